@@ -1,0 +1,210 @@
+//! How long a failed job waits before its next attempt.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// `delay × base ^ n`
+    Exponential,
+    /// `delay × n`
+    Linear,
+    /// `delay`
+    Fixed,
+}
+
+impl Strategy {
+    pub const ALL: [Self; 3] = [Self::Exponential, Self::Linear, Self::Fixed];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exponential => "exponential",
+            Self::Linear => "linear",
+            Self::Fixed => "fixed",
+        }
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = BackoffError;
+
+    fn from_str(text: &str) -> Result<Self, BackoffError> {
+        Self::ALL
+            .into_iter()
+            .find(|strategy| strategy.name() == text)
+            .ok_or_else(|| BackoffError::UnknownStrategy(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum BackoffError {
+    #[error("`{0}` is no backoff strategy; there are exponential, linear and fixed")]
+    UnknownStrategy(String),
+    #[error("a backoff base must be a number of at least 1, not {0}")]
+    BadBase(f64),
+    #[error("a backoff jitter must lie between 0 and 1, not {0}")]
+    BadJitter(f64),
+}
+
+/// A number of at least 1.
+pub fn check_base(base: f64) -> Result<f64, BackoffError> {
+    if base.is_finite() && base >= 1.0 {
+        Ok(base)
+    } else {
+        Err(BackoffError::BadBase(base))
+    }
+}
+
+/// A fraction.
+pub fn check_jitter(jitter: f64) -> Result<f64, BackoffError> {
+    if (0.0..=1.0).contains(&jitter) {
+        Ok(jitter)
+    } else {
+        Err(BackoffError::BadJitter(jitter))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Backoff {
+    pub strategy: Strategy,
+    pub delay: Duration,
+    pub base: f64,
+    pub max: Duration,
+    pub jitter: f64,
+}
+
+impl Backoff {
+    /// The wait after the `failures`-th failure. `roll`, random in `0..1`, decides the jitter, which may shorten or
+    /// lengthen the wait by up to its fraction.
+    pub fn wait(&self, failures: u32, roll: f64) -> Duration {
+        let delay = self.delay.as_secs_f64() * 1000.0;
+        let n = f64::from(failures);
+        let grown = match self.strategy {
+            Strategy::Exponential => delay * self.base.powf(n),
+            Strategy::Linear => delay * n,
+            Strategy::Fixed => delay,
+        };
+        // A product of zero and infinity is no number; a delay of zero stays zero.
+        let grown = if delay == 0.0 { 0.0 } else { grown };
+        let capped = grown.min(self.max.as_secs_f64() * 1000.0);
+        let jittered = capped * (1.0 + self.jitter * (2.0 * roll - 1.0));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the value is positive, and a cast from float saturates"
+        )]
+        Duration::from_millis(jittered.round() as u64)
+    }
+}
+
+/// The parts of a backoff that a job sets for itself; what it leaves out comes from the settings when it fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BackoffChoice {
+    pub strategy: Option<Strategy>,
+    pub delay: Option<Duration>,
+    pub base: Option<f64>,
+    pub max: Option<Duration>,
+    pub jitter: Option<f64>,
+}
+
+impl BackoffChoice {
+    pub fn or(&self, settings: &Backoff) -> Backoff {
+        Backoff {
+            strategy: self.strategy.unwrap_or(settings.strategy),
+            delay: self.delay.unwrap_or(settings.delay),
+            base: self.base.unwrap_or(settings.base),
+            max: self.max.unwrap_or(settings.max),
+            jitter: self.jitter.unwrap_or(settings.jitter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop_assert, proptest};
+
+    const PLAIN: Backoff = Backoff {
+        strategy: Strategy::Exponential,
+        delay: Duration::from_secs(1),
+        base: 2.0,
+        max: Duration::from_secs(300),
+        jitter: 0.0,
+    };
+
+    fn waits(backoff: Backoff, count: u32) -> Vec<u128> {
+        (1..=count)
+            .map(|n| backoff.wait(n, 0.5).as_millis())
+            .collect()
+    }
+
+    #[test]
+    fn each_strategy_is_exact() {
+        assert_eq!(
+            waits(PLAIN, 9),
+            [
+                2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000
+            ]
+        );
+        let gentle = Backoff { base: 1.5, ..PLAIN };
+        assert_eq!(waits(gentle, 4), [1_500, 2_250, 3_375, 5_063]);
+        let linear = Backoff {
+            strategy: Strategy::Linear,
+            ..PLAIN
+        };
+        assert_eq!(waits(linear, 3), [1_000, 2_000, 3_000]);
+        let fixed = Backoff {
+            strategy: Strategy::Fixed,
+            ..PLAIN
+        };
+        assert_eq!(waits(fixed, 3), [1_000, 1_000, 1_000]);
+    }
+
+    #[test]
+    fn a_delay_of_zero_stays_zero() {
+        let none = Backoff {
+            delay: Duration::ZERO,
+            ..PLAIN
+        };
+        assert_eq!(none.wait(u32::MAX, 0.5), Duration::ZERO);
+    }
+
+    #[test]
+    fn jitter_moves_the_wait_both_ways() {
+        let jittery = Backoff {
+            jitter: 0.5,
+            ..PLAIN
+        };
+        assert_eq!(jittery.wait(1, 0.0).as_millis(), 1_000);
+        assert_eq!(jittery.wait(1, 0.5).as_millis(), 2_000);
+        assert_eq!(jittery.wait(1, 1.0).as_millis(), 3_000);
+    }
+
+    proptest! {
+        #[test]
+        fn a_wait_is_capped_and_never_overflows(
+            failures in any::<u32>(),
+            delay in 0..=u64::from(u32::MAX),
+            base in 1.0..1e300_f64,
+            max in 0..=u64::from(u32::MAX),
+            jitter in 0.0..=1.0_f64,
+            roll in 0.0..1.0_f64,
+        ) {
+            for strategy in Strategy::ALL {
+                let max = Duration::from_millis(max);
+                let backoff = Backoff { strategy, delay: Duration::from_millis(delay), base, max, jitter };
+                prop_assert!(backoff.wait(failures, roll) <= max * 2);
+                let steady = Backoff { jitter: 0.0, ..backoff };
+                prop_assert!(steady.wait(failures, roll) <= max);
+                prop_assert!(steady.wait(failures, roll) <= steady.wait(failures.saturating_add(1), roll));
+            }
+        }
+    }
+}

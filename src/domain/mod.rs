@@ -1,0 +1,20 @@
+//! What queuectl knows about jobs: values and decisions.
+//!
+//! Nothing here does IO, reads a clock or rolls dice: time arrives as `now`, randomness as a number.
+//! [`life::transition`] decides every change of a job's state.
+
+pub mod backoff;
+pub mod batch;
+pub mod cause;
+pub mod environment;
+pub mod job;
+pub mod life;
+pub mod name;
+pub mod nearest;
+pub mod outcome;
+pub mod request;
+pub mod settings;
+pub mod signal;
+pub mod size;
+pub mod span;
+pub mod timestamp;

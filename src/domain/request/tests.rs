@@ -1,0 +1,1 @@
+//! What JSON is taken, and what is said of the rest.

@@ -1,0 +1,91 @@
+//! Sizes in bytes as people write them: `4096`, `512K`, `16 MiB`, `1G`. `K`, `M` and `G` are powers of 1024.
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SizeError {
+    #[error("`{0}` is no size; write 4096, 512K, 16M or 1G")]
+    Malformed(String),
+    #[error("`{0}` is too large")]
+    TooLarge(String),
+}
+
+const UNITS: [(&str, u64); 4] = [("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10), ("", 1)];
+
+pub fn parse_size(text: &str) -> Result<u64, SizeError> {
+    let trimmed = text.trim();
+    let split = trimmed
+        .find(|character: char| !character.is_ascii_digit())
+        .unwrap_or(trimmed.len());
+    let (digits, unit) = trimmed.split_at(split);
+    let malformed = || SizeError::Malformed(text.to_owned());
+    if digits.is_empty() {
+        return Err(malformed());
+    }
+    let unit = unit.trim().to_ascii_uppercase();
+    let unit = unit.trim_end_matches('B').trim_end_matches('I');
+    let (_, factor) = UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(malformed)?;
+    let too_large = || SizeError::TooLarge(text.to_owned());
+    let number: u64 = digits.parse().map_err(|_| too_large())?;
+    let bytes = number.checked_mul(*factor).ok_or_else(too_large)?;
+    if i64::try_from(bytes).is_err() {
+        return Err(too_large());
+    }
+    Ok(bytes)
+}
+
+/// Writes a size so that [`parse_size`] reads the same one.
+pub fn format_size(bytes: u64) -> String {
+    let (unit, factor) = UNITS
+        .iter()
+        .find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor))
+        .unwrap_or(&UNITS[3]);
+    if unit.is_empty() {
+        bytes.to_string()
+    } else {
+        format!("{}{unit}", bytes / factor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_usual_spellings() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("4096B", 4096),
+            ("512k", 512 << 10),
+            ("16M", 16 << 20),
+            ("16 MiB", 16 << 20),
+            ("16MB", 16 << 20),
+            ("1G", 1 << 30),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+            assert_eq!(parse_size(&format_size(bytes)), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        for text in ["", "M", "-1", "1.5M", "5 parsecs", "1T"] {
+            assert!(
+                matches!(parse_size(text), Err(SizeError::Malformed(_))),
+                "{text}"
+            );
+        }
+        for text in [
+            "99999999999999999999",
+            "9223372036854775808",
+            "9007199254740992G",
+        ] {
+            assert!(
+                matches!(parse_size(text), Err(SizeError::TooLarge(_))),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Durations as people write them: `90`, `90s`, `1m30s`, `7d`, `PT1M30S`. A bare number is seconds.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use jiff::{Span, SpanRelativeTo};
+
+/// The longest duration that is accepted, so that no sum with a time overflows.
+pub const MAX_SPAN: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpanError {
+    #[error("`{0}` is no duration; write 90, 90s, 1m30s or PT1M30S")]
+    Malformed(String),
+    #[error("`{0}` is negative")]
+    Negative(String),
+    #[error("`{0}` is longer than 100 years")]
+    TooLong(String),
+}
+
+/// Reads a duration, rounded down to whole milliseconds.
+pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
+    let trimmed = text.trim();
+    if let Ok(seconds) = trimmed.parse::<f64>() {
+        return span_from_seconds(seconds);
+    }
+    let malformed = || SpanError::Malformed(text.to_owned());
+    let span: Span = trimmed.parse().map_err(|_| malformed())?;
+    let signed = span
+        .to_duration(SpanRelativeTo::days_are_24_hours())
+        .map_err(|_| malformed())?;
+    let whole = Duration::try_from(signed).map_err(|_| SpanError::Negative(text.to_owned()))?;
+    within_limit(whole, text)
+}
+
+/// Reads a number of seconds, as JSON numbers and bare numbers give it.
+pub fn span_from_seconds(seconds: f64) -> Result<Duration, SpanError> {
+    if seconds.is_nan() {
+        return Err(SpanError::Malformed(seconds.to_string()));
+    }
+    if seconds < 0.0 {
+        return Err(SpanError::Negative(seconds.to_string()));
+    }
+    let whole = Duration::try_from_secs_f64(seconds)
+        .map_err(|_| SpanError::TooLong(seconds.to_string()))?;
+    within_limit(whole, &seconds.to_string())
+}
+
+fn within_limit(span: Duration, text: &str) -> Result<Duration, SpanError> {
+    if span > MAX_SPAN {
+        return Err(SpanError::TooLong(text.to_owned()));
+    }
+    Ok(Duration::from_millis(
+        u64::try_from(span.as_millis()).unwrap_or(u64::MAX),
+    ))
+}
+
+/// Writes a duration so that [`parse_span`] reads the same one: `1m30s`, `500ms`, `7d`.
+pub fn format_span(span: Duration) -> String {
+    const UNITS: [(u128, &str); 5] = [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "m"),
+        (1_000, "s"),
+        (1, "ms"),
+    ];
+    let mut rest = span.as_millis();
+    if rest == 0 {
+        return "0s".to_owned();
+    }
+    let mut text = String::new();
+    for (millis, unit) in UNITS {
+        if rest >= millis {
+            let _ = write!(text, "{}{unit}", rest / millis);
+            rest %= millis;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_documented_form() {
+        for (text, millis) in [
+            ("90", 90_000),
+            ("90s", 90_000),
+            ("1m30s", 90_000),
+            ("PT1M30S", 90_000),
+            ("0.5", 500),
+            ("500ms", 500),
+            ("2h", 7_200_000),
+            ("7d", 604_800_000),
+            ("1w", 604_800_000),
+            ("0", 0),
+        ] {
+            assert_eq!(
+                parse_span(text),
+                Ok(Duration::from_millis(millis)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        for text in ["", " ", "soon", "5 parsecs", "NaN", "1y", "1mo", "--5s"] {
+            assert!(
+                matches!(parse_span(text), Err(SpanError::Malformed(_))),
+                "{text}"
+            );
+        }
+        for text in ["-1", "-5s", "-PT5S"] {
+            assert!(
+                matches!(parse_span(text), Err(SpanError::Negative(_))),
+                "{text}"
+            );
+        }
+        for text in ["1e400", "1e12", "inf", "99999999h"] {
+            assert!(
+                matches!(parse_span(text), Err(SpanError::TooLong(_))),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for millis in [0, 1, 999, 1_000, 61_001, 604_800_000, 90_061_001] {
+            let span = Duration::from_millis(millis);
+            assert_eq!(parse_span(&format_span(span)), Ok(span));
+        }
+    }
+}

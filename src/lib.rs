@@ -1,0 +1,5 @@
+//! queuectl runs shell commands in the background and never loses one.
+//!
+//! The folders are the architecture; `ARCHITECTURE.md` is the map.
+
+pub mod domain;
