@@ -3,3 +3,5 @@
 //! The folders are the architecture; `ARCHITECTURE.md` is the map.
 
 pub mod domain;
+pub mod store;
+pub mod sys;

@@ -140,9 +140,7 @@ mod tests {
     };
 
     fn waits(backoff: Backoff, count: u32) -> Vec<u128> {
-        (1..=count)
-            .map(|n| backoff.wait(n, 0.5).as_millis())
-            .collect()
+        (1..=count).map(|n| backoff.wait(n, 0.5).as_millis()).collect()
     }
 
     #[test]
@@ -178,10 +176,7 @@ mod tests {
 
     #[test]
     fn jitter_moves_the_wait_both_ways() {
-        let jittery = Backoff {
-            jitter: 0.5,
-            ..PLAIN
-        };
+        let jittery = Backoff { jitter: 0.5, ..PLAIN };
         assert_eq!(jittery.wait(1, 0.0).as_millis(), 1_000);
         assert_eq!(jittery.wait(1, 0.5).as_millis(), 2_000);
         assert_eq!(jittery.wait(1, 1.0).as_millis(), 3_000);

@@ -30,15 +30,9 @@ impl Environment {
     /// What to keep of these variables.
     pub fn capture(variables: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Self {
         let kept = |name: &[u8]| {
-            !VOLATILE.iter().any(|volatile| volatile.as_bytes() == name)
-                && !name.starts_with(OURS.as_bytes())
+            !VOLATILE.iter().any(|volatile| volatile.as_bytes() == name) && !name.starts_with(OURS.as_bytes())
         };
-        Self(
-            variables
-                .into_iter()
-                .filter(|(name, _)| kept(name))
-                .collect(),
-        )
+        Self(variables.into_iter().filter(|(name, _)| kept(name)).collect())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {

@@ -115,6 +115,8 @@ pub struct Attempt {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
     pub finished_at: Timestamp,
+    /// Measured by the worker, so that a jump of the clock does not show.
+    pub duration: Duration,
     pub outcome: Outcome,
     pub error: Option<String>,
     pub usage: Usage,

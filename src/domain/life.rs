@@ -241,12 +241,7 @@ pub enum Place {
 
 impl Life {
     /// The life of a job that was just enqueued.
-    pub fn begin(
-        run_at: Option<Timestamp>,
-        max_retries: u32,
-        blocked_by: u32,
-        now: Timestamp,
-    ) -> Self {
+    pub fn begin(run_at: Option<Timestamp>, max_retries: u32, blocked_by: u32, now: Timestamp) -> Self {
         Self {
             state: State::Pending { blocked_by },
             run_at,
@@ -277,12 +272,7 @@ impl Life {
 }
 
 /// Decides what follows when `event` happens to a job with this `life`.
-pub fn transition(
-    life: &Life,
-    event: Event,
-    policy: &Policy,
-    now: Timestamp,
-) -> Result<Transition, Refusal> {
+pub fn transition(life: &Life, event: Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refusal> {
     let next = match event {
         Event::Claim { worker, until } => claim(life, worker, until, now)?,
         Event::Extend { attempt, until } => extend(life, attempt, until)?,
@@ -306,10 +296,9 @@ fn claim(life: &Life, worker: WorkerId, until: Timestamp, now: Timestamp) -> Res
     match life.state {
         State::Pending { blocked_by: 0 } | State::Failed => {}
         State::Pending { .. } => return Err(Refusal::Blocked),
-        State::Processing(_)
-        | State::Completed { .. }
-        | State::Dead { .. }
-        | State::Cancelled { .. } => return Err(Refusal::WrongState(life.state.name())),
+        State::Processing(_) | State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
+            return Err(Refusal::WrongState(life.state.name()));
+        }
     }
     if life.due_at > now {
         return Err(Refusal::NotDue);
@@ -350,10 +339,9 @@ fn settle(
             losses: Losses::default(),
             ..with_state(life, State::Completed { finished_at: now })
         },
-        Outcome::Failure { .. }
-        | Outcome::Signal { .. }
-        | Outcome::Timeout
-        | Outcome::SpawnError => fail(life, policy, now),
+        Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => {
+            fail(life, policy, now)
+        }
         Outcome::Lost => lose(life, boot, policy, now),
         Outcome::Released => with_state(life, State::Pending { blocked_by: 0 }),
         Outcome::Cancelled => with_state(life, cancelled_by_user(now)),

@@ -14,10 +14,7 @@ pub enum NameError {
     #[error("it must begin with a letter or a digit")]
     BadStart,
     #[error("it may not contain {character:?}; letters, digits and {allowed} are allowed")]
-    BadCharacter {
-        character: char,
-        allowed: &'static str,
-    },
+    BadCharacter { character: char, allowed: &'static str },
 }
 
 /// What names of one kind may look like.

@@ -5,12 +5,7 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let typed = typed.to_ascii_lowercase().replace('-', "_");
     known
         .into_iter()
-        .map(|name| {
-            (
-                strsim::damerau_levenshtein(&typed, &name.replace('-', "_")),
-                name,
-            )
-        })
+        .map(|name| (strsim::damerau_levenshtein(&typed, &name.replace('-', "_")), name))
         .filter(|(distance, name)| *distance <= slips_allowed(name))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)

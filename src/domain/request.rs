@@ -168,9 +168,7 @@ pub fn check_command(command: String) -> Result<String, RequestError> {
         return Err(RequestError::BlankCommand);
     }
     if command.len() > MAX_COMMAND_BYTES {
-        return Err(RequestError::CommandTooLong {
-            bytes: command.len(),
-        });
+        return Err(RequestError::CommandTooLong { bytes: command.len() });
     }
     Ok(command)
 }
@@ -329,24 +327,9 @@ fn read_field<'de, M: MapAccess<'de>>(
         "command" => request.command = Some(check(check_command(map.next_value()?))?),
         "id" => request.id = Some(parsed(map)?),
         "queue" => request.queue = Some(parsed(map)?),
-        "priority" => {
-            request.priority = Some(
-                map.next_value::<Whole<{ i32::MIN as i64 }, { i32::MAX as i64 }>>()?
-                    .narrow(),
-            )
-        }
-        "max_retries" => {
-            request.max_retries = Some(
-                map.next_value::<Whole<0, { MAX_RETRIES as i64 }>>()?
-                    .narrow(),
-            )
-        }
-        "max_attempts" => {
-            request.max_attempts = Some(
-                map.next_value::<Whole<1, { MAX_RETRIES as i64 }>>()?
-                    .narrow(),
-            )
-        }
+        "priority" => request.priority = Some(whole::<{ i32::MIN as i64 }, { i32::MAX as i64 }, _, _>(map)?),
+        "max_retries" => request.max_retries = Some(whole::<0, { MAX_RETRIES as i64 }, _, _>(map)?),
+        "max_attempts" => request.max_attempts = Some(whole::<1, { MAX_RETRIES as i64 }, _, _>(map)?),
         "timeout" => {
             request.timeout = Some(match map.next_value()? {
                 SpanText::Seconds(seconds) => check(
@@ -366,9 +349,8 @@ fn read_field<'de, M: MapAccess<'de>>(
             request.depends_on = check(check_depends_on(check(ids)?))?;
         }
         "on_dependency_failure" => {
-            request.on_dependency_failure = Some(check(check_dependency_choice(
-                &map.next_value::<String>()?,
-            ))?);
+            request.on_dependency_failure =
+                Some(check(check_dependency_choice(&map.next_value::<String>()?))?);
         }
         "unique_key" => request.unique_key = Some(check(check_unique_key(map.next_value()?))?),
         "cwd" => request.cwd = Some(check(check_cwd(map.next_value()?))?),
@@ -383,10 +365,17 @@ fn check<T, E: fmt::Display, S: serde::de::Error>(result: Result<T, E>) -> Resul
     result.map_err(S::custom)
 }
 
-fn parsed<'de, T: FromStr<Err: fmt::Display>, M: MapAccess<'de>>(
-    map: &mut M,
-) -> Result<T, M::Error> {
+fn parsed<'de, T: FromStr<Err: fmt::Display>, M: MapAccess<'de>>(map: &mut M) -> Result<T, M::Error> {
     check(map.next_value::<String>()?.parse())
+}
+
+/// A whole number within the bounds of its field, which fit the field's type.
+fn whole<'de, const MIN: i64, const MAX: i64, T, M>(map: &mut M) -> Result<T, M::Error>
+where
+    T: TryFrom<i64, Error: fmt::Display>,
+    M: MapAccess<'de>,
+{
+    check(T::try_from(map.next_value::<Whole<MIN, MAX>>()?.0))
 }
 
 /// Which of the known fields an object has already given.
@@ -415,10 +404,7 @@ impl Seen {
 fn unknown_field(name: &str, known: &'static [&'static str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("unknown field `{name}`, did you mean `{nearest}`?"),
-        None => format!(
-            "unknown field `{name}`, the fields are {}",
-            known.join(", ")
-        ),
+        None => format!("unknown field `{name}`, the fields are {}", known.join(", ")),
     }
 }
 
@@ -456,12 +442,6 @@ impl<'de> Visitor<'de> for BackoffVisitor {
 /// A whole number within bounds.
 struct Whole<const MIN: i64, const MAX: i64>(i64);
 
-impl<const MIN: i64, const MAX: i64> Whole<MIN, MAX> {
-    fn narrow<T: TryFrom<i64, Error: fmt::Debug>>(self) -> T {
-        T::try_from(self.0).expect("the bounds of each field fit its type")
-    }
-}
-
 impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct WholeVisitor<const MIN: i64, const MAX: i64>;
@@ -477,10 +457,7 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
                 if (MIN..=MAX).contains(&number) {
                     return Ok(Whole(number));
                 }
-                Err(E::invalid_value(
-                    serde::de::Unexpected::Signed(number),
-                    &self,
-                ))
+                Err(E::invalid_value(serde::de::Unexpected::Signed(number), &self))
             }
 
             fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {

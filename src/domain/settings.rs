@@ -159,10 +159,7 @@ pub enum SettingError {
     #[error("{key}: {source}")]
     Size { key: SettingKey, source: SizeError },
     #[error("{key}: {source}")]
-    Backoff {
-        key: SettingKey,
-        source: BackoffError,
-    },
+    Backoff { key: SettingKey, source: BackoffError },
     #[error("a lease of {lease} is shorter than {HEARTBEATS_PER_LEASE} heartbeats of {heartbeat}")]
     LeaseTooShort { lease: String, heartbeat: String },
     #[error("{key} is not supported yet")]
@@ -295,9 +292,7 @@ impl Settings {
 
     /// A setting's value in the one way in which it is written.
     pub fn get(&self, key: SettingKey) -> String {
-        let or = |span: Option<Duration>, absent: &str| {
-            span.map_or_else(|| absent.to_owned(), format_span)
-        };
+        let or = |span: Option<Duration>, absent: &str| span.map_or_else(|| absent.to_owned(), format_span);
         match key {
             SettingKey::MaxRetries => self.max_retries.to_string(),
             SettingKey::BackoffStrategy => self.backoff.strategy.to_string(),
@@ -360,11 +355,7 @@ fn positive_span(key: SettingKey, value: &str) -> Result<Duration, SettingError>
     Ok(span)
 }
 
-fn optional_span(
-    key: SettingKey,
-    value: &str,
-    absent: &str,
-) -> Result<Option<Duration>, SettingError> {
+fn optional_span(key: SettingKey, value: &str, absent: &str) -> Result<Option<Duration>, SettingError> {
     if value == absent {
         return Ok(None);
     }
@@ -398,7 +389,7 @@ mod tests {
         let defaults = Settings::default();
         for key in SettingKey::ALL {
             let mut settings = Settings::default();
-            settings.set(key, &defaults.get(key)).expect(key.name());
+            assert_eq!(settings.set(key, &defaults.get(key)), Ok(()), "{key}");
             assert_eq!(settings, defaults, "{key}");
             assert_eq!(key.name().parse(), Ok(key));
         }
@@ -426,8 +417,7 @@ mod tests {
     #[test]
     fn dashes_and_underscores_are_the_same_key_and_slips_are_caught() {
         assert_eq!("max-retries".parse(), Ok(SettingKey::MaxRetries));
-        let Err(SettingError::UnknownKey { nearest, .. }) = "max-retires".parse::<SettingKey>()
-        else {
+        let Err(SettingError::UnknownKey { nearest, .. }) = "max-retires".parse::<SettingKey>() else {
             panic!("max-retires is no key")
         };
         assert_eq!(nearest, Some("max_retries"));

@@ -41,8 +41,7 @@ pub fn span_from_seconds(seconds: f64) -> Result<Duration, SpanError> {
     if seconds < 0.0 {
         return Err(SpanError::Negative(seconds.to_string()));
     }
-    let whole = Duration::try_from_secs_f64(seconds)
-        .map_err(|_| SpanError::TooLong(seconds.to_string()))?;
+    let whole = Duration::try_from_secs_f64(seconds).map_err(|_| SpanError::TooLong(seconds.to_string()))?;
     within_limit(whole, &seconds.to_string())
 }
 
@@ -96,33 +95,20 @@ mod tests {
             ("1w", 604_800_000),
             ("0", 0),
         ] {
-            assert_eq!(
-                parse_span(text),
-                Ok(Duration::from_millis(millis)),
-                "{text}"
-            );
+            assert_eq!(parse_span(text), Ok(Duration::from_millis(millis)), "{text}");
         }
     }
 
     #[test]
     fn refuses_everything_else() {
         for text in ["", " ", "soon", "5 parsecs", "NaN", "1y", "1mo", "--5s"] {
-            assert!(
-                matches!(parse_span(text), Err(SpanError::Malformed(_))),
-                "{text}"
-            );
+            assert!(matches!(parse_span(text), Err(SpanError::Malformed(_))), "{text}");
         }
         for text in ["-1", "-5s", "-PT5S"] {
-            assert!(
-                matches!(parse_span(text), Err(SpanError::Negative(_))),
-                "{text}"
-            );
+            assert!(matches!(parse_span(text), Err(SpanError::Negative(_))), "{text}");
         }
         for text in ["1e400", "1e12", "inf", "99999999h"] {
-            assert!(
-                matches!(parse_span(text), Err(SpanError::TooLong(_))),
-                "{text}"
-            );
+            assert!(matches!(parse_span(text), Err(SpanError::TooLong(_))), "{text}");
         }
     }
 

@@ -44,6 +44,7 @@ impl Timestamp {
         (sum <= Self::MAX).then_some(sum)
     }
 
+    #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
         self.checked_add(duration).unwrap_or(Self::MAX)
     }
@@ -129,19 +130,13 @@ mod tests {
             Err(TimestampError::OutOfRange(_))
         ));
         for text in ["", "soon", "2026-01-31", "2026-02-30T00:00:00Z", "12:00Z"] {
-            assert!(
-                matches!(parse(text), Err(TimestampError::Malformed(_))),
-                "{text}"
-            );
+            assert!(matches!(parse(text), Err(TimestampError::Malformed(_))), "{text}");
         }
     }
 
     #[test]
     fn adding_stops_at_the_last_moment() {
         assert_eq!(Timestamp::MAX.checked_add(Duration::from_millis(1)), None);
-        assert_eq!(
-            Timestamp::EPOCH.saturating_add(Duration::MAX),
-            Timestamp::MAX
-        );
+        assert_eq!(Timestamp::EPOCH.saturating_add(Duration::MAX), Timestamp::MAX);
     }
 }

@@ -1,0 +1,59 @@
+//! Which jobs to list, and how many.
+
+use crate::domain::life::StateName;
+use crate::domain::name::{JobId, QueueName};
+
+/// A state, or one of the finer cuts of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    State(StateName),
+    /// Could run now; in the order in which they will be claimed.
+    Ready,
+    /// Pending, its time not yet come; the soonest first.
+    Scheduled,
+    /// Pending, waits for another job.
+    Blocked,
+}
+
+impl Phase {
+    pub const ALL: [Self; 9] = [
+        Self::State(StateName::Pending),
+        Self::State(StateName::Processing),
+        Self::State(StateName::Completed),
+        Self::State(StateName::Failed),
+        Self::State(StateName::Dead),
+        Self::State(StateName::Cancelled),
+        Self::Ready,
+        Self::Scheduled,
+        Self::Blocked,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::State(state) => state.name(),
+            Self::Ready => "ready",
+            Self::Scheduled => "scheduled",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.name() == name)
+    }
+}
+
+/// Which jobs; what is `None` does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    pub phase: Option<Phase>,
+    pub queue: Option<QueueName>,
+    pub tag: Option<String>,
+}
+
+/// A stretch of the list: newest first, but for the phases that say otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub limit: usize,
+    /// Begin behind this job.
+    pub after: Option<JobId>,
+}

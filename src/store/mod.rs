@@ -1,0 +1,82 @@
+//! Where the queue lives: few verbs, each one transaction.
+//!
+//! [`Store`] is synchronous and object-safe. An implementation applies what [`crate::domain`] decides and decides
+//! nothing itself. Every implementation passes the same suite, `tests/it/store/`.
+//!
+//! **Fencing.** A claim raises the attempt number, which never goes back. Whatever a worker writes later carries the
+//! number that it was given; if that is no longer the current one, the write changes nothing and the worker is told so.
+
+pub mod error;
+pub mod filter;
+pub mod options;
+pub mod sqlite;
+pub mod verbs;
+
+pub use error::{EnqueueError, Refused, StoreError};
+pub use filter::{JobFilter, Page, Phase};
+pub use verbs::*;
+
+use std::collections::BTreeMap;
+
+use crate::domain::job::{Job, JobRecord, NewJob};
+use crate::domain::name::{JobId, QueueName, WorkerId};
+use crate::domain::settings::{SettingError, SettingKey};
+use crate::domain::timestamp::Timestamp;
+
+pub trait Store: Send + Sync + std::fmt::Debug {
+    /// The store's clock: the only one that times are taken from.
+    fn now(&self) -> Result<Timestamp, StoreError>;
+
+    // Jobs
+
+    /// Stores all of these jobs, or none. The answers are in the order of the jobs.
+    fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError>;
+    /// Which of these ids belong to a job.
+    fn taken(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError>;
+    fn find(&self, id: &JobId) -> Result<Option<Job>, StoreError>;
+    /// A job with its events and its history.
+    fn record(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError>;
+    /// The output that was stored with an attempt, if any was.
+    fn output(&self, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError>;
+    fn list(&self, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError>;
+    /// Ends jobs, or marks those that run, so that their workers end them.
+    fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError>;
+    /// Makes jobs pending again, with fresh retries.
+    fn retry(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError>;
+    /// Forgets jobs and everything about them.
+    fn remove(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError>;
+    /// Dead jobs by reason and error line.
+    fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError>;
+
+    // Workers
+
+    fn register(&self, worker: &NewWorker) -> Result<(), StoreError>;
+    /// Marks a worker as stopped. It must hold no lease any more.
+    fn retire(&self, worker: &WorkerId) -> Result<(), StoreError>;
+    /// All workers that have not stopped.
+    fn workers(&self) -> Result<Vec<Worker>, StoreError>;
+    /// The heart: records outcomes, makes due jobs ready, and claims up to `want` new ones.
+    fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError>;
+    /// A heartbeat: lengthens leases. The answers are in the order of the leases.
+    fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>, StoreError>;
+    /// Workers that hold a lease past its time.
+    fn overdue(&self) -> Result<Vec<WorkerId>, StoreError>;
+    /// Takes back every lease of a dead worker: `unstarted` ones are released, the others lost.
+    fn reap(&self, worker: &WorkerId, unstarted: &[LeaseRef]) -> Result<Vec<LeaseRef>, StoreError>;
+
+    // Settings and queues
+
+    /// The settings that were set, as text.
+    fn settings(&self) -> Result<BTreeMap<SettingKey, String>, StoreError>;
+    /// Sets a setting, or unsets it; checked against the others in the same transaction.
+    fn set(
+        &self,
+        key: SettingKey,
+        value: Option<&str>,
+        by: &str,
+    ) -> Result<Result<(), SettingError>, StoreError>;
+    /// All queues with the number of their jobs in each state.
+    fn queues(&self) -> Result<Vec<Queue>, StoreError>;
+    /// Holds a queue back, or lets it go on when `pause` is `None`. A queue that is not there yet is made.
+    fn hold(&self, queue: &QueueName, pause: Option<&Pause>) -> Result<(), StoreError>;
+}

@@ -1,0 +1,126 @@
+//! What few jobs set for themselves, kept together as one JSON object so that the others pay nothing for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::backoff::{BackoffChoice, Strategy};
+use crate::domain::job::OnDependencyFailure;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobOptions {
+    pub backoff: Option<BackoffChoice>,
+    pub env: BTreeMap<String, String>,
+    pub on_dependency_failure: OnDependencyFailure,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    #[error("failed to read a job's options")]
+    Json(#[from] serde_json::Error),
+    #[error("a job's options hold the unknown word `{0}`")]
+    UnknownWord(String),
+}
+
+impl JobOptions {
+    /// `None` when nothing is set.
+    pub fn to_json(&self) -> Option<String> {
+        if *self == Self::default() {
+            return None;
+        }
+        let stored = Stored {
+            backoff: self.backoff.map(StoredBackoff::from),
+            env: self.env.clone(),
+            run_on_dependency_failure: self.on_dependency_failure == OnDependencyFailure::Run,
+        };
+        Some(serde_json::to_string(&stored).expect("maps with text keys become JSON"))
+    }
+
+    pub fn from_json(json: Option<&str>) -> Result<Self, OptionsError> {
+        let Some(json) = json else {
+            return Ok(Self::default());
+        };
+        let stored: Stored = serde_json::from_str(json)?;
+        Ok(Self {
+            backoff: stored.backoff.map(BackoffChoice::try_from).transpose()?,
+            env: stored.env,
+            on_dependency_failure: if stored.run_on_dependency_failure {
+                OnDependencyFailure::Run
+            } else {
+                OnDependencyFailure::Cancel
+            },
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    backoff: Option<StoredBackoff>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    run_on_dependency_failure: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredBackoff {
+    strategy: Option<String>,
+    delay_ms: Option<u64>,
+    base: Option<f64>,
+    max_ms: Option<u64>,
+    jitter: Option<f64>,
+}
+
+impl From<BackoffChoice> for StoredBackoff {
+    fn from(choice: BackoffChoice) -> Self {
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            strategy: choice.strategy.map(|strategy| strategy.name().to_owned()),
+            delay_ms: choice.delay.map(millis),
+            base: choice.base,
+            max_ms: choice.max.map(millis),
+            jitter: choice.jitter,
+        }
+    }
+}
+
+impl TryFrom<StoredBackoff> for BackoffChoice {
+    type Error = OptionsError;
+
+    fn try_from(stored: StoredBackoff) -> Result<Self, OptionsError> {
+        let strategy = stored.strategy.map(|word| {
+            word.parse::<Strategy>()
+                .map_err(|_| OptionsError::UnknownWord(word.clone()))
+        });
+        Ok(Self {
+            strategy: strategy.transpose()?,
+            delay: stored.delay_ms.map(Duration::from_millis),
+            base: stored.base,
+            max: stored.max_ms.map(Duration::from_millis),
+            jitter: stored.jitter,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_set_costs_nothing_and_what_is_set_reads_back() {
+        assert_eq!(JobOptions::default().to_json(), None);
+        let options = JobOptions {
+            backoff: Some(BackoffChoice {
+                base: Some(1.5),
+                delay: Some(Duration::from_millis(7)),
+                ..BackoffChoice::default()
+            }),
+            env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+            on_dependency_failure: OnDependencyFailure::Run,
+        };
+        let json = options.to_json().expect("something is set");
+        assert_eq!(JobOptions::from_json(Some(&json)).expect("reads back"), options);
+    }
+}

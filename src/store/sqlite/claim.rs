@@ -1,0 +1,204 @@
+//! Taking the jobs whose turn it is.
+//!
+//! Only the heads of open queues are looked at: a paused queue or a job that cannot run costs a claim nothing.
+
+use std::cmp::Reverse;
+use std::collections::binary_heap::{BinaryHeap, PeekMut};
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::jobs::apply;
+use super::row::{self, JobRow};
+use super::tx::{Tx, from_millis};
+use super::{environments, queues, settings, workers};
+use crate::domain::job::Latest;
+use crate::domain::life::{Event, Life, transition};
+use crate::domain::name::{QueueName, WorkerId};
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Claim, LeaseRef, Served, StoreError};
+
+pub(super) fn claim(
+    tx: &Tx<'_>,
+    worker: &WorkerId,
+    worker_seq: i64,
+    want: usize,
+) -> Result<Vec<Claim>, StoreError> {
+    if want == 0 {
+        return Ok(Vec::new());
+    }
+    let heads = match workers::served(tx, worker_seq)? {
+        Served::All => next_of_all(tx, want)?,
+        Served::InOrder(queues) => next_in_order(tx, &queues, want)?,
+    };
+    let until = tx.now.saturating_add(tx.settings()?.lease);
+    let mut claims = Vec::with_capacity(heads.len());
+    for head in heads {
+        claims.extend(take(tx, &head, worker, until)?);
+    }
+    Ok(claims)
+}
+
+/// A ready job. The order is the order of claiming: the smallest goes first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    priority: Reverse<i32>,
+    due_at: i64,
+    seq: i64,
+    queue_id: i64,
+}
+
+/// The first of all queues together: a merge of the open ones, each of which is in order.
+fn next_of_all(tx: &Tx<'_>, want: usize) -> Result<Vec<Head>, StoreError> {
+    let mut lines = BinaryHeap::new();
+    for queue_id in queues_with_ready(tx)? {
+        if queues::is_open(tx, queue_id)? {
+            let mut line = Line {
+                queue_id,
+                taken: 0,
+                heads: Vec::new(),
+            };
+            line.refill(tx, 1)?;
+            lines.push(Reverse(line));
+        }
+    }
+    let mut next = Vec::new();
+    while next.len() < want {
+        let Some(mut first) = lines.peek_mut() else {
+            break;
+        };
+        let Some(head) = first.0.heads.pop() else {
+            PeekMut::pop(first);
+            continue;
+        };
+        next.push(head);
+        if first.0.heads.is_empty() {
+            first.0.refill(tx, want - next.len())?;
+        }
+    }
+    Ok(next)
+}
+
+/// One queue's ready jobs, fetched as far as needed: the next one last.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    queue_id: i64,
+    taken: usize,
+    heads: Vec<Head>,
+}
+
+impl Line {
+    fn refill(&mut self, tx: &Tx<'_>, count: usize) -> Result<(), StoreError> {
+        self.heads = first_of(tx, self.queue_id, self.taken, count)?;
+        self.taken += self.heads.len();
+        self.heads.reverse();
+        Ok(())
+    }
+}
+
+impl Ord for Line {
+    /// By the next job; a line that has run out is smallest, so that it is found and dropped.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.heads.last().cmp(&other.heads.last())
+    }
+}
+
+impl PartialOrd for Line {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// From each queue only when those before it have nothing ready.
+fn next_in_order(tx: &Tx<'_>, served: &[QueueName], want: usize) -> Result<Vec<Head>, StoreError> {
+    let mut next = Vec::new();
+    for name in served {
+        let Some(queue_id) = queues::known_id(tx, name)? else {
+            continue;
+        };
+        if next.len() < want && queues::is_open(tx, queue_id)? {
+            next.extend(first_of(tx, queue_id, 0, want - next.len())?);
+        }
+    }
+    Ok(next)
+}
+
+/// The queues that have anything ready, by jumping through the primary key of `ready`.
+pub(super) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
+    let mut select =
+        tx.prepare("select queue_id from ready where queue_id > ?1 order by queue_id limit 1")?;
+    let mut ids = Vec::new();
+    let mut last = i64::MIN;
+    while let Some(id) = select.query_row([last], |row| row.get(0)).optional()? {
+        ids.push(id);
+        last = id;
+    }
+    Ok(ids)
+}
+
+fn first_of(tx: &Tx<'_>, queue_id: i64, skip: usize, count: usize) -> Result<Vec<Head>, StoreError> {
+    // In the order of the primary key of `ready`.
+    let mut select = tx.prepare(
+        "select priority, due_at, seq from ready where queue_id = ?1
+         order by priority desc, due_at, seq limit ?2 offset ?3",
+    )?;
+    let rows = select.query_map(params![queue_id, count, skip], |row| {
+        Ok(Head {
+            priority: Reverse(row.get(0)?),
+            due_at: row.get(1)?,
+            seq: row.get(2)?,
+            queue_id,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result<Option<Claim>, StoreError> {
+    let job = row::by_seq(tx, head.seq)?;
+    let event = Event::Claim {
+        worker: worker.clone(),
+        until,
+    };
+    let policy = settings::policy(tx, &job)?;
+    let Ok(claimed) = transition(&job.life, event, &policy, tx.now) else {
+        return Ok(None);
+    };
+    let latest = Latest {
+        started_at: Some(tx.now),
+        ..job.latest.clone()
+    };
+    if !apply(tx, &job, &claimed, &latest)? {
+        return Ok(None);
+    }
+    let mut select = tx.prepare(
+        "select j.command, j.cwd, j.timeout_ms, j.environment_id, q.name
+         from jobs j join queues q on q.id = j.queue_id where j.seq = ?1",
+    )?;
+    select
+        .query_row([job.seq], |row| {
+            Ok(read_claim(tx, row, &job, &claimed.life, until))
+        })?
+        .map(Some)
+}
+
+fn read_claim(
+    tx: &Tx<'_>,
+    row: &Row<'_>,
+    job: &JobRow,
+    life: &Life,
+    lease_until: Timestamp,
+) -> Result<Claim, StoreError> {
+    let environment_id: Option<i64> = row.get(3)?;
+    Ok(Claim {
+        lease: LeaseRef {
+            job: job.id.clone(),
+            attempt: life.attempts,
+        },
+        lease_until,
+        queue: row::name(row, 4)?,
+        command: row.get(0)?,
+        cwd: row.get(1)?,
+        environment: environment_id.map(|id| environments::load(tx, id)).transpose()?,
+        env: job.options.env.clone(),
+        timeout: row.get::<_, Option<i64>>(2)?.map(from_millis),
+    })
+}

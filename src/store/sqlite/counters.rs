@@ -1,0 +1,43 @@
+//! How many jobs each queue has in each state: changes are summed up and written once per transaction.
+
+use std::collections::BTreeMap;
+
+use rusqlite::params;
+
+use super::tx::Tx;
+use crate::domain::life::StateName;
+use crate::store::StoreError;
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    changes: BTreeMap<(i64, StateName), i64>,
+}
+
+impl Counters {
+    pub(super) fn enter(&mut self, queue_id: i64, state: StateName) {
+        *self.changes.entry((queue_id, state)).or_default() += 1;
+    }
+
+    pub(super) fn leave(&mut self, queue_id: i64, state: StateName) {
+        *self.changes.entry((queue_id, state)).or_default() -= 1;
+    }
+
+    pub(super) fn write(self, tx: &Tx<'_>) -> Result<(), StoreError> {
+        for ((queue_id, state), change) in self.changes {
+            if change != 0 {
+                add(tx, queue_id, state, change)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add(tx: &Tx<'_>, queue_id: i64, state: StateName, change: i64) -> Result<(), StoreError> {
+    let mut update =
+        tx.prepare("update counters set count = count + ?3 where queue_id = ?1 and state = ?2")?;
+    if update.execute(params![queue_id, state.name(), change])? == 0 {
+        tx.prepare("insert into counters (queue_id, state, count) values (?1, ?2, ?3)")?
+            .execute(params![queue_id, state.name(), change])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Storing new jobs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::{OptionalExtension, params};
+
+use super::dependencies::{self, Parent};
+use super::row::{self, to_json};
+use super::tx::{Tx, millis};
+use super::{environments, places, queues, unique_keys};
+use crate::domain::environment::Environment;
+use crate::domain::job::{NewJob, Start};
+use crate::domain::life::{Life, Place, StateName};
+use crate::domain::name::{JobId, QueueName};
+use crate::domain::timestamp::Timestamp;
+use crate::store::options::JobOptions;
+use crate::store::{EnqueueError, Enqueued, Refused, StoreError};
+
+pub(super) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError> {
+    let mut batch = Batch::begin(tx)?;
+    let mut answers = Vec::with_capacity(jobs.len());
+    let mut blocked = Vec::new();
+    for (at, job) in jobs.iter().enumerate() {
+        let refuse = |reason| EnqueueError::Refused { at, reason };
+        if let Some(existing) = existing(tx, job)? {
+            answers.push(existing.map_err(refuse)?);
+            continue;
+        }
+        let seq = batch.insert(tx, job)?.map_err(refuse)?;
+        if !job.depends_on.is_empty() {
+            blocked.push((at, seq));
+        }
+        answers.push(Enqueued::Created(job.id.clone()));
+    }
+    batch.end(tx)?;
+    // Now that all of the batch are there, they can depend on each other in any order.
+    for (at, seq) in blocked {
+        connect(tx, &jobs[at], seq)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
+    }
+    Ok(answers)
+}
+
+/// The earlier job that stands in for this one, or a refusal.
+fn existing(tx: &Tx<'_>, job: &NewJob) -> Result<Option<Result<Enqueued, Refused>>, StoreError> {
+    if let Some(key) = &job.unique_key
+        && let Some(holder) = unique_keys::holder(tx, key)?
+    {
+        return Ok(Some(Ok(Enqueued::Existing(holder))));
+    }
+    if !is_taken(tx, &job.id)? {
+        return Ok(None);
+    }
+    Ok(Some(if job.if_absent {
+        Ok(Enqueued::Existing(job.id.clone()))
+    } else {
+        Err(Refused::IdTaken(job.id.clone()))
+    }))
+}
+
+pub(super) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
+    let mut select = tx.prepare("select 1 from jobs where id = ?1")?;
+    Ok(select.exists([id.as_str()])?)
+}
+
+/// Records what a new job waits for. Until now it counts as blocked by each of its dependencies; those that are
+/// finished are told at once.
+fn connect(tx: &Tx<'_>, job: &NewJob, seq: i64) -> Result<Result<(), Refused>, StoreError> {
+    for parent in &job.depends_on {
+        match dependencies::look_up(tx, parent)? {
+            Parent::Unknown => return Ok(Err(Refused::UnknownDependency(parent.clone()))),
+            Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, seq)?,
+            Parent::Finished { failed } => dependencies::tell(tx, &row::by_seq(tx, seq)?, failed)?,
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// What the jobs of one batch share.
+struct Batch {
+    next_seq: i64,
+    queue_ids: HashMap<QueueName, i64>,
+    /// The environment of the job before, and its number.
+    environment: Option<(Arc<Environment>, i64)>,
+}
+
+impl Batch {
+    fn begin(tx: &Tx<'_>) -> Result<Self, StoreError> {
+        let next_seq = tx
+            .prepare("select next_seq from sequence")?
+            .query_row([], |row| row.get(0))
+            .optional()?;
+        Ok(Self {
+            next_seq: next_seq.ok_or_else(|| row::malformed("sequence", "it is empty"))?,
+            queue_ids: HashMap::new(),
+            environment: None,
+        })
+    }
+
+    fn end(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
+        tx.prepare("update sequence set next_seq = ?1")?
+            .execute([self.next_seq])?;
+        Ok(())
+    }
+
+    fn insert(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Result<i64, Refused>, StoreError> {
+        let Some(life) = first_life(tx, job) else {
+            return Ok(Err(Refused::TooLate));
+        };
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let queue_id = self.queue_id(tx, &job.queue)?;
+        let environment_id = self.environment_id(tx, job)?;
+        insert_row(tx, job, &life, seq, queue_id, environment_id)?;
+        for tag in &job.tags {
+            tx.prepare("insert or ignore into job_tags (tag, seq) values (?1, ?2)")?
+                .execute(params![tag, seq])?;
+        }
+        if let Some(key) = &job.unique_key {
+            unique_keys::take(tx, key, seq)?;
+        }
+        tx.counters.borrow_mut().enter(queue_id, StateName::Pending);
+        match life.place(tx.now) {
+            Place::Ready => places::put_ready(tx, queue_id, job.priority, life.due_at, seq)?,
+            Place::Waiting => places::put_waiting(tx, life.due_at, seq)?,
+            Place::Nowhere => {}
+        }
+        Ok(Ok(seq))
+    }
+
+    fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
+        if let Some(id) = self.queue_ids.get(name) {
+            return Ok(*id);
+        }
+        let id = queues::id(tx, name)?;
+        self.queue_ids.insert(name.clone(), id);
+        Ok(id)
+    }
+
+    fn environment_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<i64>, StoreError> {
+        let Some(environment) = &job.environment else {
+            return Ok(None);
+        };
+        if let Some((known, id)) = &self.environment
+            && Arc::ptr_eq(known, environment)
+        {
+            return Ok(Some(*id));
+        }
+        let id = environments::id(tx, environment)?;
+        self.environment = Some((Arc::clone(environment), id));
+        Ok(Some(id))
+    }
+}
+
+/// `None` when its time lies beyond all times.
+fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
+    let run_at: Option<Timestamp> = match job.start {
+        Start::Now => None,
+        Start::At(at) => Some(at),
+        Start::After(delay) => Some(tx.now.checked_add(delay)?),
+    };
+    let blocked_by = u32::try_from(job.depends_on.len()).unwrap_or(u32::MAX);
+    Some(Life::begin(run_at, job.max_retries, blocked_by, tx.now))
+}
+
+fn insert_row(
+    tx: &Tx<'_>,
+    job: &NewJob,
+    life: &Life,
+    seq: i64,
+    queue_id: i64,
+    environment_id: Option<i64>,
+) -> Result<(), StoreError> {
+    let options = JobOptions {
+        backoff: job.backoff,
+        env: job.env.clone(),
+        on_dependency_failure: job.on_dependency_failure,
+    };
+    let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
+    tx.prepare(
+        "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, max_retries, created_at,
+                           updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags, depends_on, options)
+         values (?1, ?2, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    )?
+    .execute(params![
+        seq,
+        job.id.as_str(),
+        queue_id,
+        job.priority,
+        job.depends_on.len(),
+        life.run_at.map(Timestamp::as_millis),
+        life.due_at.as_millis(),
+        life.max_retries,
+        tx.now.as_millis(),
+        job.command,
+        job.cwd,
+        environment_id,
+        job.timeout.map(millis),
+        job.unique_key,
+        to_json(&job.tags),
+        to_json(&depends_on),
+        options.to_json(),
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! One turn of a worker: settle, promote, claim.
+
+use super::tx::Tx;
+use super::{claim, dependencies, places, settle, workers};
+use crate::store::{Exchange, Exchanged, StoreError};
+
+/// `None` if more jobs have become due than one transaction should promote: what was promoted stays, and the rest of
+/// the turn is for the next transaction, so that nothing is claimed out of order.
+pub(super) fn exchange(tx: &Tx<'_>, exchange: &Exchange<'_>) -> Result<Option<Exchanged>, StoreError> {
+    dependencies::release_noted(tx)?;
+    if !places::promote(tx)? {
+        return Ok(None);
+    }
+    let worker_seq = workers::seq(tx, exchange.worker)?;
+    let mut stale = Vec::new();
+    for settlement in exchange.settlements {
+        if !settle::settle(tx, worker_seq, settlement)? {
+            stale.push(settlement.lease.clone());
+        }
+    }
+    dependencies::release_finished(tx)?;
+    let claimed = claim::claim(tx, exchange.worker, worker_seq, exchange.want)?;
+    Ok(Some(Exchanged {
+        claimed,
+        stale,
+        next_due: places::next_due(tx)?,
+    }))
+}

@@ -1,0 +1,49 @@
+//! Looking one job up.
+
+use rusqlite::OptionalExtension;
+
+use super::row::{self, read_job, select_whole_jobs};
+use super::tx::Tx;
+use super::{enqueue, events, history};
+use crate::domain::job::{Job, JobRecord};
+use crate::domain::name::JobId;
+use crate::store::StoreError;
+
+pub(super) fn find(tx: &Tx<'_>, id: &JobId) -> Result<Option<Job>, StoreError> {
+    let mut select = tx.prepare(select_whole_jobs!("where j.id = ?1"))?;
+    select
+        .query_row([id.as_str()], |row| Ok(read_job(tx, row)))
+        .optional()?
+        .transpose()
+}
+
+pub(super) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
+    let Some(job) = find(tx, id)? else {
+        return Ok(None);
+    };
+    let Some(known) = row::by_id(tx, id)? else {
+        return Ok(None);
+    };
+    Ok(Some(JobRecord {
+        job,
+        events: events::of_job(tx, known.seq)?,
+        history: history::of_job(tx, &known)?,
+    }))
+}
+
+pub(super) fn output(tx: &Tx<'_>, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
+    match row::by_id(tx, id)? {
+        Some(job) => history::output(tx, job.seq, attempt),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn taken(tx: &Tx<'_>, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+    let mut taken = Vec::new();
+    for id in ids {
+        if enqueue::is_taken(tx, id)? {
+            taken.push(id.clone());
+        }
+    }
+    Ok(taken)
+}

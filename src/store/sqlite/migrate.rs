@@ -1,0 +1,83 @@
+//! Bringing the schema of a database up to date.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::gate::Gate;
+use crate::store::StoreError;
+
+/// The statements that lead from each version to the next. Append-only.
+const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_foundation.sql")];
+
+/// The version that this program reads and writes.
+#[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
+pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// Marks a SQLite file as a queue of ours: `Quec`.
+const APPLICATION_ID: i64 = 0x5175_6563;
+
+/// Whatever the version, many processes may do this at once: one migrates, the others find it done.
+pub(super) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path) -> Result<(), StoreError> {
+    if is_current(connection, path)? {
+        return Ok(());
+    }
+    let pass = gate.enter()?;
+    if is_current(connection, path)? {
+        return Ok(());
+    }
+    if version(connection)? == 0 {
+        // Both are properties of the file and must come before its first table.
+        connection.execute_batch("pragma auto_vacuum = incremental; pragma journal_mode = wal;")?;
+    }
+    connection.execute_batch("begin immediate")?;
+    let migrated = migrate(connection);
+    let ended = connection.execute_batch(if migrated.is_ok() { "commit" } else { "rollback" });
+    migrated?;
+    ended?;
+    drop(pass);
+    gate.remember_the_queue()
+        .map_err(|error| StoreError::Unavailable { source: error.into() })
+}
+
+fn migrate(connection: &Connection) -> Result<(), StoreError> {
+    let from = usize::try_from(version(connection)?).unwrap_or(0);
+    for migration in &MIGRATIONS[from..] {
+        connection.execute_batch(migration)?;
+    }
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    Ok(())
+}
+
+/// Whether nothing is to be done. A file that is none of ours, or newer than this program, is refused.
+fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+    let found = version(connection)?;
+    let application: i64 = pragma(connection, "pragma application_id")?;
+    if application == APPLICATION_ID {
+        if found > SCHEMA_VERSION {
+            return Err(StoreError::TooNew {
+                found,
+                known: SCHEMA_VERSION,
+            });
+        }
+        return Ok(found == SCHEMA_VERSION);
+    }
+    // A file in which nobody has made anything may become ours.
+    let tables: i64 = pragma(connection, "select count(*) from sqlite_schema")?;
+    if application != 0 || found != 0 || tables != 0 {
+        return Err(StoreError::NotAStore {
+            path: path.to_owned(),
+            problem: "is a SQLite database, but not a queue of queuectl",
+        });
+    }
+    Ok(false)
+}
+
+fn version(connection: &Connection) -> Result<i64, StoreError> {
+    pragma(connection, "pragma user_version")
+}
+
+fn pragma(connection: &Connection, sql: &str) -> Result<i64, StoreError> {
+    Ok(connection.query_row(sql, [], |row| row.get(0))?)
+}

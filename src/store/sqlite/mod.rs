@@ -1,0 +1,43 @@
+//! The store on one machine: a SQLite file in WAL mode.
+//!
+//! - `open` checks the file, `migrate` brings its schema up to date, `store` has the verbs, `tx` is one transaction.
+//! - Each other file holds the statements of one verb or one table.
+//!
+//! **Many processes, one writer.** SQLite's own waiting is unfair: some processes starve. Every write therefore first
+//! passes the [`gate`], a file lock that the kernel hands on in turn; inside it `begin immediate` finds nobody.
+//! Nothing slow happens inside the gate: checkpoints run after it.
+//!
+//! **Never open the database file by other means in this process**: closing any descriptor of it drops SQLite's locks.
+
+mod cancel;
+mod claim;
+mod counters;
+mod dependencies;
+mod enqueue;
+mod environments;
+mod error;
+mod events;
+mod exchange;
+mod extend;
+mod find;
+mod gate;
+mod history;
+mod jobs;
+mod list;
+mod migrate;
+mod open;
+mod places;
+mod queues;
+mod reap;
+mod remove;
+mod retry;
+mod row;
+mod settings;
+mod settle;
+mod store;
+mod tx;
+mod unique_keys;
+mod workers;
+
+pub use migrate::SCHEMA_VERSION;
+pub use store::SqliteStore;

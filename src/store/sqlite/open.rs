@@ -1,0 +1,103 @@
+//! Opening the database file: what it must be, and how the connection is set up.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::gate::{Gate, PATIENCE};
+use super::migrate;
+use crate::store::StoreError;
+use crate::sys::{disk, private};
+
+/// Older libraries can lose commits when one process writes while another checkpoints.
+const NEEDED_LIBRARY: (i32, &str) = (3_051_003, "3.51.3");
+const STATEMENTS_KEPT: usize = 64;
+
+/// An open database.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    pub(super) gate: Gate,
+    /// Pages in the write-ahead log after the last commit of this connection.
+    pub(super) wal_pages: Arc<AtomicI32>,
+}
+
+pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
+    if rusqlite::version_number() < NEEDED_LIBRARY.0 {
+        return Err(StoreError::OldLibrary {
+            found: rusqlite::version(),
+            needed: NEEDED_LIBRARY.1,
+        });
+    }
+    let cannot_open = |error: io::Error| StoreError::CannotOpen {
+        path: path.to_owned(),
+        source: error.into(),
+    };
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    if let Some(kind) = disk::network_filesystem(folder).map_err(cannot_open)? {
+        return Err(StoreError::NetworkFilesystem {
+            path: path.to_owned(),
+            kind,
+        });
+    }
+    let gate = Gate::open(path).map_err(cannot_open)?;
+    ensure_file(path, &gate)?;
+
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection =
+        Connection::open_with_flags(path, flags).map_err(|error| StoreError::CannotOpen {
+            path: path.to_owned(),
+            source: error.into(),
+        })?;
+    let wal_pages = configure(&mut connection)?;
+    migrate::bring_up_to_date(&connection, &gate, path)?;
+    Ok(Opened {
+        connection,
+        gate,
+        wal_pages,
+    })
+}
+
+/// Makes the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
+fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
+    let not_a_store = |problem| StoreError::NotAStore {
+        path: path.to_owned(),
+        problem,
+    };
+    let cannot_open = |error: io::Error| StoreError::CannotOpen {
+        path: path.to_owned(),
+        source: error.into(),
+    };
+    match path.metadata() {
+        Ok(meta) if !meta.is_file() => Err(not_a_store("is not a file")),
+        Ok(meta) if meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)? => {
+            Err(not_a_store("is empty, but a queue was there"))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            private::open_file(path).map(drop).map_err(cannot_open)
+        }
+        Err(error) => Err(cannot_open(error)),
+    }
+}
+
+fn configure(connection: &mut Connection) -> Result<Arc<AtomicI32>, StoreError> {
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    // Checkpoints are ours to time: after the gate, and not whenever a process ends.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let wal_pages = Arc::new(AtomicI32::new(0));
+    let counter = Arc::clone(&wal_pages);
+    connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
+        counter.store(pages, Ordering::Relaxed);
+        Ok(())
+    }))?;
+    Ok(wal_pages)
+}

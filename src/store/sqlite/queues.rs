@@ -1,0 +1,88 @@
+//! The queues and the number of their jobs.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::{OptionalExtension, params};
+
+use super::events;
+use super::row::{self, malformed};
+use super::tx::Tx;
+use crate::domain::life::StateName;
+use crate::domain::name::QueueName;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Pause, Queue, StoreError};
+
+/// The number of a queue, which is made if it is new.
+pub(super) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
+    if let Some(id) = known_id(tx, name)? {
+        return Ok(id);
+    }
+    let mut insert = tx.prepare("insert into queues (name, created_at) values (?1, ?2)")?;
+    Ok(insert.insert(params![name.as_str(), tx.now.as_millis()])?)
+}
+
+pub(super) fn known_id(tx: &Tx<'_>, name: &QueueName) -> Result<Option<i64>, StoreError> {
+    let mut select = tx.prepare("select id from queues where name = ?1")?;
+    Ok(select.query_row([name.as_str()], |row| row.get(0)).optional()?)
+}
+
+pub(super) fn is_open(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
+    let mut select = tx.prepare("select paused_at is null from queues where id = ?1")?;
+    Ok(select.query_row([id], |row| row.get(0))?)
+}
+
+pub(super) fn hold(tx: &Tx<'_>, queue: &QueueName, pause: Option<&Pause>) -> Result<(), StoreError> {
+    let id = id(tx, queue)?;
+    let paused_at = pause.map(|_| tx.now.as_millis());
+    tx.prepare("update queues set paused_at = ?2, paused_by = ?3, pause_reason = ?4 where id = ?1")?
+        .execute(params![
+            id,
+            paused_at,
+            pause.map(|pause| &pause.by),
+            pause.and_then(|pause| pause.reason.as_ref()),
+        ])?;
+    if let Some(pause) = pause {
+        events::note(tx, None, "pause", &pause.by, Some(queue.as_str()))?;
+    }
+    Ok(())
+}
+
+pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
+    let mut counts = counts(tx)?;
+    let mut select =
+        tx.prepare("select id, name, paused_at, paused_by, pause_reason from queues order by name")?;
+    let mut rows = select.query([])?;
+    let mut queues = Vec::new();
+    while let Some(row) = rows.next()? {
+        let by: Option<String> = row.get(3)?;
+        let pause = by
+            .map(|by| {
+                Ok::<_, StoreError>(Pause {
+                    by,
+                    reason: row.get(4)?,
+                })
+            })
+            .transpose()?;
+        let since: Option<Timestamp> = row::time(row, 2)?;
+        queues.push(Queue {
+            name: row::name(row, 1)?,
+            paused: since.zip(pause),
+            counts: counts.remove(&row.get(0)?).unwrap_or_default(),
+        });
+    }
+    Ok(queues)
+}
+
+type Counts = HashMap<i64, BTreeMap<StateName, u64>>;
+
+fn counts(tx: &Tx<'_>) -> Result<Counts, StoreError> {
+    let mut select = tx.prepare("select queue_id, state, count from counters where count > 0")?;
+    let mut rows = select.query([])?;
+    let mut counts = Counts::new();
+    while let Some(row) = rows.next()? {
+        let word: String = row.get(1)?;
+        let state = StateName::from_name(&word).ok_or_else(|| malformed("state", &word))?;
+        counts.entry(row.get(0)?).or_default().insert(state, row.get(2)?);
+    }
+    Ok(counts)
+}

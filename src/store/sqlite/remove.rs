@@ -1,0 +1,49 @@
+//! Forgetting a job.
+
+use super::tx::Tx;
+use super::{dependencies, events, places, row, unique_keys};
+use crate::domain::life::{Place, StateName};
+use crate::domain::name::JobId;
+use crate::store::{Change, Conflict, StoreError};
+
+pub(super) fn remove(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreError> {
+    let Some(job) = row::by_id(tx, id)? else {
+        return Ok(Change::NotFound);
+    };
+    let state = job.life.state.name();
+    if state == StateName::Processing {
+        return Ok(Change::Conflict(Conflict::State(state)));
+    }
+    let count = dependencies::count_children(tx, job.seq)?;
+    if count > 0 {
+        return Ok(Change::Conflict(Conflict::WaitedFor { count }));
+    }
+    if job.life.place(tx.now) != Place::Nowhere {
+        places::take_away(tx, &job)?;
+    }
+    unique_keys::release(tx, &job)?;
+    dependencies::forget_parents(tx, job.seq)?;
+    forget(tx, job.seq)?;
+    tx.counters.borrow_mut().leave(job.queue_id, state);
+    events::note(tx, None, "remove", by, Some(id.as_str()))?;
+    Ok(Change::Done(state))
+}
+
+fn forget(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
+    let tags: Option<String> = tx
+        .prepare("select tags from jobs where seq = ?1")?
+        .query_row([seq], |row| row.get(0))?;
+    for tag in row::strings(tags.as_deref())? {
+        tx.prepare("delete from job_tags where tag = ?1 and seq = ?2")?
+            .execute(rusqlite::params![tag, seq])?;
+    }
+    for statement in [
+        "delete from outputs where seq = ?1",
+        "delete from attempts where seq = ?1",
+        "delete from events where seq = ?1",
+        "delete from jobs where seq = ?1",
+    ] {
+        tx.prepare(statement)?.execute([seq])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The settings table.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{OptionalExtension, params};
+
+use super::events;
+use super::row::{JobRow, malformed};
+use super::tx::Tx;
+use crate::domain::life::Policy;
+use crate::domain::settings::{Durability, SettingError, SettingKey, Settings};
+use crate::store::StoreError;
+
+pub(super) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>, StoreError> {
+    let mut select = tx.prepare("select key, value from settings")?;
+    let rows = select.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+    let mut stored = BTreeMap::new();
+    for row in rows {
+        let (key, value) = row?;
+        stored.insert(key.parse().map_err(|error| malformed("setting", error))?, value);
+    }
+    Ok(stored)
+}
+
+pub(super) fn load(tx: &Tx<'_>) -> Result<Settings, StoreError> {
+    let stored = stored(tx)?;
+    let settings = Settings::from_stored(stored.iter().map(|(key, value)| (*key, value.as_str())));
+    settings.map_err(|error| malformed("setting", error))
+}
+
+/// What is asked for each time a store is opened, so it is asked for alone.
+pub(super) fn durability(tx: &Tx<'_>) -> Result<Durability, StoreError> {
+    let mut select = tx.prepare("select value from settings where key = ?1")?;
+    let value: Option<String> = select
+        .query_row([SettingKey::Durability.name()], |row| row.get(0))
+        .optional()?;
+    let stored = value.as_deref().map(|value| (SettingKey::Durability, value));
+    let settings = Settings::from_stored(stored).map_err(|error| malformed("setting", error))?;
+    Ok(settings.durability)
+}
+
+pub(super) fn set(
+    tx: &Tx<'_>,
+    key: SettingKey,
+    value: Option<&str>,
+    by: &str,
+) -> Result<Result<(), SettingError>, StoreError> {
+    let mut settings = load(tx)?;
+    let wanted = value.map_or_else(|| Settings::default().get(key), str::to_owned);
+    if let Err(error) = settings.set(key, &wanted) {
+        return Ok(Err(error));
+    }
+    match value {
+        Some(_) => tx
+            .prepare("insert or replace into settings (key, value) values (?1, ?2)")?
+            .execute(params![key.name(), settings.get(key)])?,
+        None => tx
+            .prepare("delete from settings where key = ?1")?
+            .execute([key.name()])?,
+    };
+    let detail = format!("{key} = {}", settings.get(key));
+    events::note(tx, None, "set", by, Some(&detail))?;
+    Ok(Ok(()))
+}
+
+/// What decides the future of a job that fails now.
+pub(super) fn policy(tx: &Tx<'_>, job: &JobRow) -> Result<Policy, StoreError> {
+    let settings = tx.settings()?;
+    Ok(Policy {
+        backoff: job.options.backoff.unwrap_or_default().or(&settings.backoff),
+        crash_limit: settings.crash_limit,
+        roll: fastrand::f64(),
+    })
+}

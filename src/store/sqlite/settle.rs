@@ -1,0 +1,70 @@
+//! Recording how an attempt ended.
+
+use super::jobs::apply;
+use super::row::{self, JobRow};
+use super::tx::Tx;
+use super::{history, settings, workers};
+use crate::domain::job::{Ending, Latest};
+use crate::domain::life::{Event, transition};
+use crate::domain::outcome::Outcome;
+use crate::store::{Settlement, StoreError};
+
+/// `false` if the lease was lost: then nothing is recorded.
+pub(super) fn settle(tx: &Tx<'_>, worker_seq: i64, settlement: &Settlement) -> Result<bool, StoreError> {
+    let Some(job) = row::by_id(tx, &settlement.lease.job)? else {
+        return Ok(false);
+    };
+    if job.worker_seq != Some(worker_seq) {
+        return Ok(false);
+    }
+    record(tx, &job, worker_seq, settlement)
+}
+
+/// The same for whoever speaks in the worker's name.
+pub(super) fn record(
+    tx: &Tx<'_>,
+    job: &JobRow,
+    worker_seq: i64,
+    settlement: &Settlement,
+) -> Result<bool, StoreError> {
+    let event = Event::Settle {
+        attempt: settlement.lease.attempt,
+        outcome: settlement.outcome,
+        boot: workers::boot_id(tx, worker_seq)?,
+    };
+    let policy = settings::policy(tx, job)?;
+    let Ok(transition) = transition(&job.life, event, &policy, tx.now) else {
+        return Ok(false);
+    };
+    let latest = Latest {
+        started_at: job.latest.started_at,
+        exit_code: settlement.outcome.exit_code(),
+        signal: settlement.outcome.signal(),
+        error: match settlement.outcome {
+            Outcome::Success => None,
+            Outcome::Failure { .. }
+            | Outcome::Signal { .. }
+            | Outcome::Timeout
+            | Outcome::SpawnError
+            | Outcome::Lost
+            | Outcome::Cancelled
+            | Outcome::Released => settlement.error.clone(),
+        },
+    };
+    if !apply(tx, job, &transition, &latest)? {
+        return Ok(false);
+    }
+    let ending = Ending {
+        finished_at: tx.now,
+        duration: settlement.duration,
+        outcome: settlement.outcome,
+        error: latest.error,
+        usage: settlement.usage,
+        log_bytes: settlement.log_bytes,
+    };
+    history::add(tx, job, worker_seq, &ending)?;
+    if let Some(output) = &settlement.output {
+        history::add_output(tx, job.seq, settlement.lease.attempt, output)?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,233 @@
+//! The verbs of [`Store`] on SQLite: each opens one transaction and hands it to the file that knows the statements.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::error::commit_error;
+use super::open::{Opened, open};
+use super::tx::Tx;
+use super::{cancel, enqueue, exchange, extend, find, list, queues, reap, remove, retry, settings, workers};
+use crate::domain::batch::find_cycle;
+use crate::domain::job::{Job, JobRecord, NewJob};
+use crate::domain::name::{JobId, QueueName, WorkerId};
+use crate::domain::settings::{SettingError, SettingKey};
+use crate::domain::timestamp::Timestamp;
+use crate::store::{
+    Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus,
+    NewWorker, Page, Pause, Queue, Refused, Store, StoreError, Worker,
+};
+use crate::sys::clock::Clock;
+
+/// A write-ahead log of this many pages is folded into the database after a commit,
+const CHECKPOINT_AFTER_COMMIT: i32 = 1_000;
+/// and one of this many when the store is closed: what the last process leaves behind, the next one has to read.
+const CHECKPOINT_AT_CLOSE: i32 = 64;
+
+#[derive(Debug)]
+pub struct SqliteStore {
+    opened: Mutex<Opened>,
+    clock: Arc<dyn Clock>,
+}
+
+impl SqliteStore {
+    /// Opens the queue in this file; one that is not there yet is made.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let store = Self {
+            opened: Mutex::new(open(path)?),
+            clock,
+        };
+        store.apply_durability()?;
+        Ok(store)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Opened> {
+        // A panic elsewhere leaves no half-done transaction behind: it was rolled back on the way out.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` in one write transaction. Any error rolls back.
+    fn write<T, E: From<StoreError>>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E>) -> Result<T, E> {
+        let opened = self.lock();
+        let pass = opened.gate.enter()?;
+        let transaction = Transaction::begin(&opened.connection, "begin immediate")?;
+        let tx = Tx::new(&opened.connection, self.clock.as_ref());
+        let result = work(&tx)?;
+        tx.finish()?;
+        transaction.commit()?;
+        drop(pass);
+        checkpoint_beyond(&opened, CHECKPOINT_AFTER_COMMIT);
+        Ok(result)
+    }
+
+    /// Runs `work` on one consistent view.
+    fn read<T>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let opened = self.lock();
+        let _transaction = Transaction::begin(&opened.connection, "begin")?;
+        work(&Tx::new(&opened.connection, self.clock.as_ref()))
+    }
+
+    fn apply_durability(&self) -> Result<(), StoreError> {
+        let durability = self.read(settings::durability)?;
+        let opened = self.lock();
+        opened
+            .connection
+            .pragma_update(None, "synchronous", durability.name())?;
+        Ok(())
+    }
+}
+
+/// A transaction that is rolled back unless it was committed.
+struct Transaction<'c> {
+    connection: &'c rusqlite::Connection,
+}
+
+impl<'c> Transaction<'c> {
+    fn begin(connection: &'c rusqlite::Connection, how: &str) -> Result<Self, StoreError> {
+        connection.prepare_cached(how)?.execute([])?;
+        Ok(Self { connection })
+    }
+
+    fn commit(self) -> Result<(), StoreError> {
+        self.connection
+            .prepare_cached("commit")?
+            .execute([])
+            .map_err(commit_error)?;
+        Ok(())
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.connection.is_autocommit() {
+            // If even this fails, the next `begin` will say so.
+            let _ = self.connection.execute_batch("rollback");
+        }
+    }
+}
+
+/// Folds a large write-ahead log into the database, as far as readers allow. A failure is no loss: the log stays.
+fn checkpoint_beyond(opened: &Opened, pages: i32) {
+    if opened.wal_pages.load(Ordering::Relaxed) >= pages {
+        let _ = opened
+            .connection
+            .query_row("pragma wal_checkpoint(passive)", [], |_| Ok(()));
+        opened.wal_pages.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        checkpoint_beyond(&self.lock(), CHECKPOINT_AT_CLOSE);
+    }
+}
+
+impl Store for SqliteStore {
+    fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::from_millis(self.clock.wall_millis()))
+    }
+
+    fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError> {
+        if let Some(id) = find_cycle(jobs) {
+            let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
+            return Err(EnqueueError::Refused {
+                at,
+                reason: Refused::Cycle(id),
+            });
+        }
+        self.write(|tx| enqueue::enqueue(tx, jobs))
+    }
+
+    fn taken(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+        self.read(|tx| find::taken(tx, ids))
+    }
+
+    fn find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.read(|tx| find::find(tx, id))
+    }
+
+    fn record(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
+        self.read(|tx| find::record(tx, id))
+    }
+
+    fn output(&self, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read(|tx| find::output(tx, id, attempt))
+    }
+
+    fn list(&self, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError> {
+        self.read(|tx| list::list(tx, filter, page))
+    }
+
+    fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
+        self.write(|tx| ids.iter().map(|id| cancel::cancel(tx, id, by)).collect())
+    }
+
+    fn retry(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
+        self.write(|tx| ids.iter().map(|id| retry::retry(tx, id, by)).collect())
+    }
+
+    fn remove(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
+        self.write(|tx| ids.iter().map(|id| remove::remove(tx, id, by)).collect())
+    }
+
+    fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError> {
+        self.read(list::dead_by_error)
+    }
+
+    fn register(&self, worker: &NewWorker) -> Result<(), StoreError> {
+        self.write(|tx| workers::register(tx, worker))
+    }
+
+    fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.write(|tx| workers::retire(tx, worker))
+    }
+
+    fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        self.read(workers::list)
+    }
+
+    fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError> {
+        // A flood of jobs that become due at once is promoted in several transactions, so that others get their turn.
+        loop {
+            if let Some(exchanged) = self.write(|tx| exchange::exchange(tx, exchange))? {
+                return Ok(exchanged);
+            }
+        }
+    }
+
+    fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>, StoreError> {
+        self.write(|tx| extend::extend(tx, worker, leases))
+    }
+
+    fn overdue(&self) -> Result<Vec<WorkerId>, StoreError> {
+        self.read(workers::overdue)
+    }
+
+    fn reap(&self, worker: &WorkerId, unstarted: &[LeaseRef]) -> Result<Vec<LeaseRef>, StoreError> {
+        self.write(|tx| reap::reap(tx, worker, unstarted))
+    }
+
+    fn settings(&self) -> Result<BTreeMap<SettingKey, String>, StoreError> {
+        self.read(settings::stored)
+    }
+
+    fn set(
+        &self,
+        key: SettingKey,
+        value: Option<&str>,
+        by: &str,
+    ) -> Result<Result<(), SettingError>, StoreError> {
+        let set = self.write(|tx| settings::set(tx, key, value, by))?;
+        self.apply_durability()?;
+        Ok(set)
+    }
+
+    fn queues(&self) -> Result<Vec<Queue>, StoreError> {
+        self.read(queues::list)
+    }
+
+    fn hold(&self, queue: &QueueName, pause: Option<&Pause>) -> Result<(), StoreError> {
+        self.write(|tx| queues::hold(tx, queue, pause))
+    }
+}

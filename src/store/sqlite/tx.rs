@@ -1,0 +1,106 @@
+//! One transaction: the connection, the moment it takes place at, and what is written when it ends.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::time::Duration;
+
+use rusqlite::{CachedStatement, Connection};
+
+use super::counters::Counters;
+use super::{dependencies, settings};
+use crate::domain::settings::Settings;
+use crate::domain::timestamp::Timestamp;
+use crate::store::StoreError;
+use crate::sys::clock::Clock;
+
+/// How many dependents one transaction releases at most, so that a job with very many of them stalls nobody.
+const DEPENDENTS_PER_TRANSACTION: usize = 1_000;
+
+#[derive(Debug)]
+pub(super) struct Tx<'c> {
+    connection: &'c Connection,
+    pub(super) now: Timestamp,
+    /// The same moment on the lease clock.
+    boot_millis: i64,
+    pub(super) counters: RefCell<Counters>,
+    settings: OnceCell<Settings>,
+    /// Jobs that were finished here and whose dependents do not know it yet.
+    finished: RefCell<Vec<Finished>>,
+    dependents_left: Cell<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finished {
+    pub(super) seq: i64,
+    pub(super) failed: bool,
+}
+
+impl<'c> Tx<'c> {
+    pub(super) fn new(connection: &'c Connection, clock: &dyn Clock) -> Self {
+        Self {
+            connection,
+            now: Timestamp::from_millis(clock.wall_millis()),
+            boot_millis: clock.boot_millis(),
+            counters: RefCell::default(),
+            settings: OnceCell::new(),
+            finished: RefCell::default(),
+            dependents_left: Cell::new(DEPENDENTS_PER_TRANSACTION),
+        }
+    }
+
+    pub(super) fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>, StoreError> {
+        Ok(self.connection.prepare_cached(sql)?)
+    }
+
+    /// What is left to do before the commit.
+    pub(super) fn finish(&self) -> Result<(), StoreError> {
+        dependencies::release_finished(self)?;
+        self.counters.take().write(self)
+    }
+
+    /// The settings in force, read once.
+    pub(super) fn settings(&self) -> Result<&Settings, StoreError> {
+        if let Some(settings) = self.settings.get() {
+            return Ok(settings);
+        }
+        let settings = settings::load(self)?;
+        Ok(self.settings.get_or_init(|| settings))
+    }
+
+    pub(super) fn note_finished(&self, finished: Finished) {
+        self.finished.borrow_mut().push(finished);
+    }
+
+    pub(super) fn next_finished(&self) -> Option<Finished> {
+        self.finished.borrow_mut().pop()
+    }
+
+    /// Takes one from the dependents that this transaction may still release.
+    pub(super) fn spend_dependent(&self) -> bool {
+        let left = self.dependents_left.get();
+        self.dependents_left.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    /// The end of a lease, as it is stored.
+    pub(super) fn lease_to_stored(&self, until: Timestamp) -> i64 {
+        until.as_millis() - self.now.as_millis() + self.boot_millis
+    }
+
+    /// The end of a lease, as it is shown.
+    pub(super) fn lease_from_stored(&self, stored: i64) -> Timestamp {
+        Timestamp::from_millis(stored - self.boot_millis + self.now.as_millis())
+    }
+
+    pub(super) fn lease_now(&self) -> i64 {
+        self.boot_millis
+    }
+}
+
+/// Durations are stored as whole milliseconds.
+pub(super) fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+pub(super) fn from_millis(millis: i64) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}

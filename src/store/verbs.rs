@@ -1,0 +1,190 @@
+//! What goes into the verbs of a store and what comes out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::domain::environment::Environment;
+use crate::domain::job::Usage;
+use crate::domain::life::StateName;
+use crate::domain::name::{JobId, QueueName, WorkerId};
+use crate::domain::outcome::Outcome;
+use crate::domain::timestamp::Timestamp;
+
+/// What `enqueue` did for one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    Created(JobId),
+    /// An earlier job has its id or its unique key.
+    Existing(JobId),
+}
+
+impl Enqueued {
+    pub fn id(&self) -> &JobId {
+        match self {
+            Self::Created(id) | Self::Existing(id) => id,
+        }
+    }
+}
+
+/// What became of one job that somebody wanted changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Done; the job is now in this state (or was, if it is gone).
+    Done(StateName),
+    NotFound,
+    Conflict(Conflict),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Conflict {
+    #[error("it is {}", .0.name())]
+    State(StateName),
+    #[error("job `{holder}` holds its unique key")]
+    KeyTaken { holder: JobId },
+    #[error("{count} unfinished jobs depend on it")]
+    WaitedFor { count: u64 },
+}
+
+/// Dead jobs with the same reason and the same error line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadGroup {
+    pub reason: String,
+    pub error: Option<String>,
+    pub count: u64,
+    pub last_at: Timestamp,
+    pub example: JobId,
+}
+
+/// Which queues a worker serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// All of them, later ones too.
+    All,
+    /// These, each only when those before it have nothing ready.
+    InOrder(Vec<QueueName>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewWorker {
+    pub id: WorkerId,
+    pub host: String,
+    pub boot_id: String,
+    pub pid: u32,
+    pub guardian_pid: Option<u32>,
+    pub served: Served,
+    pub concurrency: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerState {
+    Running,
+    Draining,
+    Stopped,
+}
+
+impl WorkerState {
+    pub const ALL: [Self; 3] = [Self::Running, Self::Draining, Self::Stopped];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Draining => "draining",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    pub id: WorkerId,
+    pub host: String,
+    pub boot_id: String,
+    pub pid: u32,
+    pub guardian_pid: Option<u32>,
+    pub served: Served,
+    pub concurrency: u32,
+    /// How many leases it holds.
+    pub running: u32,
+    pub state: WorkerState,
+    pub started_at: Timestamp,
+    pub last_heartbeat: Timestamp,
+}
+
+/// A lease by job and attempt: the proof that goes with every later write.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseRef {
+    pub job: JobId,
+    pub attempt: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseStatus {
+    Held,
+    /// Still held, but somebody wants the job cancelled.
+    CancelRequested,
+    /// Another has it, or nobody: kill the command, record nothing.
+    Lost,
+}
+
+/// One turn of a worker.
+#[derive(Clone, Debug)]
+pub struct Exchange<'a> {
+    pub worker: &'a WorkerId,
+    pub settlements: &'a [Settlement],
+    /// How many jobs to claim at most.
+    pub want: usize,
+}
+
+/// How an attempt ended, as its worker saw it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settlement {
+    pub lease: LeaseRef,
+    pub outcome: Outcome,
+    /// One line; see [`crate::domain::job::Latest::error`].
+    pub error: Option<String>,
+    pub duration: Duration,
+    pub usage: Usage,
+    pub log_bytes: u64,
+    /// Output small enough to be stored with the attempt.
+    pub output: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exchanged {
+    pub claimed: Vec<Claim>,
+    /// Settlements that changed nothing, because their lease was lost.
+    pub stale: Vec<LeaseRef>,
+    /// When the next job that waits for its time becomes due.
+    pub next_due: Option<Timestamp>,
+}
+
+/// A job that was claimed: what it takes to run it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    pub lease: LeaseRef,
+    pub lease_until: Timestamp,
+    pub queue: QueueName,
+    pub command: String,
+    pub cwd: Option<String>,
+    /// The environment it was enqueued in; without one the worker's is taken.
+    pub environment: Option<Environment>,
+    /// Added to the environment.
+    pub env: BTreeMap<String, String>,
+    pub timeout: Option<Duration>,
+}
+
+/// Why a queue is held back, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    pub by: String,
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    pub name: QueueName,
+    /// Since when it is held back, and why.
+    pub paused: Option<(Timestamp, Pause)>,
+    /// States without a job are left out.
+    pub counts: BTreeMap<StateName, u64>,
+}
