@@ -3,5 +3,6 @@
 //! The folders are the architecture; `ARCHITECTURE.md` is the map.
 
 pub mod domain;
+pub mod ops;
 pub mod store;
 pub mod sys;

@@ -14,6 +14,7 @@ pub mod nearest;
 pub mod outcome;
 pub mod request;
 pub mod settings;
+pub mod shell;
 pub mod signal;
 pub mod size;
 pub mod span;

@@ -1,0 +1,129 @@
+//! Changing jobs by id: cancel, retry, remove.
+
+use super::OpError;
+use crate::domain::job::Job;
+use crate::domain::life::StateName;
+use crate::domain::name::JobId;
+use crate::store::{Change, Conflict, JobFilter, Page, Phase, Store, StoreError};
+
+/// How many jobs one transaction changes at most.
+const CHUNK: usize = 1_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Cancel,
+    Retry,
+    Remove,
+}
+
+/// A job that was changed: as it is now, or as it was if it is gone.
+#[derive(Debug)]
+pub struct Changed {
+    pub job: Job,
+    pub state: StateName,
+}
+
+/// Tries all of these ids. The answers are in their order.
+pub fn change(
+    store: &dyn Store,
+    verb: Verb,
+    ids: &[JobId],
+    by: &str,
+) -> Result<Vec<Result<Changed, OpError>>, StoreError> {
+    let mut answers = Vec::with_capacity(ids.len());
+    for chunk in ids.chunks(CHUNK) {
+        let before = if verb == Verb::Remove {
+            find_all(store, chunk)?
+        } else {
+            Vec::new()
+        };
+        let changes = apply(store, verb, chunk, by)?;
+        let after = if verb == Verb::Remove {
+            before
+        } else {
+            find_all(store, chunk)?
+        };
+        for ((id, change), job) in chunk.iter().zip(changes).zip(after) {
+            answers.push(answer(id, change, job));
+        }
+    }
+    Ok(answers)
+}
+
+/// Changes every job in the dead-letter queue, and tells `progress` how many are done.
+pub fn change_all_dead(
+    store: &dyn Store,
+    verb: Verb,
+    by: &str,
+    mut progress: impl FnMut(u64),
+) -> Result<u64, StoreError> {
+    let filter = JobFilter {
+        phase: Some(Phase::State(StateName::Dead)),
+        ..JobFilter::default()
+    };
+    let mut after = None;
+    let mut total = 0;
+    loop {
+        let page = store.list(
+            &filter,
+            &Page {
+                limit: CHUNK,
+                after: after.take(),
+            },
+        )?;
+        let ids: Vec<JobId> = page.into_iter().map(|job| job.id).collect();
+        if ids.is_empty() {
+            return Ok(total);
+        }
+        let changes = apply(store, verb, &ids, by)?;
+        let done = changes
+            .iter()
+            .filter(|change| matches!(change, Change::Done(_)))
+            .count() as u64;
+        if done == 0 {
+            // What cannot be changed stays in the list: go on behind it.
+            after = ids.last().cloned();
+        }
+        total += done;
+        progress(total);
+    }
+}
+
+fn apply(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
+    match verb {
+        Verb::Cancel => store.cancel(ids, by),
+        Verb::Retry => store.retry(ids, by),
+        Verb::Remove => store.remove(ids, by),
+    }
+}
+
+fn find_all(store: &dyn Store, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
+    ids.iter().map(|id| store.find(id)).collect()
+}
+
+fn answer(id: &JobId, change: Change, job: Option<Job>) -> Result<Changed, OpError> {
+    match (change, job) {
+        (Change::Done(state), Some(job)) => Ok(Changed { job, state }),
+        (Change::Conflict(conflict), _) => Err(OpError::Conflict {
+            id: id.clone(),
+            conflict,
+        }),
+        (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),
+    }
+}
+
+/// Refuses ids of jobs that are not dead, for the verbs of the dead-letter queue.
+pub fn only_dead(store: &dyn Store, id: &JobId) -> Result<Job, OpError> {
+    let job = store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
+    match job.life.state.name() {
+        StateName::Dead => Ok(job),
+        state @ (StateName::Pending
+        | StateName::Processing
+        | StateName::Completed
+        | StateName::Failed
+        | StateName::Cancelled) => Err(OpError::Conflict {
+            id: id.clone(),
+            conflict: Conflict::State(state),
+        }),
+    }
+}

@@ -1,0 +1,82 @@
+//! Turning requests into jobs and storing them.
+
+use std::sync::Arc;
+
+use super::OpError;
+use crate::domain::environment::Environment;
+use crate::domain::job::NewJob;
+use crate::domain::name::JobIdSequence;
+use crate::domain::request::{JobRequest, Origin, RequestError};
+use crate::domain::settings::Settings;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{EnqueueError, Enqueued, Store};
+
+/// How the caller wants its jobs enqueued.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub cwd: Option<String>,
+    /// The caller's environment, unless the worker's is to be taken.
+    pub environment: Option<Environment>,
+    pub if_absent: bool,
+}
+
+/// Enqueues for one caller.
+#[derive(Debug)]
+pub struct Enqueuer<'s> {
+    pub(super) store: &'s dyn Store,
+    origin: Origin,
+    ids: JobIdSequence,
+    now: Timestamp,
+}
+
+impl<'s> Enqueuer<'s> {
+    pub fn new(store: &'s dyn Store, caller: Caller) -> Result<Self, OpError> {
+        let stored = store.settings()?;
+        let settings = Settings::from_stored(stored.iter().map(|(key, value)| (*key, value.as_str())))?;
+        let origin = Origin {
+            settings,
+            cwd: caller.cwd,
+            environment: caller.environment.map(Arc::new),
+            if_absent: caller.if_absent,
+        };
+        Ok(Self {
+            store,
+            origin,
+            ids: JobIdSequence::default(),
+            now: store.now()?,
+        })
+    }
+
+    pub fn refuses_taken_ids(&self) -> bool {
+        !self.origin.if_absent
+    }
+
+    pub fn resolve(&mut self, request: JobRequest) -> Result<NewJob, RequestError> {
+        let (ids, now) = (&mut self.ids, self.now);
+        request.resolve(&self.origin, || ids.next(now, fastrand::u64(..)))
+    }
+
+    /// Ids are made for the moment that this was called last.
+    pub fn tick(&mut self) -> Result<(), OpError> {
+        self.now = self.store.now()?;
+        Ok(())
+    }
+
+    /// Stores all of these jobs, or none.
+    pub fn enqueue(&mut self, requests: Vec<JobRequest>) -> Result<Vec<Enqueued>, OpError> {
+        let jobs: Result<Vec<NewJob>, RequestError> = requests
+            .into_iter()
+            .map(|request| self.resolve(request))
+            .collect();
+        self.store.enqueue(&jobs?).map_err(OpError::from)
+    }
+}
+
+impl From<EnqueueError> for OpError {
+    fn from(error: EnqueueError) -> Self {
+        match error {
+            EnqueueError::Store(error) => Self::Store(error),
+            EnqueueError::Refused { reason, .. } => Self::Refused(reason),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Why a use-case did not do what was asked.
+
+use std::path::PathBuf;
+
+use crate::domain::name::{JobId, NameError};
+use crate::domain::request::RequestError;
+use crate::domain::settings::SettingError;
+use crate::store::{Conflict, Refused, StoreError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("invalid job")]
+    Request(#[from] RequestError),
+    #[error("invalid JSON")]
+    Json(#[from] serde_json::Error),
+    #[error("the job was not enqueued")]
+    Refused(#[source] Refused),
+    #[error("invalid id `{id}`")]
+    BadId {
+        id: String,
+        #[source]
+        source: NameError,
+    },
+    #[error("there is no job `{0}`")]
+    NoSuchJob(JobId),
+    #[error("job `{id}` was left as it is")]
+    Conflict {
+        id: JobId,
+        #[source]
+        conflict: Conflict,
+    },
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    #[error("line {line} was refused, nothing was stored")]
+    BadLine {
+        line: u64,
+        #[source]
+        source: Box<OpError>,
+    },
+    #[error("stopped at line {line}, {stored} jobs were stored before it")]
+    Stopped {
+        line: u64,
+        stored: u64,
+        #[source]
+        source: Box<OpError>,
+    },
+    #[error("it is longer than {limit} bytes")]
+    LineTooLong { limit: usize },
+    #[error("failed to read `{}`", path.display())]
+    CannotRead {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("failed to make `{}`", path.display())]
+    CannotMake {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("there is no home folder: neither --home nor QUEUECTL_HOME nor HOME is set")]
+    NoHome,
+    #[error("failed to read the settings file `{}`", path.display())]
+    BadConfigFile {
+        path: PathBuf,
+        #[source]
+        source: toml::de::Error,
+    },
+    #[error("PostgreSQL stores are not supported yet")]
+    NoPostgres,
+}

@@ -1,0 +1,36 @@
+//! Making a home of its own for a project.
+
+use std::path::{Path, PathBuf};
+
+use super::OpError;
+use super::location::{self, HOME_FOLDER, Wanted};
+use crate::sys::private;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Made {
+    New(PathBuf),
+    /// It was there already and was left as it is.
+    Existing(PathBuf),
+}
+
+/// Makes `.queuectl/` in `folder`, with an empty queue in it.
+pub fn init(folder: &Path) -> Result<Made, OpError> {
+    let home = folder.join(HOME_FOLDER);
+    let existed = home.exists();
+    if !existed {
+        private::create_folder(&home).map_err(|source| OpError::CannotMake {
+            path: home.clone(),
+            source,
+        })?;
+    }
+    let wanted = Wanted {
+        home: Some(home.clone()),
+        store: None,
+    };
+    location::open(&location::locate(&wanted)?)?;
+    Ok(if existed {
+        Made::Existing(home)
+    } else {
+        Made::New(home)
+    })
+}

@@ -1,0 +1,445 @@
+//! The one JSON shape of a job, a worker and a status, for `--json` and for HTTP.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, Serializer};
+
+use super::config::Setting;
+use super::dlq::CauseGroup;
+use super::status::{Problem, Status};
+use crate::domain::backoff::BackoffChoice;
+use crate::domain::job::{Attempt, Job, JobEvent, JobRecord};
+use crate::domain::life::{State, StateName};
+use crate::domain::name::{JobId, QueueName};
+use crate::domain::span::format_span;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Queue, Served, Worker};
+
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct JobJson<'a> {
+    id: &'a str,
+    queue: &'a str,
+    command: &'a str,
+    state: &'static str,
+    priority: i32,
+    attempts: u32,
+    max_retries: u32,
+    failures: u32,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    run_at: Option<Timestamp>,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    next_retry_at: Option<Timestamp>,
+    timeout_ms: Option<u128>,
+    cwd: Option<&'a str>,
+    tags: &'a [String],
+    depends_on: Vec<&'a str>,
+    unique_key: Option<&'a str>,
+    worker_id: Option<&'a str>,
+    lease_until: Option<Timestamp>,
+    exit_code: Option<i32>,
+    signal: Option<String>,
+    error: Option<&'a str>,
+    reason: Option<&'static str>,
+}
+
+impl<'a> From<&'a Job> for JobJson<'a> {
+    fn from(job: &'a Job) -> Self {
+        let life = &job.life;
+        let mut json = Self {
+            id: job.id.as_str(),
+            queue: job.queue.as_str(),
+            command: &job.command,
+            state: life.state.name().name(),
+            priority: job.priority,
+            attempts: life.attempts,
+            max_retries: life.max_retries,
+            failures: life.failures,
+            created_at: job.created_at,
+            updated_at: job.updated_at,
+            run_at: life.run_at,
+            started_at: job.latest.started_at,
+            finished_at: None,
+            next_retry_at: None,
+            timeout_ms: job.timeout.map(|timeout| timeout.as_millis()),
+            cwd: job.cwd.as_deref(),
+            tags: &job.tags,
+            depends_on: job.depends_on.iter().map(JobId::as_str).collect(),
+            unique_key: job.unique_key.as_deref(),
+            worker_id: None,
+            lease_until: None,
+            exit_code: job.latest.exit_code,
+            signal: job.latest.signal.map(|signal| signal.to_string()),
+            error: job.latest.error.as_deref(),
+            reason: None,
+        };
+        match &life.state {
+            State::Pending { .. } => {}
+            State::Processing(lease) => {
+                json.worker_id = Some(lease.worker.as_str());
+                json.lease_until = Some(lease.until);
+            }
+            State::Completed { finished_at } => json.finished_at = Some(*finished_at),
+            State::Failed => json.next_retry_at = Some(life.due_at),
+            State::Dead { finished_at, reason } => {
+                json.finished_at = Some(*finished_at);
+                json.reason = Some(reason.name());
+            }
+            State::Cancelled { finished_at, reason } => {
+                json.finished_at = Some(*finished_at);
+                json.reason = Some(reason.name());
+            }
+        }
+        json
+    }
+}
+
+/// A job that was enqueued; `existing` where an earlier job was found.
+#[derive(Debug, Serialize)]
+pub struct EnqueuedJson<'a> {
+    #[serde(flatten)]
+    pub job: JobJson<'a>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub existing: bool,
+}
+
+/// What `show` says.
+#[derive(Debug, Serialize)]
+pub struct RecordJson<'a> {
+    #[serde(flatten)]
+    job: JobJson<'a>,
+    backoff: Option<BackoffJson>,
+    limits: Option<()>,
+    on_dependency_failure: &'static str,
+    env: Vec<&'a str>,
+    events: Vec<EventJson<'a>>,
+    history: Vec<AttemptJson<'a>>,
+}
+
+impl<'a> From<&'a JobRecord> for RecordJson<'a> {
+    fn from(record: &'a JobRecord) -> Self {
+        let job = &record.job;
+        Self {
+            job: job.into(),
+            backoff: job.backoff.as_ref().map(BackoffJson::from),
+            limits: None,
+            on_dependency_failure: job.on_dependency_failure.name(),
+            env: job.env.keys().map(String::as_str).collect(),
+            events: record.events.iter().map(EventJson::from).collect(),
+            history: record.history.iter().map(AttemptJson::from).collect(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct BackoffJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jitter: Option<f64>,
+}
+
+impl From<&BackoffChoice> for BackoffJson {
+    fn from(choice: &BackoffChoice) -> Self {
+        Self {
+            strategy: choice.strategy.map(|strategy| strategy.name()),
+            delay: choice.delay.map(format_span),
+            base: choice.base,
+            max: choice.max.map(format_span),
+            jitter: choice.jitter,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct EventJson<'a> {
+    at: Timestamp,
+    event: &'a str,
+    by: &'a str,
+}
+
+impl<'a> From<&'a JobEvent> for EventJson<'a> {
+    fn from(event: &'a JobEvent) -> Self {
+        Self {
+            at: event.at,
+            event: &event.event,
+            by: &event.by,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct AttemptJson<'a> {
+    attempt: u32,
+    worker_id: &'a str,
+    host: &'a str,
+    started_at: Timestamp,
+    finished_at: Option<Timestamp>,
+    outcome: Option<&'static str>,
+    exit_code: Option<i32>,
+    signal: Option<String>,
+    error: Option<&'a str>,
+    duration_ms: Option<u128>,
+    cpu_ms: Option<u128>,
+    max_rss_bytes: Option<u64>,
+    log_bytes: Option<u64>,
+}
+
+impl<'a> From<&'a Attempt> for AttemptJson<'a> {
+    fn from(attempt: &'a Attempt) -> Self {
+        let ending = attempt.ending.as_ref();
+        Self {
+            attempt: attempt.number,
+            worker_id: attempt.worker.as_str(),
+            host: &attempt.host,
+            started_at: attempt.started_at,
+            finished_at: ending.map(|ending| ending.finished_at),
+            outcome: ending.map(|ending| ending.outcome.name()),
+            exit_code: ending.and_then(|ending| ending.outcome.exit_code()),
+            signal: ending
+                .and_then(|ending| ending.outcome.signal())
+                .map(|signal| signal.to_string()),
+            error: ending.and_then(|ending| ending.error.as_deref()),
+            duration_ms: ending.map(|ending| ending.duration.as_millis()),
+            cpu_ms: ending
+                .and_then(|ending| ending.usage.cpu)
+                .map(|cpu| cpu.as_millis()),
+            max_rss_bytes: ending.and_then(|ending| ending.usage.max_rss_bytes),
+            log_bytes: ending.map(|ending| ending.log_bytes),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct StatusJson<'a> {
+    jobs: BTreeMap<&'static str, u64>,
+    queues: Vec<QueueJson<'a>>,
+    workers: Vec<WorkerJson<'a>>,
+    problems: Vec<ProblemJson>,
+}
+
+impl<'a> From<&'a Status> for StatusJson<'a> {
+    fn from(status: &'a Status) -> Self {
+        Self {
+            jobs: by_state(&status.jobs),
+            queues: status.queues.iter().map(QueueJson::from).collect(),
+            workers: status.workers.iter().map(WorkerJson::from).collect(),
+            problems: status.problems.iter().map(ProblemJson::from).collect(),
+        }
+    }
+}
+
+/// Zeros included.
+fn by_state(counts: &BTreeMap<StateName, u64>) -> BTreeMap<&'static str, u64> {
+    let count = |state: StateName| (state.name(), counts.get(&state).copied().unwrap_or(0));
+    StateName::ALL.into_iter().map(count).collect()
+}
+
+#[derive(Debug, Serialize)]
+struct QueueJson<'a> {
+    name: &'a str,
+    paused: bool,
+    paused_at: Option<Timestamp>,
+    paused_by: Option<&'a str>,
+    pause_reason: Option<&'a str>,
+    jobs: BTreeMap<&'static str, u64>,
+}
+
+impl<'a> From<&'a Queue> for QueueJson<'a> {
+    fn from(queue: &'a Queue) -> Self {
+        let pause = queue.paused.as_ref().map(|(_, pause)| pause);
+        Self {
+            name: queue.name.as_str(),
+            paused: queue.paused.is_some(),
+            paused_at: queue.paused.as_ref().map(|(at, _)| *at),
+            paused_by: pause.map(|pause| pause.by.as_str()),
+            pause_reason: pause.and_then(|pause| pause.reason.as_deref()),
+            jobs: by_state(&queue.counts),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct WorkerJson<'a> {
+    id: &'a str,
+    pid: u32,
+    guardian_pid: Option<u32>,
+    host: &'a str,
+    /// Null: all queues.
+    queues: Option<Vec<&'a str>>,
+    concurrency: u32,
+    running: u32,
+    state: &'static str,
+    started_at: Timestamp,
+    last_heartbeat: Timestamp,
+}
+
+impl<'a> From<&'a Worker> for WorkerJson<'a> {
+    fn from(worker: &'a Worker) -> Self {
+        Self {
+            id: worker.id.as_str(),
+            pid: worker.pid,
+            guardian_pid: worker.guardian_pid,
+            host: &worker.host,
+            queues: match &worker.served {
+                Served::All => None,
+                Served::InOrder(queues) => Some(queues.iter().map(QueueName::as_str).collect()),
+            },
+            concurrency: worker.concurrency,
+            running: worker.running,
+            state: worker.state.name(),
+            started_at: worker.started_at,
+            last_heartbeat: worker.last_heartbeat,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ProblemJson {
+    problem: &'static str,
+    message: String,
+}
+
+impl From<&Problem> for ProblemJson {
+    fn from(problem: &Problem) -> Self {
+        Self {
+            problem: problem.code(),
+            message: problem.to_string(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct SettingJson<'a> {
+    key: &'static str,
+    value: &'a str,
+    default: &'a str,
+    origin: &'static str,
+}
+
+impl<'a> From<&'a Setting> for SettingJson<'a> {
+    fn from(setting: &'a Setting) -> Self {
+        Self {
+            key: setting.key.name(),
+            value: &setting.value,
+            default: &setting.default,
+            origin: setting.origin.name(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct CauseJson<'a> {
+    reason: &'a str,
+    cause: &'a str,
+    count: u64,
+    last_at: Timestamp,
+    example: &'a str,
+}
+
+impl<'a> From<&'a CauseGroup> for CauseJson<'a> {
+    fn from(group: &'a CauseGroup) -> Self {
+        Self {
+            reason: &group.reason,
+            cause: &group.cause,
+            count: group.count,
+            last_at: group.last_at,
+            example: group.example.as_str(),
+        }
+    }
+}
+
+/// Writes JSON, pretty for a person and compact for a program, in which no string can steer a terminal.
+pub fn write(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> io::Result<()> {
+    if pretty {
+        value.serialize(&mut Serializer::with_formatter(
+            out,
+            Escaping(PrettyFormatter::new()),
+        ))?;
+    } else {
+        value.serialize(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)))?;
+    }
+    Ok(())
+}
+
+/// Characters that are invisible or turn the order of text around, beside those that JSON escapes anyway.
+pub fn is_hostile(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Escapes hostile characters in strings; leaves the rest to another formatter.
+struct Escaping<F>(F);
+
+impl<F: Formatter> Formatter for Escaping<F> {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(is_hostile) {
+            out.write_all(&rest.as_bytes()[..at])?;
+            let hostile = rest[at..].chars().next().map_or(1, |character| {
+                let mut units = [0; 2];
+                for unit in character.encode_utf16(&mut units) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+                character.len_utf8()
+            });
+            rest = &rest[at + hostile..];
+        }
+        out.write_all(rest.as_bytes())
+    }
+
+    fn write_char_escape<W: ?Sized + Write>(&mut self, out: &mut W, escape: CharEscape) -> io::Result<()> {
+        self.0.write_char_escape(out, escape)
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_array(out)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array(out)
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(out, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array_value(out)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object(out)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object(out)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(out, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(out)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object_value(out)
+    }
+}

@@ -1,0 +1,278 @@
+//! Enqueuing from JSON lines, with bounded memory.
+//!
+//! A file is read twice: the first time every line is checked, the second time they are stored. A stream cannot be read
+//! twice; it is stored up to the first bad line. In both, jobs are stored in chunks, each of them all or nothing, and a
+//! job may depend on jobs of earlier lines.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, Read};
+
+use super::OpError;
+use super::enqueue::Enqueuer;
+use crate::domain::job::NewJob;
+use crate::domain::name::JobId;
+use crate::domain::request::JobRequest;
+use crate::store::{EnqueueError, Enqueued, Refused};
+
+/// The longest line. The largest command, every byte of it escaped, fits.
+pub const MAX_LINE_BYTES: usize = 4 << 20;
+const CHUNK_JOBS: usize = 10_000;
+const CHUNK_BYTES: usize = 16 << 20;
+
+/// Told about every chunk.
+pub trait Progress {
+    /// This many more lines are checked.
+    fn checked(&mut self, lines: u64);
+    /// These are stored.
+    fn stored(&mut self, jobs: &[Enqueued]) -> Result<(), OpError>;
+}
+
+/// What a reader can say about what comes next.
+pub trait Source: BufRead {
+    /// Whether more can be read without waiting.
+    fn has_more_now(&self) -> bool;
+}
+
+/// Checks every line and stores nothing. Returns the number of jobs.
+pub fn check(
+    enqueuer: &mut Enqueuer<'_>,
+    source: impl BufRead,
+    progress: &mut dyn Progress,
+) -> Result<u64, OpError> {
+    let mut lines = Lines::new(source);
+    let mut seen = SeenIds::default();
+    let mut total = 0;
+    loop {
+        let (chunk, bad) = lines.read_chunk(|_| true);
+        let checked = check_chunk(enqueuer, &mut seen, &chunk);
+        checked
+            .and(bad.map_or(Ok(()), Err))
+            .map_err(BadLine::before_storing)?;
+        if chunk.is_empty() {
+            return Ok(total);
+        }
+        total += chunk.len() as u64;
+        progress.checked(chunk.len() as u64);
+    }
+}
+
+/// Stores line after line. At a bad one it stops, after storing those before it.
+pub fn store<S: Source>(
+    enqueuer: &mut Enqueuer<'_>,
+    source: S,
+    progress: &mut dyn Progress,
+) -> Result<u64, OpError> {
+    let mut lines = Lines::new(source);
+    let mut total = 0;
+    loop {
+        let (chunk, bad) = lines.read_chunk(S::has_more_now);
+        if chunk.is_empty() && bad.is_none() {
+            return Ok(total);
+        }
+        enqueuer.tick()?;
+        let stored = store_chunk(enqueuer, &chunk, progress, &mut total);
+        stored
+            .and(bad.map_or(Ok(()), Err))
+            .map_err(|bad| bad.after_storing(total))?;
+    }
+}
+
+/// A request and the line it stood on.
+struct Numbered {
+    line: u64,
+    request: JobRequest,
+}
+
+struct BadLine {
+    line: u64,
+    source: OpError,
+}
+
+impl BadLine {
+    fn before_storing(self) -> OpError {
+        OpError::BadLine {
+            line: self.line,
+            source: Box::new(self.source),
+        }
+    }
+
+    fn after_storing(self, stored: u64) -> OpError {
+        if stored == 0 {
+            return self.before_storing();
+        }
+        OpError::Stopped {
+            line: self.line,
+            stored,
+            source: Box::new(self.source),
+        }
+    }
+}
+
+fn store_chunk(
+    enqueuer: &mut Enqueuer<'_>,
+    chunk: &[Numbered],
+    progress: &mut dyn Progress,
+    total: &mut u64,
+) -> Result<(), BadLine> {
+    let mut jobs = Vec::with_capacity(chunk.len());
+    let mut bad = None;
+    for Numbered { line, request } in chunk {
+        match enqueuer.resolve(request.clone()) {
+            Ok(job) => jobs.push(job),
+            Err(error) => {
+                bad = Some(BadLine {
+                    line: *line,
+                    source: error.into(),
+                });
+                break;
+            }
+        }
+    }
+    let line_of = |at: usize| chunk.get(at).map_or(0, |numbered| numbered.line);
+    let mut put = |jobs: &[NewJob]| -> Result<(), EnqueueError> {
+        let answers = enqueuer.store.enqueue(jobs)?;
+        *total += answers.len() as u64;
+        Ok(progress.stored(&answers).unwrap_or(()))
+    };
+    match put(&jobs) {
+        Ok(()) => {}
+        Err(EnqueueError::Refused { at, reason }) => {
+            let source = OpError::Refused(reason);
+            bad = Some(BadLine {
+                line: line_of(at),
+                source,
+            });
+            put(&jobs[..at]).map_err(|error| BadLine {
+                line: line_of(0),
+                source: error.into(),
+            })?;
+        }
+        Err(EnqueueError::Store(error)) => {
+            return Err(BadLine {
+                line: line_of(0),
+                source: error.into(),
+            });
+        }
+    }
+    bad.map_or(Ok(()), Err)
+}
+
+fn check_chunk(enqueuer: &mut Enqueuer<'_>, seen: &mut SeenIds, chunk: &[Numbered]) -> Result<(), BadLine> {
+    for Numbered { line, request } in chunk {
+        let bad = |source| BadLine { line: *line, source };
+        enqueuer
+            .resolve(request.clone())
+            .map_err(|error| bad(error.into()))?;
+        for parent in &request.depends_on {
+            if !seen.contains(parent) && is_free(enqueuer, parent).map_err(bad)? {
+                return Err(bad(OpError::Refused(Refused::UnknownDependency(parent.clone()))));
+            }
+        }
+        let Some(id) = &request.id else {
+            continue;
+        };
+        let is_new = seen.insert(id);
+        if enqueuer.refuses_taken_ids() && (!is_new || !is_free(enqueuer, id).map_err(bad)?) {
+            return Err(bad(OpError::Refused(Refused::IdTaken(id.clone()))));
+        }
+    }
+    Ok(())
+}
+
+fn is_free(enqueuer: &Enqueuer<'_>, id: &JobId) -> Result<bool, OpError> {
+    Ok(enqueuer.store.taken(std::slice::from_ref(id))?.is_empty())
+}
+
+/// The ids of a file's earlier lines, kept as 128 bits each: a million of them must fit into memory.
+#[derive(Default)]
+struct SeenIds {
+    hashers: (RandomState, RandomState),
+    hashes: HashSet<u128>,
+}
+
+impl SeenIds {
+    fn hash(&self, id: &JobId) -> u128 {
+        (u128::from(self.hashers.0.hash_one(id)) << 64) | u128::from(self.hashers.1.hash_one(id))
+    }
+
+    fn insert(&mut self, id: &JobId) -> bool {
+        let hash = self.hash(id);
+        self.hashes.insert(hash)
+    }
+
+    fn contains(&self, id: &JobId) -> bool {
+        self.hashes.contains(&self.hash(id))
+    }
+}
+
+struct Lines<R> {
+    source: R,
+    line: u64,
+    buffer: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    fn new(source: R) -> Self {
+        Self {
+            source,
+            line: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The next requests: as many as make a chunk, or as there are while `go_on` says so. A bad line ends them.
+    fn read_chunk(&mut self, go_on: impl Fn(&R) -> bool) -> (Vec<Numbered>, Option<BadLine>) {
+        let mut chunk = Vec::new();
+        let mut bytes = 0;
+        while chunk.len() < CHUNK_JOBS && bytes < CHUNK_BYTES {
+            if !chunk.is_empty() && !go_on(&self.source) {
+                break;
+            }
+            match self.read_request() {
+                Ok(Some(request)) => chunk.push(Numbered {
+                    line: self.line,
+                    request,
+                }),
+                Ok(None) => break,
+                Err(source) => {
+                    return (
+                        chunk,
+                        Some(BadLine {
+                            line: self.line,
+                            source,
+                        }),
+                    );
+                }
+            }
+            bytes += self.buffer.len();
+        }
+        (chunk, None)
+    }
+
+    /// The request on the next line that is not blank.
+    fn read_request(&mut self) -> Result<Option<JobRequest>, OpError> {
+        loop {
+            self.buffer.clear();
+            self.line += 1;
+            let mut limited = (&mut self.source).take(MAX_LINE_BYTES as u64 + 1);
+            let read = limited
+                .read_until(b'\n', &mut self.buffer)
+                .map_err(|source| OpError::CannotRead {
+                    path: "the lines".into(),
+                    source,
+                })?;
+            if read == 0 {
+                return Ok(None);
+            }
+            if read > MAX_LINE_BYTES {
+                return Err(OpError::LineTooLong {
+                    limit: MAX_LINE_BYTES,
+                });
+            }
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(Some(serde_json::from_slice(&self.buffer)?));
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Where the home and the store are.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::OpError;
+use crate::store::sqlite::SqliteStore;
+use crate::store::{Store, StoreError};
+use crate::sys::clock::SystemClock;
+use crate::sys::private;
+
+/// The name of a home inside a folder.
+pub const HOME_FOLDER: &str = ".queuectl";
+const DATABASE: &str = "queue.db";
+const CONFIG_FILE: &str = "config.toml";
+
+/// What was said on the command line about where things are.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub home: Option<PathBuf>,
+    pub store: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    pub home: PathBuf,
+    pub store: StoreAddress,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreAddress {
+    Sqlite(PathBuf),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFile {
+    store: Option<String>,
+}
+
+/// Finds the home: `--home`, then `QUEUECTL_HOME`, then the nearest `.queuectl/` here or above that belongs to this
+/// user, then `~/.queuectl`. The store: `--store`, then `QUEUECTL_STORE`, then the home's `config.toml`, then its
+/// database file.
+pub fn locate(wanted: &Wanted) -> Result<Location, OpError> {
+    let home = match wanted
+        .home
+        .clone()
+        .or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from))
+    {
+        Some(home) => home,
+        None => nearest_home().or_else(users_home).ok_or(OpError::NoHome)?,
+    };
+    let address = match wanted.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
+        Some(address) => Some(address),
+        None => configured_store(&home)?,
+    };
+    let store = match address {
+        None => StoreAddress::Sqlite(home.join(DATABASE)),
+        Some(address) => parse_address(&address)?,
+    };
+    Ok(Location { home, store })
+}
+
+/// Opens the store; home and database are made on first use.
+pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
+    ensure_home(&location.home)?;
+    match &location.store {
+        StoreAddress::Sqlite(path) => Ok(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)),
+    }
+}
+
+fn ensure_home(home: &Path) -> Result<(), OpError> {
+    match home.metadata() {
+        Ok(meta) if meta.is_dir() => Ok(()),
+        Ok(_) => {
+            let problem = "is a file, but the home must be a folder";
+            Err(StoreError::NotAStore {
+                path: home.to_owned(),
+                problem,
+            }
+            .into())
+        }
+        Err(_) => private::create_folder(home).map_err(|source| {
+            StoreError::CannotOpen {
+                path: home.to_owned(),
+                source: source.into(),
+            }
+            .into()
+        }),
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn nearest_home() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    here.ancestors()
+        .map(|folder| folder.join(HOME_FOLDER))
+        .find(|home| private::is_own_folder(home))
+}
+
+fn users_home() -> Option<PathBuf> {
+    variable("HOME").map(|home| Path::new(&home).join(HOME_FOLDER))
+}
+
+fn configured_store(home: &Path) -> Result<Option<String>, OpError> {
+    let path = home.join(CONFIG_FILE);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        // Without the file there is nothing to say; what else is wrong with the home shows when the store is opened.
+        Err(_) => return Ok(None),
+    };
+    let config: ConfigFile =
+        toml::from_str(&text).map_err(|source| OpError::BadConfigFile { path, source })?;
+    Ok(config.store)
+}
+
+fn parse_address(address: &str) -> Result<StoreAddress, OpError> {
+    if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+        return Err(OpError::NoPostgres);
+    }
+    Ok(StoreAddress::Sqlite(PathBuf::from(address)))
+}

@@ -1,0 +1,16 @@
+//! What queuectl can do: one use-case per file, shared by every surface.
+//!
+//! No SQL and no printing here.
+
+pub mod change;
+pub mod config;
+pub mod dlq;
+pub mod enqueue;
+pub mod error;
+pub mod init;
+pub mod json;
+pub mod lines;
+pub mod location;
+pub mod status;
+
+pub use error::OpError;
