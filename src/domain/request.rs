@@ -4,7 +4,7 @@
 //! JSON is read field by field instead of by a derived reader, so that a mistake names the field and the nearest
 //! known one, and a duplicate key or a `null` is a mistake too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -202,13 +202,8 @@ pub fn check_depends_on(ids: Vec<JobId>) -> Result<Vec<JobId>, RequestError> {
             what: "ids",
         });
     }
-    let mut distinct = Vec::with_capacity(ids.len());
-    for id in ids {
-        if !distinct.contains(&id) {
-            distinct.push(id);
-        }
-    }
-    Ok(distinct)
+    let mut seen = HashSet::new();
+    Ok(ids.into_iter().filter(|id| seen.insert(id.clone())).collect())
 }
 
 pub fn check_variable(name: String, value: String) -> Result<(String, String), RequestError> {
@@ -427,16 +422,27 @@ impl<'de> Visitor<'de> for BackoffVisitor {
         let mut choice = BackoffChoice::default();
         let mut seen = Seen::new(&BACKOFF_FIELDS);
         while let Some(name) = map.next_key::<String>()? {
-            match seen.note(&name)? {
-                "strategy" => choice.strategy = Some(parsed(&mut map)?),
-                "delay" => choice.delay = Some(map.next_value::<SpanText>()?.span()?),
-                "base" => choice.base = Some(check(check_base(map.next_value()?))?),
-                "max" => choice.max = Some(map.next_value::<SpanText>()?.span()?),
-                _ => choice.jitter = Some(check(check_jitter(map.next_value()?))?),
-            }
+            let field = seen.note(&name)?;
+            read_backoff_field(&mut choice, field, &mut map)
+                .map_err(|error| M::Error::custom(format_args!("`{field}`: {error}")))?;
         }
         Ok(choice)
     }
+}
+
+fn read_backoff_field<'de, M: MapAccess<'de>>(
+    choice: &mut BackoffChoice,
+    field: &'static str,
+    map: &mut M,
+) -> Result<(), M::Error> {
+    match field {
+        "strategy" => choice.strategy = Some(parsed(map)?),
+        "delay" => choice.delay = Some(map.next_value::<SpanText>()?.span()?),
+        "base" => choice.base = Some(check(check_base(map.next_value()?))?),
+        "max" => choice.max = Some(map.next_value::<SpanText>()?.span()?),
+        _ => choice.jitter = Some(check(check_jitter(map.next_value()?))?),
+    }
+    Ok(())
 }
 
 /// A whole number within bounds.

@@ -27,6 +27,7 @@ const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 impl Timestamp {
     pub const EPOCH: Self = Self(0);
+    pub const MIN: Self = Self(-62_135_596_800_000);
     pub const MAX: Self = Self(253_402_300_799_999);
 
     pub const fn from_millis(millis: i64) -> Self {
@@ -80,6 +81,10 @@ impl FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, TimestampError> {
         let malformed = || TimestampError::Malformed(text.to_owned());
+        // The parser takes annotations such as `[Europe/Berlin]`, which may contradict the offset.
+        if text.contains('[') {
+            return Err(malformed());
+        }
         let pieces = Pieces::parse(text).map_err(|_| malformed())?;
         let time = pieces.time().ok_or_else(malformed)?;
         let offset = match pieces.offset() {
@@ -91,7 +96,7 @@ impl FromStr for Timestamp {
         let since_epoch = pieces.date().to_datetime(time).duration_since(EPOCH);
         let millis = i64::try_from(since_epoch.as_millis()).map_err(|_| malformed())?;
         let at = Self(millis - offset * 1000);
-        if pieces.date().year() < 1 || at > Self::MAX {
+        if at < Self::MIN || at > Self::MAX {
             return Err(TimestampError::OutOfRange(text.to_owned()));
         }
         Ok(at)
@@ -109,6 +114,8 @@ mod tests {
             ("2026-01-31T09:30:00.1234+02:00", "2026-01-31T07:30:00.123Z"),
             ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
             ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59.000Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+            ("0000-12-31T23:00:00-01:00", "0001-01-01T00:00:00.000Z"),
         ] {
             assert_eq!(
                 text.parse::<Timestamp>().expect(text).to_string(),
@@ -125,11 +132,25 @@ mod tests {
             parse("2026-01-31T09:30:00"),
             Err(TimestampError::NoZone(_))
         ));
-        assert!(matches!(
-            parse("9999-12-31T23:59:59-01:00"),
-            Err(TimestampError::OutOfRange(_))
-        ));
-        for text in ["", "soon", "2026-01-31", "2026-02-30T00:00:00Z", "12:00Z"] {
+        for text in [
+            "9999-12-31T23:59:59-01:00",
+            "0001-01-01T00:00:00+01:00",
+            "0000-12-31T23:59:59Z",
+        ] {
+            assert!(
+                matches!(parse(text), Err(TimestampError::OutOfRange(_))),
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "soon",
+            "2026-01-31",
+            "2026-02-30T00:00:00Z",
+            "12:00Z",
+            "2026-01-31T09:30:00Z[Europe/Berlin]",
+            "2026-01-31T09:30:00[Europe/Berlin]",
+        ] {
             assert!(matches!(parse(text), Err(TimestampError::Malformed(_))), "{text}");
         }
     }
