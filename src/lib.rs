@@ -2,6 +2,7 @@
 //!
 //! The folders are the architecture; `ARCHITECTURE.md` is the map.
 
+pub mod cli;
 pub mod domain;
 pub mod ops;
 pub mod store;

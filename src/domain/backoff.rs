@@ -55,20 +55,12 @@ pub enum BackoffError {
 
 /// A number of at least 1.
 pub fn check_base(base: f64) -> Result<f64, BackoffError> {
-    if base.is_finite() && base >= 1.0 {
-        Ok(base)
-    } else {
-        Err(BackoffError::BadBase(base))
-    }
+    if base.is_finite() && base >= 1.0 { Ok(base) } else { Err(BackoffError::BadBase(base)) }
 }
 
 /// A fraction.
 pub fn check_jitter(jitter: f64) -> Result<f64, BackoffError> {
-    if (0.0..=1.0).contains(&jitter) {
-        Ok(jitter)
-    } else {
-        Err(BackoffError::BadJitter(jitter))
-    }
+    if (0.0..=1.0).contains(&jitter) { Ok(jitter) } else { Err(BackoffError::BadJitter(jitter)) }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,32 +137,18 @@ mod tests {
 
     #[test]
     fn each_strategy_is_exact() {
-        assert_eq!(
-            waits(PLAIN, 9),
-            [
-                2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000
-            ]
-        );
+        assert_eq!(waits(PLAIN, 9), [2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000]);
         let gentle = Backoff { base: 1.5, ..PLAIN };
         assert_eq!(waits(gentle, 4), [1_500, 2_250, 3_375, 5_063]);
-        let linear = Backoff {
-            strategy: Strategy::Linear,
-            ..PLAIN
-        };
+        let linear = Backoff { strategy: Strategy::Linear, ..PLAIN };
         assert_eq!(waits(linear, 3), [1_000, 2_000, 3_000]);
-        let fixed = Backoff {
-            strategy: Strategy::Fixed,
-            ..PLAIN
-        };
+        let fixed = Backoff { strategy: Strategy::Fixed, ..PLAIN };
         assert_eq!(waits(fixed, 3), [1_000, 1_000, 1_000]);
     }
 
     #[test]
     fn a_delay_of_zero_stays_zero() {
-        let none = Backoff {
-            delay: Duration::ZERO,
-            ..PLAIN
-        };
+        let none = Backoff { delay: Duration::ZERO, ..PLAIN };
         assert_eq!(none.wait(u32::MAX, 0.5), Duration::ZERO);
     }
 

@@ -40,9 +40,7 @@ fn walk_into_cycle<I: Iterator<Item = usize>>(
     open: &[usize],
     inside: impl Fn(usize) -> I,
 ) -> usize {
-    (0..open.len()).fold(from, |at, _| {
-        inside(at).find(|parent| open[*parent] > 0).unwrap_or(at)
-    })
+    (0..open.len()).fold(from, |at, _| inside(at).find(|parent| open[*parent] > 0).unwrap_or(at))
 }
 
 #[cfg(test)]
@@ -118,12 +116,7 @@ mod tests {
             (&["a: b", "b: a"], "a b"),
             (&["x: a", "a: b", "b: a"], "a b"),
             // Two jobs lead into it, one hangs on it, others have nothing to do with it.
-            (
-                &[
-                    "t: s", "s: c", "o:", "a: o e", "b: a", "c: b o", "d: c", "e: d", "u: c o",
-                ],
-                "a b c d e",
-            ),
+            (&["t: s", "s: c", "o:", "a: o e", "b: a", "c: b o", "d: c", "e: d", "u: c o"], "a b c d e"),
             // The way in passes a job with a harmless dependency first.
             (&["t: o s", "o:", "s: o p", "p: q", "q: p"], "p q"),
             (&["a: elsewhere b", "b: elsewhere a"], "a b"),
@@ -140,9 +133,7 @@ mod tests {
         // Each waits for the next; the last waits for the one in the middle.
         let next = |at: usize| if at + 1 < LENGTH { at + 1 } else { LENGTH / 2 };
         let name = |at: usize| format!("j{at}");
-        let jobs: Vec<NewJob> = (0..LENGTH)
-            .map(|at| job(&name(at), vec![id(&name(next(at)))]))
-            .collect();
+        let jobs: Vec<NewJob> = (0..LENGTH).map(|at| job(&name(at), vec![id(&name(next(at)))])).collect();
         let cycle: HashSet<JobId> = (LENGTH / 2..LENGTH).map(|at| id(&name(at))).collect();
         let found = find_cycle(&jobs).expect("there is a cycle");
         assert!(cycle.contains(&found), "{found} is in the tail");

@@ -36,9 +36,7 @@ impl Environment {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.0
-            .iter()
-            .map(|(name, value)| (name.as_slice(), value.as_slice()))
+        self.0.iter().map(|(name, value)| (name.as_slice(), value.as_slice()))
     }
 
     /// `NAME=value` strings, each ended by a NUL, in the order of their names: equal environments give equal bytes.
@@ -69,13 +67,8 @@ mod tests {
 
     #[test]
     fn keeps_what_the_command_needs_and_reads_back() {
-        let variables = [
-            ("PATH", "/bin"),
-            ("A", "x=y"),
-            ("EMPTY", ""),
-            ("SHLVL", "3"),
-            ("QUEUECTL_JOB_ID", "a"),
-        ];
+        let variables =
+            [("PATH", "/bin"), ("A", "x=y"), ("EMPTY", ""), ("SHLVL", "3"), ("QUEUECTL_JOB_ID", "a")];
         let captured = Environment::capture(
             variables.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())),
         );

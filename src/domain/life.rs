@@ -108,9 +108,7 @@ impl DeadReason {
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::RetriesExhausted, Self::CrashLimit]
-            .into_iter()
-            .find(|reason| reason.name() == name)
+        [Self::RetriesExhausted, Self::CrashLimit].into_iter().find(|reason| reason.name() == name)
     }
 }
 
@@ -123,21 +121,13 @@ impl CancelReason {
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::User, Self::Dependency]
-            .into_iter()
-            .find(|reason| reason.name() == name)
+        [Self::User, Self::Dependency].into_iter().find(|reason| reason.name() == name)
     }
 }
 
 impl StateName {
-    pub const ALL: [Self; 6] = [
-        Self::Pending,
-        Self::Processing,
-        Self::Completed,
-        Self::Failed,
-        Self::Dead,
-        Self::Cancelled,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::Processing, Self::Completed, Self::Failed, Self::Dead, Self::Cancelled];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -184,11 +174,7 @@ pub enum Event {
     /// Its worker lengthens the lease.
     Extend { attempt: u32, until: Timestamp },
     /// Its worker, or a reaper in its name, records how the attempt ended. `boot` is the boot it ran in.
-    Settle {
-        attempt: u32,
-        outcome: Outcome,
-        boot: String,
-    },
+    Settle { attempt: u32, outcome: Outcome, boot: String },
     /// Somebody wants it ended.
     Cancel,
     /// Somebody wants it run again; `blocked_by` of its dependencies are still unfinished.
@@ -276,20 +262,13 @@ pub fn transition(life: &Life, event: Event, policy: &Policy, now: Timestamp) ->
     let next = match event {
         Event::Claim { worker, until } => claim(life, worker, until, now)?,
         Event::Extend { attempt, until } => extend(life, attempt, until)?,
-        Event::Settle {
-            attempt,
-            outcome,
-            boot,
-        } => settle(life, attempt, outcome, boot, policy, now)?,
+        Event::Settle { attempt, outcome, boot } => settle(life, attempt, outcome, boot, policy, now)?,
         Event::Cancel => cancel(life, now)?,
         Event::Retry { blocked_by } => retry(life, blocked_by, now)?,
         Event::DependencyMet => unblock(life, now)?,
         Event::DependencyFailed => give_up(life, now)?,
     };
-    Ok(Transition {
-        from: life.state.name(),
-        life: next,
-    })
+    Ok(Transition { from: life.state.name(), life: next })
 }
 
 fn claim(life: &Life, worker: WorkerId, until: Timestamp, now: Timestamp) -> Result<Life, Refusal> {
@@ -303,25 +282,13 @@ fn claim(life: &Life, worker: WorkerId, until: Timestamp, now: Timestamp) -> Res
     if life.due_at > now {
         return Err(Refusal::NotDue);
     }
-    let lease = Lease {
-        worker,
-        started_at: now,
-        until,
-        cancel_requested: false,
-    };
-    Ok(Life {
-        state: State::Processing(lease),
-        attempts: life.attempts + 1,
-        ..life.clone()
-    })
+    let lease = Lease { worker, started_at: now, until, cancel_requested: false };
+    Ok(Life { state: State::Processing(lease), attempts: life.attempts + 1, ..life.clone() })
 }
 
 fn extend(life: &Life, attempt: u32, until: Timestamp) -> Result<Life, Refusal> {
     let lease = current_lease(life, attempt)?;
-    let lease = Lease {
-        until,
-        ..lease.clone()
-    };
+    let lease = Lease { until, ..lease.clone() };
     Ok(with_state(life, State::Processing(lease)))
 }
 
@@ -335,10 +302,9 @@ fn settle(
 ) -> Result<Life, Refusal> {
     let cancel_requested = current_lease(life, attempt)?.cancel_requested;
     let settled = match outcome {
-        Outcome::Success => Life {
-            losses: Losses::default(),
-            ..with_state(life, State::Completed { finished_at: now })
-        },
+        Outcome::Success => {
+            Life { losses: Losses::default(), ..with_state(life, State::Completed { finished_at: now }) }
+        }
         Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => {
             fail(life, policy, now)
         }
@@ -356,11 +322,7 @@ fn settle(
 
 fn fail(life: &Life, policy: &Policy, now: Timestamp) -> Life {
     let failures = life.failures.saturating_add(1);
-    let failed = Life {
-        failures,
-        losses: Losses::default(),
-        ..life.clone()
-    };
+    let failed = Life { failures, losses: Losses::default(), ..life.clone() };
     if failures > life.max_retries {
         return with_state(&failed, dead(DeadReason::RetriesExhausted, now));
     }
@@ -373,13 +335,7 @@ fn fail(life: &Life, policy: &Policy, now: Timestamp) -> Life {
 fn lose(life: &Life, boot: String, policy: &Policy, now: Timestamp) -> Life {
     let same_boot = life.losses.boot.as_ref() == Some(&boot);
     let count = if same_boot { life.losses.count + 1 } else { 1 };
-    let lost = Life {
-        losses: Losses {
-            count,
-            boot: Some(boot),
-        },
-        ..life.clone()
-    };
+    let lost = Life { losses: Losses { count, boot: Some(boot) }, ..life.clone() };
     if count >= policy.crash_limit {
         return with_state(&lost, dead(DeadReason::CrashLimit, now));
     }
@@ -389,10 +345,7 @@ fn lose(life: &Life, boot: String, policy: &Policy, now: Timestamp) -> Life {
 fn cancel(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
     let state = match &life.state {
         State::Pending { .. } | State::Failed => cancelled_by_user(now),
-        State::Processing(lease) => State::Processing(Lease {
-            cancel_requested: true,
-            ..lease.clone()
-        }),
+        State::Processing(lease) => State::Processing(Lease { cancel_requested: true, ..lease.clone() }),
         State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
             return Err(Refusal::WrongState(life.state.name()));
         }
@@ -419,17 +372,8 @@ fn unblock(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
     match life.state {
         State::Pending { blocked_by } if blocked_by > 0 => Ok(Life {
             // It becomes due when the last job that it waited for ends, not when it was enqueued.
-            due_at: if blocked_by == 1 {
-                life.due_at.max(now)
-            } else {
-                life.due_at
-            },
-            ..with_state(
-                life,
-                State::Pending {
-                    blocked_by: blocked_by - 1,
-                },
-            )
+            due_at: if blocked_by == 1 { life.due_at.max(now) } else { life.due_at },
+            ..with_state(life, State::Pending { blocked_by: blocked_by - 1 })
         }),
         State::Pending { .. }
         | State::Processing(_)
@@ -444,13 +388,7 @@ fn give_up(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
     match life.state {
         State::Pending { blocked_by } if blocked_by > 0 => {
             let reason = CancelReason::Dependency;
-            Ok(with_state(
-                life,
-                State::Cancelled {
-                    finished_at: now,
-                    reason,
-                },
-            ))
+            Ok(with_state(life, State::Cancelled { finished_at: now, reason }))
         }
         State::Pending { .. }
         | State::Processing(_)
@@ -474,24 +412,15 @@ fn current_lease(life: &Life, attempt: u32) -> Result<&Lease, Refusal> {
 }
 
 fn with_state(life: &Life, state: State) -> Life {
-    Life {
-        state,
-        ..life.clone()
-    }
+    Life { state, ..life.clone() }
 }
 
 fn cancelled_by_user(now: Timestamp) -> State {
-    State::Cancelled {
-        finished_at: now,
-        reason: CancelReason::User,
-    }
+    State::Cancelled { finished_at: now, reason: CancelReason::User }
 }
 
 fn dead(reason: DeadReason, now: Timestamp) -> State {
-    State::Dead {
-        finished_at: now,
-        reason,
-    }
+    State::Dead { finished_at: now, reason }
 }
 
 #[cfg(test)]

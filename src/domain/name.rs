@@ -28,10 +28,7 @@ impl Grammar {
         let first = text.chars().next().ok_or(NameError::Empty)?;
         let stranger = |c: &char| !c.is_ascii_alphanumeric() && !self.punctuation.contains(*c);
         if let Some(character) = text.chars().find(stranger) {
-            return Err(NameError::BadCharacter {
-                character,
-                allowed: self.punctuation,
-            });
+            return Err(NameError::BadCharacter { character, allowed: self.punctuation });
         }
         if !first.is_ascii_alphanumeric() {
             return Err(NameError::BadStart);
@@ -134,10 +131,7 @@ impl JobIdSequence {
 
 fn base32(bits: u128) -> String {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    (0..ID_LENGTH)
-        .rev()
-        .map(|digit| char::from(ALPHABET[(bits >> (5 * digit)) as usize & 31]))
-        .collect()
+    (0..ID_LENGTH).rev().map(|digit| char::from(ALPHABET[(bits >> (5 * digit)) as usize & 31])).collect()
 }
 
 #[cfg(test)]
@@ -149,18 +143,7 @@ mod tests {
         for good in ["a", "0", "Job-1", "a.b_c:d-e", &"x".repeat(128)] {
             assert!(good.parse::<JobId>().is_ok(), "{good}");
         }
-        for bad in [
-            "",
-            ".a",
-            "-a",
-            "..",
-            "a/b",
-            "a b",
-            "a\nb",
-            "\u{1b}[0m",
-            "ä",
-            &"x".repeat(129),
-        ] {
+        for bad in ["", ".a", "-a", "..", "a/b", "a b", "a\nb", "\u{1b}[0m", "ä", &"x".repeat(129)] {
             assert!(bad.parse::<JobId>().is_err(), "{bad:?}");
         }
     }
@@ -183,10 +166,7 @@ mod tests {
             ids.push(sequence.next(now, u64::MAX - step.unsigned_abs()));
         }
         assert!(ids.is_sorted_by(|a, b| a < b));
-        assert!(
-            ids.iter()
-                .all(|id| id.as_str().parse::<JobId>().as_ref() == Ok(id))
-        );
+        assert!(ids.iter().all(|id| id.as_str().parse::<JobId>().as_ref() == Ok(id)));
         assert_eq!(ids[0].as_str().len(), 18);
     }
 }

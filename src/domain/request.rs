@@ -74,11 +74,7 @@ pub enum RequestError {
     #[error("job `{0}` cannot depend on itself")]
     DependsOnItself(JobId),
     #[error("`{field}` holds more than {limit} {what}")]
-    TooMany {
-        field: &'static str,
-        limit: usize,
-        what: &'static str,
-    },
+    TooMany { field: &'static str, limit: usize, what: &'static str },
     #[error("`{field}` is empty")]
     Empty { field: &'static str },
     #[error("`{name}` is no name for an environment variable")]
@@ -147,7 +143,7 @@ impl JobRequest {
         match (self.max_retries, self.max_attempts) {
             (Some(_), Some(_)) => Err(RequestError::BothRetries),
             (Some(retries), None) => Ok(retries),
-            (None, Some(attempts)) => Ok(attempts - 1),
+            (None, Some(attempts)) => Ok(attempts.saturating_sub(1)),
             (None, None) => Ok(settings.max_retries),
         }
     }
@@ -183,24 +179,14 @@ pub fn check_cwd(cwd: String) -> Result<String, RequestError> {
 
 pub fn check_tags(tags: Vec<String>) -> Result<Vec<String>, RequestError> {
     if tags.len() > MAX_TAGS {
-        return Err(RequestError::TooMany {
-            field: "tags",
-            limit: MAX_TAGS,
-            what: "tags",
-        });
+        return Err(RequestError::TooMany { field: "tags", limit: MAX_TAGS, what: "tags" });
     }
-    tags.into_iter()
-        .map(|tag| check_short("tags", tag, MAX_TAG_BYTES))
-        .collect()
+    tags.into_iter().map(|tag| check_short("tags", tag, MAX_TAG_BYTES)).collect()
 }
 
 pub fn check_depends_on(ids: Vec<JobId>) -> Result<Vec<JobId>, RequestError> {
     if ids.len() > MAX_DEPENDENCIES {
-        return Err(RequestError::TooMany {
-            field: "depends_on",
-            limit: MAX_DEPENDENCIES,
-            what: "ids",
-        });
+        return Err(RequestError::TooMany { field: "depends_on", limit: MAX_DEPENDENCIES, what: "ids" });
     }
     let mut seen = HashSet::new();
     Ok(ids.into_iter().filter(|id| seen.insert(id.clone())).collect())
@@ -214,9 +200,8 @@ pub fn check_variable(name: String, value: String) -> Result<(String, String), R
 }
 
 pub fn check_dependency_choice(text: &str) -> Result<OnDependencyFailure, RequestError> {
-    OnDependencyFailure::from_name(text).ok_or_else(|| RequestError::BadDependencyChoice {
-        typed: text.to_owned(),
-    })
+    OnDependencyFailure::from_name(text)
+        .ok_or_else(|| RequestError::BadDependencyChoice { typed: text.to_owned() })
 }
 
 impl FromStr for Timeout {
@@ -252,11 +237,7 @@ fn check_short(field: &'static str, text: String, limit: usize) -> Result<String
         return Err(RequestError::Empty { field });
     }
     if text.len() > limit {
-        return Err(RequestError::TooMany {
-            field,
-            limit,
-            what: "bytes",
-        });
+        return Err(RequestError::TooMany { field, limit, what: "bytes" });
     }
     Ok(text)
 }
@@ -303,14 +284,21 @@ impl<'de> Visitor<'de> for RequestVisitor {
         let mut seen = Seen::new(&FIELDS);
         while let Some(name) = map.next_key::<String>()? {
             let field = seen.note(&name)?;
-            read_field(&mut request, field, &mut map)
-                .map_err(|error| M::Error::custom(format_args!("`{field}`: {error}")))?;
+            read_field(&mut request, field, &mut map).map_err(|error| name_field(field, error))?;
         }
         if request.command.is_none() {
             return Err(M::Error::custom(RequestError::NoCommand));
         }
         Ok(request)
     }
+}
+
+/// Says which field an error is about, unless it says so itself.
+fn name_field<E: serde::de::Error>(field: &str, error: E) -> E {
+    if error.to_string().starts_with(&format!("`{field}`")) {
+        return error;
+    }
+    E::custom(format_args!("`{field}`: {error}"))
 }
 
 fn read_field<'de, M: MapAccess<'de>>(
@@ -324,14 +312,12 @@ fn read_field<'de, M: MapAccess<'de>>(
         "queue" => request.queue = Some(parsed(map)?),
         "priority" => request.priority = Some(whole::<{ i32::MIN as i64 }, { i32::MAX as i64 }, _, _>(map)?),
         "max_retries" => request.max_retries = Some(whole::<0, { MAX_RETRIES as i64 }, _, _>(map)?),
-        "max_attempts" => request.max_attempts = Some(whole::<1, { MAX_RETRIES as i64 }, _, _>(map)?),
+        "max_attempts" => request.max_attempts = Some(whole::<1, { MAX_RETRIES as i64 + 1 }, _, _>(map)?),
         "timeout" => {
             request.timeout = Some(match map.next_value()? {
-                SpanText::Seconds(seconds) => check(
-                    span_from_seconds(seconds)
-                        .map_err(RequestError::from)
-                        .and_then(Timeout::after),
-                )?,
+                SpanText::Seconds(seconds) => {
+                    check(span_from_seconds(seconds).map_err(RequestError::from).and_then(Timeout::after))?
+                }
                 SpanText::Text(text) => check(text.parse())?,
             });
         }
@@ -507,18 +493,12 @@ impl<'de> Deserialize<'de> for SpanText {
                 Ok(SpanText::Seconds(seconds))
             }
 
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "such a number of seconds is refused anyway"
-            )]
+            #[expect(clippy::cast_precision_loss, reason = "such a number of seconds is refused anyway")]
             fn visit_u64<E>(self, seconds: u64) -> Result<SpanText, E> {
                 Ok(SpanText::Seconds(seconds as f64))
             }
 
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "such a number of seconds is refused anyway"
-            )]
+            #[expect(clippy::cast_precision_loss, reason = "such a number of seconds is refused anyway")]
             fn visit_i64<E>(self, seconds: i64) -> Result<SpanText, E> {
                 Ok(SpanText::Seconds(seconds as f64))
             }

@@ -102,13 +102,10 @@ impl FromStr for SettingKey {
     /// `max-retries` and `max_retries` are the same key.
     fn from_str(text: &str) -> Result<Self, SettingError> {
         let wanted = text.replace('-', "_");
-        Self::ALL
-            .into_iter()
-            .find(|key| key.name() == wanted)
-            .ok_or_else(|| SettingError::UnknownKey {
-                typed: text.to_owned(),
-                nearest: nearest(&wanted, Self::ALL.map(Self::name)),
-            })
+        Self::ALL.into_iter().find(|key| key.name() == wanted).ok_or_else(|| SettingError::UnknownKey {
+            typed: text.to_owned(),
+            nearest: nearest(&wanted, Self::ALL.map(Self::name)),
+        })
     }
 }
 
@@ -133,25 +130,13 @@ impl Durability {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SettingError {
     #[error("unknown setting `{typed}`")]
-    UnknownKey {
-        typed: String,
-        nearest: Option<&'static str>,
-    },
+    UnknownKey { typed: String, nearest: Option<&'static str> },
     #[error("{key} takes a whole number from {min} to {max}, not `{value}`")]
-    NotInRange {
-        key: SettingKey,
-        value: String,
-        min: u64,
-        max: u64,
-    },
+    NotInRange { key: SettingKey, value: String, min: u64, max: u64 },
     #[error("{key} takes a number, not `{value}`")]
     NotANumber { key: SettingKey, value: String },
     #[error("{key} takes one of {choices}, not `{value}`")]
-    NotAChoice {
-        key: SettingKey,
-        value: String,
-        choices: &'static str,
-    },
+    NotAChoice { key: SettingKey, value: String, choices: &'static str },
     #[error("{key} must be longer than nothing")]
     Zero { key: SettingKey },
     #[error("{key}: {source}")]
@@ -241,9 +226,8 @@ impl Settings {
         match key {
             SettingKey::MaxRetries => self.max_retries = whole(key, value, 0, MAX_RETRIES)?,
             SettingKey::BackoffStrategy => {
-                self.backoff.strategy = value
-                    .parse()
-                    .map_err(|source| SettingError::Backoff { key, source })?;
+                self.backoff.strategy =
+                    value.parse().map_err(|source| SettingError::Backoff { key, source })?;
             }
             SettingKey::RetryDelay => self.backoff.delay = span(key, value)?,
             SettingKey::BackoffBase => {
@@ -319,16 +303,12 @@ impl Settings {
 }
 
 fn whole(key: SettingKey, value: &str, min: u32, max: u32) -> Result<u32, SettingError> {
-    value
-        .parse()
-        .ok()
-        .filter(|number| (min..=max).contains(number))
-        .ok_or_else(|| SettingError::NotInRange {
-            key,
-            value: value.to_owned(),
-            min: min.into(),
-            max: max.into(),
-        })
+    value.parse().ok().filter(|number| (min..=max).contains(number)).ok_or_else(|| SettingError::NotInRange {
+        key,
+        value: value.to_owned(),
+        min: min.into(),
+        max: max.into(),
+    })
 }
 
 fn fraction(
@@ -336,10 +316,7 @@ fn fraction(
     value: &str,
     check: fn(f64) -> Result<f64, BackoffError>,
 ) -> Result<f64, SettingError> {
-    let number = value.parse().map_err(|_| SettingError::NotANumber {
-        key,
-        value: value.to_owned(),
-    })?;
+    let number = value.parse().map_err(|_| SettingError::NotANumber { key, value: value.to_owned() })?;
     check(number).map_err(|source| SettingError::Backoff { key, source })
 }
 
@@ -373,11 +350,7 @@ fn durability(key: SettingKey, value: &str) -> Result<Durability, SettingError> 
     [Durability::Full, Durability::Normal]
         .into_iter()
         .find(|durability| durability.name() == value)
-        .ok_or_else(|| SettingError::NotAChoice {
-            key,
-            value: value.to_owned(),
-            choices: "full and normal",
-        })
+        .ok_or_else(|| SettingError::NotAChoice { key, value: value.to_owned(), choices: "full and normal" })
 }
 
 #[cfg(test)]

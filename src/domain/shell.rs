@@ -27,10 +27,7 @@ pub fn quote_words(words: &[String]) -> String {
 }
 
 fn is_plain(word: &str) -> bool {
-    !word.is_empty()
-        && word
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&byte))
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&byte))
 }
 
 #[cfg(test)]

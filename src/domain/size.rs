@@ -12,9 +12,7 @@ const UNITS: [(&str, u64); 4] = [("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10),
 
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let trimmed = text.trim();
-    let split = trimmed
-        .find(|character: char| !character.is_ascii_digit())
-        .unwrap_or(trimmed.len());
+    let split = trimmed.find(|character: char| !character.is_ascii_digit()).unwrap_or(trimmed.len());
     let (digits, unit) = trimmed.split_at(split);
     let malformed = || SizeError::Malformed(text.to_owned());
     if digits.is_empty() {
@@ -22,10 +20,7 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     }
     let unit = unit.trim().to_ascii_uppercase();
     let unit = unit.trim_end_matches('B').trim_end_matches('I');
-    let (_, factor) = UNITS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .ok_or_else(malformed)?;
+    let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(malformed)?;
     let too_large = || SizeError::TooLarge(text.to_owned());
     let number: u64 = digits.parse().map_err(|_| too_large())?;
     let bytes = number.checked_mul(*factor).ok_or_else(too_large)?;
@@ -37,15 +32,9 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
 
 /// Writes a size so that [`parse_size`] reads the same one.
 pub fn format_size(bytes: u64) -> String {
-    let (unit, factor) = UNITS
-        .iter()
-        .find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor))
-        .unwrap_or(&UNITS[3]);
-    if unit.is_empty() {
-        bytes.to_string()
-    } else {
-        format!("{}{unit}", bytes / factor)
-    }
+    let (unit, factor) =
+        UNITS.iter().find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor)).unwrap_or(&UNITS[3]);
+    if unit.is_empty() { bytes.to_string() } else { format!("{}{unit}", bytes / factor) }
 }
 
 #[cfg(test)]

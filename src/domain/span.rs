@@ -26,9 +26,7 @@ pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
     }
     let malformed = || SpanError::Malformed(text.to_owned());
     let span: Span = trimmed.parse().map_err(|_| malformed())?;
-    let signed = span
-        .to_duration(SpanRelativeTo::days_are_24_hours())
-        .map_err(|_| malformed())?;
+    let signed = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| malformed())?;
     let whole = Duration::try_from(signed).map_err(|_| SpanError::Negative(text.to_owned()))?;
     within_limit(whole, text)
 }
@@ -49,20 +47,13 @@ fn within_limit(span: Duration, text: &str) -> Result<Duration, SpanError> {
     if span > MAX_SPAN {
         return Err(SpanError::TooLong(text.to_owned()));
     }
-    Ok(Duration::from_millis(
-        u64::try_from(span.as_millis()).unwrap_or(u64::MAX),
-    ))
+    Ok(Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
 }
 
 /// Writes a duration so that [`parse_span`] reads the same one: `1m30s`, `500ms`, `7d`.
 pub fn format_span(span: Duration) -> String {
-    const UNITS: [(u128, &str); 5] = [
-        (86_400_000, "d"),
-        (3_600_000, "h"),
-        (60_000, "m"),
-        (1_000, "s"),
-        (1, "ms"),
-    ];
+    const UNITS: [(u128, &str); 5] =
+        [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms")];
     let mut rest = span.as_millis();
     if rest == 0 {
         return "0s".to_owned();

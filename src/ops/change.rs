@@ -32,17 +32,9 @@ pub fn change(
 ) -> Result<Vec<Result<Changed, OpError>>, StoreError> {
     let mut answers = Vec::with_capacity(ids.len());
     for chunk in ids.chunks(CHUNK) {
-        let before = if verb == Verb::Remove {
-            find_all(store, chunk)?
-        } else {
-            Vec::new()
-        };
+        let before = if verb == Verb::Remove { find_all(store, chunk)? } else { Vec::new() };
         let changes = apply(store, verb, chunk, by)?;
-        let after = if verb == Verb::Remove {
-            before
-        } else {
-            find_all(store, chunk)?
-        };
+        let after = if verb == Verb::Remove { before } else { find_all(store, chunk)? };
         for ((id, change), job) in chunk.iter().zip(changes).zip(after) {
             answers.push(answer(id, change, job));
         }
@@ -57,29 +49,17 @@ pub fn change_all_dead(
     by: &str,
     mut progress: impl FnMut(u64),
 ) -> Result<u64, StoreError> {
-    let filter = JobFilter {
-        phase: Some(Phase::State(StateName::Dead)),
-        ..JobFilter::default()
-    };
+    let filter = JobFilter { phase: Some(Phase::State(StateName::Dead)), ..JobFilter::default() };
     let mut after = None;
     let mut total = 0;
     loop {
-        let page = store.list(
-            &filter,
-            &Page {
-                limit: CHUNK,
-                after: after.take(),
-            },
-        )?;
+        let page = store.list(&filter, &Page { limit: CHUNK, after: after.take() })?;
         let ids: Vec<JobId> = page.into_iter().map(|job| job.id).collect();
         if ids.is_empty() {
             return Ok(total);
         }
         let changes = apply(store, verb, &ids, by)?;
-        let done = changes
-            .iter()
-            .filter(|change| matches!(change, Change::Done(_)))
-            .count() as u64;
+        let done = changes.iter().filter(|change| matches!(change, Change::Done(_))).count() as u64;
         if done == 0 {
             // What cannot be changed stays in the list: go on behind it.
             after = ids.last().cloned();
@@ -104,10 +84,7 @@ fn find_all(store: &dyn Store, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreE
 fn answer(id: &JobId, change: Change, job: Option<Job>) -> Result<Changed, OpError> {
     match (change, job) {
         (Change::Done(state), Some(job)) => Ok(Changed { job, state }),
-        (Change::Conflict(conflict), _) => Err(OpError::Conflict {
-            id: id.clone(),
-            conflict,
-        }),
+        (Change::Conflict(conflict), _) => Err(OpError::Conflict { id: id.clone(), conflict }),
         (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),
     }
 }
@@ -121,9 +98,8 @@ pub fn only_dead(store: &dyn Store, id: &JobId) -> Result<Job, OpError> {
         | StateName::Processing
         | StateName::Completed
         | StateName::Failed
-        | StateName::Cancelled) => Err(OpError::Conflict {
-            id: id.clone(),
-            conflict: Conflict::State(state),
-        }),
+        | StateName::Cancelled) => {
+            Err(OpError::Conflict { id: id.clone(), conflict: Conflict::State(state) })
+        }
     }
 }

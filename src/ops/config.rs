@@ -34,18 +34,8 @@ pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
     let setting = |key: SettingKey| {
         let default = defaults.get(key);
         match stored.get(&key) {
-            Some(value) => Setting {
-                key,
-                value: value.clone(),
-                default,
-                origin: SettingOrigin::Store,
-            },
-            None => Setting {
-                key,
-                value: default.clone(),
-                default,
-                origin: SettingOrigin::Default,
-            },
+            Some(value) => Setting { key, value: value.clone(), default, origin: SettingOrigin::Store },
+            None => Setting { key, value: default.clone(), default, origin: SettingOrigin::Default },
         }
     };
     Ok(SettingKey::ALL.into_iter().map(setting).collect())
@@ -53,10 +43,7 @@ pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
 
 pub fn get(store: &dyn Store, key: SettingKey) -> Result<Setting, StoreError> {
     let settings = list(store)?;
-    Ok(settings
-        .into_iter()
-        .find(|setting| setting.key == key)
-        .expect("every key is listed"))
+    Ok(settings.into_iter().find(|setting| setting.key == key).expect("every key is listed"))
 }
 
 /// Sets a setting, or unsets it, and returns it as it is now.

@@ -23,15 +23,13 @@ pub fn group_by_cause(store: &dyn Store) -> Result<Vec<CauseGroup>, StoreError> 
     let mut groups: BTreeMap<(String, String), CauseGroup> = BTreeMap::new();
     for dead in store.dead_by_error()? {
         let cause = cause(dead.error.as_deref().unwrap_or_default());
-        let group = groups
-            .entry((dead.reason.clone(), cause.clone()))
-            .or_insert_with(|| CauseGroup {
-                reason: dead.reason,
-                cause,
-                count: 0,
-                last_at: dead.last_at,
-                example: dead.example.clone(),
-            });
+        let group = groups.entry((dead.reason.clone(), cause.clone())).or_insert_with(|| CauseGroup {
+            reason: dead.reason,
+            cause,
+            count: 0,
+            last_at: dead.last_at,
+            example: dead.example.clone(),
+        });
         group.count += dead.count;
         if dead.last_at > group.last_at {
             group.last_at = dead.last_at;

@@ -23,7 +23,7 @@ pub struct Caller {
 /// Enqueues for one caller.
 #[derive(Debug)]
 pub struct Enqueuer<'s> {
-    pub(super) store: &'s dyn Store,
+    store: &'s dyn Store,
     origin: Origin,
     ids: JobIdSequence,
     now: Timestamp,
@@ -39,12 +39,11 @@ impl<'s> Enqueuer<'s> {
             environment: caller.environment.map(Arc::new),
             if_absent: caller.if_absent,
         };
-        Ok(Self {
-            store,
-            origin,
-            ids: JobIdSequence::default(),
-            now: store.now()?,
-        })
+        Ok(Self { store, origin, ids: JobIdSequence::default(), now: store.now()? })
+    }
+
+    pub fn store(&self) -> &'s dyn Store {
+        self.store
     }
 
     pub fn refuses_taken_ids(&self) -> bool {
@@ -64,10 +63,8 @@ impl<'s> Enqueuer<'s> {
 
     /// Stores all of these jobs, or none.
     pub fn enqueue(&mut self, requests: Vec<JobRequest>) -> Result<Vec<Enqueued>, OpError> {
-        let jobs: Result<Vec<NewJob>, RequestError> = requests
-            .into_iter()
-            .map(|request| self.resolve(request))
-            .collect();
+        let jobs: Result<Vec<NewJob>, RequestError> =
+            requests.into_iter().map(|request| self.resolve(request)).collect();
         self.store.enqueue(&jobs?).map_err(OpError::from)
     }
 }

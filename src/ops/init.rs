@@ -18,19 +18,9 @@ pub fn init(folder: &Path) -> Result<Made, OpError> {
     let home = folder.join(HOME_FOLDER);
     let existed = home.exists();
     if !existed {
-        private::create_folder(&home).map_err(|source| OpError::CannotMake {
-            path: home.clone(),
-            source,
-        })?;
+        private::create_folder(&home).map_err(|source| OpError::CannotMake { path: home.clone(), source })?;
     }
-    let wanted = Wanted {
-        home: Some(home.clone()),
-        store: None,
-    };
+    let wanted = Wanted { home: Some(home.clone()), store: None };
     location::open(&location::locate(&wanted)?)?;
-    Ok(if existed {
-        Made::Existing(home)
-    } else {
-        Made::New(home)
-    })
+    Ok(if existed { Made::Existing(home) } else { Made::New(home) })
 }

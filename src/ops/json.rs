@@ -9,7 +9,7 @@ use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, 
 use super::config::Setting;
 use super::dlq::CauseGroup;
 use super::status::{Problem, Status};
-use crate::domain::backoff::BackoffChoice;
+use crate::domain::backoff::{BackoffChoice, Strategy};
 use crate::domain::job::{Attempt, Job, JobEvent, JobRecord};
 use crate::domain::life::{State, StateName};
 use crate::domain::name::{JobId, QueueName};
@@ -157,7 +157,7 @@ struct BackoffJson {
 impl From<&BackoffChoice> for BackoffJson {
     fn from(choice: &BackoffChoice) -> Self {
         Self {
-            strategy: choice.strategy.map(|strategy| strategy.name()),
+            strategy: choice.strategy.map(Strategy::name),
             delay: choice.delay.map(format_span),
             base: choice.base,
             max: choice.max.map(format_span),
@@ -175,11 +175,7 @@ struct EventJson<'a> {
 
 impl<'a> From<&'a JobEvent> for EventJson<'a> {
     fn from(event: &'a JobEvent) -> Self {
-        Self {
-            at: event.at,
-            event: &event.event,
-            by: &event.by,
-        }
+        Self { at: event.at, event: &event.event, by: &event.by }
     }
 }
 
@@ -211,14 +207,10 @@ impl<'a> From<&'a Attempt> for AttemptJson<'a> {
             finished_at: ending.map(|ending| ending.finished_at),
             outcome: ending.map(|ending| ending.outcome.name()),
             exit_code: ending.and_then(|ending| ending.outcome.exit_code()),
-            signal: ending
-                .and_then(|ending| ending.outcome.signal())
-                .map(|signal| signal.to_string()),
+            signal: ending.and_then(|ending| ending.outcome.signal()).map(|signal| signal.to_string()),
             error: ending.and_then(|ending| ending.error.as_deref()),
             duration_ms: ending.map(|ending| ending.duration.as_millis()),
-            cpu_ms: ending
-                .and_then(|ending| ending.usage.cpu)
-                .map(|cpu| cpu.as_millis()),
+            cpu_ms: ending.and_then(|ending| ending.usage.cpu).map(|cpu| cpu.as_millis()),
             max_rss_bytes: ending.and_then(|ending| ending.usage.max_rss_bytes),
             log_bytes: ending.map(|ending| ending.log_bytes),
         }
@@ -317,10 +309,7 @@ struct ProblemJson {
 
 impl From<&Problem> for ProblemJson {
     fn from(problem: &Problem) -> Self {
-        Self {
-            problem: problem.code(),
-            message: problem.to_string(),
-        }
+        Self { problem: problem.code(), message: problem.to_string() }
     }
 }
 
@@ -367,10 +356,7 @@ impl<'a> From<&'a CauseGroup> for CauseJson<'a> {
 /// Writes JSON, pretty for a person and compact for a program, in which no string can steer a terminal.
 pub fn write(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> io::Result<()> {
     if pretty {
-        value.serialize(&mut Serializer::with_formatter(
-            out,
-            Escaping(PrettyFormatter::new()),
-        ))?;
+        value.serialize(&mut Serializer::with_formatter(out, Escaping(PrettyFormatter::new())))?;
     } else {
         value.serialize(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)))?;
     }

@@ -25,7 +25,7 @@ pub trait Progress {
     /// This many more lines are checked.
     fn checked(&mut self, lines: u64);
     /// These are stored.
-    fn stored(&mut self, jobs: &[Enqueued]) -> Result<(), OpError>;
+    fn stored(&mut self, jobs: &[Enqueued]);
 }
 
 /// What a reader can say about what comes next.
@@ -46,9 +46,7 @@ pub fn check(
     loop {
         let (chunk, bad) = lines.read_chunk(|_| true);
         let checked = check_chunk(enqueuer, &mut seen, &chunk);
-        checked
-            .and(bad.map_or(Ok(()), Err))
-            .map_err(BadLine::before_storing)?;
+        checked.and(bad.map_or(Ok(()), Err)).map_err(BadLine::before_storing)?;
         if chunk.is_empty() {
             return Ok(total);
         }
@@ -72,9 +70,7 @@ pub fn store<S: Source>(
         }
         enqueuer.tick()?;
         let stored = store_chunk(enqueuer, &chunk, progress, &mut total);
-        stored
-            .and(bad.map_or(Ok(()), Err))
-            .map_err(|bad| bad.after_storing(total))?;
+        stored.and(bad.map_or(Ok(()), Err)).map_err(|bad| bad.after_storing(total))?;
     }
 }
 
@@ -91,21 +87,14 @@ struct BadLine {
 
 impl BadLine {
     fn before_storing(self) -> OpError {
-        OpError::BadLine {
-            line: self.line,
-            source: Box::new(self.source),
-        }
+        OpError::BadLine { line: self.line, source: Box::new(self.source) }
     }
 
     fn after_storing(self, stored: u64) -> OpError {
         if stored == 0 {
             return self.before_storing();
         }
-        OpError::Stopped {
-            line: self.line,
-            stored,
-            source: Box::new(self.source),
-        }
+        OpError::Stopped { line: self.line, stored, source: Box::new(self.source) }
     }
 }
 
@@ -121,38 +110,27 @@ fn store_chunk(
         match enqueuer.resolve(request.clone()) {
             Ok(job) => jobs.push(job),
             Err(error) => {
-                bad = Some(BadLine {
-                    line: *line,
-                    source: error.into(),
-                });
+                bad = Some(BadLine { line: *line, source: error.into() });
                 break;
             }
         }
     }
     let line_of = |at: usize| chunk.get(at).map_or(0, |numbered| numbered.line);
     let mut put = |jobs: &[NewJob]| -> Result<(), EnqueueError> {
-        let answers = enqueuer.store.enqueue(jobs)?;
+        let answers = enqueuer.store().enqueue(jobs)?;
         *total += answers.len() as u64;
-        Ok(progress.stored(&answers).unwrap_or(()))
+        progress.stored(&answers);
+        Ok(())
     };
     match put(&jobs) {
         Ok(()) => {}
         Err(EnqueueError::Refused { at, reason }) => {
             let source = OpError::Refused(reason);
-            bad = Some(BadLine {
-                line: line_of(at),
-                source,
-            });
-            put(&jobs[..at]).map_err(|error| BadLine {
-                line: line_of(0),
-                source: error.into(),
-            })?;
+            bad = Some(BadLine { line: line_of(at), source });
+            put(&jobs[..at]).map_err(|error| BadLine { line: line_of(0), source: error.into() })?;
         }
         Err(EnqueueError::Store(error)) => {
-            return Err(BadLine {
-                line: line_of(0),
-                source: error.into(),
-            });
+            return Err(BadLine { line: line_of(0), source: error.into() });
         }
     }
     bad.map_or(Ok(()), Err)
@@ -161,9 +139,7 @@ fn store_chunk(
 fn check_chunk(enqueuer: &mut Enqueuer<'_>, seen: &mut SeenIds, chunk: &[Numbered]) -> Result<(), BadLine> {
     for Numbered { line, request } in chunk {
         let bad = |source| BadLine { line: *line, source };
-        enqueuer
-            .resolve(request.clone())
-            .map_err(|error| bad(error.into()))?;
+        enqueuer.resolve(request.clone()).map_err(|error| bad(error.into()))?;
         for parent in &request.depends_on {
             if !seen.contains(parent) && is_free(enqueuer, parent).map_err(bad)? {
                 return Err(bad(OpError::Refused(Refused::UnknownDependency(parent.clone()))));
@@ -181,7 +157,7 @@ fn check_chunk(enqueuer: &mut Enqueuer<'_>, seen: &mut SeenIds, chunk: &[Numbere
 }
 
 fn is_free(enqueuer: &Enqueuer<'_>, id: &JobId) -> Result<bool, OpError> {
-    Ok(enqueuer.store.taken(std::slice::from_ref(id))?.is_empty())
+    Ok(enqueuer.store().taken(std::slice::from_ref(id))?.is_empty())
 }
 
 /// The ids of a file's earlier lines, kept as 128 bits each: a million of them must fit into memory.
@@ -214,11 +190,7 @@ struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     fn new(source: R) -> Self {
-        Self {
-            source,
-            line: 0,
-            buffer: Vec::new(),
-        }
+        Self { source, line: 0, buffer: Vec::new() }
     }
 
     /// The next requests: as many as make a chunk, or as there are while `go_on` says so. A bad line ends them.
@@ -230,19 +202,10 @@ impl<R: BufRead> Lines<R> {
                 break;
             }
             match self.read_request() {
-                Ok(Some(request)) => chunk.push(Numbered {
-                    line: self.line,
-                    request,
-                }),
+                Ok(Some(request)) => chunk.push(Numbered { line: self.line, request }),
                 Ok(None) => break,
                 Err(source) => {
-                    return (
-                        chunk,
-                        Some(BadLine {
-                            line: self.line,
-                            source,
-                        }),
-                    );
+                    return (chunk, Some(BadLine { line: self.line, source }));
                 }
             }
             bytes += self.buffer.len();
@@ -258,17 +221,12 @@ impl<R: BufRead> Lines<R> {
             let mut limited = (&mut self.source).take(MAX_LINE_BYTES as u64 + 1);
             let read = limited
                 .read_until(b'\n', &mut self.buffer)
-                .map_err(|source| OpError::CannotRead {
-                    path: "the lines".into(),
-                    source,
-                })?;
+                .map_err(|source| OpError::CannotRead { path: "the lines".into(), source })?;
             if read == 0 {
                 return Ok(None);
             }
             if read > MAX_LINE_BYTES {
-                return Err(OpError::LineTooLong {
-                    limit: MAX_LINE_BYTES,
-                });
+                return Err(OpError::LineTooLong { limit: MAX_LINE_BYTES });
             }
             if !self.buffer.trim_ascii().is_empty() {
                 return Ok(Some(serde_json::from_slice(&self.buffer)?));

@@ -44,11 +44,7 @@ struct ConfigFile {
 /// user, then `~/.queuectl`. The store: `--store`, then `QUEUECTL_STORE`, then the home's `config.toml`, then its
 /// database file.
 pub fn locate(wanted: &Wanted) -> Result<Location, OpError> {
-    let home = match wanted
-        .home
-        .clone()
-        .or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from))
-    {
+    let home = match wanted.home.clone().or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from)) {
         Some(home) => home,
         None => nearest_home().or_else(users_home).ok_or(OpError::NoHome)?,
     };
@@ -76,19 +72,10 @@ fn ensure_home(home: &Path) -> Result<(), OpError> {
         Ok(meta) if meta.is_dir() => Ok(()),
         Ok(_) => {
             let problem = "is a file, but the home must be a folder";
-            Err(StoreError::NotAStore {
-                path: home.to_owned(),
-                problem,
-            }
-            .into())
+            Err(StoreError::NotAStore { path: home.to_owned(), problem }.into())
         }
-        Err(_) => private::create_folder(home).map_err(|source| {
-            StoreError::CannotOpen {
-                path: home.to_owned(),
-                source: source.into(),
-            }
-            .into()
-        }),
+        Err(_) => private::create_folder(home)
+            .map_err(|source| StoreError::CannotOpen { path: home.to_owned(), source: source.into() }.into()),
     }
 }
 
@@ -98,9 +85,7 @@ fn variable(name: &str) -> Option<String> {
 
 fn nearest_home() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
-    here.ancestors()
-        .map(|folder| folder.join(HOME_FOLDER))
-        .find(|home| private::is_own_folder(home))
+    here.ancestors().map(|folder| folder.join(HOME_FOLDER)).find(|home| private::is_own_folder(home))
 }
 
 fn users_home() -> Option<PathBuf> {
@@ -109,10 +94,9 @@ fn users_home() -> Option<PathBuf> {
 
 fn configured_store(home: &Path) -> Result<Option<String>, OpError> {
     let path = home.join(CONFIG_FILE);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        // Without the file there is nothing to say; what else is wrong with the home shows when the store is opened.
-        Err(_) => return Ok(None),
+    // Without the file there is nothing to say; what else is wrong with the home shows when the store is opened.
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        return Ok(None);
     };
     let config: ConfigFile =
         toml::from_str(&text).map_err(|source| OpError::BadConfigFile { path, source })?;

@@ -22,19 +22,10 @@ pub struct Status {
 /// Something that a person should know about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    QueuePaused {
-        queue: String,
-        by: String,
-        reason: Option<String>,
-        waiting: u64,
-    },
-    NoWorker {
-        waiting: u64,
-    },
+    QueuePaused { queue: String, by: String, reason: Option<String>, waiting: u64 },
+    NoWorker { waiting: u64 },
     DurabilityLowered,
-    LowSpace {
-        free_bytes: u64,
-    },
+    LowSpace { free_bytes: u64 },
 }
 
 impl Problem {
@@ -51,12 +42,7 @@ impl Problem {
 impl std::fmt::Display for Problem {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::QueuePaused {
-                queue,
-                by,
-                reason,
-                waiting,
-            } => {
+            Self::QueuePaused { queue, by, reason, waiting } => {
                 write!(out, "queue {queue} is paused by {by}")?;
                 if let Some(reason) = reason {
                     write!(out, " ({reason})")?;
@@ -87,11 +73,7 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, StoreError> {
     if workers.is_empty() && waiting > 0 {
         problems.push(Problem::NoWorker { waiting });
     }
-    if store
-        .settings()?
-        .get(&SettingKey::Durability)
-        .is_some_and(|value| value != "full")
-    {
+    if store.settings()?.get(&SettingKey::Durability).is_some_and(|value| value != "full") {
         problems.push(Problem::DurabilityLowered);
     }
     if let Ok(free_bytes) = disk::free_bytes(home)
@@ -99,12 +81,7 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, StoreError> {
     {
         problems.push(Problem::LowSpace { free_bytes });
     }
-    Ok(Status {
-        jobs,
-        queues,
-        workers,
-        problems,
-    })
+    Ok(Status { jobs, queues, workers, problems })
 }
 
 fn paused(queue: &Queue) -> Option<Problem> {
@@ -118,8 +95,5 @@ fn paused(queue: &Queue) -> Option<Problem> {
 }
 
 fn waiting(counts: &BTreeMap<StateName, u64>) -> u64 {
-    [StateName::Pending, StateName::Failed]
-        .iter()
-        .filter_map(|state| counts.get(state))
-        .sum()
+    [StateName::Pending, StateName::Failed].iter().filter_map(|state| counts.get(state)).sum()
 }

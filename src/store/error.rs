@@ -46,10 +46,7 @@ pub enum StoreError {
     #[error("the store has schema version {found}, newer than the {known} that this queuectl knows")]
     TooNew { found: i64, known: i64 },
     #[error("the SQLite library is {found}, older than the {needed} that is safe")]
-    OldLibrary {
-        found: &'static str,
-        needed: &'static str,
-    },
+    OldLibrary { found: &'static str, needed: &'static str },
     #[error("a stored {what} is malformed: {detail}")]
     Malformed { what: &'static str, detail: String },
     #[error("there is no job `{0}`")]

@@ -90,10 +90,9 @@ impl TryFrom<StoredBackoff> for BackoffChoice {
     type Error = OptionsError;
 
     fn try_from(stored: StoredBackoff) -> Result<Self, OptionsError> {
-        let strategy = stored.strategy.map(|word| {
-            word.parse::<Strategy>()
-                .map_err(|_| OptionsError::UnknownWord(word.clone()))
-        });
+        let strategy = stored
+            .strategy
+            .map(|word| word.parse::<Strategy>().map_err(|_| OptionsError::UnknownWord(word.clone())));
         Ok(Self {
             strategy: strategy.transpose()?,
             delay: stored.delay_ms.map(Duration::from_millis),

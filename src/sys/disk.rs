@@ -20,10 +20,7 @@ const NETWORK: [(u64, &str); 7] = [
 pub fn network_filesystem(path: &Path) -> io::Result<Option<&'static str>> {
     #[expect(clippy::cast_sign_loss, reason = "a magic number, compared bit by bit")]
     let magic = statfs(path)?.f_type as u64 & 0xFFFF_FFFF;
-    Ok(NETWORK
-        .iter()
-        .find(|(known, _)| *known == magic)
-        .map(|(_, name)| *name))
+    Ok(NETWORK.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name))
 }
 
 /// Bytes that this user can still write to the filesystem of `path`.

@@ -51,13 +51,7 @@ mod tests {
     use std::time::Instant;
 
     fn open(path: &std::path::Path) -> File {
-        File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .expect("open")
+        File::options().read(true).write(true).create(true).truncate(false).open(path).expect("open")
     }
 
     #[test]

@@ -42,41 +42,19 @@ const STARTS: [&str; 12] = [
 /// A life by its name. `last_try` has no retry left, `poisoned` may not be lost once more, and somebody asked to
 /// cancel `cancelling`. Each has had one attempt, so that no attempt is stale only by its number.
 fn start(name: &str) -> Life {
-    let life = |state| Life {
-        state,
-        attempts: 1,
-        ..Life::begin(None, 3, 0, NOW)
-    };
+    let life = |state| Life { state, attempts: 1, ..Life::begin(None, 3, 0, NOW) };
     let lease = |cancel_requested| {
-        State::Processing(Lease {
-            worker: worker(),
-            started_at: NOW,
-            until: later(30),
-            cancel_requested,
-        })
+        State::Processing(Lease { worker: worker(), started_at: NOW, until: later(30), cancel_requested })
     };
-    let waiting = |life| Life {
-        due_at: Timestamp::from_millis(NOW.as_millis() + 1),
-        ..life
-    };
+    let waiting = |life| Life { due_at: Timestamp::from_millis(NOW.as_millis() + 1), ..life };
     match name {
         "pending" => life(State::Pending { blocked_by: 0 }),
         "blocked" => life(State::Pending { blocked_by: 1 }),
         "scheduled" => waiting(life(State::Pending { blocked_by: 0 })),
         "processing" => life(lease(false)),
-        "last_try" => Life {
-            failures: 3,
-            ..life(lease(false))
-        },
-        "poisoned" => Life {
-            losses: losses(4, BOOT),
-            ..life(lease(false))
-        },
-        "cancelling" => Life {
-            losses: losses(4, BOOT),
-            failures: 3,
-            ..life(lease(true))
-        },
+        "last_try" => Life { failures: 3, ..life(lease(false)) },
+        "poisoned" => Life { losses: losses(4, BOOT), ..life(lease(false)) },
+        "cancelling" => Life { losses: losses(4, BOOT), failures: 3, ..life(lease(true)) },
         "completed" => life(State::Completed { finished_at: NOW }),
         "failed" => life(State::Failed),
         "waiting" => waiting(life(State::Failed)),
@@ -88,13 +66,7 @@ fn start(name: &str) -> Life {
 
 /// Every event there is, once for each outcome, about the attempt that every [`start`] has had.
 fn events() -> Vec<Event> {
-    let mut events = vec![
-        claim_event(),
-        Event::Extend {
-            attempt: 1,
-            until: later(60),
-        },
-    ];
+    let mut events = vec![claim_event(), Event::Extend { attempt: 1, until: later(60) }];
     events.extend(OUTCOMES.map(|outcome| settled(1, outcome)));
     events.extend([
         Event::Cancel,
@@ -119,11 +91,7 @@ fn label(event: &Event) -> String {
 
 fn policy() -> Policy {
     let settings = Settings::default();
-    Policy {
-        backoff: settings.backoff,
-        crash_limit: settings.crash_limit,
-        roll: 0.5,
-    }
+    Policy { backoff: settings.backoff, crash_limit: settings.crash_limit, roll: 0.5 }
 }
 
 fn worker() -> WorkerId {
@@ -131,10 +99,7 @@ fn worker() -> WorkerId {
 }
 
 fn losses(count: u32, boot: &str) -> Losses {
-    Losses {
-        count,
-        boot: Some(boot.to_owned()),
-    }
+    Losses { count, boot: Some(boot.to_owned()) }
 }
 
 fn later(seconds: u64) -> Timestamp {
@@ -142,10 +107,7 @@ fn later(seconds: u64) -> Timestamp {
 }
 
 fn claim_event() -> Event {
-    Event::Claim {
-        worker: worker(),
-        until: later(30),
-    }
+    Event::Claim { worker: worker(), until: later(30) }
 }
 
 fn settled(attempt: u32, outcome: Outcome) -> Event {
@@ -153,11 +115,7 @@ fn settled(attempt: u32, outcome: Outcome) -> Event {
 }
 
 fn settled_in(boot: &str, attempt: u32, outcome: Outcome) -> Event {
-    Event::Settle {
-        attempt,
-        outcome,
-        boot: boot.to_owned(),
-    }
+    Event::Settle { attempt, outcome, boot: boot.to_owned() }
 }
 
 /// What follows an event that must not be refused.
@@ -219,10 +177,7 @@ fn a_claim_counts_the_attempt_and_takes_the_lease() {
 fn a_claim_waits_for_run_at_to_the_millisecond() {
     let life = Life::begin(Some(later(5)), 3, 0, NOW);
     let early = Timestamp::from_millis(later(5).as_millis() - 1);
-    assert_eq!(
-        transition(&life, claim_event(), &policy(), early),
-        Err(Refusal::NotDue)
-    );
+    assert_eq!(transition(&life, claim_event(), &policy(), early), Err(Refusal::NotDue));
     assert!(transition(&life, claim_event(), &policy(), later(5)).is_ok());
     let past = Life::begin(Some(Timestamp::EPOCH), 3, 0, NOW);
     assert_eq!(past.due_at, NOW, "a run_at in the past jumps no line");
@@ -233,9 +188,7 @@ fn extending_moves_only_the_end_of_the_lease() {
     let cancelling = start("cancelling");
     let until = later(60);
     let extended = follow(&cancelling, Event::Extend { attempt: 1, until }, NOW);
-    let State::Processing(lease) = &extended.state else {
-        panic!("it still runs")
-    };
+    let State::Processing(lease) = &extended.state else { panic!("it still runs") };
     assert_eq!(lease.until, until);
     assert!(lease.cancel_requested, "a heartbeat does not forget the cancel");
     assert_eq!(lease.started_at, NOW);
@@ -244,10 +197,7 @@ fn extending_moves_only_the_end_of_the_lease() {
 
 #[test]
 fn an_attempt_that_is_not_the_current_one_changes_nothing() {
-    let life = Life {
-        attempts: 5,
-        ..start("processing")
-    };
+    let life = Life { attempts: 5, ..start("processing") };
     for attempt in [0, 4, 6, u32::MAX] {
         let until = later(60);
         let mut stale = vec![Event::Extend { attempt, until }];
@@ -270,9 +220,7 @@ fn only_a_success_gets_ahead_of_a_cancel() {
     assert_eq!(asked, asked_twice, "asking again changes nothing");
     for outcome in OUTCOMES {
         let expected = if outcome == Outcome::Success {
-            State::Completed {
-                finished_at: later(2),
-            }
+            State::Completed { finished_at: later(2) }
         } else {
             cancelled_by_user(later(2))
         };
@@ -284,29 +232,14 @@ fn only_a_success_gets_ahead_of_a_cancel() {
 #[test]
 fn finished_states_say_when_and_why() {
     let cases = [
-        (
-            "processing",
-            settled(1, Outcome::Success),
-            State::Completed { finished_at: NOW },
-        ),
-        (
-            "last_try",
-            settled(1, Outcome::Timeout),
-            dead(DeadReason::RetriesExhausted, NOW),
-        ),
-        (
-            "poisoned",
-            settled(1, Outcome::Lost),
-            dead(DeadReason::CrashLimit, NOW),
-        ),
+        ("processing", settled(1, Outcome::Success), State::Completed { finished_at: NOW }),
+        ("last_try", settled(1, Outcome::Timeout), dead(DeadReason::RetriesExhausted, NOW)),
+        ("poisoned", settled(1, Outcome::Lost), dead(DeadReason::CrashLimit, NOW)),
         ("pending", Event::Cancel, cancelled_by_user(NOW)),
         (
             "blocked",
             Event::DependencyFailed,
-            State::Cancelled {
-                finished_at: NOW,
-                reason: CancelReason::Dependency,
-            },
+            State::Cancelled { finished_at: NOW, reason: CancelReason::Dependency },
         ),
     ];
     for (name, event, expected) in cases {
@@ -317,12 +250,7 @@ fn finished_states_say_when_and_why() {
 #[test]
 fn a_retry_forgets_failures_and_losses_but_not_attempts() {
     for name in ["failed", "waiting", "dead", "cancelled", "completed"] {
-        let tired = Life {
-            attempts: 9,
-            failures: 4,
-            losses: losses(3, BOOT),
-            ..start(name)
-        };
+        let tired = Life { attempts: 9, failures: 4, losses: losses(3, BOOT), ..start(name) };
         let life = follow(&tired, Event::Retry { blocked_by: 2 }, later(7));
         let expected = Life {
             state: State::Pending { blocked_by: 2 },
@@ -337,15 +265,8 @@ fn a_retry_forgets_failures_and_losses_but_not_attempts() {
 
 #[test]
 fn a_retry_respects_a_run_at_that_has_not_come() {
-    for (run_at, due_at) in [
-        (None, later(7)),
-        (Some(later(3)), later(7)),
-        (Some(later(90)), later(90)),
-    ] {
-        let cancelled = Life {
-            run_at,
-            ..start("cancelled")
-        };
+    for (run_at, due_at) in [(None, later(7)), (Some(later(3)), later(7)), (Some(later(90)), later(90))] {
+        let cancelled = Life { run_at, ..start("cancelled") };
         let life = follow(&cancelled, Event::Retry { blocked_by: 0 }, later(7));
         assert_eq!(life.due_at, due_at, "run_at {run_at:?}");
     }
@@ -400,10 +321,7 @@ fn losses_over_several_boots_are_not_the_jobs_doing() {
 
 #[test]
 fn what_breaks_a_row_of_losses() {
-    let nearly_dead = Life {
-        max_retries: 9,
-        ..start("poisoned")
-    };
+    let nearly_dead = Life { max_retries: 9, ..start("poisoned") };
     let count_after = |outcome| follow(&nearly_dead, settled(1, outcome), NOW).losses.count;
     for outcome in OUTCOMES {
         let expected = match outcome {

@@ -48,7 +48,7 @@ fn refuse(json: &str) -> String {
 /// What is said of one field, after a check that it is named and that the place is given once.
 fn refuse_field(field: &str, value: &str) -> String {
     let message = refuse(&format!(r#"{{"{field}":{value}}}"#));
-    let prefix = format!("`{field}`: ");
+    let prefix = format!("`{field}`");
     let shown: String = value.chars().take(100).collect();
     assert!(message.starts_with(&prefix), "{field} {shown} got {message}");
     assert_eq!(message.matches(" at line 1 column ").count(), 1, "{message}");
@@ -56,10 +56,7 @@ fn refuse_field(field: &str, value: &str) -> String {
 }
 
 fn plain() -> JobRequest {
-    JobRequest {
-        command: Some("true".to_owned()),
-        ..JobRequest::default()
-    }
+    JobRequest { command: Some("true".to_owned()), ..JobRequest::default() }
 }
 
 fn ids<const N: usize>(names: [&str; N]) -> Vec<JobId> {

@@ -52,11 +52,7 @@ fn next_of_all(tx: &Tx<'_>, want: usize) -> Result<Vec<Head>, StoreError> {
     let mut lines = BinaryHeap::new();
     for queue_id in queues_with_ready(tx)? {
         if queues::is_open(tx, queue_id)? {
-            let mut line = Line {
-                queue_id,
-                taken: 0,
-                heads: Vec::new(),
-            };
+            let mut line = Line { queue_id, taken: 0, heads: Vec::new() };
             line.refill(tx, 1)?;
             lines.push(Reverse(line));
         }
@@ -142,30 +138,19 @@ fn first_of(tx: &Tx<'_>, queue_id: i64, skip: usize, count: usize) -> Result<Vec
          order by priority desc, due_at, seq limit ?2 offset ?3",
     )?;
     let rows = select.query_map(params![queue_id, count, skip], |row| {
-        Ok(Head {
-            priority: Reverse(row.get(0)?),
-            due_at: row.get(1)?,
-            seq: row.get(2)?,
-            queue_id,
-        })
+        Ok(Head { priority: Reverse(row.get(0)?), due_at: row.get(1)?, seq: row.get(2)?, queue_id })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result<Option<Claim>, StoreError> {
     let job = row::by_seq(tx, head.seq)?;
-    let event = Event::Claim {
-        worker: worker.clone(),
-        until,
-    };
+    let event = Event::Claim { worker: worker.clone(), until };
     let policy = settings::policy(tx, &job)?;
     let Ok(claimed) = transition(&job.life, event, &policy, tx.now) else {
         return Ok(None);
     };
-    let latest = Latest {
-        started_at: Some(tx.now),
-        ..job.latest.clone()
-    };
+    let latest = Latest { started_at: Some(tx.now), ..job.latest.clone() };
     if !apply(tx, &job, &claimed, &latest)? {
         return Ok(None);
     }
@@ -173,11 +158,7 @@ fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result
         "select j.command, j.cwd, j.timeout_ms, j.environment_id, q.name
          from jobs j join queues q on q.id = j.queue_id where j.seq = ?1",
     )?;
-    select
-        .query_row([job.seq], |row| {
-            Ok(read_claim(tx, row, &job, &claimed.life, until))
-        })?
-        .map(Some)
+    select.query_row([job.seq], |row| Ok(read_claim(tx, row, &job, &claimed.life, until)))?.map(Some)
 }
 
 fn read_claim(
@@ -189,10 +170,7 @@ fn read_claim(
 ) -> Result<Claim, StoreError> {
     let environment_id: Option<i64> = row.get(3)?;
     Ok(Claim {
-        lease: LeaseRef {
-            job: job.id.clone(),
-            attempt: life.attempts,
-        },
+        lease: LeaseRef { job: job.id.clone(), attempt: life.attempts },
         lease_until,
         queue: row::name(row, 4)?,
         command: row.get(0)?,

@@ -36,8 +36,11 @@ fn add(tx: &Tx<'_>, queue_id: i64, state: StateName, change: i64) -> Result<(), 
     let mut update =
         tx.prepare("update counters set count = count + ?3 where queue_id = ?1 and state = ?2")?;
     if update.execute(params![queue_id, state.name(), change])? == 0 {
-        tx.prepare("insert into counters (queue_id, state, count) values (?1, ?2, ?3)")?
-            .execute(params![queue_id, state.name(), change])?;
+        tx.prepare("insert into counters (queue_id, state, count) values (?1, ?2, ?3)")?.execute(params![
+            queue_id,
+            state.name(),
+            change
+        ])?;
     }
     Ok(())
 }

@@ -21,18 +21,14 @@ pub(super) enum Parent {
 pub(super) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent, StoreError> {
     let mut select = tx.prepare("select seq, state from jobs where id = ?1")?;
     let found = select
-        .query_row([id.as_str()], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-        })
+        .query_row([id.as_str()], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
         .optional()?;
     let Some((seq, state)) = found else {
         return Ok(Parent::Unknown);
     };
     let state = StateName::from_name(&state).ok_or_else(|| row::malformed("state", &state))?;
     Ok(if state.is_finished() {
-        Parent::Finished {
-            failed: is_failure(state),
-        }
+        Parent::Finished { failed: is_failure(state) }
     } else {
         Parent::Unfinished { seq }
     })
@@ -53,8 +49,7 @@ pub(super) fn count_children(tx: &Tx<'_>, parent_seq: i64) -> Result<u64, StoreE
 /// A job that is finished, or gone, waits for nobody.
 pub(super) fn forget_parents(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
     // By index dependencies_by_child.
-    tx.prepare("delete from dependencies where child_seq = ?1")?
-        .execute([child_seq])?;
+    tx.prepare("delete from dependencies where child_seq = ?1")?.execute([child_seq])?;
     Ok(())
 }
 
@@ -77,8 +72,7 @@ pub(super) fn release_noted(tx: &Tx<'_>) -> Result<(), StoreError> {
         let Some((parent_seq, failed)) = noted else {
             return Ok(());
         };
-        tx.prepare("delete from releases where parent_seq = ?1")?
-            .execute([parent_seq])?;
+        tx.prepare("delete from releases where parent_seq = ?1")?.execute([parent_seq])?;
         release_children(tx, parent_seq, failed)?;
         release_finished(tx)?;
         if count_children(tx, parent_seq)? > 0 {

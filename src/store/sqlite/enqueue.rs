@@ -86,10 +86,8 @@ struct Batch {
 
 impl Batch {
     fn begin(tx: &Tx<'_>) -> Result<Self, StoreError> {
-        let next_seq = tx
-            .prepare("select next_seq from sequence")?
-            .query_row([], |row| row.get(0))
-            .optional()?;
+        let next_seq =
+            tx.prepare("select next_seq from sequence")?.query_row([], |row| row.get(0)).optional()?;
         Ok(Self {
             next_seq: next_seq.ok_or_else(|| row::malformed("sequence", "it is empty"))?,
             queue_ids: HashMap::new(),
@@ -98,8 +96,7 @@ impl Batch {
     }
 
     fn end(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
-        tx.prepare("update sequence set next_seq = ?1")?
-            .execute([self.next_seq])?;
+        tx.prepare("update sequence set next_seq = ?1")?.execute([self.next_seq])?;
         Ok(())
     }
 

@@ -24,9 +24,8 @@ pub(super) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<i64, StoreErr
 
 pub(super) fn load(tx: &Tx<'_>, id: i64) -> Result<Environment, StoreError> {
     let mut select = tx.prepare("select variables from environments where id = ?1")?;
-    let environment = select.query_row([id], |row| {
-        Ok(Environment::from_bytes(row.get_ref(0)?.as_blob()?))
-    })?;
+    let environment =
+        select.query_row([id], |row| Ok(Environment::from_bytes(row.get_ref(0)?.as_blob()?)))?;
     Ok(environment)
 }
 

@@ -8,10 +8,7 @@ use crate::store::StoreError;
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         let Some(code) = error.sqlite_error_code() else {
-            return Self::Malformed {
-                what: "row",
-                detail: error.to_string(),
-            };
+            return Self::Malformed { what: "row", detail: error.to_string() };
         };
         #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is SQLite's, and grows")]
         match code {

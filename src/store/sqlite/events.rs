@@ -24,11 +24,7 @@ pub(super) fn of_job(tx: &Tx<'_>, seq: i64) -> Result<Vec<JobEvent>, StoreError>
     // By index events_by_job.
     let mut select = tx.prepare("select at, event, by from events where seq = ?1 order by id")?;
     let rows = select.query_map([seq], |row| {
-        Ok(JobEvent {
-            at: Timestamp::from_millis(row.get(0)?),
-            event: row.get(1)?,
-            by: row.get(2)?,
-        })
+        Ok(JobEvent { at: Timestamp::from_millis(row.get(0)?), event: row.get(1)?, by: row.get(2)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -20,9 +20,5 @@ pub(super) fn exchange(tx: &Tx<'_>, exchange: &Exchange<'_>) -> Result<Option<Ex
     }
     dependencies::release_finished(tx)?;
     let claimed = claim::claim(tx, exchange.worker, worker_seq, exchange.want)?;
-    Ok(Some(Exchanged {
-        claimed,
-        stale,
-        next_due: places::next_due(tx)?,
-    }))
+    Ok(Some(Exchanged { claimed, stale, next_due: places::next_due(tx)? }))
 }

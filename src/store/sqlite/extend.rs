@@ -14,10 +14,7 @@ pub(super) fn extend(
 ) -> Result<Vec<LeaseStatus>, StoreError> {
     let worker_seq = workers::seq(tx, worker)?;
     workers::beat(tx, worker_seq)?;
-    leases
-        .iter()
-        .map(|lease| extend_one(tx, worker_seq, lease))
-        .collect()
+    leases.iter().map(|lease| extend_one(tx, worker_seq, lease)).collect()
 }
 
 fn extend_one(tx: &Tx<'_>, worker_seq: i64, lease: &LeaseRef) -> Result<LeaseStatus, StoreError> {
@@ -25,10 +22,7 @@ fn extend_one(tx: &Tx<'_>, worker_seq: i64, lease: &LeaseRef) -> Result<LeaseSta
         return Ok(LeaseStatus::Lost);
     };
     let until = tx.now.saturating_add(tx.settings()?.lease);
-    let event = Event::Extend {
-        attempt: lease.attempt,
-        until,
-    };
+    let event = Event::Extend { attempt: lease.attempt, until };
     let policy = settings::policy(tx, &job)?;
     let Ok(extended) = transition(&job.life, event, &policy, tx.now) else {
         return Ok(LeaseStatus::Lost);

@@ -11,10 +11,7 @@ use crate::store::StoreError;
 
 pub(super) fn find(tx: &Tx<'_>, id: &JobId) -> Result<Option<Job>, StoreError> {
     let mut select = tx.prepare(select_whole_jobs!("where j.id = ?1"))?;
-    select
-        .query_row([id.as_str()], |row| Ok(read_job(tx, row)))
-        .optional()?
-        .transpose()
+    select.query_row([id.as_str()], |row| Ok(read_job(tx, row))).optional()?.transpose()
 }
 
 pub(super) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
@@ -24,11 +21,7 @@ pub(super) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>, Store
     let Some(known) = row::by_id(tx, id)? else {
         return Ok(None);
     };
-    Ok(Some(JobRecord {
-        job,
-        events: events::of_job(tx, known.seq)?,
-        history: history::of_job(tx, &known)?,
-    }))
+    Ok(Some(JobRecord { job, events: events::of_job(tx, known.seq)?, history: history::of_job(tx, &known)? }))
 }
 
 pub(super) fn output(tx: &Tx<'_>, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {

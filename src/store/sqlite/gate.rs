@@ -28,9 +28,7 @@ pub(super) struct Pass<'a> {
 
 impl Gate {
     pub(super) fn open(database: &Path) -> std::io::Result<Self> {
-        Ok(Self {
-            file: private::open_file(&Self::path(database))?,
-        })
+        Ok(Self { file: private::open_file(&Self::path(database))? })
     }
 
     fn path(database: &Path) -> PathBuf {

@@ -43,9 +43,7 @@ pub(super) fn add_output(tx: &Tx<'_>, seq: i64, number: u32, content: &[u8]) -> 
 
 pub(super) fn output(tx: &Tx<'_>, seq: i64, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
     let mut select = tx.prepare("select content from outputs where seq = ?1 and number = ?2")?;
-    Ok(select
-        .query_row(params![seq, number], |row| row.get(0))
-        .optional()?)
+    Ok(select.query_row(params![seq, number], |row| row.get(0)).optional()?)
 }
 
 /// Every attempt of a job: those that ended, and the one that runs.

@@ -37,10 +37,7 @@ pub(super) fn apply(
         if matches!(before.life.state, State::Pending { blocked_by } if blocked_by > 0) {
             dependencies::forget_parents(tx, before.seq)?;
         }
-        tx.note_finished(Finished {
-            seq: before.seq,
-            failed: is_failure(to),
-        });
+        tx.note_finished(Finished { seq: before.seq, failed: is_failure(to) });
     }
     Ok(true)
 }
@@ -95,31 +92,21 @@ impl StateColumns {
     fn of(tx: &Tx<'_>, state: &State) -> Result<Self, StoreError> {
         let none = Self::default();
         Ok(match state {
-            State::Pending { blocked_by } => Self {
-                blocked_by: *blocked_by,
-                ..none
-            },
+            State::Pending { blocked_by } => Self { blocked_by: *blocked_by, ..none },
             State::Processing(lease) => Self {
                 worker_seq: Some(workers::seq(tx, &lease.worker)?),
                 lease_until: Some(tx.lease_to_stored(lease.until)),
                 cancel_requested: lease.cancel_requested,
                 ..none
             },
-            State::Completed { finished_at } => Self {
-                finished_at: Some(finished_at.as_millis()),
-                ..none
-            },
+            State::Completed { finished_at } => Self { finished_at: Some(finished_at.as_millis()), ..none },
             State::Failed => none,
-            State::Dead { finished_at, reason } => Self {
-                finished_at: Some(finished_at.as_millis()),
-                reason: Some(reason.name()),
-                ..none
-            },
-            State::Cancelled { finished_at, reason } => Self {
-                finished_at: Some(finished_at.as_millis()),
-                reason: Some(reason.name()),
-                ..none
-            },
+            State::Dead { finished_at, reason } => {
+                Self { finished_at: Some(finished_at.as_millis()), reason: Some(reason.name()), ..none }
+            }
+            State::Cancelled { finished_at, reason } => {
+                Self { finished_at: Some(finished_at.as_millis()), reason: Some(reason.name()), ..none }
+            }
         })
     }
 }

@@ -34,9 +34,7 @@ pub(super) fn list(tx: &Tx<'_>, filter: &JobFilter, page: &Page) -> Result<Vec<J
         Some(Phase::Ready) => cut.ready()?,
     };
     let mut select = tx.prepare(select_whole_jobs!("where j.seq = ?1"))?;
-    seqs.into_iter()
-        .map(|seq| select.query_row([seq], |row| Ok(read_job(tx, row)))?)
-        .collect()
+    seqs.into_iter().map(|seq| select.query_row([seq], |row| Ok(read_job(tx, row)))?).collect()
 }
 
 /// A place in any of the orders.
@@ -53,11 +51,7 @@ fn cursor(tx: &Tx<'_>, page: &Page) -> Result<Option<Cursor>, StoreError> {
     let mut select = tx.prepare("select seq, priority, due_at from jobs where id = ?1")?;
     let found = select
         .query_row([id.as_str()], |row| {
-            Ok(Cursor {
-                seq: row.get(0)?,
-                priority: row.get(1)?,
-                due_at: row.get(2)?,
-            })
+            Ok(Cursor { seq: row.get(0)?, priority: row.get(1)?, due_at: row.get(2)? })
         })
         .optional()?;
     found.map(Some).ok_or_else(|| StoreError::NoSuchJob(id.clone()))
@@ -140,10 +134,7 @@ impl Cut<'_> {
 
     fn scheduled(&self) -> Result<Vec<i64>, StoreError> {
         let now = self.tx.now.as_millis();
-        let (due_at, seq) = self
-            .after
-            .as_ref()
-            .map_or((now, i64::MAX), |after| (after.due_at, after.seq));
+        let (due_at, seq) = self.after.as_ref().map_or((now, i64::MAX), |after| (after.due_at, after.seq));
         // In the order of the primary key of `waiting`.
         self.seqs(
             "select w.seq from waiting w cross join jobs j on j.seq = w.seq
@@ -175,9 +166,10 @@ impl Cut<'_> {
     }
 
     fn ready_in(&self, queue_id: i64) -> Result<Vec<ClaimKey>, StoreError> {
-        let (priority, due_at, seq) = self.after.as_ref().map_or((i64::MAX, 0, 0), |after| {
-            (i64::from(after.priority), after.due_at, after.seq)
-        });
+        let (priority, due_at, seq) = self
+            .after
+            .as_ref()
+            .map_or((i64::MAX, 0, 0), |after| (i64::from(after.priority), after.due_at, after.seq));
         // In the order of the primary key of `ready`.
         self.claim_keys(
             "select r.priority, r.due_at, r.seq from ready r
@@ -211,9 +203,8 @@ impl Cut<'_> {
 
     fn claim_keys(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<ClaimKey>, StoreError> {
         let mut select = self.tx.prepare(sql)?;
-        let rows = select.query_map(params, |row| {
-            Ok((std::cmp::Reverse(row.get(0)?), row.get(1)?, row.get(2)?))
-        })?;
+        let rows =
+            select.query_map(params, |row| Ok((std::cmp::Reverse(row.get(0)?), row.get(1)?, row.get(2)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }

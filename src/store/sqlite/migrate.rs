@@ -36,8 +36,7 @@ pub(super) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path
     migrated?;
     ended?;
     drop(pass);
-    gate.remember_the_queue()
-        .map_err(|error| StoreError::Unavailable { source: error.into() })
+    gate.remember_the_queue().map_err(|error| StoreError::Unavailable { source: error.into() })
 }
 
 fn migrate(connection: &Connection) -> Result<(), StoreError> {
@@ -56,10 +55,7 @@ fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> 
     let application: i64 = pragma(connection, "pragma application_id")?;
     if application == APPLICATION_ID {
         if found > SCHEMA_VERSION {
-            return Err(StoreError::TooNew {
-                found,
-                known: SCHEMA_VERSION,
-            });
+            return Err(StoreError::TooNew { found, known: SCHEMA_VERSION });
         }
         return Ok(found == SCHEMA_VERSION);
     }

@@ -28,53 +28,30 @@ pub(super) struct Opened {
 
 pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     if rusqlite::version_number() < NEEDED_LIBRARY.0 {
-        return Err(StoreError::OldLibrary {
-            found: rusqlite::version(),
-            needed: NEEDED_LIBRARY.1,
-        });
+        return Err(StoreError::OldLibrary { found: rusqlite::version(), needed: NEEDED_LIBRARY.1 });
     }
-    let cannot_open = |error: io::Error| StoreError::CannotOpen {
-        path: path.to_owned(),
-        source: error.into(),
-    };
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let cannot_open =
+        |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Some(kind) = disk::network_filesystem(folder).map_err(cannot_open)? {
-        return Err(StoreError::NetworkFilesystem {
-            path: path.to_owned(),
-            kind,
-        });
+        return Err(StoreError::NetworkFilesystem { path: path.to_owned(), kind });
     }
     let gate = Gate::open(path).map_err(cannot_open)?;
     ensure_file(path, &gate)?;
 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection =
-        Connection::open_with_flags(path, flags).map_err(|error| StoreError::CannotOpen {
-            path: path.to_owned(),
-            source: error.into(),
-        })?;
+    let mut connection = Connection::open_with_flags(path, flags)
+        .map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })?;
     let wal_pages = configure(&mut connection)?;
     migrate::bring_up_to_date(&connection, &gate, path)?;
-    Ok(Opened {
-        connection,
-        gate,
-        wal_pages,
-    })
+    Ok(Opened { connection, gate, wal_pages })
 }
 
 /// Makes the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
 fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
-    let not_a_store = |problem| StoreError::NotAStore {
-        path: path.to_owned(),
-        problem,
-    };
-    let cannot_open = |error: io::Error| StoreError::CannotOpen {
-        path: path.to_owned(),
-        source: error.into(),
-    };
+    let not_a_store = |problem| StoreError::NotAStore { path: path.to_owned(), problem };
+    let cannot_open =
+        |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     match path.metadata() {
         Ok(meta) if !meta.is_file() => Err(not_a_store("is not a file")),
         Ok(meta) if meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)? => {

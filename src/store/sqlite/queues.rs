@@ -55,14 +55,7 @@ pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
     let mut queues = Vec::new();
     while let Some(row) = rows.next()? {
         let by: Option<String> = row.get(3)?;
-        let pause = by
-            .map(|by| {
-                Ok::<_, StoreError>(Pause {
-                    by,
-                    reason: row.get(4)?,
-                })
-            })
-            .transpose()?;
+        let pause = by.map(|by| Ok::<_, StoreError>(Pause { by, reason: row.get(4)? })).transpose()?;
         let since: Option<Timestamp> = row::time(row, 2)?;
         queues.push(Queue {
             name: row::name(row, 1)?,

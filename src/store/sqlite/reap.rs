@@ -18,21 +18,9 @@ pub(super) fn reap(
     let worker_seq = workers::seq(tx, worker)?;
     let mut reaped = Vec::new();
     for job in held_by(tx, worker_seq)? {
-        let lease = LeaseRef {
-            job: job.id.clone(),
-            attempt: job.life.attempts,
-        };
-        let outcome = if unstarted.contains(&lease) {
-            Outcome::Released
-        } else {
-            Outcome::Lost
-        };
-        if settle::record(
-            tx,
-            &job,
-            worker_seq,
-            &in_its_name(tx, &job, worker, &lease, outcome),
-        )? {
+        let lease = LeaseRef { job: job.id.clone(), attempt: job.life.attempts };
+        let outcome = if unstarted.contains(&lease) { Outcome::Released } else { Outcome::Lost };
+        if settle::record(tx, &job, worker_seq, &in_its_name(tx, &job, worker, &lease, outcome))? {
             reaped.push(lease);
         }
     }
@@ -54,11 +42,7 @@ fn in_its_name(
         lease: lease.clone(),
         outcome,
         error: was_lost.then(|| format!("worker {worker} died")),
-        duration: if was_lost {
-            tx.now.since(started_at)
-        } else {
-            Duration::ZERO
-        },
+        duration: if was_lost { tx.now.since(started_at) } else { Duration::ZERO },
         usage: Usage::default(),
         log_bytes: 0,
         output: None,
@@ -67,10 +51,8 @@ fn in_its_name(
 
 fn held_by(tx: &Tx<'_>, worker_seq: i64) -> Result<Vec<JobRow>, StoreError> {
     // By index jobs_by_state: the jobs that run are few.
-    let mut select = tx.prepare(select_jobs!(
-        "",
-        "where j.state = 'processing' and j.worker_seq = ?1 order by j.seq"
-    ))?;
+    let mut select =
+        tx.prepare(select_jobs!("", "where j.state = 'processing' and j.worker_seq = ?1 order by j.seq"))?;
     let rows = select.query_map([worker_seq], |row| Ok(row::read_row(tx, row)))?;
     rows.map(|row| row?).collect()
 }

@@ -30,9 +30,8 @@ pub(super) fn remove(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreE
 }
 
 fn forget(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
-    let tags: Option<String> = tx
-        .prepare("select tags from jobs where seq = ?1")?
-        .query_row([seq], |row| row.get(0))?;
+    let tags: Option<String> =
+        tx.prepare("select tags from jobs where seq = ?1")?.query_row([seq], |row| row.get(0))?;
     for tag in row::strings(tags.as_deref())? {
         tx.prepare("delete from job_tags where tag = ?1 and seq = ?2")?
             .execute(rusqlite::params![tag, seq])?;

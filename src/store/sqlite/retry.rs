@@ -16,9 +16,7 @@ pub(super) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreEr
     };
     let state = job.life.state.name();
     let blockers = unfinished_parents(tx, job.seq)?;
-    let event = Event::Retry {
-        blocked_by: u32::try_from(blockers.len()).unwrap_or(u32::MAX),
-    };
+    let event = Event::Retry { blocked_by: u32::try_from(blockers.len()).unwrap_or(u32::MAX) };
     let policy = settings::policy(tx, &job)?;
     let Ok(retried) = transition(&job.life, event, &policy, tx.now) else {
         return Ok(Change::Conflict(Conflict::State(state)));
@@ -26,10 +24,7 @@ pub(super) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreEr
     if let Some(conflict) = take_key_again(tx, &job)? {
         return Ok(Change::Conflict(conflict));
     }
-    let latest = Latest {
-        error: None,
-        ..job.latest.clone()
-    };
+    let latest = Latest { error: None, ..job.latest.clone() };
     if !apply(tx, &job, &retried, &latest)? {
         return Ok(Change::Conflict(Conflict::State(state)));
     }
@@ -54,9 +49,8 @@ fn take_key_again(tx: &Tx<'_>, job: &row::JobRow) -> Result<Option<Conflict>, St
 
 /// What it depends on and is not finished now. A dependency that failed does not hold a job that somebody wants run.
 fn unfinished_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<i64>, StoreError> {
-    let json: Option<String> = tx
-        .prepare("select depends_on from jobs where seq = ?1")?
-        .query_row([seq], |row| row.get(0))?;
+    let json: Option<String> =
+        tx.prepare("select depends_on from jobs where seq = ?1")?.query_row([seq], |row| row.get(0))?;
     let mut unfinished = Vec::new();
     for id in strings(json.as_deref())? {
         let id = id.parse().map_err(|error| row::malformed("depends_on", error))?;

@@ -55,9 +55,7 @@ pub(super) use {select_jobs, select_whole_jobs};
 
 pub(super) fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRow>, StoreError> {
     let mut select = tx.prepare(select_jobs!("", "where j.id = ?1"))?;
-    let row = select
-        .query_row([id.as_str()], |row| Ok(read_row(tx, row)))
-        .optional()?;
+    let row = select.query_row([id.as_str()], |row| Ok(read_row(tx, row))).optional()?;
     row.transpose()
 }
 
@@ -93,10 +91,7 @@ fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life, StoreError> {
         attempts: row.get(8)?,
         max_retries: row.get(9)?,
         failures: row.get(10)?,
-        losses: Losses {
-            count: row.get(11)?,
-            boot: row.get(12)?,
-        },
+        losses: Losses { count: row.get(11)?, boot: row.get(12)? },
     })
 }
 
@@ -106,18 +101,14 @@ fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State, StoreError> {
     let finished_at = || present(time(row, 17)?, "finished_at");
     let reason = || present(row.get::<_, Option<String>>(18)?, "reason");
     Ok(match state {
-        StateName::Pending => State::Pending {
-            blocked_by: row.get(5)?,
-        },
+        StateName::Pending => State::Pending { blocked_by: row.get(5)? },
         StateName::Processing => State::Processing(Lease {
             worker: name(row, 13)?,
             started_at: present(time(row, 16)?, "started_at")?,
             until: tx.lease_from_stored(row.get(14)?),
             cancel_requested: row.get(15)?,
         }),
-        StateName::Completed => State::Completed {
-            finished_at: finished_at()?,
-        },
+        StateName::Completed => State::Completed { finished_at: finished_at()? },
         StateName::Failed => State::Failed,
         StateName::Dead => {
             let reason = reason()?;
@@ -203,8 +194,5 @@ fn present<T>(value: Option<T>, column: &'static str) -> Result<T, StoreError> {
 }
 
 pub(super) fn malformed(what: &'static str, detail: impl std::fmt::Display) -> StoreError {
-    StoreError::Malformed {
-        what,
-        detail: detail.to_string(),
-    }
+    StoreError::Malformed { what, detail: detail.to_string() }
 }

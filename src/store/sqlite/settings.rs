@@ -31,9 +31,8 @@ pub(super) fn load(tx: &Tx<'_>) -> Result<Settings, StoreError> {
 /// What is asked for each time a store is opened, so it is asked for alone.
 pub(super) fn durability(tx: &Tx<'_>) -> Result<Durability, StoreError> {
     let mut select = tx.prepare("select value from settings where key = ?1")?;
-    let value: Option<String> = select
-        .query_row([SettingKey::Durability.name()], |row| row.get(0))
-        .optional()?;
+    let value: Option<String> =
+        select.query_row([SettingKey::Durability.name()], |row| row.get(0)).optional()?;
     let stored = value.as_deref().map(|value| (SettingKey::Durability, value));
     let settings = Settings::from_stored(stored).map_err(|error| malformed("setting", error))?;
     Ok(settings.durability)
@@ -54,9 +53,7 @@ pub(super) fn set(
         Some(_) => tx
             .prepare("insert or replace into settings (key, value) values (?1, ?2)")?
             .execute(params![key.name(), settings.get(key)])?,
-        None => tx
-            .prepare("delete from settings where key = ?1")?
-            .execute([key.name()])?,
+        None => tx.prepare("delete from settings where key = ?1")?.execute([key.name()])?,
     };
     let detail = format!("{key} = {}", settings.get(key));
     events::note(tx, None, "set", by, Some(&detail))?;

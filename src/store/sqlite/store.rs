@@ -34,10 +34,7 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the queue in this file; one that is not there yet is made.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let store = Self {
-            opened: Mutex::new(open(path)?),
-            clock,
-        };
+        let store = Self { opened: Mutex::new(open(path)?), clock };
         store.apply_durability()?;
         Ok(store)
     }
@@ -71,9 +68,7 @@ impl SqliteStore {
     fn apply_durability(&self) -> Result<(), StoreError> {
         let durability = self.read(settings::durability)?;
         let opened = self.lock();
-        opened
-            .connection
-            .pragma_update(None, "synchronous", durability.name())?;
+        opened.connection.pragma_update(None, "synchronous", durability.name())?;
         Ok(())
     }
 }
@@ -90,10 +85,7 @@ impl<'c> Transaction<'c> {
     }
 
     fn commit(self) -> Result<(), StoreError> {
-        self.connection
-            .prepare_cached("commit")?
-            .execute([])
-            .map_err(commit_error)?;
+        self.connection.prepare_cached("commit")?.execute([]).map_err(commit_error)?;
         Ok(())
     }
 }
@@ -110,9 +102,7 @@ impl Drop for Transaction<'_> {
 /// Folds a large write-ahead log into the database, as far as readers allow. A failure is no loss: the log stays.
 fn checkpoint_beyond(opened: &Opened, pages: i32) {
     if opened.wal_pages.load(Ordering::Relaxed) >= pages {
-        let _ = opened
-            .connection
-            .query_row("pragma wal_checkpoint(passive)", [], |_| Ok(()));
+        let _ = opened.connection.query_row("pragma wal_checkpoint(passive)", [], |_| Ok(()));
         opened.wal_pages.store(0, Ordering::Relaxed);
     }
 }
@@ -131,10 +121,7 @@ impl Store for SqliteStore {
     fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError> {
         if let Some(id) = find_cycle(jobs) {
             let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
-            return Err(EnqueueError::Refused {
-                at,
-                reason: Refused::Cycle(id),
-            });
+            return Err(EnqueueError::Refused { at, reason: Refused::Cycle(id) });
         }
         self.write(|tx| enqueue::enqueue(tx, jobs))
     }

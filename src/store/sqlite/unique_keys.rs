@@ -16,15 +16,13 @@ pub(super) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>, StoreError
 }
 
 pub(super) fn take(tx: &Tx<'_>, key: &str, seq: i64) -> Result<(), StoreError> {
-    tx.prepare("insert into unique_keys (key, seq) values (?1, ?2)")?
-        .execute(params![key, seq])?;
+    tx.prepare("insert into unique_keys (key, seq) values (?1, ?2)")?.execute(params![key, seq])?;
     Ok(())
 }
 
 pub(super) fn release(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     if let Some(key) = &job.unique_key {
-        tx.prepare("delete from unique_keys where key = ?1 and seq = ?2")?
-            .execute(params![key, job.seq])?;
+        tx.prepare("delete from unique_keys where key = ?1 and seq = ?2")?.execute(params![key, job.seq])?;
     }
     Ok(())
 }

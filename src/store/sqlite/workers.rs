@@ -30,8 +30,7 @@ pub(super) fn register(tx: &Tx<'_>, worker: &NewWorker) -> Result<(), StoreError
 
 pub(super) fn retire(tx: &Tx<'_>, worker: &WorkerId) -> Result<(), StoreError> {
     let seq = seq(tx, worker)?;
-    tx.prepare("update workers set state = 'stopped' where seq = ?1")?
-        .execute([seq])?;
+    tx.prepare("update workers set state = 'stopped' where seq = ?1")?.execute([seq])?;
     Ok(())
 }
 

@@ -17,10 +17,7 @@ pub struct TestClock {
 
 impl Default for TestClock {
     fn default() -> Self {
-        Self {
-            wall: AtomicI64::new(1_800_000_000_000),
-            boot: AtomicI64::new(5_000_000),
-        }
+        Self { wall: AtomicI64::new(1_800_000_000_000), boot: AtomicI64::new(5_000_000) }
     }
 }
 
@@ -59,10 +56,6 @@ impl Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let clock = Arc::new(TestClock::default());
         let store = SqliteStore::open(&folder.path().join("queue.db"), clock.clone()).expect("a new store");
-        Self {
-            store: Box::new(store),
-            clock,
-            _folder: folder,
-        }
+        Self { store: Box::new(store), clock, _folder: folder }
     }
 }

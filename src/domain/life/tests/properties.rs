@@ -14,18 +14,10 @@ use super::*;
 #[derive(Clone, Debug)]
 enum Move {
     Claim,
-    Extend {
-        behind: u32,
-    },
-    Settle {
-        behind: u32,
-        outcome: Outcome,
-        boot: &'static str,
-    },
+    Extend { behind: u32 },
+    Settle { behind: u32, outcome: Outcome, boot: &'static str },
     Cancel,
-    Retry {
-        blocked_by: u32,
-    },
+    Retry { blocked_by: u32 },
     DependencyMet,
     DependencyFailed,
 }
@@ -35,19 +27,9 @@ impl Move {
         let attempt = |behind: u32| life.attempts.wrapping_sub(behind);
         let until = now.saturating_add(Duration::from_secs(30));
         match *self {
-            Self::Claim => Event::Claim {
-                worker: worker(),
-                until,
-            },
-            Self::Extend { behind } => Event::Extend {
-                attempt: attempt(behind),
-                until,
-            },
-            Self::Settle {
-                behind,
-                outcome,
-                boot,
-            } => settled_in(boot, attempt(behind), outcome),
+            Self::Claim => Event::Claim { worker: worker(), until },
+            Self::Extend { behind } => Event::Extend { attempt: attempt(behind), until },
+            Self::Settle { behind, outcome, boot } => settled_in(boot, attempt(behind), outcome),
             Self::Cancel => Event::Cancel,
             Self::Retry { blocked_by } => Event::Retry { blocked_by },
             Self::DependencyMet => Event::DependencyMet,
@@ -59,14 +41,8 @@ impl Move {
 /// Mostly claims and endings, so that a sequence gets somewhere; mostly of the current attempt.
 fn moves() -> impl Generator<Value = Move> {
     let behind = || prop_oneof![9 => Just(0), 1 => 1..3_u32];
-    let settle =
-        (behind(), select(&OUTCOMES[..]), select(&["a", "b"][..])).prop_map(|(behind, outcome, boot)| {
-            Move::Settle {
-                behind,
-                outcome,
-                boot,
-            }
-        });
+    let settle = (behind(), select(&OUTCOMES[..]), select(&["a", "b"][..]))
+        .prop_map(|(behind, outcome, boot)| Move::Settle { behind, outcome, boot });
     prop_oneof![
         8 => Just(Move::Claim),
         8 => settle,
@@ -146,10 +122,7 @@ fn check_step(before: &Life, event: &Event, after: &Life) -> Result<(), TestCase
     prop_assert_eq!(after.attempts, before.attempts + claims);
     prop_assert_eq!(after.failures, failures);
     if after.due_at < before.due_at {
-        prop_assert!(
-            matches!(event, Event::Retry { .. }),
-            "only a retry brings the next attempt forward"
-        );
+        prop_assert!(matches!(event, Event::Retry { .. }), "only a retry brings the next attempt forward");
     }
     Ok(())
 }

@@ -111,7 +111,5 @@ fn cell(life: &Life, event: Event) -> String {
 
 fn event(wanted: &str) -> Event {
     let mut events = events().into_iter();
-    events
-        .find(|event| label(event) == wanted)
-        .unwrap_or_else(|| panic!("no event is called {wanted}"))
+    events.find(|event| label(event) == wanted).unwrap_or_else(|| panic!("no event is called {wanted}"))
 }

@@ -267,18 +267,7 @@ fn bottomless_nesting_is_an_error_and_no_crash() {
 fn nearly_requests() -> impl Generator<Value = String> {
     let mut values = KINDS.map(|(_, value)| value.to_owned()).to_vec();
     values.extend(SAMPLES.map(|(_, value)| value.to_owned()));
-    values.extend(
-        [
-            "-0",
-            "1e400",
-            "1e-400",
-            "\"\"",
-            "[[]]",
-            "{\"max\":1}",
-            "\"\\u0000\"",
-        ]
-        .map(str::to_owned),
-    );
+    values.extend(["-0", "1e400", "1e-400", "\"\"", "[[]]", "{\"max\":1}", "\"\\u0000\""].map(str::to_owned));
     let value = prop_oneof![
         select(values),
         any::<f64>().prop_map(|number| number.to_string()),

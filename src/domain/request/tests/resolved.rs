@@ -107,10 +107,7 @@ fn a_start_is_a_time_or_a_wait() {
 
 #[test]
 fn an_id_is_generated_only_where_none_was_given() {
-    let named = JobRequest {
-        id: "a".parse().ok(),
-        ..plain()
-    };
+    let named = JobRequest { id: "a".parse().ok(), ..plain() };
     let job = named.resolve(&origin(), || panic!("it has an id"));
     assert_eq!(job.expect("a good request").id.as_str(), "a");
 }

@@ -1,0 +1,39 @@
+//! `queuectl cancel`
+
+use std::process::ExitCode;
+
+use super::changed::{change_ids, parse_ids};
+use super::context::Context;
+use super::failure::Failure;
+use crate::domain::life::StateName;
+use crate::ops::change::{Changed, Verb};
+
+/// End jobs that nobody wants any more
+///
+/// A job that waits is cancelled at once. One that runs is marked, and its worker kills the command with everything
+/// that it started. Finished jobs are left as they are (exit code 4).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  queuectl cancel job1\n  queuectl cancel job1 job2 --json")]
+pub(super) struct Args {
+    /// Jobs to cancel
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let ids = parse_ids(&args.ids)?;
+    let store = context.store()?;
+    change_ids(context, store.as_ref(), Verb::Cancel, &ids, say)
+}
+
+fn say(changed: &Changed) -> String {
+    let id = &changed.job.id;
+    match changed.state {
+        StateName::Processing => format!("Job {id} runs; its worker was told to end it"),
+        StateName::Pending
+        | StateName::Completed
+        | StateName::Failed
+        | StateName::Dead
+        | StateName::Cancelled => format!("Job {id} cancelled"),
+    }
+}

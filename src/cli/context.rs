@@ -1,0 +1,101 @@
+//! What a verb works with: the store, where to print, and how.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstream::AutoStream;
+use clap::ColorChoice;
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::root::Global;
+use crate::ops::json;
+use crate::ops::location::{self, Location, Wanted};
+use crate::store::Store;
+
+#[derive(Debug)]
+pub(super) struct Context {
+    wanted: Wanted,
+    /// A person reads the results: standard output is a terminal.
+    pub(super) person_reads: bool,
+    pub(super) color: ColorChoice,
+    pub(super) json: bool,
+    pub(super) quiet: bool,
+}
+
+impl Context {
+    pub(super) fn new(global: &Global) -> Self {
+        Self {
+            wanted: Wanted { home: global.home.clone(), store: global.store.clone() },
+            person_reads: io::stdout().is_terminal(),
+            color: global.color,
+            json: global.json,
+            quiet: global.quiet,
+        }
+    }
+
+    pub(super) fn location(&self) -> Result<Location, Failure> {
+        Ok(location::locate(&self.wanted)?)
+    }
+
+    pub(super) fn store(&self) -> Result<Box<dyn Store>, Failure> {
+        Ok(location::open(&self.location()?)?)
+    }
+
+    /// Standard output, for data. Colour goes where somebody can see it.
+    pub(super) fn out(&self) -> impl Write + use<> {
+        io::BufWriter::new(AutoStream::new(io::stdout(), color_of(self.color, &io::stdout())))
+    }
+
+    /// Standard error, for hints, warnings and progress.
+    pub(super) fn notes(&self) -> impl Write + use<> {
+        notes(self.color)
+    }
+
+    /// Whether a person sees the progress.
+    pub(super) fn person_watches(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
+    /// Columns of the terminal; unlimited in a pipe.
+    pub(super) fn width(&self) -> usize {
+        if !self.person_reads {
+            return usize::MAX;
+        }
+        rustix::termios::tcgetwinsize(io::stdout())
+            .ok()
+            .map(|size| usize::from(size.ws_col))
+            .filter(|columns| *columns > 0)
+            .unwrap_or(80)
+    }
+
+    pub(super) fn print_json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        if self.quiet {
+            return Ok(());
+        }
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        json::write(&mut out, value, self.person_reads)?;
+        out.write_all(b"\n")?;
+        Ok(out.flush()?)
+    }
+
+    /// Something worth knowing beside the result.
+    pub(super) fn hint(&self, hint: &str) -> Result<(), Failure> {
+        if !self.quiet {
+            let style = anstyle::Style::new().dimmed();
+            writeln!(self.notes(), "{style}hint: {hint}{style:#}")?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn notes(color: ColorChoice) -> impl Write {
+    AutoStream::new(io::stderr(), color_of(color, &io::stderr()))
+}
+
+fn color_of(choice: ColorChoice, stream: &impl anstream::stream::RawStream) -> anstream::ColorChoice {
+    match choice {
+        ColorChoice::Auto => AutoStream::choice(stream),
+        ColorChoice::Always => anstream::ColorChoice::Always,
+        ColorChoice::Never => anstream::ColorChoice::Never,
+    }
+}

@@ -1,0 +1,173 @@
+//! `queuectl enqueue`
+
+use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::changed::find;
+use super::context::Context;
+use super::failure::Failure;
+use super::job_flags::JobFlags;
+use super::lines;
+use crate::domain::environment::Environment;
+use crate::domain::request::JobRequest;
+use crate::domain::shell::quote_words;
+use crate::ops::OpError;
+use crate::ops::enqueue::{Caller, Enqueuer};
+use crate::ops::json::EnqueuedJson;
+use crate::store::{Enqueued, Store};
+
+/// Put jobs into the queue
+///
+/// Prints the id of each job once it is stored and synced to disk. The job is given as JSON (an object, or an array of
+/// them), as flags, or as the words of a command after `--`. A file or a stream has one JSON object per line.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl enqueue -- convert \"a b.png\" out.jpg
+  queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
+  queuectl enqueue --command \"make test\" --queue ci --max-retries 0
+  queuectl enqueue --file jobs.jsonl
+  generate-jobs | queuectl enqueue -")]
+pub(super) struct Args {
+    /// A job as JSON, an array of jobs, or - for JSON lines on standard input
+    #[arg(value_name = "JSON")]
+    job: Option<String>,
+    /// The words of a command
+    #[arg(last = true, value_name = "WORD")]
+    words: Vec<String>,
+    /// A file with one job as JSON per line; checked whole before the first is stored
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    flags: JobFlags,
+    /// When the id is taken, return the job that has it
+    #[arg(long)]
+    if_absent: bool,
+    /// Run with the worker's environment instead of this one
+    #[arg(long)]
+    no_env_capture: bool,
+}
+
+/// Where the jobs come from.
+enum Input {
+    One(Box<JobRequest>),
+    Batch(Vec<JobRequest>),
+    File(PathBuf),
+    Stream,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+    let caller = Caller {
+        cwd: here(),
+        environment: (!args.no_env_capture).then(captured_environment),
+        if_absent: args.if_absent,
+    };
+    let input = resolve(args)?;
+    let store = context.store()?;
+    let store = store.as_ref();
+    let mut enqueuer = Enqueuer::new(store, caller)?;
+    match input {
+        Input::One(request) => {
+            let answers = enqueuer.enqueue(vec![*request])?;
+            for answer in &answers {
+                print_one(context, store, answer)?;
+            }
+        }
+        Input::Batch(requests) => {
+            let answers = enqueuer.enqueue(requests)?;
+            print_batch(context, store, &answers)?;
+        }
+        Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path)?,
+        Input::Stream => lines::enqueue_stream(context, &mut enqueuer)?,
+    }
+    if store.workers()?.is_empty() {
+        context.hint("no worker is running, so nothing runs yet")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was typed can say where the jobs come from in one way only.
+fn resolve(args: Args) -> Result<Input, Failure> {
+    let Args { job, words, file, mut flags, .. } = args;
+    let command = flags.command.take();
+    let has_flags = flags != JobFlags::default();
+    match (job, file, command, words.is_empty()) {
+        (None, None, Some(command), true) => Ok(one(flags.into_request(command)?)),
+        (None, None, None, false) => Ok(one(flags.into_request(quote_words(&words))?)),
+        (None, None, None, true) => Err(Failure::usage("there is nothing to enqueue")
+            .with_hint("try `queuectl enqueue -- echo hi`, or --help for the other ways")),
+        (None, Some(file), None, true) if !has_flags => {
+            Ok(if file.as_os_str() == "-" { Input::Stream } else { Input::File(file) })
+        }
+        (Some(json), None, None, true) if !has_flags => parse_json(&json),
+        _ => Err(Failure::usage("the job is given in more than one way")
+            .with_hint("give it as JSON, as flags with --command or words after --, or with --file")),
+    }
+}
+
+fn one(request: JobRequest) -> Input {
+    Input::One(Box::new(request))
+}
+
+fn parse_json(json: &str) -> Result<Input, Failure> {
+    match json.trim_start().chars().next() {
+        None => Err(Failure::usage("the job is blank").with_hint("try `queuectl enqueue -- echo hi`")),
+        Some('-') if json == "-" => Ok(Input::Stream),
+        Some('[') => Ok(Input::Batch(serde_json::from_str(json).map_err(OpError::from)?)),
+        Some(_) => Ok(one(serde_json::from_str(json).map_err(OpError::from)?)),
+    }
+}
+
+/// Where the caller stands. A folder whose name is not text cannot be kept; the worker's is taken then.
+fn here() -> Option<String> {
+    std::env::current_dir().ok()?.into_os_string().into_string().ok()
+}
+
+fn captured_environment() -> Environment {
+    Environment::capture(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())))
+}
+
+fn print_one(context: &Context, store: &dyn Store, answer: &Enqueued) -> Result<(), Failure> {
+    if context.json {
+        let job = find(store, answer.id())?;
+        return context.print_json(&EnqueuedJson { job: (&job).into(), existing: is_existing(answer) });
+    }
+    print_ids(context, std::slice::from_ref(answer))
+}
+
+fn print_batch(context: &Context, store: &dyn Store, answers: &[Enqueued]) -> Result<(), Failure> {
+    if !context.json {
+        return print_ids(context, answers);
+    }
+    let jobs: Result<Vec<_>, Failure> = answers.iter().map(|answer| find(store, answer.id())).collect();
+    let jobs = jobs?;
+    let shown: Vec<EnqueuedJson<'_>> = jobs
+        .iter()
+        .zip(answers)
+        .map(|(job, answer)| EnqueuedJson { job: job.into(), existing: is_existing(answer) })
+        .collect();
+    context.print_json(&shown)
+}
+
+fn print_ids(context: &Context, answers: &[Enqueued]) -> Result<(), Failure> {
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    for answer in answers {
+        match (context.person_reads, answer) {
+            (false, answer) => writeln!(out, "{}", answer.id())?,
+            (true, Enqueued::Created(id)) => writeln!(out, "Job {id} enqueued")?,
+            (true, Enqueued::Existing(id)) => writeln!(out, "Job {id} was there already")?,
+        }
+    }
+    Ok(out.flush()?)
+}
+
+pub(super) fn is_existing(answer: &Enqueued) -> bool {
+    match answer {
+        Enqueued::Existing(_) => true,
+        Enqueued::Created(_) => false,
+    }
+}

@@ -1,0 +1,222 @@
+//! How a run ends that did not do what was asked: one line, a hint where it helps, and an exit code.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::ColorChoice;
+use serde::Serialize;
+
+use super::context::notes;
+use super::text::printable;
+use crate::domain::settings::{SettingError, SettingKey};
+use crate::ops::{OpError, json};
+use crate::store::{Refused, StoreError};
+
+/// PRODUCT's exit codes, but for 0 and those that `run` and `wait` pass on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Exit {
+    Failed = 1,
+    Usage = 2,
+    NotFound = 3,
+    Conflict = 4,
+    Unavailable = 5,
+    Unknown = 6,
+    Corrupt = 7,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) exit: Exit,
+    message: String,
+    hint: Option<String>,
+}
+
+/// The longest message: what was typed may be quoted in it.
+const MAX_MESSAGE_CHARS: usize = 1_000;
+
+impl Failure {
+    pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), hint: None }
+    }
+
+    pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// What clap says about arguments, in our form: its first paragraph, and its tip.
+    pub(super) fn from_usage(error: &clap::Error) -> Self {
+        let text = error.to_string();
+        let message = text.split("\n\n").next().unwrap_or_default();
+        let message: Vec<&str> = message.lines().map(str::trim).collect();
+        let message = message.join(" ");
+        let message = message.strip_prefix("error: ").unwrap_or(&message);
+        let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
+        let hint = tip.map(str::to_owned).or_else(|| usage.map(|usage| format!("usage: {usage}")));
+        Self { exit: Exit::Usage, message: message.to_owned(), hint }
+    }
+}
+
+impl From<OpError> for Failure {
+    fn from(error: OpError) -> Self {
+        Self { exit: exit_of(&error), hint: hint_for(&error), message: chain(&error) }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        OpError::from(error).into()
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::new(Exit::Failed, format!("failed to write the output ({error})"))
+    }
+}
+
+/// The whole story in one line: `what (why: because)`.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut causes = Vec::new();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        causes.push(cause.to_string());
+        source = cause.source();
+    }
+    if causes.is_empty() { error.to_string() } else { format!("{error} ({})", causes.join(": ")) }
+}
+
+fn exit_of(error: &OpError) -> Exit {
+    match error {
+        OpError::Store(error) => exit_of_store(error),
+        OpError::Refused(Refused::IdTaken(_)) | OpError::Conflict { .. } => Exit::Conflict,
+        OpError::Refused(Refused::UnknownDependency(_)) | OpError::NoSuchJob(_) => Exit::NotFound,
+        OpError::Stopped { source, .. } => match exit_of(source) {
+            Exit::Unavailable => Exit::Unavailable,
+            Exit::Unknown => Exit::Unknown,
+            Exit::Corrupt => Exit::Corrupt,
+            Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict => Exit::Failed,
+        },
+        OpError::BadLine { source, .. } => exit_of(source),
+        OpError::CannotMake { .. } => Exit::Unavailable,
+        OpError::Request(_)
+        | OpError::Json(_)
+        | OpError::Refused(Refused::Cycle(_) | Refused::TooLate)
+        | OpError::BadId { .. }
+        | OpError::Setting(_)
+        | OpError::LineTooLong { .. }
+        | OpError::CannotRead { .. }
+        | OpError::NoHome
+        | OpError::BadConfigFile { .. }
+        | OpError::NoPostgres => Exit::Usage,
+    }
+}
+
+fn exit_of_store(error: &StoreError) -> Exit {
+    match error {
+        StoreError::CannotOpen { .. }
+        | StoreError::Unavailable { .. }
+        | StoreError::Full
+        | StoreError::ReadOnly
+        | StoreError::Busy { .. }
+        | StoreError::NetworkFilesystem { .. }
+        | StoreError::OldLibrary { .. } => Exit::Unavailable,
+        StoreError::OutcomeUnknown { .. } => Exit::Unknown,
+        StoreError::Corrupt { .. }
+        | StoreError::NotAStore { .. }
+        | StoreError::TooNew { .. }
+        | StoreError::Malformed { .. } => Exit::Corrupt,
+        StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => Exit::NotFound,
+    }
+}
+
+fn hint_for(error: &OpError) -> Option<String> {
+    let hint = match error {
+        OpError::NoSuchJob(_) => "`queuectl list` shows the jobs that are kept",
+        OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
+        OpError::Stopped { .. } => {
+            "what was stored stays; give ids and --if-absent to repeat the whole input safely"
+        }
+        OpError::BadLine { source, .. } => return hint_for(source),
+        OpError::Store(StoreError::OutcomeUnknown { .. }) => "ask again with the same id",
+        OpError::Store(StoreError::TooNew { .. }) => {
+            "use the queuectl that last opened this store, or a newer one"
+        }
+        OpError::Store(StoreError::NetworkFilesystem { .. }) => "choose another folder with --home",
+        OpError::NoHome => "name a folder with --home",
+        OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
+            return Some(match nearest {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None => format!("the settings are {}", SettingKey::ALL.map(SettingKey::name).join(", ")),
+            });
+        }
+        OpError::Store(
+            StoreError::CannotOpen { .. }
+            | StoreError::Unavailable { .. }
+            | StoreError::Full
+            | StoreError::ReadOnly
+            | StoreError::Busy { .. }
+            | StoreError::OldLibrary { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::NotAStore { .. }
+            | StoreError::Malformed { .. }
+            | StoreError::NoSuchJob(_)
+            | StoreError::NoSuchWorker(_),
+        )
+        | OpError::Request(_)
+        | OpError::Json(_)
+        | OpError::Refused(Refused::UnknownDependency(_) | Refused::Cycle(_) | Refused::TooLate)
+        | OpError::BadId { .. }
+        | OpError::Conflict { .. }
+        | OpError::Setting(_)
+        | OpError::LineTooLong { .. }
+        | OpError::CannotRead { .. }
+        | OpError::CannotMake { .. }
+        | OpError::BadConfigFile { .. }
+        | OpError::NoPostgres => return None,
+    };
+    Some(hint.to_owned())
+}
+
+#[derive(Serialize)]
+struct FailureJson<'a> {
+    error: &'a str,
+    exit_code: u8,
+    hint: Option<&'a str>,
+}
+
+/// Says what went wrong on standard error.
+pub(super) fn report(failure: &Failure, as_json: bool, color: ColorChoice) -> ExitCode {
+    // Where even standard error is closed there is nobody left to tell.
+    let _ = if as_json { report_json(failure) } else { report_text(failure, color) };
+    failure.exit.into()
+}
+
+fn report_json(failure: &Failure) -> io::Result<()> {
+    let value =
+        FailureJson { error: &failure.message, exit_code: failure.exit as u8, hint: failure.hint.as_deref() };
+    let mut out = io::stderr().lock();
+    json::write(&mut out, &value, false)?;
+    out.write_all(b"\n")
+}
+
+fn report_text(failure: &Failure, color: ColorChoice) -> io::Result<()> {
+    let mut out = notes(color);
+    let (red, dim) = (anstyle::AnsiColor::Red.on_default().bold(), anstyle::Style::new().dimmed());
+    let message: String = failure.message.chars().take(MAX_MESSAGE_CHARS).collect();
+    writeln!(out, "{red}error:{red:#} {}", printable(&message))?;
+    if let Some(hint) = &failure.hint {
+        writeln!(out, "{dim}hint: {}{dim:#}", printable(hint))?;
+    }
+    Ok(())
+}

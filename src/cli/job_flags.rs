@@ -1,0 +1,114 @@
+//! The fields of a job as flags, for shells where quoting JSON hurts.
+
+use std::time::Duration;
+
+use super::failure::Failure;
+use crate::domain::backoff::BackoffChoice;
+use crate::domain::job::OnDependencyFailure;
+use crate::domain::name::{JobId, QueueName};
+use crate::domain::request::{
+    JobRequest, Timeout, check_command, check_cwd, check_dependency_choice, check_depends_on, check_tags,
+    check_unique_key, check_variable,
+};
+use crate::domain::settings::MAX_RETRIES;
+use crate::domain::span::parse_span;
+use crate::domain::timestamp::Timestamp;
+use crate::ops::OpError;
+
+#[derive(Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Job")]
+pub(super) struct JobFlags {
+    /// The command, run by `sh -c`
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) command: Option<String>,
+    /// The job's id [default: a new one]
+    #[arg(long, value_name = "ID")]
+    id: Option<JobId>,
+    /// The queue [default: default]
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<QueueName>,
+    /// Higher first [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i32>,
+    /// Retries after the first attempt [default: the setting]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
+    max_retries: Option<u32>,
+    /// Attempts in all, instead of --max-retries
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1))]
+    max_attempts: Option<u32>,
+    /// How long one attempt may take: 90, 1m30s, none [default: the setting]
+    #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
+    timeout: Option<Timeout>,
+    /// Not before this time: 2026-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME")]
+    run_at: Option<Timestamp>,
+    /// Not before so much time has gone by: 90, 1m30s
+    #[arg(long, value_name = "DURATION", value_parser = parse_span)]
+    delay: Option<Duration>,
+    /// How long to wait before a retry, as JSON: {"strategy":"fixed","delay":"5s"} [default: the settings]
+    #[arg(long, value_name = "JSON", value_parser = parse_backoff)]
+    backoff: Option<BackoffChoice>,
+    /// Run after these jobs completed (repeat, or separate by commas)
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    depends_on: Vec<JobId>,
+    /// When one of those is dead or cancelled: cancel or run [default: cancel]
+    #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice)]
+    on_dependency_failure: Option<OnDependencyFailure>,
+    /// While a job with this key is unfinished, return it instead
+    #[arg(long, value_name = "KEY")]
+    unique_key: Option<String>,
+    /// Where to run it [default: here]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<String>,
+    /// Add a variable to its environment (repeat for more)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = split_variable)]
+    env: Vec<(String, String)>,
+    /// Tags for selection (repeat, or separate by commas)
+    #[arg(long, visible_alias = "tag", value_name = "TAG", value_delimiter = ',')]
+    tags: Vec<String>,
+}
+
+impl JobFlags {
+    pub(super) fn into_request(self, command: String) -> Result<JobRequest, Failure> {
+        let mut request = JobRequest {
+            command: Some(check(check_command(command))?),
+            id: self.id,
+            queue: self.queue,
+            priority: self.priority,
+            max_retries: self.max_retries,
+            max_attempts: self.max_attempts,
+            timeout: self.timeout,
+            run_at: self.run_at,
+            delay: self.delay,
+            backoff: self.backoff,
+            depends_on: check(check_depends_on(self.depends_on))?,
+            on_dependency_failure: self.on_dependency_failure,
+            unique_key: self.unique_key.map(check_unique_key).transpose().map_err(OpError::from)?,
+            cwd: self.cwd.map(check_cwd).transpose().map_err(OpError::from)?,
+            tags: check(check_tags(self.tags))?,
+            ..JobRequest::default()
+        };
+        for (name, value) in self.env {
+            let (name, value) = check(check_variable(name, value))?;
+            request.env.insert(name, value);
+        }
+        Ok(request)
+    }
+}
+
+fn check<T>(result: Result<T, crate::domain::request::RequestError>) -> Result<T, Failure> {
+    Ok(result.map_err(OpError::from)?)
+}
+
+fn parse_timeout(text: &str) -> Result<Timeout, crate::domain::request::RequestError> {
+    text.parse()
+}
+
+fn parse_backoff(text: &str) -> Result<BackoffChoice, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+fn split_variable(text: &str) -> Result<(String, String), &'static str> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

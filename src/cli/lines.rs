@@ -1,0 +1,187 @@
+//! Enqueuing a file or a stream of JSON lines, with a progress bar where a person watches.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Instant;
+
+use indicatif::ProgressBar;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::changed::find;
+use super::context::Context;
+use super::enqueue::is_existing;
+use super::failure::Failure;
+use super::progress;
+use super::text::{grouped, jobs};
+use crate::ops::OpError;
+use crate::ops::enqueue::Enqueuer;
+use crate::ops::json::{self, EnqueuedJson};
+use crate::ops::lines::{self, Progress};
+use crate::store::{Enqueued, Store};
+
+const READ_BUFFER: usize = 1 << 20;
+
+/// Checks the whole file, then stores it. What is no regular file cannot be read twice and is taken as a stream.
+pub(super) fn enqueue_file(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    path: &Path,
+) -> Result<(), Failure> {
+    let is_regular = path.metadata().is_ok_and(|meta| meta.is_file());
+    if !is_regular {
+        return store_lines(context, enqueuer, open(path)?, None);
+    }
+    let mut checking = Checking { bar: progress::bar(context, "checking", None) };
+    let total = lines::check(enqueuer, open(path)?.reader, &mut checking)?;
+    checking.bar.finish_and_clear();
+    store_lines(context, enqueuer, open(path)?, Some(total))
+}
+
+pub(super) fn enqueue_stream(context: &Context, enqueuer: &mut Enqueuer<'_>) -> Result<(), Failure> {
+    store_lines(context, enqueuer, Source::new(io::stdin()), None)
+}
+
+fn open(path: &Path) -> Result<Source<File>, Failure> {
+    let cannot_read = |source| OpError::CannotRead { path: path.to_owned(), source };
+    Ok(Source::new(File::open(path).map_err(cannot_read)?))
+}
+
+fn store_lines<R: Read + AsFd>(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    source: Source<R>,
+    total: Option<u64>,
+) -> Result<(), Failure> {
+    let began = Instant::now();
+    let mut storing = Storing {
+        context,
+        store: enqueuer.store(),
+        bar: progress::bar(context, "enqueuing", total),
+        json_begun: false,
+        failure: None,
+    };
+    let stored = lines::store(enqueuer, source, &mut storing);
+    storing.finish()?;
+    let stored = stored?;
+    if context.person_reads && !context.quiet && !context.json {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rate for people to read"
+        )]
+        let rate = (stored as f64 / began.elapsed().as_secs_f64().max(0.001)) as u64;
+        let mut out = context.out();
+        writeln!(out, "{} enqueued ({}/s)", jobs(stored), grouped(rate))?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// Bytes from a descriptor that can say whether more is there already.
+struct Source<R> {
+    reader: BufReader<R>,
+}
+
+impl<R: Read> Source<R> {
+    fn new(inner: R) -> Self {
+        Self { reader: BufReader::with_capacity(READ_BUFFER, inner) }
+    }
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+impl<R: Read> BufRead for Source<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.reader.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.reader.consume(amount);
+    }
+}
+
+impl<R: Read + AsFd> lines::Source for Source<R> {
+    fn has_more_now(&self) -> bool {
+        if self.reader.buffer().contains(&b'\n') {
+            return true;
+        }
+        let mut descriptor = [PollFd::new(self.reader.get_ref(), PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut descriptor, Some(&at_once)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+struct Checking {
+    bar: ProgressBar,
+}
+
+impl Progress for Checking {
+    fn checked(&mut self, lines: u64) {
+        self.bar.inc(lines);
+    }
+
+    fn stored(&mut self, _: &[Enqueued]) {}
+}
+
+/// Prints what is stored, chunk by chunk: an id is printed as soon as its job is safe.
+struct Storing<'a> {
+    context: &'a Context,
+    store: &'a dyn Store,
+    bar: ProgressBar,
+    json_begun: bool,
+    /// What went wrong with printing: the jobs are stored all the same.
+    failure: Option<Failure>,
+}
+
+impl Progress for Storing<'_> {
+    fn checked(&mut self, _: u64) {}
+
+    fn stored(&mut self, answers: &[Enqueued]) {
+        self.bar.inc(answers.len() as u64);
+        if let Err(failure) = self.print(answers) {
+            self.failure.get_or_insert(failure);
+        }
+    }
+}
+
+impl Storing<'_> {
+    fn print(&mut self, answers: &[Enqueued]) -> Result<(), Failure> {
+        if self.context.quiet {
+            return Ok(());
+        }
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        if self.context.json {
+            for answer in answers {
+                out.write_all(if self.json_begun { b"," } else { b"[" })?;
+                self.json_begun = true;
+                let job = find(self.store, answer.id())?;
+                let shown = EnqueuedJson { job: (&job).into(), existing: is_existing(answer) };
+                json::write(&mut out, &shown, false)?;
+            }
+        } else if !self.context.person_reads {
+            for answer in answers {
+                writeln!(out, "{}", answer.id())?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        self.bar.finish_and_clear();
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        if self.context.json && !self.context.quiet {
+            let mut out = io::stdout();
+            out.write_all(if self.json_begun { b"]\n" } else { b"[]\n" })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! The command line: one verb per file. Arguments are parsed into what was typed, then resolved into what it means.
+//!
+//! Nothing is decided here: verbs call [`crate::ops`] and show what comes back.
+
+mod ask;
+mod cancel;
+mod changed;
+mod completions;
+mod config;
+mod context;
+mod dlq;
+mod enqueue;
+mod failure;
+mod init;
+mod job_flags;
+mod lines;
+mod list;
+mod progress;
+mod remove;
+mod retry;
+mod root;
+mod show;
+mod status;
+mod table;
+mod text;
+
+pub use root::main;

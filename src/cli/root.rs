@@ -1,0 +1,108 @@
+//! The root of the command line: its verbs, the flags that all of them share, and how a run ends.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ColorChoice, Parser, Subcommand};
+
+use super::context::Context;
+use super::failure::{Failure, report};
+use super::{cancel, completions, config, dlq, enqueue, init, list, remove, retry, show, status};
+use crate::sys::signal;
+
+/// Runs shell commands in the background and never loses one.
+#[derive(Debug, Parser)]
+#[command(
+    name = "queuectl",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  queuectl enqueue -- convert \"a b.png\" out.jpg
+  queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
+  queuectl status
+  queuectl list --state failed"
+)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What every verb takes.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Global {
+    /// Folder of the queue [default: the nearest .queuectl here or above, else ~/.queuectl]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
+    pub(super) home: Option<PathBuf>,
+    /// Where the jobs are kept [default: queue.db in the home]
+    #[arg(long, global = true, value_name = "PATH", help_heading = "Everywhere")]
+    pub(super) store: Option<String>,
+    /// Print JSON
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub(super) json: bool,
+    /// Print no results, hints or progress, only errors
+    #[arg(short, long, global = true, help_heading = "Everywhere")]
+    pub(super) quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Everywhere")]
+    pub(super) color: ColorChoice,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Enqueue(Box<enqueue::Args>),
+    List(list::Args),
+    Show(show::Args),
+    Status(status::Args),
+    Cancel(cancel::Args),
+    Retry(retry::Args),
+    Remove(remove::Args),
+    Dlq(dlq::Args),
+    Config(config::Args),
+    Init(init::Args),
+    Completions(completions::Args),
+}
+
+/// Parses the arguments, runs the verb, reports what went wrong.
+pub fn main() -> ExitCode {
+    signal::end_quietly_on_closed_pipe();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match Cli::try_parse_from(&arguments) {
+        Ok(cli) => {
+            let context = Context::new(&cli.global);
+            let result = run(cli.verb, &context);
+            result.unwrap_or_else(|failure| report(&failure, cli.global.json, cli.global.color))
+        }
+        Err(error) if error.use_stderr() => {
+            report(&Failure::from_usage(&error), asks_for_json(&arguments), ColorChoice::Auto)
+        }
+        Err(help) => {
+            // Help and version are answers, not errors.
+            let _ = help.print();
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
+    match verb {
+        Verb::Enqueue(args) => enqueue::run(*args, context),
+        Verb::List(args) => list::run(&args, context),
+        Verb::Show(args) => show::run(&args, context),
+        Verb::Status(args) => status::run(&args, context),
+        Verb::Cancel(args) => cancel::run(&args, context),
+        Verb::Retry(args) => retry::run(&args, context),
+        Verb::Remove(args) => remove::run(&args, context),
+        Verb::Dlq(args) => dlq::run(args, context),
+        Verb::Config(args) => config::run(args, context),
+        Verb::Init(args) => init::run(&args, context),
+        Verb::Completions(args) => completions::run(&args),
+    }
+}
+
+/// Whether `--json` was given, for arguments that could not be parsed.
+fn asks_for_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+}

@@ -1,0 +1,129 @@
+//! Aligned columns.
+//!
+//! Home-made: sixty lines that know about colour and about cutting one column to the width of the terminal, where a
+//! crate would bring a terminal library along.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::text::printable;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Align {
+    Left,
+    Right,
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    columns: Vec<(&'static str, Align)>,
+    rows: Vec<Vec<Cell>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    pub(super) fn styled(text: &str, style: Style) -> Self {
+        Self { text: printable(text).into_owned(), style }
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::styled(text.as_ref(), Style::new())
+    }
+}
+
+const GAP: &str = "  ";
+
+impl Table {
+    pub(super) fn new(columns: &[(&'static str, Align)]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    pub(super) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    /// Writes head and rows; the last column is cut so that a row fits into `width`.
+    pub(super) fn write(&self, out: &mut impl Write, width: usize) -> io::Result<()> {
+        let widths = self.widths(width);
+        let head: Vec<Cell> =
+            self.columns.iter().map(|(name, _)| Cell::styled(name, Style::new().bold())).collect();
+        for row in std::iter::once(&head).chain(&self.rows) {
+            self.write_row(out, row, &widths)?;
+        }
+        Ok(())
+    }
+
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.columns.iter().map(|(name, _)| name.width()).collect();
+        for row in &self.rows {
+            for (widest, cell) in widths.iter_mut().zip(row) {
+                *widest = cell.text.width().max(*widest);
+            }
+        }
+        if let Some((last, others)) = widths.split_last_mut() {
+            let taken: usize = others.iter().map(|other| other + GAP.len()).sum();
+            *last = (*last).min(width.saturating_sub(taken).max(10));
+        }
+        widths
+    }
+
+    fn write_row(&self, out: &mut impl Write, row: &[Cell], widths: &[usize]) -> io::Result<()> {
+        let last = row.len().saturating_sub(1);
+        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let text = cut(&cell.text, *width);
+            let padding = " ".repeat(width.saturating_sub(text.width()));
+            let style = cell.style;
+            match self.columns[at].1 {
+                Align::Right => write!(out, "{padding}{style}{text}{style:#}")?,
+                Align::Left if at == last => write!(out, "{style}{text}{style:#}")?,
+                Align::Left => write!(out, "{style}{text}{style:#}{padding}")?,
+            }
+            write!(out, "{}", if at == last { "\n" } else { GAP })?;
+        }
+        Ok(())
+    }
+}
+
+/// As much of the text as fits, with an ellipsis where something is missing.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut room = width.saturating_sub(1);
+    for character in text.chars() {
+        let taken = character.width().unwrap_or(0);
+        if taken > room {
+            break;
+        }
+        room -= taken;
+        kept.push(character);
+    }
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_the_last_is_cut() {
+        let mut table = Table::new(&[("ID", Align::Left), ("N", Align::Right), ("COMMAND", Align::Left)]);
+        table.row(vec!["a".into(), "10".into(), "echo 漢字 and more than fits".into()]);
+        table.row(vec!["long-id".into(), "9".into(), "true".into()]);
+        let mut out = Vec::new();
+        table.write(&mut anstream::StripStream::new(&mut out), 26).expect("a Vec takes everything");
+        let text = String::from_utf8(out).expect("text");
+        assert_eq!(text, "ID        N  COMMAND\na        10  echo 漢字 and…\nlong-id   9  true\n");
+    }
+}

@@ -1,0 +1,137 @@
+//! Words and numbers for people: hostile characters made visible, times told from now.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::domain::job::Job;
+use crate::domain::life::{State, StateName};
+use crate::domain::timestamp::Timestamp;
+use crate::ops::json::is_hostile;
+
+/// Text that cannot steer a terminal: control characters and the like are shown as escapes.
+pub(super) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hostile) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_hostile(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A duration as its two largest units: `3h20m`, `45s`.
+pub(super) fn rough(span: Duration) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let seconds = span.as_secs();
+    if seconds == 0 {
+        return format!("{}ms", span.subsec_millis());
+    }
+    let largest = UNITS.iter().position(|(length, _)| seconds >= *length).unwrap_or(3);
+    let (length, unit) = UNITS[largest];
+    let whole = format!("{}{unit}", seconds / length);
+    match UNITS.get(largest + 1) {
+        Some((smaller, name)) if seconds / length < 10 && seconds % length >= *smaller => {
+            format!("{whole}{}{name}", seconds % length / smaller)
+        }
+        _ => whole,
+    }
+}
+
+pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
+    if now.since(at) < Duration::from_secs(1) {
+        return "just now".to_owned();
+    }
+    format!("{} ago", rough(now.since(at)))
+}
+
+/// A moment with how far it is from now.
+pub(super) fn moment(at: Timestamp, now: Timestamp) -> String {
+    if at > now { format!("{at} (in {})", rough(at.since(now))) } else { format!("{at} ({})", ago(at, now)) }
+}
+
+/// What a job is waiting for, or since when it is what it is.
+pub(super) fn when(job: &Job, now: Timestamp) -> String {
+    let due_at = job.life.due_at;
+    match &job.life.state {
+        State::Pending { blocked_by: 0 } if due_at > now => format!("in {}", rough(due_at.since(now))),
+        State::Pending { blocked_by: 0 } => ago(job.created_at, now),
+        State::Pending { blocked_by } => format!("waits for {blocked_by}"),
+        State::Processing(lease) => format!("for {}", rough(now.since(lease.started_at))),
+        State::Failed if due_at > now => format!("retry in {}", rough(due_at.since(now))),
+        State::Failed => "retry due".to_owned(),
+        State::Completed { finished_at }
+        | State::Dead { finished_at, .. }
+        | State::Cancelled { finished_at, .. } => ago(*finished_at, now),
+    }
+}
+
+/// Colour with meaning: green is good, red needs somebody, yellow will be tried again.
+pub(super) fn state_style(state: StateName) -> Style {
+    match state {
+        StateName::Pending => Style::new(),
+        StateName::Processing => AnsiColor::Cyan.on_default(),
+        StateName::Completed => AnsiColor::Green.on_default(),
+        StateName::Failed => AnsiColor::Yellow.on_default(),
+        StateName::Dead => AnsiColor::Red.on_default().bold(),
+        StateName::Cancelled => Style::new().dimmed(),
+    }
+}
+
+/// `1,234,567`
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 job`, `2 jobs`
+pub(super) fn jobs(count: u64) -> String {
+    format!("{} {}", grouped(count), if count == 1 { "job" } else { "jobs" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_is_made_visible() {
+        assert_eq!(printable("plain ä 漢"), "plain ä 漢");
+        assert_eq!(printable("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
+        assert_eq!(printable("\u{202e}txt.exe"), "\\u{202e}txt.exe");
+    }
+
+    #[test]
+    fn durations_are_told_in_two_units_at_most() {
+        for (seconds, text) in [
+            (0, "0ms"),
+            (5, "5s"),
+            (90, "1m30s"),
+            (720, "12m"),
+            (12_000, "3h20m"),
+            (180_000, "2d2h"),
+            (864_000, "10d"),
+        ] {
+            assert_eq!(rough(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn long_numbers_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}
