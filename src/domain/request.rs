@@ -131,7 +131,7 @@ impl JobRequest {
             depends_on: self.depends_on,
             on_dependency_failure: self.on_dependency_failure.unwrap_or_default(),
             unique_key: self.unique_key,
-            cwd: self.cwd.or_else(|| origin.cwd.clone()),
+            cwd: resolve_cwd(self.cwd, origin.cwd.as_deref()),
             env: self.env,
             environment: origin.environment.clone(),
             tags: self.tags,
@@ -155,6 +155,15 @@ impl JobRequest {
             (None, Some(delay)) => Ok(Start::After(delay)),
             (None, None) => Ok(Start::Now),
         }
+    }
+}
+
+/// A relative folder is meant from where the caller stood.
+fn resolve_cwd(cwd: Option<String>, here: Option<&str>) -> Option<String> {
+    match (cwd, here) {
+        (Some(cwd), Some(here)) if !cwd.starts_with('/') => Some(format!("{here}/{cwd}")),
+        (Some(cwd), _) => Some(cwd),
+        (None, here) => here.map(str::to_owned),
     }
 }
 

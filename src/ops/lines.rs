@@ -137,27 +137,34 @@ fn store_chunk(
 }
 
 fn check_chunk(enqueuer: &mut Enqueuer<'_>, seen: &mut SeenIds, chunk: &[Numbered]) -> Result<(), BadLine> {
+    let first_line = chunk.first().map_or(0, |numbered| numbered.line);
+    let taken = taken_ids(enqueuer, chunk).map_err(|source| BadLine { line: first_line, source })?;
     for Numbered { line, request } in chunk {
         let bad = |source| BadLine { line: *line, source };
         enqueuer.resolve(request.clone()).map_err(|error| bad(error.into()))?;
-        for parent in &request.depends_on {
-            if !seen.contains(parent) && is_free(enqueuer, parent).map_err(bad)? {
-                return Err(bad(OpError::Refused(Refused::UnknownDependency(parent.clone()))));
-            }
+        if let Some(parent) = request.depends_on.iter().find(|id| !seen.contains(id) && !taken.contains(id)) {
+            return Err(bad(OpError::Refused(Refused::UnknownDependency(parent.clone()))));
         }
         let Some(id) = &request.id else {
             continue;
         };
-        let is_new = seen.insert(id);
-        if enqueuer.refuses_taken_ids() && (!is_new || !is_free(enqueuer, id).map_err(bad)?) {
+        let is_new = seen.insert(id) && !taken.contains(id);
+        if enqueuer.refuses_taken_ids() && !is_new {
             return Err(bad(OpError::Refused(Refused::IdTaken(id.clone()))));
         }
     }
     Ok(())
 }
 
-fn is_free(enqueuer: &Enqueuer<'_>, id: &JobId) -> Result<bool, OpError> {
-    Ok(enqueuer.store().taken(std::slice::from_ref(id))?.is_empty())
+/// Which of the ids that a chunk names belong to stored jobs.
+fn taken_ids(enqueuer: &Enqueuer<'_>, chunk: &[Numbered]) -> Result<HashSet<JobId>, OpError> {
+    let requests = chunk.iter().map(|numbered| &numbered.request);
+    let named: Vec<JobId> =
+        requests.flat_map(|request| request.id.iter().chain(&request.depends_on)).cloned().collect();
+    if named.is_empty() {
+        return Ok(HashSet::new());
+    }
+    Ok(enqueuer.store().taken(&named)?.into_iter().collect())
 }
 
 /// The ids of a file's earlier lines, kept as 128 bits each: a million of them must fit into memory.

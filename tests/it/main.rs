@@ -2,3 +2,4 @@
 //! source through its imports.
 
 mod store;
+mod tidy;

@@ -22,7 +22,7 @@ pub(super) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path
     if is_current(connection, path)? {
         return Ok(());
     }
-    let pass = gate.enter()?;
+    let _pass = gate.enter()?;
     if is_current(connection, path)? {
         return Ok(());
     }
@@ -30,13 +30,13 @@ pub(super) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path
         // Both are properties of the file and must come before its first table.
         connection.execute_batch("pragma auto_vacuum = incremental; pragma journal_mode = wal;")?;
     }
+    // From here on the file has a header: an empty one is no longer a queue that is only being made.
+    gate.remember_the_queue().map_err(|error| StoreError::Unavailable { source: error.into() })?;
     connection.execute_batch("begin immediate")?;
     let migrated = migrate(connection);
     let ended = connection.execute_batch(if migrated.is_ok() { "commit" } else { "rollback" });
     migrated?;
-    ended?;
-    drop(pass);
-    gate.remember_the_queue().map_err(|error| StoreError::Unavailable { source: error.into() })
+    Ok(ended?)
 }
 
 fn migrate(connection: &Connection) -> Result<(), StoreError> {
