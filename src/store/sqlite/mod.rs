@@ -4,7 +4,7 @@
 //! - Each other file holds the statements of one verb or one table.
 //!
 //! **Many processes, one writer.** SQLite's own waiting is unfair: some processes starve. Every write therefore first
-//! passes the [`gate`], a file lock that the kernel hands on in turn; inside it `begin immediate` finds nobody.
+//! passes the gate (`gate`), a file lock that the kernel hands on in turn; inside it `begin immediate` finds nobody.
 //! Nothing slow happens inside the gate: checkpoints run after it.
 //!
 //! **Never open the database file by other means in this process**: closing any descriptor of it drops SQLite's locks.
