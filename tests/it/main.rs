@@ -1,5 +1,10 @@
 //! Everything that is tested from outside: the store through its trait, the program through its command line, the
 //! source through its imports.
 
+#![expect(
+    unreachable_pub,
+    reason = "a test binary exports nothing, so `pub` can only mean `for the other modules`"
+)]
+
 mod store;
 mod tidy;

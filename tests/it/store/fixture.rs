@@ -1,12 +1,49 @@
 //! A store with a clock that tests turn, and short ways to say what happens to it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use queuectl::store::Store;
+use queuectl::domain::job::{Job, JobRecord, NewJob, Usage};
+use queuectl::domain::life::StateName;
+use queuectl::domain::name::{JobId, QueueName, WorkerId};
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::settings::SettingKey;
+use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
+use queuectl::store::{
+    Change, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus, NewWorker, Page,
+    Pause, Refused, Served, Settlement, Store,
+};
 use queuectl::sys::clock::Clock;
+use tempfile::TempDir;
+
+use super::new_job::{JobSpec, job_id, queue_name};
+
+/// Makes each of these functions a test on each store, with a recount at its end. A second store is one more module
+/// here and one more constructor of [`Fixture`].
+macro_rules! every_store {
+    ($($test:ident),+ $(,)?) => {
+        mod sqlite {
+            use $crate::store::fixture::Fixture;
+
+            $(
+                #[test]
+                fn $test() {
+                    let fixture = Fixture::sqlite();
+                    super::$test(&fixture);
+                    fixture.recount();
+                }
+            )+
+        }
+    };
+}
+pub(super) use every_store;
+
+pub const FAILURE: Outcome = Outcome::Failure { exit_code: 1 };
+/// Whoever asks for a change in these tests.
+pub const SOMEBODY: &str = "tester";
 
 /// A clock that only tests move.
 #[derive(Debug)]
@@ -17,7 +54,10 @@ pub struct TestClock {
 
 impl Default for TestClock {
     fn default() -> Self {
-        Self { wall: AtomicI64::new(1_800_000_000_000), boot: AtomicI64::new(5_000_000) }
+        Self {
+            wall: AtomicI64::new(1_800_000_000_000),
+            boot: AtomicI64::new(5_000_000),
+        }
     }
 }
 
@@ -45,17 +85,265 @@ impl Clock for TestClock {
     }
 }
 
+#[derive(Debug)]
 pub struct Fixture {
     pub store: Box<dyn Store>,
     pub clock: Arc<TestClock>,
-    _folder: tempfile::TempDir,
+    _home: TempDir,
 }
 
 impl Fixture {
-    pub fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+    pub fn sqlite() -> Self {
+        let home = tempfile::tempdir().expect("a temporary folder");
         let clock = Arc::new(TestClock::default());
-        let store = SqliteStore::open(&folder.path().join("queue.db"), clock.clone()).expect("a new store");
-        Self { store: Box::new(store), clock, _folder: folder }
+        let store = SqliteStore::open(&home.path().join("queue.db"), clock.clone()).expect("a new store");
+        Self {
+            store: Box::new(store),
+            clock,
+            _home: home,
+        }
     }
+
+    // Time
+
+    pub fn now(&self) -> Timestamp {
+        self.store.now().expect("the time")
+    }
+
+    pub fn pass_secs(&self, secs: u64) {
+        self.clock.advance(Duration::from_secs(secs));
+    }
+
+    pub fn pass_millis(&self, millis: u64) {
+        self.clock.advance(Duration::from_millis(millis));
+    }
+
+    // Jobs
+
+    /// Enqueues one job that must be new.
+    pub fn enqueue(&self, job: impl Into<JobSpec>) {
+        let job = job.into();
+        let answers = self.enqueue_all([job]);
+        assert!(
+            matches!(answers[..], [Enqueued::Created(_)]),
+            "it is new: {answers:?}"
+        );
+    }
+
+    pub fn enqueue_all(&self, jobs: impl IntoIterator<Item = JobSpec>) -> Vec<Enqueued> {
+        self.try_enqueue(jobs).expect("the batch is stored")
+    }
+
+    /// Which job of a batch was refused, and why.
+    pub fn refused(&self, jobs: impl IntoIterator<Item = JobSpec>) -> (usize, Refused) {
+        match self.try_enqueue(jobs) {
+            Err(EnqueueError::Refused { at, reason }) => (at, reason),
+            other => panic!("the batch should be refused: {other:?}"),
+        }
+    }
+
+    pub fn try_enqueue(
+        &self,
+        jobs: impl IntoIterator<Item = JobSpec>,
+    ) -> Result<Vec<Enqueued>, EnqueueError> {
+        let jobs: Vec<NewJob> = jobs.into_iter().map(NewJob::from).collect();
+        self.store.enqueue(&jobs)
+    }
+
+    pub fn job(&self, id: &str) -> Job {
+        let found = self.store.find(&job_id(id)).expect("find");
+        found.unwrap_or_else(|| panic!("there is no job {id}"))
+    }
+
+    pub fn record(&self, id: &str) -> JobRecord {
+        let found = self.store.record(&job_id(id)).expect("record");
+        found.unwrap_or_else(|| panic!("there is no job {id}"))
+    }
+
+    pub fn state(&self, id: &str) -> StateName {
+        self.job(id).life.state.name()
+    }
+
+    /// The outcomes of the attempts that ended.
+    pub fn outcomes(&self, id: &str) -> Vec<Outcome> {
+        let history = self.record(id).history;
+        history
+            .iter()
+            .filter_map(|attempt| Some(attempt.ending.as_ref()?.outcome))
+            .collect()
+    }
+
+    pub fn cancel(&self, id: &str) -> Change {
+        one(self.store.cancel(&[job_id(id)], SOMEBODY).expect("cancel"))
+    }
+
+    pub fn retry(&self, id: &str) -> Change {
+        one(self.store.retry(&[job_id(id)], SOMEBODY).expect("retry"))
+    }
+
+    pub fn remove(&self, id: &str) -> Change {
+        one(self.store.remove(&[job_id(id)], SOMEBODY).expect("remove"))
+    }
+
+    /// The ids of all jobs that a filter gives, in its order, read in pages of `limit`.
+    pub fn list_by(&self, filter: &JobFilter, limit: usize) -> Vec<String> {
+        ids(self.pages(filter, limit).iter().map(|job| &job.id))
+    }
+
+    fn pages(&self, filter: &JobFilter, limit: usize) -> Vec<Job> {
+        let mut jobs: Vec<Job> = Vec::new();
+        loop {
+            let after = jobs.last().map(|job| job.id.clone());
+            let page = self.store.list(filter, &Page { limit, after }).expect("list");
+            assert!(page.len() <= limit, "a page has at most {limit} jobs");
+            if page.is_empty() {
+                return jobs;
+            }
+            jobs.extend(page);
+        }
+    }
+
+    /// Compares the counters of every queue with a count of all jobs.
+    pub fn recount(&self) {
+        let mut counted: BTreeMap<QueueName, BTreeMap<StateName, u64>> = BTreeMap::new();
+        for job in self.pages(&JobFilter::default(), 1_000) {
+            let counts = counted.entry(job.queue).or_default();
+            *counts.entry(job.life.state.name()).or_default() += 1;
+        }
+        for queue in self.store.queues().expect("queues") {
+            let counts = counted.remove(&queue.name).unwrap_or_default();
+            assert_eq!(
+                queue.counts, counts,
+                "the counters of queue {} equal a recount",
+                queue.name
+            );
+        }
+        assert!(
+            counted.is_empty(),
+            "jobs in queues that are not there: {counted:?}"
+        );
+    }
+
+    // Workers
+
+    /// A new worker that serves all queues.
+    pub fn worker(&self, id: &str) -> WorkerId {
+        self.worker_serving(id, Served::All)
+    }
+
+    pub fn worker_serving(&self, id: &str, served: Served) -> WorkerId {
+        self.register(NewWorker {
+            served,
+            ..new_worker(id)
+        })
+    }
+
+    pub fn register(&self, worker: NewWorker) -> WorkerId {
+        self.store.register(&worker).expect("register");
+        worker.id
+    }
+
+    pub fn exchange(&self, worker: &WorkerId, settlements: &[Settlement], want: usize) -> Exchanged {
+        let exchange = Exchange {
+            worker,
+            settlements,
+            want,
+        };
+        self.store.exchange(&exchange).expect("exchange")
+    }
+
+    /// The ids of up to `want` jobs that the worker claims now.
+    pub fn claim(&self, worker: &WorkerId, want: usize) -> Vec<String> {
+        ids(self.leases(worker, want).iter().map(|lease| &lease.job))
+    }
+
+    pub fn leases(&self, worker: &WorkerId, want: usize) -> Vec<LeaseRef> {
+        let exchanged = self.exchange(worker, &[], want);
+        assert!(exchanged.claimed.len() <= want, "no more than was wanted");
+        exchanged.claimed.into_iter().map(|claim| claim.lease).collect()
+    }
+
+    /// The lease on the next job, of which there must be one.
+    pub fn lease(&self, worker: &WorkerId) -> LeaseRef {
+        self.leases(worker, 1).pop().expect("a job is ready")
+    }
+
+    /// Records an outcome; `false` if the store says that the lease was lost.
+    pub fn settle(&self, worker: &WorkerId, lease: &LeaseRef, outcome: Outcome) -> bool {
+        let exchanged = self.exchange(worker, &[settlement(lease, outcome)], 0);
+        exchanged.stale.is_empty()
+    }
+
+    /// Runs the next job to this end and gives its id.
+    pub fn run(&self, worker: &WorkerId, outcome: Outcome) -> String {
+        let lease = self.lease(worker);
+        assert!(self.settle(worker, &lease, outcome), "a fresh lease is current");
+        lease.job.to_string()
+    }
+
+    pub fn extend(&self, worker: &WorkerId, lease: &LeaseRef) -> LeaseStatus {
+        let statuses = self.store.extend(worker, std::slice::from_ref(lease));
+        one(statuses.expect("extend"))
+    }
+
+    pub fn reap(&self, worker: &WorkerId, unstarted: &[LeaseRef]) -> Vec<LeaseRef> {
+        self.store.reap(worker, unstarted).expect("reap")
+    }
+
+    // Settings and queues
+
+    pub fn set(&self, key: SettingKey, value: &str) {
+        let set = self.store.set(key, Some(value), SOMEBODY).expect("set");
+        set.expect("a value that the key takes");
+    }
+
+    pub fn pause(&self, queue: &str) {
+        let pause = Pause {
+            by: SOMEBODY.to_owned(),
+            reason: None,
+        };
+        self.store.hold(&queue_name(queue), Some(&pause)).expect("pause");
+    }
+
+    pub fn resume(&self, queue: &str) {
+        self.store.hold(&queue_name(queue), None).expect("resume");
+    }
+}
+
+pub fn new_worker(id: &str) -> NewWorker {
+    NewWorker {
+        id: id.parse().expect("a worker id"),
+        host: "here".to_owned(),
+        boot_id: "boot-1".to_owned(),
+        pid: 4711,
+        guardian_pid: None,
+        served: Served::All,
+        concurrency: 1,
+    }
+}
+
+pub fn serving(queues: &[&str]) -> Served {
+    Served::InOrder(queues.iter().map(|name| queue_name(name)).collect())
+}
+
+/// An outcome with nothing more to say about it.
+pub fn settlement(lease: &LeaseRef, outcome: Outcome) -> Settlement {
+    Settlement {
+        lease: lease.clone(),
+        outcome,
+        error: None,
+        duration: Duration::ZERO,
+        usage: Usage::default(),
+        log_bytes: 0,
+        output: None,
+    }
+}
+
+fn ids<'a>(ids: impl Iterator<Item = &'a JobId>) -> Vec<String> {
+    ids.map(JobId::to_string).collect()
+}
+
+fn one<T: std::fmt::Debug>(mut answers: Vec<T>) -> T {
+    assert_eq!(answers.len(), 1, "one question, one answer: {answers:?}");
+    answers.remove(0)
 }

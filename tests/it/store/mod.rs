@@ -1,5 +1,22 @@
 //! The conformance suite: what every [`queuectl::store::Store`] must do.
 //!
-//! The tests know only `dyn Store` and a clock that they turn themselves.
+//! The tests know only `dyn Store` and a clock that they turn themselves, and `every_store!` runs each of them on each
+//! store. What is true of one store alone is in the file of its name.
 
 mod fixture;
+mod new_job;
+
+mod cancel;
+mod claim_order;
+mod dependencies;
+mod enqueue;
+mod exchange;
+mod fencing;
+mod list;
+mod queues;
+mod reap;
+mod remove;
+mod retry;
+mod settings;
+mod settle;
+mod workers;

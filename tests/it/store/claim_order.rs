@@ -1,0 +1,203 @@
+//! Whose turn it is.
+
+use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
+use queuectl::store::{JobFilter, Phase};
+
+use super::fixture::{FAILURE, Fixture, every_store, serving};
+use super::new_job::{JobSpec, job};
+
+every_store!(
+    priority_then_due_time_then_order_of_enqueuing,
+    one_by_one_or_all_at_once_the_order_is_the_same,
+    all_queues_are_one_line,
+    named_queues_are_served_strictly_in_order,
+    a_paused_queue_gives_nothing_until_it_is_resumed,
+    lost_and_released_jobs_keep_their_place,
+    a_retried_job_stands_where_its_new_time_puts_it,
+    a_failed_job_is_claimed_exactly_when_it_is_due,
+    a_scheduled_job_is_claimed_exactly_when_it_is_due,
+    a_job_is_given_to_one_worker_only,
+);
+
+fn priority_then_due_time_then_order_of_enqueuing(fixture: &Fixture) {
+    // In the order in which they are to be claimed once all are due; enqueued in another.
+    let specs = [
+        job("urgent-late").priority(i32::MAX).delay_secs(5),
+        job("high-1").priority(1),
+        job("high-2").priority(1),
+        job("high-soon").priority(1).delay_secs(1),
+        job("plain-1"),
+        job("plain-2"),
+        job("plain-soon").delay_secs(1),
+        job("plain-late").delay_secs(5),
+        job("low").priority(-1),
+        job("lowest").priority(i32::MIN),
+    ];
+    for at in [9, 7, 4, 0, 6, 1, 8, 5, 3, 2] {
+        fixture.enqueue(specs[at].clone());
+    }
+    fixture.pass_secs(5);
+    let worker = fixture.worker("w");
+    assert_eq!(
+        fixture.claim(&worker, 100),
+        [
+            "urgent-late",
+            "high-1",
+            "high-2",
+            "high-soon",
+            "plain-1",
+            "plain-2",
+            "plain-soon",
+            "plain-late",
+            "low",
+            "lowest"
+        ]
+    );
+}
+
+/// Jobs with mixed queues, priorities and times.
+fn mixture(count: u64) -> impl Iterator<Item = JobSpec> {
+    (0..count).map(|n| {
+        job(&format!("j{n}"))
+            .queue(["a", "b", "c"][(n * 7 % 3) as usize])
+            .priority([0, 2, -1, 0, 1][(n * 3 % 5) as usize])
+            .delay_secs(n * 5 % 4)
+    })
+}
+
+fn one_by_one_or_all_at_once_the_order_is_the_same(fixture: &Fixture) {
+    fixture.enqueue_all(mixture(40));
+    fixture.pass_secs(10);
+    let ready = JobFilter {
+        phase: Some(Phase::Ready),
+        ..JobFilter::default()
+    };
+    let listed = fixture.list_by(&ready, 100);
+    let worker = fixture.worker("w");
+    let mut claimed = Vec::new();
+    for want in [1, 1, 2, 7, 1, 100] {
+        claimed.extend(fixture.claim(&worker, want));
+    }
+    assert_eq!(claimed.len(), 40);
+    assert_eq!(
+        claimed, listed,
+        "`ready` lists them in the order in which they are claimed"
+    );
+}
+
+fn all_queues_are_one_line(fixture: &Fixture) {
+    fixture.enqueue_all([
+        job("a1").queue("a"),
+        job("b1").queue("b").priority(1),
+        job("b2").queue("b"),
+        job("a2").queue("a").priority(1),
+        job("c1").queue("c"),
+    ]);
+    let worker = fixture.worker("w");
+    assert_eq!(fixture.claim(&worker, 9), ["b1", "a2", "a1", "b2", "c1"]);
+}
+
+fn named_queues_are_served_strictly_in_order(fixture: &Fixture) {
+    fixture.enqueue_all([
+        job("b-urgent").queue("b").priority(9),
+        job("b-plain").queue("b"),
+        job("a-low").queue("a").priority(-9),
+        job("c").queue("c").priority(99),
+    ]);
+    let worker = fixture.worker_serving("w", serving(&["a", "later", "b"]));
+    assert_eq!(fixture.claim(&worker, 1), ["a-low"]);
+    assert_eq!(
+        fixture.claim(&worker, 9),
+        ["b-urgent", "b-plain"],
+        "never from a queue it does not serve"
+    );
+
+    fixture.enqueue_all([job("b2").queue("b"), job("later").queue("later")]);
+    assert_eq!(
+        fixture.claim(&worker, 9),
+        ["later", "b2"],
+        "a queue that came later has its place"
+    );
+}
+
+fn a_paused_queue_gives_nothing_until_it_is_resumed(fixture: &Fixture) {
+    fixture.enqueue_all([job("a").queue("a").priority(5), job("b").queue("b")]);
+    fixture.pause("a");
+    let all = fixture.worker("all");
+    let ordered = fixture.worker_serving("ordered", serving(&["a", "b"]));
+    assert_eq!(fixture.claim(&ordered, 9), ["b"], "the next queue has its turn");
+    assert_eq!(fixture.claim(&all, 9), [""; 0]);
+
+    // What is due, lost or retried in a paused queue waits, too.
+    fixture.enqueue(job("later").queue("a").delay_secs(1));
+    fixture.pass_secs(1);
+    assert_eq!(fixture.claim(&all, 9), [""; 0]);
+    fixture.resume("a");
+    assert_eq!(fixture.claim(&all, 9), ["a", "later"]);
+}
+
+fn lost_and_released_jobs_keep_their_place(fixture: &Fixture) {
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        fixture.enqueue(name);
+        fixture.pass_millis(10);
+    }
+    let (first, second) = (fixture.worker("w1"), fixture.worker("w2"));
+    let a = fixture.lease(&first);
+    let b = fixture.lease(&second);
+    assert!(fixture.settle(&second, &b, Outcome::Released));
+    assert_eq!(fixture.reap(&first, &[]), [a]);
+    assert_eq!(fixture.claim(&second, 9), names, "as if nothing had happened");
+}
+
+fn a_retried_job_stands_where_its_new_time_puts_it(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("again").priority(1).max_retries(0)]);
+    fixture.run(&worker, FAILURE);
+    assert_eq!(fixture.state("again"), StateName::Dead);
+    fixture.enqueue(job("before").priority(1));
+    fixture.pass_millis(1);
+    fixture.retry("again");
+    fixture.pass_millis(1);
+    fixture.enqueue(job("behind").priority(1));
+    assert_eq!(fixture.claim(&worker, 9), ["before", "again", "behind"]);
+}
+
+fn a_failed_job_is_claimed_exactly_when_it_is_due(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    fixture.run(&worker, FAILURE);
+    fixture.pass_millis(500);
+    fixture.enqueue("before");
+    fixture.pass_millis(1_499);
+    assert_eq!(fixture.claim(&worker, 1), ["before"], "the backoff is not over");
+    assert_eq!(fixture.claim(&worker, 1), [""; 0]);
+    fixture.pass_millis(1);
+    assert_eq!(fixture.state("a"), StateName::Failed, "until it is claimed");
+    assert_eq!(fixture.claim(&worker, 1), ["a"]);
+}
+
+fn a_scheduled_job_is_claimed_exactly_when_it_is_due(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue(job("a").priority(9).delay_secs(2));
+    fixture.pass_millis(1_999);
+    assert_eq!(fixture.claim(&worker, 1), [""; 0]);
+    fixture.pass_millis(1);
+    assert_eq!(fixture.claim(&worker, 1), ["a"]);
+}
+
+fn a_job_is_given_to_one_worker_only(fixture: &Fixture) {
+    fixture.enqueue_all((0..10).map(|n| job(&format!("j{n}"))));
+    let workers = ["w1", "w2", "w3"].map(|id| fixture.worker(id));
+    let mut claimed = Vec::new();
+    for round in 0..4 {
+        for worker in &workers {
+            claimed.extend(fixture.claim(worker, round % 2 + 1));
+        }
+    }
+    let mut distinct = claimed.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!((claimed.len(), distinct.len()), (10, 10), "{claimed:?}");
+}

@@ -1,0 +1,314 @@
+//! Jobs that wait for other jobs.
+
+use queuectl::domain::life::{CancelReason, State, StateName};
+use queuectl::domain::name::WorkerId;
+use queuectl::domain::outcome::Outcome;
+use queuectl::store::{Change, JobFilter, Phase, Refused};
+
+use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
+use super::new_job::{JobSpec, job, job_id};
+
+every_store!(
+    a_child_runs_after_its_parent_completed,
+    a_child_is_due_when_its_last_parent_ends,
+    a_child_waits_for_its_own_time_too,
+    a_failed_attempt_of_a_parent_is_not_its_end,
+    the_end_of_a_parent_ends_its_children_or_not,
+    a_cancelled_child_cancels_its_own_children,
+    a_batch_may_refer_forward,
+    what_cannot_be_waited_for_is_refused,
+    a_parent_that_is_finished_decides_at_once,
+    one_failed_parent_among_others_is_enough,
+    very_many_children_are_released_in_portions,
+    a_very_long_chain_is_cancelled_to_its_end,
+    a_retried_child_waits_for_what_is_unfinished,
+    parent_and_child_retried_together_keep_their_order,
+);
+
+fn blocked_by(fixture: &Fixture, id: &str) -> Option<u32> {
+    match fixture.job(id).life.state {
+        State::Pending { blocked_by } => Some(blocked_by),
+        State::Processing(_)
+        | State::Completed { .. }
+        | State::Failed
+        | State::Dead { .. }
+        | State::Cancelled { .. } => None,
+    }
+}
+
+fn in_phase(fixture: &Fixture, phase: Phase) -> Vec<String> {
+    let filter = JobFilter {
+        phase: Some(phase),
+        ..JobFilter::default()
+    };
+    fixture.list_by(&filter, 1_000)
+}
+
+fn cancelled_by_dependency(fixture: &Fixture, id: &str) -> bool {
+    let reason = CancelReason::Dependency;
+    matches!(fixture.job(id).life.state, State::Cancelled { reason: found, .. } if found == reason)
+}
+
+fn a_child_runs_after_its_parent_completed(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("parent");
+    fixture.enqueue(job("child").after(&["parent"]).priority(9));
+    assert_eq!(in_phase(fixture, Phase::Blocked), ["child"]);
+    let lease = fixture.lease(&worker);
+    assert_eq!(lease.job, job_id("parent"));
+    assert_eq!(fixture.claim(&worker, 1), [""; 0], "not while the parent runs");
+    fixture.settle(&worker, &lease, Outcome::Success);
+    assert_eq!(fixture.claim(&worker, 1), ["child"]);
+}
+
+fn a_child_is_due_when_its_last_parent_ends(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([
+        job("p1").priority(1),
+        job("p2").priority(1),
+        job("child").after(&["p1", "p2"]),
+    ]);
+    fixture.pass_secs(1);
+    fixture.enqueue("plain");
+    fixture.pass_secs(1);
+    assert_eq!(fixture.run(&worker, Outcome::Success), "p1");
+    assert_eq!(blocked_by(fixture, "child"), Some(1));
+    fixture.pass_secs(1);
+    assert_eq!(fixture.run(&worker, Outcome::Success), "p2");
+    assert_eq!(fixture.job("child").life.due_at, fixture.now());
+    assert_eq!(
+        fixture.claim(&worker, 9),
+        ["plain", "child"],
+        "by the time it became due"
+    );
+}
+
+fn a_child_waits_for_its_own_time_too(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("parent"), job("child").after(&["parent"]).delay_secs(60)]);
+    fixture.run(&worker, Outcome::Success);
+    assert_eq!(in_phase(fixture, Phase::Scheduled), ["child"]);
+    fixture.pass_secs(59);
+    assert_eq!(fixture.claim(&worker, 9), [""; 0]);
+    fixture.pass_secs(1);
+    assert_eq!(fixture.claim(&worker, 9), ["child"]);
+}
+
+fn a_failed_attempt_of_a_parent_is_not_its_end(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("parent"), job("child").after(&["parent"])]);
+    for outcome in [FAILURE, Outcome::Lost, Outcome::Released] {
+        fixture.run(&worker, outcome);
+        assert_eq!(blocked_by(fixture, "child"), Some(1), "{outcome:?}");
+        fixture.pass_secs(2);
+    }
+    fixture.run(&worker, Outcome::Success);
+    assert_eq!(fixture.claim(&worker, 9), ["child"]);
+}
+
+/// Ends the job `parent` badly.
+type BadEnd = fn(&Fixture, &WorkerId);
+
+const BAD_ENDS: [(&str, BadEnd); 3] = [
+    ("dead", |fixture, worker| {
+        assert_eq!(fixture.run(worker, FAILURE), "parent");
+    }),
+    ("cancelled", |fixture, _| {
+        fixture.cancel("parent");
+    }),
+    ("cancelled while it ran", |fixture, worker| {
+        let lease = fixture.lease(worker);
+        fixture.cancel("parent");
+        fixture.settle(worker, &lease, Outcome::Cancelled);
+    }),
+];
+
+fn the_end_of_a_parent_ends_its_children_or_not(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    for (how, end) in BAD_ENDS {
+        fixture.enqueue_all([
+            job("parent").max_retries(0),
+            job("child").after(&["parent"]),
+            job("cleanup").after(&["parent"]).whatever_happens(),
+        ]);
+        end(fixture, &worker);
+        assert!(cancelled_by_dependency(fixture, "child"), "{how}");
+        assert_eq!(blocked_by(fixture, "cleanup"), Some(0), "{how}");
+        assert_eq!(fixture.run(&worker, Outcome::Success), "cleanup", "{how}");
+        for id in ["parent", "child", "cleanup"] {
+            assert!(matches!(fixture.remove(id), Change::Done(_)), "{how}: {id}");
+        }
+    }
+}
+
+fn a_cancelled_child_cancels_its_own_children(fixture: &Fixture) {
+    fixture.enqueue_all([
+        job("a"),
+        job("b").after(&["a"]),
+        job("c").after(&["b"]),
+        job("d").after(&["b", "c"]).whatever_happens(),
+        job("e").after(&["d", "c"]),
+    ]);
+    fixture.cancel("a");
+    for id in ["b", "c", "e"] {
+        assert!(cancelled_by_dependency(fixture, id), "{id}");
+    }
+    assert_eq!(blocked_by(fixture, "d"), Some(0));
+    assert_eq!(in_phase(fixture, Phase::Blocked), [""; 0]);
+}
+
+fn a_batch_may_refer_forward(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([
+        job("last").after(&["middle", "first"]),
+        job("middle").after(&["first"]),
+        job("first"),
+    ]);
+    for id in ["first", "middle", "last"] {
+        assert_eq!(fixture.run(&worker, Outcome::Success), id);
+    }
+}
+
+fn what_cannot_be_waited_for_is_refused(fixture: &Fixture) {
+    fixture.enqueue("known");
+    let unknown = Refused::UnknownDependency(job_id("nobody"));
+    let batch = [
+        job("a"),
+        job("b").after(&["known", "nobody"]),
+        job("c").after(&["b"]),
+    ];
+    assert_eq!(fixture.refused(batch), (1, unknown));
+    let (_, cycle) = fixture.refused([
+        job("a").after(&["known", "c"]),
+        job("b").after(&["a"]),
+        job("c").after(&["b"]),
+    ]);
+    assert!(matches!(cycle, Refused::Cycle(_)), "{cycle:?}");
+    assert_eq!(fixture.list_by(&JobFilter::default(), 9), ["known"]);
+    assert!(
+        matches!(fixture.remove("known"), Change::Done(_)),
+        "nobody waits for it"
+    );
+}
+
+fn a_parent_that_is_finished_decides_at_once(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("good").priority(1), job("bad").max_retries(0)]);
+    fixture.run(&worker, Outcome::Success);
+    fixture.run(&worker, FAILURE);
+    fixture.pass_secs(1);
+    fixture.enqueue_all([
+        job("grandchild").after(&["child"]),
+        job("child").after(&["bad"]),
+        job("great-grandchild").after(&["grandchild"]),
+        job("cleanup").after(&["good", "bad"]).whatever_happens(),
+        job("next").after(&["good"]),
+    ]);
+    for id in ["child", "grandchild", "great-grandchild"] {
+        assert!(cancelled_by_dependency(fixture, id), "{id}");
+    }
+    assert_eq!(fixture.claim(&worker, 9), ["cleanup", "next"]);
+    assert_eq!(fixture.job("next").life.due_at, fixture.now());
+}
+
+fn one_failed_parent_among_others_is_enough(fixture: &Fixture) {
+    fixture.enqueue_all([
+        job("p1"),
+        job("p2"),
+        job("p3"),
+        job("child").after(&["p1", "p2", "p3"]),
+    ]);
+    fixture.cancel("p2");
+    assert!(cancelled_by_dependency(fixture, "child"));
+    let before = fixture.record("child");
+    fixture.pass_secs(1);
+    let worker = fixture.worker("w");
+    fixture.run(&worker, Outcome::Success);
+    fixture.cancel("p3");
+    assert_eq!(
+        fixture.record("child"),
+        before,
+        "what its other parents do is nothing to it"
+    );
+}
+
+/// More than any store should release in one transaction.
+const VERY_MANY: usize = 2_500;
+
+fn very_many_children_are_released_in_portions(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let children = (0..VERY_MANY).map(|n| job(&format!("c{n}")).after(&["parent"]));
+    fixture.enqueue_all([job("parent")].into_iter().chain(children));
+    fixture.run(&worker, Outcome::Success);
+    let mut claimed = Vec::new();
+    for _ in 0..10 {
+        fixture.pass_millis(1);
+        fixture.recount();
+        claimed.extend(fixture.claim(&worker, VERY_MANY));
+    }
+    let expected: Vec<String> = (0..VERY_MANY).map(|n| format!("c{n}")).collect();
+    assert!(claimed == expected, "each once and in order: {}", claimed.len());
+}
+
+fn a_very_long_chain_is_cancelled_to_its_end(fixture: &Fixture) {
+    const LENGTH: usize = 3_000;
+    let worker = fixture.worker("w");
+    let link = |n: usize| -> JobSpec {
+        let spec = job(&format!("j{n}")).max_retries(0);
+        if n == 0 {
+            spec
+        } else {
+            spec.after(&[&format!("j{}", n - 1)])
+        }
+    };
+    // From the last to the first, so that all references are forward ones.
+    fixture.enqueue_all((0..LENGTH).rev().map(link));
+    assert_eq!(fixture.run(&worker, FAILURE), "j0");
+    for _ in 0..5 {
+        assert_eq!(fixture.claim(&worker, 9), [""; 0], "nothing of it ever runs");
+        fixture.recount();
+    }
+    let cancelled = in_phase(fixture, Phase::State(StateName::Cancelled));
+    assert_eq!(cancelled.len(), LENGTH - 1, "all but the dead one");
+    assert!(cancelled_by_dependency(fixture, &format!("j{}", LENGTH - 1)));
+}
+
+fn a_retried_child_waits_for_what_is_unfinished(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([
+        job("bad").max_retries(0).priority(2),
+        job("open"),
+        job("child").after(&["bad", "open"]),
+    ]);
+    fixture.run(&worker, FAILURE);
+    assert!(cancelled_by_dependency(fixture, "child"));
+    assert_eq!(fixture.retry("child"), Change::Done(StateName::Pending));
+    assert_eq!(
+        blocked_by(fixture, "child"),
+        Some(1),
+        "the dead one does not hold it, the open one does"
+    );
+    fixture.run(&worker, Outcome::Success);
+    assert_eq!(fixture.run(&worker, Outcome::Success), "child");
+
+    // A blocked job that somebody cancelled is blocked again.
+    fixture.enqueue_all([job("p"), job("c").after(&["p"])]);
+    fixture.cancel("c");
+    fixture.retry("c");
+    assert_eq!(blocked_by(fixture, "c"), Some(1));
+    fixture.cancel("p");
+    assert!(cancelled_by_dependency(fixture, "c"));
+}
+
+fn parent_and_child_retried_together_keep_their_order(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([
+        job("parent").max_retries(0),
+        job("child").after(&["parent"]).priority(9),
+    ]);
+    fixture.run(&worker, FAILURE);
+    let ids = ["parent", "child"].map(job_id);
+    fixture.store.retry(&ids, SOMEBODY).expect("retry");
+    assert_eq!(fixture.run(&worker, Outcome::Success), "parent");
+    assert_eq!(fixture.run(&worker, Outcome::Success), "child");
+}

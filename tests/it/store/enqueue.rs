@@ -1,0 +1,376 @@
+//! Storing new jobs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use queuectl::domain::backoff::{BackoffChoice, Strategy};
+use queuectl::domain::environment::Environment;
+use queuectl::domain::job::{NewJob, OnDependencyFailure, Start};
+use queuectl::domain::life::{State, StateName};
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::timestamp::Timestamp;
+use queuectl::store::{Change, Enqueued, JobFilter, Refused};
+
+use super::fixture::{FAILURE, Fixture, every_store, settlement};
+use super::new_job::{JobSpec, job, job_id, queue_name};
+
+every_store!(
+    what_was_asked_for_reads_back,
+    a_claim_carries_all_that_it_takes_to_run,
+    one_environment_serves_many_jobs,
+    a_batch_is_answered_in_its_order,
+    a_batch_with_one_bad_job_stores_nothing,
+    an_id_that_is_taken_can_be_asked_for,
+    taken_ids_are_told,
+    a_unique_key_is_held_until_the_job_is_finished,
+    a_unique_key_holds_inside_a_batch,
+    a_job_is_due_when_it_says,
+    a_queue_is_made_by_its_first_job,
+    an_empty_batch_is_no_mistake,
+    a_new_job_inherits_nothing_from_one_that_was_removed,
+);
+
+fn full_job() -> NewJob {
+    NewJob {
+        id: job_id("a"),
+        command: "printf 'ä\u{1b}[0m\n'".to_owned(),
+        queue: queue_name("media"),
+        priority: i32::MIN,
+        max_retries: 0,
+        timeout: Some(Duration::from_millis(1_500)),
+        start: Start::At(Timestamp::from_millis(5)),
+        backoff: Some(BackoffChoice {
+            strategy: Some(Strategy::Linear),
+            base: Some(1.5),
+            ..BackoffChoice::default()
+        }),
+        depends_on: vec![job_id("p"), job_id("q")],
+        on_dependency_failure: OnDependencyFailure::Run,
+        unique_key: Some("key".to_owned()),
+        cwd: Some("/tmp/ä b".to_owned()),
+        env: BTreeMap::from([("NAME".to_owned(), "a=b".to_owned())]),
+        environment: Some(environment()),
+        tags: vec!["z".to_owned(), "a".to_owned()],
+        if_absent: false,
+    }
+}
+
+fn environment() -> Arc<Environment> {
+    let variables = [(b"PATH".to_vec(), b"/bin".to_vec()), (b"X".to_vec(), vec![0xff])];
+    Arc::new(Environment::capture(variables))
+}
+
+fn what_was_asked_for_reads_back(fixture: &Fixture) {
+    fixture.enqueue_all([job("p"), job("q"), full_job().into()]);
+
+    let (asked, stored) = (full_job(), fixture.job("a"));
+    assert_eq!(stored.command, asked.command);
+    assert_eq!(stored.queue, asked.queue);
+    assert_eq!(stored.priority, asked.priority);
+    assert_eq!(stored.life.state, State::Pending { blocked_by: 2 });
+    assert_eq!(stored.life.max_retries, asked.max_retries);
+    assert_eq!(stored.life.run_at, Some(Timestamp::from_millis(5)));
+    assert_eq!((stored.life.attempts, stored.life.failures), (0, 0));
+    assert_eq!(stored.timeout, asked.timeout);
+    assert_eq!(stored.backoff, asked.backoff);
+    assert_eq!(stored.depends_on, asked.depends_on);
+    assert_eq!(stored.on_dependency_failure, asked.on_dependency_failure);
+    assert_eq!(stored.unique_key, asked.unique_key);
+    assert_eq!(stored.cwd, asked.cwd);
+    assert_eq!(stored.env, asked.env);
+    assert_eq!(stored.tags, asked.tags, "in the order in which they were given");
+    assert_eq!(
+        (stored.created_at, stored.updated_at),
+        (fixture.now(), fixture.now())
+    );
+    assert_eq!(stored.latest.started_at, None);
+}
+
+fn a_claim_carries_all_that_it_takes_to_run(fixture: &Fixture) {
+    let asked = NewJob {
+        depends_on: Vec::new(),
+        ..full_job()
+    };
+    fixture.enqueue(asked.clone());
+    let worker = fixture.worker("w");
+
+    let claim = fixture.exchange(&worker, &[], 1).claimed.remove(0);
+    assert_eq!((claim.lease.job, claim.lease.attempt), (asked.id, 1));
+    assert_eq!(
+        claim.lease_until,
+        fixture.now().saturating_add(Duration::from_secs(30))
+    );
+    assert_eq!(claim.queue, asked.queue);
+    assert_eq!(claim.command, asked.command);
+    assert_eq!(claim.cwd, asked.cwd);
+    assert_eq!(claim.environment.as_ref(), asked.environment.as_deref());
+    assert_eq!(claim.env, asked.env);
+    assert_eq!(claim.timeout, asked.timeout);
+}
+
+fn one_environment_serves_many_jobs(fixture: &Fixture) {
+    let other = Arc::new(Environment::capture([(b"PATH".to_vec(), b"/sbin".to_vec())]));
+    let in_environment = |id: &str, environment: Option<Arc<Environment>>| NewJob {
+        environment,
+        ..NewJob::from(job(id))
+    };
+    // Equal ones, shared or not; a different one; none.
+    let shared = environment();
+    fixture.enqueue_all(
+        [
+            in_environment("a", Some(shared.clone())),
+            in_environment("b", Some(shared)),
+            in_environment("c", Some(other.clone())),
+            in_environment("d", Some(environment())),
+            in_environment("e", None),
+        ]
+        .map(JobSpec::from),
+    );
+    let worker = fixture.worker("w");
+    let claimed = fixture.exchange(&worker, &[], 9).claimed;
+    let environments: Vec<_> = claimed.into_iter().map(|claim| claim.environment).collect();
+    let expected = [
+        Some(environment()),
+        Some(environment()),
+        Some(other),
+        Some(environment()),
+        None,
+    ]
+    .map(|environment| environment.as_deref().cloned());
+    assert_eq!(environments, expected);
+}
+
+fn a_batch_is_answered_in_its_order(fixture: &Fixture) {
+    fixture.enqueue(job("b").unique_key("k"));
+    let answers = fixture.enqueue_all([job("a"), job("b").if_absent(), job("c").unique_key("k"), job("d")]);
+    assert_eq!(
+        answers,
+        [
+            Enqueued::Created(job_id("a")),
+            Enqueued::Existing(job_id("b")),
+            Enqueued::Existing(job_id("b")),
+            Enqueued::Created(job_id("d")),
+        ]
+    );
+}
+
+fn a_batch_with_one_bad_job_stores_nothing(fixture: &Fixture) {
+    fixture.enqueue("taken");
+    let before = fixture.record("taken");
+    let cases: [(Vec<JobSpec>, usize, Refused); 7] = [
+        (vec![job("a"), job("taken")], 1, Refused::IdTaken(job_id("taken"))),
+        (
+            vec![job("a"), job("b"), job("a")],
+            2,
+            Refused::IdTaken(job_id("a")),
+        ),
+        (
+            vec![job("a"), job("b").after(&["taken", "nobody"])],
+            1,
+            Refused::UnknownDependency(job_id("nobody")),
+        ),
+        (vec![job("a").after(&["a"])], 0, Refused::Cycle(job_id("a"))),
+        (
+            vec![
+                job("x"),
+                job("a").after(&["b"]),
+                job("b").after(&["c"]),
+                job("c").after(&["b"]),
+            ],
+            2,
+            Refused::Cycle(job_id("b")),
+        ),
+        (vec![job("a"), job("b").delay_secs(u64::MAX)], 1, Refused::TooLate),
+        (
+            vec![job("a"), job("b").delay_secs(400_000_000_000)],
+            1,
+            Refused::TooLate,
+        ),
+    ];
+    for (batch, at, reason) in cases {
+        let said = format!("{batch:?}");
+        let batch = batch.into_iter().map(|job| job.queue("elsewhere").tags(&["t"]));
+        let (refused_at, refused_for) = fixture.refused(batch);
+        // Any job of a cycle may be named.
+        match (&reason, &refused_for) {
+            (Refused::Cycle(_), Refused::Cycle(_)) => {}
+            _ => assert_eq!((refused_at, refused_for), (at, reason), "{said}"),
+        }
+        assert_eq!(
+            fixture.list_by(&JobFilter::default(), 10),
+            ["taken"],
+            "nothing stored: {said}"
+        );
+        assert_eq!(fixture.record("taken"), before, "the other is untouched: {said}");
+        let queues = fixture.store.queues().expect("queues");
+        assert_eq!(queues.len(), 1, "no queue was made: {said}");
+    }
+    fixture.enqueue_all([job("a"), job("b")]);
+}
+
+fn an_id_that_is_taken_can_be_asked_for(fixture: &Fixture) {
+    fixture.enqueue(job("a").priority(1));
+    let before = fixture.record("a");
+    let again = fixture.enqueue_all([job("a").priority(2).if_absent()]);
+    assert_eq!(again, [Enqueued::Existing(job_id("a"))]);
+    assert_eq!(fixture.record("a"), before, "the first is untouched");
+
+    // Also inside one batch, and for a job that is finished.
+    let batch = fixture.enqueue_all([job("b"), job("b").if_absent()]);
+    assert_eq!(
+        batch,
+        [Enqueued::Created(job_id("b")), Enqueued::Existing(job_id("b"))]
+    );
+    fixture.cancel("b");
+    let finished = fixture.enqueue_all([job("b").if_absent()]);
+    assert_eq!(finished, [Enqueued::Existing(job_id("b"))]);
+    assert_eq!(fixture.state("b"), StateName::Cancelled);
+}
+
+fn taken_ids_are_told(fixture: &Fixture) {
+    fixture.enqueue_all([job("a"), job("b")]);
+    let asked = ["c", "b", "d", "a"].map(job_id);
+    let taken = fixture.store.taken(&asked).expect("taken");
+    assert_eq!(taken, [job_id("b"), job_id("a")]);
+}
+
+fn a_unique_key_is_held_until_the_job_is_finished(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let settle = |outcome| {
+        fixture.run(&worker, outcome);
+    };
+    let cases: [(&str, &dyn Fn(), bool); 7] = [
+        ("pending", &|| {}, true),
+        ("processing", &|| drop(fixture.lease(&worker)), true),
+        ("failed", &|| settle(FAILURE), true),
+        ("completed", &|| settle(Outcome::Success), false),
+        ("dead", &|| (0..4).for_each(|_| fail_now(fixture, &worker)), false),
+        ("cancelled", &|| drop(fixture.cancel("holder")), false),
+        (
+            "removed",
+            &|| assert!(matches!(fixture.remove("holder"), Change::Done(_))),
+            false,
+        ),
+    ];
+    for (name, happen, held) in cases {
+        fixture.enqueue(job("holder").unique_key("k"));
+        happen();
+        let answer = fixture.enqueue_all([job("next").unique_key("k")]).remove(0);
+        let holder = if held { "holder" } else { "next" };
+        assert_eq!(answer.id(), &job_id(holder), "after the first was {name}");
+        assert_eq!(matches!(answer, Enqueued::Existing(_)), held, "{name}");
+
+        settle_all(fixture, &worker);
+        for id in ["holder", "next"] {
+            fixture.cancel(id);
+            fixture.remove(id);
+        }
+    }
+}
+
+/// Fails the next job, whose backoff is over.
+fn fail_now(fixture: &Fixture, worker: &queuectl::domain::name::WorkerId) {
+    fixture.run(worker, FAILURE);
+    fixture.pass_secs(300);
+}
+
+/// Completes whatever the worker still holds.
+fn settle_all(fixture: &Fixture, worker: &queuectl::domain::name::WorkerId) {
+    for id in ["holder", "next"] {
+        let found = fixture.store.find(&job_id(id)).expect("find");
+        let Some(job) = found.filter(|job| job.life.state.name() == StateName::Processing) else {
+            continue;
+        };
+        let lease = queuectl::store::LeaseRef {
+            job: job.id,
+            attempt: job.life.attempts,
+        };
+        fixture.exchange(worker, &[settlement(&lease, Outcome::Success)], 0);
+    }
+}
+
+fn a_unique_key_holds_inside_a_batch(fixture: &Fixture) {
+    let answers = fixture.enqueue_all([
+        job("a").unique_key("k"),
+        job("b").unique_key("k"),
+        job("c").unique_key("other"),
+    ]);
+    assert_eq!(
+        answers,
+        [
+            Enqueued::Created(job_id("a")),
+            Enqueued::Existing(job_id("a")),
+            Enqueued::Created(job_id("c")),
+        ]
+    );
+    assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["c", "a"]);
+}
+
+fn a_job_is_due_when_it_says(fixture: &Fixture) {
+    let now = fixture.now();
+    let later = now.saturating_add(Duration::from_secs(60));
+    let earlier = Timestamp::from_millis(now.as_millis() - 60_000);
+    for (id, spec, run_at, due_at) in [
+        ("now", job("now"), None, now),
+        ("at", job("at").at(later), Some(later), later),
+        ("past", job("past").at(earlier), Some(earlier), now),
+        ("delay", job("delay").delay_secs(60), Some(later), later),
+        (
+            "last",
+            job("last").at(Timestamp::MAX),
+            Some(Timestamp::MAX),
+            Timestamp::MAX,
+        ),
+    ] {
+        fixture.enqueue(spec);
+        let life = fixture.job(id).life;
+        assert_eq!((life.run_at, life.due_at), (run_at, due_at), "{id}");
+    }
+}
+
+fn a_queue_is_made_by_its_first_job(fixture: &Fixture) {
+    assert_eq!(fixture.store.queues().expect("queues"), []);
+    fixture.enqueue_all([job("a").queue("q"), job("b").queue("q"), job("c").queue("p")]);
+    let queues = fixture.store.queues().expect("queues");
+    let counts: Vec<_> = queues
+        .iter()
+        .map(|queue| (queue.name.as_str(), queue.counts[&StateName::Pending]))
+        .collect();
+    assert_eq!(counts, [("p", 1), ("q", 2)], "by name");
+}
+
+fn an_empty_batch_is_no_mistake(fixture: &Fixture) {
+    assert_eq!(fixture.enqueue_all([]), []);
+}
+
+fn a_new_job_inherits_nothing_from_one_that_was_removed(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("first");
+    fixture.enqueue(job("a").tags(&["old"]).unique_key("k").priority(1));
+    let lease = fixture.lease(&worker);
+    let mut settled = settlement(&lease, Outcome::Success);
+    settled.output = Some(b"said".to_vec());
+    fixture.exchange(&worker, &[settled], 0);
+    fixture.retry("a");
+    fixture.cancel("a");
+    assert_eq!(fixture.remove("a"), Change::Done(StateName::Cancelled));
+
+    fixture.enqueue("a");
+    let record = fixture.record("a");
+    assert_eq!((record.events, record.history), (vec![], vec![]));
+    assert_eq!(record.job.life.attempts, 0);
+    assert_eq!(record.job.tags, [""; 0]);
+    let output = fixture.store.output(&job_id("a"), 1).expect("output");
+    assert_eq!(output, None, "what the removed job said is gone");
+    let tagged = JobFilter {
+        tag: Some("old".to_owned()),
+        ..JobFilter::default()
+    };
+    assert_eq!(fixture.list_by(&tagged, 10), [""; 0]);
+    assert_eq!(
+        fixture.list_by(&JobFilter::default(), 10),
+        ["a", "first"],
+        "the newer job is newer"
+    );
+}

@@ -1,0 +1,158 @@
+//! One turn of a worker: settle, promote, claim.
+
+use std::time::Duration;
+
+use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
+use queuectl::store::{Exchange, LeaseRef, StoreError};
+
+use super::fixture::{FAILURE, Fixture, every_store, settlement};
+use super::new_job::{job, job_id};
+
+every_store!(
+    settles_and_claims_in_one_turn,
+    what_a_turn_sets_free_is_claimed_in_the_same_turn,
+    an_attempt_is_settled_once,
+    settlements_of_one_turn_stand_alone,
+    a_turn_says_when_the_next_job_is_due,
+    wanting_nothing_claims_nothing,
+    an_unknown_worker_changes_nothing,
+    a_flood_of_due_jobs_is_claimed_in_order,
+);
+
+fn settles_and_claims_in_one_turn(fixture: &Fixture) {
+    fixture.enqueue_all(["a", "b", "c"].map(job));
+    let worker = fixture.worker("w");
+    let leases = fixture.leases(&worker, 2);
+    let settlements = [
+        settlement(&leases[0], Outcome::Success),
+        settlement(&leases[1], FAILURE),
+    ];
+    let exchanged = fixture.exchange(&worker, &settlements, 2);
+    let claimed: Vec<_> = exchanged.claimed.iter().map(|claim| &claim.lease.job).collect();
+    assert_eq!(claimed, [&job_id("c")]);
+    assert_eq!(exchanged.stale, []);
+    assert_eq!(
+        ["a", "b", "c"].map(|id| fixture.state(id)),
+        [StateName::Completed, StateName::Failed, StateName::Processing]
+    );
+}
+
+fn what_a_turn_sets_free_is_claimed_in_the_same_turn(fixture: &Fixture) {
+    fixture.enqueue_all([
+        job("parent"),
+        job("child").after(&["parent"]).priority(1),
+        job("back"),
+    ]);
+    let worker = fixture.worker("w");
+    let leases = fixture.leases(&worker, 2);
+    let settlements = [
+        settlement(&leases[0], Outcome::Success),
+        settlement(&leases[1], Outcome::Released),
+    ];
+    let exchanged = fixture.exchange(&worker, &settlements, 9);
+    let leases: Vec<_> = exchanged.claimed.into_iter().map(|claim| claim.lease).collect();
+    let lease = |id, attempt| LeaseRef {
+        job: job_id(id),
+        attempt,
+    };
+    assert_eq!(leases, [lease("child", 1), lease("back", 2)]);
+}
+
+fn an_attempt_is_settled_once(fixture: &Fixture) {
+    fixture.enqueue("a");
+    let worker = fixture.worker("w");
+    let lease = fixture.lease(&worker);
+    let settlements = [settlement(&lease, FAILURE), settlement(&lease, Outcome::Success)];
+    let exchanged = fixture.exchange(&worker, &settlements, 0);
+    assert_eq!(exchanged.stale, [lease], "the second says so");
+    assert_eq!(fixture.outcomes("a"), [FAILURE]);
+}
+
+fn settlements_of_one_turn_stand_alone(fixture: &Fixture) {
+    fixture.enqueue_all(["a", "b", "gone"].map(job));
+    let worker = fixture.worker("w");
+    let leases = fixture.leases(&worker, 3);
+    fixture.settle(&worker, &leases[2], Outcome::Success);
+    fixture.remove("gone");
+    let settlements = [&leases[0], &leases[2], &leases[1]].map(|lease| settlement(lease, Outcome::Success));
+    let exchanged = fixture.exchange(&worker, &settlements, 0);
+    assert_eq!(exchanged.stale, [leases[2].clone()]);
+    assert_eq!(
+        ["a", "b"].map(|id| fixture.state(id)),
+        [StateName::Completed; 2],
+        "a stale one does not spoil the others"
+    );
+}
+
+fn a_turn_says_when_the_next_job_is_due(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let next_due = || fixture.exchange(&worker, &[], 1).next_due;
+    let in_secs = |secs| fixture.now().saturating_add(Duration::from_secs(secs));
+    assert_eq!(next_due(), None, "an empty store");
+    fixture.enqueue("plain");
+    fixture.enqueue(job("late").delay_secs(60));
+    let late = in_secs(60);
+    fixture.enqueue(job("soon").delay_secs(10));
+    assert_eq!(next_due(), Some(in_secs(10)));
+
+    let running = LeaseRef {
+        job: job_id("plain"),
+        attempt: 1,
+    };
+    let exchanged = fixture.exchange(&worker, &[settlement(&running, FAILURE)], 0);
+    assert_eq!(exchanged.next_due, Some(in_secs(2)), "the retry comes before");
+    fixture.cancel("plain");
+    assert_eq!(next_due(), Some(in_secs(10)));
+    fixture.pass_secs(10);
+    assert_eq!(next_due(), Some(late), "the due one was claimed");
+}
+
+fn wanting_nothing_claims_nothing(fixture: &Fixture) {
+    fixture.enqueue("a");
+    let worker = fixture.worker("w");
+    assert_eq!(fixture.claim(&worker, 0), [""; 0]);
+    assert_eq!(fixture.state("a"), StateName::Pending);
+}
+
+fn an_unknown_worker_changes_nothing(fixture: &Fixture) {
+    fixture.enqueue("a");
+    let worker = fixture.worker("w");
+    let lease = fixture.lease(&worker);
+    let before = fixture.record("a");
+    let stranger = "stranger".parse().expect("a worker id");
+    let exchanged = fixture.store.exchange(&Exchange {
+        worker: &stranger,
+        settlements: &[settlement(&lease, Outcome::Success)],
+        want: 1,
+    });
+    assert!(
+        matches!(exchanged, Err(StoreError::NoSuchWorker(_))),
+        "{exchanged:?}"
+    );
+    assert_eq!(fixture.record("a"), before);
+}
+
+/// More than any store should move in one transaction.
+const FLOOD: u64 = 10_500;
+
+fn a_flood_of_due_jobs_is_claimed_in_order(fixture: &Fixture) {
+    // The one that goes first becomes due last and was enqueued last.
+    let plain = (0..FLOOD).map(|n| job(&format!("j{n}")).delay_secs(n % 7 + 1));
+    fixture.enqueue_all(plain.chain([job("first").priority(1).delay_secs(7)]));
+    fixture.pass_secs(7);
+    let worker = fixture.worker("w");
+    assert_eq!(fixture.claim(&worker, 4), ["first", "j0", "j7", "j14"]);
+    assert_eq!(
+        fixture.exchange(&worker, &[], 0).next_due,
+        None,
+        "all of them were made ready"
+    );
+    let rest = fixture.claim(&worker, 20_000);
+    let expected: Vec<String> = (0..7)
+        .flat_map(|secs| (0..FLOOD).filter(move |n| n % 7 == secs))
+        .skip(3)
+        .map(|n| format!("j{n}"))
+        .collect();
+    assert!(rest == expected, "by due time, then by the order of enqueuing");
+}

@@ -1,0 +1,119 @@
+//! Short ways to say what to enqueue.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use queuectl::domain::backoff::BackoffChoice;
+use queuectl::domain::job::{NewJob, OnDependencyFailure, Start};
+use queuectl::domain::name::{JobId, QueueName};
+use queuectl::domain::timestamp::Timestamp;
+
+/// A job with the defaults of the settings, but for what is said about it.
+#[derive(Clone, Debug)]
+pub struct JobSpec(NewJob);
+
+pub fn job(id: &str) -> JobSpec {
+    JobSpec(NewJob {
+        id: job_id(id),
+        command: format!("run {id}"),
+        queue: QueueName::default_queue(),
+        priority: 0,
+        max_retries: 3,
+        timeout: None,
+        start: Start::Now,
+        backoff: None,
+        depends_on: Vec::new(),
+        on_dependency_failure: OnDependencyFailure::Cancel,
+        unique_key: None,
+        cwd: None,
+        env: BTreeMap::new(),
+        environment: None,
+        tags: Vec::new(),
+        if_absent: false,
+    })
+}
+
+pub fn job_id(id: &str) -> JobId {
+    id.parse().expect("a job id")
+}
+
+pub fn queue_name(name: &str) -> QueueName {
+    name.parse().expect("a queue name")
+}
+
+impl From<&str> for JobSpec {
+    fn from(id: &str) -> Self {
+        job(id)
+    }
+}
+
+impl From<NewJob> for JobSpec {
+    fn from(job: NewJob) -> Self {
+        Self(job)
+    }
+}
+
+impl From<JobSpec> for NewJob {
+    fn from(spec: JobSpec) -> Self {
+        spec.0
+    }
+}
+
+impl JobSpec {
+    pub fn queue(mut self, name: &str) -> Self {
+        self.0.queue = queue_name(name);
+        self
+    }
+
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.0.priority = priority;
+        self
+    }
+
+    pub fn max_retries(mut self, max_retries: u32) -> Self {
+        self.0.max_retries = max_retries;
+        self
+    }
+
+    /// Runs after these completed.
+    pub fn after(mut self, ids: &[&str]) -> Self {
+        self.0.depends_on = ids.iter().map(|id| job_id(id)).collect();
+        self
+    }
+
+    /// Runs also when what it depends on is dead or cancelled.
+    pub fn whatever_happens(mut self) -> Self {
+        self.0.on_dependency_failure = OnDependencyFailure::Run;
+        self
+    }
+
+    pub fn at(mut self, at: Timestamp) -> Self {
+        self.0.start = Start::At(at);
+        self
+    }
+
+    pub fn delay_secs(mut self, secs: u64) -> Self {
+        self.0.start = Start::After(Duration::from_secs(secs));
+        self
+    }
+
+    pub fn backoff(mut self, backoff: BackoffChoice) -> Self {
+        self.0.backoff = Some(backoff);
+        self
+    }
+
+    pub fn unique_key(mut self, key: &str) -> Self {
+        self.0.unique_key = Some(key.to_owned());
+        self
+    }
+
+    pub fn tags(mut self, tags: &[&str]) -> Self {
+        self.0.tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        self
+    }
+
+    pub fn if_absent(mut self) -> Self {
+        self.0.if_absent = true;
+        self
+    }
+}

@@ -1,0 +1,103 @@
+//! Queues: holding them back, and counting their jobs.
+
+use std::collections::BTreeMap;
+
+use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
+use queuectl::store::{Pause, Queue};
+
+use super::fixture::{FAILURE, Fixture, every_store};
+use super::new_job::{job, queue_name};
+
+every_store!(
+    a_pause_says_since_when_by_whom_and_why,
+    pausing_makes_a_queue,
+    a_pause_holds_back_claims_and_nothing_else,
+    every_state_is_counted,
+);
+
+fn queue(fixture: &Fixture, name: &str) -> Queue {
+    let queues = fixture.store.queues().expect("queues");
+    let found = queues.into_iter().find(|queue| queue.name == queue_name(name));
+    found.unwrap_or_else(|| panic!("there is no queue {name}"))
+}
+
+fn a_pause_says_since_when_by_whom_and_why(fixture: &Fixture) {
+    fixture.enqueue_all([job("a").queue("q"), job("b").queue("other")]);
+    let pause = Pause {
+        by: "alice".to_owned(),
+        reason: Some("the disk is full".to_owned()),
+    };
+    fixture.store.hold(&queue_name("q"), Some(&pause)).expect("hold");
+    assert_eq!(queue(fixture, "q").paused, Some((fixture.now(), pause)));
+    assert_eq!(queue(fixture, "other").paused, None);
+
+    fixture.pass_secs(1);
+    let again = Pause {
+        by: "bob".to_owned(),
+        reason: None,
+    };
+    fixture.store.hold(&queue_name("q"), Some(&again)).expect("hold");
+    assert_eq!(queue(fixture, "q").paused, Some((fixture.now(), again)));
+    for _ in 0..2 {
+        fixture.resume("q");
+        assert_eq!(queue(fixture, "q").paused, None);
+    }
+}
+
+fn pausing_makes_a_queue(fixture: &Fixture) {
+    fixture.pause("early");
+    fixture.resume("open");
+    let early = queue(fixture, "early");
+    assert!(early.paused.is_some());
+    assert_eq!(early.counts, BTreeMap::new());
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("a").queue("early"), job("b").queue("open")]);
+    assert_eq!(fixture.claim(&worker, 9), ["b"], "its first job finds it paused");
+}
+
+fn a_pause_holds_back_claims_and_nothing_else(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("a"), job("b"), job("c")]);
+    let leases = fixture.leases(&worker, 2);
+    fixture.pause("default");
+    assert!(
+        fixture.settle(&worker, &leases[0], Outcome::Success),
+        "what runs goes on"
+    );
+    fixture.settle(&worker, &leases[1], FAILURE);
+    fixture.enqueue("d");
+    fixture.cancel("c");
+    fixture.retry("b");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0]);
+    fixture.resume("default");
+    assert_eq!(fixture.claim(&worker, 9), ["b", "d"]);
+}
+
+fn every_state_is_counted(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    for (id, outcome, retries) in [
+        ("completed", Some(Outcome::Success), 3),
+        ("cancelled", Some(Outcome::Cancelled), 3),
+        ("failed", Some(FAILURE), 3),
+        ("dead", Some(FAILURE), 0),
+        ("processing", None, 3),
+    ] {
+        fixture.enqueue(job(id).queue("q").max_retries(retries));
+        match outcome {
+            Some(outcome) => drop(fixture.run(&worker, outcome)),
+            None => drop(fixture.lease(&worker)),
+        }
+    }
+    fixture.enqueue(job("pending").queue("q"));
+    fixture.enqueue(job("elsewhere").queue("p"));
+    let each_once: BTreeMap<StateName, u64> = StateName::ALL.map(|state| (state, 1)).into();
+    assert_eq!(queue(fixture, "q").counts, each_once);
+    assert_eq!(
+        queue(fixture, "p").counts,
+        BTreeMap::from([(StateName::Pending, 1)]),
+        "states without a job are left out"
+    );
+    fixture.remove("pending");
+    assert_eq!(queue(fixture, "q").counts.get(&StateName::Pending), None);
+}

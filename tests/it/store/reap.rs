@@ -1,0 +1,223 @@
+//! Taking back what a dead worker held.
+
+use std::time::Duration;
+
+use queuectl::domain::life::{DeadReason, State, StateName};
+use queuectl::domain::name::WorkerId;
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::settings::SettingKey;
+use queuectl::store::{LeaseRef, LeaseStatus, NewWorker, StoreError};
+
+use super::fixture::{FAILURE, Fixture, every_store, new_worker};
+use super::new_job::{job, job_id};
+
+every_store!(
+    a_started_job_is_lost_and_an_unstarted_one_released,
+    a_reaped_worker_is_gone,
+    an_idle_worker_is_reaped_too,
+    an_unknown_worker_cannot_be_reaped,
+    a_lost_job_runs_again_at_once,
+    a_job_that_kills_its_workers_dies,
+    losses_count_only_in_a_row_and_within_one_boot,
+    a_cancelled_job_does_not_come_back,
+    a_lease_runs_out_by_its_own_clock,
+    a_heartbeat_keeps_a_lease,
+    a_jump_of_the_wall_clock_expires_nothing,
+);
+
+fn a_started_job_is_lost_and_an_unstarted_one_released(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all(["a", "b", "c"].map(job));
+    let leases = fixture.leases(&worker, 3);
+    fixture.pass_secs(2);
+    assert_eq!(fixture.reap(&worker, &leases[1..2]), leases);
+    assert_eq!(fixture.outcomes("a"), [Outcome::Lost]);
+    assert_eq!(fixture.outcomes("b"), [Outcome::Released]);
+    assert_eq!(fixture.outcomes("c"), [Outcome::Lost]);
+    for (id, losses, error, secs) in [("a", 1, Some("worker w died"), 2), ("b", 0, None, 0)] {
+        let record = fixture.record(id);
+        assert_eq!(record.job.life.state, State::Pending { blocked_by: 0 }, "{id}");
+        assert_eq!(record.job.life.losses.count, losses, "{id}");
+        assert_eq!(record.job.latest.error.as_deref(), error, "{id}");
+        let ending = record.history[0].ending.as_ref().expect("it ended");
+        assert_eq!(ending.duration, Duration::from_secs(secs), "{id}");
+    }
+}
+
+fn a_reaped_worker_is_gone(fixture: &Fixture) {
+    let (dead, alive) = (fixture.worker("dead"), fixture.worker("alive"));
+    fixture.enqueue("a");
+    fixture.lease(&dead);
+    fixture.reap(&dead, &[]);
+    let workers = fixture.store.workers().expect("workers");
+    let ids: Vec<&WorkerId> = workers.iter().map(|worker| &worker.id).collect();
+    assert_eq!(ids, [&alive]);
+    let history = fixture.record("a").history;
+    assert_eq!(history[0].worker, dead, "the history remembers it");
+}
+
+fn an_idle_worker_is_reaped_too(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    assert_eq!(fixture.reap(&worker, &[]), []);
+    assert_eq!(fixture.store.workers().expect("workers"), []);
+}
+
+fn an_unknown_worker_cannot_be_reaped(fixture: &Fixture) {
+    let stranger = "stranger".parse().expect("a worker id");
+    let reaped = fixture.store.reap(&stranger, &[]);
+    assert!(matches!(reaped, Err(StoreError::NoSuchWorker(_))), "{reaped:?}");
+}
+
+fn a_lost_job_runs_again_at_once(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    fixture.lease(&worker);
+    fixture.reap(&worker, &[]);
+    let next = fixture.worker("next");
+    let again = fixture.lease(&next);
+    assert_eq!(
+        again,
+        LeaseRef {
+            job: job_id("a"),
+            attempt: 2
+        },
+        "without a backoff"
+    );
+}
+
+/// A worker of this boot claims the next job and dies.
+fn lose(fixture: &Fixture, boot: &str) {
+    let worker = fixture.register(NewWorker {
+        boot_id: boot.to_owned(),
+        ..new_worker(&format!("w{}", fixture.now().as_millis()))
+    });
+    fixture.lease(&worker);
+    fixture.reap(&worker, &[]);
+    fixture.pass_millis(1);
+}
+
+fn a_job_that_kills_its_workers_dies(fixture: &Fixture) {
+    fixture.enqueue("a");
+    for losses in 1..5 {
+        lose(fixture, "boot-1");
+        assert_eq!(fixture.state("a"), StateName::Pending, "after {losses} losses");
+    }
+    let died_at = fixture.now();
+    lose(fixture, "boot-1");
+    let life = fixture.job("a").life;
+    assert_eq!(
+        life.state,
+        State::Dead {
+            finished_at: died_at,
+            reason: DeadReason::CrashLimit
+        }
+    );
+    assert_eq!((life.failures, life.losses.count), (0, 5), "a loss is no failure");
+
+    fixture.retry("a");
+    fixture.set(SettingKey::CrashLimit, "1");
+    lose(fixture, "boot-1");
+    assert_eq!(
+        fixture.state("a"),
+        StateName::Dead,
+        "the limit is read when it is lost"
+    );
+}
+
+fn losses_count_only_in_a_row_and_within_one_boot(fixture: &Fixture) {
+    fixture.set(SettingKey::CrashLimit, "2");
+    fixture.set(SettingKey::RetryDelay, "0s");
+    fixture.enqueue(job("a").max_retries(100));
+    let worker = fixture.worker("w");
+    let losses = || fixture.job("a").life.losses.count;
+    for boot in ["boot-1", "boot-2", "boot-3", "boot-1"] {
+        lose(fixture, boot);
+        assert_eq!(losses(), 1, "a reboot is not the job's doing");
+    }
+    fixture.run(&worker, FAILURE);
+    assert_eq!(losses(), 0, "an attempt that ended by itself ends the row");
+    lose(fixture, "boot-1");
+    fixture.run(&worker, Outcome::Released);
+    assert_eq!(losses(), 1, "one that was given back counts for nothing");
+    lose(fixture, "boot-1");
+    assert_eq!(fixture.state("a"), StateName::Dead);
+    fixture.retry("a");
+    assert_eq!(losses(), 0, "a retry begins afresh");
+}
+
+fn a_cancelled_job_does_not_come_back(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all(["lost", "released"].map(job));
+    let leases = fixture.leases(&worker, 2);
+    fixture.cancel("lost");
+    fixture.cancel("released");
+    fixture.reap(&worker, &leases[1..]);
+    assert_eq!(
+        ["lost", "released"].map(|id| fixture.state(id)),
+        [StateName::Cancelled; 2]
+    );
+    let next = fixture.worker("next");
+    assert_eq!(fixture.claim(&next, 9), [""; 0]);
+}
+
+fn overdue(fixture: &Fixture) -> Vec<String> {
+    let workers = fixture.store.overdue().expect("overdue");
+    workers.iter().map(WorkerId::to_string).collect()
+}
+
+fn a_lease_runs_out_by_its_own_clock(fixture: &Fixture) {
+    let (first, second) = (fixture.worker("w1"), fixture.worker("w2"));
+    fixture.worker("idle");
+    fixture.enqueue_all(["a", "b", "c"].map(job));
+    fixture.leases(&first, 2);
+    fixture.pass_secs(10);
+    fixture.lease(&second);
+    fixture.pass_secs(20);
+    assert_eq!(overdue(fixture), [""; 0], "to the last moment");
+    fixture.pass_millis(1);
+    assert_eq!(overdue(fixture), ["w1"], "once, whatever it holds");
+    fixture.pass_secs(10);
+    assert_eq!(overdue(fixture), ["w1", "w2"]);
+    fixture.reap(&first, &[]);
+    assert_eq!(overdue(fixture), ["w2"]);
+}
+
+fn a_heartbeat_keeps_a_lease(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let lease = fixture.lease(&worker);
+    for _ in 0..10 {
+        fixture.pass_secs(29);
+        assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
+        assert_eq!(overdue(fixture), [""; 0]);
+    }
+    let State::Processing(held) = fixture.job("a").life.state else {
+        panic!("it runs")
+    };
+    assert_eq!(held.until, fixture.now().saturating_add(Duration::from_secs(30)));
+    // A changed lease counts from the next heartbeat.
+    fixture.set(SettingKey::Lease, "60s");
+    fixture.extend(&worker, &lease);
+    fixture.pass_secs(60);
+    assert_eq!(overdue(fixture), [""; 0]);
+    fixture.pass_millis(1);
+    assert_eq!(overdue(fixture), ["w"]);
+}
+
+fn a_jump_of_the_wall_clock_expires_nothing(fixture: &Fixture) {
+    const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let lease = fixture.lease(&worker);
+    for jump in [DAY_MILLIS, -3 * DAY_MILLIS, 2 * DAY_MILLIS] {
+        fixture.pass_secs(15);
+        fixture.clock.jump(jump);
+        assert_eq!(overdue(fixture), [""; 0], "a jump by {jump} ms");
+        fixture.pass_secs(15);
+        assert_eq!(overdue(fixture), [""; 0], "a jump by {jump} ms");
+        fixture.pass_millis(1);
+        assert_eq!(overdue(fixture), ["w"], "nor does it keep a lease alive");
+        assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
+    }
+    assert!(fixture.settle(&worker, &lease, Outcome::Success));
+}
