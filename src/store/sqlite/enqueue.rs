@@ -64,14 +64,18 @@ pub(super) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
 }
 
 /// Records what a new job waits for. Until now it counts as blocked by each of its dependencies; those that are
-/// finished are told at once.
+/// finished are told at once, but last: one that ends the job ends its waiting for all the others.
 fn connect(tx: &Tx<'_>, job: &NewJob, seq: i64) -> Result<Result<(), Refused>, StoreError> {
+    let mut finished = Vec::new();
     for parent in &job.depends_on {
         match dependencies::look_up(tx, parent)? {
             Parent::Unknown => return Ok(Err(Refused::UnknownDependency(parent.clone()))),
             Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, seq)?,
-            Parent::Finished { failed } => dependencies::tell(tx, &row::by_seq(tx, seq)?, failed)?,
+            Parent::Finished { failed } => finished.push(failed),
         }
+    }
+    for failed in finished {
+        dependencies::tell(tx, &row::by_seq(tx, seq)?, failed)?;
     }
     Ok(Ok(()))
 }

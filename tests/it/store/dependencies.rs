@@ -19,6 +19,7 @@ every_store!(
     what_cannot_be_waited_for_is_refused,
     a_parent_that_is_finished_decides_at_once,
     one_failed_parent_among_others_is_enough,
+    a_cancelled_child_no_longer_holds_its_other_parents,
     very_many_children_are_released_in_portions,
     a_very_long_chain_is_cancelled_to_its_end,
     a_retried_child_waits_for_what_is_unfinished,
@@ -230,6 +231,20 @@ fn one_failed_parent_among_others_is_enough(fixture: &Fixture) {
         before,
         "what its other parents do is nothing to it"
     );
+}
+
+fn a_cancelled_child_no_longer_holds_its_other_parents(fixture: &Fixture) {
+    fixture.enqueue_all([job("dead"), job("open"), job("other")]);
+    fixture.cancel("dead");
+    // Its end is decided while it is enqueued, before and after parents that are unfinished.
+    fixture.enqueue(job("child").after(&["open", "dead", "other"]));
+    assert!(cancelled_by_dependency(fixture, "child"));
+    assert!(
+        matches!(fixture.remove("other"), Change::Done(_)),
+        "nobody waits for it"
+    );
+    assert_eq!(fixture.retry("child"), Change::Done(StateName::Pending));
+    assert_eq!(blocked_by(fixture, "child"), Some(1));
 }
 
 /// More than any store should release in one transaction.

@@ -148,11 +148,12 @@ fn a_flood_of_due_jobs_is_claimed_in_order(fixture: &Fixture) {
         None,
         "all of them were made ready"
     );
-    let rest = fixture.claim(&worker, 20_000);
+    let next = fixture.claim(&worker, 2_000);
     let expected: Vec<String> = (0..7)
         .flat_map(|secs| (0..FLOOD).filter(move |n| n % 7 == secs))
         .skip(3)
+        .take(2_000)
         .map(|n| format!("j{n}"))
         .collect();
-    assert!(rest == expected, "by due time, then by the order of enqueuing");
+    assert!(next == expected, "by due time, then by the order of enqueuing");
 }
