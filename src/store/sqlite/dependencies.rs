@@ -86,11 +86,28 @@ fn release_children(tx: &Tx<'_>, parent_seq: i64, failed: bool) -> Result<(), St
         if !tx.spend_dependent() {
             return note_down(tx, parent_seq, failed);
         }
-        tx.prepare("delete from dependencies where parent_seq = ?1 and child_seq = ?2")?
-            .execute([parent_seq, child_seq])?;
-        tell(tx, &row::by_seq(tx, child_seq)?, failed)?;
+        release_child(tx, parent_seq, child_seq, failed)?;
     }
     Ok(())
+}
+
+/// Tells all who still wait for the end of a job that is about to begin again, however many they are: whoever comes
+/// after them waits for its next end.
+pub(super) fn release_rest(tx: &Tx<'_>, parent_seq: i64) -> Result<(), StoreError> {
+    let mut forget = tx.prepare("delete from releases where parent_seq = ?1 returning failed")?;
+    let Some(failed) = forget.query_row([parent_seq], |row| row.get(0)).optional()? else {
+        return Ok(());
+    };
+    while let Some(child_seq) = first_child(tx, parent_seq)? {
+        release_child(tx, parent_seq, child_seq, failed)?;
+    }
+    Ok(())
+}
+
+fn release_child(tx: &Tx<'_>, parent_seq: i64, child_seq: i64, failed: bool) -> Result<(), StoreError> {
+    tx.prepare("delete from dependencies where parent_seq = ?1 and child_seq = ?2")?
+        .execute([parent_seq, child_seq])?;
+    tell(tx, &row::by_seq(tx, child_seq)?, failed)
 }
 
 fn first_child(tx: &Tx<'_>, parent_seq: i64) -> Result<Option<i64>, StoreError> {

@@ -28,6 +28,7 @@ pub(super) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreEr
     if !apply(tx, &job, &retried, &latest)? {
         return Ok(Change::Conflict(Conflict::State(state)));
     }
+    dependencies::release_rest(tx, job.seq)?;
     for parent_seq in blockers {
         dependencies::add(tx, parent_seq, job.seq)?;
     }

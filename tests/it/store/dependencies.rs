@@ -22,6 +22,7 @@ every_store!(
     a_cancelled_child_no_longer_holds_its_other_parents,
     very_many_children_are_released_in_portions,
     a_very_long_chain_is_cancelled_to_its_end,
+    a_child_of_a_retried_parent_waits_for_the_new_run,
     a_retried_child_waits_for_what_is_unfinished,
     parent_and_child_retried_together_keep_their_order,
 );
@@ -286,6 +287,27 @@ fn a_very_long_chain_is_cancelled_to_its_end(fixture: &Fixture) {
     let cancelled = in_phase(fixture, Phase::State(StateName::Cancelled));
     assert_eq!(cancelled.len(), LENGTH - 1, "all but the dead one");
     assert!(cancelled_by_dependency(fixture, &format!("j{}", LENGTH - 1)));
+}
+
+fn a_child_of_a_retried_parent_waits_for_the_new_run(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let early = (0..VERY_MANY).map(|n| job(&format!("c{n}")).after(&["parent"]));
+    fixture.enqueue_all([job("parent").priority(9)].into_iter().chain(early));
+    fixture.run(&worker, Outcome::Success);
+    // The parent runs again before all who waited for its first end were told of it.
+    fixture.retry("parent");
+    fixture.enqueue(job("late").after(&["parent"]).priority(5));
+    assert_eq!(fixture.claim(&worker, 1), ["parent"]);
+    let mut claimed = Vec::new();
+    for _ in 0..5 {
+        claimed.extend(fixture.claim(&worker, VERY_MANY));
+    }
+    assert_eq!(claimed.len(), VERY_MANY, "those who waited for the first end");
+    assert_eq!(
+        blocked_by(fixture, "late"),
+        Some(1),
+        "and not the one that came later"
+    );
 }
 
 fn a_retried_child_waits_for_what_is_unfinished(fixture: &Fixture) {
