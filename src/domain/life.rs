@@ -242,7 +242,7 @@ impl Life {
     pub fn place(&self, now: Timestamp) -> Place {
         match self.state {
             State::Pending { blocked_by: 0 } | State::Failed => {
-                if self.due_at <= now {
+                if self.is_due(now) {
                     Place::Ready
                 } else {
                     Place::Waiting
@@ -254,6 +254,13 @@ impl Life {
             | State::Dead { .. }
             | State::Cancelled { .. } => Place::Nowhere,
         }
+    }
+
+    /// Whether its time has come. A pending job waits for no time but the one that was asked for: if somebody sets the
+    /// clock back, what was ready stays ready, although it became due at a moment that now lies in the future.
+    fn is_due(&self, now: Timestamp) -> bool {
+        let is_pending = matches!(self.state, State::Pending { .. });
+        self.due_at <= now || (is_pending && self.run_at.is_none_or(|at| at <= now))
     }
 }
 
@@ -279,7 +286,7 @@ fn claim(life: &Life, worker: WorkerId, until: Timestamp, now: Timestamp) -> Res
             return Err(Refusal::WrongState(life.state.name()));
         }
     }
-    if life.due_at > now {
+    if !life.is_due(now) {
         return Err(Refusal::NotDue);
     }
     let lease = Lease { worker, started_at: now, until, cancel_requested: false };

@@ -10,9 +10,9 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::jobs::apply;
 use super::row::{self, JobRow};
 use super::tx::{Tx, from_millis};
-use super::{environments, queues, settings, workers};
+use super::{environments, places, queues, settings, workers};
 use crate::domain::job::Latest;
-use crate::domain::life::{Event, Life, transition};
+use crate::domain::life::{Event, Life, Refusal, transition};
 use crate::domain::name::{QueueName, WorkerId};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Claim, LeaseRef, Served, StoreError};
@@ -26,16 +26,24 @@ pub(super) fn claim(
     if want == 0 {
         return Ok(Vec::new());
     }
-    let heads = match workers::served(tx, worker_seq)? {
-        Served::All => next_of_all(tx, want)?,
-        Served::InOrder(queues) => next_in_order(tx, &queues, want)?,
-    };
+    let served = workers::served(tx, worker_seq)?;
     let until = tx.now.saturating_add(tx.settings()?.lease);
-    let mut claims = Vec::with_capacity(heads.len());
-    for head in heads {
-        claims.extend(take(tx, &head, worker, until)?);
+    let mut claims = Vec::new();
+    loop {
+        let missing = want - claims.len();
+        let heads = match &served {
+            Served::All => next_of_all(tx, missing)?,
+            Served::InOrder(queues) => next_in_order(tx, queues, missing)?,
+        };
+        let wanted = claims.len() + heads.len();
+        for head in heads {
+            claims.extend(take(tx, &head, worker, until)?);
+        }
+        // Those that were put off stand in nobody's way: the next ones have their turn.
+        if claims.len() == wanted {
+            return Ok(claims);
+        }
     }
-    Ok(claims)
 }
 
 /// A ready job. The order is the order of claiming: the smallest goes first.
@@ -143,16 +151,21 @@ fn first_of(tx: &Tx<'_>, queue_id: i64, skip: usize, count: usize) -> Result<Vec
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// `None` if its time is still to come, because somebody has set the clock back since it was made ready: it is put off.
 fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result<Option<Claim>, StoreError> {
     let job = row::by_seq(tx, head.seq)?;
     let event = Event::Claim { worker: worker.clone(), until };
     let policy = settings::policy(tx, &job)?;
-    let Ok(claimed) = transition(&job.life, event, &policy, tx.now) else {
-        return Ok(None);
+    let claimed = match transition(&job.life, event, &policy, tx.now) {
+        Ok(claimed) => claimed,
+        Err(Refusal::NotDue) => return places::put_off(tx, &job).map(|()| None),
+        Err(refusal @ (Refusal::Blocked | Refusal::WrongState(_) | Refusal::Stale { .. })) => {
+            return Err(row::malformed("ready job", refusal));
+        }
     };
     let latest = Latest { started_at: Some(tx.now), ..job.latest.clone() };
     if !apply(tx, &job, &claimed, &latest)? {
-        return Ok(None);
+        return Err(row::malformed("ready job", "it changed while it was claimed"));
     }
     let mut select = tx.prepare(
         "select j.command, j.cwd, j.timeout_ms, j.environment_id, q.name

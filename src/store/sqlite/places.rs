@@ -51,6 +51,12 @@ pub(super) fn take_away(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Takes a job that is not due after all out of `ready`.
+pub(super) fn put_off(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+    take_away(tx, job)?;
+    put_waiting(tx, job.life.due_at, job.seq)
+}
+
 /// Makes due jobs ready. `false` if there were more than one transaction should move.
 pub(super) fn promote(tx: &Tx<'_>) -> Result<bool, StoreError> {
     let due = due_jobs(tx)?;

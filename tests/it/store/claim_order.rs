@@ -18,6 +18,8 @@ every_store!(
     a_failed_job_is_claimed_exactly_when_it_is_due,
     a_scheduled_job_is_claimed_exactly_when_it_is_due,
     a_job_is_given_to_one_worker_only,
+    a_clock_set_back_freezes_nothing_that_was_ready,
+    a_clock_set_back_puts_off_only_what_has_a_time,
 );
 
 fn priority_then_due_time_then_order_of_enqueuing(fixture: &Fixture) {
@@ -200,4 +202,43 @@ fn a_job_is_given_to_one_worker_only(fixture: &Fixture) {
     distinct.sort();
     distinct.dedup();
     assert_eq!((claimed.len(), distinct.len()), (10, 10), "{claimed:?}");
+}
+
+const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
+
+fn a_clock_set_back_freezes_nothing_that_was_ready(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("given-back"), job("a"), job("b").priority(1).max_retries(0)]);
+    fixture.run(&worker, FAILURE);
+    fixture.retry("b");
+    let lease = fixture.lease(&worker);
+    fixture.settle(&worker, &lease, Outcome::Released);
+
+    fixture.clock.jump(-DAY_MILLIS);
+    fixture.enqueue("new");
+    assert_eq!(
+        fixture.claim(&worker, 9),
+        ["b", "new", "given-back", "a"],
+        "by the time of the clock"
+    );
+}
+
+fn a_clock_set_back_puts_off_only_what_has_a_time(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue(job("backoff").priority(9));
+    fixture.run(&worker, FAILURE);
+    fixture.enqueue_all([job("timed").priority(9).delay_secs(2), job("plain")]);
+    fixture.pass_secs(2);
+    // All three are made ready.
+    fixture.exchange(&worker, &[], 0);
+
+    fixture.clock.jump(-DAY_MILLIS);
+    assert_eq!(
+        fixture.claim(&worker, 1),
+        ["plain"],
+        "jobs whose time is not come again do not stand in the way"
+    );
+    assert_eq!(fixture.claim(&worker, 9), [""; 0]);
+    fixture.clock.jump(DAY_MILLIS);
+    assert_eq!(fixture.claim(&worker, 9), ["backoff", "timed"]);
 }
