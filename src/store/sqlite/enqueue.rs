@@ -22,16 +22,11 @@ pub(super) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Enq
     let mut answers = Vec::with_capacity(jobs.len());
     let mut blocked = Vec::new();
     for (at, job) in jobs.iter().enumerate() {
-        let refuse = |reason| EnqueueError::Refused { at, reason };
-        if let Some(existing) = existing(tx, job)? {
-            answers.push(existing.map_err(refuse)?);
-            continue;
+        let answer = batch.enqueue(tx, job)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
+        if let (Enqueued::Created(_), false) = (&answer, job.depends_on.is_empty()) {
+            blocked.push((at, batch.last_seq()));
         }
-        let seq = batch.insert(tx, job)?.map_err(refuse)?;
-        if !job.depends_on.is_empty() {
-            blocked.push((at, seq));
-        }
-        answers.push(Enqueued::Created(job.id.clone()));
+        answers.push(answer);
     }
     batch.end(tx)?;
     // Now that all of the batch are there, they can depend on each other in any order.
@@ -39,23 +34,6 @@ pub(super) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Enq
         connect(tx, &jobs[at], seq)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
     }
     Ok(answers)
-}
-
-/// The earlier job that stands in for this one, or a refusal.
-fn existing(tx: &Tx<'_>, job: &NewJob) -> Result<Option<Result<Enqueued, Refused>>, StoreError> {
-    if let Some(key) = &job.unique_key
-        && let Some(holder) = unique_keys::holder(tx, key)?
-    {
-        return Ok(Some(Ok(Enqueued::Existing(holder))));
-    }
-    if !is_taken(tx, &job.id)? {
-        return Ok(None);
-    }
-    Ok(Some(if job.if_absent {
-        Ok(Enqueued::Existing(job.id.clone()))
-    } else {
-        Err(Refused::IdTaken(job.id.clone()))
-    }))
 }
 
 pub(super) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
@@ -104,15 +82,32 @@ impl Batch {
         Ok(())
     }
 
-    fn insert(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Result<i64, Refused>, StoreError> {
+    fn last_seq(&self) -> i64 {
+        self.next_seq - 1
+    }
+
+    /// Stores a job, unless an earlier one stands in for it.
+    fn enqueue(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Result<Enqueued, Refused>, StoreError> {
+        if let Some(key) = &job.unique_key
+            && let Some(holder) = unique_keys::holder(tx, key)?
+        {
+            return Ok(Ok(Enqueued::Existing(holder)));
+        }
+
         let Some(life) = first_life(tx, job) else {
             return Ok(Err(Refused::TooLate));
         };
         let seq = self.next_seq;
-        self.next_seq += 1;
         let queue_id = self.queue_id(tx, &job.queue)?;
         let environment_id = self.environment_id(tx, job)?;
-        insert_row(tx, job, &life, seq, queue_id, environment_id)?;
+        if !insert_row(tx, job, &life, seq, queue_id, environment_id)? {
+            return Ok(if job.if_absent {
+                Ok(Enqueued::Existing(job.id.clone()))
+            } else {
+                Err(Refused::IdTaken(job.id.clone()))
+            });
+        }
+        self.next_seq += 1;
         for tag in &job.tags {
             tx.prepare("insert or ignore into job_tags (tag, seq) values (?1, ?2)")?
                 .execute(params![tag, seq])?;
@@ -126,7 +121,7 @@ impl Batch {
             Place::Waiting => places::put_waiting(tx, life.due_at, seq)?,
             Place::Nowhere => {}
         }
-        Ok(Ok(seq))
+        Ok(Ok(Enqueued::Created(job.id.clone())))
     }
 
     fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
@@ -164,6 +159,7 @@ fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
     Some(Life::begin(run_at, job.max_retries, blocked_by, tx.now))
 }
 
+/// `false` if its id is taken.
 fn insert_row(
     tx: &Tx<'_>,
     job: &NewJob,
@@ -171,19 +167,20 @@ fn insert_row(
     seq: i64,
     queue_id: i64,
     environment_id: Option<i64>,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let options = JobOptions {
         backoff: job.backoff,
         env: job.env.clone(),
         on_dependency_failure: job.on_dependency_failure,
     };
     let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
-    tx.prepare(
+    let mut insert = tx.prepare(
         "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, max_retries, created_at,
                            updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags, depends_on, options)
-         values (?1, ?2, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
-    )?
-    .execute(params![
+         values (?1, ?2, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+         on conflict (id) do nothing",
+    )?;
+    let inserted = insert.execute(params![
         seq,
         job.id.as_str(),
         queue_id,
@@ -202,5 +199,5 @@ fn insert_row(
         to_json(&depends_on),
         options.to_json(),
     ])?;
-    Ok(())
+    Ok(inserted == 1)
 }

@@ -29,19 +29,13 @@ fn whatever_waits_is_cancelled_at_once(fixture: &Fixture) {
     fixture.pass_secs(2);
     for id in ["blocked", "ready", "scheduled", "failed", "failed-due"] {
         assert_eq!(fixture.cancel(id), Change::Done(StateName::Cancelled), "{id}");
-        let cancelled = State::Cancelled {
-            finished_at: fixture.now(),
-            reason: CancelReason::User,
-        };
+        let cancelled = State::Cancelled { finished_at: fixture.now(), reason: CancelReason::User };
         assert_eq!(fixture.job(id).life.state, cancelled, "{id}");
     }
     fixture.pass_secs(3_600);
     assert_eq!(fixture.claim(&worker, 9), [""; 0], "none of them ever runs");
     for phase in [Phase::Ready, Phase::Scheduled, Phase::Blocked] {
-        let filter = JobFilter {
-            phase: Some(phase),
-            ..JobFilter::default()
-        };
+        let filter = JobFilter { phase: Some(phase), ..JobFilter::default() };
         assert_eq!(fixture.list_by(&filter, 9), [""; 0], "{}", phase.name());
     }
     let exchanged = fixture.exchange(&worker, &[], 0);
@@ -53,22 +47,10 @@ fn a_running_job_is_marked_and_its_worker_told(fixture: &Fixture) {
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
     assert_eq!(fixture.cancel("a"), Change::Done(StateName::Processing));
-    assert_eq!(
-        fixture.state("a"),
-        StateName::Processing,
-        "until its worker ends it"
-    );
-    assert_eq!(
-        fixture.cancel("a"),
-        Change::Done(StateName::Processing),
-        "once more does no harm"
-    );
+    assert_eq!(fixture.state("a"), StateName::Processing, "until its worker ends it");
+    assert_eq!(fixture.cancel("a"), Change::Done(StateName::Processing), "once more does no harm");
     for _ in 0..2 {
-        assert_eq!(
-            fixture.extend(&worker, &lease),
-            LeaseStatus::CancelRequested,
-            "at every heartbeat"
-        );
+        assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::CancelRequested, "at every heartbeat");
     }
     assert!(fixture.settle(&worker, &lease, Outcome::Cancelled));
     assert_eq!(fixture.state("a"), StateName::Cancelled);
@@ -120,14 +102,7 @@ fn who_cancelled_is_remembered(fixture: &Fixture) {
     fixture.store.cancel(&[job_id("a")], "bob").expect("cancel");
     fixture.store.retry(&[job_id("a")], "carol").expect("retry");
     let events = fixture.record("a").events;
-    let said: Vec<_> = events
-        .iter()
-        .map(|event| (event.event.as_str(), event.by.as_str()))
-        .collect();
-    assert_eq!(
-        said,
-        [("cancel", "alice"), ("retry", "carol")],
-        "what changed nothing is no event"
-    );
+    let said: Vec<_> = events.iter().map(|event| (event.event.as_str(), event.by.as_str())).collect();
+    assert_eq!(said, [("cancel", "alice"), ("retry", "carol")], "what changed nothing is no event");
     assert_eq!(events[1].at, fixture.now());
 }

@@ -71,10 +71,7 @@ fn mixture(count: u64) -> impl Iterator<Item = JobSpec> {
 fn one_by_one_or_all_at_once_the_order_is_the_same(fixture: &Fixture) {
     fixture.enqueue_all(mixture(40));
     fixture.pass_secs(10);
-    let ready = JobFilter {
-        phase: Some(Phase::Ready),
-        ..JobFilter::default()
-    };
+    let ready = JobFilter { phase: Some(Phase::Ready), ..JobFilter::default() };
     let listed = fixture.list_by(&ready, 100);
     let worker = fixture.worker("w");
     let mut claimed = Vec::new();
@@ -82,10 +79,7 @@ fn one_by_one_or_all_at_once_the_order_is_the_same(fixture: &Fixture) {
         claimed.extend(fixture.claim(&worker, want));
     }
     assert_eq!(claimed.len(), 40);
-    assert_eq!(
-        claimed, listed,
-        "`ready` lists them in the order in which they are claimed"
-    );
+    assert_eq!(claimed, listed, "`ready` lists them in the order in which they are claimed");
 }
 
 fn all_queues_are_one_line(fixture: &Fixture) {
@@ -109,18 +103,10 @@ fn named_queues_are_served_strictly_in_order(fixture: &Fixture) {
     ]);
     let worker = fixture.worker_serving("w", serving(&["a", "later", "b"]));
     assert_eq!(fixture.claim(&worker, 1), ["a-low"]);
-    assert_eq!(
-        fixture.claim(&worker, 9),
-        ["b-urgent", "b-plain"],
-        "never from a queue it does not serve"
-    );
+    assert_eq!(fixture.claim(&worker, 9), ["b-urgent", "b-plain"], "never from a queue it does not serve");
 
     fixture.enqueue_all([job("b2").queue("b"), job("later").queue("later")]);
-    assert_eq!(
-        fixture.claim(&worker, 9),
-        ["later", "b2"],
-        "a queue that came later has its place"
-    );
+    assert_eq!(fixture.claim(&worker, 9), ["later", "b2"], "a queue that came later has its place");
 }
 
 fn a_paused_queue_gives_nothing_until_it_is_resumed(fixture: &Fixture) {
@@ -216,11 +202,7 @@ fn a_clock_set_back_freezes_nothing_that_was_ready(fixture: &Fixture) {
 
     fixture.clock.jump(-DAY_MILLIS);
     fixture.enqueue("new");
-    assert_eq!(
-        fixture.claim(&worker, 9),
-        ["b", "new", "given-back", "a"],
-        "by the time of the clock"
-    );
+    assert_eq!(fixture.claim(&worker, 9), ["b", "new", "given-back", "a"], "by the time of the clock");
 }
 
 fn a_clock_set_back_puts_off_only_what_has_a_time(fixture: &Fixture) {

@@ -39,10 +39,7 @@ fn blocked_by(fixture: &Fixture, id: &str) -> Option<u32> {
 }
 
 fn in_phase(fixture: &Fixture, phase: Phase) -> Vec<String> {
-    let filter = JobFilter {
-        phase: Some(phase),
-        ..JobFilter::default()
-    };
+    let filter = JobFilter { phase: Some(phase), ..JobFilter::default() };
     fixture.list_by(&filter, 1_000)
 }
 
@@ -65,11 +62,7 @@ fn a_child_runs_after_its_parent_completed(fixture: &Fixture) {
 
 fn a_child_is_due_when_its_last_parent_ends(fixture: &Fixture) {
     let worker = fixture.worker("w");
-    fixture.enqueue_all([
-        job("p1").priority(1),
-        job("p2").priority(1),
-        job("child").after(&["p1", "p2"]),
-    ]);
+    fixture.enqueue_all([job("p1").priority(1), job("p2").priority(1), job("child").after(&["p1", "p2"])]);
     fixture.pass_secs(1);
     fixture.enqueue("plain");
     fixture.pass_secs(1);
@@ -78,11 +71,7 @@ fn a_child_is_due_when_its_last_parent_ends(fixture: &Fixture) {
     fixture.pass_secs(1);
     assert_eq!(fixture.run(&worker, Outcome::Success), "p2");
     assert_eq!(fixture.job("child").life.due_at, fixture.now());
-    assert_eq!(
-        fixture.claim(&worker, 9),
-        ["plain", "child"],
-        "by the time it became due"
-    );
+    assert_eq!(fixture.claim(&worker, 9), ["plain", "child"], "by the time it became due");
 }
 
 fn a_child_waits_for_its_own_time_too(fixture: &Fixture) {
@@ -174,23 +163,13 @@ fn a_batch_may_refer_forward(fixture: &Fixture) {
 fn what_cannot_be_waited_for_is_refused(fixture: &Fixture) {
     fixture.enqueue("known");
     let unknown = Refused::UnknownDependency(job_id("nobody"));
-    let batch = [
-        job("a"),
-        job("b").after(&["known", "nobody"]),
-        job("c").after(&["b"]),
-    ];
+    let batch = [job("a"), job("b").after(&["known", "nobody"]), job("c").after(&["b"])];
     assert_eq!(fixture.refused(batch), (1, unknown));
-    let (_, cycle) = fixture.refused([
-        job("a").after(&["known", "c"]),
-        job("b").after(&["a"]),
-        job("c").after(&["b"]),
-    ]);
+    let (_, cycle) =
+        fixture.refused([job("a").after(&["known", "c"]), job("b").after(&["a"]), job("c").after(&["b"])]);
     assert!(matches!(cycle, Refused::Cycle(_)), "{cycle:?}");
     assert_eq!(fixture.list_by(&JobFilter::default(), 9), ["known"]);
-    assert!(
-        matches!(fixture.remove("known"), Change::Done(_)),
-        "nobody waits for it"
-    );
+    assert!(matches!(fixture.remove("known"), Change::Done(_)), "nobody waits for it");
 }
 
 fn a_parent_that_is_finished_decides_at_once(fixture: &Fixture) {
@@ -214,12 +193,7 @@ fn a_parent_that_is_finished_decides_at_once(fixture: &Fixture) {
 }
 
 fn one_failed_parent_among_others_is_enough(fixture: &Fixture) {
-    fixture.enqueue_all([
-        job("p1"),
-        job("p2"),
-        job("p3"),
-        job("child").after(&["p1", "p2", "p3"]),
-    ]);
+    fixture.enqueue_all([job("p1"), job("p2"), job("p3"), job("child").after(&["p1", "p2", "p3"])]);
     fixture.cancel("p2");
     assert!(cancelled_by_dependency(fixture, "child"));
     let before = fixture.record("child");
@@ -227,11 +201,7 @@ fn one_failed_parent_among_others_is_enough(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.run(&worker, Outcome::Success);
     fixture.cancel("p3");
-    assert_eq!(
-        fixture.record("child"),
-        before,
-        "what its other parents do is nothing to it"
-    );
+    assert_eq!(fixture.record("child"), before, "what its other parents do is nothing to it");
 }
 
 fn a_cancelled_child_no_longer_holds_its_other_parents(fixture: &Fixture) {
@@ -240,10 +210,7 @@ fn a_cancelled_child_no_longer_holds_its_other_parents(fixture: &Fixture) {
     // Its end is decided while it is enqueued, before and after parents that are unfinished.
     fixture.enqueue(job("child").after(&["open", "dead", "other"]));
     assert!(cancelled_by_dependency(fixture, "child"));
-    assert!(
-        matches!(fixture.remove("other"), Change::Done(_)),
-        "nobody waits for it"
-    );
+    assert!(matches!(fixture.remove("other"), Change::Done(_)), "nobody waits for it");
     assert_eq!(fixture.retry("child"), Change::Done(StateName::Pending));
     assert_eq!(blocked_by(fixture, "child"), Some(1));
 }
@@ -271,11 +238,7 @@ fn a_very_long_chain_is_cancelled_to_its_end(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let link = |n: usize| -> JobSpec {
         let spec = job(&format!("j{n}")).max_retries(0);
-        if n == 0 {
-            spec
-        } else {
-            spec.after(&[&format!("j{}", n - 1)])
-        }
+        if n == 0 { spec } else { spec.after(&[&format!("j{}", n - 1)]) }
     };
     // From the last to the first, so that all references are forward ones.
     fixture.enqueue_all((0..LENGTH).rev().map(link));
@@ -303,11 +266,7 @@ fn a_child_of_a_retried_parent_waits_for_the_new_run(fixture: &Fixture) {
         claimed.extend(fixture.claim(&worker, VERY_MANY));
     }
     assert_eq!(claimed.len(), VERY_MANY, "those who waited for the first end");
-    assert_eq!(
-        blocked_by(fixture, "late"),
-        Some(1),
-        "and not the one that came later"
-    );
+    assert_eq!(blocked_by(fixture, "late"), Some(1), "and not the one that came later");
 }
 
 fn a_retried_child_waits_for_what_is_unfinished(fixture: &Fixture) {
@@ -320,11 +279,7 @@ fn a_retried_child_waits_for_what_is_unfinished(fixture: &Fixture) {
     fixture.run(&worker, FAILURE);
     assert!(cancelled_by_dependency(fixture, "child"));
     assert_eq!(fixture.retry("child"), Change::Done(StateName::Pending));
-    assert_eq!(
-        blocked_by(fixture, "child"),
-        Some(1),
-        "the dead one does not hold it, the open one does"
-    );
+    assert_eq!(blocked_by(fixture, "child"), Some(1), "the dead one does not hold it, the open one does");
     fixture.run(&worker, Outcome::Success);
     assert_eq!(fixture.run(&worker, Outcome::Success), "child");
 
@@ -339,10 +294,7 @@ fn a_retried_child_waits_for_what_is_unfinished(fixture: &Fixture) {
 
 fn parent_and_child_retried_together_keep_their_order(fixture: &Fixture) {
     let worker = fixture.worker("w");
-    fixture.enqueue_all([
-        job("parent").max_retries(0),
-        job("child").after(&["parent"]).priority(9),
-    ]);
+    fixture.enqueue_all([job("parent").max_retries(0), job("child").after(&["parent"]).priority(9)]);
     fixture.run(&worker, FAILURE);
     let ids = ["parent", "child"].map(job_id);
     fixture.store.retry(&ids, SOMEBODY).expect("retry");

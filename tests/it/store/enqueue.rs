@@ -80,27 +80,18 @@ fn what_was_asked_for_reads_back(fixture: &Fixture) {
     assert_eq!(stored.cwd, asked.cwd);
     assert_eq!(stored.env, asked.env);
     assert_eq!(stored.tags, asked.tags, "in the order in which they were given");
-    assert_eq!(
-        (stored.created_at, stored.updated_at),
-        (fixture.now(), fixture.now())
-    );
+    assert_eq!((stored.created_at, stored.updated_at), (fixture.now(), fixture.now()));
     assert_eq!(stored.latest.started_at, None);
 }
 
 fn a_claim_carries_all_that_it_takes_to_run(fixture: &Fixture) {
-    let asked = NewJob {
-        depends_on: Vec::new(),
-        ..full_job()
-    };
+    let asked = NewJob { depends_on: Vec::new(), ..full_job() };
     fixture.enqueue(asked.clone());
     let worker = fixture.worker("w");
 
     let claim = fixture.exchange(&worker, &[], 1).claimed.remove(0);
     assert_eq!((claim.lease.job, claim.lease.attempt), (asked.id, 1));
-    assert_eq!(
-        claim.lease_until,
-        fixture.now().saturating_add(Duration::from_secs(30))
-    );
+    assert_eq!(claim.lease_until, fixture.now().saturating_add(Duration::from_secs(30)));
     assert_eq!(claim.queue, asked.queue);
     assert_eq!(claim.command, asked.command);
     assert_eq!(claim.cwd, asked.cwd);
@@ -111,10 +102,8 @@ fn a_claim_carries_all_that_it_takes_to_run(fixture: &Fixture) {
 
 fn one_environment_serves_many_jobs(fixture: &Fixture) {
     let other = Arc::new(Environment::capture([(b"PATH".to_vec(), b"/sbin".to_vec())]));
-    let in_environment = |id: &str, environment: Option<Arc<Environment>>| NewJob {
-        environment,
-        ..NewJob::from(job(id))
-    };
+    let in_environment =
+        |id: &str, environment: Option<Arc<Environment>>| NewJob { environment, ..NewJob::from(job(id)) };
     // Equal ones, shared or not; a different one; none.
     let shared = environment();
     fixture.enqueue_all(
@@ -130,14 +119,8 @@ fn one_environment_serves_many_jobs(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let claimed = fixture.exchange(&worker, &[], 9).claimed;
     let environments: Vec<_> = claimed.into_iter().map(|claim| claim.environment).collect();
-    let expected = [
-        Some(environment()),
-        Some(environment()),
-        Some(other),
-        Some(environment()),
-        None,
-    ]
-    .map(|environment| environment.as_deref().cloned());
+    let expected = [Some(environment()), Some(environment()), Some(other), Some(environment()), None]
+        .map(|environment| environment.as_deref().cloned());
     assert_eq!(environments, expected);
 }
 
@@ -160,11 +143,7 @@ fn a_batch_with_one_bad_job_stores_nothing(fixture: &Fixture) {
     let before = fixture.record("taken");
     let cases: [(Vec<JobSpec>, usize, Refused); 7] = [
         (vec![job("a"), job("taken")], 1, Refused::IdTaken(job_id("taken"))),
-        (
-            vec![job("a"), job("b"), job("a")],
-            2,
-            Refused::IdTaken(job_id("a")),
-        ),
+        (vec![job("a"), job("b"), job("a")], 2, Refused::IdTaken(job_id("a"))),
         (
             vec![job("a"), job("b").after(&["taken", "nobody"])],
             1,
@@ -172,21 +151,12 @@ fn a_batch_with_one_bad_job_stores_nothing(fixture: &Fixture) {
         ),
         (vec![job("a").after(&["a"])], 0, Refused::Cycle(job_id("a"))),
         (
-            vec![
-                job("x"),
-                job("a").after(&["b"]),
-                job("b").after(&["c"]),
-                job("c").after(&["b"]),
-            ],
+            vec![job("x"), job("a").after(&["b"]), job("b").after(&["c"]), job("c").after(&["b"])],
             2,
             Refused::Cycle(job_id("b")),
         ),
         (vec![job("a"), job("b").delay_secs(u64::MAX)], 1, Refused::TooLate),
-        (
-            vec![job("a"), job("b").delay_secs(400_000_000_000)],
-            1,
-            Refused::TooLate,
-        ),
+        (vec![job("a"), job("b").delay_secs(400_000_000_000)], 1, Refused::TooLate),
     ];
     for (batch, at, reason) in cases {
         let said = format!("{batch:?}");
@@ -197,11 +167,7 @@ fn a_batch_with_one_bad_job_stores_nothing(fixture: &Fixture) {
             (Refused::Cycle(_), Refused::Cycle(_)) => {}
             _ => assert_eq!((refused_at, refused_for), (at, reason), "{said}"),
         }
-        assert_eq!(
-            fixture.list_by(&JobFilter::default(), 10),
-            ["taken"],
-            "nothing stored: {said}"
-        );
+        assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["taken"], "nothing stored: {said}");
         assert_eq!(fixture.record("taken"), before, "the other is untouched: {said}");
         let queues = fixture.store.queues().expect("queues");
         assert_eq!(queues.len(), 1, "no queue was made: {said}");
@@ -218,10 +184,7 @@ fn an_id_that_is_taken_can_be_asked_for(fixture: &Fixture) {
 
     // Also inside one batch, and for a job that is finished.
     let batch = fixture.enqueue_all([job("b"), job("b").if_absent()]);
-    assert_eq!(
-        batch,
-        [Enqueued::Created(job_id("b")), Enqueued::Existing(job_id("b"))]
-    );
+    assert_eq!(batch, [Enqueued::Created(job_id("b")), Enqueued::Existing(job_id("b"))]);
     fixture.cancel("b");
     let finished = fixture.enqueue_all([job("b").if_absent()]);
     assert_eq!(finished, [Enqueued::Existing(job_id("b"))]);
@@ -247,11 +210,7 @@ fn a_unique_key_is_held_until_the_job_is_finished(fixture: &Fixture) {
         ("completed", &|| settle(Outcome::Success), false),
         ("dead", &|| (0..4).for_each(|_| fail_now(fixture, &worker)), false),
         ("cancelled", &|| drop(fixture.cancel("holder")), false),
-        (
-            "removed",
-            &|| assert!(matches!(fixture.remove("holder"), Change::Done(_))),
-            false,
-        ),
+        ("removed", &|| assert!(matches!(fixture.remove("holder"), Change::Done(_))), false),
     ];
     for (name, happen, held) in cases {
         fixture.enqueue(job("holder").unique_key("k"));
@@ -282,10 +241,7 @@ fn settle_all(fixture: &Fixture, worker: &queuectl::domain::name::WorkerId) {
         let Some(job) = found.filter(|job| job.life.state.name() == StateName::Processing) else {
             continue;
         };
-        let lease = queuectl::store::LeaseRef {
-            job: job.id,
-            attempt: job.life.attempts,
-        };
+        let lease = queuectl::store::LeaseRef { job: job.id, attempt: job.life.attempts };
         fixture.exchange(worker, &[settlement(&lease, Outcome::Success)], 0);
     }
 }
@@ -298,11 +254,7 @@ fn a_unique_key_holds_inside_a_batch(fixture: &Fixture) {
     ]);
     assert_eq!(
         answers,
-        [
-            Enqueued::Created(job_id("a")),
-            Enqueued::Existing(job_id("a")),
-            Enqueued::Created(job_id("c")),
-        ]
+        [Enqueued::Created(job_id("a")), Enqueued::Existing(job_id("a")), Enqueued::Created(job_id("c")),]
     );
     assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["c", "a"]);
 }
@@ -316,12 +268,7 @@ fn a_job_is_due_when_it_says(fixture: &Fixture) {
         ("at", job("at").at(later), Some(later), later),
         ("past", job("past").at(earlier), Some(earlier), now),
         ("delay", job("delay").delay_secs(60), Some(later), later),
-        (
-            "last",
-            job("last").at(Timestamp::MAX),
-            Some(Timestamp::MAX),
-            Timestamp::MAX,
-        ),
+        ("last", job("last").at(Timestamp::MAX), Some(Timestamp::MAX), Timestamp::MAX),
     ] {
         fixture.enqueue(spec);
         let life = fixture.job(id).life;
@@ -333,10 +280,8 @@ fn a_queue_is_made_by_its_first_job(fixture: &Fixture) {
     assert_eq!(fixture.store.queues().expect("queues"), []);
     fixture.enqueue_all([job("a").queue("q"), job("b").queue("q"), job("c").queue("p")]);
     let queues = fixture.store.queues().expect("queues");
-    let counts: Vec<_> = queues
-        .iter()
-        .map(|queue| (queue.name.as_str(), queue.counts[&StateName::Pending]))
-        .collect();
+    let counts: Vec<_> =
+        queues.iter().map(|queue| (queue.name.as_str(), queue.counts[&StateName::Pending])).collect();
     assert_eq!(counts, [("p", 1), ("q", 2)], "by name");
 }
 
@@ -363,14 +308,7 @@ fn a_new_job_inherits_nothing_from_one_that_was_removed(fixture: &Fixture) {
     assert_eq!(record.job.tags, [""; 0]);
     let output = fixture.store.output(&job_id("a"), 1).expect("output");
     assert_eq!(output, None, "what the removed job said is gone");
-    let tagged = JobFilter {
-        tag: Some("old".to_owned()),
-        ..JobFilter::default()
-    };
+    let tagged = JobFilter { tag: Some("old".to_owned()), ..JobFilter::default() };
     assert_eq!(fixture.list_by(&tagged, 10), [""; 0]);
-    assert_eq!(
-        fixture.list_by(&JobFilter::default(), 10),
-        ["a", "first"],
-        "the newer job is newer"
-    );
+    assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["a", "first"], "the newer job is newer");
 }

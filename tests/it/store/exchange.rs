@@ -24,10 +24,7 @@ fn settles_and_claims_in_one_turn(fixture: &Fixture) {
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let worker = fixture.worker("w");
     let leases = fixture.leases(&worker, 2);
-    let settlements = [
-        settlement(&leases[0], Outcome::Success),
-        settlement(&leases[1], FAILURE),
-    ];
+    let settlements = [settlement(&leases[0], Outcome::Success), settlement(&leases[1], FAILURE)];
     let exchanged = fixture.exchange(&worker, &settlements, 2);
     let claimed: Vec<_> = exchanged.claimed.iter().map(|claim| &claim.lease.job).collect();
     assert_eq!(claimed, [&job_id("c")]);
@@ -39,23 +36,13 @@ fn settles_and_claims_in_one_turn(fixture: &Fixture) {
 }
 
 fn what_a_turn_sets_free_is_claimed_in_the_same_turn(fixture: &Fixture) {
-    fixture.enqueue_all([
-        job("parent"),
-        job("child").after(&["parent"]).priority(1),
-        job("back"),
-    ]);
+    fixture.enqueue_all([job("parent"), job("child").after(&["parent"]).priority(1), job("back")]);
     let worker = fixture.worker("w");
     let leases = fixture.leases(&worker, 2);
-    let settlements = [
-        settlement(&leases[0], Outcome::Success),
-        settlement(&leases[1], Outcome::Released),
-    ];
+    let settlements = [settlement(&leases[0], Outcome::Success), settlement(&leases[1], Outcome::Released)];
     let exchanged = fixture.exchange(&worker, &settlements, 9);
     let leases: Vec<_> = exchanged.claimed.into_iter().map(|claim| claim.lease).collect();
-    let lease = |id, attempt| LeaseRef {
-        job: job_id(id),
-        attempt,
-    };
+    let lease = |id, attempt| LeaseRef { job: job_id(id), attempt };
     assert_eq!(leases, [lease("child", 1), lease("back", 2)]);
 }
 
@@ -96,10 +83,7 @@ fn a_turn_says_when_the_next_job_is_due(fixture: &Fixture) {
     fixture.enqueue(job("soon").delay_secs(10));
     assert_eq!(next_due(), Some(in_secs(10)));
 
-    let running = LeaseRef {
-        job: job_id("plain"),
-        attempt: 1,
-    };
+    let running = LeaseRef { job: job_id("plain"), attempt: 1 };
     let exchanged = fixture.exchange(&worker, &[settlement(&running, FAILURE)], 0);
     assert_eq!(exchanged.next_due, Some(in_secs(2)), "the retry comes before");
     fixture.cancel("plain");
@@ -126,10 +110,7 @@ fn an_unknown_worker_changes_nothing(fixture: &Fixture) {
         settlements: &[settlement(&lease, Outcome::Success)],
         want: 1,
     });
-    assert!(
-        matches!(exchanged, Err(StoreError::NoSuchWorker(_))),
-        "{exchanged:?}"
-    );
+    assert!(matches!(exchanged, Err(StoreError::NoSuchWorker(_))), "{exchanged:?}");
     assert_eq!(fixture.record("a"), before);
 }
 
@@ -143,11 +124,7 @@ fn a_flood_of_due_jobs_is_claimed_in_order(fixture: &Fixture) {
     fixture.pass_secs(7);
     let worker = fixture.worker("w");
     assert_eq!(fixture.claim(&worker, 4), ["first", "j0", "j7", "j14"]);
-    assert_eq!(
-        fixture.exchange(&worker, &[], 0).next_due,
-        None,
-        "all of them were made ready"
-    );
+    assert_eq!(fixture.exchange(&worker, &[], 0).next_due, None, "all of them were made ready");
     let next = fixture.claim(&worker, 2_000);
     let expected: Vec<String> = (0..7)
         .flat_map(|secs| (0..FLOOD).filter(move |n| n % 7 == secs))

@@ -43,11 +43,7 @@ fn assert_powerless(fixture: &Fixture, worker: &WorkerId, lease: &LeaseRef, how:
             ..settlement(lease, outcome)
         };
         let exchanged = fixture.exchange(worker, &[late], 0);
-        assert_eq!(
-            exchanged.stale,
-            std::slice::from_ref(lease),
-            "{how}: {outcome:?} is told so"
-        );
+        assert_eq!(exchanged.stale, std::slice::from_ref(lease), "{how}: {outcome:?} is told so");
         assert_eq!(fixture.record(id), before, "{how}: {outcome:?} leaves no trace");
     }
     assert_eq!(fixture.extend(worker, lease), LeaseStatus::Lost, "{how}: extend");
@@ -120,19 +116,13 @@ fn another_worker_cannot_speak_for_the_holder(fixture: &Fixture) {
     let lease = fixture.lease(&holder);
     assert_powerless(fixture, &other, &lease, "held by another");
     assert_eq!(fixture.reap(&other, std::slice::from_ref(&lease)), []);
-    assert!(
-        fixture.settle(&holder, &lease, Outcome::Success),
-        "the holder still holds it"
-    );
+    assert!(fixture.settle(&holder, &lease, Outcome::Success), "the holder still holds it");
 }
 
 fn an_attempt_that_was_never_claimed_cannot_be_settled(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
-    let lease = |attempt| LeaseRef {
-        job: job_id("a"),
-        attempt,
-    };
+    let lease = |attempt| LeaseRef { job: job_id("a"), attempt };
     for attempt in [0, 1, u32::MAX] {
         assert_powerless(fixture, &worker, &lease(attempt), "pending");
     }
@@ -154,11 +144,7 @@ fn a_reaper_takes_back_only_what_the_worker_still_holds(fixture: &Fixture) {
     // The list of what was never started names an attempt that is over: the present one was started.
     assert_eq!(fixture.reap(&worker, &[old]), [again]);
     assert_eq!(fixture.outcomes("a"), [Outcome::Released, Outcome::Lost]);
-    assert_eq!(
-        fixture.reap(&worker, &[elsewhere]),
-        [],
-        "a second reaper finds nothing"
-    );
+    assert_eq!(fixture.reap(&worker, &[elsewhere]), [], "a second reaper finds nothing");
     assert_eq!(fixture.record("b"), before, "another worker's job is untouched");
 }
 
@@ -184,15 +170,8 @@ fn a_success_after_a_cancel_counts_and_a_failure_does_not(fixture: &Fixture) {
         fixture.enqueue(job("a").max_retries(0));
         let lease = fixture.lease(&worker);
         fixture.cancel("a");
-        assert!(
-            fixture.settle(&worker, &lease, outcome),
-            "{outcome:?} is recorded"
-        );
-        let expected = if outcome == Outcome::Success {
-            StateName::Completed
-        } else {
-            StateName::Cancelled
-        };
+        assert!(fixture.settle(&worker, &lease, outcome), "{outcome:?} is recorded");
+        let expected = if outcome == Outcome::Success { StateName::Completed } else { StateName::Cancelled };
         assert_eq!(fixture.state("a"), expected, "{outcome:?}");
         assert_eq!(fixture.outcomes("a"), [outcome]);
         fixture.remove("a");

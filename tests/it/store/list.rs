@@ -21,10 +21,7 @@ every_store!(
 );
 
 fn phase(phase: Phase) -> JobFilter {
-    JobFilter {
-        phase: Some(phase),
-        ..JobFilter::default()
-    }
+    JobFilter { phase: Some(phase), ..JobFilter::default() }
 }
 
 /// At least one job in every phase, half of them tagged, in two queues. All of `pending` is enqueued last.
@@ -55,40 +52,21 @@ fn one_of_each(fixture: &Fixture) {
         job("ready-a").queue("a").tags(&["even", "x"]).priority(1),
         job("scheduled-b").queue("b").tags(&["x"]).delay_secs(60),
         job("scheduled-a").queue("a").tags(&["even", "x"]).delay_secs(30),
-        job("blocked-a")
-            .queue("a")
-            .tags(&["even", "x"])
-            .after(&["ready-a"]),
+        job("blocked-a").queue("a").tags(&["even", "x"]).after(&["ready-a"]),
         job("blocked-b").queue("b").tags(&["x"]).after(&["ready-a"]),
     ]);
 }
 
-const PENDING: [&str; 6] = [
-    "blocked-b",
-    "blocked-a",
-    "scheduled-a",
-    "scheduled-b",
-    "ready-a",
-    "ready-b",
-];
+const PENDING: [&str; 6] = ["blocked-b", "blocked-a", "scheduled-a", "scheduled-b", "ready-a", "ready-b"];
 
 /// Every phase with its jobs, in its order.
 const PHASES: [(Phase, &[&str]); 9] = [
     (Phase::State(StateName::Pending), &PENDING),
-    (
-        Phase::State(StateName::Processing),
-        &["processing-b", "processing-a"],
-    ),
-    (
-        Phase::State(StateName::Completed),
-        &["completed-b", "completed-a"],
-    ),
+    (Phase::State(StateName::Processing), &["processing-b", "processing-a"]),
+    (Phase::State(StateName::Completed), &["completed-b", "completed-a"]),
     (Phase::State(StateName::Failed), &["failed-b", "failed-a"]),
     (Phase::State(StateName::Dead), &["dead-b", "dead-a"]),
-    (
-        Phase::State(StateName::Cancelled),
-        &["cancelled-b", "cancelled-a"],
-    ),
+    (Phase::State(StateName::Cancelled), &["cancelled-b", "cancelled-a"]),
     (Phase::Ready, &["ready-a", "ready-b"]),
     (Phase::Scheduled, &["scheduled-a", "scheduled-b"]),
     (Phase::Blocked, &["blocked-b", "blocked-a"]),
@@ -97,18 +75,9 @@ const PHASES: [(Phase, &[&str]); 9] = [
 fn every_phase_shows_its_jobs(fixture: &Fixture) {
     one_of_each(fixture);
     for (wanted, expected) in PHASES {
-        assert_eq!(
-            fixture.list_by(&phase(wanted), 100),
-            expected,
-            "{}",
-            wanted.name()
-        );
+        assert_eq!(fixture.list_by(&phase(wanted), 100), expected, "{}", wanted.name());
     }
-    assert_eq!(
-        fixture.list_by(&JobFilter::default(), 100).len(),
-        16,
-        "every job is in the list of all"
-    );
+    assert_eq!(fixture.list_by(&JobFilter::default(), 100).len(), 16, "every job is in the list of all");
 }
 
 fn queue_tag_and_phase_narrow_together(fixture: &Fixture) {
@@ -129,11 +98,7 @@ fn queue_tag_and_phase_narrow_together(fixture: &Fixture) {
             (Some("a"), Some("x")),
             (Some("b"), Some("even")),
         ] {
-            let filter = JobFilter {
-                phase,
-                queue: queue.map(queue_name),
-                tag: tag.map(str::to_owned),
-            };
+            let filter = JobFilter { phase, queue: queue.map(queue_name), tag: tag.map(str::to_owned) };
             let expected: Vec<&String> = ids
                 .iter()
                 .filter(|id| queue.is_none_or(|queue| id.ends_with(queue)))
@@ -152,11 +117,8 @@ fn an_unknown_queue_or_tag_shows_nothing(fixture: &Fixture) {
     one_of_each(fixture);
     for wanted in Phase::ALL.map(Some).into_iter().chain([None]) {
         for (queue, tag) in [(Some("nowhere"), None), (None, Some("nothing"))] {
-            let filter = JobFilter {
-                phase: wanted,
-                queue: queue.map(queue_name),
-                tag: tag.map(str::to_owned),
-            };
+            let filter =
+                JobFilter { phase: wanted, queue: queue.map(queue_name), tag: tag.map(str::to_owned) };
             assert_eq!(fixture.list_by(&filter, 9), [""; 0], "{filter:?}");
         }
     }
@@ -172,10 +134,7 @@ fn a_limit_cuts_the_list(fixture: &Fixture) {
             assert_eq!(found, expected[..limit], "{} of {}", limit, wanted.name());
         }
     }
-    let everything = Page {
-        limit: usize::MAX,
-        after: None,
-    };
+    let everything = Page { limit: usize::MAX, after: None };
     let all = fixture.store.list(&JobFilter::default(), &everything);
     assert_eq!(all.expect("list").len(), 16, "a limit has no maximum");
 }
@@ -189,22 +148,11 @@ fn every_page_size_gives_every_job_once_and_in_order(fixture: &Fixture) {
             .delay_secs([0, 0, 7, 3][n % 4])
             .tags(&["x"])
     }));
-    let filters = Phase::ALL
-        .map(phase)
-        .into_iter()
-        .chain([JobFilter::default()])
-        .flat_map(|filter| {
-            let tag = Some("x".to_owned());
-            let queue = Some(queue_name("a"));
-            [
-                filter.clone(),
-                JobFilter {
-                    tag,
-                    ..filter.clone()
-                },
-                JobFilter { queue, ..filter },
-            ]
-        });
+    let filters = Phase::ALL.map(phase).into_iter().chain([JobFilter::default()]).flat_map(|filter| {
+        let tag = Some("x".to_owned());
+        let queue = Some(queue_name("a"));
+        [filter.clone(), JobFilter { tag, ..filter.clone() }, JobFilter { queue, ..filter }]
+    });
     for filter in filters {
         let whole = fixture.list_by(&filter, 1_000);
         for limit in [1, 2, 7, 100] {
@@ -220,10 +168,7 @@ fn pages_stay_whole_while_jobs_are_added_and_move(fixture: &Fixture) {
     let mut seen = Vec::new();
     let mut after = None;
     loop {
-        let page = Page {
-            limit: 4,
-            after: after.clone(),
-        };
+        let page = Page { limit: 4, after: after.clone() };
         let found = fixture.store.list(&JobFilter::default(), &page).expect("list");
         let Some(last) = found.last() else { break };
         after = Some(last.id.clone());
@@ -244,10 +189,7 @@ fn pages_of_ready_jobs_stay_whole_while_they_are_claimed(fixture: &Fixture) {
     let mut seen = Vec::new();
     let mut after = None;
     loop {
-        let page = Page {
-            limit: 4,
-            after: after.clone(),
-        };
+        let page = Page { limit: 4, after: after.clone() };
         let found = fixture.store.list(&phase(Phase::Ready), &page).expect("list");
         let Some(last) = found.last() else { break };
         after = Some(last.id.clone());
@@ -260,10 +202,7 @@ fn pages_of_ready_jobs_stay_whole_while_they_are_claimed(fixture: &Fixture) {
 
 fn a_cursor_must_be_a_job(fixture: &Fixture) {
     fixture.enqueue("a");
-    let page = Page {
-        limit: 9,
-        after: Some(job_id("gone")),
-    };
+    let page = Page { limit: 9, after: Some(job_id("gone")) };
     let listed = fixture.store.list(&JobFilter::default(), &page);
     assert!(matches!(listed, Err(StoreError::NoSuchJob(_))), "{listed:?}");
 }
@@ -275,10 +214,7 @@ fn ready_is_what_could_run_now(fixture: &Fixture) {
     fixture.enqueue(job("failed").queue("b"));
     fixture.run(&worker, FAILURE);
     fixture.enqueue_all([job("later").delay_secs(2), job("plain")]);
-    assert_eq!(
-        (ready(), scheduled()),
-        (vec!["plain".to_owned()], vec!["later".to_owned()])
-    );
+    assert_eq!((ready(), scheduled()), (vec!["plain".to_owned()], vec!["later".to_owned()]));
     fixture.pass_secs(2);
     assert_eq!(ready(), ["plain", "failed", "later"], "before any worker looks");
     assert_eq!(scheduled(), [""; 0]);
@@ -301,25 +237,16 @@ fn dead_jobs_are_grouped_by_error(fixture: &Fixture) {
         fixture.pass_secs(1);
         fixture.enqueue(job(id).max_retries(0));
         let lease = fixture.lease(&worker);
-        let settled = Settlement {
-            error: error.map(str::to_owned),
-            ..settlement(&lease, FAILURE)
-        };
+        let settled = Settlement { error: error.map(str::to_owned), ..settlement(&lease, FAILURE) };
         fixture.exchange(&worker, &[settled], 0);
     }
     fixture.enqueue("alive");
     let groups = fixture.store.dead_by_error().expect("dead_by_error");
-    let shown: Vec<_> = groups
-        .iter()
-        .map(|group| (group.error.as_deref(), group.count, group.example.as_str()))
-        .collect();
+    let shown: Vec<_> =
+        groups.iter().map(|group| (group.error.as_deref(), group.count, group.example.as_str())).collect();
     assert_eq!(
         shown,
-        [
-            (Some("no route"), 3, "a3"),
-            (Some("no space"), 2, "b2"),
-            (None, 1, "c1"),
-        ],
+        [(Some("no route"), 3, "a3"), (Some("no space"), 2, "b2"), (None, 1, "c1"),],
         "the largest first, the latest as the example"
     );
     assert!(groups.iter().all(|group| group.reason == "retries_exhausted"));

@@ -24,19 +24,13 @@ fn queue(fixture: &Fixture, name: &str) -> Queue {
 
 fn a_pause_says_since_when_by_whom_and_why(fixture: &Fixture) {
     fixture.enqueue_all([job("a").queue("q"), job("b").queue("other")]);
-    let pause = Pause {
-        by: "alice".to_owned(),
-        reason: Some("the disk is full".to_owned()),
-    };
+    let pause = Pause { by: "alice".to_owned(), reason: Some("the disk is full".to_owned()) };
     fixture.store.hold(&queue_name("q"), Some(&pause)).expect("hold");
     assert_eq!(queue(fixture, "q").paused, Some((fixture.now(), pause)));
     assert_eq!(queue(fixture, "other").paused, None);
 
     fixture.pass_secs(1);
-    let again = Pause {
-        by: "bob".to_owned(),
-        reason: None,
-    };
+    let again = Pause { by: "bob".to_owned(), reason: None };
     fixture.store.hold(&queue_name("q"), Some(&again)).expect("hold");
     assert_eq!(queue(fixture, "q").paused, Some((fixture.now(), again)));
     for _ in 0..2 {
@@ -61,10 +55,7 @@ fn a_pause_holds_back_claims_and_nothing_else(fixture: &Fixture) {
     fixture.enqueue_all([job("a"), job("b"), job("c")]);
     let leases = fixture.leases(&worker, 2);
     fixture.pause("default");
-    assert!(
-        fixture.settle(&worker, &leases[0], Outcome::Success),
-        "what runs goes on"
-    );
+    assert!(fixture.settle(&worker, &leases[0], Outcome::Success), "what runs goes on");
     fixture.settle(&worker, &leases[1], FAILURE);
     fixture.enqueue("d");
     fixture.cancel("c");

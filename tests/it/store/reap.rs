@@ -75,14 +75,7 @@ fn a_lost_job_runs_again_at_once(fixture: &Fixture) {
     fixture.reap(&worker, &[]);
     let next = fixture.worker("next");
     let again = fixture.lease(&next);
-    assert_eq!(
-        again,
-        LeaseRef {
-            job: job_id("a"),
-            attempt: 2
-        },
-        "without a backoff"
-    );
+    assert_eq!(again, LeaseRef { job: job_id("a"), attempt: 2 }, "without a backoff");
 }
 
 /// A worker of this boot claims the next job and dies.
@@ -105,23 +98,13 @@ fn a_job_that_kills_its_workers_dies(fixture: &Fixture) {
     let died_at = fixture.now();
     lose(fixture, "boot-1");
     let life = fixture.job("a").life;
-    assert_eq!(
-        life.state,
-        State::Dead {
-            finished_at: died_at,
-            reason: DeadReason::CrashLimit
-        }
-    );
+    assert_eq!(life.state, State::Dead { finished_at: died_at, reason: DeadReason::CrashLimit });
     assert_eq!((life.failures, life.losses.count), (0, 5), "a loss is no failure");
 
     fixture.retry("a");
     fixture.set(SettingKey::CrashLimit, "1");
     lose(fixture, "boot-1");
-    assert_eq!(
-        fixture.state("a"),
-        StateName::Dead,
-        "the limit is read when it is lost"
-    );
+    assert_eq!(fixture.state("a"), StateName::Dead, "the limit is read when it is lost");
 }
 
 fn losses_count_only_in_a_row_and_within_one_boot(fixture: &Fixture) {
@@ -152,10 +135,7 @@ fn a_cancelled_job_does_not_come_back(fixture: &Fixture) {
     fixture.cancel("lost");
     fixture.cancel("released");
     fixture.reap(&worker, &leases[1..]);
-    assert_eq!(
-        ["lost", "released"].map(|id| fixture.state(id)),
-        [StateName::Cancelled; 2]
-    );
+    assert_eq!(["lost", "released"].map(|id| fixture.state(id)), [StateName::Cancelled; 2]);
     let next = fixture.worker("next");
     assert_eq!(fixture.claim(&next, 9), [""; 0]);
 }
@@ -191,9 +171,7 @@ fn a_heartbeat_keeps_a_lease(fixture: &Fixture) {
         assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
         assert_eq!(overdue(fixture), [""; 0]);
     }
-    let State::Processing(held) = fixture.job("a").life.state else {
-        panic!("it runs")
-    };
+    let State::Processing(held) = fixture.job("a").life.state else { panic!("it runs") };
     assert_eq!(held.until, fixture.now().saturating_add(Duration::from_secs(30)));
     // A changed lease counts from the next heartbeat.
     fixture.set(SettingKey::Lease, "60s");

@@ -28,11 +28,7 @@ fn whatever_does_not_run_can_be_removed(fixture: &Fixture) {
     }
     fixture.enqueue(job("dead").max_retries(0));
     fixture.run(&worker, FAILURE);
-    fixture.enqueue_all([
-        job("ready"),
-        job("scheduled").delay_secs(5),
-        job("blocked").after(&["ready"]),
-    ]);
+    fixture.enqueue_all([job("ready"), job("scheduled").delay_secs(5), job("blocked").after(&["ready"])]);
     for id in ["dead", "blocked", "scheduled", "ready"] {
         let state = fixture.state(id);
         assert_eq!(fixture.remove(id), Change::Done(state), "{id}");
@@ -56,11 +52,7 @@ fn a_running_job_is_a_conflict(fixture: &Fixture) {
 
 fn a_job_that_others_wait_for_is_a_conflict(fixture: &Fixture) {
     let worker = fixture.worker("w");
-    fixture.enqueue_all([
-        job("parent"),
-        job("b").after(&["parent"]),
-        job("c").after(&["parent"]),
-    ]);
+    fixture.enqueue_all([job("parent"), job("b").after(&["parent"]), job("c").after(&["parent"])]);
     let waited_for = |count| Change::Conflict(Conflict::WaitedFor { count });
     assert_eq!(fixture.remove("parent"), waited_for(2));
     assert_eq!(fixture.remove("b"), Change::Done(StateName::Pending));
@@ -68,11 +60,7 @@ fn a_job_that_others_wait_for_is_a_conflict(fixture: &Fixture) {
     fixture.run(&worker, Outcome::Success);
     assert_eq!(fixture.remove("parent"), Change::Done(StateName::Completed));
     assert_eq!(fixture.run(&worker, Outcome::Success), "c");
-    assert_eq!(
-        fixture.job("c").depends_on,
-        [job_id("parent")],
-        "what it depended on is still told"
-    );
+    assert_eq!(fixture.job("c").depends_on, [job_id("parent")], "what it depended on is still told");
 }
 
 fn several_ids_are_tried_each(fixture: &Fixture) {
@@ -99,10 +87,7 @@ fn a_removed_job_is_nowhere(fixture: &Fixture) {
     assert_eq!(fixture.cancel("a"), Change::NotFound);
     assert_eq!(fixture.retry("a"), Change::NotFound);
     for phase in Phase::ALL.map(Some).into_iter().chain([None]) {
-        let filter = JobFilter {
-            phase,
-            ..JobFilter::default()
-        };
+        let filter = JobFilter { phase, ..JobFilter::default() };
         assert_eq!(fixture.list_by(&filter, 9), [""; 0], "{phase:?}");
     }
     let queues = fixture.store.queues().expect("queues");

@@ -66,11 +66,7 @@ fn what_waits_or_runs_is_a_conflict(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("running");
     fixture.lease(&worker);
-    fixture.enqueue_all([
-        job("ready"),
-        job("scheduled").delay_secs(9),
-        job("blocked").after(&["ready"]),
-    ]);
+    fixture.enqueue_all([job("ready"), job("scheduled").delay_secs(9), job("blocked").after(&["ready"])]);
     for (id, state) in [
         ("running", StateName::Processing),
         ("ready", StateName::Pending),
@@ -79,11 +75,7 @@ fn what_waits_or_runs_is_a_conflict(fixture: &Fixture) {
     ] {
         let before = fixture.record(id);
         fixture.pass_millis(1);
-        assert_eq!(
-            fixture.retry(id),
-            Change::Conflict(Conflict::State(state)),
-            "{id}"
-        );
+        assert_eq!(fixture.retry(id), Change::Conflict(Conflict::State(state)), "{id}");
         assert_eq!(fixture.record(id), before, "{id} is unchanged");
     }
 }
@@ -96,12 +88,7 @@ fn several_ids_are_tried_each(fixture: &Fixture) {
     let pending = Change::Conflict(Conflict::State(StateName::Pending));
     assert_eq!(
         fixture.store.retry(&ids, SOMEBODY).expect("retry"),
-        [
-            Change::NotFound,
-            pending.clone(),
-            Change::Done(StateName::Pending),
-            pending
-        ]
+        [Change::NotFound, pending.clone(), Change::Done(StateName::Pending), pending]
     );
 }
 
@@ -140,11 +127,7 @@ fn a_unique_key_is_taken_again_if_it_is_free(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").unique_key("k"));
     fixture.run(&worker, FAILURE);
-    assert_eq!(
-        fixture.retry("a"),
-        Change::Done(StateName::Pending),
-        "it never gave its key back"
-    );
+    assert_eq!(fixture.retry("a"), Change::Done(StateName::Pending), "it never gave its key back");
     fixture.run(&worker, Outcome::Success);
     fixture.enqueue(job("b").unique_key("k"));
     let before = fixture.record("a");

@@ -81,10 +81,7 @@ fn a_wrong_value_is_refused_and_changes_nothing(fixture: &Fixture) {
         (SettingKey::Durability, "none"),
         (SettingKey::Limits, "{}"),
     ] {
-        assert!(
-            try_set(fixture, key, Some(value)).is_err(),
-            "{key} = {value} is refused"
-        );
+        assert!(try_set(fixture, key, Some(value)).is_err(), "{key} = {value} is refused");
         assert_eq!(stored(fixture), before, "{key} = {value} changes nothing");
     }
 }

@@ -66,9 +66,7 @@ fn every_outcome_leads_to_its_state_and_its_row(fixture: &Fixture) {
         assert_eq!(record.job.latest.error, error, "{outcome:?}");
         assert_eq!(record.job.updated_at, fixture.now(), "{outcome:?}");
 
-        let [attempt] = &record.history[..] else {
-            panic!("{outcome:?} has one row: {:?}", record.history)
-        };
+        let [attempt] = &record.history[..] else { panic!("{outcome:?} has one row: {:?}", record.history) };
         let ending = attempt.ending.as_ref().expect("it ended");
         assert_eq!((attempt.number, &attempt.worker), (1, &worker), "{outcome:?}");
         assert_eq!(attempt.host, "here", "{outcome:?}");
@@ -87,17 +85,10 @@ fn what_an_attempt_used_and_said_is_kept(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
-    let usage = Usage {
-        cpu: Some(Duration::from_millis(12)),
-        max_rss_bytes: Some(1 << 40),
-    };
+    let usage = Usage { cpu: Some(Duration::from_millis(12)), max_rss_bytes: Some(1 << 40) };
     let output: Vec<u8> = (0..=255).collect();
-    let settled = Settlement {
-        usage,
-        log_bytes: 256,
-        output: Some(output.clone()),
-        ..settlement(&lease, FAILURE)
-    };
+    let settled =
+        Settlement { usage, log_bytes: 256, output: Some(output.clone()), ..settlement(&lease, FAILURE) };
     fixture.exchange(&worker, &[settled], 0);
     fixture.pass_secs(2);
     fixture.run(&worker, Outcome::Success);
@@ -121,20 +112,14 @@ fn an_error_is_gone_after_success(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
-    let failed = Settlement {
-        error: Some("exit code 1: no such host".to_owned()),
-        ..settlement(&lease, FAILURE)
-    };
+    let failed =
+        Settlement { error: Some("exit code 1: no such host".to_owned()), ..settlement(&lease, FAILURE) };
     fixture.exchange(&worker, &[failed], 0);
     let error = || fixture.job("a").latest.error;
     assert_eq!(error().as_deref(), Some("exit code 1: no such host"));
     fixture.pass_secs(2);
     let lease = fixture.lease(&worker);
-    assert_eq!(
-        error().as_deref(),
-        Some("exit code 1: no such host"),
-        "while the next attempt runs"
-    );
+    assert_eq!(error().as_deref(), Some("exit code 1: no such host"), "while the next attempt runs");
     fixture.settle(&worker, &lease, Outcome::Success);
     assert_eq!((error(), fixture.job("a").latest.exit_code), (None, Some(0)));
 }
@@ -169,13 +154,7 @@ fn retries_come_at_their_times_until_the_job_is_dead(fixture: &Fixture) {
     assert_eq!(started_after_secs, [0, 2, 6, 14]);
     let life = fixture.job("a").life;
     let died_at = enqueued_at.saturating_add(Duration::from_secs(14));
-    assert_eq!(
-        life.state,
-        State::Dead {
-            finished_at: died_at,
-            reason: DeadReason::RetriesExhausted
-        }
-    );
+    assert_eq!(life.state, State::Dead { finished_at: died_at, reason: DeadReason::RetriesExhausted });
     assert_eq!((life.attempts, life.failures), (4, 4));
     assert_eq!(fixture.outcomes("a"), [FAILURE; 4]);
 }
@@ -183,13 +162,7 @@ fn retries_come_at_their_times_until_the_job_is_dead(fixture: &Fixture) {
 fn only_failures_of_its_own_doing_use_up_retries(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").max_retries(1));
-    for outcome in [
-        Outcome::Lost,
-        Outcome::Released,
-        KILLED,
-        Outcome::Lost,
-        Outcome::Released,
-    ] {
+    for outcome in [Outcome::Lost, Outcome::Released, KILLED, Outcome::Lost, Outcome::Released] {
         fixture.run(&worker, outcome);
         fixture.pass_secs(300);
     }
@@ -266,24 +239,13 @@ fn attempt_numbers_never_go_back(fixture: &Fixture) {
     let mut expected = Vec::new();
     for attempt in 1..=6 {
         let lease = fixture.lease(&worker);
-        assert_eq!(
-            lease,
-            LeaseRef {
-                job: job_id("a"),
-                attempt
-            }
-        );
+        assert_eq!(lease, LeaseRef { job: job_id("a"), attempt });
         let outcome = [FAILURE, Outcome::Success, Outcome::Cancelled][attempt as usize % 3];
         fixture.settle(&worker, &lease, outcome);
         expected.push(outcome);
         fixture.retry("a");
     }
     assert_eq!(fixture.outcomes("a"), expected, "every number has its row");
-    let numbers: Vec<u32> = fixture
-        .record("a")
-        .history
-        .iter()
-        .map(|attempt| attempt.number)
-        .collect();
+    let numbers: Vec<u32> = fixture.record("a").history.iter().map(|attempt| attempt.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
 }

@@ -21,10 +21,9 @@ fn workers(fixture: &Fixture) -> Vec<Worker> {
 }
 
 fn a_registered_worker_reads_back(fixture: &Fixture) {
-    for (id, served, guardian_pid) in [
-        ("all", Served::All, None),
-        ("some", serving(&["b", "a", "not-yet"]), Some(u32::MAX)),
-    ] {
+    for (id, served, guardian_pid) in
+        [("all", Served::All, None), ("some", serving(&["b", "a", "not-yet"]), Some(u32::MAX))]
+    {
         let new = NewWorker {
             id: id.parse().expect("a worker id"),
             host: "büro-7".to_owned(),
@@ -66,10 +65,7 @@ fn a_worker_id_is_used_once(fixture: &Fixture) {
     let worker = fixture.worker("w");
     assert!(fixture.store.register(&new_worker("w")).is_err());
     fixture.store.retire(&worker).expect("retire");
-    assert!(
-        fixture.store.register(&new_worker("w")).is_err(),
-        "nor after it stopped"
-    );
+    assert!(fixture.store.register(&new_worker("w")).is_err(), "nor after it stopped");
 }
 
 fn running_counts_the_leases(fixture: &Fixture) {
@@ -89,34 +85,22 @@ fn a_heartbeat_is_remembered(fixture: &Fixture) {
     let started = fixture.now();
     fixture.pass_secs(5);
     assert_eq!(fixture.store.extend(&beating, &[]).expect("extend"), []);
-    let beats: Vec<_> = workers(fixture)
-        .into_iter()
-        .map(|worker| (worker.id, worker.last_heartbeat))
-        .collect();
+    let beats: Vec<_> =
+        workers(fixture).into_iter().map(|worker| (worker.id, worker.last_heartbeat)).collect();
     assert_eq!(beats, [(beating, fixture.now()), (silent, started)]);
 }
 
 fn leases_are_answered_in_their_order(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b", "c"].map(job));
-    let [a, b, c] = &fixture.leases(&worker, 3)[..] else {
-        panic!("three leases")
-    };
+    let [a, b, c] = &fixture.leases(&worker, 3)[..] else { panic!("three leases") };
     fixture.cancel("b");
     fixture.settle(&worker, c, queuectl::domain::outcome::Outcome::Success);
-    let nobody = LeaseRef {
-        job: job_id("nobody"),
-        attempt: 1,
-    };
+    let nobody = LeaseRef { job: job_id("nobody"), attempt: 1 };
     let asked = [c.clone(), b.clone(), nobody, a.clone()];
     assert_eq!(
         fixture.store.extend(&worker, &asked).expect("extend"),
-        [
-            LeaseStatus::Lost,
-            LeaseStatus::CancelRequested,
-            LeaseStatus::Lost,
-            LeaseStatus::Held
-        ]
+        [LeaseStatus::Lost, LeaseStatus::CancelRequested, LeaseStatus::Lost, LeaseStatus::Held]
     );
 }
 
@@ -133,8 +117,5 @@ fn strangers_are_told_apart(fixture: &Fixture) {
     let retired = fixture.store.retire(&stranger);
     assert!(matches!(retired, Err(StoreError::NoSuchWorker(_))), "{retired:?}");
     let extended = fixture.store.extend(&stranger, &[]);
-    assert!(
-        matches!(extended, Err(StoreError::NoSuchWorker(_))),
-        "{extended:?}"
-    );
+    assert!(matches!(extended, Err(StoreError::NoSuchWorker(_))), "{extended:?}");
 }
