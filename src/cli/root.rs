@@ -65,11 +65,37 @@ enum Verb {
     Completions(completions::Args),
 }
 
+/// The same command line with one verb only: what it takes to build the description of all of them is a good part of
+/// what a single `enqueue` costs.
+#[derive(Debug, Parser)]
+#[command(name = "queuectl")]
+struct Lean {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: LeanVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum LeanVerb {
+    Enqueue(Box<enqueue::Args>),
+}
+
+/// What cannot be parsed as a plain `enqueue` is parsed, helped with and complained about by the whole.
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    if arguments.iter().any(|argument| argument == "enqueue")
+        && let Ok(Lean { global, verb: LeanVerb::Enqueue(args) }) = Lean::try_parse_from(arguments)
+    {
+        return Ok(Cli { global, verb: Verb::Enqueue(args) });
+    }
+    Cli::try_parse_from(arguments)
+}
+
 /// Parses the arguments, runs the verb, reports what went wrong.
 pub fn main() -> ExitCode {
     signal::end_quietly_on_closed_pipe();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    match Cli::try_parse_from(&arguments) {
+    match parse(&arguments) {
         Ok(cli) => {
             let context = Context::new(&cli.global);
             let result = run(cli.verb, &context);
