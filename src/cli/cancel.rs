@@ -23,7 +23,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let ids = parse_ids(&args.ids)?;
     let store = context.store()?;
-    change_ids(context, store.as_ref(), Verb::Cancel, &ids, say)
+    change_ids(context, store, Verb::Cancel, &ids, say)
 }
 
 fn say(changed: &Changed) -> String {

@@ -61,12 +61,12 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     match args.verb {
         ConfigVerb::List => {
             let store = context.store()?;
-            print_all(context, &list(store.as_ref())?)?;
+            print_all(context, &list(store)?)?;
         }
         ConfigVerb::Get { key } => {
             let key = parse(&key)?;
             let store = context.store()?;
-            print_value(context, &get(store.as_ref(), key)?)?;
+            print_value(context, &get(store, key)?)?;
         }
         ConfigVerb::Set { key, value } => change(context, parse(&key)?, Some(&value))?,
         ConfigVerb::Unset { key } => change(context, parse(&key)?, None)?,
@@ -76,7 +76,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
 
 fn change(context: &Context, key: SettingKey, value: Option<&str>) -> Result<(), Failure> {
     let store = context.store()?;
-    let setting = set(store.as_ref(), key, value, &user::name())?;
+    let setting = set(store, key, value, &user::name())?;
     if context.json {
         return context.print_json(&SettingJson::from(&setting));
     }

@@ -1,5 +1,6 @@
 //! What a verb works with: the store, where to print, and how.
 
+use std::cell::OnceCell;
 use std::io::{self, IsTerminal, Write};
 
 use anstream::AutoStream;
@@ -15,6 +16,7 @@ use crate::store::Store;
 #[derive(Debug)]
 pub(super) struct Context {
     wanted: Wanted,
+    store: OnceCell<Box<dyn Store>>,
     /// A person reads the results: standard output is a terminal.
     pub(super) person_reads: bool,
     pub(super) color: ColorChoice,
@@ -26,6 +28,7 @@ impl Context {
     pub(super) fn new(global: &Global) -> Self {
         Self {
             wanted: Wanted { home: global.home.clone(), store: global.store.clone() },
+            store: OnceCell::new(),
             person_reads: io::stdout().is_terminal(),
             color: global.color,
             json: global.json,
@@ -37,8 +40,22 @@ impl Context {
         Ok(location::locate(&self.wanted)?)
     }
 
-    pub(super) fn store(&self) -> Result<Box<dyn Store>, Failure> {
-        Ok(location::open(&self.location()?)?)
+    /// The store, opened when it is first asked for.
+    pub(super) fn store(&self) -> Result<&dyn Store, Failure> {
+        if let Some(store) = self.store.get() {
+            return Ok(store.as_ref());
+        }
+        let store = location::open(&self.location()?)?;
+        Ok(self.store.get_or_init(|| store).as_ref())
+    }
+
+    /// The end of a process that did one thing: what the next one would have to do is done, and the rest is left to
+    /// the kernel, which forgets it faster than we could free it.
+    pub(super) fn leave(self) {
+        if let Some(store) = self.store.get() {
+            store.tidy();
+        }
+        std::mem::forget(self);
     }
 
     /// Standard output, for data. Colour goes where somebody can see it.

@@ -78,7 +78,6 @@ struct Which {
 
 pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
-    let store = store.as_ref();
     match args.verb {
         DlqVerb::List { group: true, .. } => list_groups(context, store)?,
         DlqVerb::List { group: false, page } => {

@@ -65,7 +65,6 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     };
     let input = resolve(args)?;
     let store = context.store()?;
-    let store = store.as_ref();
     let mut enqueuer = Enqueuer::new(store, caller)?;
     match input {
         Input::One(request) => {

@@ -57,9 +57,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         tag: args.tag.clone(),
     };
     let store = context.store()?;
-    show_page(context, store.as_ref(), &filter, &args.page)?;
+    show_page(context, store, &filter, &args.page)?;
     if let Some(queue) = &filter.queue {
-        hint_at_queue(context, store.as_ref(), queue)?;
+        hint_at_queue(context, store, queue)?;
     }
     Ok(ExitCode::SUCCESS)
 }

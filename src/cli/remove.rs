@@ -26,7 +26,5 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let ids = parse_ids(&args.ids)?;
     confirm(context, "remove", ids.len() as u64, args.yes)?;
     let store = context.store()?;
-    change_ids(context, store.as_ref(), Verb::Remove, &ids, |changed| {
-        format!("Job {} removed", changed.job.id)
-    })
+    change_ids(context, store, Verb::Remove, &ids, |changed| format!("Job {} removed", changed.job.id))
 }

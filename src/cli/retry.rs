@@ -22,7 +22,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let ids = parse_ids(&args.ids)?;
     let store = context.store()?;
-    change_ids(context, store.as_ref(), Verb::Retry, &ids, |changed| {
+    change_ids(context, store, Verb::Retry, &ids, |changed| {
         format!("Job {} is pending again", changed.job.id)
     })
 }

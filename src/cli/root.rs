@@ -99,6 +99,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => {
             let context = Context::new(&cli.global);
             let result = run(cli.verb, &context);
+            context.leave();
             result.unwrap_or_else(|failure| report(&failure, cli.global.json, cli.global.color))
         }
         Err(error) if error.use_stderr() => {

@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let ids = parse_ids(std::slice::from_ref(&args.id))?;
     let store = context.store()?;
     for id in &ids {
-        show(context, store.as_ref(), id)?;
+        show(context, store, id)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -24,7 +24,7 @@ pub(super) struct Args {}
 pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let home = context.location()?.home;
     let store = context.store()?;
-    let status = status(store.as_ref(), &home)?;
+    let status = status(store, &home)?;
     if context.json {
         context.print_json(&StatusJson::from(&status))?;
     } else if !context.quiet {

@@ -27,6 +27,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The store's clock: the only one that times are taken from.
     fn now(&self) -> Result<Timestamp, StoreError>;
 
+    /// Leaves things as the next process would like to find them. Dropping a store does this too.
+    fn tidy(&self);
+
     // Jobs
 
     /// Stores all of these jobs, or none. The answers are in the order of the jobs.

@@ -16,10 +16,19 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             result => result?,
         }
-        let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+        sync_entry(folder)?;
     }
     Ok(())
+}
+
+/// Makes sure that what was just made at `path` is still listed in its folder after a power cut.
+pub fn sync_entry(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The folder that holds `path`.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Opens a file for reading and writing; where it is missing it is made with mode 0600.

@@ -6,6 +6,7 @@ use rusqlite::Connection;
 
 use super::gate::Gate;
 use crate::store::StoreError;
+use crate::sys::private;
 
 /// The statements that lead from each version to the next. Append-only.
 const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_foundation.sql")];
@@ -31,12 +32,18 @@ pub(super) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path
         connection.execute_batch("pragma auto_vacuum = incremental; pragma journal_mode = wal;")?;
     }
     // From here on the file has a header: an empty one is no longer a queue that is only being made.
-    gate.remember_the_queue().map_err(|error| StoreError::Unavailable { source: error.into() })?;
+    gate.remember_the_queue().map_err(unavailable)?;
     connection.execute_batch("begin immediate")?;
     let migrated = migrate(connection);
     let ended = connection.execute_batch(if migrated.is_ok() { "commit" } else { "rollback" });
     migrated?;
-    Ok(ended?)
+    ended?;
+    // Still inside the gate: nobody acknowledges anything before the files are there to stay.
+    private::sync_entry(path).map_err(unavailable)
+}
+
+fn unavailable(error: std::io::Error) -> StoreError {
+    StoreError::Unavailable { source: error.into() }
 }
 
 fn migrate(connection: &Connection) -> Result<(), StoreError> {

@@ -32,18 +32,22 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     }
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Some(kind) = disk::network_filesystem(folder).map_err(cannot_open)? {
+    if let Some(kind) = disk::network_filesystem(private::folder_of(path)).map_err(cannot_open)? {
         return Err(StoreError::NetworkFilesystem { path: path.to_owned(), kind });
     }
     let gate = Gate::open(path).map_err(cannot_open)?;
     ensure_file(path, &gate)?;
+    let log_is_new = log_length(path) == 0;
 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)
         .map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })?;
     let wal_pages = configure(&mut connection)?;
     migrate::bring_up_to_date(&connection, &gate, path)?;
+    if log_is_new {
+        // Reading has made the file. Whoever finds it empty sees to it that it stays, before anything is committed.
+        private::sync_entry(path).map_err(cannot_open)?;
+    }
     Ok(Opened { connection, gate, wal_pages })
 }
 
@@ -63,6 +67,13 @@ fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
         }
         Err(error) => Err(cannot_open(error)),
     }
+}
+
+/// The length of the write-ahead log; 0 if there is none.
+fn log_length(database: &Path) -> u64 {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-wal");
+    Path::new(&path).metadata().map_or(0, |meta| meta.len())
 }
 
 fn configure(connection: &mut Connection) -> Result<Arc<AtomicI32>, StoreError> {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::events;
 use super::row::{JobRow, malformed};
 use super::tx::Tx;
 use crate::domain::life::Policy;
-use crate::domain::settings::{Durability, SettingError, SettingKey, Settings};
+use crate::domain::settings::{SettingError, SettingKey, Settings};
 use crate::store::StoreError;
 
 pub(super) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>, StoreError> {
@@ -26,16 +26,6 @@ pub(super) fn load(tx: &Tx<'_>) -> Result<Settings, StoreError> {
     let stored = stored(tx)?;
     let settings = Settings::from_stored(stored.iter().map(|(key, value)| (*key, value.as_str())));
     settings.map_err(|error| malformed("setting", error))
-}
-
-/// What is asked for each time a store is opened, so it is asked for alone.
-pub(super) fn durability(tx: &Tx<'_>) -> Result<Durability, StoreError> {
-    let mut select = tx.prepare("select value from settings where key = ?1")?;
-    let value: Option<String> =
-        select.query_row([SettingKey::Durability.name()], |row| row.get(0)).optional()?;
-    let stored = value.as_deref().map(|value| (SettingKey::Durability, value));
-    let settings = Settings::from_stored(stored).map_err(|error| malformed("setting", error))?;
-    Ok(settings.durability)
 }
 
 pub(super) fn set(

@@ -66,7 +66,7 @@ impl SqliteStore {
     }
 
     fn apply_durability(&self) -> Result<(), StoreError> {
-        let durability = self.read(settings::durability)?;
+        let durability = self.read(|tx| Ok(tx.settings()?.durability))?;
         let opened = self.lock();
         opened.connection.pragma_update(None, "synchronous", durability.name())?;
         Ok(())
@@ -109,13 +109,17 @@ fn checkpoint_beyond(opened: &Opened, pages: i32) {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        checkpoint_beyond(&self.lock(), CHECKPOINT_AT_CLOSE);
+        self.tidy();
     }
 }
 
 impl Store for SqliteStore {
     fn now(&self) -> Result<Timestamp, StoreError> {
         Ok(Timestamp::from_millis(self.clock.wall_millis()))
+    }
+
+    fn tidy(&self) {
+        checkpoint_beyond(&self.lock(), CHECKPOINT_AT_CLOSE);
     }
 
     fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError> {
