@@ -45,6 +45,9 @@ pub const FAILURE: Outcome = Outcome::Failure { exit_code: 1 };
 /// Whoever asks for a change in these tests.
 pub const SOMEBODY: &str = "tester";
 
+/// What the wall clock of every test shows at first.
+pub const START_MILLIS: i64 = 1_800_000_000_000;
+
 /// A clock that only tests move.
 #[derive(Debug)]
 pub struct TestClock {
@@ -54,7 +57,10 @@ pub struct TestClock {
 
 impl Default for TestClock {
     fn default() -> Self {
-        Self { wall: AtomicI64::new(1_800_000_000_000), boot: AtomicI64::new(5_000_000) }
+        Self {
+            wall: AtomicI64::new(START_MILLIS),
+            boot: AtomicI64::new(5_000_000),
+        }
     }
 }
 
@@ -94,7 +100,11 @@ impl Fixture {
         let home = tempfile::tempdir().expect("a temporary folder");
         let clock = Arc::new(TestClock::default());
         let store = SqliteStore::open(&home.path().join("queue.db"), clock.clone()).expect("a new store");
-        Self { store: Box::new(store), clock, _home: home }
+        Self {
+            store: Box::new(store),
+            clock,
+            _home: home,
+        }
     }
 
     // Time
@@ -117,7 +127,10 @@ impl Fixture {
     pub fn enqueue(&self, job: impl Into<JobSpec>) {
         let job = job.into();
         let answers = self.enqueue_all([job]);
-        assert!(matches!(answers[..], [Enqueued::Created(_)]), "it is new: {answers:?}");
+        assert!(
+            matches!(answers[..], [Enqueued::Created(_)]),
+            "it is new: {answers:?}"
+        );
     }
 
     pub fn enqueue_all(&self, jobs: impl IntoIterator<Item = JobSpec>) -> Vec<Enqueued> {
@@ -157,7 +170,10 @@ impl Fixture {
     /// The outcomes of the attempts that ended.
     pub fn outcomes(&self, id: &str) -> Vec<Outcome> {
         let history = self.record(id).history;
-        history.iter().filter_map(|attempt| Some(attempt.ending.as_ref()?.outcome)).collect()
+        history
+            .iter()
+            .filter_map(|attempt| Some(attempt.ending.as_ref()?.outcome))
+            .collect()
     }
 
     pub fn cancel(&self, id: &str) -> Change {
@@ -199,9 +215,16 @@ impl Fixture {
         }
         for queue in self.store.queues().expect("queues") {
             let counts = counted.remove(&queue.name).unwrap_or_default();
-            assert_eq!(queue.counts, counts, "the counters of queue {} equal a recount", queue.name);
+            assert_eq!(
+                queue.counts, counts,
+                "the counters of queue {} equal a recount",
+                queue.name
+            );
         }
-        assert!(counted.is_empty(), "jobs in queues that are not there: {counted:?}");
+        assert!(
+            counted.is_empty(),
+            "jobs in queues that are not there: {counted:?}"
+        );
     }
 
     // Workers
@@ -212,7 +235,10 @@ impl Fixture {
     }
 
     pub fn worker_serving(&self, id: &str, served: Served) -> WorkerId {
-        self.register(NewWorker { served, ..new_worker(id) })
+        self.register(NewWorker {
+            served,
+            ..new_worker(id)
+        })
     }
 
     pub fn register(&self, worker: NewWorker) -> WorkerId {
@@ -221,7 +247,11 @@ impl Fixture {
     }
 
     pub fn exchange(&self, worker: &WorkerId, settlements: &[Settlement], want: usize) -> Exchanged {
-        let exchange = Exchange { worker, settlements, want };
+        let exchange = Exchange {
+            worker,
+            settlements,
+            want,
+        };
         self.store.exchange(&exchange).expect("exchange")
     }
 
@@ -271,7 +301,10 @@ impl Fixture {
     }
 
     pub fn pause(&self, queue: &str) {
-        let pause = Pause { by: SOMEBODY.to_owned(), reason: None };
+        let pause = Pause {
+            by: SOMEBODY.to_owned(),
+            reason: None,
+        };
         self.store.hold(&queue_name(queue), Some(&pause)).expect("pause");
     }
 

@@ -13,6 +13,7 @@ mod enqueue;
 mod exchange;
 mod fencing;
 mod list;
+mod model;
 mod queues;
 mod reap;
 mod remove;

@@ -92,9 +92,13 @@ impl JobSpec {
         self
     }
 
-    pub fn delay_secs(mut self, secs: u64) -> Self {
-        self.0.start = Start::After(Duration::from_secs(secs));
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.0.start = Start::After(delay);
         self
+    }
+
+    pub fn delay_secs(self, secs: u64) -> Self {
+        self.delay(Duration::from_secs(secs))
     }
 
     pub fn backoff(mut self, backoff: BackoffChoice) -> Self {

@@ -1,0 +1,303 @@
+//! Random histories on a store and on a list in memory: after every step both say the same.
+
+mod history;
+mod memory;
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use proptest::prelude::ProptestConfig;
+use proptest_state_machine::{StateMachineTest, prop_state_machine};
+use queuectl::domain::job::Job;
+use queuectl::domain::life::State;
+use queuectl::domain::name::WorkerId;
+use queuectl::domain::settings::SettingKey;
+use queuectl::domain::timestamp::Timestamp;
+use queuectl::store::{Change, Enqueued, JobFilter, NewWorker, Page, Phase, Served, Settlement};
+
+use self::history::{Expected, Model, Step};
+use self::memory::{Answer, CRASH_LIMIT, MAX_BACKOFF_MILLIS, Memory, MemoryJob, RETRY_DELAY_MILLIS, Request};
+use super::fixture::{Fixture, new_worker, settlement};
+use super::new_job::{JobSpec, job, queue_name};
+
+prop_state_machine! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn sqlite_agrees_with_a_list_in_memory(sequential 1..40 => Machine<OnSqlite>);
+}
+
+/// Makes the store that is compared with the list.
+trait Constructor {
+    fn fixture() -> Fixture;
+}
+
+struct OnSqlite;
+
+impl Constructor for OnSqlite {
+    fn fixture() -> Fixture {
+        Fixture::sqlite()
+    }
+}
+
+const QUEUES: [&str; 3] = ["a", "b", "c"];
+
+struct Machine<C>(PhantomData<C>);
+
+impl<C: Constructor> StateMachineTest for Machine<C> {
+    type SystemUnderTest = Fixture;
+    type Reference = Model;
+
+    fn init_test(model: &Model) -> Fixture {
+        let fixture = C::fixture();
+        fixture.set(SettingKey::RetryDelay, &format!("{RETRY_DELAY_MILLIS}ms"));
+        fixture.set(SettingKey::MaxBackoff, &format!("{MAX_BACKOFF_MILLIS}ms"));
+        fixture.set(SettingKey::CrashLimit, &CRASH_LIMIT.to_string());
+        for worker in 0..model.memory.workers.len() {
+            register(&fixture, &model.memory, worker);
+        }
+        fixture
+    }
+
+    fn apply(fixture: Fixture, model: &Model, step: Step) -> Fixture {
+        take(&fixture, model, step);
+        fixture
+    }
+
+    fn check_invariants(fixture: &Fixture, model: &Model) {
+        assert_same_jobs(fixture, &model.memory);
+        assert_same_line(fixture, &model.memory);
+        let overdue = fixture.store.overdue().expect("overdue");
+        let late: Vec<_> = model.memory.overdue().into_iter().map(worker_id).collect();
+        assert_eq!(overdue, late, "whose lease ran out");
+        fixture.recount();
+    }
+
+    fn teardown(fixture: Fixture, model: Model) {
+        for kept in model.memory.jobs.iter().filter(|job| !job.removed) {
+            let name = &kept.request.name;
+            assert_eq!(fixture.outcomes(name), kept.history, "the history of {name}");
+        }
+    }
+}
+
+/// Takes a step and compares the answer.
+fn take(fixture: &Fixture, model: &Model, step: Step) {
+    match step {
+        Step::Pass { millis } => fixture.clock.advance(Duration::from_millis(millis)),
+        Step::Pause(queue) => fixture.pause(QUEUES[queue]),
+        Step::Resume(queue) => fixture.resume(QUEUES[queue]),
+        Step::Cancel(name) => assert_changed(&fixture.cancel(name), &model.expected),
+        Step::Retry(name) => assert_changed(&fixture.retry(name), &model.expected),
+        Step::Remove(name) => assert_changed(&fixture.remove(name), &model.expected),
+        Step::Enqueue(batch) => enqueue(fixture, &batch, &model.expected),
+        Step::Exchange { .. } | Step::Haunt { .. } | Step::Extend { .. } | Step::Reap { .. } => {
+            work(fixture, model);
+        }
+    }
+}
+
+fn enqueue(fixture: &Fixture, batch: &[Request], expected: &Expected) {
+    let Expected::Enqueued(expected) = expected else {
+        panic!("an enqueue is answered as one: {expected:?}")
+    };
+    let answers = fixture.try_enqueue(batch.iter().map(spec));
+    let answers = answers.ok().map(|answers| {
+        let told = |answer: &Enqueued| {
+            let is_new = matches!(answer, Enqueued::Created(_));
+            (answer.id().to_string(), is_new)
+        };
+        answers.iter().map(told).collect::<Vec<_>>()
+    });
+    assert_eq!(&answers, expected, "what became of the batch");
+}
+
+fn spec(request: &Request) -> JobSpec {
+    let parents: Vec<&str> = request.parents.iter().map(String::as_str).collect();
+    let mut spec = job(&request.name)
+        .queue(QUEUES[request.queue])
+        .priority(request.priority)
+        .max_retries(request.max_retries)
+        .after(&parents);
+    if let Some(millis) = request.delay_millis {
+        spec = spec.delay(Duration::from_millis(millis.unsigned_abs()));
+    }
+    if request.runs_anyway {
+        spec = spec.whatever_happens();
+    }
+    if let Some(key) = &request.key {
+        spec = spec.unique_key(key);
+    }
+    if request.if_absent {
+        spec = spec.if_absent();
+    }
+    spec
+}
+
+/// What workers do, as the model saw it.
+fn work(fixture: &Fixture, model: &Model) {
+    match &model.expected {
+        Expected::Exchanged {
+            worker,
+            settled,
+            stale,
+            claimed,
+            want,
+            next_due,
+        } => {
+            let settlements: Vec<Settlement> = settled
+                .iter()
+                .map(|(lease, outcome)| settlement(lease, *outcome))
+                .collect();
+            let exchanged = fixture.exchange(&worker_id(*worker), &settlements, *want);
+            let given: Vec<_> = exchanged.claimed.into_iter().map(|claim| claim.lease).collect();
+            assert_eq!(&exchanged.stale, stale, "what came too late");
+            assert_eq!(&given, claimed, "who was claimed, in which order");
+            let due = exchanged.next_due.map(Timestamp::as_millis);
+            assert_eq!(due, *next_due, "when the next one is due");
+        }
+        Expected::Extended {
+            worker,
+            leases,
+            statuses,
+        } => {
+            let extended = fixture.store.extend(&worker_id(*worker), leases).expect("extend");
+            assert_eq!(&extended, statuses, "how the leases stand");
+        }
+        Expected::Reaped {
+            worker,
+            unstarted,
+            reaped,
+            successor,
+        } => {
+            let taken = fixture.reap(&worker_id(*worker), unstarted);
+            assert_eq!(&taken, reaped, "what the dead worker held");
+            register(fixture, &model.memory, *successor);
+        }
+        Expected::Nothing => {}
+        Expected::Enqueued(_) | Expected::Changed(_) => panic!("no worker did this: {:?}", model.expected),
+    }
+}
+
+fn assert_changed(change: &Change, expected: &Expected) {
+    let Expected::Changed(expected) = expected else {
+        panic!("a change is answered as one: {expected:?}")
+    };
+    let answer = match change {
+        Change::Done(state) => Answer::Done(*state),
+        Change::NotFound => Answer::NotFound,
+        Change::Conflict(_) => Answer::Conflict,
+    };
+    assert_eq!(answer, *expected, "what became of the job");
+}
+
+/// What both can say of a job.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    name: String,
+    state: &'static str,
+    attempts: u32,
+    failures: u32,
+    losses: u32,
+    due_at: i64,
+    blocked_by: usize,
+    /// By whom it is run, until when, and whether it shall be cancelled.
+    lease: Option<(String, i64, bool)>,
+}
+
+fn assert_same_jobs(fixture: &Fixture, memory: &Memory) {
+    let everything = Page {
+        limit: usize::MAX,
+        after: None,
+    };
+    let stored = fixture
+        .store
+        .list(&JobFilter::default(), &everything)
+        .expect("list");
+    let stored: Vec<Shown> = stored.iter().map(shown_by_store).collect();
+    let kept = memory.jobs.iter().rev().filter(|job| !job.removed);
+    let kept: Vec<Shown> = kept.map(shown_by_memory).collect();
+    assert_eq!(stored, kept, "all jobs, the newest first");
+}
+
+fn shown_by_store(job: &Job) -> Shown {
+    let life = &job.life;
+    Shown {
+        name: job.id.to_string(),
+        state: life.state.name().name(),
+        attempts: life.attempts,
+        failures: life.failures,
+        losses: life.losses.count,
+        due_at: life.due_at.as_millis(),
+        blocked_by: match life.state {
+            State::Pending { blocked_by } => blocked_by as usize,
+            State::Processing(_)
+            | State::Completed { .. }
+            | State::Failed
+            | State::Dead { .. }
+            | State::Cancelled { .. } => 0,
+        },
+        lease: match &life.state {
+            State::Processing(lease) => Some((
+                lease.worker.to_string(),
+                lease.until.as_millis(),
+                lease.cancel_requested,
+            )),
+            State::Pending { .. }
+            | State::Completed { .. }
+            | State::Failed
+            | State::Dead { .. }
+            | State::Cancelled { .. } => None,
+        },
+    }
+}
+
+fn shown_by_memory(job: &MemoryJob) -> Shown {
+    Shown {
+        name: job.request.name.clone(),
+        state: job.state.name(),
+        attempts: job.attempts,
+        failures: job.failures,
+        losses: job.losses,
+        due_at: job.due_at,
+        blocked_by: job.blockers.len(),
+        lease: job
+            .lease
+            .as_ref()
+            .map(|lease| (worker_id(lease.worker).to_string(), lease.until, lease.cancel)),
+    }
+}
+
+fn assert_same_line(fixture: &Fixture, memory: &Memory) {
+    let ready = JobFilter {
+        phase: Some(Phase::Ready),
+        ..JobFilter::default()
+    };
+    let line: Vec<&str> = memory
+        .ready()
+        .into_iter()
+        .map(|at| memory.jobs[at].request.name.as_str())
+        .collect();
+    assert_eq!(
+        fixture.list_by(&ready, 3),
+        line,
+        "who is ready, in the order of claiming"
+    );
+}
+
+fn register(fixture: &Fixture, memory: &Memory, worker: usize) {
+    let known = &memory.workers[worker];
+    let in_order = |queues: &Vec<usize>| queues.iter().map(|queue| queue_name(QUEUES[*queue])).collect();
+    fixture.register(NewWorker {
+        boot_id: known.boot.to_owned(),
+        served: known
+            .queues
+            .as_ref()
+            .map_or(Served::All, |queues| Served::InOrder(in_order(queues))),
+        ..new_worker(worker_id(worker).as_str())
+    });
+}
+
+fn worker_id(worker: usize) -> WorkerId {
+    format!("w{worker}").parse().expect("a worker id")
+}

@@ -1,0 +1,342 @@
+//! Random histories, and what a store must answer to each of their steps.
+//!
+//! A history has three workers that settle, die and come back, words that come too late, and a clock that only it
+//! moves. Whatever lease a step names is counted around what there is, so every history makes sense.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
+use proptest::sample::select;
+use proptest_state_machine::ReferenceStateMachine;
+use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::signal::Signal;
+use queuectl::store::{LeaseRef, LeaseStatus};
+
+use super::memory::{Answer, Memory, MemoryWorker, Request};
+use crate::store::fixture::START_MILLIS;
+use crate::store::new_job::job_id;
+
+const NAMES: [&str; 12] = [
+    "j0", "j1", "j2", "j3", "j4", "j5", "j6", "j7", "j8", "j9", "j10", "j11",
+];
+const OUTCOMES: [Outcome; 8] = [
+    Outcome::Success,
+    Outcome::Failure { exit_code: 1 },
+    Outcome::Signal { signal: Signal::KILL },
+    Outcome::Timeout,
+    Outcome::SpawnError,
+    Outcome::Lost,
+    Outcome::Cancelled,
+    Outcome::Released,
+];
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    Pass {
+        millis: u64,
+    },
+    Enqueue(Vec<Request>),
+    Exchange {
+        seat: usize,
+        settled: Vec<(Pick, Outcome)>,
+        want: usize,
+    },
+    /// A worker that died speaks.
+    Haunt {
+        ghost: usize,
+        settled: Vec<(Pick, Outcome)>,
+    },
+    Extend {
+        seat: usize,
+        leases: Vec<Pick>,
+    },
+    Reap {
+        seat: usize,
+        unstarted: Vec<bool>,
+    },
+    Cancel(&'static str),
+    Retry(&'static str),
+    Remove(&'static str),
+    Pause(usize),
+    Resume(usize),
+}
+
+/// A lease: the one of the worker's own that was given so many ago, or any that was ever given.
+#[derive(Clone, Copy, Debug)]
+pub enum Pick {
+    Own(usize),
+    Any(usize),
+}
+
+/// What the store must answer to a step.
+#[derive(Clone, Debug)]
+pub enum Expected {
+    Nothing,
+    Enqueued(Option<Vec<(String, bool)>>),
+    Exchanged {
+        worker: usize,
+        settled: Vec<(LeaseRef, Outcome)>,
+        stale: Vec<LeaseRef>,
+        want: usize,
+        claimed: Vec<LeaseRef>,
+        next_due: Option<i64>,
+    },
+    Extended {
+        worker: usize,
+        leases: Vec<LeaseRef>,
+        statuses: Vec<LeaseStatus>,
+    },
+    Reaped {
+        worker: usize,
+        unstarted: Vec<LeaseRef>,
+        reaped: Vec<LeaseRef>,
+        successor: usize,
+    },
+    Changed(Answer),
+}
+
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub memory: Memory,
+    /// The worker that sits in each seat now, by its number among all that ever were.
+    seats: [usize; 3],
+    /// Every lease that was ever given, with its worker.
+    leases: Vec<(usize, LeaseRef)>,
+    pub expected: Expected,
+}
+
+impl Model {
+    fn new() -> Self {
+        let worker = |boot, queues| MemoryWorker { boot, queues };
+        let workers = vec![
+            worker("boot-1", None),
+            worker("boot-1", Some(vec![1, 0])),
+            worker("boot-2", None),
+        ];
+        Self {
+            memory: Memory {
+                now: START_MILLIS,
+                workers,
+                ..Memory::default()
+            },
+            seats: [0, 1, 2],
+            leases: Vec::new(),
+            expected: Expected::Nothing,
+        }
+    }
+
+    fn pick(&self, worker: usize, pick: Pick) -> Option<LeaseRef> {
+        let (back, leases): (usize, Vec<&LeaseRef>) = match pick {
+            Pick::Own(back) => {
+                let own = self.leases.iter().filter(|(holder, lease)| {
+                    let held = self.memory.held(*holder, lease.job.as_str(), lease.attempt);
+                    *holder == worker && held.is_some()
+                });
+                (back, own.map(|(_, lease)| lease).collect())
+            }
+            Pick::Any(back) => (back, self.leases.iter().map(|(_, lease)| lease).collect()),
+        };
+        let at = leases.len().checked_sub(1)? - back % leases.len();
+        Some(leases[at].clone())
+    }
+
+    fn exchange(&mut self, worker: usize, picks: &[(Pick, Outcome)], want: usize) -> Expected {
+        let settled: Vec<(LeaseRef, Outcome)> = picks
+            .iter()
+            .filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome)))
+            .collect();
+        let mut stale = Vec::new();
+        for (lease, outcome) in &settled {
+            if !self
+                .memory
+                .settle(worker, lease.job.as_str(), lease.attempt, *outcome)
+            {
+                stale.push(lease.clone());
+            }
+        }
+        let claimed = self.memory.claim(worker, want);
+        let claimed: Vec<LeaseRef> = claimed
+            .iter()
+            .map(|(name, attempt)| lease(name, *attempt))
+            .collect();
+        self.leases
+            .extend(claimed.iter().map(|lease| (worker, lease.clone())));
+        Expected::Exchanged {
+            worker,
+            settled,
+            stale,
+            want,
+            claimed,
+            next_due: self.next_due(),
+        }
+    }
+
+    fn next_due(&self) -> Option<i64> {
+        let waiting = self.memory.jobs.iter().filter(|job| {
+            let waits = [StateName::Pending, StateName::Failed].contains(&job.state);
+            !job.removed && waits && job.blockers.is_empty()
+        });
+        waiting
+            .map(|job| job.due_at)
+            .filter(|due| *due > self.memory.now)
+            .min()
+    }
+
+    fn extend(&mut self, worker: usize, picks: &[Pick]) -> Expected {
+        let leases: Vec<LeaseRef> = picks.iter().filter_map(|pick| self.pick(worker, *pick)).collect();
+        let status = |lease: &LeaseRef| match self.memory.extend(worker, lease.job.as_str(), lease.attempt) {
+            None => LeaseStatus::Lost,
+            Some(true) => LeaseStatus::CancelRequested,
+            Some(false) => LeaseStatus::Held,
+        };
+        let statuses = leases.iter().map(status).collect();
+        Expected::Extended {
+            worker,
+            leases,
+            statuses,
+        }
+    }
+
+    fn reap(&mut self, seat: usize, unstarted: &[bool]) -> Expected {
+        let worker = self.seats[seat];
+        let held = self.memory.jobs.iter().filter(|job| {
+            let holder = job.lease.as_ref().map(|lease| lease.worker);
+            holder == Some(worker)
+        });
+        let reaped: Vec<LeaseRef> = held.map(|job| lease(&job.request.name, job.attempts)).collect();
+        let mut never_started = Vec::new();
+        for (at, lease) in reaped.iter().enumerate() {
+            let outcome = if unstarted[at % unstarted.len()] {
+                never_started.push(lease.clone());
+                Outcome::Released
+            } else {
+                Outcome::Lost
+            };
+            self.memory
+                .settle(worker, lease.job.as_str(), lease.attempt, outcome);
+        }
+        let successor = self.memory.workers.len();
+        let same = self.memory.workers[worker].clone();
+        self.memory.workers.push(same);
+        self.seats[seat] = successor;
+        Expected::Reaped {
+            worker,
+            unstarted: never_started,
+            reaped,
+            successor,
+        }
+    }
+
+    /// A worker that died, if one did.
+    fn ghost(&self, back: usize) -> Option<usize> {
+        let ghosts: Vec<usize> = (0..self.memory.workers.len())
+            .filter(|worker| !self.seats.contains(worker))
+            .collect();
+        (!ghosts.is_empty()).then(|| ghosts[back % ghosts.len()])
+    }
+}
+
+impl ReferenceStateMachine for Model {
+    type State = Self;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Self> {
+        Just(Self::new()).boxed()
+    }
+
+    fn transitions(_: &Self) -> BoxedStrategy<Step> {
+        let seat = 0..3_usize;
+        let settled = vec((pick(), select(&OUTCOMES[..])), 0..3);
+        prop_oneof![
+            6 => vec(request(), 1..4).prop_map(Step::Enqueue),
+            9 => (seat.clone(), settled.clone(), 0..4_usize)
+                .prop_map(|(seat, settled, want)| Step::Exchange { seat, settled, want }),
+            1 => (0..4_usize, settled).prop_map(|(ghost, settled)| Step::Haunt { ghost, settled }),
+            3 => select(&[1, 999, 1_000, 2_000, 31_000][..]).prop_map(|millis| Step::Pass { millis }),
+            1 => (seat.clone(), vec(pick(), 0..3)).prop_map(|(seat, leases)| Step::Extend { seat, leases }),
+            1 => (seat, vec(any::<bool>(), 3)).prop_map(|(seat, unstarted)| Step::Reap { seat, unstarted }),
+            2 => select(&NAMES[..]).prop_map(Step::Cancel),
+            2 => select(&NAMES[..]).prop_map(Step::Retry),
+            1 => select(&NAMES[..]).prop_map(Step::Remove),
+            1 => (0..3_usize).prop_map(Step::Pause),
+            1 => (0..3_usize).prop_map(Step::Resume),
+        ]
+        .boxed()
+    }
+
+    fn apply(mut state: Self, step: &Step) -> Self {
+        state.expected = match step {
+            Step::Pass { millis } => {
+                state.memory.now += i64::try_from(*millis).expect("a short time");
+                Expected::Nothing
+            }
+            Step::Enqueue(batch) => Expected::Enqueued(state.memory.enqueue(batch)),
+            Step::Exchange { seat, settled, want } => state.exchange(state.seats[*seat], settled, *want),
+            Step::Haunt { ghost, settled } => match state.ghost(*ghost) {
+                Some(worker) => state.exchange(worker, settled, 0),
+                None => Expected::Nothing,
+            },
+            Step::Extend { seat, leases } => state.extend(state.seats[*seat], leases),
+            Step::Reap { seat, unstarted } => state.reap(*seat, unstarted),
+            Step::Cancel(name) => Expected::Changed(state.memory.cancel(name)),
+            Step::Retry(name) => Expected::Changed(state.memory.retry(name)),
+            Step::Remove(name) => Expected::Changed(state.memory.remove(name)),
+            Step::Pause(queue) => {
+                state.memory.paused.push(*queue);
+                Expected::Nothing
+            }
+            Step::Resume(queue) => {
+                state.memory.paused.retain(|paused| paused != queue);
+                Expected::Nothing
+            }
+        };
+        state
+    }
+}
+
+fn pick() -> impl Strategy<Value = Pick> + Clone {
+    prop_oneof![
+        4 => (0..3_usize).prop_map(Pick::Own),
+        1 => (0..20_usize).prop_map(Pick::Any),
+    ]
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let parents = prop_oneof![3 => vec(select(&NAMES[..]), 0..1), 2 => vec(select(&NAMES[..4]), 1..3)];
+    let delay = option::weighted(0.2, select(&[0, 1, 1_000, 2_000][..]));
+    let key = option::weighted(0.2, select(&["k", "l"][..]));
+    let numbers = (0..3_usize, -1..2_i32, 0..3_u32);
+    (
+        select(&NAMES[..]),
+        numbers,
+        delay,
+        parents,
+        key,
+        any::<[bool; 2]>(),
+    )
+        .prop_map(
+            |(name, (queue, priority, max_retries), delay_millis, parents, key, [runs_anyway, if_absent])| {
+                let mut parents: Vec<String> = parents.into_iter().map(str::to_owned).collect();
+                parents.dedup();
+                Request {
+                    name: name.to_owned(),
+                    queue,
+                    priority,
+                    max_retries,
+                    delay_millis,
+                    parents,
+                    runs_anyway,
+                    key: key.map(str::to_owned),
+                    if_absent,
+                }
+            },
+        )
+}
+
+fn lease(name: &str, attempt: u32) -> LeaseRef {
+    LeaseRef {
+        job: job_id(name),
+        attempt,
+    }
+}

@@ -1,0 +1,356 @@
+//! The queue as a list in memory, written for nothing but to be obviously right.
+//!
+//! It shares no decision with the program: it knows the words of the contract and looks through all jobs for
+//! everything. Removed jobs stay in the list, so that a job's place in it is its place in the order of enqueuing.
+
+use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
+
+pub const LEASE_MILLIS: i64 = 30_000;
+pub const RETRY_DELAY_MILLIS: i64 = 1_000;
+pub const MAX_BACKOFF_MILLIS: i64 = 5_000;
+pub const CRASH_LIMIT: u32 = 2;
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub name: String,
+    pub queue: usize,
+    pub priority: i32,
+    pub max_retries: u32,
+    pub delay_millis: Option<i64>,
+    pub parents: Vec<String>,
+    pub runs_anyway: bool,
+    pub key: Option<String>,
+    pub if_absent: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct MemoryJob {
+    pub request: Request,
+    pub state: StateName,
+    pub removed: bool,
+    pub run_at: i64,
+    pub due_at: i64,
+    pub attempts: u32,
+    pub failures: u32,
+    pub losses: u32,
+    loss_boot: &'static str,
+    /// The jobs that it waits for.
+    pub blockers: Vec<usize>,
+    /// Who runs it, until when, and whether it shall be cancelled.
+    pub lease: Option<MemoryLease>,
+    pub history: Vec<Outcome>,
+}
+
+#[derive(Clone, Debug)]
+pub struct MemoryLease {
+    pub worker: usize,
+    pub until: i64,
+    pub cancel: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct MemoryWorker {
+    pub boot: &'static str,
+    /// `None`: all queues.
+    pub queues: Option<Vec<usize>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Done(StateName),
+    NotFound,
+    Conflict,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    pub now: i64,
+    pub jobs: Vec<MemoryJob>,
+    pub workers: Vec<MemoryWorker>,
+    pub paused: Vec<usize>,
+}
+
+fn is_finished(state: StateName) -> bool {
+    [StateName::Completed, StateName::Dead, StateName::Cancelled].contains(&state)
+}
+
+impl Memory {
+    /// The names of the jobs that answer a batch and whether they are new; `None` if it is refused.
+    pub fn enqueue(&mut self, batch: &[Request]) -> Option<Vec<(String, bool)>> {
+        if (0..batch.len()).any(|at| waits_for(batch, at, at, batch.len())) {
+            return None;
+        }
+        let mut after = self.clone();
+        let mut answers = Vec::new();
+        let mut added = Vec::new();
+        for request in batch {
+            if let Some(holder) = after.key_holder(request.key.as_ref()) {
+                answers.push((after.jobs[holder].request.name.clone(), false));
+            } else if after.find(&request.name).is_none() {
+                added.push(after.jobs.len());
+                after.jobs.push(new_job(request, after.now));
+                answers.push((request.name.clone(), true));
+            } else if request.if_absent {
+                answers.push((request.name.clone(), false));
+            } else {
+                return None;
+            }
+        }
+        for at in added {
+            let parents = after.jobs[at].request.parents.clone();
+            let parents: Option<Vec<usize>> = parents.iter().map(|name| after.find(name)).collect();
+            let (finished, open): (Vec<usize>, Vec<usize>) = parents?
+                .into_iter()
+                .partition(|parent| is_finished(after.jobs[*parent].state));
+            // As if the finished ones ended just now.
+            after.jobs[at].blockers = [open, finished.clone()].concat();
+            for parent in finished {
+                after.tell(at, parent);
+            }
+        }
+        *self = after;
+        Some(answers)
+    }
+
+    /// The jobs that could run now, first come first: by priority, due time and the order of enqueuing.
+    pub fn ready(&self) -> Vec<usize> {
+        let mut ready: Vec<usize> = (0..self.jobs.len()).filter(|at| self.is_ready(*at)).collect();
+        ready.sort_by_key(|at| (-self.jobs[*at].request.priority, self.jobs[*at].due_at, *at));
+        ready
+    }
+
+    fn is_ready(&self, at: usize) -> bool {
+        let job = &self.jobs[at];
+        let waits = [StateName::Pending, StateName::Failed].contains(&job.state);
+        let held = self.paused.contains(&job.request.queue);
+        !job.removed && waits && job.blockers.is_empty() && job.due_at <= self.now && !held
+    }
+
+    /// The names and attempts of the jobs that a worker gets.
+    pub fn claim(&mut self, worker: usize, want: usize) -> Vec<(String, u32)> {
+        let ready = self.ready();
+        let mut chosen: Vec<usize> = match &self.workers[worker].queues {
+            None => ready,
+            Some(queues) => queues
+                .iter()
+                .flat_map(|queue| ready.iter().filter(|at| self.jobs[**at].request.queue == *queue))
+                .copied()
+                .collect(),
+        };
+        chosen.truncate(want);
+        let until = self.now + LEASE_MILLIS;
+        chosen
+            .into_iter()
+            .map(|at| {
+                let job = &mut self.jobs[at];
+                job.state = StateName::Processing;
+                job.attempts += 1;
+                job.lease = Some(MemoryLease {
+                    worker,
+                    until,
+                    cancel: false,
+                });
+                (job.request.name.clone(), job.attempts)
+            })
+            .collect()
+    }
+
+    /// Whether an outcome was recorded.
+    pub fn settle(&mut self, worker: usize, name: &str, attempt: u32, outcome: Outcome) -> bool {
+        let Some(at) = self.held(worker, name, attempt) else {
+            return false;
+        };
+        let boot = self.workers[worker].boot;
+        let now = self.now;
+        let job = &mut self.jobs[at];
+        let cancel = job.lease.take().is_some_and(|lease| lease.cancel);
+        job.history.push(outcome);
+        job.state = match outcome {
+            Outcome::Success => {
+                job.losses = 0;
+                StateName::Completed
+            }
+            Outcome::Cancelled => StateName::Cancelled,
+            Outcome::Released => StateName::Pending,
+            Outcome::Lost => {
+                job.losses = if job.loss_boot == boot { job.losses + 1 } else { 1 };
+                job.loss_boot = boot;
+                if job.losses >= CRASH_LIMIT {
+                    StateName::Dead
+                } else {
+                    StateName::Pending
+                }
+            }
+            Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => {
+                job.losses = 0;
+                job.loss_boot = "";
+                job.failures += 1;
+                if job.failures > job.request.max_retries {
+                    StateName::Dead
+                } else {
+                    let wait = RETRY_DELAY_MILLIS << job.failures;
+                    job.due_at = now + wait.min(MAX_BACKOFF_MILLIS);
+                    StateName::Failed
+                }
+            }
+        };
+        if cancel && job.state != StateName::Completed {
+            job.state = StateName::Cancelled;
+        }
+        self.tell_dependents(at);
+        true
+    }
+
+    /// The job that a worker holds under this name and attempt.
+    pub fn held(&self, worker: usize, name: &str, attempt: u32) -> Option<usize> {
+        let at = self.find(name)?;
+        let job = &self.jobs[at];
+        let holds = job.lease.as_ref().is_some_and(|lease| lease.worker == worker);
+        (holds && job.attempts == attempt).then_some(at)
+    }
+
+    /// Whether the lease is held, and whether its job shall be cancelled.
+    pub fn extend(&mut self, worker: usize, name: &str, attempt: u32) -> Option<bool> {
+        let at = self.held(worker, name, attempt)?;
+        let lease = self.jobs[at].lease.as_mut()?;
+        lease.until = self.now + LEASE_MILLIS;
+        Some(lease.cancel)
+    }
+
+    pub fn overdue(&self) -> Vec<usize> {
+        let leases = self.jobs.iter().filter_map(|job| job.lease.as_ref());
+        let mut late: Vec<usize> = leases
+            .filter(|lease| lease.until < self.now)
+            .map(|lease| lease.worker)
+            .collect();
+        late.sort_unstable();
+        late.dedup();
+        late
+    }
+
+    pub fn cancel(&mut self, name: &str) -> Answer {
+        let Some(at) = self.find(name) else {
+            return Answer::NotFound;
+        };
+        if is_finished(self.jobs[at].state) {
+            return Answer::Conflict;
+        }
+        if let Some(lease) = &mut self.jobs[at].lease {
+            lease.cancel = true;
+        } else {
+            self.jobs[at].state = StateName::Cancelled;
+            self.tell_dependents(at);
+        }
+        Answer::Done(self.jobs[at].state)
+    }
+
+    pub fn retry(&mut self, name: &str) -> Answer {
+        let Some(at) = self.find(name) else {
+            return Answer::NotFound;
+        };
+        if [StateName::Pending, StateName::Processing].contains(&self.jobs[at].state) {
+            return Answer::Conflict;
+        }
+        let holder = self.key_holder(self.jobs[at].request.key.as_ref());
+        if holder.is_some_and(|holder| holder != at) {
+            return Answer::Conflict;
+        }
+        let parents = self.jobs[at].request.parents.iter();
+        let blockers = parents
+            .filter_map(|parent| self.find(parent))
+            .filter(|parent| !is_finished(self.jobs[*parent].state))
+            .collect();
+        let now = self.now;
+        let job = &mut self.jobs[at];
+        job.blockers = blockers;
+        job.state = StateName::Pending;
+        job.due_at = now.max(job.run_at);
+        job.failures = 0;
+        job.losses = 0;
+        job.loss_boot = "";
+        Answer::Done(StateName::Pending)
+    }
+
+    pub fn remove(&mut self, name: &str) -> Answer {
+        let Some(at) = self.find(name) else {
+            return Answer::NotFound;
+        };
+        let waited_for = self
+            .jobs
+            .iter()
+            .any(|job| !job.removed && job.blockers.contains(&at));
+        if self.jobs[at].state == StateName::Processing || waited_for {
+            return Answer::Conflict;
+        }
+        self.jobs[at].removed = true;
+        Answer::Done(self.jobs[at].state)
+    }
+
+    /// The job that has this name now.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.jobs
+            .iter()
+            .rposition(|job| job.request.name == name && !job.removed)
+    }
+
+    fn key_holder(&self, key: Option<&String>) -> Option<usize> {
+        self.jobs.iter().position(|job| {
+            let same = key.is_some() && job.request.key.as_ref() == key;
+            same && !job.removed && !is_finished(job.state)
+        })
+    }
+
+    /// Tells all who wait for a job that it ended, if it did.
+    fn tell_dependents(&mut self, at: usize) {
+        if is_finished(self.jobs[at].state) {
+            self.jobs[at].blockers.clear();
+            for dependent in 0..self.jobs.len() {
+                self.tell(dependent, at);
+            }
+        }
+    }
+
+    fn tell(&mut self, at: usize, parent: usize) {
+        let went_well = self.jobs[parent].state == StateName::Completed;
+        let now = self.now;
+        let job = &mut self.jobs[at];
+        if job.removed || !job.blockers.contains(&parent) {
+            return;
+        }
+        if went_well || job.request.runs_anyway {
+            job.blockers.retain(|blocker| *blocker != parent);
+            if job.blockers.is_empty() {
+                job.due_at = job.due_at.max(now);
+            }
+        } else {
+            job.state = StateName::Cancelled;
+            self.tell_dependents(at);
+        }
+    }
+}
+
+fn new_job(request: &Request, now: i64) -> MemoryJob {
+    let run_at = request.delay_millis.map_or(0, |delay| now + delay);
+    MemoryJob {
+        request: request.clone(),
+        state: StateName::Pending,
+        removed: false,
+        run_at,
+        due_at: now.max(run_at),
+        attempts: 0,
+        failures: 0,
+        losses: 0,
+        loss_boot: "",
+        blockers: Vec::new(),
+        lease: None,
+        history: Vec::new(),
+    }
+}
+
+/// Whether a job of the batch waits for `goal`, through at most so many steps. Of two with one name the first counts.
+fn waits_for(batch: &[Request], from: usize, goal: usize, steps: usize) -> bool {
+    let parents = batch[from].parents.iter();
+    let mut parents = parents.filter_map(|parent| batch.iter().position(|request| request.name == *parent));
+    steps > 0 && parents.any(|at| at == goal || waits_for(batch, at, goal, steps - 1))
+}
