@@ -11,12 +11,8 @@ pub fn find_cycle(jobs: &[NewJob]) -> Option<JobId> {
         return None;
     }
     // Of two jobs with one id only the first can be stored, so the others name it.
-    let by_id: HashMap<&JobId, usize> = jobs
-        .iter()
-        .enumerate()
-        .rev()
-        .map(|(at, job)| (&job.id, at))
-        .collect();
+    let by_id: HashMap<&JobId, usize> =
+        jobs.iter().enumerate().rev().map(|(at, job)| (&job.id, at)).collect();
     let inside = |at: usize| jobs[at].depends_on.iter().filter_map(|id| by_id.get(id).copied());
 
     // Take away, again and again, the jobs that wait for no other of the batch; what stays is in a cycle or behind one.

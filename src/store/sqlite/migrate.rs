@@ -58,23 +58,48 @@ fn migrate(connection: &Connection) -> Result<(), StoreError> {
 
 /// Whether nothing is to be done. A file that is none of ours, or newer than this program, is refused.
 fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
-    let found = version(connection)?;
-    let application: i64 = pragma(connection, "pragma application_id")?;
-    if application == APPLICATION_ID {
-        if found > SCHEMA_VERSION {
-            return Err(StoreError::TooNew { found, known: SCHEMA_VERSION });
+    // The common case, without a look at the tables. Both are written by one commit and never unset.
+    if version(connection)? == SCHEMA_VERSION && application(connection)? == APPLICATION_ID {
+        return Ok(true);
+    }
+    let marks = Marks::read(connection)?;
+    if marks.application == APPLICATION_ID {
+        if marks.version > SCHEMA_VERSION {
+            return Err(StoreError::TooNew { found: marks.version, known: SCHEMA_VERSION });
         }
-        return Ok(found == SCHEMA_VERSION);
+        return Ok(marks.version == SCHEMA_VERSION);
     }
     // A file in which nobody has made anything may become ours.
-    let tables: i64 = pragma(connection, "select count(*) from sqlite_schema")?;
-    if application != 0 || found != 0 || tables != 0 {
+    if marks.application != 0 || marks.version != 0 || marks.tables != 0 {
         return Err(StoreError::NotAStore {
             path: path.to_owned(),
             problem: "is a SQLite database, but not a queue of queuectl",
         });
     }
     Ok(false)
+}
+
+/// What tells whose database it is.
+struct Marks {
+    application: i64,
+    version: i64,
+    tables: i64,
+}
+
+impl Marks {
+    /// Reads them in one view: between two views another process may have made the database a queue.
+    fn read(connection: &Connection) -> Result<Self, StoreError> {
+        let view = connection.unchecked_transaction()?;
+        Ok(Self {
+            application: application(&view)?,
+            version: version(&view)?,
+            tables: pragma(&view, "select count(*) from sqlite_schema")?,
+        })
+    }
+}
+
+fn application(connection: &Connection) -> Result<i64, StoreError> {
+    pragma(connection, "pragma application_id")
 }
 
 fn version(connection: &Connection) -> Result<i64, StoreError> {

@@ -58,7 +58,7 @@ fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     match path.metadata() {
         Ok(meta) if !meta.is_file() => Err(not_a_store("is not a file")),
-        Ok(meta) if meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)? => {
+        Ok(meta) if meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)? && is_empty(path) => {
             Err(not_a_store("is empty, but a queue was there"))
         }
         Ok(_) => Ok(()),
@@ -67,6 +67,11 @@ fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
         }
         Err(error) => Err(cannot_open(error)),
     }
+}
+
+/// Looked at again, because another process may be making the queue: it is remembered when the file is not empty any more.
+fn is_empty(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.len() == 0)
 }
 
 /// The length of the write-ahead log; 0 if there is none.

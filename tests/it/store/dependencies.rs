@@ -169,11 +169,7 @@ fn what_cannot_be_waited_for_is_refused(fixture: &Fixture) {
         fixture.refused([job("a").after(&["known", "c"]), job("b").after(&["a"]), job("c").after(&["b"])]);
     assert!(matches!(cycle, Refused::Cycle(_)), "{cycle:?}");
     // Only the first of two jobs with one id is stored, so only what it waits for counts.
-    let (_, cycle) = fixture.refused([
-        job("a").after(&["b"]),
-        job("b").after(&["a"]),
-        job("b").if_absent(),
-    ]);
+    let (_, cycle) = fixture.refused([job("a").after(&["b"]), job("b").after(&["a"]), job("b").if_absent()]);
     assert!(matches!(cycle, Refused::Cycle(_)), "{cycle:?}");
     assert_eq!(fixture.list_by(&JobFilter::default(), 9), ["known"]);
     assert!(matches!(fixture.remove("known"), Change::Done(_)), "nobody waits for it");

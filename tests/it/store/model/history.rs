@@ -17,9 +17,7 @@ use super::memory::{Answer, Memory, MemoryWorker, Request};
 use crate::store::fixture::START_MILLIS;
 use crate::store::new_job::job_id;
 
-const NAMES: [&str; 12] = [
-    "j0", "j1", "j2", "j3", "j4", "j5", "j6", "j7", "j8", "j9", "j10", "j11",
-];
+const NAMES: [&str; 12] = ["j0", "j1", "j2", "j3", "j4", "j5", "j6", "j7", "j8", "j9", "j10", "j11"];
 const OUTCOMES: [Outcome; 8] = [
     Outcome::Success,
     Outcome::Failure { exit_code: 1 },
@@ -109,17 +107,10 @@ pub struct Model {
 impl Model {
     fn new() -> Self {
         let worker = |boot, queues| MemoryWorker { boot, queues };
-        let workers = vec![
-            worker("boot-1", None),
-            worker("boot-1", Some(vec![1, 0])),
-            worker("boot-2", None),
-        ];
+        let workers =
+            vec![worker("boot-1", None), worker("boot-1", Some(vec![1, 0])), worker("boot-2", None)];
         Self {
-            memory: Memory {
-                now: START_MILLIS,
-                workers,
-                ..Memory::default()
-            },
+            memory: Memory { now: START_MILLIS, workers, ..Memory::default() },
             seats: [0, 1, 2],
             leases: Vec::new(),
             expected: Expected::Nothing,
@@ -142,34 +133,18 @@ impl Model {
     }
 
     fn exchange(&mut self, worker: usize, picks: &[(Pick, Outcome)], want: usize) -> Expected {
-        let settled: Vec<(LeaseRef, Outcome)> = picks
-            .iter()
-            .filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome)))
-            .collect();
+        let settled: Vec<(LeaseRef, Outcome)> =
+            picks.iter().filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome))).collect();
         let mut stale = Vec::new();
         for (lease, outcome) in &settled {
-            if !self
-                .memory
-                .settle(worker, lease.job.as_str(), lease.attempt, *outcome)
-            {
+            if !self.memory.settle(worker, lease.job.as_str(), lease.attempt, *outcome) {
                 stale.push(lease.clone());
             }
         }
         let claimed = self.memory.claim(worker, want);
-        let claimed: Vec<LeaseRef> = claimed
-            .iter()
-            .map(|(name, attempt)| lease(name, *attempt))
-            .collect();
-        self.leases
-            .extend(claimed.iter().map(|lease| (worker, lease.clone())));
-        Expected::Exchanged {
-            worker,
-            settled,
-            stale,
-            want,
-            claimed,
-            next_due: self.next_due(),
-        }
+        let claimed: Vec<LeaseRef> = claimed.iter().map(|(name, attempt)| lease(name, *attempt)).collect();
+        self.leases.extend(claimed.iter().map(|lease| (worker, lease.clone())));
+        Expected::Exchanged { worker, settled, stale, want, claimed, next_due: self.next_due() }
     }
 
     fn next_due(&self) -> Option<i64> {
@@ -177,10 +152,7 @@ impl Model {
             let waits = [StateName::Pending, StateName::Failed].contains(&job.state);
             !job.removed && waits && job.blockers.is_empty()
         });
-        waiting
-            .map(|job| job.due_at)
-            .filter(|due| *due > self.memory.now)
-            .min()
+        waiting.map(|job| job.due_at).filter(|due| *due > self.memory.now).min()
     }
 
     fn extend(&mut self, worker: usize, picks: &[Pick]) -> Expected {
@@ -191,11 +163,7 @@ impl Model {
             Some(false) => LeaseStatus::Held,
         };
         let statuses = leases.iter().map(status).collect();
-        Expected::Extended {
-            worker,
-            leases,
-            statuses,
-        }
+        Expected::Extended { worker, leases, statuses }
     }
 
     fn reap(&mut self, seat: usize, unstarted: &[bool]) -> Expected {
@@ -213,26 +181,19 @@ impl Model {
             } else {
                 Outcome::Lost
             };
-            self.memory
-                .settle(worker, lease.job.as_str(), lease.attempt, outcome);
+            self.memory.settle(worker, lease.job.as_str(), lease.attempt, outcome);
         }
         let successor = self.memory.workers.len();
         let same = self.memory.workers[worker].clone();
         self.memory.workers.push(same);
         self.seats[seat] = successor;
-        Expected::Reaped {
-            worker,
-            unstarted: never_started,
-            reaped,
-            successor,
-        }
+        Expected::Reaped { worker, unstarted: never_started, reaped, successor }
     }
 
     /// A worker that died, if one did.
     fn ghost(&self, back: usize) -> Option<usize> {
-        let ghosts: Vec<usize> = (0..self.memory.workers.len())
-            .filter(|worker| !self.seats.contains(worker))
-            .collect();
+        let ghosts: Vec<usize> =
+            (0..self.memory.workers.len()).filter(|worker| !self.seats.contains(worker)).collect();
         (!ghosts.is_empty()).then(|| ghosts[back % ghosts.len()])
     }
 }
@@ -307,36 +268,25 @@ fn request() -> impl Strategy<Value = Request> {
     let delay = option::weighted(0.2, select(&[0, 1, 1_000, 2_000][..]));
     let key = option::weighted(0.2, select(&["k", "l"][..]));
     let numbers = (0..3_usize, -1..2_i32, 0..3_u32);
-    (
-        select(&NAMES[..]),
-        numbers,
-        delay,
-        parents,
-        key,
-        any::<[bool; 2]>(),
+    (select(&NAMES[..]), numbers, delay, parents, key, any::<[bool; 2]>()).prop_map(
+        |(name, (queue, priority, max_retries), delay_millis, parents, key, [runs_anyway, if_absent])| {
+            let mut parents: Vec<String> = parents.into_iter().map(str::to_owned).collect();
+            parents.dedup();
+            Request {
+                name: name.to_owned(),
+                queue,
+                priority,
+                max_retries,
+                delay_millis,
+                parents,
+                runs_anyway,
+                key: key.map(str::to_owned),
+                if_absent,
+            }
+        },
     )
-        .prop_map(
-            |(name, (queue, priority, max_retries), delay_millis, parents, key, [runs_anyway, if_absent])| {
-                let mut parents: Vec<String> = parents.into_iter().map(str::to_owned).collect();
-                parents.dedup();
-                Request {
-                    name: name.to_owned(),
-                    queue,
-                    priority,
-                    max_retries,
-                    delay_millis,
-                    parents,
-                    runs_anyway,
-                    key: key.map(str::to_owned),
-                    if_absent,
-                }
-            },
-        )
 }
 
 fn lease(name: &str, attempt: u32) -> LeaseRef {
-    LeaseRef {
-        job: job_id(name),
-        attempt,
-    }
+    LeaseRef { job: job_id(name), attempt }
 }

@@ -100,9 +100,8 @@ impl Memory {
         for at in added {
             let parents = after.jobs[at].request.parents.clone();
             let parents: Option<Vec<usize>> = parents.iter().map(|name| after.find(name)).collect();
-            let (finished, open): (Vec<usize>, Vec<usize>) = parents?
-                .into_iter()
-                .partition(|parent| is_finished(after.jobs[*parent].state));
+            let (finished, open): (Vec<usize>, Vec<usize>) =
+                parents?.into_iter().partition(|parent| is_finished(after.jobs[*parent].state));
             // As if the finished ones ended just now.
             after.jobs[at].blockers = [open, finished.clone()].concat();
             for parent in finished {
@@ -146,11 +145,7 @@ impl Memory {
                 let job = &mut self.jobs[at];
                 job.state = StateName::Processing;
                 job.attempts += 1;
-                job.lease = Some(MemoryLease {
-                    worker,
-                    until,
-                    cancel: false,
-                });
+                job.lease = Some(MemoryLease { worker, until, cancel: false });
                 (job.request.name.clone(), job.attempts)
             })
             .collect()
@@ -176,11 +171,7 @@ impl Memory {
             Outcome::Lost => {
                 job.losses = if job.loss_boot == boot { job.losses + 1 } else { 1 };
                 job.loss_boot = boot;
-                if job.losses >= CRASH_LIMIT {
-                    StateName::Dead
-                } else {
-                    StateName::Pending
-                }
+                if job.losses >= CRASH_LIMIT { StateName::Dead } else { StateName::Pending }
             }
             Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => {
                 job.losses = 0;
@@ -220,10 +211,8 @@ impl Memory {
 
     pub fn overdue(&self) -> Vec<usize> {
         let leases = self.jobs.iter().filter_map(|job| job.lease.as_ref());
-        let mut late: Vec<usize> = leases
-            .filter(|lease| lease.until < self.now)
-            .map(|lease| lease.worker)
-            .collect();
+        let mut late: Vec<usize> =
+            leases.filter(|lease| lease.until < self.now).map(|lease| lease.worker).collect();
         late.sort_unstable();
         late.dedup();
         late
@@ -276,10 +265,7 @@ impl Memory {
         let Some(at) = self.find(name) else {
             return Answer::NotFound;
         };
-        let waited_for = self
-            .jobs
-            .iter()
-            .any(|job| !job.removed && job.blockers.contains(&at));
+        let waited_for = self.jobs.iter().any(|job| !job.removed && job.blockers.contains(&at));
         if self.jobs[at].state == StateName::Processing || waited_for {
             return Answer::Conflict;
         }
@@ -289,9 +275,7 @@ impl Memory {
 
     /// The job that has this name now.
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.jobs
-            .iter()
-            .rposition(|job| job.request.name == name && !job.removed)
+        self.jobs.iter().rposition(|job| job.request.name == name && !job.removed)
     }
 
     fn key_holder(&self, key: Option<&String>) -> Option<usize> {
