@@ -1,6 +1,7 @@
 //! A store with a clock that tests turn, and short ways to say what happens to it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -57,7 +58,10 @@ pub struct TestClock {
 
 impl Default for TestClock {
     fn default() -> Self {
-        Self { wall: AtomicI64::new(START_MILLIS), boot: AtomicI64::new(5_000_000) }
+        Self {
+            wall: AtomicI64::new(START_MILLIS),
+            boot: AtomicI64::new(5_000_000),
+        }
     }
 }
 
@@ -89,15 +93,29 @@ impl Clock for TestClock {
 pub struct Fixture {
     pub store: Box<dyn Store>,
     pub clock: Arc<TestClock>,
-    _home: TempDir,
+    /// Goes with the fixture, unless somebody else keeps it.
+    _home: Option<TempDir>,
 }
 
 impl Fixture {
     pub fn sqlite() -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
+        let fixture = Self::sqlite_in(home.path());
+        Self {
+            _home: Some(home),
+            ..fixture
+        }
+    }
+
+    /// The store in a folder that somebody else keeps.
+    pub fn sqlite_in(home: &Path) -> Self {
         let clock = Arc::new(TestClock::default());
-        let store = SqliteStore::open(&home.path().join("queue.db"), clock.clone()).expect("a new store");
-        Self { store: Box::new(store), clock, _home: home }
+        let store = SqliteStore::open(&home.join("queue.db"), clock.clone()).expect("a store");
+        Self {
+            store: Box::new(store),
+            clock,
+            _home: None,
+        }
     }
 
     // Time
@@ -120,7 +138,10 @@ impl Fixture {
     pub fn enqueue(&self, job: impl Into<JobSpec>) {
         let job = job.into();
         let answers = self.enqueue_all([job]);
-        assert!(matches!(answers[..], [Enqueued::Created(_)]), "it is new: {answers:?}");
+        assert!(
+            matches!(answers[..], [Enqueued::Created(_)]),
+            "it is new: {answers:?}"
+        );
     }
 
     pub fn enqueue_all(&self, jobs: impl IntoIterator<Item = JobSpec>) -> Vec<Enqueued> {
@@ -160,7 +181,10 @@ impl Fixture {
     /// The outcomes of the attempts that ended.
     pub fn outcomes(&self, id: &str) -> Vec<Outcome> {
         let history = self.record(id).history;
-        history.iter().filter_map(|attempt| Some(attempt.ending.as_ref()?.outcome)).collect()
+        history
+            .iter()
+            .filter_map(|attempt| Some(attempt.ending.as_ref()?.outcome))
+            .collect()
     }
 
     pub fn cancel(&self, id: &str) -> Change {
@@ -202,9 +226,16 @@ impl Fixture {
         }
         for queue in self.store.queues().expect("queues") {
             let counts = counted.remove(&queue.name).unwrap_or_default();
-            assert_eq!(queue.counts, counts, "the counters of queue {} equal a recount", queue.name);
+            assert_eq!(
+                queue.counts, counts,
+                "the counters of queue {} equal a recount",
+                queue.name
+            );
         }
-        assert!(counted.is_empty(), "jobs in queues that are not there: {counted:?}");
+        assert!(
+            counted.is_empty(),
+            "jobs in queues that are not there: {counted:?}"
+        );
     }
 
     // Workers
@@ -215,7 +246,10 @@ impl Fixture {
     }
 
     pub fn worker_serving(&self, id: &str, served: Served) -> WorkerId {
-        self.register(NewWorker { served, ..new_worker(id) })
+        self.register(NewWorker {
+            served,
+            ..new_worker(id)
+        })
     }
 
     pub fn register(&self, worker: NewWorker) -> WorkerId {
@@ -224,7 +258,11 @@ impl Fixture {
     }
 
     pub fn exchange(&self, worker: &WorkerId, settlements: &[Settlement], want: usize) -> Exchanged {
-        let exchange = Exchange { worker, settlements, want };
+        let exchange = Exchange {
+            worker,
+            settlements,
+            want,
+        };
         self.store.exchange(&exchange).expect("exchange")
     }
 
@@ -274,7 +312,10 @@ impl Fixture {
     }
 
     pub fn pause(&self, queue: &str) {
-        let pause = Pause { by: SOMEBODY.to_owned(), reason: None };
+        let pause = Pause {
+            by: SOMEBODY.to_owned(),
+            reason: None,
+        };
         self.store.hold(&queue_name(queue), Some(&pause)).expect("pause");
     }
 

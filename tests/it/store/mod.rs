@@ -20,4 +20,5 @@ mod remove;
 mod retry;
 mod settings;
 mod settle;
+mod sqlite;
 mod workers;

@@ -1,0 +1,65 @@
+//! What is true of the SQLite store alone: the file, its schema, and how it is searched.
+
+mod file;
+mod plans;
+mod schema;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use queuectl::store::StoreError;
+use queuectl::store::sqlite::SqliteStore;
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use tempfile::TempDir;
+
+use super::fixture::{Fixture, TestClock};
+
+/// A folder for a database.
+struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self { folder }
+    }
+
+    /// A folder with a new queue in it, which nobody has open.
+    fn with_queue() -> Self {
+        let home = Self::new();
+        drop(home.open().expect("a new store"));
+        home
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder.path().join("queue.db")
+    }
+
+    fn open(&self) -> Result<SqliteStore, StoreError> {
+        SqliteStore::open(&self.database(), Arc::new(TestClock::default()))
+    }
+
+    fn fixture(&self) -> Fixture {
+        Fixture::sqlite_in(self.folder.path())
+    }
+
+    /// Opens the database by other means, which is safe only while no store of this process has it open.
+    fn connect(&self) -> Connection {
+        connect(&self.database())
+    }
+}
+
+fn connect(path: &Path) -> Connection {
+    Connection::open(path).expect("a database")
+}
+
+/// The one value that a statement gives.
+fn value(connection: &Connection, sql: &str) -> String {
+    match connection.query_row(sql, [], |row| row.get(0)).expect(sql) {
+        Value::Text(text) => text,
+        Value::Integer(number) => number.to_string(),
+        other @ (Value::Null | Value::Real(_) | Value::Blob(_)) => panic!("{sql} gives {other:?}"),
+    }
+}

@@ -1,0 +1,197 @@
+//! Every statement of the store finds its rows by an index.
+//!
+//! The statements are read from the source, so that a new one is looked at without anybody thinking of it.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::Home;
+
+/// What select_jobs! and select_whole_jobs! put before a condition, but for the columns.
+const JOBS: &str = "select j.seq from jobs j left join workers w on w.seq = j.worker_seq ";
+
+/// Tables that stay small, however many jobs there are.
+const SMALL: [&str; 5] = ["settings", "sequence", "queues", "workers", "counters"];
+
+/// Statements that may walk along a table: they stop at its first row.
+const FIRST_ROW_ONLY: [&str; 2] = [
+    "select parent_seq, failed from releases order by parent_seq limit 1",
+    "select due_at from waiting order by due_at, seq limit 1",
+];
+
+/// Statements that sort: what they sort is what somebody wants to see, or small.
+const SORTED: [&str; 3] = [
+    "select id, name, paused_at, paused_by, pause_reason from queues order by name",
+    "select distinct w.id from jobs j join workers w on w.seq = j.worker_seq where j.state = 'processing' \
+     and j.lease_until < ?1 order by w.seq",
+    "select reason, error, count(*), max(finished_at), id from jobs where state = 'dead' group by reason, error \
+     order by count(*) desc",
+];
+
+/// The statements that a busy queue lives on, by how they begin, and the index that each must use.
+const HOT: [(&str, &str); 21] = [
+    (
+        "select queue_id from ready where queue_id >",
+        "ready USING PRIMARY KEY (queue_id>?)",
+    ),
+    (
+        "select priority, due_at, seq from ready",
+        "ready USING PRIMARY KEY (queue_id=?)",
+    ),
+    (
+        "delete from ready",
+        "ready USING PRIMARY KEY (queue_id=? AND priority=? AND due_at=? AND seq=?)",
+    ),
+    (
+        "delete from waiting",
+        "waiting USING PRIMARY KEY (due_at=? AND seq=?)",
+    ),
+    (
+        "select w.due_at, w.seq, j.queue_id, j.priority",
+        "w USING PRIMARY KEY (due_at<?)",
+    ),
+    (
+        "select j.priority, w.due_at, w.seq",
+        "w USING PRIMARY KEY (due_at<?)",
+    ),
+    (
+        "update jobs set state",
+        "jobs USING INTEGER PRIMARY KEY (rowid=?)",
+    ),
+    (
+        "select j.seq from jobs j left join workers w on w.seq = j.worker_seq where j.id = ?1",
+        "(id=?)",
+    ),
+    (
+        "select j.seq from jobs j left join workers w on w.seq = j.worker_seq where j.seq = ?1",
+        "j USING INTEGER PRIMARY KEY (rowid=?)",
+    ),
+    (
+        "select j.seq from jobs j left join workers w on w.seq = j.worker_seq where j.state = 'processing'",
+        "jobs_by_state (state=?)",
+    ),
+    ("select distinct w.id from jobs j", "jobs_by_state (state=?)"),
+    ("select id, host, boot_id", "jobs_by_state (state=?)"),
+    (
+        "select child_seq from dependencies",
+        "dependencies USING PRIMARY KEY (parent_seq=?)",
+    ),
+    (
+        "delete from dependencies where child_seq",
+        "dependencies_by_child (child_seq=?)",
+    ),
+    (
+        "select seq from jobs where state = ?3",
+        "jobs_by_state (state=? AND seq<?)",
+    ),
+    (
+        "select seq from jobs where queue_id = ?4",
+        "jobs_by_queue (queue_id=? AND state=? AND seq<?)",
+    ),
+    ("select j.seq from jobs j where j.blocked_by > 0", "jobs_blocked"),
+    (
+        "select t.seq from job_tags t",
+        "t USING PRIMARY KEY (tag=? AND seq<?)",
+    ),
+    (
+        "select w.seq from waiting w",
+        "w USING PRIMARY KEY ((due_at,seq)>(?,?))",
+    ),
+    ("select at, event, by from events", "events_by_job (seq=?)"),
+    (
+        "select id from environments",
+        "environments_by_fingerprint (fingerprint=?)",
+    ),
+];
+
+#[test]
+fn every_statement_finds_its_rows_by_an_index() {
+    let home = Home::with_queue();
+    let connection = home.connect();
+    for sql in statements() {
+        for line in plan(&connection, &sql) {
+            let walked = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
+            let is_fine = walked.is_none_or(|table| SMALL.contains(&table));
+            assert!(
+                is_fine || FIRST_ROW_ONLY.contains(&sql.as_str()),
+                "{sql}\nwalks over a table that may be large: {line}"
+            );
+            let sorts = line.contains("TEMP B-TREE");
+            assert!(!sorts || SORTED.contains(&sql.as_str()), "{sql}\nsorts: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_hot_statements_use_the_index_that_was_made_for_them() {
+    let home = Home::with_queue();
+    let connection = home.connect();
+    let statements = statements();
+    for (beginning, index) in HOT {
+        let meant: Vec<&String> = statements
+            .iter()
+            .filter(|sql| sql.starts_with(beginning))
+            .collect();
+        assert!(!meant.is_empty(), "the store has no such statement: {beginning}");
+        for sql in meant {
+            let plan = plan(&connection, sql);
+            assert!(plan.iter().any(|line| line.contains(index)), "{sql}\n{plan:#?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_excused_is_still_there() {
+    let statements = statements();
+    assert!(
+        statements.len() > 60,
+        "the statements were found: {}",
+        statements.len()
+    );
+    for sql in FIRST_ROW_ONLY.into_iter().chain(SORTED) {
+        assert!(statements.iter().any(|known| known == sql), "{sql}");
+    }
+}
+
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    let explain = |sql: &str| -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare(&format!("explain query plan {sql}"))?;
+        statement.raw_query().mapped(|row| row.get("detail")).collect()
+    };
+    explain(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+/// All statements of the store that read or change rows, each on one line.
+fn statements() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/sqlite");
+    let mut statements = Vec::new();
+    for entry in fs::read_dir(folder).expect("the source") {
+        let source = fs::read_to_string(entry.expect("a file").path()).expect("a source file");
+        statements.extend(literals(&source).iter().filter_map(|literal| statement(literal)));
+    }
+    statements
+}
+
+fn statement(literal: &str) -> Option<String> {
+    let one_line = literal.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_part =
+        one_line.contains("j.loss_boot, w.id") || one_line.starts_with("select count(*) from sqlite_schema");
+    let begins = |word: &&str| one_line.starts_with(word);
+    if one_line.starts_with("where j.") {
+        return Some(format!("{JOBS}{one_line}"));
+    }
+    let is_whole = ["select ", "update ", "delete from "].iter().any(begins);
+    (is_whole && !is_part).then_some(one_line)
+}
+
+/// The string literals of a source file; what stands in comments does not count.
+fn literals(source: &str) -> Vec<String> {
+    let code: Vec<&str> = source
+        .lines()
+        .map(|line| line.split_once("//").map_or(line, |(code, _)| code))
+        .collect();
+    let code = code.join("\n");
+    code.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
