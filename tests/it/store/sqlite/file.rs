@@ -168,6 +168,9 @@ fn a_folder_that_is_not_there_is_told() {
 #[test]
 fn an_empty_file_where_a_queue_was_is_refused() {
     let home = Home::with_queue();
+    // Also when whoever made the queue died before that was noted.
+    fs::write(home.folder.path().join("queue.db-gate"), "").expect("write");
+    drop(home.open().expect("a store"));
     for beside in ["queue.db-wal", "queue.db-shm"] {
         let _ = fs::remove_file(home.folder.path().join(beside));
     }
