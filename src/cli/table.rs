@@ -124,6 +124,6 @@ mod tests {
         let mut out = Vec::new();
         table.write(&mut anstream::StripStream::new(&mut out), 26).expect("a Vec takes everything");
         let text = String::from_utf8(out).expect("text");
-        assert_eq!(text, "ID        N  COMMAND\na        10  echo 漢字 and…\nlong-id   9  true\n");
+        assert_eq!(text, "ID        N  COMMAND\na        10  echo 漢字 an…\nlong-id   9  true\n");
     }
 }

@@ -50,7 +50,7 @@ fn start(name: &str) -> Life {
     match name {
         "pending" => life(State::Pending { blocked_by: 0 }),
         "blocked" => life(State::Pending { blocked_by: 1 }),
-        "scheduled" => waiting(life(State::Pending { blocked_by: 0 })),
+        "scheduled" => Life { run_at: Some(later(1)), ..waiting(life(State::Pending { blocked_by: 0 })) },
         "processing" => life(lease(false)),
         "last_try" => Life { failures: 3, ..life(lease(false)) },
         "poisoned" => Life { losses: losses(4, BOOT), ..life(lease(false)) },
@@ -140,7 +140,7 @@ fn attempt_in(boot: &str, life: &Life, outcome: Outcome) -> Life {
 
 #[test]
 fn the_default_timeline_is_four_attempts_in_fourteen_seconds() {
-    let mut life = Life::begin(None, Settings::default().max_retries, 0, NOW);
+    let mut life = Life::begin(Some(NOW), Settings::default().max_retries, 0, NOW);
     let mut starts = Vec::new();
     while !life.state.name().is_finished() {
         starts.push(life.due_at.since(NOW).as_secs());
@@ -366,6 +366,15 @@ fn places_are_where_a_worker_looks() {
     ] {
         assert_eq!(start(name).place(NOW), expected, "{name}");
     }
+}
+
+#[test]
+fn what_was_ready_stays_ready_when_the_clock_is_set_back() {
+    let earlier = Timestamp::from_millis(NOW.as_millis() - 86_400_000);
+    let plain = Life::begin(None, 3, 0, NOW);
+    assert_eq!(plain.place(earlier), Place::Ready);
+    let timed = Life::begin(Some(NOW), 3, 0, NOW);
+    assert_eq!(timed.place(earlier), Place::Waiting, "it was asked for that time");
 }
 
 #[test]

@@ -20,26 +20,16 @@ const APPLICATION_ID: i64 = 0x5175_6563;
 
 /// Whatever the version, many processes may do this at once: one migrates, the others find it done.
 pub(super) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path) -> Result<(), StoreError> {
-    if is_current(connection, path)? {
-        return Ok(());
+    if !is_current(connection, path)? {
+        let _pass = gate.enter()?;
+        if !is_current(connection, path)? {
+            migrate(connection)?;
+            // Still inside the gate: nobody acknowledges anything before the files are there to stay.
+            private::sync_entry(path).map_err(unavailable)?;
+        }
     }
-    let _pass = gate.enter()?;
-    if is_current(connection, path)? {
-        return Ok(());
-    }
-    if version(connection)? == 0 {
-        // Both are properties of the file and must come before its first table.
-        connection.execute_batch("pragma auto_vacuum = incremental; pragma journal_mode = wal;")?;
-    }
-    // From here on the file has a header: an empty one is no longer a queue that is only being made.
-    gate.remember_the_queue().map_err(unavailable)?;
-    connection.execute_batch("begin immediate")?;
-    let migrated = migrate(connection);
-    let ended = connection.execute_batch(if migrated.is_ok() { "commit" } else { "rollback" });
-    migrated?;
-    ended?;
-    // Still inside the gate: nobody acknowledges anything before the files are there to stay.
-    private::sync_entry(path).map_err(unavailable)
+    // Each time: who made the queue may have died before this.
+    gate.remember_the_queue().map_err(unavailable)
 }
 
 fn unavailable(error: std::io::Error) -> StoreError {
@@ -47,6 +37,18 @@ fn unavailable(error: std::io::Error) -> StoreError {
 }
 
 fn migrate(connection: &Connection) -> Result<(), StoreError> {
+    if version(connection)? == 0 {
+        // Both are properties of the file and must come before its first table.
+        connection.execute_batch("pragma auto_vacuum = incremental; pragma journal_mode = wal;")?;
+    }
+    connection.execute_batch("begin immediate")?;
+    let applied = apply(connection);
+    let ended = connection.execute_batch(if applied.is_ok() { "commit" } else { "rollback" });
+    applied?;
+    Ok(ended?)
+}
+
+fn apply(connection: &Connection) -> Result<(), StoreError> {
     let from = usize::try_from(version(connection)?).unwrap_or(0);
     for migration in &MIGRATIONS[from..] {
         connection.execute_batch(migration)?;

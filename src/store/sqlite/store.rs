@@ -234,9 +234,7 @@ mod tests {
 
     fn synchronous(store: &SqliteStore) -> i64 {
         let opened = store.lock();
-        let pragma = opened
-            .connection
-            .pragma_query_value(None, "synchronous", |row| row.get(0));
+        let pragma = opened.connection.pragma_query_value(None, "synchronous", |row| row.get(0));
         pragma.expect("a pragma")
     }
 
@@ -247,25 +245,16 @@ mod tests {
             || SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
         let store = open();
         assert_eq!(synchronous(&store), FULL, "nothing is set");
-        for (value, expected) in [
-            (Some("normal"), NORMAL),
-            (Some("full"), FULL),
-            (Some("normal"), NORMAL),
-        ] {
+        for (value, expected) in [(Some("normal"), NORMAL), (Some("full"), FULL), (Some("normal"), NORMAL)] {
             let set = store.set(SettingKey::Durability, value, "tester").expect("set");
             assert_eq!(set, Ok(()));
             assert_eq!(synchronous(&store), expected, "{value:?} takes effect at once");
             assert_eq!(synchronous(&open()), expected, "and when the store is opened");
         }
-        let refused = store
-            .set(SettingKey::Durability, Some("off"), "tester")
-            .expect("set");
+        let refused = store.set(SettingKey::Durability, Some("off"), "tester").expect("set");
         assert!(refused.is_err());
         assert_eq!(synchronous(&store), NORMAL, "a wrong value changes nothing");
-        store
-            .set(SettingKey::Durability, None, "tester")
-            .expect("set")
-            .expect("unset");
+        store.set(SettingKey::Durability, None, "tester").expect("set").expect("unset");
         assert_eq!(synchronous(&store), FULL);
     }
 }

@@ -58,10 +58,7 @@ pub struct TestClock {
 
 impl Default for TestClock {
     fn default() -> Self {
-        Self {
-            wall: AtomicI64::new(START_MILLIS),
-            boot: AtomicI64::new(5_000_000),
-        }
+        Self { wall: AtomicI64::new(START_MILLIS), boot: AtomicI64::new(5_000_000) }
     }
 }
 
@@ -101,21 +98,14 @@ impl Fixture {
     pub fn sqlite() -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
         let fixture = Self::sqlite_in(home.path());
-        Self {
-            _home: Some(home),
-            ..fixture
-        }
+        Self { _home: Some(home), ..fixture }
     }
 
     /// The store in a folder that somebody else keeps.
     pub fn sqlite_in(home: &Path) -> Self {
         let clock = Arc::new(TestClock::default());
         let store = SqliteStore::open(&home.join("queue.db"), clock.clone()).expect("a store");
-        Self {
-            store: Box::new(store),
-            clock,
-            _home: None,
-        }
+        Self { store: Box::new(store), clock, _home: None }
     }
 
     // Time
@@ -138,10 +128,7 @@ impl Fixture {
     pub fn enqueue(&self, job: impl Into<JobSpec>) {
         let job = job.into();
         let answers = self.enqueue_all([job]);
-        assert!(
-            matches!(answers[..], [Enqueued::Created(_)]),
-            "it is new: {answers:?}"
-        );
+        assert!(matches!(answers[..], [Enqueued::Created(_)]), "it is new: {answers:?}");
     }
 
     pub fn enqueue_all(&self, jobs: impl IntoIterator<Item = JobSpec>) -> Vec<Enqueued> {
@@ -181,10 +168,7 @@ impl Fixture {
     /// The outcomes of the attempts that ended.
     pub fn outcomes(&self, id: &str) -> Vec<Outcome> {
         let history = self.record(id).history;
-        history
-            .iter()
-            .filter_map(|attempt| Some(attempt.ending.as_ref()?.outcome))
-            .collect()
+        history.iter().filter_map(|attempt| Some(attempt.ending.as_ref()?.outcome)).collect()
     }
 
     pub fn cancel(&self, id: &str) -> Change {
@@ -226,16 +210,9 @@ impl Fixture {
         }
         for queue in self.store.queues().expect("queues") {
             let counts = counted.remove(&queue.name).unwrap_or_default();
-            assert_eq!(
-                queue.counts, counts,
-                "the counters of queue {} equal a recount",
-                queue.name
-            );
+            assert_eq!(queue.counts, counts, "the counters of queue {} equal a recount", queue.name);
         }
-        assert!(
-            counted.is_empty(),
-            "jobs in queues that are not there: {counted:?}"
-        );
+        assert!(counted.is_empty(), "jobs in queues that are not there: {counted:?}");
     }
 
     // Workers
@@ -246,10 +223,7 @@ impl Fixture {
     }
 
     pub fn worker_serving(&self, id: &str, served: Served) -> WorkerId {
-        self.register(NewWorker {
-            served,
-            ..new_worker(id)
-        })
+        self.register(NewWorker { served, ..new_worker(id) })
     }
 
     pub fn register(&self, worker: NewWorker) -> WorkerId {
@@ -258,11 +232,7 @@ impl Fixture {
     }
 
     pub fn exchange(&self, worker: &WorkerId, settlements: &[Settlement], want: usize) -> Exchanged {
-        let exchange = Exchange {
-            worker,
-            settlements,
-            want,
-        };
+        let exchange = Exchange { worker, settlements, want };
         self.store.exchange(&exchange).expect("exchange")
     }
 
@@ -312,10 +282,7 @@ impl Fixture {
     }
 
     pub fn pause(&self, queue: &str) {
-        let pause = Pause {
-            by: SOMEBODY.to_owned(),
-            reason: None,
-        };
+        let pause = Pause { by: SOMEBODY.to_owned(), reason: None };
         self.store.hold(&queue_name(queue), Some(&pause)).expect("pause");
     }
 

@@ -29,10 +29,7 @@ fn every_file_is_for_its_owner_only() {
         names.push(entry.file_name().into_string().expect("a name"));
     }
     names.sort();
-    assert_eq!(
-        names,
-        ["queue.db", "queue.db-gate", "queue.db-shm", "queue.db-wal"]
-    );
+    assert_eq!(names, ["queue.db", "queue.db-gate", "queue.db-shm", "queue.db-wal"]);
     drop(store);
 }
 
@@ -94,9 +91,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     let home = Home::with_queue();
     let newer = SCHEMA_VERSION + 1;
     let connection = home.connect();
-    connection
-        .pragma_update(None, "user_version", newer)
-        .expect("pragma");
+    connection.pragma_update(None, "user_version", newer).expect("pragma");
     drop(connection);
     let before = fs::read(home.database()).expect("read");
     let refused = home.open().expect_err("it is too new");
@@ -118,14 +113,10 @@ fn what_is_no_queue_is_refused_and_left_alone() {
             connect(path).execute_batch(setup).expect("setup");
         }),
         ("another program's mark", |path| {
-            connect(path)
-                .execute_batch("pragma application_id = 42;")
-                .expect("setup");
+            connect(path).execute_batch("pragma application_id = 42;").expect("setup");
         }),
         ("another program's version", |path| {
-            connect(path)
-                .execute_batch("pragma user_version = 1;")
-                .expect("setup");
+            connect(path).execute_batch("pragma user_version = 1;").expect("setup");
         }),
         ("a short text", |path| fs::write(path, "hello\n").expect("write")),
         ("a long text", |path| {
@@ -191,9 +182,7 @@ fn many_can_open_a_new_path_at_once() {
                 let (home, start) = (&home, &start);
                 scope.spawn(move || {
                     start.wait();
-                    let store = home
-                        .open()
-                        .unwrap_or_else(|error| panic!("round {round}: {error:?}"));
+                    let store = home.open().unwrap_or_else(|error| panic!("round {round}: {error:?}"));
                     store.enqueue(&[job(&format!("j{n}")).into()]).expect("enqueue");
                 })
             });
@@ -286,9 +275,7 @@ fn a_busy_database_is_whole_and_free_of_contradictions() {
         drop(fixture);
         let connection = home.connect();
         assert_eq!(value(&connection, "pragma integrity_check"), "ok");
-        let busy: usize = value(&connection, "select count(*) from attempts")
-            .parse()
-            .expect("a count");
+        let busy: usize = value(&connection, "select count(*) from attempts").parse().expect("a count");
         assert!(busy > 50, "much has happened: {busy}");
         for (what, sql) in CONTRADICTIONS {
             assert_eq!(value(&connection, sql), "0", "seed {seed}: {what}");

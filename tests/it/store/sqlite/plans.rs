@@ -32,38 +32,14 @@ const SORTED: [&str; 3] = [
 
 /// The statements that a busy queue lives on, by how they begin, and the index that each must use.
 const HOT: [(&str, &str); 21] = [
-    (
-        "select queue_id from ready where queue_id >",
-        "ready USING PRIMARY KEY (queue_id>?)",
-    ),
-    (
-        "select priority, due_at, seq from ready",
-        "ready USING PRIMARY KEY (queue_id=?)",
-    ),
-    (
-        "delete from ready",
-        "ready USING PRIMARY KEY (queue_id=? AND priority=? AND due_at=? AND seq=?)",
-    ),
-    (
-        "delete from waiting",
-        "waiting USING PRIMARY KEY (due_at=? AND seq=?)",
-    ),
-    (
-        "select w.due_at, w.seq, j.queue_id, j.priority",
-        "w USING PRIMARY KEY (due_at<?)",
-    ),
-    (
-        "select j.priority, w.due_at, w.seq",
-        "w USING PRIMARY KEY (due_at<?)",
-    ),
-    (
-        "update jobs set state",
-        "jobs USING INTEGER PRIMARY KEY (rowid=?)",
-    ),
-    (
-        "select j.seq from jobs j left join workers w on w.seq = j.worker_seq where j.id = ?1",
-        "(id=?)",
-    ),
+    ("select queue_id from ready where queue_id >", "ready USING PRIMARY KEY (queue_id>?)"),
+    ("select priority, due_at, seq from ready", "ready USING PRIMARY KEY (queue_id=?)"),
+    ("delete from ready", "ready USING PRIMARY KEY (queue_id=? AND priority=? AND due_at=? AND seq=?)"),
+    ("delete from waiting", "waiting USING PRIMARY KEY (due_at=? AND seq=?)"),
+    ("select w.due_at, w.seq, j.queue_id, j.priority", "w USING PRIMARY KEY (due_at<?)"),
+    ("select j.priority, w.due_at, w.seq", "w USING PRIMARY KEY (due_at<?)"),
+    ("update jobs set state", "jobs USING INTEGER PRIMARY KEY (rowid=?)"),
+    ("select j.seq from jobs j left join workers w on w.seq = j.worker_seq where j.id = ?1", "(id=?)"),
     (
         "select j.seq from jobs j left join workers w on w.seq = j.worker_seq where j.seq = ?1",
         "j USING INTEGER PRIMARY KEY (rowid=?)",
@@ -74,36 +50,15 @@ const HOT: [(&str, &str); 21] = [
     ),
     ("select distinct w.id from jobs j", "jobs_by_state (state=?)"),
     ("select id, host, boot_id", "jobs_by_state (state=?)"),
-    (
-        "select child_seq from dependencies",
-        "dependencies USING PRIMARY KEY (parent_seq=?)",
-    ),
-    (
-        "delete from dependencies where child_seq",
-        "dependencies_by_child (child_seq=?)",
-    ),
-    (
-        "select seq from jobs where state = ?3",
-        "jobs_by_state (state=? AND seq<?)",
-    ),
-    (
-        "select seq from jobs where queue_id = ?4",
-        "jobs_by_queue (queue_id=? AND state=? AND seq<?)",
-    ),
+    ("select child_seq from dependencies", "dependencies USING PRIMARY KEY (parent_seq=?)"),
+    ("delete from dependencies where child_seq", "dependencies_by_child (child_seq=?)"),
+    ("select seq from jobs where state = ?3", "jobs_by_state (state=? AND seq<?)"),
+    ("select seq from jobs where queue_id = ?4", "jobs_by_queue (queue_id=? AND state=? AND seq<?)"),
     ("select j.seq from jobs j where j.blocked_by > 0", "jobs_blocked"),
-    (
-        "select t.seq from job_tags t",
-        "t USING PRIMARY KEY (tag=? AND seq<?)",
-    ),
-    (
-        "select w.seq from waiting w",
-        "w USING PRIMARY KEY ((due_at,seq)>(?,?))",
-    ),
+    ("select t.seq from job_tags t", "t USING PRIMARY KEY (tag=? AND seq<?)"),
+    ("select w.seq from waiting w", "w USING PRIMARY KEY ((due_at,seq)>(?,?))"),
     ("select at, event, by from events", "events_by_job (seq=?)"),
-    (
-        "select id from environments",
-        "environments_by_fingerprint (fingerprint=?)",
-    ),
+    ("select id from environments", "environments_by_fingerprint (fingerprint=?)"),
 ];
 
 #[test]
@@ -130,10 +85,7 @@ fn the_hot_statements_use_the_index_that_was_made_for_them() {
     let connection = home.connect();
     let statements = statements();
     for (beginning, index) in HOT {
-        let meant: Vec<&String> = statements
-            .iter()
-            .filter(|sql| sql.starts_with(beginning))
-            .collect();
+        let meant: Vec<&String> = statements.iter().filter(|sql| sql.starts_with(beginning)).collect();
         assert!(!meant.is_empty(), "the store has no such statement: {beginning}");
         for sql in meant {
             let plan = plan(&connection, sql);
@@ -145,11 +97,7 @@ fn the_hot_statements_use_the_index_that_was_made_for_them() {
 #[test]
 fn what_is_excused_is_still_there() {
     let statements = statements();
-    assert!(
-        statements.len() > 60,
-        "the statements were found: {}",
-        statements.len()
-    );
+    assert!(statements.len() > 60, "the statements were found: {}", statements.len());
     for sql in FIRST_ROW_ONLY.into_iter().chain(SORTED) {
         assert!(statements.iter().any(|known| known == sql), "{sql}");
     }
@@ -188,10 +136,8 @@ fn statement(literal: &str) -> Option<String> {
 
 /// The string literals of a source file; what stands in comments does not count.
 fn literals(source: &str) -> Vec<String> {
-    let code: Vec<&str> = source
-        .lines()
-        .map(|line| line.split_once("//").map_or(line, |(code, _)| code))
-        .collect();
+    let code: Vec<&str> =
+        source.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code)).collect();
     let code = code.join("\n");
     code.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }

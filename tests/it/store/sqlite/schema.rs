@@ -12,11 +12,7 @@ fn one_of_each() -> Home {
     let fixture = home.fixture();
     let worker = fixture.worker("w");
     let success = queuectl::domain::outcome::Outcome::Success;
-    for (id, outcome, retries) in [
-        ("completed", success, 3),
-        ("failed", FAILURE, 3),
-        ("dead", FAILURE, 0),
-    ] {
+    for (id, outcome, retries) in [("completed", success, 3), ("failed", FAILURE, 3), ("dead", FAILURE, 0)] {
         fixture.enqueue(job(id).max_retries(retries));
         fixture.run(&worker, outcome);
     }
@@ -70,11 +66,7 @@ fn impossible_jobs_are_refused() {
     ] {
         let sql = format!("update jobs set {change} where id = '{id}'");
         let error = connection.execute(&sql, []).expect_err(&sql);
-        assert_eq!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::ConstraintViolation),
-            "{sql}: {error}"
-        );
+        assert_eq!(error.sqlite_error_code(), Some(ErrorCode::ConstraintViolation), "{sql}: {error}");
     }
     let harmless = connection.execute("update jobs set priority = 1, error = 'x'", []);
     assert_eq!(harmless, Ok(6), "what is possible is taken");
@@ -100,10 +92,6 @@ fn other_impossible_rows_are_refused() {
         "insert into releases values (1, 2)",
     ] {
         let error = connection.execute(sql, []).expect_err(sql);
-        assert_eq!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::ConstraintViolation),
-            "{sql}: {error}"
-        );
+        assert_eq!(error.sqlite_error_code(), Some(ErrorCode::ConstraintViolation), "{sql}: {error}");
     }
 }
