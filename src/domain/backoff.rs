@@ -77,10 +77,9 @@ impl Backoff {
     /// lengthen the wait by up to its fraction.
     pub fn wait(&self, failures: u32, roll: f64) -> Duration {
         let delay = self.delay.as_secs_f64() * 1000.0;
-        let n = f64::from(failures);
         let grown = match self.strategy {
-            Strategy::Exponential => delay * self.base.powf(n),
-            Strategy::Linear => delay * n,
+            Strategy::Exponential => delay * self.base.powi(i32::try_from(failures).unwrap_or(i32::MAX)),
+            Strategy::Linear => delay * f64::from(failures),
             Strategy::Fixed => delay,
         };
         // A product of zero and infinity is no number; a delay of zero stays zero.
