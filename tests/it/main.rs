@@ -6,5 +6,6 @@
     reason = "a test binary exports nothing, so `pub` can only mean `for the other modules`"
 )]
 
+mod cli;
 mod store;
 mod tidy;

@@ -1,0 +1,77 @@
+use serde_json::json;
+
+use super::harness::{Home, ids};
+use super::test_worker::TestWorker;
+
+#[test]
+fn a_waiting_job_is_cancelled_at_once() {
+    let home = Home::with_jobs(&["a", "b"]);
+    home.run(["cancel", "a"]).ok().prints("a\n").says_nothing();
+    let job = home.show("a");
+    assert_eq!((&job["state"], &job["reason"]), (&json!("cancelled"), &json!("user")));
+    assert_eq!(home.state_of("b"), "pending");
+}
+
+#[test]
+fn a_failed_job_is_cancelled_too() {
+    let home = Home::new();
+    home.failed_job("a");
+    home.run(["cancel", "a"]).ok();
+    assert_eq!(home.state_of("a"), "cancelled");
+}
+
+#[test]
+fn a_job_that_runs_is_marked_for_its_worker() {
+    let home = Home::with_jobs(&["a"]);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("a");
+    home.run(["cancel", "a"]).ok().prints("a\n");
+    assert_eq!(home.state_of("a"), "processing", "its worker has to end it");
+}
+
+#[test]
+fn those_who_wait_for_it_are_cancelled_with_it() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["enqueue", "--id", "b", "--depends-on", "a", "--", "true"]).ok();
+    home.run(["cancel", "a"]).ok();
+    assert_eq!(home.show("b")["reason"], "dependency");
+}
+
+#[test]
+fn finished_jobs_are_left_as_they_are() {
+    let home = Home::new();
+    home.completed_job("done");
+    home.dead_job("dead", "exit code 1");
+    home.run(["enqueue", "--id", "gone", "--", "true"]).ok();
+    home.run(["cancel", "gone"]).ok();
+    for (id, state) in [("done", "completed"), ("dead", "dead"), ("gone", "cancelled")] {
+        let refused = format!("job `{id}` was left as it is (it is {state})");
+        home.run(["cancel", id]).fails(4).prints("").says(&refused);
+        assert_eq!(home.state_of(id), state);
+    }
+}
+
+#[test]
+fn all_ids_are_tried_and_the_highest_code_returned() {
+    let home = Home::with_jobs(&["a", "b", "c"]);
+    home.run(["cancel", "b"]).ok();
+    let ran = home.run(["cancel", "a", "nope", "b", "c"]).fails(4).prints("a\nc\n");
+    assert!(ran.stderr.contains("there is no job `nope`") && ran.stderr.contains("job `b`"), "{ran}");
+    assert_eq!((home.state_of("a"), home.state_of("c")), ("cancelled".to_owned(), "cancelled".to_owned()));
+}
+
+#[test]
+fn a_bad_id_among_good_ones_changes_nothing() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["cancel", "a", "../x"]).fails(2).prints("");
+    assert_eq!(home.state_of("a"), "pending");
+}
+
+#[test]
+fn json_is_an_array_of_what_was_changed_and_an_object_for_each_failure() {
+    let home = Home::with_jobs(&["a"]);
+    let ran = home.run(["cancel", "a", "nope", "--json"]).fails(3);
+    assert_eq!(ids(&ran.json()), ["a"]);
+    assert_eq!(ran.error_json()["exit_code"], 3);
+    home.run(["cancel", "a", "--json"]).fails(4).prints("[]\n");
+}

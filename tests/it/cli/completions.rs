@@ -1,0 +1,24 @@
+use super::harness::Home;
+
+#[test]
+fn every_shell_gets_a_script_that_knows_the_verbs() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        home.run(["completions", shell]).ok().says_nothing().shows("enqueue").shows("max-retries");
+    }
+    assert!(!home.path().exists(), "a script needs no queue");
+}
+
+#[test]
+fn bash_can_read_its_script() {
+    let home = Home::new();
+    let script = home.run(["completions", "bash"]).ok().stdout;
+    let path = home.file("completions", script);
+    let status = std::process::Command::new("bash").arg("-n").arg(path).status().expect("bash runs");
+    assert!(status.success());
+}
+
+#[test]
+fn an_unknown_shell_is_refused_with_the_known_ones() {
+    Home::new().run(["completions", "tcsh"]).fails(2).says("bash, elvish, fish");
+}

@@ -1,0 +1,304 @@
+use serde_json::{Value, json};
+
+use super::harness::{Home, ids};
+
+#[test]
+fn a_json_object_is_stored_and_its_id_printed() {
+    let home = Home::new();
+    home.run(["enqueue", r#"{"id":"job1","command":"sleep 2"}"#])
+        .ok()
+        .prints("job1\n")
+        .says("hint: no worker is running");
+    let job = home.show("job1");
+    assert_eq!(job["command"], "sleep 2");
+    assert_eq!(job["state"], "pending");
+    assert_eq!(job["queue"], "default");
+}
+
+#[test]
+fn an_array_is_stored_in_its_order_with_one_id_per_line() {
+    let home = Home::new();
+    home.run(["enqueue", r#"[{"id":"a","command":"1"},{"id":"b","command":"2"}]"#]).ok().prints("a\nb\n");
+    assert_eq!(ids(&home.run(["list", "--json"]).ok().json()), ["b", "a"], "the newest is first");
+}
+
+#[test]
+fn an_empty_array_enqueues_nothing() {
+    let home = Home::new();
+    home.run(["enqueue", "[]"]).ok().prints("");
+    home.run(["enqueue", "[]", "--json"]).ok().prints("[]\n");
+    assert!(home.is_empty());
+}
+
+#[test]
+fn a_generated_id_is_printed_and_finds_its_job() {
+    let home = Home::new();
+    let ran = home.run(["enqueue", "--", "echo", "hi"]).ok();
+    let id = ran.stdout.trim_end();
+    assert_eq!(id.len(), 18, "{id}");
+    assert_eq!(home.show(id)["command"], "echo hi");
+}
+
+/// Each field as a flag, as JSON, and what `show` says of it.
+fn fields() -> Vec<(Vec<&'static str>, Value, &'static str, Value)> {
+    vec![
+        (vec!["--id", "x.1"], json!({"id": "x.1"}), "id", json!("x.1")),
+        (vec!["--queue", "mail"], json!({"queue": "mail"}), "queue", json!("mail")),
+        (vec!["--priority", "-7"], json!({"priority": -7}), "priority", json!(-7)),
+        (vec!["--max-retries", "0"], json!({"max_retries": 0}), "max_retries", json!(0)),
+        (vec!["--max-attempts", "5"], json!({"max_attempts": 5}), "max_retries", json!(4)),
+        (vec!["--timeout", "1m30s"], json!({"timeout": "PT1M30S"}), "timeout_ms", json!(90_000)),
+        (vec!["--timeout", "90"], json!({"timeout": 90}), "timeout_ms", json!(90_000)),
+        (vec!["--timeout", "none"], json!({"timeout": "none"}), "timeout_ms", json!(null)),
+        (
+            vec!["--run-at", "2999-01-31T09:30:00+02:00"],
+            json!({"run_at": "2999-01-31T09:30:00+02:00"}),
+            "run_at",
+            json!("2999-01-31T07:30:00.000Z"),
+        ),
+        (
+            vec!["--backoff", r#"{"strategy":"fixed","delay":"5s"}"#],
+            json!({"backoff": {"strategy": "fixed", "delay": 5}}),
+            "backoff",
+            json!({"strategy": "fixed", "delay": "5s"}),
+        ),
+        (vec!["--depends-on", "p,q"], json!({"depends_on": ["p", "q"]}), "depends_on", json!(["p", "q"])),
+        (
+            vec!["--on-dependency-failure", "run"],
+            json!({"on_dependency_failure": "run"}),
+            "on_dependency_failure",
+            json!("run"),
+        ),
+        (vec!["--unique-key", "nightly"], json!({"unique_key": "nightly"}), "unique_key", json!("nightly")),
+        (vec!["--cwd", "/var/tmp"], json!({"cwd": "/var/tmp"}), "cwd", json!("/var/tmp")),
+        (
+            vec!["--env", "B=2", "--env", "A=x=y"],
+            json!({"env": {"B": "2", "A": "x=y"}}),
+            "env",
+            json!(["A", "B"]),
+        ),
+        (
+            vec!["--tags", "x,y", "--tag", "z"],
+            json!({"tags": ["x", "y", "z"]}),
+            "tags",
+            json!(["x", "y", "z"]),
+        ),
+    ]
+}
+
+#[test]
+fn every_field_has_a_flag_that_means_the_same() {
+    let (by_flag, by_json) = (Home::with_jobs(&["p", "q"]), Home::with_jobs(&["p", "q"]));
+    for (flags, object, field, expected) in fields() {
+        let mut args = vec!["enqueue", "--command", "true", "--json"];
+        args.extend(&flags);
+        let id = by_flag.run(args).ok().json()["id"].as_str().expect("an id").to_owned();
+        assert_eq!(by_flag.show(&id)[field], expected, "{flags:?}");
+
+        let mut job = object.clone();
+        job["command"] = json!("true");
+        let id = by_json.run(["enqueue", "--json", &job.to_string()]).ok().json()["id"].clone();
+        assert_eq!(by_json.show(id.as_str().expect("an id"))[field], expected, "{object}");
+    }
+}
+
+#[test]
+fn what_is_not_said_comes_from_the_settings() {
+    let home = Home::new();
+    home.run(["config", "set", "max-retries", "7"]).ok();
+    home.run(["config", "set", "job-timeout", "1h"]).ok();
+    home.run(["enqueue", "--id", "a", "--", "true"]).ok();
+    home.run(["config", "set", "max-retries", "1"]).ok();
+    let job = home.show("a");
+    assert_eq!(
+        (&job["max_retries"], &job["timeout_ms"]),
+        (&json!(7), &json!(3_600_000)),
+        "fixed when enqueued"
+    );
+}
+
+#[test]
+fn a_delay_is_counted_from_now() {
+    let home = Home::new();
+    home.run(["enqueue", "--id", "a", "--delay", "1h", "--", "true"]).ok();
+    assert_eq!(ids(&home.run(["list", "--state", "scheduled", "--json"]).ok().json()), ["a"]);
+    assert_ne!(home.show("a")["run_at"], Value::Null);
+}
+
+#[test]
+fn the_words_of_a_command_are_quoted_for_the_shell() {
+    for (words, command) in [
+        (vec!["convert", "a b.png", "out.jpg"], "convert 'a b.png' out.jpg"),
+        (vec!["echo", "$HOME", "*", "it's"], r"echo '$HOME' '*' 'it'\''s'"),
+        (vec!["printf", "%s", ""], "printf %s ''"),
+        (vec!["grep", "--json", "-q"], "grep --json -q"),
+        (vec!["a=b", "c"], "'a=b' c"),
+    ] {
+        let home = Home::new();
+        home.run(["enqueue", "--id", "a", "--"].into_iter().chain(words)).ok();
+        assert_eq!(home.show("a")["command"], command);
+    }
+}
+
+#[test]
+fn json_is_one_object_for_one_job_and_an_array_for_several() {
+    let home = Home::new();
+    let one = home.run(["enqueue", "--json", "--id", "a", "--", "true"]).ok().json();
+    assert_eq!(one["id"], "a");
+    assert_eq!(one.get("existing"), None, "it is new");
+    let several = home.run(["enqueue", "--json", r#"[{"id":"b","command":"1"}]"#]).ok().json();
+    assert_eq!(ids(&several), ["b"], "an array of one is still an array");
+}
+
+#[test]
+fn a_job_has_the_documented_shape() {
+    let home = Home::new();
+    let job = home.run(["enqueue", "--json", "--id", "a", "--", "true"]).ok().json();
+    let mut names: Vec<&str> = job.as_object().expect("an object").keys().map(String::as_str).collect();
+    let mut documented: Vec<&str> = "id, queue, command, state, priority, attempts, max_retries, failures, created_at, \
+         updated_at, run_at, started_at, finished_at, next_retry_at, timeout_ms, cwd, tags, depends_on, unique_key, \
+         worker_id, lease_until, exit_code, signal, error, reason"
+        .split(", ")
+        .collect();
+    names.sort_unstable();
+    documented.sort_unstable();
+    assert_eq!(names, documented);
+    let created = job["created_at"].as_str().expect("a time is text");
+    assert!(created.len() == "2026-01-31T09:30:00.000Z".len() && created.ends_with('Z'), "{created}");
+}
+
+#[test]
+fn if_absent_returns_the_job_that_has_the_id() {
+    let home = Home::new();
+    home.run(["enqueue", "--id", "a", "--command", "first"]).ok();
+    let again =
+        home.run(["enqueue", "--id", "a", "--command", "second", "--if-absent", "--json"]).ok().json();
+    assert_eq!((&again["existing"], &again["command"]), (&json!(true), &json!("first")));
+    home.run(["enqueue", "--id", "a", "--command", "second", "--if-absent"]).ok().prints("a\n");
+    assert_eq!(home.count(), 1);
+}
+
+#[test]
+fn a_unique_key_returns_the_unfinished_job_that_has_it() {
+    let home = Home::new();
+    home.run(["enqueue", "--id", "a", "--unique-key", "k", "--", "true"]).ok();
+    let again = home.run(["enqueue", "--unique-key", "k", "--json", "--", "false"]).ok().json();
+    assert_eq!((&again["existing"], &again["id"]), (&json!(true), &json!("a")));
+    home.run(["cancel", "a"]).ok();
+    home.run(["enqueue", "--id", "b", "--unique-key", "k", "--", "true"]).ok().prints("b\n");
+}
+
+#[test]
+fn quiet_prints_nothing_at_all() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--", "true"]).ok().prints("").says_nothing();
+    home.run(["enqueue", "--quiet", "--json", "--", "true"]).ok().prints("").says_nothing();
+    assert_eq!(home.count(), 2);
+}
+
+#[test]
+fn the_hint_about_workers_goes_when_one_runs() {
+    let home = Home::new();
+    let worker = super::test_worker::TestWorker::new(&home, "w1");
+    home.run(["enqueue", "--", "true"]).ok().says_nothing();
+    drop(worker);
+    home.run(["enqueue", "--", "true"]).ok().says("no worker is running");
+}
+
+#[test]
+fn a_job_runs_where_it_was_enqueued_unless_told_otherwise() {
+    let home = Home::new();
+    let folder = home.folder().canonicalize().expect("a folder");
+    let sub = folder.join("sub");
+    std::fs::create_dir(&sub).expect("a folder");
+    for (args, expected) in
+        [(vec![], folder.clone()), (vec!["--cwd", "/"], "/".into()), (vec!["--cwd", "sub"], sub)]
+    {
+        let args = ["enqueue", "--json"].into_iter().chain(args).chain(["--", "true"]);
+        let job = home.call(args).at(&folder).run().ok().json();
+        assert_eq!(job["cwd"], expected.to_str().expect("text"));
+    }
+}
+
+#[test]
+fn the_environment_is_kept_unless_told_otherwise() {
+    let home = Home::new();
+    let enqueue = |args: &[&str]| {
+        let call = home.call(["enqueue"].iter().chain(args).chain(&["--", "true"]));
+        call.env("SECRET", "s3cret").env("SHLVL", "3").env("QUEUECTL_JOB_ID", "j").run().ok();
+    };
+    enqueue(&["--id", "with"]);
+    enqueue(&["--id", "without", "--no-env-capture"]);
+    let worker = super::test_worker::TestWorker::new(&home, "w1");
+    let claimed = worker.claim(2);
+    let kept = claimed[0].environment.as_ref().expect("it was captured").to_bytes();
+    let kept = String::from_utf8(kept).expect("it is text");
+    assert!(kept.contains("SECRET=s3cret"), "{kept:?}");
+    assert!(!kept.contains("SHLVL") && !kept.contains("QUEUECTL_"), "volatile names are left out: {kept:?}");
+    assert_eq!(claimed[1].environment, None);
+    home.run(["show", "with"]).ok().shows_no("s3cret");
+    home.run(["show", "with", "--json"]).ok().shows_no("s3cret");
+}
+
+#[test]
+fn the_values_of_env_are_never_shown() {
+    let home = Home::new();
+    home.run(["enqueue", "--id", "a", "--env", "TOKEN=s3cret", "--json", "--", "true"])
+        .ok()
+        .shows_no("s3cret");
+    home.run(["show", "a"]).ok().shows("TOKEN").shows_no("s3cret");
+    assert_eq!(home.show("a")["env"], json!(["TOKEN"]));
+}
+
+#[test]
+fn jobs_of_an_array_may_depend_on_each_other_in_any_order() {
+    let home = Home::new();
+    home.run(["enqueue", r#"[{"id":"b","command":"2","depends_on":["a"]},{"id":"a","command":"1"}]"#]).ok();
+    assert_eq!(ids(&home.run(["list", "--state", "blocked", "--json"]).ok().json()), ["b"]);
+}
+
+#[test]
+fn a_job_is_given_in_one_way_only() {
+    let json = r#"{"command":"true"}"#;
+    for args in [
+        vec![json, "--", "true"],
+        vec![json, "--command", "true"],
+        vec![json, "--id", "a"],
+        vec![json, "--file", "x"],
+        vec!["--command", "true", "--", "true"],
+        vec!["--file", "x", "--priority", "1"],
+        vec!["-", "--queue", "a"],
+    ] {
+        let home = Home::new();
+        home.run(["enqueue"].into_iter().chain(args)).fails(2).says("in more than one way");
+        assert!(home.is_empty());
+    }
+}
+
+#[test]
+fn pairs_that_contradict_each_other_are_refused() {
+    for (flags, json, message) in [
+        (
+            ["--max-retries", "1", "--max-attempts", "2"],
+            r#"{"command":"x","max_retries":1,"max_attempts":2}"#,
+            "give `max_retries` or `max_attempts`, not both",
+        ),
+        (
+            ["--delay", "1s", "--run-at", "2999-01-01T00:00:00Z"],
+            r#"{"command":"x","delay":"1s","run_at":"2999-01-01T00:00:00Z"}"#,
+            "give `run_at` or `delay`, not both",
+        ),
+    ] {
+        let home = Home::new();
+        home.run(["enqueue", "--command", "x"].into_iter().chain(flags)).fails(2).says(message);
+        home.run(["enqueue", json]).fails(2).says(message);
+        assert!(home.is_empty());
+    }
+}
+
+#[test]
+fn what_is_not_built_yet_is_refused() {
+    let home = Home::new();
+    home.run(["enqueue", r#"{"command":"x","limits":{"memory":"1M"}}"#]).fails(2).says("`limits`");
+    assert!(home.is_empty());
+}

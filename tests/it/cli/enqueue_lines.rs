@@ -1,0 +1,84 @@
+//! `enqueue --file` and `enqueue -`: JSON lines.
+
+use super::harness::{Home, ids};
+
+const TWO: &str = "{\"id\":\"a\",\"command\":\"1\"}\n{\"id\":\"b\",\"command\":\"2\"}\n";
+
+#[test]
+fn a_file_a_stream_and_a_dash_as_file_do_the_same() {
+    for args in
+        [["enqueue", "--file", "jobs.jsonl"].as_slice(), &["enqueue", "-"], &["enqueue", "--file", "-"]]
+    {
+        let home = Home::new();
+        home.file("jobs.jsonl", TWO);
+        home.call(args).with_stdin(TWO).run().ok().prints("a\nb\n").says("no worker is running");
+        assert_eq!(home.count(), 2, "{args:?}");
+    }
+}
+
+#[test]
+fn json_is_one_array() {
+    for (args, stdin) in
+        [(["enqueue", "--json", "-"].as_slice(), TWO), (&["enqueue", "--json", "--file", "jobs.jsonl"], "")]
+    {
+        let home = Home::new();
+        home.file("jobs.jsonl", TWO);
+        assert_eq!(ids(&home.call(args).with_stdin(stdin).run().ok().json()), ["a", "b"], "{args:?}");
+    }
+    Home::new().call(["enqueue", "--json", "-"]).run().ok().prints("[]\n");
+}
+
+#[test]
+fn blank_lines_carriage_returns_and_a_missing_last_newline_do_no_harm() {
+    let home = Home::new();
+    let lines = "\n{\"id\":\"a\",\"command\":\"1\"}\r\n   \n\n{\"id\":\"b\",\"command\":\"2\"}";
+    home.call(["enqueue", "-"]).with_stdin(lines).run().ok().prints("a\nb\n");
+}
+
+#[test]
+fn nothing_to_read_is_nothing_to_do() {
+    let home = Home::new();
+    home.file("empty", "");
+    home.run(["enqueue", "-"]).ok().prints("");
+    home.run(["enqueue", "--file", "empty"]).ok().prints("");
+    assert!(home.is_empty());
+}
+
+#[test]
+fn quiet_holds_for_lines_too() {
+    let home = Home::new();
+    home.call(["enqueue", "-q", "-"]).with_stdin(TWO).run().ok().prints("").says_nothing();
+    assert_eq!(home.count(), 2);
+}
+
+#[test]
+fn a_line_may_depend_on_an_earlier_one() {
+    let home = Home::new();
+    let lines = "{\"id\":\"a\",\"command\":\"1\"}\n{\"id\":\"b\",\"command\":\"2\",\"depends_on\":[\"a\"]}\n";
+    home.file("jobs.jsonl", lines);
+    home.run(["enqueue", "--file", "jobs.jsonl"]).ok();
+    assert_eq!(ids(&home.run(["list", "--state", "blocked", "--json"]).ok().json()), ["b"]);
+}
+
+#[test]
+fn if_absent_makes_a_file_repeatable() {
+    let home = Home::new();
+    home.file("jobs.jsonl", TWO);
+    for _ in 0..2 {
+        home.run(["enqueue", "--file", "jobs.jsonl", "--if-absent"]).ok().prints("a\nb\n");
+    }
+    assert_eq!(home.count(), 2);
+    let again = home.run(["enqueue", "--file", "jobs.jsonl", "--if-absent", "--json"]).ok().json();
+    assert_eq!(again[0]["existing"], true);
+}
+
+#[test]
+fn more_lines_than_one_chunk_holds_keep_their_order() {
+    let home = Home::new();
+    let line = |at: usize| format!("{{\"id\":\"j{at}\",\"command\":\"true\"}}");
+    let lines: Vec<String> = (0..10_500).map(line).collect();
+    let ran = home.call(["enqueue", "-"]).with_stdin(lines.join("\n")).run().ok();
+    let expected: Vec<String> = (0..10_500).map(|at| format!("j{at}")).collect();
+    assert_eq!(ran.lines(), expected);
+    assert_eq!(home.count(), 10_500);
+}

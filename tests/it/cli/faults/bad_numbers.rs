@@ -1,0 +1,152 @@
+//! Cases 7 and 8: numbers and times.
+
+use super::super::harness::Home;
+
+/// Refused as JSON, with this field named, and nothing stored.
+#[track_caller]
+fn refused(field: &str, value: &str) {
+    let home = Home::new();
+    let job = format!("{{\"command\":\"x\",\"{field}\":{value}}}");
+    home.run(["enqueue", &job]).fails(2).prints("").says(&format!("`{field}`"));
+    home.call(["enqueue", "-"]).with_stdin(job).run().fails(2).says(&format!("`{field}`"));
+    assert!(home.is_empty(), "{field} {value}");
+}
+
+#[test]
+fn fault_07_a_count_is_a_whole_number_within_bounds() {
+    for value in
+        ["-1", "1.5", "1.0", "1e2", "NaN", "Infinity", "1e400", "9223372036854775808", "1000001", "\"3\""]
+    {
+        refused("max_retries", value);
+    }
+    for value in ["0", "-1", "1.5", "1e400", "9223372036854775808"] {
+        refused("max_attempts", value);
+    }
+    for value in ["1.5", "NaN", "1e400", "9223372036854775808", "2147483648", "-2147483649"] {
+        refused("priority", value);
+    }
+}
+
+#[test]
+fn fault_07_flags_have_the_same_bounds() {
+    for (flag, values) in [
+        ("--max-retries", ["-1", "1.5", "NaN", "1e400", "9223372036854775808", "1000001", ""].as_slice()),
+        ("--max-attempts", &["0", "-1", "1e9", ""]),
+        ("--priority", &["1.5", "2147483648", "high", ""]),
+        ("--timeout", &["0", "0s", "-1", "NaN", "1e400", "soon", "", "1y"]),
+        ("--delay", &["-1", "NaN", "1e400", "inf", "tomorrow", ""]),
+    ] {
+        for value in values {
+            let home = Home::new();
+            home.run(["enqueue", &format!("{flag}={value}"), "--", "x"]).fails(2).prints("").says(flag);
+            assert!(home.is_empty(), "{flag} {value}");
+        }
+    }
+}
+
+#[test]
+fn fault_07_the_bounds_themselves_are_accepted() {
+    let home = Home::new();
+    for field in [
+        "\"max_retries\":0",
+        "\"max_retries\":1000000",
+        "\"max_attempts\":1",
+        "\"max_attempts\":1000001",
+        "\"priority\":2147483647",
+        "\"priority\":-2147483648",
+        "\"timeout\":0.001",
+        "\"delay\":0",
+        "\"delay\":\"36500d\"",
+        "\"backoff\":{\"base\":1}",
+        "\"backoff\":{\"base\":1e300,\"delay\":\"36500d\",\"max\":\"36500d\"}",
+    ] {
+        home.run(["enqueue", &format!("{{\"command\":\"x\",{field}}}")]).ok();
+    }
+}
+
+#[test]
+fn fault_07_a_timeout_of_nothing_or_for_ever_is_refused() {
+    for value in
+        ["0", "0.0", "\"0s\"", "-1", "1e400", "1e300", "\"-5s\"", "\"never\"", "\"99999999h\"", "0.0001"]
+    {
+        refused("timeout", value);
+    }
+    for value in ["-1", "1e400", "\"-5s\"", "\"soon\"", "9223372036854775808"] {
+        refused("delay", value);
+    }
+}
+
+#[test]
+fn fault_07_a_backoff_base_below_one_is_refused() {
+    for value in [
+        "{\"base\":0.99}",
+        "{\"base\":0}",
+        "{\"base\":-2}",
+        "{\"base\":1e400}",
+        "{\"base\":\"2\"}",
+        "{\"jitter\":-0.1}",
+        "{\"jitter\":1.1}",
+        "{\"strategy\":\"quadratic\"}",
+        "{\"delay\":-1}",
+        "{\"max\":\"x\"}",
+    ] {
+        refused("backoff", value);
+    }
+    let home = Home::new();
+    home.run(["enqueue", "--backoff", "{\"base\":0.5}", "--", "x"]).fails(2).says("at least 1");
+    home.run(["enqueue", "--backoff", "quick", "--", "x"]).fails(2).says("--backoff");
+    assert!(home.is_empty());
+}
+
+#[test]
+fn fault_07_a_backoff_beyond_any_float_is_capped() {
+    let home = Home::new();
+    home.run(["config", "set", "backoff-base", "1e300"]).ok();
+    home.run(["config", "set", "max-backoff", "1h"]).ok();
+    home.failed_job("a");
+    let job = home.show("a");
+    let millis = |field: &str| {
+        let text = job[field].as_str().expect("a time is text");
+        text.parse::<queuectl::domain::timestamp::Timestamp>().expect("a time").as_millis()
+    };
+    assert_eq!(millis("next_retry_at") - millis("updated_at"), 3_600_000, "{job}");
+}
+
+#[test]
+fn fault_08_a_time_needs_its_form_and_a_zone() {
+    for value in [
+        "tomorrow",
+        "",
+        "2026-01-31",
+        "2026-02-30T00:00:00Z",
+        "2026-01-31T25:00:00Z",
+        "2026-01-31T09:30:00",
+        "2026-01-31T09:30:00[Europe/Berlin]",
+        "1700000000",
+        "10000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-01:00",
+    ] {
+        refused("run_at", &format!("\"{value}\""));
+        let home = Home::new();
+        home.run(["enqueue", &format!("--run-at={value}"), "--", "x"]).fails(2).says("--run-at");
+        assert!(home.is_empty(), "{value}");
+    }
+}
+
+#[test]
+fn fault_08_the_past_is_now_and_the_year_9999_is_far_away() {
+    let home = Home::new();
+    for (id, time) in [
+        ("past", "1999-12-31T23:59:59Z"),
+        ("before-1970", "1969-12-31T23:59:59Z"),
+        ("year-1", "0001-01-01T00:00:00Z"),
+        ("far", "9999-12-31T23:59:59.999Z"),
+    ] {
+        home.run(["enqueue", "--id", id, "--run-at", time, "--", "true"]).ok();
+    }
+    let ready = home.run(["list", "--state", "ready", "--json"]).ok().json();
+    assert_eq!(ready.as_array().map(Vec::len), Some(3), "{ready}");
+    home.run(["list", "--state", "scheduled"]).ok().shows("far");
+    assert_eq!(home.show("far")["run_at"], "9999-12-31T23:59:59.999Z");
+    home.run(["show", "far"]).ok();
+}

@@ -1,0 +1,187 @@
+//! Cases 5 and 9 to 12: what does not go together with what is there already.
+
+use super::super::harness::{Home, ids};
+
+#[test]
+fn fault_05_a_second_job_with_the_same_id_is_a_conflict() {
+    let home = Home::new();
+    home.run(["enqueue", "--id", "a", "--command", "first"]).ok();
+    let before = home.show("a");
+    let second = r#"{"id":"a","command":"second"}"#;
+    home.file("jobs.jsonl", second);
+    for call in [
+        home.call(["enqueue", second]),
+        home.call(["enqueue", "--id", "a", "--command", "second"]),
+        home.call(["enqueue", r#"[{"id":"b","command":"1"},{"id":"a","command":"2"}]"#]),
+        home.call(["enqueue", r#"[{"id":"c","command":"1"},{"id":"c","command":"2"}]"#]),
+        home.call(["enqueue", "--file", "jobs.jsonl"]),
+    ] {
+        call.run().fails(4).prints("").says("there is already a job").says("--if-absent");
+        assert_eq!(home.count(), 1, "only the first is there");
+    }
+    assert_eq!(home.show("a"), before, "the first is untouched");
+}
+
+#[test]
+fn fault_05_if_absent_returns_the_existing_job() {
+    let home = Home::new();
+    home.run(["enqueue", "--id", "a", "--command", "first"]).ok();
+    let before = home.show("a");
+    let batch = r#"[{"id":"a","command":"second"},{"id":"b","command":"1"},{"id":"b","command":"2"}]"#;
+    let answers = home.run(["enqueue", "--if-absent", "--json", batch]).ok().json();
+    let existing: Vec<bool> =
+        answers.as_array().expect("an array").iter().map(|job| job.get("existing").is_some()).collect();
+    assert_eq!((ids(&answers), existing), (vec!["a", "b", "b"], vec![true, false, true]));
+    assert_eq!(home.show("a"), before);
+    assert_eq!(home.count(), 2);
+}
+
+#[test]
+fn fault_09_a_dependency_on_itself_an_unknown_job_or_a_cycle_is_refused() {
+    for (json, code, message) in [
+        (r#"{"id":"a","command":"x","depends_on":["a"]}"#, 2, "job `a` cannot depend on itself"),
+        (r#"{"command":"x","depends_on":["nope"]}"#, 3, "it depends on `nope`"),
+        (r#"{"command":"x","depends_on":["../x"]}"#, 2, "`depends_on`"),
+        (
+            r#"[{"id":"b","command":"x"},{"command":"x","depends_on":["b","nope"]}]"#,
+            3,
+            "it depends on `nope`",
+        ),
+        (
+            r#"[{"id":"a","command":"x","depends_on":["b"]},{"id":"b","command":"x","depends_on":["a"]}]"#,
+            2,
+            "waits for itself",
+        ),
+        (
+            r#"[{"id":"t","command":"x","depends_on":["a"]},{"id":"a","command":"x","depends_on":["c"]},
+                {"id":"b","command":"x","depends_on":["a"]},{"id":"c","command":"x","depends_on":["b"]}]"#,
+            2,
+            "waits for itself",
+        ),
+    ] {
+        let home = Home::new();
+        home.run(["enqueue", json]).fails(code).prints("").says(message);
+        assert!(home.is_empty(), "{json}");
+    }
+    let home = Home::new();
+    home.run(["enqueue", "--id", "a", "--depends-on", "a", "--", "x"]).fails(2).says("on itself");
+    home.run(["enqueue", "--depends-on", "nope", "--", "x"]).fails(3);
+    assert!(home.is_empty());
+}
+
+/// Ten lines, the seventh of which is bad.
+fn ten_lines(bad: &str) -> String {
+    let good = |at: usize| format!("{{\"id\":\"j{at}\",\"command\":\"true\"}}");
+    let lines: Vec<String> = (1..=10).map(|at| if at == 7 { bad.to_owned() } else { good(at) }).collect();
+    lines.join("\n")
+}
+
+const BAD_LINES: [(&str, &str, i32); 7] = [
+    ("{", "EOF while parsing", 2),
+    ("{\"comand\":\"x\"}", "did you mean `command`?", 2),
+    ("[{\"command\":\"x\"}]", "expected an object", 2),
+    ("{\"command\":\"x\",\"max_retries\":1,\"max_attempts\":2}", "not both", 2),
+    ("{\"id\":\"s\",\"command\":\"x\",\"depends_on\":[\"s\"]}", "cannot depend on itself", 2),
+    ("{\"id\":\"j3\",\"command\":\"x\"}", "there is already a job `j3`", 4),
+    ("{\"command\":\"x\",\"depends_on\":[\"nope\"]}", "it depends on `nope`", 3),
+];
+
+#[test]
+fn fault_10_a_file_with_a_bad_line_7_stores_nothing_and_names_it() {
+    for (bad, message, code) in BAD_LINES {
+        let home = Home::new();
+        home.file("jobs.jsonl", ten_lines(bad));
+        let ran = home.run(["enqueue", "--file", "jobs.jsonl"]).fails(code).prints("");
+        ran.says("line 7 was refused, nothing was stored").says(message);
+        assert!(home.is_empty(), "{bad}");
+    }
+}
+
+#[test]
+fn fault_10_a_stream_stops_at_the_bad_line_and_says_what_was_stored() {
+    for (bad, message, _) in BAD_LINES {
+        let home = Home::new();
+        let ran = home.call(["enqueue", "-"]).with_stdin(ten_lines(bad)).run().fails(1);
+        let ran = ran.says("stopped at line 7, 6 jobs were stored before it").says(message);
+        assert_eq!(ran.lines(), ["j1", "j2", "j3", "j4", "j5", "j6"], "{bad}");
+        assert_eq!(home.count(), 6, "{bad}");
+    }
+}
+
+#[test]
+fn fault_10_a_stream_whose_first_line_is_bad_stored_nothing() {
+    let home = Home::new();
+    home.call(["enqueue", "-"])
+        .with_stdin("\n{\"comand\":\"x\"}\n")
+        .run()
+        .fails(2)
+        .says("line 2 was refused");
+    assert!(home.is_empty());
+}
+
+#[test]
+fn fault_10_with_json_a_stopped_stream_prints_what_was_stored_as_an_array() {
+    let home = Home::new();
+    let ran = home.call(["enqueue", "--json", "-"]).with_stdin(ten_lines("{")).run().fails(1);
+    assert_eq!(ids(&ran.json()).len(), 6);
+    assert_eq!(ran.error_json()["exit_code"], 1);
+}
+
+#[test]
+fn fault_11_an_unknown_id_is_not_found() {
+    let home = Home::with_jobs(&["a"]);
+    for args in [
+        ["show", "nope"].as_slice(),
+        &["cancel", "nope"],
+        &["retry", "nope"],
+        &["remove", "nope"],
+        &["dlq", "show", "nope"],
+        &["dlq", "retry", "nope"],
+        &["dlq", "purge", "nope"],
+        &["list", "--after", "nope"],
+    ] {
+        home.run(args).fails(3).prints("").says("there is no job `nope`");
+    }
+    assert_eq!(home.state_of("a"), "pending");
+}
+
+#[test]
+fn fault_11_a_job_in_the_wrong_state_is_left_as_it_is() {
+    let home = Home::new();
+    home.completed_job("completed");
+    home.dead_job("dead", "exit code 1");
+    home.run(["enqueue", "-q", "--id", "pending", "--", "true"]).ok();
+    for (args, state) in [
+        (["cancel", "completed"].as_slice(), "completed"),
+        (&["cancel", "dead"], "dead"),
+        (&["retry", "pending"], "pending"),
+        (&["dlq", "retry", "pending"], "pending"),
+        (&["dlq", "purge", "completed"], "completed"),
+    ] {
+        let id = args[args.len() - 1];
+        let before = home.show(id);
+        home.run(args).fails(4).prints("").says(&format!("it is {state}"));
+        assert_eq!(home.show(id), before, "{args:?}");
+    }
+}
+
+#[test]
+fn fault_12_unknown_states_keys_and_bad_queue_names_are_refused() {
+    for args in [
+        ["list", "--state", "done"].as_slice(),
+        &["list", "--state", "Pending"],
+        &["list", "--state", ""],
+        &["config", "get", "no_such"],
+        &["list", "--queue", "a b"],
+        &["list", "--queue", "a/b"],
+        &["enqueue", "--queue", "a b", "--", "x"],
+        &["enqueue", "--queue", "", "--", "x"],
+        &["enqueue", r#"{"command":"x","queue":"a b"}"#],
+        &["enqueue", r#"{"command":"x","queue":"a:b"}"#],
+        &["enqueue", "--on-dependency-failure", "wait", "--", "x"],
+    ] {
+        let home = Home::new();
+        home.run(args).fails(2).prints("");
+        assert!(home.is_empty(), "{args:?}");
+    }
+}

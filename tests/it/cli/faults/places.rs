@@ -1,0 +1,170 @@
+//! Cases 13 and 14: a closed output, and homes and databases that are something else.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use queuectl::store::sqlite::SCHEMA_VERSION;
+use rusqlite::Connection;
+
+use super::super::harness::{Home, allow, is_root};
+
+const SIGPIPE: i32 = 13;
+
+#[test]
+fn fault_13_a_reader_that_leaves_early_ends_it_quietly() {
+    let home = Home::new();
+    let lines = "{\"command\":\"echo a command that takes some room in the list\"}\n".repeat(3_000);
+    home.call(["enqueue", "-q", "-"]).with_stdin(lines).run().ok();
+    for args in [["list", "--limit", "3000"].as_slice(), &["list", "--limit", "3000", "--json"]] {
+        let mut child = home.call(args).spawn();
+        let mut stdout = child.stdout.take().expect("a pipe");
+        stdout.read_exact(&mut [0]).expect("something is printed");
+        drop(stdout);
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.signal(), Some(SIGPIPE), "{}", output.status);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+}
+
+#[test]
+fn fault_13_an_output_that_is_full_is_an_error_of_one_line() {
+    let home = Home::with_jobs(&["a"]);
+    let mut command = home.call(["list"]).into_command();
+    let full = fs::File::options().write(true).open("/dev/full").expect("the full device");
+    let output = command.stdout(full).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("error: failed to write the output (") && said.lines().count() == 1, "{said}");
+}
+
+/// What is refused with 7 by every verb, and stays as it is.
+#[track_caller]
+fn incompatible(home: &Home, file: &Path, message: &str) {
+    let before = fs::read(file).expect("it is a file");
+    for args in [
+        ["list"].as_slice(),
+        &["status"],
+        &["enqueue", "--", "true"],
+        &["show", "a"],
+        &["cancel", "a"],
+        &["config", "list"],
+        &["dlq", "list"],
+    ] {
+        home.run(args).fails(7).prints("").says(message);
+        assert!(fs::read(file).expect("it is still there") == before, "{args:?} modified the file");
+    }
+}
+
+#[test]
+fn fault_14_a_home_that_is_a_file_is_refused() {
+    let home = Home::new();
+    let file = home.file("home", "precious");
+    incompatible(&home, &file, "is a file, but the home must be a folder");
+}
+
+#[test]
+fn fault_14_a_database_that_is_a_folder_is_refused() {
+    let home = Home::new();
+    let inside = home.file("home/queue.db/precious", "precious");
+    incompatible(&home, &inside, "is not a file");
+}
+
+#[test]
+fn fault_14_somebody_elses_database_is_refused() {
+    let home = Home::new();
+    fs::create_dir(home.path()).expect("a folder");
+    let connection = Connection::open(home.database()).expect("a database");
+    connection.execute_batch("create table precious (x); insert into precious values (1)").expect("a table");
+    drop(connection);
+    incompatible(&home, &home.database(), "is a SQLite database, but not a queue of queuectl");
+}
+
+#[test]
+fn fault_14_an_empty_file_where_a_queue_was_is_refused() {
+    let home = Home::with_jobs(&["a"]);
+    fs::write(home.database(), "").expect("it is emptied");
+    incompatible(&home, &home.database(), "is empty, but a queue was there");
+    assert_eq!(fs::read(home.database()).expect("it is there"), b"");
+}
+
+#[test]
+fn fault_14_an_empty_file_where_no_queue_was_becomes_one() {
+    let home = Home::new();
+    home.file("home/queue.db", "");
+    home.run(["enqueue", "--id", "a", "--", "true"]).ok().prints("a\n");
+}
+
+#[test]
+fn fault_14_a_newer_schema_is_refused() {
+    let home = Home::with_jobs(&["a"]);
+    let newer = SCHEMA_VERSION + 1;
+    let connection = Connection::open(home.database()).expect("the database opens");
+    connection.pragma_update(None, "user_version", newer).expect("the version is set");
+    connection.execute_batch("pragma wal_checkpoint(truncate)").expect("it is in the file");
+    drop(connection);
+    incompatible(
+        &home,
+        &home.database(),
+        &format!("schema version {newer}, newer than the {SCHEMA_VERSION}"),
+    );
+    home.run(["list"]).fails(7).says("hint: use the queuectl that last opened this store");
+}
+
+#[test]
+fn fault_14_a_damaged_database_is_refused() {
+    let home = Home::with_jobs(&["a"]);
+    let connection = Connection::open(home.database()).expect("the database opens");
+    connection.execute_batch("pragma wal_checkpoint(truncate)").expect("all is in the file");
+    drop(connection);
+    let mut bytes = fs::read(home.database()).expect("it is there");
+    bytes[100..].fill(0xA5);
+    fs::write(home.database(), bytes).expect("it is damaged");
+    incompatible(&home, &home.database(), "the store is corrupt");
+}
+
+#[test]
+fn fault_14_a_read_only_folder_is_unavailable() {
+    let home = Home::new();
+    allow(home.folder(), 0o755);
+    fs::create_dir(home.path()).expect("a folder");
+    allow(&home.path(), 0o555);
+    for args in [["enqueue", "--", "true"].as_slice(), &["list"], &["status"]] {
+        home.call(args).by_nobody().run().fails(5).prints("").says("Permission denied");
+    }
+    assert_eq!(home.path().read_dir().expect("a folder").count(), 0, "nothing was made");
+    allow(&home.path(), 0o755);
+}
+
+#[test]
+fn fault_14_a_home_that_cannot_be_made_is_unavailable() {
+    let home = Home::new();
+    allow(home.folder(), 0o555);
+    home.call(["enqueue", "--", "true"]).by_nobody().run().fails(5).says("Permission denied");
+    allow(home.folder(), 0o755);
+    assert!(!home.path().exists());
+}
+
+#[test]
+fn fault_14_a_read_only_queue_of_somebody_else_is_unavailable() {
+    if !is_root() {
+        return; // Only root can make a queue that belongs to somebody else.
+    }
+    let home = Home::with_jobs(&["a"]);
+    allow(home.folder(), 0o755);
+    allow(&home.path(), 0o755);
+    for entry in home.path().read_dir().expect("a folder") {
+        allow(&entry.expect("an entry").path(), 0o644);
+    }
+    for args in [["enqueue", "--", "true"].as_slice(), &["cancel", "a"]] {
+        home.call(args).by_nobody().run().fails(5).prints("");
+    }
+    assert_eq!((home.count(), home.state_of("a")), (1, "pending".to_owned()));
+}
+
+#[test]
+fn fault_14_a_store_in_a_folder_that_is_not_there_is_unavailable() {
+    let home = Home::new();
+    home.run(["--store", "nowhere/queue.db", "list"]).fails(5).says("nowhere/queue.db");
+}

@@ -1,0 +1,316 @@
+//! A home of its own for each test, and what came of running the program on it.
+//!
+//! ```ignore
+//! let home = Home::new();
+//! home.run(["enqueue", "--id", "a", "--", "true"]).ok().prints("a\n");
+//! home.run(["cancel", "nope"]).fails(3).says("there is no job `nope`");
+//! ```
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+
+use queuectl::domain::job::Job;
+use queuectl::store::sqlite::SqliteStore;
+use queuectl::store::{JobFilter, Page, Store};
+use queuectl::sys::clock::SystemClock;
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_queuectl");
+/// `nobody`, the user that tests become when they run as root, to whom no permission means anything.
+const NOBODY: u32 = 65_534;
+
+/// A temporary folder in which the program runs, and in it the home of a queue that is not made yet.
+pub(crate) struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    /// A home with one pending job for each of these ids, in this order.
+    pub(crate) fn with_jobs(ids: &[&str]) -> Self {
+        let home = Self::new();
+        for id in ids {
+            home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+        }
+        home
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder().join("home")
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path().join("queue.db")
+    }
+
+    /// Puts a file into the folder in which the program runs.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder().join(name);
+        let folder = path.parent().expect("a file is in a folder");
+        fs::create_dir_all(folder).expect("its folder is made");
+        fs::write(&path, content).expect("the file is written");
+        path
+    }
+
+    /// Runs the program on this home.
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
+        self.call(args).run()
+    }
+
+    /// The program with these arguments on this home, ready to run.
+    pub(crate) fn call<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Call {
+        let home = [OsString::from("--home"), self.path().into_os_string()];
+        self.call_without_home(home.into_iter().chain(args.into_iter().map(|arg| arg.as_ref().to_owned())))
+    }
+
+    /// The same, but the program has to find its home itself.
+    pub(crate) fn call_without_home<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Call {
+        let mut command = Command::new(PROGRAM);
+        command.args(args).current_dir(self.folder()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.folder());
+        Call { command, stdin: Vec::new() }
+    }
+
+    /// The queue through the library, for what no command shows or does.
+    pub(crate) fn store(&self) -> SqliteStore {
+        fs::create_dir_all(self.path()).expect("the home is made");
+        SqliteStore::open(&self.database(), Arc::new(SystemClock)).expect("the store opens")
+    }
+
+    /// All jobs, the newest first.
+    pub(crate) fn jobs(&self) -> Vec<Job> {
+        if !self.database().exists() {
+            return Vec::new();
+        }
+        let everything = Page { limit: usize::MAX, after: None };
+        self.store().list(&JobFilter::default(), &everything).expect("the jobs are listed")
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.jobs().len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    /// What `show --json` says of a job.
+    pub(crate) fn show(&self, id: &str) -> Value {
+        self.run(["show", id, "--json"]).ok().json()
+    }
+
+    pub(crate) fn state_of(&self, id: &str) -> String {
+        self.show(id)["state"].as_str().expect("a state is text").to_owned()
+    }
+}
+
+/// A run that is about to begin.
+pub(crate) struct Call {
+    command: Command,
+    stdin: Vec<u8>,
+}
+
+impl Call {
+    pub(crate) fn with_stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn without_env(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    pub(crate) fn at(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Runs as a user to whom permissions apply, from a place where that user can reach the program.
+    pub(crate) fn by_nobody(self) -> Self {
+        if !is_root() {
+            return self;
+        }
+        let mut call = self.through(Command::new(program_for_everybody()));
+        call.command.uid(NOBODY).gid(NOBODY);
+        call
+    }
+
+    /// Allows the run this much memory, in KiB.
+    pub(crate) fn with_memory(self, kibibytes: u64) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(format!("ulimit -v {kibibytes} && exec \"$0\" \"$@\"")).arg(PROGRAM);
+        self.through(command)
+    }
+
+    /// The same call by way of another command, which gets the arguments.
+    fn through(self, mut command: Command) -> Self {
+        let variables = self.command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.args(self.command.get_args()).env_clear().envs(variables);
+        command.current_dir(self.command.get_current_dir().expect("every call has a folder"));
+        Self { command, stdin: self.stdin }
+    }
+
+    pub(crate) fn into_command(self) -> Command {
+        self.command
+    }
+
+    pub(crate) fn spawn(&mut self) -> Child {
+        let piped = self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        piped.spawn().expect("the program starts")
+    }
+
+    pub(crate) fn run(mut self) -> Ran {
+        let mut child = self.spawn();
+        let mut stdin = child.stdin.take().expect("stdin is a pipe");
+        let bytes = std::mem::take(&mut self.stdin);
+        let writer = std::thread::spawn(move || {
+            // It may well stop reading before the end.
+            let _ = stdin.write_all(&bytes);
+        });
+        let output = child.wait_with_output().expect("the program ends");
+        writer.join().expect("the writer ends");
+        Ran {
+            what: format!("{:?}", self.command),
+            stdout: String::from_utf8(output.stdout).expect("stdout is text"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is text"),
+            status: output.status,
+        }
+    }
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The program in a folder that everybody may enter; the build's own may be below somebody's home.
+fn program_for_everybody() -> &'static Path {
+    static COPY: std::sync::OnceLock<(TempDir, PathBuf)> = std::sync::OnceLock::new();
+    let (_, program) = COPY.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        allow(folder.path(), 0o755);
+        let program = folder.path().join("queuectl");
+        fs::copy(PROGRAM, &program).expect("the program is copied");
+        allow(&program, 0o755);
+        (folder, program)
+    });
+    program
+}
+
+pub(crate) fn allow(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the mode is set");
+}
+
+/// What came of a run.
+pub(crate) struct Ran {
+    what: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) status: ExitStatus,
+}
+
+impl Ran {
+    /// It did what was asked.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        assert_eq!(self.status.code(), Some(0), "{self}");
+        self
+    }
+
+    /// It failed with this code, and said so in the one form that errors have.
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32) -> Self {
+        assert_eq!(self.status.code(), Some(code), "{self}");
+        assert!(!self.stderr.contains("panicked"), "it panicked: {self}");
+        let errors = self.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+        let hints = self.stderr.lines().filter(|line| line.starts_with("hint: ")).count();
+        let objects = self.stderr.lines().filter(|line| line.starts_with('{')).count();
+        assert!(errors + objects >= 1, "an error was expected: {self}");
+        assert_eq!(errors + hints + objects, self.stderr.lines().count(), "lines of another form: {self}");
+        self
+    }
+
+    /// Standard output is exactly this.
+    #[track_caller]
+    pub(crate) fn prints(self, stdout: &str) -> Self {
+        assert_eq!(self.stdout, stdout, "{self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn shows(self, part: &str) -> Self {
+        assert!(self.stdout.contains(part), "`{part}` is missing on stdout: {self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn shows_no(self, part: &str) -> Self {
+        assert!(!self.stdout.contains(part), "`{part}` is on stdout: {self}");
+        self
+    }
+
+    /// Standard error holds this.
+    #[track_caller]
+    pub(crate) fn says(self, part: &str) -> Self {
+        assert!(self.stderr.contains(part), "`{part}` is missing on stderr: {self}");
+        self
+    }
+
+    /// Nothing on standard error.
+    #[track_caller]
+    pub(crate) fn says_nothing(self) -> Self {
+        assert_eq!(self.stderr, "", "{self}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        parse(&self.stdout).unwrap_or_else(|error| panic!("stdout is no JSON ({error}): {self}"))
+    }
+
+    /// The error object of a failure with `--json`.
+    #[track_caller]
+    pub(crate) fn error_json(&self) -> Value {
+        parse(&self.stderr).unwrap_or_else(|error| panic!("stderr is no JSON ({error}): {self}"))
+    }
+
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        self.stdout.lines().collect()
+    }
+}
+
+fn parse(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(text)
+}
+
+impl std::fmt::Display for Ran {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let short: String = self.what.chars().take(500).collect();
+        write!(out, "\n{short}\n{}\nstdout: {}\nstderr: {}", self.status, self.stdout, self.stderr)
+    }
+}
+
+/// The ids in an array of jobs, in their order.
+pub(crate) fn ids(jobs: &Value) -> Vec<&str> {
+    let jobs = jobs.as_array().expect("an array of jobs");
+    jobs.iter().map(|job| job["id"].as_str().expect("an id is text")).collect()
+}

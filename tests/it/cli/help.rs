@@ -1,0 +1,116 @@
+//! Help, version, and the form of errors.
+
+use super::harness::Home;
+
+/// The names under `Commands:` in a help text.
+fn verbs_in(help: &str) -> Vec<String> {
+    let section = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let entries = section.take_while(|line| !line.is_empty()).filter(|line| line.starts_with("  "));
+    let names =
+        entries.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+/// Every verb and subverb, found in the help itself.
+fn all_verbs(home: &Home) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut open = vec![Vec::new()];
+    while let Some(verb) = open.pop() {
+        let help = home.run(verb.iter().map(String::as_str).chain(["--help"])).ok().says_nothing().stdout;
+        for name in verbs_in(&help) {
+            open.push(verb.iter().cloned().chain([name]).collect());
+        }
+        if !verb.is_empty() {
+            found.push(verb);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_verb_has_help_with_an_example_and_the_common_flags() {
+    let home = Home::new();
+    let verbs = all_verbs(&home);
+    for known in ["enqueue", "list", "show", "status", "cancel", "retry", "remove", "init", "completions"] {
+        assert!(verbs.iter().any(|verb| verb.join(" ") == known), "{known} is missing in {verbs:?}");
+    }
+    for known in ["dlq list", "dlq show", "dlq retry", "dlq purge", "config list", "config get", "config set"]
+    {
+        assert!(verbs.iter().any(|verb| verb.join(" ") == known), "{known} is missing in {verbs:?}");
+    }
+    for verb in verbs {
+        let name = verb.join(" ");
+        let ran = home.run(verb.iter().map(String::as_str).chain(["--help"])).ok();
+        let example = ran
+            .lines()
+            .iter()
+            .any(|line| line.contains(&format!("queuectl {name}")) && !line.contains("Usage"));
+        assert!(example, "no example of `{name}`: {ran}");
+        for flag in ["--json", "--home", "--store", "--color", "-q"] {
+            assert!(ran.stdout.contains(flag), "{flag} is missing: {ran}");
+        }
+        home.run(verb.iter().map(String::as_str).chain(["-h"])).ok().shows("Usage: queuectl");
+    }
+    assert!(!home.path().exists(), "help makes nothing");
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let expected = format!("queuectl {}\n", env!("CARGO_PKG_VERSION"));
+    Home::new().run(["--version"]).ok().prints(&expected);
+    Home::new().run(["-V"]).ok().prints(&expected);
+}
+
+/// Failures of every kind: usage, bad input, not found, conflict, incompatible.
+fn failures() -> Vec<(Vec<&'static str>, i32)> {
+    vec![
+        (vec!["bogus"], 2),
+        (vec!["list", "--bogus"], 2),
+        (vec!["list", "--state", "daed"], 2),
+        (vec!["show"], 2),
+        (vec!["--color", "sometimes", "list"], 2),
+        (vec!["enqueue"], 2),
+        (vec!["enqueue", "{"], 2),
+        (vec!["enqueue", "--timeout", "soon", "--", "x"], 2),
+        (vec!["enqueue", "--id", "a", "--", "x"], 4),
+        (vec!["show", "nope"], 3),
+        (vec!["config", "set", "lease", "1s"], 2),
+        (vec!["dlq", "retry", "a"], 4),
+        (vec!["remove", "a", "b"], 2),
+        (vec!["--store", "postgres://h/db", "list"], 2),
+    ]
+}
+
+#[test]
+fn an_error_is_one_line_and_at_most_one_hint() {
+    let home = Home::with_jobs(&["a"]);
+    for (args, code) in failures() {
+        let ran = home.run(args).fails(code).prints("");
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        assert!(lines[0].starts_with("error: ") && lines.len() <= 2, "{ran}");
+        assert!(!lines[0].ends_with('.'), "{ran}");
+    }
+}
+
+#[test]
+fn with_json_an_error_is_an_object() {
+    let home = Home::with_jobs(&["a"]);
+    for (args, code) in failures() {
+        let ran = home.run([&["--json"], args.as_slice()].concat()).fails(code);
+        assert!(matches!(ran.stdout.as_str(), "" | "[]\n"), "{ran}");
+        let object = ran.error_json();
+        assert_eq!(object["exit_code"], code, "{ran}");
+        assert!(object["error"].as_str().is_some_and(|message| !message.is_empty()), "{ran}");
+        assert!(object["hint"].is_null() || object["hint"].is_string(), "{ran}");
+    }
+}
+
+#[test]
+fn after_two_dashes_json_is_a_word_like_any_other() {
+    Home::new().run(["enqueue", "--bogus", "--", "--json"]).fails(2).says("error: ");
+}
+
+#[test]
+fn quiet_errors_are_still_said() {
+    Home::new().run(["-q", "show", "nope"]).fails(3).says("error: there is no job `nope`");
+}

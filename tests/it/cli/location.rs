@@ -1,0 +1,117 @@
+//! Where the home and the store are.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+
+use super::harness::{Home, Ran, allow, is_root};
+
+/// A folder with a place for each way to name a home: flag, variable, `.queuectl` above, the user's.
+struct Places {
+    home: Home,
+    below: PathBuf,
+}
+
+impl Places {
+    fn new() -> Self {
+        let home = Home::new();
+        let below = home.folder().join("project/src/deep");
+        std::fs::create_dir_all(&below).expect("a folder");
+        Self { home, below }
+    }
+
+    fn in_folder(&self, name: &str) -> PathBuf {
+        self.home.folder().join(name)
+    }
+
+    /// Enqueues from deep below, with the user's home elsewhere.
+    fn enqueue(&self, args: &[&str], variable: Option<&OsStr>) -> Ran {
+        let call = self.home.call_without_home(args.iter().chain(&["enqueue", "-q", "--", "true"]));
+        let call = call.at(&self.below).env("HOME", self.in_folder("user"));
+        match variable {
+            Some(value) => call.env("QUEUECTL_HOME", value).run(),
+            None => call.run(),
+        }
+    }
+
+    fn made(&self, name: &str) -> bool {
+        self.in_folder(name).join("queue.db").is_file()
+    }
+}
+
+#[test]
+fn the_flag_comes_first_then_the_variable_then_the_nearest_then_the_users() {
+    let places = Places::new();
+    let (flag, variable) = (places.in_folder("flag"), places.in_folder("variable"));
+    places.enqueue(&[], None).ok();
+    assert!(places.made("user/.queuectl"), "without anything else the user's is taken");
+
+    places.home.call_without_home(["init", "-q", "project"]).run().ok();
+    let taken_from = |name: &str| places.in_folder(name).join("queue.db").metadata().expect("a queue").len();
+    let before = taken_from("user/.queuectl");
+    places.enqueue(&[], None).ok();
+    let ran = places.home.call_without_home(["list", "--json"]).at(&places.in_folder("project")).run().ok();
+    assert_eq!(ran.json().as_array().map(Vec::len), Some(1), "the nearest above is taken");
+    assert_eq!(taken_from("user/.queuectl"), before);
+
+    places.enqueue(&[], Some(variable.as_os_str())).ok();
+    assert!(places.made("variable"));
+    places.enqueue(&["--home", flag.to_str().expect("text")], Some(OsStr::new("/nonexistent/x"))).ok();
+    assert!(places.made("flag"));
+}
+
+#[test]
+fn a_file_called_queuectl_is_no_home_and_an_empty_variable_says_nothing() {
+    let places = Places::new();
+    places.home.file("project/.queuectl", "");
+    places.enqueue(&[], Some(OsStr::new(""))).ok();
+    assert!(places.made("user/.queuectl"));
+}
+
+#[test]
+fn a_home_above_that_belongs_to_another_user_is_passed_by() {
+    if !is_root() {
+        return; // Only root can make a folder that belongs to somebody else.
+    }
+    let places = Places::new();
+    places.home.call_without_home(["init", "-q", "project"]).run().ok();
+    for path in ["", "project", "project/src"] {
+        allow(&places.in_folder(path), 0o755);
+    }
+    let user = places.in_folder("user");
+    std::fs::create_dir(&user).expect("a folder");
+    chown(&user, Some(65_534), Some(65_534)).expect("it is given away");
+    let call = places.home.call_without_home(["enqueue", "-q", "--", "true"]).at(&places.below);
+    call.env("HOME", &user).by_nobody().run().ok();
+    assert!(places.made("user/.queuectl"), "the strange one was passed by");
+}
+
+#[test]
+fn no_home_at_all_is_said() {
+    let home = Home::new();
+    let root = Path::new("/");
+    home.call_without_home(["list"])
+        .at(root)
+        .without_env("HOME")
+        .run()
+        .fails(2)
+        .says("there is no home folder");
+}
+
+#[test]
+fn a_store_can_be_elsewhere() {
+    let home = Home::new();
+    let path = |name: &str| home.folder().join(name);
+    home.file("home/config.toml", format!("store = {:?}\n", path("configured.db")));
+    let enqueue = ["enqueue", "-q", "--", "true"];
+    home.run(enqueue).ok();
+    assert!(path("configured.db").is_file());
+    home.call(enqueue).env("QUEUECTL_STORE", path("variable.db")).run().ok();
+    assert!(path("variable.db").is_file());
+    let flag = path("flag.db");
+    let args = ["--store", flag.to_str().expect("text")].into_iter().chain(enqueue);
+    home.call(args).env("QUEUECTL_STORE", "/nonexistent/x.db").run().ok();
+    assert!(flag.is_file());
+    assert!(!home.database().exists());
+}

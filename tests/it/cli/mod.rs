@@ -1,0 +1,23 @@
+//! The command line, run as a person or a script runs it: one file per verb, then what must not break it.
+
+mod cancel;
+mod completions;
+mod config;
+mod crash;
+mod crowd;
+mod dlq;
+mod enqueue;
+mod enqueue_lines;
+mod faults;
+mod harness;
+mod help;
+mod init;
+mod list;
+mod location;
+mod pseudo_terminal;
+mod remove;
+mod retry;
+mod show;
+mod status;
+mod terminal;
+mod test_worker;

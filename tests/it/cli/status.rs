@@ -1,0 +1,84 @@
+use queuectl::store::{Pause, Store};
+use serde_json::{Value, json};
+
+use super::harness::Home;
+use super::test_worker::TestWorker;
+
+#[test]
+fn an_empty_queue_is_all_zeros() {
+    let home = Home::new();
+    let zeros =
+        json!({"pending": 0, "processing": 0, "completed": 0, "failed": 0, "dead": 0, "cancelled": 0});
+    let status = home.run(["status", "--json"]).ok().says_nothing().json();
+    assert_eq!(status, json!({"jobs": zeros, "queues": [], "workers": [], "problems": []}));
+}
+
+#[test]
+fn queues_have_their_own_counts() {
+    let home = Home::with_jobs(&["a", "b"]);
+    home.run(["enqueue", "-q", "--queue", "mail", "--", "true"]).ok();
+    home.run(["cancel", "a"]).ok();
+    let status = home.run(["status", "--json"]).ok().json();
+    let counts =
+        json!({"pending": 1, "processing": 0, "completed": 0, "failed": 0, "dead": 0, "cancelled": 1});
+    let queue = json!({"name": "default", "paused": false, "paused_at": null, "paused_by": null,
+                       "pause_reason": null, "jobs": counts});
+    assert_eq!(status["queues"][0], queue);
+    assert_eq!(status["queues"][1]["jobs"]["pending"], 1);
+    assert_eq!((&status["jobs"]["pending"], &status["jobs"]["cancelled"]), (&json!(2), &json!(1)));
+}
+
+#[test]
+fn a_worker_has_the_documented_shape() {
+    let home = Home::with_jobs(&["a", "b"]);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("a");
+    let mut shown = home.run(["status", "--json"]).ok().json()["workers"][0].take();
+    for field in ["started_at", "last_heartbeat"] {
+        assert!(shown[field].take().is_string(), "{field}");
+    }
+    let expected = json!({"id": "w1", "pid": 4242, "guardian_pid": null, "host": "testhost", "queues": null,
+                          "concurrency": 1, "running": 1, "state": "running", "started_at": null,
+                          "last_heartbeat": null});
+    assert_eq!(shown, expected);
+    home.run(["status"]).ok().shows("w1      running      1/1  4242").shows_no("No worker");
+}
+
+#[test]
+fn a_table_of_the_states() {
+    let home = Home::with_jobs(&["a", "b"]);
+    home.run(["status"]).ok().says_nothing().prints(
+        "QUEUE    PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED\n\
+         default        2           0          0       0     0          0\n\
+         \n\
+         No worker is running.\n\
+         ! 2 jobs wait and no worker is running\n",
+    );
+    home.run(["status", "-q"]).ok().prints("");
+}
+
+fn problems(home: &Home) -> Value {
+    home.run(["status", "--json"]).ok().json()["problems"].take()
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let home = Home::with_jobs(&["a"]);
+    let waits = json!({"problem": "no_worker", "message": "1 job waits and no worker is running"});
+    assert_eq!(problems(&home), json!([waits]));
+
+    let _worker = TestWorker::new(&home, "w1");
+    assert_eq!(problems(&home), json!([]), "a worker runs");
+
+    home.run(["config", "set", "durability", "normal"]).ok();
+    assert_eq!(problems(&home)[0]["problem"], "durability_lowered");
+    home.run(["config", "unset", "durability"]).ok();
+
+    let pause = Pause { by: "ada".to_owned(), reason: Some("the disk is full".to_owned()) };
+    home.store().hold(&"default".parse().expect("a name"), Some(&pause)).expect("it is paused");
+    let paused = problems(&home);
+    assert_eq!(paused[0]["problem"], "queue_paused");
+    let message = paused[0]["message"].as_str().expect("text");
+    assert!(message.contains("ada") && message.contains("the disk is full"), "{message}");
+    home.run(["status"]).ok().shows("default (paused)");
+}

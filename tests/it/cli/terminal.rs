@@ -1,0 +1,91 @@
+//! What a person sees on a terminal, and a pipe does not.
+
+use super::harness::Home;
+use super::pseudo_terminal::{Seen, on_terminal};
+
+const ESC: char = '\u{1b}';
+
+fn see(home: &Home, args: &[&str]) -> Seen {
+    on_terminal(home.call(args).into_command(), 100, "")
+}
+
+#[test]
+fn enqueue_speaks_to_a_person() {
+    let home = Home::new();
+    let seen = see(&home, &["enqueue", "--color", "never", "--id", "job1", "--", "true"]);
+    assert!(seen.screen.starts_with("Job job1 enqueued\nhint: no worker is running"), "{}", seen.screen);
+    assert_eq!(seen.code, Some(0));
+    let seen = see(&home, &["enqueue", "--if-absent", "--id", "job1", "--", "true"]);
+    assert!(seen.screen.starts_with("Job job1 was there already\n"), "{}", seen.screen);
+}
+
+#[test]
+fn the_other_verbs_do_too() {
+    let home = Home::new();
+    home.dead_job("dead", "exit code 1");
+    home.run(["enqueue", "-q", "--id", "a", "--", "true"]).ok();
+    for (args, expected) in [
+        (["cancel", "a"].as_slice(), "Job a cancelled\n"),
+        (&["retry", "a"], "Job a is pending again\n"),
+        (&["remove", "a"], "Job a removed\n"),
+        (&["dlq", "retry", "dead"], "Job dead is pending again\n"),
+        (&["dlq", "purge", "--all"], "0 jobs purged\n"),
+        (&["config", "set", "lease", "1m"], "lease is now 1m\n"),
+    ] {
+        assert_eq!(see(&home, args).screen, expected, "{args:?}");
+    }
+}
+
+#[test]
+fn lines_are_counted_with_their_rate() {
+    let home = Home::new();
+    home.file("jobs.jsonl", "{\"command\":\"1\"}\n{\"command\":\"2\"}\n");
+    let seen = see(&home, &["enqueue", "--color", "never", "--file", "jobs.jsonl"]);
+    assert!(seen.screen.contains("2 jobs enqueued ("), "{}", seen.screen);
+    assert_eq!(home.count(), 2);
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["cancel", "a"]).ok();
+    for args in [["list"].as_slice(), &["status"], &["show", "a"], &["config", "list"]] {
+        assert!(see(&home, args).screen.contains(ESC), "{args:?} on a terminal");
+        home.run(args).ok().shows_no("\u{1b}");
+        let never: Vec<&str> = args.iter().copied().chain(["--color", "never"]).collect();
+        assert!(!see(&home, &never).screen.contains(ESC), "{args:?} with --color never");
+        let plain = on_terminal(home.call(args).env("NO_COLOR", "1").into_command(), 100, "");
+        assert!(!plain.screen.contains(ESC), "{args:?} with NO_COLOR");
+        home.run(args.iter().copied().chain(["--color", "always"])).ok().shows("\u{1b}");
+    }
+}
+
+#[test]
+fn a_long_command_is_cut_to_the_width_of_the_terminal() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "a", "--", "echo", &"x".repeat(300)]).ok();
+    let seen = see(&home, &["list", "--color", "never"]);
+    for line in seen.screen.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+    }
+    assert!(seen.screen.contains('…'), "{}", seen.screen);
+    home.run(["list"]).ok().shows(&"x".repeat(300));
+}
+
+#[test]
+fn json_is_laid_out_for_a_person() {
+    let home = Home::with_jobs(&["a"]);
+    assert!(see(&home, &["show", "a", "--json"]).screen.starts_with("{\n  \"id\": \"a\",\n"));
+    assert_eq!(home.run(["show", "a", "--json"]).ok().lines().len(), 1);
+}
+
+#[test]
+fn more_than_one_job_is_removed_only_after_a_yes() {
+    for (answer, code, left) in [("y\n", 0, 0), ("yes\n", 0, 0), ("n\n", 1, 2), ("\n", 1, 2), ("\u{4}", 1, 2)]
+    {
+        let home = Home::with_jobs(&["a", "b"]);
+        let seen = on_terminal(home.call(["remove", "a", "b"]).into_command(), 100, answer);
+        assert!(seen.screen.contains("remove 2 jobs? [y/N]"), "{}", seen.screen);
+        assert_eq!((seen.code, home.count()), (Some(code), left), "{answer:?}: {}", seen.screen);
+    }
+}

@@ -1,0 +1,106 @@
+//! A worker that runs nothing: it claims through the library and settles as the test says.
+
+use std::time::Duration;
+
+use queuectl::domain::job::Usage;
+use queuectl::domain::name::WorkerId;
+use queuectl::domain::outcome::Outcome;
+use queuectl::store::sqlite::SqliteStore;
+use queuectl::store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store};
+
+use super::harness::Home;
+
+pub(crate) struct TestWorker {
+    pub(crate) id: WorkerId,
+    store: SqliteStore,
+}
+
+impl TestWorker {
+    pub(crate) fn new(home: &Home, name: &str) -> Self {
+        let worker = Self { id: name.parse().expect("a worker id"), store: home.store() };
+        let new = NewWorker {
+            id: worker.id.clone(),
+            host: "testhost".to_owned(),
+            boot_id: "boot".to_owned(),
+            pid: 4242,
+            guardian_pid: None,
+            served: Served::All,
+            concurrency: 1,
+        };
+        worker.store.register(&new).expect("the worker registers");
+        worker
+    }
+
+    pub(crate) fn claim(&self, want: usize) -> Vec<Claim> {
+        self.exchange(&[], want)
+    }
+
+    /// Ends an attempt.
+    pub(crate) fn settle(&self, lease: LeaseRef, outcome: Outcome, error: Option<&str>) {
+        self.exchange(&[settlement(lease, outcome, error)], 0);
+    }
+
+    fn exchange(&self, settlements: &[Settlement], want: usize) -> Vec<Claim> {
+        let exchange = Exchange { worker: &self.id, settlements, want };
+        let exchanged = self.store.exchange(&exchange).expect("the exchange succeeds");
+        assert_eq!(exchanged.stale, [], "a settlement was refused");
+        exchanged.claimed
+    }
+
+    /// Claims the next job, which must be this one.
+    pub(crate) fn claim_job(&self, id: &str) -> LeaseRef {
+        let claimed = self.claim(1);
+        let claim = claimed.into_iter().next().unwrap_or_else(|| panic!("`{id}` is not ready"));
+        assert_eq!(claim.lease.job.as_str(), id, "another job is first in line");
+        claim.lease
+    }
+}
+
+impl Drop for TestWorker {
+    fn drop(&mut self) {
+        // With a lease that the test left open, it stays in the list of workers for good.
+        let _ = self.store.retire(&self.id);
+    }
+}
+
+fn settlement(lease: LeaseRef, outcome: Outcome, error: Option<&str>) -> Settlement {
+    Settlement {
+        lease,
+        outcome,
+        error: error.map(str::to_owned),
+        duration: Duration::from_millis(1_500),
+        usage: Usage { cpu: Some(Duration::from_millis(20)), max_rss_bytes: Some(1 << 20) },
+        log_bytes: 12,
+        output: None,
+    }
+}
+
+impl Home {
+    /// A dead job, for homes in which no other job is ready: it failed for the first time and has no retries.
+    pub(crate) fn dead_job(&self, id: &str, error: &str) {
+        self.run(["enqueue", "-q", "--id", id, "--max-retries", "0", "--", "false"]).ok();
+        self.kill_next(id, error);
+    }
+
+    /// Lets the next job, which must be this one, fail.
+    pub(crate) fn kill_next(&self, id: &str, error: &str) {
+        self.settle_next(id, Outcome::Failure { exit_code: 1 }, Some(error));
+    }
+
+    /// A job that waits for its backoff.
+    pub(crate) fn failed_job(&self, id: &str) {
+        self.run(["enqueue", "-q", "--id", id, "--", "false"]).ok();
+        self.settle_next(id, Outcome::Failure { exit_code: 2 }, Some("exit code 2: no luck"));
+    }
+
+    pub(crate) fn completed_job(&self, id: &str) {
+        self.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+        self.settle_next(id, Outcome::Success, None);
+    }
+
+    fn settle_next(&self, id: &str, outcome: Outcome, error: Option<&str>) {
+        let worker = TestWorker::new(self, &format!("worker-of-{id}"));
+        let lease = worker.claim_job(id);
+        worker.settle(lease, outcome, error);
+    }
+}
