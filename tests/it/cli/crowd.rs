@@ -21,6 +21,15 @@ fn enqueue_at_once(home: &Home, names: impl Iterator<Item = String>) {
 }
 
 #[test]
+fn fault_30_twenty_processes_on_a_fresh_home_make_one_queue() {
+    for round in 0..6 {
+        let home = Home::new();
+        enqueue_at_once(&home, (0..20).map(|at| format!("j{at}")));
+        assert_eq!(home.count(), 20, "round {round}");
+    }
+}
+
+#[test]
 fn fault_30_fifty_processes_enqueue_while_others_claim() {
     const ROUNDS: usize = 3;
     const WORKERS: usize = 4;
