@@ -16,6 +16,8 @@ use crate::sys::{disk, private};
 /// Older libraries can lose commits when one process writes while another checkpoints.
 const NEEDED_LIBRARY: (i32, &str) = (3_051_003, "3.51.3");
 const STATEMENTS_KEPT: usize = 64;
+/// No database is shorter. SQLite takes a file of one byte for an empty one and writes over it.
+const MIN_DATABASE_BYTES: u64 = 512;
 
 /// An open database.
 #[derive(Debug)]
@@ -61,6 +63,7 @@ fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
         Ok(meta) if meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)? && is_empty(path) => {
             Err(not_a_store("is empty, but a queue was there"))
         }
+        Ok(meta) if (1..MIN_DATABASE_BYTES).contains(&meta.len()) => Err(not_a_store("is not a database")),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             private::open_file(path).map(drop).map_err(cannot_open)

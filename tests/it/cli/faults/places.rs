@@ -72,6 +72,20 @@ fn fault_14_a_database_that_is_a_folder_is_refused() {
 }
 
 #[test]
+fn fault_14_a_database_that_is_text_is_refused() {
+    for (text, message) in [
+        ("x", "is not a database"),
+        ("precious words\n", "is not a database"),
+        ("SQLite format 3\0", "is not a database"),
+        (&"precious words\n".repeat(1_000), "the store is corrupt"),
+    ] {
+        let home = Home::new();
+        let file = home.file("home/queue.db", text);
+        incompatible(&home, &file, message);
+    }
+}
+
+#[test]
 fn fault_14_somebody_elses_database_is_refused() {
     let home = Home::new();
     fs::create_dir(home.path()).expect("a folder");
