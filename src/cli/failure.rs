@@ -118,6 +118,8 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::CannotRead { .. }
         | OpError::NoHome
         | OpError::BadConfigFile { .. }
+        | OpError::EmptyStore
+        | OpError::UnknownStore
         | OpError::NoPostgres => Exit::Usage,
     }
 }
@@ -183,6 +185,8 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::CannotRead { .. }
         | OpError::CannotMake { .. }
         | OpError::BadConfigFile { .. }
+        | OpError::EmptyStore
+        | OpError::UnknownStore
         | OpError::NoPostgres => return None,
     };
     Some(hint.to_owned())

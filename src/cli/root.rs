@@ -38,7 +38,7 @@ pub(super) struct Global {
     pub(super) home: Option<PathBuf>,
     /// Where the jobs are kept [default: queue.db in the home]
     #[arg(long, global = true, value_name = "PATH", help_heading = "Everywhere")]
-    pub(super) store: Option<String>,
+    pub(super) store: Option<OsString>,
     /// Print JSON
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(super) json: bool,

@@ -62,12 +62,13 @@ pub enum OpError {
     },
     #[error("there is no home folder: neither --home nor QUEUECTL_HOME nor HOME is set")]
     NoHome,
-    #[error("failed to read the settings file `{}`", path.display())]
-    BadConfigFile {
-        path: PathBuf,
-        #[source]
-        source: toml::de::Error,
-    },
+    #[error("failed to understand the settings file `{}` ({problem})", path.display())]
+    BadConfigFile { path: PathBuf, problem: String },
+    #[error("the path of the store is empty")]
+    EmptyStore,
+    /// The address is not quoted: there may be a password in it.
+    #[error("a store is a path or a postgres:// URL, and this is another URL")]
+    UnknownStore,
     #[error("PostgreSQL stores are not supported yet")]
     NoPostgres,
 }

@@ -1,5 +1,7 @@
 //! Where the home and the store are.
 
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ const CONFIG_FILE: &str = "config.toml";
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     pub home: Option<PathBuf>,
-    pub store: Option<String>,
+    pub store: Option<OsString>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,13 +50,9 @@ pub fn locate(wanted: &Wanted) -> Result<Location, OpError> {
         Some(home) => home,
         None => nearest_home().or_else(users_home).ok_or(OpError::NoHome)?,
     };
-    let address = match wanted.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
-        Some(address) => Some(address),
-        None => configured_store(&home)?,
-    };
-    let store = match address {
-        None => StoreAddress::Sqlite(home.join(DATABASE)),
+    let store = match wanted.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
         Some(address) => parse_address(&address)?,
+        None => configured_store(&home)?.unwrap_or_else(|| StoreAddress::Sqlite(home.join(DATABASE))),
     };
     Ok(Location { home, store })
 }
@@ -79,8 +77,8 @@ fn ensure_home(home: &Path) -> Result<(), OpError> {
     }
 }
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 fn nearest_home() -> Option<PathBuf> {
@@ -92,20 +90,41 @@ fn users_home() -> Option<PathBuf> {
     variable("HOME").map(|home| Path::new(&home).join(HOME_FOLDER))
 }
 
-fn configured_store(home: &Path) -> Result<Option<String>, OpError> {
+/// What the settings file says; a path in it is relative to the home.
+fn configured_store(home: &Path) -> Result<Option<StoreAddress>, OpError> {
     let path = home.join(CONFIG_FILE);
-    // Without the file there is nothing to say; what else is wrong with the home shows when the store is opened.
-    let Ok(text) = std::fs::read_to_string(&path) else {
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        // Without the file there is nothing to say; a home that is no folder shows when the store is opened.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(source) => return Err(OpError::CannotRead { path, source }),
+    };
+    let config: ConfigFile = toml::from_str(&text)
+        .map_err(|error| OpError::BadConfigFile { problem: problem(&text, &error), path })?;
+    let Some(address) = config.store else {
         return Ok(None);
     };
-    let config: ConfigFile =
-        toml::from_str(&text).map_err(|source| OpError::BadConfigFile { path, source })?;
-    Ok(config.store)
+    let StoreAddress::Sqlite(store) = parse_address(OsStr::new(&address))?;
+    Ok(Some(StoreAddress::Sqlite(home.join(store))))
 }
 
-fn parse_address(address: &str) -> Result<StoreAddress, OpError> {
-    if address.starts_with("postgres://") || address.starts_with("postgresql://") {
-        return Err(OpError::NoPostgres);
+/// What is wrong and where. The error's own text would quote the line, in which there may be a password.
+fn problem(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+}
+
+fn parse_address(address: &OsStr) -> Result<StoreAddress, OpError> {
+    if address.is_empty() {
+        return Err(OpError::EmptyStore);
     }
-    Ok(StoreAddress::Sqlite(PathBuf::from(address)))
+    match address.to_str().and_then(|text| text.split_once("://")) {
+        None => Ok(StoreAddress::Sqlite(PathBuf::from(address))),
+        Some((scheme, _)) if matches!(&*scheme.to_ascii_lowercase(), "postgres" | "postgresql") => {
+            Err(OpError::NoPostgres)
+        }
+        Some(_) => Err(OpError::UnknownStore),
+    }
 }

@@ -70,6 +70,14 @@ fn a_file_called_queuectl_is_no_home_and_an_empty_variable_says_nothing() {
 }
 
 #[test]
+fn a_variable_need_not_be_utf_8() {
+    let places = Places::new();
+    let name = OsStr::from_bytes(b"caf\xe9");
+    places.enqueue(&[], Some(places.home.folder().join(name).as_os_str())).ok();
+    assert!(places.home.folder().join(name).join("queue.db").is_file(), "it was not silently ignored");
+}
+
+#[test]
 fn a_home_above_that_belongs_to_another_user_is_passed_by() {
     if !is_root() {
         return; // Only root can make a folder that belongs to somebody else.
@@ -85,6 +93,16 @@ fn a_home_above_that_belongs_to_another_user_is_passed_by() {
     let call = places.home.call_without_home(["enqueue", "-q", "--", "true"]).at(&places.below);
     call.env("HOME", &user).by_nobody().run().ok();
     assert!(places.made("user/.queuectl"), "the strange one was passed by");
+}
+
+#[test]
+fn an_empty_flag_is_refused() {
+    for flag in ["--home=", "--store="] {
+        let home = Home::new();
+        home.call_without_home([flag, "list"]).run().fails(2);
+        let made: Vec<_> = home.folder().read_dir().expect("a folder").collect();
+        assert!(made.is_empty(), "{flag}: {made:?}");
+    }
 }
 
 #[test]
@@ -114,4 +132,72 @@ fn a_store_can_be_elsewhere() {
     home.call(args).env("QUEUECTL_STORE", "/nonexistent/x.db").run().ok();
     assert!(flag.is_file());
     assert!(!home.database().exists());
+}
+
+#[test]
+fn a_path_in_the_settings_file_is_relative_to_it() {
+    let home = Home::new();
+    home.file("home/config.toml", "store = \"other.db\"\n");
+    home.call(["enqueue", "-q", "--", "true"]).at(Path::new("/tmp")).run().ok();
+    assert!(home.path().join("other.db").is_file());
+}
+
+#[test]
+fn a_settings_file_that_cannot_be_understood_is_refused() {
+    for (content, message) in [
+        (b"store = ".as_slice(), "line 1"),
+        (b"stor = \"x.db\"", "unknown field `stor`"),
+        (b"\n\nstore = 5", "line 3"),
+        (b"store = \"caf\xe9\"", "config.toml"),
+    ] {
+        let home = Home::new();
+        home.file("home/config.toml", content);
+        home.run(["enqueue", "--", "true"]).fails(2).says("config.toml").says(message);
+        assert!(!home.database().exists(), "it was not silently ignored");
+    }
+}
+
+const URLS: [&str; 5] = [
+    "postgres://ada:s3cret@db/queue",
+    "postgresql://ada:s3cret@db/queue",
+    "POSTGRES://ada:s3cret@db/queue",
+    "mysql://ada:s3cret@db/queue",
+    "postgres://ada:s3cret@[bad",
+];
+
+#[test]
+fn a_server_is_refused_and_its_password_never_printed() {
+    for url in URLS {
+        let home = Home::new();
+        let flag = format!("--store={url}");
+        let calls = [
+            home.call([&flag, "list"]),
+            home.call([&flag, "list", "--json"]),
+            home.call(["list"]).env("QUEUECTL_STORE", url),
+            home.call(["list", &flag, "--bogus"]),
+            home.call(["list", &format!("--stroe={url}")]),
+        ];
+        for call in calls {
+            let ran = call.run().fails(2);
+            assert!(!ran.stderr.contains("s3cret"), "{ran}");
+        }
+        assert!(!home.path().exists(), "nothing was made");
+    }
+}
+
+#[test]
+fn a_password_in_a_broken_settings_file_is_not_printed_either() {
+    for url in URLS {
+        for line in [
+            format!("store = {url:?}"),
+            format!("stor = {url:?}"),
+            format!("store = \"{url}"),
+            url.to_owned(),
+        ] {
+            let home = Home::new();
+            home.file("home/config.toml", &line);
+            let ran = home.run(["list"]).fails(2);
+            assert!(!ran.stderr.contains("s3cret"), "{line}: {ran}");
+        }
+    }
 }
