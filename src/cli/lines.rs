@@ -45,7 +45,11 @@ pub(super) fn enqueue_stream(context: &Context, enqueuer: &mut Enqueuer<'_>) -> 
 
 fn open(path: &Path) -> Result<Source<File>, Failure> {
     let cannot_read = |source| OpError::CannotRead { path: path.to_owned(), source };
-    Ok(Source::new(File::open(path).map_err(cannot_read)?))
+    let file = File::open(path).map_err(cannot_read)?;
+    if file.metadata().is_ok_and(|meta| meta.is_dir()) {
+        return Err(cannot_read(io::ErrorKind::IsADirectory.into()).into());
+    }
+    Ok(Source::new(file))
 }
 
 fn store_lines<R: Read + AsFd>(

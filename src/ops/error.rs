@@ -39,7 +39,7 @@ pub enum OpError {
         #[source]
         source: Box<OpError>,
     },
-    #[error("stopped at line {line}, {stored} jobs were stored before it")]
+    #[error("stopped at line {line}, {stored} {} stored before it", if *stored == 1 { "job was" } else { "jobs were" })]
     Stopped {
         line: u64,
         stored: u64,

@@ -122,18 +122,20 @@ fn store_chunk(
         progress.stored(&answers);
         Ok(())
     };
-    match put(&jobs) {
-        Ok(()) => {}
-        Err(EnqueueError::Refused { at, reason }) => {
-            let source = OpError::Refused(reason);
-            bad = Some(BadLine { line: line_of(at), source });
-            put(&jobs[..at]).map_err(|error| BadLine { line: line_of(0), source: error.into() })?;
-        }
-        Err(EnqueueError::Store(error)) => {
-            return Err(BadLine { line: line_of(0), source: error.into() });
+    // What is left when a job is cut off with all behind it may hold another that needed one of those.
+    let mut end = jobs.len();
+    loop {
+        match put(&jobs[..end]) {
+            Ok(()) => return bad.map_or(Ok(()), Err),
+            Err(EnqueueError::Refused { at, reason }) => {
+                bad = Some(BadLine { line: line_of(at), source: OpError::Refused(reason) });
+                end = at;
+            }
+            Err(EnqueueError::Store(error)) => {
+                return Err(BadLine { line: line_of(0), source: error.into() });
+            }
         }
     }
-    bad.map_or(Ok(()), Err)
 }
 
 fn check_chunk(enqueuer: &mut Enqueuer<'_>, seen: &mut SeenIds, chunk: &[Numbered]) -> Result<(), BadLine> {

@@ -73,6 +73,14 @@ fn if_absent_makes_a_file_repeatable() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let home = Home::new();
+    home.run(["enqueue", "--file", "nope.jsonl"]).fails(2).says("failed to read `nope.jsonl`");
+    home.run(["enqueue", "--file", "."]).fails(2).says("failed to read `.`");
+    assert!(home.is_empty());
+}
+
+#[test]
 fn more_lines_than_one_chunk_holds_keep_their_order() {
     let home = Home::new();
     let line = |at: usize| format!("{{\"id\":\"j{at}\",\"command\":\"true\"}}");

@@ -120,6 +120,20 @@ fn fault_10_a_stream_whose_first_line_is_bad_stored_nothing() {
 }
 
 #[test]
+fn fault_10_a_stream_with_a_cycle_stops_where_the_cycle_begins() {
+    let home = Home::new();
+    let lines = "{\"id\":\"ok\",\"command\":\"x\"}\n{\"id\":\"a\",\"command\":\"x\",\"depends_on\":[\"b\"]}\n\
+                 {\"id\":\"b\",\"command\":\"x\",\"depends_on\":[\"a\"]}\n";
+    home.call(["enqueue", "-"])
+        .with_stdin(lines)
+        .run()
+        .fails(1)
+        .prints("ok\n")
+        .says("stopped at line 2, 1 job was");
+    assert_eq!(home.count(), 1);
+}
+
+#[test]
 fn fault_10_with_json_a_stopped_stream_prints_what_was_stored_as_an_array() {
     let home = Home::new();
     let ran = home.call(["enqueue", "--json", "-"]).with_stdin(ten_lines("{")).run().fails(1);
