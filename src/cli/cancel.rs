@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::changed::{change_ids, parse_ids};
+use super::changed::{change_ids, code_of, parse_ids};
 use super::context::Context;
 use super::failure::Failure;
 use crate::domain::life::StateName;
@@ -23,7 +23,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let ids = parse_ids(&args.ids)?;
     let store = context.store()?;
-    change_ids(context, store, Verb::Cancel, &ids, say)
+    let worst = change_ids(context, store, Verb::Cancel, &ids, say)?;
+    Ok(code_of(worst))
 }
 
 fn say(changed: &Changed) -> String {

@@ -22,14 +22,14 @@ pub(super) fn parse_ids(typed: &[String]) -> Result<Vec<JobId>, Failure> {
     typed.iter().map(parse).collect()
 }
 
-/// Changes these jobs and says what became of each; `say` words it for a person.
+/// Changes these jobs and says what became of each; `say` words it for a person. Returns the worst failure.
 pub(super) fn change_ids(
     context: &Context,
     store: &dyn Store,
     verb: Verb,
     ids: &[JobId],
     say: impl Fn(&Changed) -> String,
-) -> Result<ExitCode, Failure> {
+) -> Result<Option<Exit>, Failure> {
     let answers = change(store, verb, ids, &user::name())?;
     let mut worst = None;
     let mut done = Vec::new();
@@ -40,7 +40,12 @@ pub(super) fn change_ids(
         }
     }
     print(context, &done, say)?;
-    Ok(worst.map_or(ExitCode::SUCCESS, ExitCode::from))
+    Ok(worst)
+}
+
+/// The exit code of a run in which this was the worst that happened.
+pub(super) fn code_of(worst: Option<Exit>) -> ExitCode {
+    worst.map_or(ExitCode::SUCCESS, ExitCode::from)
 }
 
 /// Reports a failure that does not end the run.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::ask::confirm;
-use super::changed::{change_ids, parse_ids, tell};
+use super::changed::{change_ids, code_of, parse_ids, tell};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::list::{PageArgs, show_page};
@@ -14,7 +14,7 @@ use super::table::{Align, Table};
 use super::text::{ago, grouped, jobs};
 use crate::domain::life::StateName;
 use crate::domain::name::JobId;
-use crate::ops::change::{Verb, change_all_dead, only_dead};
+use crate::ops::change::{Changed, Verb, change_all_dead, only_dead};
 use crate::ops::dlq::group_by_cause;
 use crate::ops::json::CauseJson;
 use crate::ops::status::status;
@@ -124,8 +124,9 @@ fn change_some(
             Err(error) => worst = worst.max(Some(tell(context, &error.into()))),
         }
     }
-    let code = change_ids(context, store, verb, &dead, |changed| format!("Job {} {done}", changed.job.id))?;
-    Ok(worst.map_or(code, ExitCode::from))
+    let say = |changed: &Changed| format!("Job {} {done}", changed.job.id);
+    let worst = worst.max(change_ids(context, store, verb, &dead, say)?);
+    Ok(code_of(worst))
 }
 
 fn change_all(context: &Context, store: &dyn Store, verb: Verb, done: &'static str) -> Result<(), Failure> {

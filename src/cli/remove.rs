@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::ask::confirm;
-use super::changed::{change_ids, parse_ids};
+use super::changed::{change_ids, code_of, parse_ids};
 use super::context::Context;
 use super::failure::Failure;
 use crate::ops::change::Verb;
@@ -26,5 +26,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let ids = parse_ids(&args.ids)?;
     confirm(context, "remove", ids.len() as u64, args.yes)?;
     let store = context.store()?;
-    change_ids(context, store, Verb::Remove, &ids, |changed| format!("Job {} removed", changed.job.id))
+    let worst =
+        change_ids(context, store, Verb::Remove, &ids, |changed| format!("Job {} removed", changed.job.id))?;
+    Ok(code_of(worst))
 }

@@ -88,6 +88,15 @@ fn jobs_that_are_not_dead_are_left_as_they_are() {
 }
 
 #[test]
+fn the_highest_code_counts_whoever_found_it() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "a", "--unique-key", "k", "--max-retries", "0", "--", "false"]).ok();
+    home.kill_next("a", "exit code 1");
+    home.run(["enqueue", "-q", "--id", "b", "--unique-key", "k", "--", "true"]).ok();
+    home.run(["dlq", "retry", "nope", "a"]).fails(4).says("`nope`").says("holds its unique key");
+}
+
+#[test]
 fn purge_forgets_and_asks_before_more_than_one() {
     let home = with_dead(&["a", "b", "c"]);
     home.run(["dlq", "purge", "a"]).ok().prints("a\n");
