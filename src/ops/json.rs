@@ -366,7 +366,7 @@ pub fn write(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> io::R
 /// Characters that are invisible or turn the order of text around, beside those that JSON escapes anyway.
 pub fn is_hostile(character: char) -> bool {
     character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Escapes hostile characters in strings; leaves the rest to another formatter.

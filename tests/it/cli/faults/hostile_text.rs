@@ -14,7 +14,7 @@ const HOSTILE: [(&str, &str); 9] = [
     ("c1 \u{9b}31m", r"c1 \u{9b}31m"),
     ("\u{202e}gpj.exe\u{202c}", r"\u{202e}gpj.exe\u{202c}"),
     ("\u{2066}isolate\u{2069}", r"\u{2066}isolate\u{2069}"),
-    ("mark\u{200f}\u{200e}", r"mark\u{200f}\u{200e}"),
+    ("mark\u{200f}\u{200e}\u{61c}", r"mark\u{200f}\u{200e}\u{61c}"),
     ("zero\u{200b}width\u{feff}", r"zero\u{200b}width\u{feff}"),
 ];
 
