@@ -60,7 +60,7 @@ impl Context {
 
     /// Standard output, for data. Colour goes where somebody can see it.
     pub(super) fn out(&self) -> impl Write + use<> {
-        io::BufWriter::new(AutoStream::new(io::stdout(), color_of(self.color, &io::stdout())))
+        io::BufWriter::new(results(self.color))
     }
 
     /// Standard error, for hints, warnings and progress.
@@ -103,6 +103,10 @@ impl Context {
         }
         Ok(())
     }
+}
+
+pub(super) fn results(color: ColorChoice) -> impl Write {
+    AutoStream::new(io::stdout(), color_of(color, &io::stdout()))
 }
 
 pub(super) fn notes(color: ColorChoice) -> impl Write {

@@ -206,9 +206,19 @@ pub(super) fn report(failure: &Failure, as_json: bool, color: ColorChoice) -> Ex
     failure.exit.into()
 }
 
+/// As much of a message as anybody wants to read.
+fn cut(message: &str) -> String {
+    let mut kept: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
+    if kept.len() < message.len() {
+        kept.push('…');
+    }
+    kept
+}
+
 fn report_json(failure: &Failure) -> io::Result<()> {
+    let hint = failure.hint.as_deref().map(cut);
     let value =
-        FailureJson { error: &failure.message, exit_code: failure.exit as u8, hint: failure.hint.as_deref() };
+        FailureJson { error: &cut(&failure.message), exit_code: failure.exit as u8, hint: hint.as_deref() };
     let mut out = io::stderr().lock();
     json::write(&mut out, &value, false)?;
     out.write_all(b"\n")
@@ -217,10 +227,9 @@ fn report_json(failure: &Failure) -> io::Result<()> {
 fn report_text(failure: &Failure, color: ColorChoice) -> io::Result<()> {
     let mut out = notes(color);
     let (red, dim) = (anstyle::AnsiColor::Red.on_default().bold(), anstyle::Style::new().dimmed());
-    let message: String = failure.message.chars().take(MAX_MESSAGE_CHARS).collect();
-    writeln!(out, "{red}error:{red:#} {}", printable(&message))?;
+    writeln!(out, "{red}error:{red:#} {}", printable(&cut(&failure.message)))?;
     if let Some(hint) = &failure.hint {
-        writeln!(out, "{dim}hint: {}{dim:#}", printable(hint))?;
+        writeln!(out, "{dim}hint: {}{dim:#}", printable(&cut(hint)))?;
     }
     Ok(())
 }

@@ -1,13 +1,15 @@
 //! The root of the command line: its verbs, the flags that all of them share, and how a run ends.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{ColorChoice, Parser, Subcommand};
 
-use super::context::Context;
-use super::failure::{Failure, report};
+use super::context::{Context, notes, results};
+use super::failure::{Exit, Failure, report};
 use super::{cancel, completions, config, dlq, enqueue, init, list, remove, retry, show, status};
 use crate::sys::signal;
 
@@ -102,15 +104,27 @@ pub fn main() -> ExitCode {
             context.leave();
             result.unwrap_or_else(|failure| report(&failure, cli.global.json, cli.global.color))
         }
-        Err(error) if error.use_stderr() => {
-            report(&Failure::from_usage(&error), asks_for_json(&arguments), ColorChoice::Auto)
-        }
-        Err(help) => {
-            // Help and version are answers, not errors.
-            let _ = help.print();
-            ExitCode::SUCCESS
-        }
+        Err(error) => answer_unparsed(&error, asks_for_json(&arguments), color_asked_for(&arguments)),
     }
+}
+
+/// Help and version are answers. Help because the verb is missing is one too, but whoever called gets a failure.
+fn answer_unparsed(error: &clap::Error, as_json: bool, color: ColorChoice) -> ExitCode {
+    let no_verb = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if no_verb && as_json {
+        return report(&Failure::usage("a command is missing"), as_json, color);
+    }
+    let text = error.render().ansi().to_string();
+    // Where the stream is closed there is nobody left to tell.
+    if no_verb {
+        let _ = notes(color).write_all(text.as_bytes());
+        return Exit::Usage.into();
+    }
+    if error.use_stderr() {
+        return report(&Failure::from_usage(error), as_json, color);
+    }
+    let _ = results(color).write_all(text.as_bytes());
+    ExitCode::SUCCESS
 }
 
 fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
@@ -127,6 +141,15 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Init(args) => init::run(&args, context),
         Verb::Completions(args) => completions::run(&args),
     }
+}
+
+/// The value of `--color`, for arguments that could not be parsed.
+fn color_asked_for(arguments: &[OsString]) -> ColorChoice {
+    let words: Vec<&str> =
+        arguments.iter().take_while(|argument| *argument != "--").filter_map(|word| word.to_str()).collect();
+    let after_flag = words.windows(2).find_map(|pair| (pair[0] == "--color").then_some(pair[1]));
+    let value = words.iter().find_map(|word| word.strip_prefix("--color=")).or(after_flag);
+    value.and_then(|value| value.parse().ok()).unwrap_or(ColorChoice::Auto)
 }
 
 /// Whether `--json` was given, for arguments that could not be parsed.

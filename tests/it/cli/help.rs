@@ -61,6 +61,17 @@ fn the_version_is_that_of_the_package() {
     Home::new().run(["-V"]).ok().prints(&expected);
 }
 
+#[test]
+fn without_a_verb_there_is_help_on_stderr_and_a_failure() {
+    for args in [vec![], vec!["dlq"], vec!["config"]] {
+        let home = Home::new();
+        let ran = home.call_without_home(args).run();
+        assert_eq!(ran.status.code(), Some(2), "{ran}");
+        assert!(ran.stdout.is_empty() && ran.stderr.contains("Usage: queuectl"), "{ran}");
+        assert!(ran.stderr.contains("Commands:") && !ran.stderr.contains("error: The"), "{ran}");
+    }
+}
+
 /// Failures of every kind: usage, bad input, not found, conflict, incompatible.
 fn failures() -> Vec<(Vec<&'static str>, i32)> {
     vec![
@@ -113,4 +124,19 @@ fn after_two_dashes_json_is_a_word_like_any_other() {
 #[test]
 fn quiet_errors_are_still_said() {
     Home::new().run(["-q", "show", "nope"]).fails(3).says("error: there is no job `nope`");
+}
+
+#[test]
+fn what_was_typed_is_quoted_only_so_far() {
+    let long = "x".repeat(100_000);
+    for args in
+        [vec!["show", &long], vec!["config", "get", &long], vec!["list", "--state", &long], vec![&long]]
+    {
+        let home = Home::new();
+        for json in [false, true] {
+            let args = args.iter().copied().chain(json.then_some("--json"));
+            let ran = home.run(args).fails(2);
+            assert!(ran.stderr.len() < 5_000, "{} bytes of error", ran.stderr.len());
+        }
+    }
 }

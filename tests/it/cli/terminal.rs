@@ -61,6 +61,16 @@ fn colours_are_for_terminals() {
 }
 
 #[test]
+fn errors_and_help_have_colours_too() {
+    let home = Home::new();
+    for args in [["show", "nope"].as_slice(), &["bogus"], &["list", "--help"]] {
+        assert!(see(&home, args).screen.contains(ESC), "{args:?} on a terminal");
+        let never: Vec<&str> = ["--color", "never"].into_iter().chain(args.iter().copied()).collect();
+        assert!(!see(&home, &never).screen.contains(ESC), "{args:?} with --color never");
+    }
+}
+
+#[test]
 fn a_long_command_is_cut_to_the_width_of_the_terminal() {
     let home = Home::new();
     home.run(["enqueue", "-q", "--id", "a", "--", "echo", &"x".repeat(300)]).ok();
