@@ -31,19 +31,19 @@ pub(super) struct JobFlags {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
     /// Retries after the first attempt [default: the setting]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
     max_retries: Option<u32>,
     /// Attempts in all, instead of --max-retries
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1))]
     max_attempts: Option<u32>,
     /// How long one attempt may take: 90, 1m30s, none [default: the setting]
-    #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout)]
     timeout: Option<Timeout>,
     /// Not before this time: 2026-01-31T09:30:00Z
     #[arg(long, value_name = "TIME")]
     run_at: Option<Timestamp>,
     /// Not before so much time has gone by: 90, 1m30s
-    #[arg(long, value_name = "DURATION", value_parser = parse_span)]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     delay: Option<Duration>,
     /// How long to wait before a retry, as JSON: {"strategy":"fixed","delay":"5s"} [default: the settings]
     #[arg(long, value_name = "JSON", value_parser = parse_backoff)]

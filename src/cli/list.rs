@@ -43,7 +43,7 @@ pub(super) struct Args {
 #[derive(Debug, clap::Args)]
 pub(super) struct PageArgs {
     /// Show at most this many
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
     limit: usize,
     /// Go on behind this job, the last one of the page before
     #[arg(long, value_name = "ID")]

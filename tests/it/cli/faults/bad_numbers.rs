@@ -45,6 +45,16 @@ fn fault_07_flags_have_the_same_bounds() {
 }
 
 #[test]
+fn fault_07_a_negative_number_is_named_and_not_taken_for_a_flag() {
+    for flag in ["--max-retries", "--max-attempts", "--timeout", "--delay"] {
+        let home = Home::new();
+        home.run(["enqueue", flag, "-1", "--", "x"]).fails(2).says("invalid value '-1'");
+        assert!(home.is_empty(), "{flag}");
+    }
+    Home::new().run(["list", "--limit", "-1"]).fails(2).says("invalid value '-1'");
+}
+
+#[test]
 fn fault_07_the_bounds_themselves_are_accepted() {
     let home = Home::new();
     for field in [
