@@ -1,6 +1,6 @@
 //! A store with a clock that tests turn, and short ways to say what happens to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -190,6 +190,7 @@ impl Fixture {
 
     fn pages(&self, filter: &JobFilter, limit: usize) -> Vec<Job> {
         let mut jobs: Vec<Job> = Vec::new();
+        let mut seen = HashSet::new();
         loop {
             let after = jobs.last().map(|job| job.id.clone());
             let page = self.store.list(filter, &Page { limit, after }).expect("list");
@@ -197,7 +198,10 @@ impl Fixture {
             if page.is_empty() {
                 return jobs;
             }
-            jobs.extend(page);
+            for job in page {
+                assert!(seen.insert(job.id.clone()), "{} is listed once", job.id);
+                jobs.push(job);
+            }
         }
     }
 

@@ -17,7 +17,8 @@ use super::memory::{Answer, Memory, MemoryWorker, Request};
 use crate::store::fixture::START_MILLIS;
 use crate::store::new_job::job_id;
 
-const NAMES: [&str; 12] = ["j0", "j1", "j2", "j3", "j4", "j5", "j6", "j7", "j8", "j9", "j10", "j11"];
+/// The name of a job that is never there.
+const NOBODY: &str = "nobody";
 const OUTCOMES: [Outcome; 8] = [
     Outcome::Success,
     Outcome::Failure { exit_code: 1 },
@@ -34,7 +35,7 @@ pub enum Step {
     Pass {
         millis: u64,
     },
-    Enqueue(Vec<Request>),
+    Enqueue(Vec<Draft>),
     Exchange {
         seat: usize,
         settled: Vec<(Pick, Outcome)>,
@@ -53,11 +54,33 @@ pub enum Step {
         seat: usize,
         unstarted: Vec<bool>,
     },
-    Cancel(&'static str),
-    Retry(&'static str),
-    Remove(&'static str),
+    Cancel(Whom),
+    Retry(Whom),
+    Remove(Whom),
     Pause(usize),
     Resume(usize),
+}
+
+/// A job that is there, counted back from the latest; `None` means nobody.
+pub type Whom = Option<usize>;
+
+/// A job to enqueue, but for the names.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Whose name it takes; `None` means a new one.
+    pub namesake: Option<usize>,
+    pub parents: Vec<Parent>,
+    /// Everything else.
+    pub request: Request,
+}
+
+/// What a job waits for, counted around what there is.
+#[derive(Clone, Copy, Debug)]
+pub enum Parent {
+    Earlier(usize),
+    /// Perhaps a later one, perhaps itself.
+    OfBatch(usize),
+    Nobody,
 }
 
 /// A lease: the one of the worker's own that was given so many ago, or any that was ever given.
@@ -71,7 +94,10 @@ pub enum Pick {
 #[derive(Clone, Debug)]
 pub enum Expected {
     Nothing,
-    Enqueued(Option<Vec<(String, bool)>>),
+    Enqueued {
+        batch: Vec<Request>,
+        answers: Option<Vec<(String, bool)>>,
+    },
     Exchanged {
         worker: usize,
         settled: Vec<(LeaseRef, Outcome)>,
@@ -91,7 +117,10 @@ pub enum Expected {
         reaped: Vec<LeaseRef>,
         successor: usize,
     },
-    Changed(Answer),
+    Changed {
+        name: String,
+        answer: Answer,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -107,10 +136,17 @@ pub struct Model {
 impl Model {
     fn new() -> Self {
         let worker = |boot, queues| MemoryWorker { boot, queues };
-        let workers =
-            vec![worker("boot-1", None), worker("boot-1", Some(vec![1, 0])), worker("boot-2", None)];
+        let workers = vec![
+            worker("boot-1", None),
+            worker("boot-1", Some(vec![1, 0])),
+            worker("boot-2", None),
+        ];
         Self {
-            memory: Memory { now: START_MILLIS, workers, ..Memory::default() },
+            memory: Memory {
+                now: START_MILLIS,
+                workers,
+                ..Memory::default()
+            },
             seats: [0, 1, 2],
             leases: Vec::new(),
             expected: Expected::Nothing,
@@ -132,19 +168,73 @@ impl Model {
         Some(leases[at].clone())
     }
 
+    /// The jobs that are there, the latest first.
+    fn known(&self) -> Vec<String> {
+        let jobs = self.memory.jobs.iter().rev().filter(|job| !job.removed);
+        jobs.map(|job| job.request.name.clone()).collect()
+    }
+
+    fn resolve(&self, drafts: &[Draft]) -> Vec<Request> {
+        let known = self.known();
+        let name = |(at, draft): (usize, &Draft)| match draft.namesake {
+            Some(back) if !known.is_empty() => known[back % known.len()].clone(),
+            _ => format!("j{}", self.memory.jobs.len() + at),
+        };
+        let names: Vec<String> = drafts.iter().enumerate().map(name).collect();
+        let request = |(at, draft): (usize, &Draft)| {
+            let before = [&names[..at], &known].concat();
+            let parent = |parent: &Parent| match parent {
+                Parent::Earlier(back) => before.get(back % before.len().max(1)).cloned(),
+                Parent::OfBatch(back) => Some(names[back % names.len()].clone()),
+                Parent::Nobody => Some(NOBODY.to_owned()),
+            };
+            let mut parents: Vec<String> = draft.parents.iter().filter_map(parent).collect();
+            parents.sort();
+            parents.dedup();
+            Request {
+                name: names[at].clone(),
+                parents,
+                ..draft.request.clone()
+            }
+        };
+        drafts.iter().enumerate().map(request).collect()
+    }
+
+    fn change(&mut self, whom: Whom, change: fn(&mut Memory, &str) -> Answer) -> Expected {
+        let name = called(whom, &self.known());
+        let answer = change(&mut self.memory, &name);
+        Expected::Changed { name, answer }
+    }
+
     fn exchange(&mut self, worker: usize, picks: &[(Pick, Outcome)], want: usize) -> Expected {
-        let settled: Vec<(LeaseRef, Outcome)> =
-            picks.iter().filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome))).collect();
+        let settled: Vec<(LeaseRef, Outcome)> = picks
+            .iter()
+            .filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome)))
+            .collect();
         let mut stale = Vec::new();
         for (lease, outcome) in &settled {
-            if !self.memory.settle(worker, lease.job.as_str(), lease.attempt, *outcome) {
+            if !self
+                .memory
+                .settle(worker, lease.job.as_str(), lease.attempt, *outcome)
+            {
                 stale.push(lease.clone());
             }
         }
         let claimed = self.memory.claim(worker, want);
-        let claimed: Vec<LeaseRef> = claimed.iter().map(|(name, attempt)| lease(name, *attempt)).collect();
-        self.leases.extend(claimed.iter().map(|lease| (worker, lease.clone())));
-        Expected::Exchanged { worker, settled, stale, want, claimed, next_due: self.next_due() }
+        let claimed: Vec<LeaseRef> = claimed
+            .iter()
+            .map(|(name, attempt)| lease(name, *attempt))
+            .collect();
+        self.leases
+            .extend(claimed.iter().map(|lease| (worker, lease.clone())));
+        Expected::Exchanged {
+            worker,
+            settled,
+            stale,
+            want,
+            claimed,
+            next_due: self.next_due(),
+        }
     }
 
     fn next_due(&self) -> Option<i64> {
@@ -152,7 +242,10 @@ impl Model {
             let waits = [StateName::Pending, StateName::Failed].contains(&job.state);
             !job.removed && waits && job.blockers.is_empty()
         });
-        waiting.map(|job| job.due_at).filter(|due| *due > self.memory.now).min()
+        waiting
+            .map(|job| job.due_at)
+            .filter(|due| *due > self.memory.now)
+            .min()
     }
 
     fn extend(&mut self, worker: usize, picks: &[Pick]) -> Expected {
@@ -163,7 +256,11 @@ impl Model {
             Some(false) => LeaseStatus::Held,
         };
         let statuses = leases.iter().map(status).collect();
-        Expected::Extended { worker, leases, statuses }
+        Expected::Extended {
+            worker,
+            leases,
+            statuses,
+        }
     }
 
     fn reap(&mut self, seat: usize, unstarted: &[bool]) -> Expected {
@@ -181,19 +278,26 @@ impl Model {
             } else {
                 Outcome::Lost
             };
-            self.memory.settle(worker, lease.job.as_str(), lease.attempt, outcome);
+            self.memory
+                .settle(worker, lease.job.as_str(), lease.attempt, outcome);
         }
         let successor = self.memory.workers.len();
         let same = self.memory.workers[worker].clone();
         self.memory.workers.push(same);
         self.seats[seat] = successor;
-        Expected::Reaped { worker, unstarted: never_started, reaped, successor }
+        Expected::Reaped {
+            worker,
+            unstarted: never_started,
+            reaped,
+            successor,
+        }
     }
 
     /// A worker that died, if one did.
     fn ghost(&self, back: usize) -> Option<usize> {
-        let ghosts: Vec<usize> =
-            (0..self.memory.workers.len()).filter(|worker| !self.seats.contains(worker)).collect();
+        let ghosts: Vec<usize> = (0..self.memory.workers.len())
+            .filter(|worker| !self.seats.contains(worker))
+            .collect();
         (!ghosts.is_empty()).then(|| ghosts[back % ghosts.len()])
     }
 }
@@ -207,21 +311,23 @@ impl ReferenceStateMachine for Model {
     }
 
     fn transitions(_: &Self) -> BoxedStrategy<Step> {
-        let seat = 0..3_usize;
-        let settled = vec((pick(), select(&OUTCOMES[..])), 0..3);
+        // One worker is busier than the others.
+        let seat = prop_oneof![3 => Just(0), 1 => 1..3_usize];
+        let outcome = prop_oneof![1 => Just(Outcome::Success), 3 => select(&OUTCOMES[..])];
+        let settled = vec((pick(), outcome), 0..4);
         prop_oneof![
-            6 => vec(request(), 1..4).prop_map(Step::Enqueue),
-            9 => (seat.clone(), settled.clone(), 0..4_usize)
+            10 => vec(draft(), 1..5).prop_map(Step::Enqueue),
+            16 => (seat.clone(), settled.clone(), 0..4_usize)
                 .prop_map(|(seat, settled, want)| Step::Exchange { seat, settled, want }),
             1 => (0..4_usize, settled).prop_map(|(ghost, settled)| Step::Haunt { ghost, settled }),
-            3 => select(&[1, 999, 1_000, 2_000, 31_000][..]).prop_map(|millis| Step::Pass { millis }),
-            1 => (seat.clone(), vec(pick(), 0..3)).prop_map(|(seat, leases)| Step::Extend { seat, leases }),
-            1 => (seat, vec(any::<bool>(), 3)).prop_map(|(seat, unstarted)| Step::Reap { seat, unstarted }),
-            2 => select(&NAMES[..]).prop_map(Step::Cancel),
-            2 => select(&NAMES[..]).prop_map(Step::Retry),
-            1 => select(&NAMES[..]).prop_map(Step::Remove),
+            4 => select(&[1, 999, 1_000, 2_000, 5_000, 31_000][..]).prop_map(|millis| Step::Pass { millis }),
+            2 => (seat.clone(), vec(pick(), 1..3)).prop_map(|(seat, leases)| Step::Extend { seat, leases }),
+            2 => (seat, vec(any::<bool>(), 3)).prop_map(|(seat, unstarted)| Step::Reap { seat, unstarted }),
+            2 => whom().prop_map(Step::Cancel),
+            4 => whom().prop_map(Step::Retry),
+            2 => whom().prop_map(Step::Remove),
             1 => (0..3_usize).prop_map(Step::Pause),
-            1 => (0..3_usize).prop_map(Step::Resume),
+            3 => (0..3_usize).prop_map(Step::Resume),
         ]
         .boxed()
     }
@@ -232,7 +338,11 @@ impl ReferenceStateMachine for Model {
                 state.memory.now += i64::try_from(*millis).expect("a short time");
                 Expected::Nothing
             }
-            Step::Enqueue(batch) => Expected::Enqueued(state.memory.enqueue(batch)),
+            Step::Enqueue(drafts) => {
+                let batch = state.resolve(drafts);
+                let answers = state.memory.enqueue(&batch);
+                Expected::Enqueued { batch, answers }
+            }
             Step::Exchange { seat, settled, want } => state.exchange(state.seats[*seat], settled, *want),
             Step::Haunt { ghost, settled } => match state.ghost(*ghost) {
                 Some(worker) => state.exchange(worker, settled, 0),
@@ -240,9 +350,9 @@ impl ReferenceStateMachine for Model {
             },
             Step::Extend { seat, leases } => state.extend(state.seats[*seat], leases),
             Step::Reap { seat, unstarted } => state.reap(*seat, unstarted),
-            Step::Cancel(name) => Expected::Changed(state.memory.cancel(name)),
-            Step::Retry(name) => Expected::Changed(state.memory.retry(name)),
-            Step::Remove(name) => Expected::Changed(state.memory.remove(name)),
+            Step::Cancel(whom) => state.change(*whom, Memory::cancel),
+            Step::Retry(whom) => state.change(*whom, Memory::retry),
+            Step::Remove(whom) => state.change(*whom, Memory::remove),
             Step::Pause(queue) => {
                 state.memory.paused.push(*queue);
                 Expected::Nothing
@@ -258,35 +368,64 @@ impl ReferenceStateMachine for Model {
 
 fn pick() -> impl Strategy<Value = Pick> + Clone {
     prop_oneof![
-        4 => (0..3_usize).prop_map(Pick::Own),
+        3 => (0..3_usize).prop_map(Pick::Own),
         1 => (0..20_usize).prop_map(Pick::Any),
     ]
 }
 
-fn request() -> impl Strategy<Value = Request> {
-    let parents = prop_oneof![3 => vec(select(&NAMES[..]), 0..1), 2 => vec(select(&NAMES[..4]), 1..3)];
+fn whom() -> impl Strategy<Value = Whom> {
+    option::weighted(0.95, 0..12_usize)
+}
+
+fn draft() -> impl Strategy<Value = Draft> {
+    let parent = prop_oneof![
+        20 => (0..6_usize).prop_map(Parent::Earlier),
+        3 => (0..4_usize).prop_map(Parent::OfBatch),
+        1 => Just(Parent::Nobody),
+    ];
+    let parents = prop_oneof![2 => Just(Vec::new()), 1 => vec(parent, 1..3)];
+    let names = (option::weighted(0.1, 0..20_usize), parents);
+    let numbers = (0..3_usize, -1..2_i32, 0..3_u32);
     let delay = option::weighted(0.2, select(&[0, 1, 1_000, 2_000][..]));
     let key = option::weighted(0.2, select(&["k", "l"][..]));
-    let numbers = (0..3_usize, -1..2_i32, 0..3_u32);
-    (select(&NAMES[..]), numbers, delay, parents, key, any::<[bool; 2]>()).prop_map(
-        |(name, (queue, priority, max_retries), delay_millis, parents, key, [runs_anyway, if_absent])| {
-            let mut parents: Vec<String> = parents.into_iter().map(str::to_owned).collect();
-            parents.dedup();
-            Request {
-                name: name.to_owned(),
+    (names, numbers, delay, key, any::<[bool; 2]>()).prop_map(
+        |(
+            (namesake, parents),
+            (queue, priority, max_retries),
+            delay_millis,
+            key,
+            [runs_anyway, if_absent],
+        )| {
+            let request = Request {
+                name: String::new(),
                 queue,
                 priority,
                 max_retries,
                 delay_millis,
-                parents,
+                parents: Vec::new(),
                 runs_anyway,
                 key: key.map(str::to_owned),
                 if_absent,
+            };
+            Draft {
+                namesake,
+                parents,
+                request,
             }
         },
     )
 }
 
+fn called(whom: Whom, names: &[String]) -> String {
+    match whom {
+        Some(back) if !names.is_empty() => names[back % names.len()].clone(),
+        _ => NOBODY.to_owned(),
+    }
+}
+
 fn lease(name: &str, attempt: u32) -> LeaseRef {
-    LeaseRef { job: job_id(name), attempt }
+    LeaseRef {
+        job: job_id(name),
+        attempt,
+    }
 }
