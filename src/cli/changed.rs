@@ -15,11 +15,16 @@ use crate::ops::json::JobJson;
 use crate::store::Store;
 use crate::sys::user;
 
-/// Ids as they were typed. A bad one is refused before anything is changed.
+/// Ids as they were typed, each once. A bad one is refused before anything is changed.
 pub(super) fn parse_ids(typed: &[String]) -> Result<Vec<JobId>, Failure> {
-    let parse =
-        |id: &String| id.parse::<JobId>().map_err(|source| OpError::BadId { id: id.clone(), source }.into());
-    typed.iter().map(parse).collect()
+    let mut ids: Vec<JobId> = Vec::with_capacity(typed.len());
+    for id in typed {
+        let id = id.parse().map_err(|source| OpError::BadId { id: id.clone(), source })?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
 }
 
 /// Changes these jobs and says what became of each; `say` words it for a person. Returns the worst failure.

@@ -40,7 +40,7 @@ enum DlqVerb {
     #[command(after_help = "Examples:\n  queuectl dlq list\n  queuectl dlq list --group")]
     List {
         /// Group them by what killed them
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["limit", "after"])]
         group: bool,
         #[command(flatten)]
         page: PageArgs,
@@ -82,7 +82,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         DlqVerb::List { group: true, .. } => list_groups(context, store)?,
         DlqVerb::List { group: false, page } => {
             let filter = JobFilter { phase: Some(Phase::State(StateName::Dead)), ..JobFilter::default() };
-            show_page(context, store, &filter, &page)?;
+            show_page(context, store, &filter, &page, Some("there are no dead jobs"))?;
         }
         DlqVerb::Show { id } => {
             for id in parse_ids(&[id])? {
@@ -157,7 +157,7 @@ fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {
         return Ok(());
     }
     if groups.is_empty() {
-        return context.hint("no dead jobs");
+        return context.hint("there are no dead jobs");
     }
     let now = store.now()?;
     let mut table = Table::new(&[

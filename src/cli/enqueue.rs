@@ -32,7 +32,7 @@ use crate::store::{Enqueued, Store};
 pub(super) struct Args {
     /// A job as JSON, an array of jobs, or - for JSON lines on standard input
     #[arg(value_name = "JSON")]
-    job: Option<String>,
+    job: Vec<String>,
     /// The words of a command
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
@@ -91,6 +91,7 @@ fn resolve(args: Args) -> Result<Input, Failure> {
     let Args { job, words, file, mut flags, .. } = args;
     let command = flags.command.take();
     let has_flags = flags != JobFlags::default();
+    let job = one_word(job)?;
     match (job, file, command, words.is_empty()) {
         (None, None, Some(command), true) => Ok(one(flags.into_request(command)?)),
         (None, None, None, false) => Ok(one(flags.into_request(quote_words(&words))?)),
@@ -105,6 +106,15 @@ fn resolve(args: Args) -> Result<Input, Failure> {
     }
 }
 
+/// The words of a command without `--` before them are a common slip.
+fn one_word(mut typed: Vec<String>) -> Result<Option<String>, Failure> {
+    if typed.len() > 1 {
+        return Err(Failure::usage("a job in JSON is one argument")
+            .with_hint(format!("for a command write `queuectl enqueue -- {}`", typed.join(" "))));
+    }
+    Ok(typed.pop())
+}
+
 fn one(request: JobRequest) -> Input {
     Input::One(Box::new(request))
 }
@@ -113,8 +123,10 @@ fn parse_json(json: &str) -> Result<Input, Failure> {
     match json.trim_start().chars().next() {
         None => Err(Failure::usage("the job is blank").with_hint("try `queuectl enqueue -- echo hi`")),
         Some('-') if json == "-" => Ok(Input::Stream),
+        Some('{') => Ok(one(serde_json::from_str(json).map_err(OpError::from)?)),
         Some('[') => Ok(Input::Batch(serde_json::from_str(json).map_err(OpError::from)?)),
-        Some(_) => Ok(one(serde_json::from_str(json).map_err(OpError::from)?)),
+        Some(_) => Err(Failure::usage(format!("`{json}` is no job: a job in JSON is an object"))
+            .with_hint(format!("for a command write `queuectl enqueue -- {json}`"))),
     }
 }
 

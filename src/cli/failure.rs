@@ -110,7 +110,7 @@ fn exit_of(error: &OpError) -> Exit {
         OpError::BadLine { source, .. } => exit_of(source),
         OpError::CannotMake { .. } => Exit::Unavailable,
         OpError::Request(_)
-        | OpError::Json(_)
+        | OpError::Json { .. }
         | OpError::Refused(Refused::Cycle(_) | Refused::TooLate)
         | OpError::BadId { .. }
         | OpError::Setting(_)
@@ -176,7 +176,7 @@ fn hint_for(error: &OpError) -> Option<String> {
             | StoreError::NoSuchWorker(_),
         )
         | OpError::Request(_)
-        | OpError::Json(_)
+        | OpError::Json { .. }
         | OpError::Refused(Refused::UnknownDependency(_) | Refused::Cycle(_) | Refused::TooLate)
         | OpError::BadId { .. }
         | OpError::Conflict { .. }

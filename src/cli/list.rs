@@ -57,19 +57,20 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         tag: args.tag.clone(),
     };
     let store = context.store()?;
-    show_page(context, store, &filter, &args.page)?;
+    show_page(context, store, &filter, &args.page, nothing(&filter))?;
     if let Some(queue) = &filter.queue {
         hint_at_queue(context, store, queue)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints one page of the jobs that the filter lets through.
+/// Prints one page of the jobs that the filter lets through, or says that there are none.
 pub(super) fn show_page(
     context: &Context,
     store: &dyn Store,
     filter: &JobFilter,
     args: &PageArgs,
+    nothing: Option<&str>,
 ) -> Result<(), Failure> {
     let after = args.after.as_ref().map(|id| parse_ids(std::slice::from_ref(id))).transpose()?;
     let after = after.and_then(|ids| ids.into_iter().next());
@@ -78,6 +79,9 @@ pub(super) fn show_page(
     let mut jobs = store.list(filter, &page)?;
     let more = jobs.len() > args.limit;
     jobs.truncate(args.limit);
+    if let (true, false, Some(nothing)) = (jobs.is_empty() && !more, context.json, nothing) {
+        context.hint(nothing)?;
+    }
     print(context, &jobs, store.now()?)?;
     if let (true, Some(last)) = (more, jobs.last()) {
         context.hint(&format!("there are more; go on with --after {}", last.id))?;
@@ -89,11 +93,8 @@ fn print(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure>
     if context.json {
         return context.print_json(&jobs.iter().map(JobJson::from).collect::<Vec<_>>());
     }
-    if context.quiet {
+    if context.quiet || jobs.is_empty() {
         return Ok(());
-    }
-    if jobs.is_empty() {
-        return context.hint("no such jobs");
     }
     let mut table = Table::new(&[
         ("ID", Align::Left),
@@ -134,6 +135,14 @@ fn parse_phase(typed: &str) -> Result<Phase, Failure> {
 
 fn parse_queue(typed: &str) -> Result<QueueName, Failure> {
     typed.parse().map_err(|error| Failure::usage(format!("invalid queue `{typed}` ({error})")))
+}
+
+/// What to say when there is nothing to show; of a queue more is said below.
+fn nothing(filter: &JobFilter) -> Option<&'static str> {
+    if *filter == JobFilter::default() {
+        return Some("there are no jobs; try `queuectl enqueue -- echo hi`");
+    }
+    filter.queue.is_none().then_some("there are no such jobs")
 }
 
 /// A queue that nobody has used yet is empty, but it may also be a slip of the fingers.

@@ -13,7 +13,7 @@ use crate::domain::life::StateName;
 use crate::domain::name::QueueName;
 use crate::domain::timestamp::Timestamp;
 use crate::ops::json::StatusJson;
-use crate::ops::status::{Status, status};
+use crate::ops::status::{Problem, Status, status};
 use crate::store::{Served, Worker};
 
 /// Show how things stand: jobs by state and queue, workers, and what is wrong
@@ -38,7 +38,10 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
 fn write(out: &mut impl Write, status: &Status, now: Timestamp, width: usize) -> Result<(), Failure> {
     write_queues(out, status, width)?;
     writeln!(out)?;
-    write_workers(out, &status.workers, now, width)?;
+    let said_below = status.problems.iter().any(|problem| matches!(problem, Problem::NoWorker { .. }));
+    if !said_below {
+        write_workers(out, &status.workers, now, width)?;
+    }
     let yellow = AnsiColor::Yellow.on_default();
     for problem in &status.problems {
         writeln!(out, "{yellow}!{yellow:#} {}", printable(&problem.to_string()))?;

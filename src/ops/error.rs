@@ -13,8 +13,12 @@ pub enum OpError {
     Store(#[from] StoreError),
     #[error("invalid job")]
     Request(#[from] RequestError),
-    #[error("invalid JSON")]
-    Json(#[from] serde_json::Error),
+    #[error("{} ({problem})", if *is_job { "invalid job" } else { "invalid JSON" })]
+    Json {
+        /// It is JSON, but no job.
+        is_job: bool,
+        problem: String,
+    },
     #[error("the job was not enqueued")]
     Refused(#[source] Refused),
     #[error("invalid id `{id}`")]
@@ -71,4 +75,12 @@ pub enum OpError {
     UnknownStore,
     #[error("PostgreSQL stores are not supported yet")]
     NoPostgres,
+}
+
+impl From<serde_json::Error> for OpError {
+    fn from(error: serde_json::Error) -> Self {
+        // Most JSON is one line, and where it comes from a file that line has another number.
+        let problem = error.to_string().replace(" at line 1 column ", " at column ");
+        Self::Json { is_job: error.is_data(), problem }
+    }
 }

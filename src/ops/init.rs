@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::OpError;
-use super::location::{self, HOME_FOLDER, Wanted};
+use super::location::{self, DATABASE, HOME_FOLDER, Wanted};
 use crate::sys::private;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub fn init(folder: &Path) -> Result<Made, OpError> {
     if !existed {
         private::create_folder(&home).map_err(|source| OpError::CannotMake { path: home.clone(), source })?;
     }
-    let wanted = Wanted { home: Some(home.clone()), store: None };
+    // Its own database, whatever the environment says about another.
+    let wanted = Wanted { home: Some(home.clone()), store: Some(home.join(DATABASE).into()) };
     location::open(&location::locate(&wanted)?)?;
     Ok(if existed { Made::Existing(home) } else { Made::New(home) })
 }

@@ -104,13 +104,15 @@ fn store_chunk(
     progress: &mut dyn Progress,
     total: &mut u64,
 ) -> Result<(), BadLine> {
+    let mut later: HashSet<&JobId> =
+        chunk.iter().filter_map(|numbered| numbered.request.id.as_ref()).collect();
     let mut jobs = Vec::with_capacity(chunk.len());
     let mut bad = None;
     for Numbered { line, request } in chunk {
-        match enqueuer.resolve(request.clone()) {
+        match resolve(enqueuer, request, &mut later) {
             Ok(job) => jobs.push(job),
-            Err(error) => {
-                bad = Some(BadLine { line: *line, source: error.into() });
+            Err(source) => {
+                bad = Some(BadLine { line: *line, source });
                 break;
             }
         }
@@ -136,6 +138,23 @@ fn store_chunk(
             }
         }
     }
+}
+
+/// A job may depend on earlier lines only: whether a later one is in the same chunk is an accident. `later` holds the
+/// ids of this line and those behind it.
+fn resolve(
+    enqueuer: &mut Enqueuer<'_>,
+    request: &JobRequest,
+    later: &mut HashSet<&JobId>,
+) -> Result<NewJob, OpError> {
+    let job = enqueuer.resolve(request.clone())?;
+    if let Some(parent) = request.depends_on.iter().find(|id| later.contains(id)) {
+        return Err(OpError::Refused(Refused::UnknownDependency(parent.clone())));
+    }
+    if let Some(id) = &request.id {
+        later.remove(id);
+    }
+    Ok(job)
 }
 
 fn check_chunk(enqueuer: &mut Enqueuer<'_>, seen: &mut SeenIds, chunk: &[Numbered]) -> Result<(), BadLine> {

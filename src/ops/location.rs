@@ -15,7 +15,8 @@ use crate::sys::private;
 
 /// The name of a home inside a folder.
 pub const HOME_FOLDER: &str = ".queuectl";
-const DATABASE: &str = "queue.db";
+/// The name of the database in a home.
+pub const DATABASE: &str = "queue.db";
 const CONFIG_FILE: &str = "config.toml";
 
 /// What was said on the command line about where things are.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::domain::name::JobId;
+use crate::domain::name::{JobId, WorkerId};
 
 /// Why the store itself could not answer.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -52,7 +52,7 @@ pub enum StoreError {
     #[error("there is no job `{0}`")]
     NoSuchJob(JobId),
     #[error("there is no worker `{0}`")]
-    NoSuchWorker(String),
+    NoSuchWorker(WorkerId),
 }
 
 /// Why `enqueue` stored nothing.

@@ -154,6 +154,8 @@ pub struct Exchanged {
     pub claimed: Vec<Claim>,
     /// Settlements that changed nothing, because their lease was lost.
     pub stale: Vec<LeaseRef>,
+    /// The worker was retired, or reaped in its absence: it gets nothing any more.
+    pub retired: bool,
     /// When the next job that waits for its time becomes due.
     pub next_due: Option<Timestamp>,
 }

@@ -19,6 +19,8 @@ pub(super) fn exchange(tx: &Tx<'_>, exchange: &Exchange<'_>) -> Result<Option<Ex
         }
     }
     dependencies::release_finished(tx)?;
-    let claimed = claim::claim(tx, exchange.worker, worker_seq, exchange.want)?;
-    Ok(Some(Exchanged { claimed, stale, next_due: places::next_due(tx)? }))
+    let retired = !workers::is_live(tx, worker_seq)?;
+    let want = if retired { 0 } else { exchange.want };
+    let claimed = claim::claim(tx, exchange.worker, worker_seq, want)?;
+    Ok(Some(Exchanged { claimed, stale, retired, next_due: places::next_due(tx)? }))
 }

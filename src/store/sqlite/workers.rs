@@ -43,7 +43,13 @@ pub(super) fn beat(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
 pub(super) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<i64, StoreError> {
     let mut select = tx.prepare("select seq from workers where id = ?1")?;
     let found = select.query_row([worker.as_str()], |row| row.get(0)).optional()?;
-    found.ok_or_else(|| StoreError::NoSuchWorker(worker.to_string()))
+    found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
+}
+
+/// Whether a worker may take leases. One that was retired, or reaped in its absence, may not.
+pub(super) fn is_live(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+    let mut select = tx.prepare("select state <> 'stopped' from workers where seq = ?1")?;
+    Ok(select.query_row([seq], |row| row.get(0))?)
 }
 
 pub(super) fn boot_id(tx: &Tx<'_>, seq: i64) -> Result<String, StoreError> {

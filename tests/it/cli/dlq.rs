@@ -27,7 +27,7 @@ fn an_empty_one_is_an_empty_array() {
     let home = Home::with_jobs(&["a"]);
     home.run(["dlq", "list", "--json"]).ok().prints("[]\n").says_nothing();
     home.run(["dlq", "list", "--group", "--json"]).ok().prints("[]\n");
-    home.run(["dlq", "list", "--group"]).ok().prints("").says("hint: no dead jobs");
+    home.run(["dlq", "list", "--group"]).ok().prints("").says("hint: there are no dead jobs");
 }
 
 #[test]

@@ -90,3 +90,15 @@ fn more_lines_than_one_chunk_holds_keep_their_order() {
     assert_eq!(ran.lines(), expected);
     assert_eq!(home.count(), 10_500);
 }
+
+#[test]
+fn a_stream_takes_dependencies_on_earlier_lines_only() {
+    let home = Home::new();
+    let forward =
+        "{\"id\":\"a\",\"command\":\"x\",\"depends_on\":[\"b\"]}\n{\"id\":\"b\",\"command\":\"x\"}\n";
+    home.call(["enqueue", "-"]).with_stdin(forward).run().fails(3).says("it depends on `b`");
+    assert!(home.is_empty());
+    let backward =
+        "{\"id\":\"b\",\"command\":\"x\"}\n{\"id\":\"a\",\"command\":\"x\",\"depends_on\":[\"b\"]}\n";
+    home.call(["enqueue", "-"]).with_stdin(backward).run().ok().prints("b\na\n");
+}

@@ -27,7 +27,7 @@ fn a_new_job_in_words() {
     for line in [
         "  command       sleep 2",
         "  queue         default",
-        "  tries         0 of 4 failed",
+        "  tries         0 of 4 used",
         "  timeout       1m30s",
         "  cwd           /",
         "  tags          x, y",

@@ -51,7 +51,6 @@ fn a_table_of_the_states() {
         "QUEUE    PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED\n\
          default        2           0          0       0     0          0\n\
          \n\
-         No worker is running.\n\
          ! 2 jobs wait and no worker is running\n",
     );
     home.run(["status", "-q"]).ok().prints("");

@@ -101,11 +101,7 @@ fn take(fixture: &Fixture, model: &Model, step: &Step) {
 }
 
 fn enqueue(fixture: &Fixture, expected: &Expected) {
-    let Expected::Enqueued {
-        batch,
-        answers: expected,
-    } = expected
-    else {
+    let Expected::Enqueued { batch, answers: expected } = expected else {
         panic!("an enqueue is answered as one: {expected:?}")
     };
     let answers = fixture.try_enqueue(batch.iter().map(spec));
@@ -144,18 +140,9 @@ fn spec(request: &Request) -> JobSpec {
 /// What workers do, as the model saw it.
 fn work(fixture: &Fixture, model: &Model) {
     match &model.expected {
-        Expected::Exchanged {
-            worker,
-            settled,
-            stale,
-            claimed,
-            want,
-            next_due,
-        } => {
-            let settlements: Vec<Settlement> = settled
-                .iter()
-                .map(|(lease, outcome)| settlement(lease, *outcome))
-                .collect();
+        Expected::Exchanged { worker, settled, stale, claimed, want, next_due } => {
+            let settlements: Vec<Settlement> =
+                settled.iter().map(|(lease, outcome)| settlement(lease, *outcome)).collect();
             let exchanged = fixture.exchange(&worker_id(*worker), &settlements, *want);
             let given: Vec<_> = exchanged.claimed.into_iter().map(|claim| claim.lease).collect();
             assert_eq!(&exchanged.stale, stale, "what came too late");
@@ -163,20 +150,11 @@ fn work(fixture: &Fixture, model: &Model) {
             let due = exchanged.next_due.map(Timestamp::as_millis);
             assert_eq!(due, *next_due, "when the next one is due");
         }
-        Expected::Extended {
-            worker,
-            leases,
-            statuses,
-        } => {
+        Expected::Extended { worker, leases, statuses } => {
             let extended = fixture.store.extend(&worker_id(*worker), leases).expect("extend");
             assert_eq!(&extended, statuses, "how the leases stand");
         }
-        Expected::Reaped {
-            worker,
-            unstarted,
-            reaped,
-            successor,
-        } => {
+        Expected::Reaped { worker, unstarted, reaped, successor } => {
             let taken = fixture.reap(&worker_id(*worker), unstarted);
             assert_eq!(&taken, reaped, "what the dead worker held");
             register(fixture, &model.memory, *successor);
@@ -189,11 +167,7 @@ fn work(fixture: &Fixture, model: &Model) {
 }
 
 fn change(expected: &Expected, verb: impl Fn(&str) -> Change) {
-    let Expected::Changed {
-        name,
-        answer: expected,
-    } = expected
-    else {
+    let Expected::Changed { name, answer: expected } = expected else {
         panic!("a change is answered as one: {expected:?}")
     };
     let answer = match verb(name) {
@@ -219,14 +193,8 @@ struct Shown {
 }
 
 fn assert_same_jobs(fixture: &Fixture, memory: &Memory) {
-    let everything = Page {
-        limit: usize::MAX,
-        after: None,
-    };
-    let stored = fixture
-        .store
-        .list(&JobFilter::default(), &everything)
-        .expect("list");
+    let everything = Page { limit: usize::MAX, after: None };
+    let stored = fixture.store.list(&JobFilter::default(), &everything).expect("list");
     let stored: Vec<Shown> = stored.iter().map(shown_by_store).collect();
     let kept = memory.jobs.iter().rev().filter(|job| !job.removed);
     let kept: Vec<Shown> = kept.map(shown_by_memory).collect();
@@ -251,11 +219,9 @@ fn shown_by_store(job: &Job) -> Shown {
             | State::Cancelled { .. } => 0,
         },
         lease: match &life.state {
-            State::Processing(lease) => Some((
-                lease.worker.to_string(),
-                lease.until.as_millis(),
-                lease.cancel_requested,
-            )),
+            State::Processing(lease) => {
+                Some((lease.worker.to_string(), lease.until.as_millis(), lease.cancel_requested))
+            }
             State::Pending { .. }
             | State::Completed { .. }
             | State::Failed
@@ -282,20 +248,10 @@ fn shown_by_memory(job: &MemoryJob) -> Shown {
 }
 
 fn assert_same_line(fixture: &Fixture, memory: &Memory) {
-    let ready = JobFilter {
-        phase: Some(Phase::Ready),
-        ..JobFilter::default()
-    };
-    let line: Vec<&str> = memory
-        .ready()
-        .into_iter()
-        .map(|at| memory.jobs[at].request.name.as_str())
-        .collect();
-    assert_eq!(
-        fixture.list_by(&ready, 3),
-        line,
-        "who is ready, in the order of claiming"
-    );
+    let ready = JobFilter { phase: Some(Phase::Ready), ..JobFilter::default() };
+    let line: Vec<&str> =
+        memory.ready().into_iter().map(|at| memory.jobs[at].request.name.as_str()).collect();
+    assert_eq!(fixture.list_by(&ready, 3), line, "who is ready, in the order of claiming");
 }
 
 /// The jobs are the same, so this is as good as a recount.
@@ -318,10 +274,7 @@ fn register(fixture: &Fixture, memory: &Memory, worker: usize) {
     let in_order = |queues: &Vec<usize>| queues.iter().map(|queue| queue_name(QUEUES[*queue])).collect();
     fixture.register(NewWorker {
         boot_id: known.boot.to_owned(),
-        served: known
-            .queues
-            .as_ref()
-            .map_or(Served::All, |queues| Served::InOrder(in_order(queues))),
+        served: known.queues.as_ref().map_or(Served::All, |queues| Served::InOrder(in_order(queues))),
         ..new_worker(worker_id(worker).as_str())
     });
 }

@@ -110,6 +110,9 @@ fn a_retired_worker_is_gone(fixture: &Fixture) {
     let ids: Vec<_> = workers(fixture).into_iter().map(|worker| worker.id).collect();
     assert_eq!(ids, [running]);
     fixture.store.retire(&stopped).expect("once more does no harm");
+    fixture.enqueue("a");
+    let exchanged = fixture.exchange(&stopped, &[], 1);
+    assert!(exchanged.retired && exchanged.claimed.is_empty(), "it gets nothing: {exchanged:?}");
 }
 
 fn strangers_are_told_apart(fixture: &Fixture) {

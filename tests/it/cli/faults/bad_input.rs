@@ -40,21 +40,22 @@ fn fault_01_nothing_or_blanks_are_no_job() {
 #[test]
 fn fault_01_another_value_than_an_object_is_no_job() {
     for value in ["null", "5", "1.5", "true", "\"echo hi\""] {
-        refused(|home| everywhere(home, value), 2, "expected an object with a `command`");
+        refused(|home| everywhere(home, value), 2, "an object");
     }
+    refused(|home| vec![home.call(["enqueue", "echo"])], 2, "write `queuectl enqueue -- echo`");
+    refused(|home| vec![home.call(["enqueue", "echo", "hi"])], 2, "write `queuectl enqueue -- echo hi`");
     refused(|home| vec![home.call(["enqueue", "[[]]"])], 2, "expected an object with a `command`");
 }
 
 #[test]
 fn fault_01_malformed_json_is_shown_where() {
     for (json, place) in [
-        ("{", "line 1 column 1"),
-        (r#"{"command":"x""#, "line 1 column 14"),
-        (r#"{"command":"x"} {"#, "line 1 column 17"),
-        (r#"{"command":'x'}"#, "line 1 column 12"),
-        (r#"{"command":"x",}"#, "line 1 column 16"),
+        ("{", "at column 1"),
+        (r#"{"command":"x""#, "at column 14"),
+        (r#"{"command":"x"} {"#, "at column 17"),
+        (r#"{"command":'x'}"#, "at column 12"),
+        (r#"{"command":"x",}"#, "at column 16"),
         ("{\n\"command\":\nx}", "line 3 column 1"),
-        ("echo", "line 1 column 1"),
     ] {
         refused(|home| vec![home.call(["enqueue", json])], 2, place);
     }
@@ -245,7 +246,7 @@ fn fault_06_nesting_100_000_deep_is_refused() {
         refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(deep.clone())], 2, message);
     }
     let deep = "[".repeat(100_000);
-    refused(|home| vec![home.call(["enqueue", &deep])], 2, "invalid JSON");
+    refused(|home| vec![home.call(["enqueue", &deep])], 2, "invalid job");
     let deep = format!("{{\"command\":\"x\",\"env\":{}", "{\"a\":".repeat(100_000));
     refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(deep.clone())], 2, "`env`");
 }

@@ -136,17 +136,10 @@ pub struct Model {
 impl Model {
     fn new() -> Self {
         let worker = |boot, queues| MemoryWorker { boot, queues };
-        let workers = vec![
-            worker("boot-1", None),
-            worker("boot-1", Some(vec![1, 0])),
-            worker("boot-2", None),
-        ];
+        let workers =
+            vec![worker("boot-1", None), worker("boot-1", Some(vec![1, 0])), worker("boot-2", None)];
         Self {
-            memory: Memory {
-                now: START_MILLIS,
-                workers,
-                ..Memory::default()
-            },
+            memory: Memory { now: START_MILLIS, workers, ..Memory::default() },
             seats: [0, 1, 2],
             leases: Vec::new(),
             expected: Expected::Nothing,
@@ -191,11 +184,7 @@ impl Model {
             let mut parents: Vec<String> = draft.parents.iter().filter_map(parent).collect();
             parents.sort();
             parents.dedup();
-            Request {
-                name: names[at].clone(),
-                parents,
-                ..draft.request.clone()
-            }
+            Request { name: names[at].clone(), parents, ..draft.request.clone() }
         };
         drafts.iter().enumerate().map(request).collect()
     }
@@ -207,34 +196,18 @@ impl Model {
     }
 
     fn exchange(&mut self, worker: usize, picks: &[(Pick, Outcome)], want: usize) -> Expected {
-        let settled: Vec<(LeaseRef, Outcome)> = picks
-            .iter()
-            .filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome)))
-            .collect();
+        let settled: Vec<(LeaseRef, Outcome)> =
+            picks.iter().filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome))).collect();
         let mut stale = Vec::new();
         for (lease, outcome) in &settled {
-            if !self
-                .memory
-                .settle(worker, lease.job.as_str(), lease.attempt, *outcome)
-            {
+            if !self.memory.settle(worker, lease.job.as_str(), lease.attempt, *outcome) {
                 stale.push(lease.clone());
             }
         }
         let claimed = self.memory.claim(worker, want);
-        let claimed: Vec<LeaseRef> = claimed
-            .iter()
-            .map(|(name, attempt)| lease(name, *attempt))
-            .collect();
-        self.leases
-            .extend(claimed.iter().map(|lease| (worker, lease.clone())));
-        Expected::Exchanged {
-            worker,
-            settled,
-            stale,
-            want,
-            claimed,
-            next_due: self.next_due(),
-        }
+        let claimed: Vec<LeaseRef> = claimed.iter().map(|(name, attempt)| lease(name, *attempt)).collect();
+        self.leases.extend(claimed.iter().map(|lease| (worker, lease.clone())));
+        Expected::Exchanged { worker, settled, stale, want, claimed, next_due: self.next_due() }
     }
 
     fn next_due(&self) -> Option<i64> {
@@ -242,10 +215,7 @@ impl Model {
             let waits = [StateName::Pending, StateName::Failed].contains(&job.state);
             !job.removed && waits && job.blockers.is_empty()
         });
-        waiting
-            .map(|job| job.due_at)
-            .filter(|due| *due > self.memory.now)
-            .min()
+        waiting.map(|job| job.due_at).filter(|due| *due > self.memory.now).min()
     }
 
     fn extend(&mut self, worker: usize, picks: &[Pick]) -> Expected {
@@ -256,11 +226,7 @@ impl Model {
             Some(false) => LeaseStatus::Held,
         };
         let statuses = leases.iter().map(status).collect();
-        Expected::Extended {
-            worker,
-            leases,
-            statuses,
-        }
+        Expected::Extended { worker, leases, statuses }
     }
 
     fn reap(&mut self, seat: usize, unstarted: &[bool]) -> Expected {
@@ -278,26 +244,19 @@ impl Model {
             } else {
                 Outcome::Lost
             };
-            self.memory
-                .settle(worker, lease.job.as_str(), lease.attempt, outcome);
+            self.memory.settle(worker, lease.job.as_str(), lease.attempt, outcome);
         }
         let successor = self.memory.workers.len();
         let same = self.memory.workers[worker].clone();
         self.memory.workers.push(same);
         self.seats[seat] = successor;
-        Expected::Reaped {
-            worker,
-            unstarted: never_started,
-            reaped,
-            successor,
-        }
+        Expected::Reaped { worker, unstarted: never_started, reaped, successor }
     }
 
     /// A worker that died, if one did.
     fn ghost(&self, back: usize) -> Option<usize> {
-        let ghosts: Vec<usize> = (0..self.memory.workers.len())
-            .filter(|worker| !self.seats.contains(worker))
-            .collect();
+        let ghosts: Vec<usize> =
+            (0..self.memory.workers.len()).filter(|worker| !self.seats.contains(worker)).collect();
         (!ghosts.is_empty()).then(|| ghosts[back % ghosts.len()])
     }
 }
@@ -407,11 +366,7 @@ fn draft() -> impl Strategy<Value = Draft> {
                 key: key.map(str::to_owned),
                 if_absent,
             };
-            Draft {
-                namesake,
-                parents,
-                request,
-            }
+            Draft { namesake, parents, request }
         },
     )
 }
@@ -424,8 +379,5 @@ fn called(whom: Whom, names: &[String]) -> String {
 }
 
 fn lease(name: &str, attempt: u32) -> LeaseRef {
-    LeaseRef {
-        job: job_id(name),
-        attempt,
-    }
+    LeaseRef { job: job_id(name), attempt }
 }
