@@ -1,0 +1,185 @@
+//! A store full of jobs, and a worker that takes them one by one.
+
+use std::collections::BTreeMap;
+use std::process;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use queuectl::domain::job::{NewJob, OnDependencyFailure, Start, Usage};
+use queuectl::domain::name::{JobIdSequence, QueueName, WorkerId};
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::timestamp::Timestamp;
+use queuectl::store::sqlite::SqliteStore;
+use queuectl::store::{Exchange, LeaseRef, NewWorker, Pause, Served, Settlement, Store};
+use queuectl::sys::clock::SystemClock;
+
+use crate::workspace::Home;
+
+const JOBS_PER_TRANSACTION: u32 = 10_000;
+const QUEUES: u32 = 10;
+const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What the jobs of a store are like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    /// All ready, in one queue.
+    Plain,
+    /// All but so many ready ones have their time far away, and go before the ready ones.
+    Future { ready: u32 },
+    /// Spread over ten queues of which nine are paused.
+    Paused,
+}
+
+impl Shape {
+    pub(crate) fn describe(self) -> String {
+        match self {
+            Self::Plain => "all ready".to_owned(),
+            Self::Future { ready } => format!("all but {ready} scheduled, with a higher priority"),
+            Self::Paused => "nine of ten queues paused".to_owned(),
+        }
+    }
+}
+
+pub(crate) struct Filled {
+    pub(crate) store: SqliteStore,
+    pub(crate) home: Home,
+}
+
+impl Filled {
+    pub(crate) fn new(home: Home, count: u32, shape: Shape) -> Result<Self> {
+        let store = SqliteStore::open(&home.database(), Arc::new(SystemClock))?;
+        fill(&store, count, shape)?;
+        Ok(Self { store, home })
+    }
+
+    /// A worker of this store that has claimed its first job.
+    pub(crate) fn worker(&self) -> Result<OneSlot<'_>> {
+        let id: WorkerId = format!("bench-{:x}", fastrand::u64(..)).parse()?;
+        self.store.register(&NewWorker {
+            id: id.clone(),
+            host: "bench".to_owned(),
+            boot_id: "bench".to_owned(),
+            pid: process::id(),
+            guardian_pid: None,
+            served: Served::All,
+            concurrency: 1,
+        })?;
+        let mut worker = OneSlot {
+            store: &self.store,
+            id,
+            running: None,
+        };
+        worker.turn()?;
+        Ok(worker)
+    }
+}
+
+pub(crate) struct OneSlot<'a> {
+    store: &'a SqliteStore,
+    id: WorkerId,
+    running: Option<LeaseRef>,
+}
+
+impl OneSlot<'_> {
+    /// Settles the job in hand and claims the next.
+    pub(crate) fn turn(&mut self) -> Result<()> {
+        let settlements: Vec<Settlement> = self.running.take().map(success).into_iter().collect();
+        let exchanged = self.store.exchange(&Exchange {
+            worker: &self.id,
+            settlements: &settlements,
+            want: 1,
+        })?;
+        ensure!(exchanged.stale.is_empty(), "a lease was lost");
+        self.running = exchanged.claimed.into_iter().next().map(|claim| claim.lease);
+        ensure!(self.running.is_some(), "the store ran out of ready jobs");
+        Ok(())
+    }
+}
+
+fn success(lease: LeaseRef) -> Settlement {
+    Settlement {
+        lease,
+        outcome: Outcome::Success,
+        error: None,
+        duration: Duration::from_millis(1),
+        usage: Usage {
+            cpu: Some(Duration::from_millis(1)),
+            max_rss_bytes: Some(1 << 20),
+        },
+        log_bytes: 0,
+        output: None,
+    }
+}
+
+fn fill(store: &SqliteStore, count: u32, shape: Shape) -> Result<()> {
+    let mut ids = JobIdSequence::default();
+    let far_away = store.now()?.saturating_add(FAR_AWAY);
+    for first in (0..count).step_by(JOBS_PER_TRANSACTION as usize) {
+        let chunk = first..count.min(first + JOBS_PER_TRANSACTION);
+        let now = store.now()?;
+        let jobs: Vec<NewJob> = chunk
+            .map(|number| job(&mut ids, now, number, count, shape, far_away))
+            .collect::<Result<_>>()?;
+        store.enqueue(&jobs)?;
+    }
+    match shape {
+        Shape::Plain | Shape::Future { .. } => Ok(()),
+        Shape::Paused => pause_all_but_one(store),
+    }
+}
+
+fn pause_all_but_one(store: &SqliteStore) -> Result<()> {
+    let pause = Pause {
+        by: "bench".to_owned(),
+        reason: None,
+    };
+    for number in 1..QUEUES {
+        store.hold(&queue(number)?, Some(&pause))?;
+    }
+    Ok(())
+}
+
+fn job(
+    ids: &mut JobIdSequence,
+    now: Timestamp,
+    number: u32,
+    count: u32,
+    shape: Shape,
+    far_away: Timestamp,
+) -> Result<NewJob> {
+    let plain = NewJob {
+        id: ids.next(now, fastrand::u64(..)),
+        command: format!("echo {number}"),
+        queue: QueueName::default_queue(),
+        priority: 0,
+        max_retries: 3,
+        timeout: None,
+        start: Start::Now,
+        backoff: None,
+        depends_on: Vec::new(),
+        on_dependency_failure: OnDependencyFailure::Cancel,
+        unique_key: None,
+        cwd: Some("/tmp".to_owned()),
+        env: BTreeMap::new(),
+        environment: None,
+        tags: Vec::new(),
+        if_absent: false,
+    };
+    Ok(match shape {
+        Shape::Future { ready } if number < count - ready => NewJob {
+            priority: 100,
+            start: Start::At(far_away.saturating_add(Duration::from_millis(u64::from(number)))),
+            ..plain
+        },
+        Shape::Plain | Shape::Future { .. } => plain,
+        Shape::Paused => NewJob {
+            queue: queue(number % QUEUES)?,
+            ..plain
+        },
+    })
+}
+
+fn queue(number: u32) -> Result<QueueName> {
+    Ok(format!("queue-{number}").parse()?)
+}

@@ -1,0 +1,47 @@
+//! Numbers measured several times, and what to say of them.
+
+/// Values of one quantity, one for each round.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample(Vec<f64>);
+
+impl Sample {
+    pub(crate) fn median(&self) -> f64 {
+        self.quantile(0.5)
+    }
+
+    pub(crate) fn quantile(&self, part: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().saturating_sub(1);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a position in a short list"
+        )]
+        let at = (part * last as f64).round() as usize;
+        sorted.get(at).copied().unwrap_or(f64::NAN)
+    }
+
+    pub(crate) fn mean(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a short list")]
+        let count = self.0.len() as f64;
+        self.0.iter().sum::<f64>() / count
+    }
+
+    pub(crate) fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+}
+
+impl FromIterator<f64> for Sample {
+    fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+/// The median of a thing over the median of another, round by round: what slows both down cancels out.
+pub(crate) fn ratio_of_medians<'a>(rounds: impl IntoIterator<Item = (&'a Sample, &'a Sample)>) -> Sample {
+    let ratio = |(above, below): (&Sample, &Sample)| above.median() / below.median();
+    rounds.into_iter().map(ratio).collect()
+}

@@ -1,0 +1,163 @@
+//! Starting a process the cheapest way there is, and waiting for it: the same loop for everything that is compared.
+
+use std::env;
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t, rusage};
+
+use crate::sample::Sample;
+
+/// A command line, ready to be started any number of times. Its output goes nowhere.
+pub(crate) struct Program {
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+    actions: Box<posix_spawn_file_actions_t>,
+}
+
+/// What one run took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) wall: Duration,
+    pub(crate) max_rss_bytes: u64,
+}
+
+impl Program {
+    pub(crate) fn new<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Self> {
+        let arguments: Vec<CString> = arguments
+            .into_iter()
+            .map(|argument| CString::new(argument.as_ref().as_bytes()))
+            .collect::<Result<_, _>>()?;
+        ensure!(!arguments.is_empty(), "a command line has at least one word");
+        Ok(Self {
+            arguments,
+            environment: environment()?,
+            actions: output_to_nowhere()?,
+        })
+    }
+
+    /// Starts it, waits for it, and fails unless it exits with 0.
+    pub(crate) fn run(&self) -> Result<Run> {
+        let began = Instant::now();
+        let (status, usage) = wait_for(self.start()?)?;
+        let wall = began.elapsed();
+        ensure!(
+            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0,
+            "{:?} ended with status {status:#x}",
+            self.arguments
+        );
+        let kilobytes = u64::try_from(usage.ru_maxrss).context("a size is not negative")?;
+        Ok(Run {
+            wall,
+            max_rss_bytes: kilobytes * 1024,
+        })
+    }
+
+    /// The seconds that each of `count` runs took.
+    pub(crate) fn seconds(&self, count: usize) -> Result<Sample> {
+        (0..count).map(|_| Ok(self.run()?.wall.as_secs_f64())).collect()
+    }
+
+    #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawnp(3)")]
+    fn start(&self) -> Result<pid_t> {
+        let argv = pointers(&self.arguments);
+        let envp = pointers(&self.environment);
+        let mut pid = 0;
+        // SAFETY: both vectors end with a null pointer and point to strings that `self` keeps alive; the actions were
+        // initialised, and are read only.
+        let error = unsafe {
+            libc::posix_spawnp(
+                &raw mut pid,
+                argv[0],
+                &raw const *self.actions,
+                ptr::null(),
+                argv.as_ptr(),
+                envp.as_ptr(),
+            )
+        };
+        check(error).with_context(|| format!("failed to start {:?}", self.arguments))?;
+        Ok(pid)
+    }
+}
+
+impl Drop for Program {
+    #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn_file_actions")]
+    fn drop(&mut self) {
+        // SAFETY: initialised in `output_to_nowhere` and not used after this.
+        unsafe {
+            libc::posix_spawn_file_actions_destroy(&raw mut *self.actions);
+        }
+    }
+}
+
+/// This process's environment without what cargo adds: its library path alone makes every dynamically linked program
+/// search several folders.
+fn environment() -> Result<Vec<CString>> {
+    let added = |name: &OsStr| {
+        ["CARGO", "RUST", "LD_", "QUEUECTL_"]
+            .iter()
+            .any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()))
+    };
+    let variable = |(mut name, value): (OsString, OsString)| {
+        name.push("=");
+        name.push(value);
+        Ok(CString::new(name.into_vec())?)
+    };
+    env::vars_os()
+        .filter(|(name, _)| !added(name))
+        .map(variable)
+        .collect()
+}
+
+#[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn_file_actions")]
+fn output_to_nowhere() -> Result<Box<posix_spawn_file_actions_t>> {
+    let mut actions = Box::new(MaybeUninit::<posix_spawn_file_actions_t>::uninit());
+    // SAFETY: initialises what the pointer points to before anything reads it; the path is a literal.
+    unsafe {
+        check(libc::posix_spawn_file_actions_init(actions.as_mut_ptr()))?;
+        for descriptor in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+            check(libc::posix_spawn_file_actions_addopen(
+                actions.as_mut_ptr(),
+                descriptor,
+                c"/dev/null".as_ptr(),
+                libc::O_WRONLY,
+                0,
+            ))?;
+        }
+        Ok(actions.assume_init())
+    }
+}
+
+#[expect(unsafe_code, reason = "there is no safe wrapper for wait4(2)")]
+fn wait_for(pid: pid_t) -> Result<(c_int, rusage)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<rusage>::uninit();
+    // SAFETY: both pointers are valid for writing.
+    let waited = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
+    if waited != pid {
+        return Err(io::Error::last_os_error()).context("failed to wait for a process");
+    }
+    // SAFETY: wait4 succeeded, so it filled this in.
+    Ok((status, unsafe { usage.assume_init() }))
+}
+
+fn pointers(strings: &[CString]) -> Vec<*mut c_char> {
+    let ends = [ptr::null_mut()];
+    strings
+        .iter()
+        .map(|string| string.as_ptr().cast_mut())
+        .chain(ends)
+        .collect()
+}
+
+fn check(error: c_int) -> io::Result<()> {
+    if error == 0 {
+        return Ok(());
+    }
+    Err(io::Error::from_raw_os_error(error))
+}

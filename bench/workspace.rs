@@ -1,0 +1,78 @@
+//! The folder that a run works in: on the disk of the build, so that a sync is a real one, and gone afterwards.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::spawn::Program;
+
+pub(crate) struct Workspace {
+    folder: PathBuf,
+    /// Held while the run lasts, so that two runs do not disturb each other.
+    _lock: File,
+}
+
+impl Workspace {
+    /// Makes the folder, without what an interrupted run has left in it.
+    pub(crate) fn new() -> Result<Self> {
+        let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        fs::create_dir_all(parent)?;
+        let lock = File::create(parent.join("bench.lock"))?;
+        lock.try_lock().context("another run is under way")?;
+        let folder = parent.join("bench");
+        remove_if_there(&folder)?;
+        fs::create_dir(&folder)?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A new folder in it that goes when it is dropped.
+    pub(crate) fn home(&self, name: &str) -> Result<Home> {
+        let folder = self.folder.join(name);
+        fs::create_dir(&folder)?;
+        Ok(Home { folder })
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next run.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A home of queuectl.
+pub(crate) struct Home {
+    folder: PathBuf,
+}
+
+impl Home {
+    /// A command line of queuectl here.
+    pub(crate) fn queuectl(&self, arguments: &[&str]) -> Result<Program> {
+        let program = OsStr::new(env!("CARGO_BIN_EXE_queuectl"));
+        let before = [program, OsStr::new("--home"), self.folder.as_os_str()];
+        Program::new(before.into_iter().chain(arguments.iter().map(OsStr::new)))
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.join("queue.db")
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn remove_if_there(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(())
+}
