@@ -26,10 +26,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     for _ in 0..rounds {
         let home = bench.workspace.home("enqueue-bulk")?;
         let file = file.to_str().context("a plain path")?;
-        let run = home
-            .queuectl(&["enqueue", "--file", file])?
-            .run()
-            .context("failed to enqueue a file")?;
+        let run = home.queuectl(&["enqueue", "--file", file])?.run().context("failed to enqueue a file")?;
         let size = u32::try_from(fs::metadata(home.database())?.len() / u64::from(jobs))?;
         drop(home);
         let raw = insert_raw(&bench.workspace.path().join("raw.db"), jobs)?;
@@ -45,24 +42,9 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Report::section(&format!("enqueue --file with {jobs} lines"));
     let least = Bar::AtLeast(LEAST_JOBS_PER_SECOND);
     report.line("jobs stored", &rate, Unit::JobsPerSecond, least);
-    report.line(
-        "time, against bare inserts of the same rows",
-        &ratio,
-        Unit::Ratio,
-        Bar::None,
-    );
-    report.line(
-        "most memory resident",
-        &memory,
-        Unit::Megabytes,
-        Bar::AtMost(MOST_MEGABYTES),
-    );
-    report.line(
-        "database size for each pending job",
-        &bytes,
-        Unit::Bytes,
-        Bar::None,
-    );
+    report.line("time, against bare inserts of the same rows", &ratio, Unit::Ratio, Bar::None);
+    report.line("most memory resident", &memory, Unit::Megabytes, Bar::AtMost(MOST_MEGABYTES));
+    report.line("database size for each pending job", &bytes, Unit::Bytes, Bar::None);
     Ok(())
 }
 

@@ -39,30 +39,12 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let against_nothing = |subject: fn(&Round) -> &Sample| {
         ratio_of_medians(measured.iter().map(|round| (subject(round), &round.nothing)))
     };
-    let means: Sample = measured
-        .iter()
-        .map(|round| round.enqueue.mean() / round.nothing.mean())
-        .collect();
+    let means: Sample = measured.iter().map(|round| round.enqueue.mean() / round.nothing.mean()).collect();
     Report::section("One process, against /bin/true");
     let ratio = Unit::Ratio;
-    report.line(
-        "enqueue",
-        &against_nothing(|round| &round.enqueue),
-        ratio,
-        Bar::AtMost(MOST),
-    );
-    report.line(
-        "enqueue, by the means (with checkpoints)",
-        &means,
-        ratio,
-        Bar::None,
-    );
-    report.line(
-        "--version (starting alone)",
-        &against_nothing(|round| &round.version),
-        ratio,
-        Bar::None,
-    );
+    report.line("enqueue", &against_nothing(|round| &round.enqueue), ratio, Bar::AtMost(MOST));
+    report.line("enqueue, by the means (with checkpoints)", &means, ratio, Bar::None);
+    report.line("--version (starting alone)", &against_nothing(|round| &round.version), ratio, Bar::None);
     report.line(
         "appending 4 KiB and fdatasync (no process)",
         &against_nothing(|round| &round.sync),

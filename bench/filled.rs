@@ -65,11 +65,7 @@ impl Filled {
             served: Served::All,
             concurrency: 1,
         })?;
-        let mut worker = OneSlot {
-            store: &self.store,
-            id,
-            running: None,
-        };
+        let mut worker = OneSlot { store: &self.store, id, running: None };
         worker.turn()?;
         Ok(worker)
     }
@@ -85,11 +81,8 @@ impl OneSlot<'_> {
     /// Settles the job in hand and claims the next.
     pub(crate) fn turn(&mut self) -> Result<()> {
         let settlements: Vec<Settlement> = self.running.take().map(success).into_iter().collect();
-        let exchanged = self.store.exchange(&Exchange {
-            worker: &self.id,
-            settlements: &settlements,
-            want: 1,
-        })?;
+        let exchanged =
+            self.store.exchange(&Exchange { worker: &self.id, settlements: &settlements, want: 1 })?;
         ensure!(exchanged.stale.is_empty(), "a lease was lost");
         self.running = exchanged.claimed.into_iter().next().map(|claim| claim.lease);
         ensure!(self.running.is_some(), "the store ran out of ready jobs");
@@ -103,10 +96,7 @@ fn success(lease: LeaseRef) -> Settlement {
         outcome: Outcome::Success,
         error: None,
         duration: Duration::from_millis(1),
-        usage: Usage {
-            cpu: Some(Duration::from_millis(1)),
-            max_rss_bytes: Some(1 << 20),
-        },
+        usage: Usage { cpu: Some(Duration::from_millis(1)), max_rss_bytes: Some(1 << 20) },
         log_bytes: 0,
         output: None,
     }
@@ -118,9 +108,8 @@ fn fill(store: &SqliteStore, count: u32, shape: Shape) -> Result<()> {
     for first in (0..count).step_by(JOBS_PER_TRANSACTION as usize) {
         let chunk = first..count.min(first + JOBS_PER_TRANSACTION);
         let now = store.now()?;
-        let jobs: Vec<NewJob> = chunk
-            .map(|number| job(&mut ids, now, number, count, shape, far_away))
-            .collect::<Result<_>>()?;
+        let jobs: Vec<NewJob> =
+            chunk.map(|number| job(&mut ids, now, number, count, shape, far_away)).collect::<Result<_>>()?;
         store.enqueue(&jobs)?;
     }
     match shape {
@@ -130,10 +119,7 @@ fn fill(store: &SqliteStore, count: u32, shape: Shape) -> Result<()> {
 }
 
 fn pause_all_but_one(store: &SqliteStore) -> Result<()> {
-    let pause = Pause {
-        by: "bench".to_owned(),
-        reason: None,
-    };
+    let pause = Pause { by: "bench".to_owned(), reason: None };
     for number in 1..QUEUES {
         store.hold(&queue(number)?, Some(&pause))?;
     }
@@ -173,10 +159,7 @@ fn job(
             ..plain
         },
         Shape::Plain | Shape::Future { .. } => plain,
-        Shape::Paused => NewJob {
-            queue: queue(number % QUEUES)?,
-            ..plain
-        },
+        Shape::Paused => NewJob { queue: queue(number % QUEUES)?, ..plain },
     })
 }
 

@@ -25,10 +25,7 @@ const TURNS_PER_ROUND: usize = 50;
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let large = if bench.quick { 300_000 } else { 10_000_000 };
     for shape in [Shape::Plain, Shape::Future { ready: SMALL }, Shape::Paused] {
-        Report::section(&format!(
-            "{large} jobs, {}, against {SMALL} ready ones",
-            shape.describe()
-        ));
+        Report::section(&format!("{large} jobs, {}, against {SMALL} ready ones", shape.describe()));
         let small = Filled::new(bench.workspace.home("small")?, SMALL, Shape::Plain)?;
         let large = Filled::new(bench.workspace.home("large")?, large, shape)?;
         let verbs = [("status", STATUS_MILLISECONDS), ("list", LIST_MILLISECONDS)];
@@ -55,12 +52,7 @@ fn look(report: &mut Report, small: &Filled, large: &Filled, verb: &str, limit: 
     }
     let what = format!("{verb}, whole process");
     report.line(&what, &milliseconds, Unit::Milliseconds, Bar::AtMost(limit));
-    report.line(
-        &format!("{verb}, against the small store"),
-        &ratio,
-        Unit::Ratio,
-        Bar::None,
-    );
+    report.line(&format!("{verb}, against the small store"), &ratio, Unit::Ratio, Bar::None);
     Ok(())
 }
 

@@ -39,21 +39,14 @@ fn main() -> Result<ExitCode> {
     if !arguments.is_benchmark {
         return Ok(ExitCode::SUCCESS);
     }
-    let bench = Bench {
-        quick: arguments.quick,
-        workspace: Workspace::new()?,
-    };
+    let bench = Bench { quick: arguments.quick, workspace: Workspace::new()? };
     let mut report = Report::default();
     for (name, benchmark) in BENCHMARKS {
         if arguments.only.as_deref().is_none_or(|only| only == name) {
             benchmark(&bench, &mut report)?;
         }
     }
-    Ok(if report.conclude() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if report.conclude() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 #[derive(Default)]

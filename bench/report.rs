@@ -33,16 +33,9 @@ impl Report {
 
     pub(crate) fn line(&mut self, what: &str, sample: &Sample, unit: Unit, bar: Bar) {
         let value = unit.show(sample.median());
-        let spread = format!(
-            "{} – {}",
-            unit.show(sample.quantile(0.1)),
-            unit.show(sample.quantile(0.9))
-        );
+        let spread = format!("{} – {}", unit.show(sample.quantile(0.1)), unit.show(sample.quantile(0.9)));
         let verdict = bar.judge(sample.median());
-        println!(
-            "  {what:<58} {value:>12}  {spread:>23}  {:>11}  {verdict}",
-            bar.show(unit)
-        );
+        println!("  {what:<58} {value:>12}  {spread:>23}  {:>11}  {verdict}", bar.show(unit));
         if verdict == MISSED {
             self.missed.push(what.to_owned());
         }

@@ -34,11 +34,7 @@ impl Program {
             .map(|argument| CString::new(argument.as_ref().as_bytes()))
             .collect::<Result<_, _>>()?;
         ensure!(!arguments.is_empty(), "a command line has at least one word");
-        Ok(Self {
-            arguments,
-            environment: environment()?,
-            actions: output_to_nowhere()?,
-        })
+        Ok(Self { arguments, environment: environment()?, actions: output_to_nowhere()? })
     }
 
     /// Starts it, waits for it, and fails unless it exits with 0.
@@ -52,10 +48,7 @@ impl Program {
             self.arguments
         );
         let kilobytes = u64::try_from(usage.ru_maxrss).context("a size is not negative")?;
-        Ok(Run {
-            wall,
-            max_rss_bytes: kilobytes * 1024,
-        })
+        Ok(Run { wall, max_rss_bytes: kilobytes * 1024 })
     }
 
     /// The seconds that each of `count` runs took.
@@ -108,10 +101,7 @@ fn environment() -> Result<Vec<CString>> {
         name.push(value);
         Ok(CString::new(name.into_vec())?)
     };
-    env::vars_os()
-        .filter(|(name, _)| !added(name))
-        .map(variable)
-        .collect()
+    env::vars_os().filter(|(name, _)| !added(name)).map(variable).collect()
 }
 
 #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn_file_actions")]
@@ -148,11 +138,7 @@ fn wait_for(pid: pid_t) -> Result<(c_int, rusage)> {
 
 fn pointers(strings: &[CString]) -> Vec<*mut c_char> {
     let ends = [ptr::null_mut()];
-    strings
-        .iter()
-        .map(|string| string.as_ptr().cast_mut())
-        .chain(ends)
-        .collect()
+    strings.iter().map(|string| string.as_ptr().cast_mut()).chain(ends).collect()
 }
 
 fn check(error: c_int) -> io::Result<()> {
