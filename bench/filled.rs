@@ -41,22 +41,35 @@ impl Shape {
     }
 }
 
+/// A home whose store was filled and closed, as the last process to use it leaves it.
 pub(crate) struct Filled {
-    pub(crate) store: SqliteStore,
     pub(crate) home: Home,
 }
 
 impl Filled {
     pub(crate) fn new(home: Home, count: u32, shape: Shape) -> Result<Self> {
-        let store = SqliteStore::open(&home.database(), Arc::new(SystemClock))?;
-        fill(&store, count, shape)?;
-        Ok(Self { store, home })
+        let filled = Self { home };
+        fill(&filled.open()?, count, shape)?;
+        Ok(filled)
     }
 
-    /// A worker of this store that has claimed its first job.
-    pub(crate) fn worker(&self) -> Result<OneSlot<'_>> {
+    pub(crate) fn open(&self) -> Result<SqliteStore> {
+        Ok(SqliteStore::open(&self.home.database(), Arc::new(SystemClock))?)
+    }
+}
+
+/// A worker with one slot.
+pub(crate) struct OneSlot<'a> {
+    store: &'a SqliteStore,
+    id: WorkerId,
+    running: Option<LeaseRef>,
+}
+
+impl<'a> OneSlot<'a> {
+    /// A new worker that has claimed its first job.
+    pub(crate) fn register(store: &'a SqliteStore) -> Result<Self> {
         let id: WorkerId = format!("bench-{:x}", fastrand::u64(..)).parse()?;
-        self.store.register(&NewWorker {
+        store.register(&NewWorker {
             id: id.clone(),
             host: "bench".to_owned(),
             boot_id: "bench".to_owned(),
@@ -65,19 +78,11 @@ impl Filled {
             served: Served::All,
             concurrency: 1,
         })?;
-        let mut worker = OneSlot { store: &self.store, id, running: None };
+        let mut worker = Self { store, id, running: None };
         worker.turn()?;
         Ok(worker)
     }
-}
 
-pub(crate) struct OneSlot<'a> {
-    store: &'a SqliteStore,
-    id: WorkerId,
-    running: Option<LeaseRef>,
-}
-
-impl OneSlot<'_> {
     /// Settles the job in hand and claims the next.
     pub(crate) fn turn(&mut self) -> Result<()> {
         let settlements: Vec<Settlement> = self.running.take().map(success).into_iter().collect();

@@ -8,9 +8,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use queuectl::domain::settings::SettingKey;
 use queuectl::store::Store;
+use queuectl::store::sqlite::SqliteStore;
 
 use crate::Bench;
-use crate::filled::{Filled, Shape};
+use crate::filled::{Filled, OneSlot, Shape};
 use crate::report::{Bar, Report, Unit};
 use crate::sample::{Sample, ratio_of_medians};
 use crate::spawn::Program;
@@ -32,6 +33,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         for (verb, limit) in verbs {
             look(report, &small, &large, verb, limit)?;
         }
+        let (small, large) = (small.open()?, large.open()?);
         for durability in ["full", "normal"] {
             take_turns(bench, report, &small, &large, durability)?;
         }
@@ -60,18 +62,15 @@ fn look(report: &mut Report, small: &Filled, large: &Filled, verb: &str, limit: 
 fn take_turns(
     bench: &Bench,
     report: &mut Report,
-    small: &Filled,
-    large: &Filled,
+    small: &SqliteStore,
+    large: &SqliteStore,
     durability: &str,
 ) -> Result<()> {
-    for filled in [small, large] {
-        filled
-            .store
-            .set(SettingKey::Durability, Some(durability), "bench")?
-            .map_err(|error| anyhow!(error))?;
+    for store in [small, large] {
+        store.set(SettingKey::Durability, Some(durability), "bench")?.map_err(|error| anyhow!(error))?;
     }
     let rounds = if bench.quick { 6 } else { 12 };
-    let mut workers = [small.worker()?, large.worker()?];
+    let mut workers = [OneSlot::register(small)?, OneSlot::register(large)?];
     let mut measured = Vec::new();
     for _ in 0..rounds {
         let mut times = [Sample::default(), Sample::default()];
