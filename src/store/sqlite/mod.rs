@@ -10,6 +10,7 @@
 //! **Never open the database file by other means in this process**: closing any descriptor of it drops SQLite's locks.
 
 mod cancel;
+mod checkpoint;
 mod claim;
 mod counters;
 mod dependencies;

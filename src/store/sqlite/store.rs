@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::commit_error;
 use super::open::{Opened, open};
 use super::tx::Tx;
-use super::{cancel, enqueue, exchange, extend, find, list, queues, reap, remove, retry, settings, workers};
+use super::{
+    cancel, checkpoint, enqueue, exchange, extend, find, list, queues, reap, remove, retry, settings, workers,
+};
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
 use crate::domain::name::{JobId, QueueName, WorkerId};
@@ -19,11 +20,6 @@ use crate::store::{
     NewWorker, Page, Pause, Queue, Refused, Store, StoreError, Worker,
 };
 use crate::sys::clock::Clock;
-
-/// A write-ahead log of this many pages is folded into the database after a commit,
-const CHECKPOINT_AFTER_COMMIT: i32 = 1_000;
-/// and one of this many when the store is closed: what the last process leaves behind, the next one has to read.
-const CHECKPOINT_AT_CLOSE: i32 = 64;
 
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -54,7 +50,7 @@ impl SqliteStore {
         tx.finish()?;
         transaction.commit()?;
         drop(pass);
-        checkpoint_beyond(&opened, CHECKPOINT_AFTER_COMMIT);
+        checkpoint::after_commit(&opened);
         Ok(result)
     }
 
@@ -99,14 +95,6 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// Folds a large write-ahead log into the database, as far as readers allow. A failure is no loss: the log stays.
-fn checkpoint_beyond(opened: &Opened, pages: i32) {
-    if opened.wal_pages.load(Ordering::Relaxed) >= pages {
-        let _ = opened.connection.query_row("pragma wal_checkpoint(passive)", [], |_| Ok(()));
-        opened.wal_pages.store(0, Ordering::Relaxed);
-    }
-}
-
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.tidy();
@@ -119,7 +107,7 @@ impl Store for SqliteStore {
     }
 
     fn tidy(&self) {
-        checkpoint_beyond(&self.lock(), CHECKPOINT_AT_CLOSE);
+        checkpoint::at_close(&self.lock());
     }
 
     fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError> {

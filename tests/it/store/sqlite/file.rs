@@ -295,3 +295,14 @@ fn a_number_in_the_order_of_enqueuing_is_never_used_twice() {
     drop(fixture);
     assert_eq!(value(&home.connect(), "select seq from jobs where id = 'b'"), "4");
 }
+
+#[test]
+fn the_log_stays_short_while_processes_come_and_go() {
+    const PAGE_IN_LOG: u64 = 4_096 + 24;
+    let home = Home::with_queue();
+    for n in 0..40 {
+        home.open().expect("a store").enqueue(&[job(&format!("j{n}")).into()]).expect("enqueue");
+        let log = fs::metadata(home.folder.path().join("queue.db-wal")).expect("a log").len();
+        assert!(log < 64 * PAGE_IN_LOG, "{} pages after {n} processes", log / PAGE_IN_LOG);
+    }
+}
