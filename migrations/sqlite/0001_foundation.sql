@@ -10,7 +10,7 @@ create table settings (
   value text not null
 ) strict, without rowid;
 
--- The next jobs.seq: kept here because a deleted row's number must not come back.
+-- The least that the next jobs.seq may be. Written when a job is removed, so that its number does not come back.
 create table sequence (
   next_seq integer not null
 ) strict;

@@ -8,7 +8,7 @@ use super::changed::{change_ids, code_of, parse_ids, tell};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::list::{PageArgs, show_page};
-use super::progress;
+use super::progress::Bar;
 use super::show;
 use super::table::{Align, Table};
 use super::text::{ago, grouped, jobs};
@@ -130,9 +130,9 @@ fn change_some(
 }
 
 fn change_all(context: &Context, store: &dyn Store, verb: Verb, done: &'static str) -> Result<(), Failure> {
-    let bar = progress::bar(context, done, None);
-    let count = change_all_dead(store, verb, &user::name(), |count| bar.set_position(count))?;
-    bar.finish_and_clear();
+    let mut bar = Bar::new(context, done, None);
+    let count = change_all_dead(store, verb, &user::name(), |more| bar.advance(more))?;
+    drop(bar);
     if context.json {
         return context.print_json(&serde_json::json!({ "count": count }));
     }

@@ -80,7 +80,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path)?,
         Input::Stream => lines::enqueue_stream(context, &mut enqueuer)?,
     }
-    if store.workers()?.is_empty() {
+    if !store.has_worker()? {
         context.hint("no worker is running, so nothing runs yet")?;
     }
     Ok(ExitCode::SUCCESS)

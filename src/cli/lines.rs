@@ -6,14 +6,13 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Instant;
 
-use indicatif::ProgressBar;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::changed::find;
 use super::context::Context;
 use super::enqueue::is_existing;
 use super::failure::Failure;
-use super::progress;
+use super::progress::{Bar, rate};
 use super::text::{grouped, jobs};
 use crate::ops::OpError;
 use crate::ops::enqueue::Enqueuer;
@@ -33,9 +32,9 @@ pub(super) fn enqueue_file(
     if !is_regular {
         return store_lines(context, enqueuer, open(path)?, None);
     }
-    let mut checking = Checking { bar: progress::bar(context, "checking", None) };
+    let mut checking = Checking { bar: Bar::new(context, "checking", None) };
     let total = lines::check(enqueuer, open(path)?.reader, &mut checking)?;
-    checking.bar.finish_and_clear();
+    drop(checking);
     store_lines(context, enqueuer, open(path)?, Some(total))
 }
 
@@ -62,7 +61,7 @@ fn store_lines<R: Read + AsFd>(
     let mut storing = Storing {
         context,
         store: enqueuer.store(),
-        bar: progress::bar(context, "enqueuing", total),
+        bar: Bar::new(context, "enqueuing", total),
         json_begun: false,
         failure: None,
     };
@@ -70,15 +69,8 @@ fn store_lines<R: Read + AsFd>(
     storing.finish()?;
     let stored = stored?;
     if context.person_reads && !context.quiet && !context.json {
-        #[expect(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a rate for people to read"
-        )]
-        let rate = (stored as f64 / began.elapsed().as_secs_f64().max(0.001)) as u64;
         let mut out = context.out();
-        writeln!(out, "{} enqueued ({}/s)", jobs(stored), grouped(rate))?;
+        writeln!(out, "{} enqueued ({}/s)", jobs(stored), grouped(rate(stored, began.elapsed())))?;
         out.flush()?;
     }
     Ok(())
@@ -123,12 +115,12 @@ impl<R: Read + AsFd> lines::Source for Source<R> {
 }
 
 struct Checking {
-    bar: ProgressBar,
+    bar: Bar,
 }
 
 impl Progress for Checking {
     fn checked(&mut self, lines: u64) {
-        self.bar.inc(lines);
+        self.bar.advance(lines);
     }
 
     fn stored(&mut self, _: &[Enqueued]) {}
@@ -138,7 +130,7 @@ impl Progress for Checking {
 struct Storing<'a> {
     context: &'a Context,
     store: &'a dyn Store,
-    bar: ProgressBar,
+    bar: Bar,
     json_begun: bool,
     /// What went wrong with printing: the jobs are stored all the same.
     failure: Option<Failure>,
@@ -148,7 +140,7 @@ impl Progress for Storing<'_> {
     fn checked(&mut self, _: u64) {}
 
     fn stored(&mut self, answers: &[Enqueued]) {
-        self.bar.inc(answers.len() as u64);
+        self.bar.advance(answers.len() as u64);
         if let Err(failure) = self.print(answers) {
             self.failure.get_or_insert(failure);
         }
@@ -178,7 +170,7 @@ impl Storing<'_> {
     }
 
     fn finish(self) -> Result<(), Failure> {
-        self.bar.finish_and_clear();
+        drop(self.bar);
         if let Some(failure) = self.failure {
             return Err(failure);
         }

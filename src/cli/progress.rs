@@ -1,18 +1,86 @@
 //! A progress bar for what takes long, on a terminal only.
+//!
+//! Home-made: it takes less code than it would take to style a crate's, and the crate would have every start of the
+//! program load the mathematical library.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::Write;
+use std::time::{Duration, Instant};
 
 use super::context::Context;
+use super::text::{grouped, rough};
 
-/// A bar that counts to `total`, or only counts where that is unknown.
-pub(super) fn bar(context: &Context, what: &'static str, total: Option<u64>) -> ProgressBar {
-    if !context.person_watches() {
-        return ProgressBar::hidden();
+/// Drawing more often than this only makes it flicker.
+const PAUSE: Duration = Duration::from_millis(100);
+const BAR_WIDTH: u64 = 30;
+
+pub(super) struct Bar {
+    what: &'static str,
+    total: Option<u64>,
+    done: u64,
+    began: Instant,
+    drawn: Option<Instant>,
+    out: Option<Box<dyn Write>>,
+}
+
+impl Bar {
+    /// A bar that goes to `total`, or only counts where that is unknown. Nobody sees it where nobody watches.
+    pub(super) fn new(context: &Context, what: &'static str, total: Option<u64>) -> Self {
+        let out = context.person_watches().then(|| Box::new(context.notes()) as Box<dyn Write>);
+        Self { what, total, done: 0, began: Instant::now(), drawn: None, out }
     }
-    let template = match total {
-        Some(_) => "{msg} {wide_bar:.cyan} {human_pos}/{human_len} {per_sec}, {eta} left",
-        None => "{msg} {human_pos} {per_sec} {spinner}",
+
+    pub(super) fn advance(&mut self, by: u64) {
+        self.done += by;
+        let is_due = self.drawn.is_none_or(|at| at.elapsed() >= PAUSE);
+        if let (true, Some(out)) = (is_due, &mut self.out) {
+            let line = line(self.what, self.done, self.total, self.began.elapsed());
+            // A terminal that went away takes the bar with it.
+            let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
+            self.drawn = Some(Instant::now());
+        }
+    }
+}
+
+impl Drop for Bar {
+    /// Leaves the line as it was.
+    fn drop(&mut self) {
+        if let (Some(out), Some(_)) = (&mut self.out, self.drawn) {
+            let _ = write!(out, "\r\x1b[K").and_then(|()| out.flush());
+        }
+    }
+}
+
+/// `enqueuing ━━━━━━━━━━──────────────────── 340,000 of 1,000,000, 142,000/s, 4s left`
+fn line(what: &str, done: u64, total: Option<u64>, elapsed: Duration) -> String {
+    let rate = rate(done, elapsed);
+    let Some(total) = total.filter(|total| *total > 0) else {
+        return format!("{what} {}, {}/s", grouped(done), grouped(rate));
     };
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr()).with_style(style).with_message(what)
+    let is_filled = |cell: u64| (cell + 1).saturating_mul(total) <= done.saturating_mul(BAR_WIDTH);
+    let bar: String = (0..BAR_WIDTH).map(|cell| if is_filled(cell) { '━' } else { '─' }).collect();
+    let left = Duration::from_secs(total.saturating_sub(done) / rate.max(1));
+    format!("{what} {bar} {} of {}, {}/s, {} left", grouped(done), grouped(total), grouped(rate), rough(left))
+}
+
+/// How many a second.
+pub(super) fn rate(done: u64, elapsed: Duration) -> u64 {
+    let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+    done.saturating_mul(1_000) / millis
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_how_fast_and_how_long() {
+        let after = Duration::from_secs(2);
+        assert_eq!(line("checking", 5_000, None, after), "checking 5,000, 2,500/s");
+        let shown = line("enqueuing", 250_000, Some(1_000_000), after);
+        assert_eq!(
+            shown,
+            format!("enqueuing {}{} 250,000 of 1,000,000, 125,000/s, 6s left", "━".repeat(7), "─".repeat(23))
+        );
+        assert!(line("enqueuing", 9, Some(3), after).contains(&"━".repeat(30)), "never beyond its end");
+    }
 }

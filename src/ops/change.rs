@@ -42,7 +42,7 @@ pub fn change(
     Ok(answers)
 }
 
-/// Changes every job in the dead-letter queue, and tells `progress` how many are done.
+/// Changes every job in the dead-letter queue, and tells `progress` how many more are done.
 pub fn change_all_dead(
     store: &dyn Store,
     verb: Verb,
@@ -65,7 +65,7 @@ pub fn change_all_dead(
             after = ids.last().cloned();
         }
         total += done;
-        progress(total);
+        progress(done);
     }
 }
 

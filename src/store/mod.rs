@@ -58,6 +58,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn retire(&self, worker: &WorkerId) -> Result<(), StoreError>;
     /// All workers that have not stopped.
     fn workers(&self) -> Result<Vec<Worker>, StoreError>;
+    /// Whether there is any such worker: what `enqueue` asks each time.
+    fn has_worker(&self) -> Result<bool, StoreError>;
     /// The heart: records outcomes, makes due jobs ready, and claims up to `want` new ones.
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError>;
     /// A heartbeat: lengthens leases. The answers are in the order of the leases.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::dependencies::{self, Parent};
 use super::row::{self, to_json};
@@ -28,7 +28,6 @@ pub(super) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Enq
         }
         answers.push(answer);
     }
-    batch.end(tx)?;
     // Now that all of the batch are there, they can depend on each other in any order.
     for (at, seq) in blocked {
         connect(tx, &jobs[at], seq)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
@@ -68,18 +67,15 @@ struct Batch {
 
 impl Batch {
     fn begin(tx: &Tx<'_>) -> Result<Self, StoreError> {
-        let next_seq =
-            tx.prepare("select next_seq from sequence")?.query_row([], |row| row.get(0)).optional()?;
+        let mut select = tx.prepare(
+            "select max(coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence))",
+        )?;
+        let next_seq: Option<i64> = select.query_row([], |row| row.get(0))?;
         Ok(Self {
             next_seq: next_seq.ok_or_else(|| row::malformed("sequence", "it is empty"))?,
             queue_ids: HashMap::new(),
             environment: None,
         })
-    }
-
-    fn end(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
-        tx.prepare("update sequence set next_seq = ?1")?.execute([self.next_seq])?;
-        Ok(())
     }
 
     fn last_seq(&self) -> i64 {

@@ -36,6 +36,7 @@ fn forget(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
         tx.prepare("delete from job_tags where tag = ?1 and seq = ?2")?
             .execute(rusqlite::params![tag, seq])?;
     }
+    tx.prepare("update sequence set next_seq = max(next_seq, ?1 + 1)")?.execute([seq])?;
     for statement in [
         "delete from outputs where seq = ?1",
         "delete from attempts where seq = ?1",

@@ -43,6 +43,7 @@ impl SqliteStore {
     /// Runs `work` in one write transaction. Any error rolls back.
     fn write<T, E: From<StoreError>>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E>) -> Result<T, E> {
         let opened = self.lock();
+        checkpoint::before_first_write(&opened);
         let pass = opened.gate.enter()?;
         let transaction = Transaction::begin(&opened.connection, "begin immediate")?;
         let tx = Tx::new(&opened.connection, self.clock.as_ref());
@@ -164,6 +165,10 @@ impl Store for SqliteStore {
 
     fn workers(&self) -> Result<Vec<Worker>, StoreError> {
         self.read(workers::list)
+    }
+
+    fn has_worker(&self) -> Result<bool, StoreError> {
+        workers::any_live(&self.lock().connection)
     }
 
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError> {

@@ -1,6 +1,6 @@
 //! The workers.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::row::{self, malformed, strings, to_json};
 use super::tx::Tx;
@@ -61,6 +61,12 @@ pub(super) fn served(tx: &Tx<'_>, seq: i64) -> Result<Served, StoreError> {
     let mut select = tx.prepare("select queues from workers where seq = ?1")?;
     let json: Option<String> = select.query_row([seq], |row| row.get(0))?;
     served_from_json(json.as_deref())
+}
+
+/// Asked outside of any transaction: it is one statement.
+pub(super) fn any_live(connection: &Connection) -> Result<bool, StoreError> {
+    let mut select = connection.prepare_cached("select 1 from workers where state <> 'stopped' limit 1")?;
+    Ok(select.exists([])?)
 }
 
 pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
