@@ -22,7 +22,7 @@ use crate::store::{Enqueued, Store};
 ///
 /// Prints the id of each job once it is stored and synced to disk. The job is given as JSON (an object, or an array of
 /// them), as flags, or as the words of a command after `--`. A file or a stream has one JSON object per line.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   queuectl enqueue -- convert \"a b.png\" out.jpg
   queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
@@ -47,6 +47,17 @@ pub(super) struct Args {
     /// Run with the worker's environment instead of this one
     #[arg(long)]
     no_env_capture: bool,
+}
+
+impl Args {
+    /// A command by its words, and nothing else said about it.
+    pub(super) fn of_words(words: Vec<String>) -> Self {
+        Self { words, ..Self::default() }
+    }
+
+    pub(super) fn of_json(json: String) -> Self {
+        Self { job: vec![json], ..Self::default() }
+    }
 }
 
 /// Where the jobs come from.

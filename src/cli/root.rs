@@ -33,7 +33,7 @@ pub(super) struct Cli {
 }
 
 /// What every verb takes.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 pub(super) struct Global {
     /// Folder of the queue [default: the nearest .queuectl here or above, else ~/.queuectl]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
@@ -67,30 +67,38 @@ enum Verb {
     Completions(completions::Args),
 }
 
-/// The same command line with one verb only: what it takes to build the description of all of them is a good part of
-/// what a single `enqueue` costs.
-#[derive(Debug, Parser)]
-#[command(name = "queuectl")]
-struct Lean {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    verb: LeanVerb,
-}
-
-#[derive(Debug, Subcommand)]
-enum LeanVerb {
-    Enqueue(Box<enqueue::Args>),
-}
-
-/// What cannot be parsed as a plain `enqueue` is parsed, helped with and complained about by the whole.
+/// To describe every verb and flag to the parser takes a good part of what a single `enqueue` costs, so its plain forms
+/// are read without it. Whatever is out of the ordinary is parsed, helped with and complained about by the whole.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    if arguments.iter().any(|argument| argument == "enqueue")
-        && let Ok(Lean { global, verb: LeanVerb::Enqueue(args) }) = Lean::try_parse_from(arguments)
-    {
-        return Ok(Cli { global, verb: Verb::Enqueue(args) });
+    match plain_enqueue(arguments) {
+        Some(cli) => Ok(cli),
+        None => Cli::try_parse_from(arguments),
     }
-    Cli::try_parse_from(arguments)
+}
+
+/// `queuectl [--home DIR] [--json] [-q] enqueue -- WORD…`, and the same with one job as JSON instead of words.
+fn plain_enqueue(arguments: &[OsString]) -> Option<Cli> {
+    let mut global = Global::default();
+    let mut seen_verb = false;
+    let mut words = arguments.iter().skip(1).map(|argument| argument.to_str());
+    loop {
+        match words.next()?? {
+            "enqueue" if !seen_verb => seen_verb = true,
+            "--home" if global.home.is_none() => global.home = Some(words.next()??.into()),
+            "--json" if !global.json => global.json = true,
+            "-q" if !global.quiet => global.quiet = true,
+            "--" if seen_verb => {
+                let words: Option<Vec<String>> = words.map(|word| word.map(str::to_owned)).collect();
+                let args = enqueue::Args::of_words(words.filter(|words| !words.is_empty())?);
+                return Some(Cli { global, verb: Verb::Enqueue(Box::new(args)) });
+            }
+            json if seen_verb && json.starts_with(['{', '[']) && words.next().is_none() => {
+                let args = enqueue::Args::of_json(json.to_owned());
+                return Some(Cli { global, verb: Verb::Enqueue(Box::new(args)) });
+            }
+            _ => return None,
+        }
+    }
 }
 
 /// Parses the arguments, runs the verb, reports what went wrong.
@@ -155,4 +163,47 @@ fn color_asked_for(arguments: &[OsString]) -> ColorChoice {
 /// Whether `--json` was given, for arguments that could not be parsed.
 fn asks_for_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_forms_mean_what_the_whole_parser_says_they_mean() {
+        let taken = [
+            "enqueue -- echo hi",
+            "--home /tmp/x enqueue --json -q -- echo -- --home y",
+            "enqueue {}",
+            "-q enqueue --home /tmp/x [{}]",
+            "enqueue -- enqueue",
+        ];
+        let left_to_the_whole = [
+            "enqueue",
+            "enqueue --",
+            "enqueue -",
+            "enqueue hi",
+            "enqueue --help",
+            "enqueue --id a -- true",
+            "enqueue --home",
+            "enqueue -q -q -- true",
+            "enqueue {} -q",
+            "enqueue {} -- true",
+            "-- enqueue -- true",
+            "list",
+            "enqueue enqueue -- true",
+        ];
+        let split = |line: &str| -> Vec<OsString> {
+            std::iter::once("queuectl").chain(line.split(' ')).map(OsString::from).collect()
+        };
+        for line in taken {
+            let plain = plain_enqueue(&split(line)).unwrap_or_else(|| panic!("{line} is plain"));
+            let whole = Cli::try_parse_from(split(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert_eq!(plain.global, whole.global, "{line}");
+            assert_eq!(format!("{:?}", plain.verb), format!("{:?}", whole.verb), "{line}");
+        }
+        for line in left_to_the_whole {
+            assert!(plain_enqueue(&split(line)).is_none(), "{line}");
+        }
+    }
 }

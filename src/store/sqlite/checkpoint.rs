@@ -20,10 +20,13 @@ use super::open::Opened;
 use super::workers;
 
 /// A log of this many pages is folded in whoever has the store open.
-const LONG: i32 = 1_000;
+const LONG: i32 = 2_000;
 /// A log of this many pages is folded in by a process that has the store for itself: fewer mean more flushes, more mean
 /// more reading by those that follow.
 const LONG_FOR_ONE: i32 = 40;
+
+/// A log of this many pages is not left behind by one that has made it so long: others would have to read it.
+const LONG_TO_LEAVE: i32 = 200;
 
 /// Before the first write of a process. Afterwards it knows how long the log is.
 pub(super) fn before_first_write(opened: &Opened) {
@@ -42,9 +45,8 @@ pub(super) fn after_commit(opened: &Opened) {
     }
 }
 
-/// What a process leaves behind, the next one has to read.
 pub(super) fn at_close(opened: &Opened) {
-    if pages(opened) >= LONG {
+    if pages(opened) >= LONG_TO_LEAVE && !has_worker(opened) {
         // Whoever is at work does not have to wait for this.
         let _ = opened.connection.busy_timeout(Duration::ZERO);
         let _ = opened.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()));

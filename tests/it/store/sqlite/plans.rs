@@ -67,7 +67,10 @@ fn every_statement_finds_its_rows_by_an_index() {
     let connection = home.connect();
     for sql in statements() {
         for line in plan(&connection, &sql) {
-            let walked = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
+            let walked = line
+                .strip_prefix("SCAN ")
+                .filter(|rest| *rest != "CONSTANT ROW")
+                .and_then(|rest| rest.split(' ').next());
             let is_fine = walked.is_none_or(|table| SMALL.contains(&table));
             assert!(
                 is_fine || FIRST_ROW_ONLY.contains(&sql.as_str()),
