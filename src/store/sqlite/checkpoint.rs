@@ -23,7 +23,7 @@ use super::workers;
 const LONG: i32 = 2_000;
 /// A log of this many pages is folded in by a process that has the store for itself: fewer mean more flushes, more mean
 /// more reading by those that follow.
-const LONG_FOR_ONE: i32 = 40;
+const LONG_FOR_ONE: i32 = 32;
 
 /// A log of this many pages is not left behind by one that has made it so long: others would have to read it.
 const LONG_TO_LEAVE: i32 = 200;
