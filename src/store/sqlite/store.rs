@@ -13,7 +13,7 @@ use super::{
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
 use crate::domain::name::{JobId, QueueName, WorkerId};
-use crate::domain::settings::{SettingError, SettingKey};
+use crate::domain::settings::{Durability, SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
     Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus,
@@ -31,7 +31,10 @@ impl SqliteStore {
     /// Opens the queue in this file; one that is not there yet is made.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let store = Self { opened: Mutex::new(open(path)?), clock };
-        store.apply_durability()?;
+        // A connection begins with full durability.
+        if store.read(|tx| Ok(tx.settings()?.durability))? != Durability::Full {
+            store.apply_durability()?;
+        }
         Ok(store)
     }
 
