@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::root::Global;
-use crate::ops::json;
+use crate::ops::escape::write_json;
 use crate::ops::location::{self, Location, Wanted};
 use crate::store::Store;
 
@@ -90,7 +90,7 @@ impl Context {
             return Ok(());
         }
         let mut out = io::BufWriter::new(io::stdout().lock());
-        json::write(&mut out, value, self.person_reads)?;
+        write_json(&mut out, value, self.person_reads)?;
         out.write_all(b"\n")?;
         Ok(out.flush()?)
     }

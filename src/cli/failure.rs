@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::context::notes;
 use super::text::printable;
 use crate::domain::settings::{SettingError, SettingKey};
-use crate::ops::{OpError, json};
+use crate::ops::OpError;
+use crate::ops::escape::write_json;
 use crate::store::{Refused, StoreError};
 
 /// PRODUCT's exit codes, but for 0 and those that `run` and `wait` pass on.
@@ -220,7 +221,7 @@ fn report_json(failure: &Failure) -> io::Result<()> {
     let value =
         FailureJson { error: &cut(&failure.message), exit_code: failure.exit as u8, hint: hint.as_deref() };
     let mut out = io::stderr().lock();
-    json::write(&mut out, &value, false)?;
+    write_json(&mut out, &value, false)?;
     out.write_all(b"\n")
 }
 

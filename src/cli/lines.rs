@@ -16,7 +16,8 @@ use super::progress::{Bar, rate};
 use super::text::{grouped, jobs};
 use crate::ops::OpError;
 use crate::ops::enqueue::Enqueuer;
-use crate::ops::json::{self, EnqueuedJson};
+use crate::ops::escape::write_json;
+use crate::ops::json::EnqueuedJson;
 use crate::ops::lines::{self, Progress};
 use crate::store::{Enqueued, Store};
 
@@ -159,7 +160,7 @@ impl Storing<'_> {
                 self.json_begun = true;
                 let job = find(self.store, answer.id())?;
                 let shown = EnqueuedJson { job: (&job).into(), existing: is_existing(answer) };
-                json::write(&mut out, &shown, false)?;
+                write_json(&mut out, &shown, false)?;
             }
         } else if !self.context.person_reads {
             for answer in answers {

@@ -1,10 +1,8 @@
 //! The one JSON shape of a job, a worker and a status, for `--json` and for HTTP.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 use super::config::Setting;
 use super::dlq::CauseGroup;
@@ -350,82 +348,5 @@ impl<'a> From<&'a CauseGroup> for CauseJson<'a> {
             last_at: group.last_at,
             example: group.example.as_str(),
         }
-    }
-}
-
-/// Writes JSON, pretty for a person and compact for a program, in which no string can steer a terminal.
-pub fn write(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> io::Result<()> {
-    if pretty {
-        value.serialize(&mut Serializer::with_formatter(out, Escaping(PrettyFormatter::new())))?;
-    } else {
-        value.serialize(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)))?;
-    }
-    Ok(())
-}
-
-/// Characters that are invisible or turn the order of text around, beside those that JSON escapes anyway.
-pub fn is_hostile(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
-/// Escapes hostile characters in strings; leaves the rest to another formatter.
-struct Escaping<F>(F);
-
-impl<F: Formatter> Formatter for Escaping<F> {
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some(at) = rest.find(is_hostile) {
-            out.write_all(&rest.as_bytes()[..at])?;
-            let hostile = rest[at..].chars().next().map_or(1, |character| {
-                let mut units = [0; 2];
-                for unit in character.encode_utf16(&mut units) {
-                    let _ = write!(out, "\\u{unit:04x}");
-                }
-                character.len_utf8()
-            });
-            rest = &rest[at + hostile..];
-        }
-        out.write_all(rest.as_bytes())
-    }
-
-    fn write_char_escape<W: ?Sized + Write>(&mut self, out: &mut W, escape: CharEscape) -> io::Result<()> {
-        self.0.write_char_escape(out, escape)
-    }
-
-    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.0.begin_array(out)
-    }
-
-    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.0.end_array(out)
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_array_value(out, first)
-    }
-
-    fn end_array_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.0.end_array_value(out)
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.0.begin_object(out)
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.0.end_object(out)
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_object_key(out, first)
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.0.begin_object_value(out)
-    }
-
-    fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.0.end_object_value(out)
     }
 }

@@ -7,6 +7,7 @@ pub mod config;
 pub mod dlq;
 pub mod enqueue;
 pub mod error;
+pub mod escape;
 pub mod init;
 pub mod json;
 pub mod lines;

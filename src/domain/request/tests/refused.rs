@@ -275,7 +275,8 @@ fn nearly_requests() -> impl Generator<Value = String> {
         any::<String>().prop_map(|text| quoted(&text)),
         any::<String>(),
     ];
-    let member = (select(&FIELDS[1..]), value).prop_map(|(field, value)| format!(r#","{field}":{value}"#));
+    let member =
+        (select(&json::FIELDS[1..]), value).prop_map(|(field, value)| format!(r#","{field}":{value}"#));
     let close = prop_oneof![9 => Just("}"), 1 => Just("")];
     (vec(member, 0..5), close)
         .prop_map(|(members, close)| format!(r#"{{"command":"true"{}{close}"#, members.concat()))
