@@ -102,10 +102,11 @@ fn exit_of(error: &OpError) -> Exit {
         OpError::Store(error) => exit_of_store(error),
         OpError::Refused(Refused::IdTaken(_)) | OpError::Conflict { .. } => Exit::Conflict,
         OpError::Refused(Refused::UnknownDependency(_)) | OpError::NoSuchJob(_) => Exit::NotFound,
-        OpError::Stopped { source, .. } => match exit_of(source) {
+        OpError::Stopped { stored, source, .. } => match exit_of(source) {
             Exit::Unavailable => Exit::Unavailable,
             Exit::Unknown => Exit::Unknown,
             Exit::Corrupt => Exit::Corrupt,
+            Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict if *stored == 0 => Exit::Usage,
             Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict => Exit::Failed,
         },
         OpError::BadLine { source, .. } => exit_of(source),
@@ -147,10 +148,12 @@ fn hint_for(error: &OpError) -> Option<String> {
     let hint = match error {
         OpError::NoSuchJob(_) => "`queuectl list` shows the jobs that are kept",
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
+        OpError::BadLine { source, .. } | OpError::Stopped { stored: 0, source, .. } => {
+            return hint_for(source);
+        }
         OpError::Stopped { .. } => {
             "what was stored stays; give ids and --if-absent to repeat the whole input safely"
         }
-        OpError::BadLine { source, .. } => return hint_for(source),
         OpError::Store(StoreError::OutcomeUnknown { .. }) => "ask again with the same id",
         OpError::Store(StoreError::TooNew { .. }) => {
             "use the queuectl that last opened this store, or a newer one"

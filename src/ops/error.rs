@@ -43,7 +43,7 @@ pub enum OpError {
         #[source]
         source: Box<OpError>,
     },
-    #[error("stopped at line {line}, {stored} {} stored before it", if *stored == 1 { "job was" } else { "jobs were" })]
+    #[error("{}", stopped(*line, *stored))]
     Stopped {
         line: u64,
         stored: u64,
@@ -82,5 +82,13 @@ impl From<serde_json::Error> for OpError {
         // Most JSON is one line, and where it comes from a file that line has another number.
         let problem = error.to_string().replace(" at line 1 column ", " at column ");
         Self::Json { is_job: error.is_data(), problem }
+    }
+}
+
+fn stopped(line: u64, stored: u64) -> String {
+    match stored {
+        0 => format!("line {line} was refused, nothing was stored"),
+        1 => format!("stopped at line {line}, 1 job was stored before it"),
+        _ => format!("stopped at line {line}, {stored} jobs were stored before it"),
     }
 }

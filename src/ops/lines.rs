@@ -91,9 +91,6 @@ impl BadLine {
     }
 
     fn after_storing(self, stored: u64) -> OpError {
-        if stored == 0 {
-            return self.before_storing();
-        }
         OpError::Stopped { line: self.line, stored, source: Box::new(self.source) }
     }
 }

@@ -96,9 +96,22 @@ fn a_stream_takes_dependencies_on_earlier_lines_only() {
     let home = Home::new();
     let forward =
         "{\"id\":\"a\",\"command\":\"x\",\"depends_on\":[\"b\"]}\n{\"id\":\"b\",\"command\":\"x\"}\n";
-    home.call(["enqueue", "-"]).with_stdin(forward).run().fails(3).says("it depends on `b`");
+    home.call(["enqueue", "-"]).with_stdin(forward).run().fails(2).says("it depends on `b`");
     assert!(home.is_empty());
     let backward =
         "{\"id\":\"b\",\"command\":\"x\"}\n{\"id\":\"a\",\"command\":\"x\",\"depends_on\":[\"b\"]}\n";
     home.call(["enqueue", "-"]).with_stdin(backward).run().ok().prints("b\na\n");
+}
+
+#[test]
+fn a_stream_that_stored_nothing_is_bad_input_whatever_was_wrong() {
+    let home = Home::with_jobs(&["a"]);
+    let taken = "{\"id\":\"a\",\"command\":\"x\"}\n";
+    home.call(["enqueue", "-"])
+        .with_stdin(taken)
+        .run()
+        .fails(2)
+        .says("line 1 was refused, nothing was stored");
+    let second = format!("{{\"command\":\"x\"}}\n{taken}");
+    home.call(["enqueue", "-"]).with_stdin(second).run().fails(1).says("stopped at line 2, 1 job was stored");
 }

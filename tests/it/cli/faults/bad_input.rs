@@ -40,7 +40,8 @@ fn fault_01_nothing_or_blanks_are_no_job() {
 #[test]
 fn fault_01_another_value_than_an_object_is_no_job() {
     for value in ["null", "5", "1.5", "true", "\"echo hi\""] {
-        refused(|home| everywhere(home, value), 2, "an object");
+        refused(|home| vec![home.call(["enqueue", value])], 2, "is no job: a job in JSON is an object");
+        refused(|home| everywhere(home, value).split_off(1), 2, "expected an object with a `command`");
     }
     refused(|home| vec![home.call(["enqueue", "echo"])], 2, "write `queuectl enqueue -- echo`");
     refused(|home| vec![home.call(["enqueue", "echo", "hi"])], 2, "write `queuectl enqueue -- echo hi`");
