@@ -77,6 +77,8 @@ impl<'a> OneSlot<'a> {
             guardian_pid: None,
             served: Served::All,
             concurrency: 1,
+            folder: "/".into(),
+            stop_seen: None,
         })?;
         let mut worker = Self { store, id, running: None };
         worker.turn()?;

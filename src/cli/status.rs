@@ -114,6 +114,7 @@ fn write_workers(
         let queues = match &worker.served {
             Served::All => "all".to_owned(),
             Served::InOrder(queues) => queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", "),
+            Served::Job(job) => format!("job {job}"),
         };
         table.row(vec![
             worker.id.as_str().into(),

@@ -72,6 +72,8 @@ impl OnDependencyFailure {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     pub id: JobId,
+    /// Its place in the order of enqueuing, never used twice.
+    pub number: u64,
     pub queue: QueueName,
     pub command: String,
     pub priority: i32,

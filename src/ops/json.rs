@@ -270,7 +270,7 @@ struct WorkerJson<'a> {
     pid: u32,
     guardian_pid: Option<u32>,
     host: &'a str,
-    /// Null: all queues.
+    /// Null: all queues. None: it serves one job only.
     queues: Option<Vec<&'a str>>,
     concurrency: u32,
     running: u32,
@@ -289,6 +289,7 @@ impl<'a> From<&'a Worker> for WorkerJson<'a> {
             queues: match &worker.served {
                 Served::All => None,
                 Served::InOrder(queues) => Some(queues.iter().map(QueueName::as_str).collect()),
+                Served::Job(_) => Some(Vec::new()),
             },
             concurrency: worker.concurrency,
             running: worker.running,

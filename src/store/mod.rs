@@ -53,9 +53,14 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     // Workers
 
-    fn register(&self, worker: &NewWorker) -> Result<(), StoreError>;
-    /// Marks a worker as stopped. It must hold no lease any more.
-    fn retire(&self, worker: &WorkerId) -> Result<(), StoreError>;
+    fn register(&self, worker: &NewWorker) -> Result<Registered, StoreError>;
+    /// Says that a worker drains or has stopped. One that has stopped does not come back, and what it may still hold are
+    /// leases that it never learned of: they are released.
+    fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError>;
+    /// What a worker is to do. Cheap and without a write, so that it can be asked often.
+    fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError>;
+    /// Orders workers to stop, and those that come in the place of one that crashed.
+    fn stop(&self, stop: &Stop, by: &str) -> Result<(), StoreError>;
     /// All workers that have not stopped.
     fn workers(&self) -> Result<Vec<Worker>, StoreError>;
     /// Whether there is any such worker: what `enqueue` asks each time.
@@ -63,11 +68,13 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The heart: records outcomes, makes due jobs ready, and claims up to `want` new ones.
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError>;
     /// A heartbeat: lengthens leases. The answers are in the order of the leases.
+    ///
+    /// The worker names every lease that it knows of. Any other that it holds came with a claim whose commit it never saw
+    /// succeed, so it is released; hence a worker must not call this beside an `exchange` of its own.
     fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>, StoreError>;
-    /// Workers that hold a lease past its time.
-    fn overdue(&self) -> Result<Vec<WorkerId>, StoreError>;
-    /// Takes back every lease of a dead worker: `unstarted` ones are released, the others lost.
-    fn reap(&self, worker: &WorkerId, unstarted: &[LeaseRef]) -> Result<Vec<LeaseRef>, StoreError>;
+    /// Takes back every lease of a dead worker: `started` ones are lost, the others released. `None` means that nobody
+    /// knows which were started, so all are lost.
+    fn reap(&self, worker: &WorkerId, started: Option<&[LeaseRef]>) -> Result<Vec<LeaseRef>, StoreError>;
 
     // Settings and queues
 

@@ -1,6 +1,7 @@
 //! What goes into the verbs of a store and what comes out.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::environment::Environment;
@@ -8,7 +9,9 @@ use crate::domain::job::Usage;
 use crate::domain::life::StateName;
 use crate::domain::name::{JobId, QueueName, WorkerId};
 use crate::domain::outcome::Outcome;
+use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
+use crate::sys::bell::Bell;
 
 /// What `enqueue` did for one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,13 +58,15 @@ pub struct DeadGroup {
     pub example: JobId,
 }
 
-/// Which queues a worker serves.
+/// What a worker serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
     /// All of them, later ones too.
     All,
     /// These, each only when those before it have nothing ready.
     InOrder(Vec<QueueName>),
+    /// This one job and nothing else.
+    Job(JobId),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +78,19 @@ pub struct NewWorker {
     pub guardian_pid: Option<u32>,
     pub served: Served,
     pub concurrency: u32,
+    /// Where its files are; absolute.
+    pub folder: PathBuf,
+    /// The newest stop order when its pool began; `None`: the newest there is now. What came later concerns it.
+    pub stop_seen: Option<u64>,
+}
+
+/// What a worker gets when it registers.
+#[derive(Debug)]
+pub struct Registered {
+    /// Rings when there may be work.
+    pub bell: Bell,
+    /// For whoever takes the worker's place in its pool; see [`NewWorker::stop_seen`].
+    pub stop_seen: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +126,37 @@ pub struct Worker {
     pub state: WorkerState,
     pub started_at: Timestamp,
     pub last_heartbeat: Timestamp,
+    /// See [`NewWorker::folder`].
+    pub folder: PathBuf,
+    /// The earliest end of its leases.
+    pub lease_until: Option<Timestamp>,
+    /// Whether it holds a lease past its time.
+    pub overdue: bool,
+}
+
+/// What a worker is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Orders {
+    pub state: WorkerState,
+    /// Claim nothing more and leave when nothing runs.
+    pub drain: bool,
+    /// When to kill what still runs.
+    pub kill_at: Option<Timestamp>,
+    /// Its leases on jobs that somebody wants cancelled.
+    pub cancelled: Vec<LeaseRef>,
+    pub settings: Settings,
+    /// Nothing that it serves is ready, processing or waiting for a retry, with any worker. Paused queues and jobs whose
+    /// time has not come do not count.
+    pub idle: bool,
+}
+
+/// An order to all workers of the pools that are there now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The machine that is meant; `None`: every one.
+    pub host: Option<String>,
+    /// When what still runs is killed; `None`: it may finish.
+    pub kill_at: Option<Timestamp>,
 }
 
 /// A lease by job and attempt: the proof that goes with every later write.
@@ -152,6 +201,8 @@ pub struct Settlement {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchanged {
     pub claimed: Vec<Claim>,
+    /// What became of the jobs whose settlements were recorded, in the order of these.
+    pub settled: Vec<Settled>,
     /// Settlements that changed nothing, because their lease was lost.
     pub stale: Vec<LeaseRef>,
     /// The worker was retired, or reaped in its absence: it gets nothing any more.
@@ -160,10 +211,20 @@ pub struct Exchanged {
     pub next_due: Option<Timestamp>,
 }
 
+/// What followed a settlement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    pub lease: LeaseRef,
+    pub state: StateName,
+    pub next_retry_at: Option<Timestamp>,
+}
+
 /// A job that was claimed: what it takes to run it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     pub lease: LeaseRef,
+    /// See [`crate::domain::job::Job::number`].
+    pub number: u64,
     pub lease_until: Timestamp,
     pub queue: QueueName,
     pub command: String,

@@ -13,7 +13,7 @@ use super::tx::{Tx, from_millis};
 use super::{environments, places, queues, settings, workers};
 use crate::domain::job::Latest;
 use crate::domain::life::{Event, Life, Refusal, transition};
-use crate::domain::name::{QueueName, WorkerId};
+use crate::domain::name::{JobId, QueueName, WorkerId};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Claim, LeaseRef, Served, StoreError};
 
@@ -34,6 +34,7 @@ pub(super) fn claim(
         let heads = match &served {
             Served::All => next_of_all(tx, missing)?,
             Served::InOrder(queues) => next_in_order(tx, queues, missing)?,
+            Served::Job(id) => only(tx, id)?.into_iter().collect(),
         };
         let wanted = claims.len() + heads.len();
         for head in heads {
@@ -126,6 +127,29 @@ fn next_in_order(tx: &Tx<'_>, served: &[QueueName], want: usize) -> Result<Vec<H
     Ok(next)
 }
 
+/// This one job, if it is ready and its queue open.
+fn only(tx: &Tx<'_>, id: &JobId) -> Result<Option<Head>, StoreError> {
+    // By the ids of jobs and the primary key of `ready`.
+    let mut select = tx.prepare(
+        "select r.priority, r.due_at, r.seq, r.queue_id
+         from jobs j cross join ready r
+              on r.queue_id = j.queue_id and r.priority = j.priority and r.due_at = j.due_at and r.seq = j.seq
+         where j.id = ?1",
+    )?;
+    let head = select.query_row([id.as_str()], |row| {
+        Ok(Head {
+            priority: Reverse(row.get(0)?),
+            due_at: row.get(1)?,
+            seq: row.get(2)?,
+            queue_id: row.get(3)?,
+        })
+    });
+    match head.optional()? {
+        Some(head) if queues::is_open(tx, head.queue_id)? => Ok(Some(head)),
+        Some(_) | None => Ok(None),
+    }
+}
+
 /// The queues that have anything ready, by jumping through the primary key of `ready`.
 pub(super) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
     let mut select =
@@ -168,7 +192,7 @@ fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result
         return Err(row::malformed("ready job", "it changed while it was claimed"));
     }
     let mut select = tx.prepare(
-        "select j.command, j.cwd, j.timeout_ms, j.environment_id, q.name
+        "select j.command, j.cwd, j.timeout_ms, j.environment_id, q.name, j.seq
          from jobs j join queues q on q.id = j.queue_id where j.seq = ?1",
     )?;
     select.query_row([job.seq], |row| Ok(read_claim(tx, row, &job, &claimed.life, until)))?.map(Some)
@@ -184,6 +208,7 @@ fn read_claim(
     let environment_id: Option<i64> = row.get(3)?;
     Ok(Claim {
         lease: LeaseRef { job: job.id.clone(), attempt: life.attempts },
+        number: row.get(5)?,
         lease_until,
         queue: row::name(row, 4)?,
         command: row.get(0)?,

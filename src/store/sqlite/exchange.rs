@@ -12,15 +12,16 @@ pub(super) fn exchange(tx: &Tx<'_>, exchange: &Exchange<'_>) -> Result<Option<Ex
         return Ok(None);
     }
     let worker_seq = workers::seq(tx, exchange.worker)?;
-    let mut stale = Vec::new();
+    let (mut settled, mut stale) = (Vec::new(), Vec::new());
     for settlement in exchange.settlements {
-        if !settle::settle(tx, worker_seq, settlement)? {
-            stale.push(settlement.lease.clone());
+        match settle::settle(tx, worker_seq, settlement)? {
+            Some(recorded) => settled.push(recorded),
+            None => stale.push(settlement.lease.clone()),
         }
     }
     dependencies::release_finished(tx)?;
     let retired = !workers::is_live(tx, worker_seq)?;
     let want = if retired { 0 } else { exchange.want };
     let claimed = claim::claim(tx, exchange.worker, worker_seq, want)?;
-    Ok(Some(Exchanged { claimed, stale, retired, next_due: places::next_due(tx)? }))
+    Ok(Some(Exchanged { claimed, settled, stale, retired, next_due: places::next_due(tx)? }))
 }

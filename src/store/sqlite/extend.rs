@@ -1,8 +1,10 @@
-//! Lengthening leases.
+//! Lengthening leases, and giving back those that the worker does not know of.
+
+use std::collections::HashSet;
 
 use super::jobs::apply;
 use super::tx::Tx;
-use super::{row, settings, workers};
+use super::{leases, row, settings, workers};
 use crate::domain::life::{Event, State, transition};
 use crate::domain::name::WorkerId;
 use crate::store::{LeaseRef, LeaseStatus, StoreError};
@@ -10,11 +12,24 @@ use crate::store::{LeaseRef, LeaseStatus, StoreError};
 pub(super) fn extend(
     tx: &Tx<'_>,
     worker: &WorkerId,
-    leases: &[LeaseRef],
+    known: &[LeaseRef],
 ) -> Result<Vec<LeaseStatus>, StoreError> {
     let worker_seq = workers::seq(tx, worker)?;
     workers::beat(tx, worker_seq)?;
-    leases.iter().map(|lease| extend_one(tx, worker_seq, lease)).collect()
+    let statuses: Result<_, _> = known.iter().map(|lease| extend_one(tx, worker_seq, lease)).collect();
+    release_others(tx, worker_seq, known)?;
+    statuses
+}
+
+/// Whatever else the worker holds it was given by a claim whose commit it never saw succeed.
+fn release_others(tx: &Tx<'_>, worker_seq: i64, known: &[LeaseRef]) -> Result<(), StoreError> {
+    let known: HashSet<&LeaseRef> = known.iter().collect();
+    for job in leases::held_by(tx, worker_seq)? {
+        if !known.contains(&leases::lease_on(&job)) {
+            leases::release(tx, &job, worker_seq)?;
+        }
+    }
+    Ok(())
 }
 
 fn extend_one(tx: &Tx<'_>, worker_seq: i64, lease: &LeaseRef) -> Result<LeaseStatus, StoreError> {

@@ -5,9 +5,10 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use super::open::beside;
 use crate::store::StoreError;
 use crate::sys::lock::{lock_within, unlock};
 use crate::sys::private;
@@ -28,13 +29,7 @@ pub(super) struct Pass<'a> {
 
 impl Gate {
     pub(super) fn open(database: &Path) -> std::io::Result<Self> {
-        Ok(Self { file: private::open_file(&Self::path(database))? })
-    }
-
-    fn path(database: &Path) -> PathBuf {
-        let mut path = database.as_os_str().to_owned();
-        path.push("-gate");
-        path.into()
+        Ok(Self { file: private::open_file(&beside(database, "-gate"))? })
     }
 
     pub(super) fn enter(&self) -> Result<Pass<'_>, StoreError> {

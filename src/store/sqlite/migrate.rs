@@ -9,7 +9,10 @@ use crate::store::StoreError;
 use crate::sys::private;
 
 /// The statements that lead from each version to the next. Append-only.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_foundation.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../migrations/sqlite/0001_foundation.sql"),
+    include_str!("../../../migrations/sqlite/0002_orders.sql"),
+];
 
 /// The version that this program reads and writes.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]

@@ -1,7 +1,8 @@
 //! Opening the database file: what it must be, and how the connection is set up.
 
+use std::cell::Cell;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -10,7 +11,9 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::gate::{Gate, PATIENCE};
 use super::migrate;
+use crate::domain::settings::Durability;
 use crate::store::StoreError;
+use crate::sys::bell::Bell;
 use crate::sys::{disk, private};
 
 /// Older libraries can lose commits when one process writes while another checkpoints.
@@ -26,6 +29,27 @@ pub(super) struct Opened {
     pub(super) gate: Gate,
     /// Pages in the write-ahead log after the last commit of this connection.
     pub(super) wal_pages: Arc<AtomicI32>,
+    /// What the connection's commits wait for.
+    pub(super) durability: Cell<Durability>,
+    /// Where the bell is that workers listen to.
+    pub(super) bell: PathBuf,
+}
+
+impl Opened {
+    /// Lets commits wait for what the setting says.
+    pub(super) fn adopt(&self, durability: Durability) -> Result<(), StoreError> {
+        if self.durability.get() != durability {
+            self.connection.pragma_update(None, "synchronous", durability.name())?;
+            self.durability.set(durability);
+        }
+        Ok(())
+    }
+
+    /// The bell that is rung when there may be work.
+    pub(super) fn open_bell(&self) -> Result<Bell, StoreError> {
+        Bell::open(&self.bell)
+            .map_err(|error| StoreError::CannotOpen { path: self.bell.clone(), source: error.into() })
+    }
 }
 
 pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
@@ -50,7 +74,9 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
         // Reading has made the file. Whoever finds it empty sees to it that it stays, before anything is committed.
         private::sync_entry(path).map_err(cannot_open)?;
     }
-    Ok(Opened { connection, gate, wal_pages })
+    // A connection begins with full durability.
+    let durability = Cell::new(Durability::Full);
+    Ok(Opened { connection, gate, wal_pages, durability, bell: beside(path, "-bell") })
 }
 
 /// Makes the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
@@ -77,11 +103,16 @@ fn is_empty(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.len() == 0)
 }
 
+/// A file that goes with the database.
+pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
 /// The length of the write-ahead log; 0 if there is none.
 fn log_length(database: &Path) -> u64 {
-    let mut path = database.as_os_str().to_owned();
-    path.push("-wal");
-    Path::new(&path).metadata().map_or(0, |meta| meta.len())
+    beside(database, "-wal").metadata().map_or(0, |meta| meta.len())
 }
 
 fn configure(connection: &mut Connection) -> Result<Arc<AtomicI32>, StoreError> {

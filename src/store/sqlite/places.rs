@@ -29,6 +29,7 @@ pub(super) fn put_ready(
 ) -> Result<(), StoreError> {
     tx.prepare("insert into ready (queue_id, priority, due_at, seq) values (?1, ?2, ?3, ?4)")?
         .execute(params![queue_id, priority, due_at.as_millis(), seq])?;
+    tx.note_ready();
     Ok(())
 }
 

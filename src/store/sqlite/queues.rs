@@ -41,10 +41,12 @@ pub(super) fn hold(tx: &Tx<'_>, queue: &QueueName, pause: Option<&Pause>) -> Res
             pause.map(|pause| &pause.by),
             pause.and_then(|pause| pause.reason.as_ref()),
         ])?;
-    if let Some(pause) = pause {
-        events::note(tx, None, "pause", &pause.by, Some(queue.as_str()))?;
-    }
-    Ok(())
+    let Some(pause) = pause else {
+        // Whatever was ready in it can run now.
+        tx.note_ready();
+        return Ok(());
+    };
+    events::note(tx, None, "pause", &pause.by, Some(queue.as_str()))
 }
 
 pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {

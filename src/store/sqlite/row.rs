@@ -133,6 +133,7 @@ pub(super) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {
     let ids: Result<Vec<JobId>, NameError> = ids.iter().map(|id| id.parse()).collect();
     Ok(Job {
         id: known.id,
+        number: row.get(0)?,
         queue: name(row, 32)?,
         command: row.get(25)?,
         priority: known.priority,

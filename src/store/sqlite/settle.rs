@@ -5,17 +5,22 @@ use super::row::{self, JobRow};
 use super::tx::Tx;
 use super::{history, settings, workers};
 use crate::domain::job::{Ending, Latest};
-use crate::domain::life::{Event, transition};
+use crate::domain::life::{Event, Life, StateName, transition};
 use crate::domain::outcome::Outcome;
-use crate::store::{Settlement, StoreError};
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Settled, Settlement, StoreError};
 
-/// `false` if the lease was lost: then nothing is recorded.
-pub(super) fn settle(tx: &Tx<'_>, worker_seq: i64, settlement: &Settlement) -> Result<bool, StoreError> {
+/// `None` if the lease was lost: then nothing is recorded.
+pub(super) fn settle(
+    tx: &Tx<'_>,
+    worker_seq: i64,
+    settlement: &Settlement,
+) -> Result<Option<Settled>, StoreError> {
     let Some(job) = row::by_id(tx, &settlement.lease.job)? else {
-        return Ok(false);
+        return Ok(None);
     };
     if job.worker_seq != Some(worker_seq) {
-        return Ok(false);
+        return Ok(None);
     }
     record(tx, &job, worker_seq, settlement)
 }
@@ -26,7 +31,7 @@ pub(super) fn record(
     job: &JobRow,
     worker_seq: i64,
     settlement: &Settlement,
-) -> Result<bool, StoreError> {
+) -> Result<Option<Settled>, StoreError> {
     let event = Event::Settle {
         attempt: settlement.lease.attempt,
         outcome: settlement.outcome,
@@ -34,7 +39,7 @@ pub(super) fn record(
     };
     let policy = settings::policy(tx, job)?;
     let Ok(transition) = transition(&job.life, event, &policy, tx.now) else {
-        return Ok(false);
+        return Ok(None);
     };
     let latest = Latest {
         started_at: job.latest.started_at,
@@ -52,7 +57,7 @@ pub(super) fn record(
         },
     };
     if !apply(tx, job, &transition, &latest)? {
-        return Ok(false);
+        return Ok(None);
     }
     let ending = Ending {
         finished_at: tx.now,
@@ -66,5 +71,13 @@ pub(super) fn record(
     if let Some(output) = &settlement.output {
         history::add_output(tx, job.seq, settlement.lease.attempt, output)?;
     }
-    Ok(true)
+    Ok(Some(Settled {
+        lease: settlement.lease.clone(),
+        state: transition.life.state.name(),
+        next_retry_at: next_retry_at(&transition.life),
+    }))
+}
+
+fn next_retry_at(life: &Life) -> Option<Timestamp> {
+    (life.state.name() == StateName::Failed).then_some(life.due_at)
 }

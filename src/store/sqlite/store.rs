@@ -8,18 +8,20 @@ use super::error::commit_error;
 use super::open::{Opened, open};
 use super::tx::Tx;
 use super::{
-    cancel, checkpoint, enqueue, exchange, extend, find, list, queues, reap, remove, retry, settings, workers,
+    cancel, checkpoint, enqueue, exchange, extend, find, list, orders, queues, reap, remove, retry, settings,
+    stops, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
 use crate::domain::name::{JobId, QueueName, WorkerId};
-use crate::domain::settings::{Durability, SettingError, SettingKey};
+use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
     Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus,
-    NewWorker, Page, Pause, Queue, Refused, Store, StoreError, Worker,
+    NewWorker, Orders, Page, Pause, Queue, Refused, Registered, Stop, Store, StoreError, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
+use crate::sys::{bell, failpoint};
 
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -31,10 +33,7 @@ impl SqliteStore {
     /// Opens the queue in this file; one that is not there yet is made.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let store = Self { opened: Mutex::new(open(path)?), clock };
-        // A connection begins with full durability.
-        if store.read(|tx| Ok(tx.settings()?.durability))? != Durability::Full {
-            store.apply_durability()?;
-        }
+        store.adopt_durability()?;
         Ok(store)
     }
 
@@ -43,18 +42,54 @@ impl SqliteStore {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` in one write transaction. Any error rolls back.
-    fn write<T, E: From<StoreError>>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E>) -> Result<T, E> {
+    /// Runs `work` in one write transaction. Any error rolls back. Workers are told of jobs that it made ready.
+    fn write<T, E: From<StoreError>>(
+        &self,
+        verb: &str,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let opened = self.lock();
-        checkpoint::before_first_write(&opened);
-        let pass = opened.gate.enter()?;
-        let transaction = Transaction::begin(&opened.connection, "begin immediate")?;
-        let tx = Tx::new(&opened.connection, self.clock.as_ref());
-        let result = work(&tx)?;
-        tx.finish()?;
-        transaction.commit()?;
-        drop(pass);
+        let (result, has_work) = self.commit(&opened, verb, |tx| {
+            let result = work(tx)?;
+            tx.finish()?;
+            Ok::<_, E>((result, tx.has_work_for_somebody()?))
+        })?;
+        if has_work {
+            bell::ring_at(&opened.bell, bell::EVERYBODY);
+        }
         checkpoint::after_commit(&opened);
+        Ok(result)
+    }
+
+    /// The same for a worker, which claims what it made ready and tells others of the rest itself.
+    fn write_quietly<T>(
+        &self,
+        verb: &str,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let opened = self.lock();
+        let result = self.commit(&opened, verb, |tx| {
+            let result = work(tx)?;
+            tx.finish()?;
+            Ok::<_, StoreError>(result)
+        })?;
+        checkpoint::after_commit(&opened);
+        Ok(result)
+    }
+
+    fn commit<T, E: From<StoreError>>(
+        &self,
+        opened: &Opened,
+        verb: &str,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        checkpoint::before_first_write(opened);
+        let _pass = opened.gate.enter()?;
+        let transaction = Transaction::begin(&opened.connection, "begin immediate")?;
+        let result = work(&Tx::new(&opened.connection, self.clock.as_ref()))?;
+        failpoint::hit(format_args!("{verb}.before_commit"));
+        transaction.commit()?;
+        failpoint::hit(format_args!("{verb}.after_commit"));
         Ok(result)
     }
 
@@ -65,11 +100,9 @@ impl SqliteStore {
         work(&Tx::new(&opened.connection, self.clock.as_ref()))
     }
 
-    fn apply_durability(&self) -> Result<(), StoreError> {
+    fn adopt_durability(&self) -> Result<(), StoreError> {
         let durability = self.read(|tx| Ok(tx.settings()?.durability))?;
-        let opened = self.lock();
-        opened.connection.pragma_update(None, "synchronous", durability.name())?;
-        Ok(())
+        self.lock().adopt(durability)
     }
 }
 
@@ -119,7 +152,7 @@ impl Store for SqliteStore {
             let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
             return Err(EnqueueError::Refused { at, reason: Refused::Cycle(id) });
         }
-        self.write(|tx| enqueue::enqueue(tx, jobs))
+        self.write("enqueue", |tx| enqueue::enqueue(tx, jobs))
     }
 
     fn taken(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
@@ -143,27 +176,40 @@ impl Store for SqliteStore {
     }
 
     fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.write(|tx| ids.iter().map(|id| cancel::cancel(tx, id, by)).collect())
+        self.write("cancel", |tx| ids.iter().map(|id| cancel::cancel(tx, id, by)).collect())
     }
 
     fn retry(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.write(|tx| ids.iter().map(|id| retry::retry(tx, id, by)).collect())
+        self.write("retry", |tx| ids.iter().map(|id| retry::retry(tx, id, by)).collect())
     }
 
     fn remove(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.write(|tx| ids.iter().map(|id| remove::remove(tx, id, by)).collect())
+        self.write("remove", |tx| ids.iter().map(|id| remove::remove(tx, id, by)).collect())
     }
 
     fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError> {
         self.read(list::dead_by_error)
     }
 
-    fn register(&self, worker: &NewWorker) -> Result<(), StoreError> {
-        self.write(|tx| workers::register(tx, worker))
+    fn register(&self, worker: &NewWorker) -> Result<Registered, StoreError> {
+        // First the bell: whoever sees the worker can ring it.
+        let bell = self.lock().open_bell()?;
+        let stop_seen = self.write("register", |tx| workers::register(tx, worker))?;
+        Ok(Registered { bell, stop_seen })
     }
 
-    fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.write(|tx| workers::retire(tx, worker))
+    fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
+        self.write("set_worker_state", |tx| workers::change_state(tx, worker, state))
+    }
+
+    fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError> {
+        let orders = self.read(|tx| orders::orders(tx, worker))?;
+        self.lock().adopt(orders.settings.durability)?;
+        Ok(orders)
+    }
+
+    fn stop(&self, stop: &Stop, by: &str) -> Result<(), StoreError> {
+        self.write("stop", |tx| stops::add(tx, stop, by))
     }
 
     fn workers(&self) -> Result<Vec<Worker>, StoreError> {
@@ -177,22 +223,18 @@ impl Store for SqliteStore {
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError> {
         // A flood of jobs that become due at once is promoted in several transactions, so that others get their turn.
         loop {
-            if let Some(exchanged) = self.write(|tx| exchange::exchange(tx, exchange))? {
+            if let Some(exchanged) = self.write_quietly("exchange", |tx| exchange::exchange(tx, exchange))? {
                 return Ok(exchanged);
             }
         }
     }
 
     fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>, StoreError> {
-        self.write(|tx| extend::extend(tx, worker, leases))
+        self.write("extend", |tx| extend::extend(tx, worker, leases))
     }
 
-    fn overdue(&self) -> Result<Vec<WorkerId>, StoreError> {
-        self.read(workers::overdue)
-    }
-
-    fn reap(&self, worker: &WorkerId, unstarted: &[LeaseRef]) -> Result<Vec<LeaseRef>, StoreError> {
-        self.write(|tx| reap::reap(tx, worker, unstarted))
+    fn reap(&self, worker: &WorkerId, started: Option<&[LeaseRef]>) -> Result<Vec<LeaseRef>, StoreError> {
+        self.write("reap", |tx| reap::reap(tx, worker, started))
     }
 
     fn settings(&self) -> Result<BTreeMap<SettingKey, String>, StoreError> {
@@ -205,8 +247,8 @@ impl Store for SqliteStore {
         value: Option<&str>,
         by: &str,
     ) -> Result<Result<(), SettingError>, StoreError> {
-        let set = self.write(|tx| settings::set(tx, key, value, by))?;
-        self.apply_durability()?;
+        let set = self.write("set", |tx| settings::set(tx, key, value, by))?;
+        self.adopt_durability()?;
         Ok(set)
     }
 
@@ -215,7 +257,7 @@ impl Store for SqliteStore {
     }
 
     fn hold(&self, queue: &QueueName, pause: Option<&Pause>) -> Result<(), StoreError> {
-        self.write(|tx| queues::hold(tx, queue, pause))
+        self.write("hold", |tx| queues::hold(tx, queue, pause))
     }
 }
 

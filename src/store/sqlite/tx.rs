@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{CachedStatement, Connection};
 
 use super::counters::Counters;
-use super::{dependencies, settings};
+use super::{dependencies, settings, workers};
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
@@ -26,6 +26,8 @@ pub(super) struct Tx<'c> {
     /// Jobs that were finished here and whose dependents do not know it yet.
     finished: RefCell<Vec<Finished>>,
     dependents_left: Cell<usize>,
+    /// Whether a job has become one that could run now.
+    has_new_ready: Cell<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,7 @@ impl<'c> Tx<'c> {
             settings: OnceCell::new(),
             finished: RefCell::default(),
             dependents_left: Cell::new(DEPENDENTS_PER_TRANSACTION),
+            has_new_ready: Cell::new(false),
         }
     }
 
@@ -64,6 +67,16 @@ impl<'c> Tx<'c> {
         }
         let settings = settings::load(self)?;
         Ok(self.settings.get_or_init(|| settings))
+    }
+
+    pub(super) fn note_ready(&self) {
+        self.has_new_ready.set(true);
+    }
+
+    /// Whether there is something to do and somebody to do it. Asked inside the transaction: whoever registers later
+    /// sees what was committed. Outside it would cost another one.
+    pub(super) fn has_work_for_somebody(&self) -> Result<bool, StoreError> {
+        Ok(self.has_new_ready.get() && workers::any_live(self.connection)?)
     }
 
     pub(super) fn note_finished(&self, finished: Finished) {

@@ -1,19 +1,31 @@
 //! The workers.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
 
 use super::row::{self, malformed, strings, to_json};
 use super::tx::Tx;
+use super::{leases, stops};
 use crate::domain::name::{QueueName, WorkerId};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{NewWorker, Served, StoreError, Worker, WorkerState};
 
-pub(super) fn register(tx: &Tx<'_>, worker: &NewWorker) -> Result<(), StoreError> {
+/// Gives the newest stop order that does not concern it.
+pub(super) fn register(tx: &Tx<'_>, worker: &NewWorker) -> Result<u64, StoreError> {
     let now = tx.now.as_millis();
+    let stop_seen = match worker.stop_seen {
+        Some(seen) => seen,
+        None => stops::newest(tx)?,
+    };
+    // A path need not be text to others: the cast takes its bytes as they are.
     tx.prepare(
         "insert into workers (id, host, boot_id, pid, guardian_pid, queues, concurrency, state, started_at,
-                              last_heartbeat)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running', ?8, ?8)",
+                              last_heartbeat, folder, stop_seen)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running', ?8, ?8, cast(?9 as text), ?10)",
     )?
     .execute(params![
         worker.id.as_str(),
@@ -24,14 +36,53 @@ pub(super) fn register(tx: &Tx<'_>, worker: &NewWorker) -> Result<(), StoreError
         served_to_json(&worker.served),
         worker.concurrency,
         now,
+        worker.folder.as_os_str().as_bytes(),
+        stop_seen,
     ])?;
+    Ok(stop_seen)
+}
+
+/// A worker that says that it has stopped runs nothing: what it holds it never learned of.
+pub(super) fn change_state(tx: &Tx<'_>, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
+    let seq = seq(tx, worker)?;
+    if state == WorkerState::Stopped {
+        for job in leases::held_by(tx, seq)? {
+            leases::release(tx, &job, seq)?;
+        }
+    }
+    set_state(tx, seq, state)
+}
+
+/// One that has stopped stays so: it may have been reaped in its absence.
+pub(super) fn set_state(tx: &Tx<'_>, seq: i64, state: WorkerState) -> Result<(), StoreError> {
+    tx.prepare("update workers set state = ?2 where seq = ?1 and state <> 'stopped'")?
+        .execute(params![seq, state.name()])?;
     Ok(())
 }
 
-pub(super) fn retire(tx: &Tx<'_>, worker: &WorkerId) -> Result<(), StoreError> {
-    let seq = seq(tx, worker)?;
-    tx.prepare("update workers set state = 'stopped' where seq = ?1")?.execute([seq])?;
-    Ok(())
+/// What its orders depend on.
+pub(super) struct Known {
+    pub(super) seq: i64,
+    pub(super) host: String,
+    pub(super) state: WorkerState,
+    pub(super) stop_seen: u64,
+    pub(super) served: Served,
+}
+
+pub(super) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<Known, StoreError> {
+    let mut select = tx.prepare("select seq, host, state, stop_seen, queues from workers where id = ?1")?;
+    let mut rows = select.query([worker.as_str()])?;
+    let Some(row) = rows.next()? else {
+        return Err(StoreError::NoSuchWorker(worker.clone()));
+    };
+    let served: Option<String> = row.get(4)?;
+    Ok(Known {
+        seq: row.get(0)?,
+        host: row.get(1)?,
+        state: read_state(row, 2)?,
+        stop_seen: row.get(3)?,
+        served: served_from_json(served.as_deref())?,
+    })
 }
 
 pub(super) fn beat(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
@@ -70,24 +121,26 @@ pub(super) fn any_live(connection: &Connection) -> Result<bool, StoreError> {
 }
 
 pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
-    // The jobs that run are found by index jobs_by_state.
+    // By index workers_live. The jobs that run are found by index jobs_by_state, once for all workers.
     let mut select = tx.prepare(
-        "select id, host, boot_id, pid, guardian_pid, queues, concurrency,
-                (select count(*) from jobs where state = 'processing' and worker_seq = workers.seq),
-                state, started_at, last_heartbeat
-         from workers where state <> 'stopped' order by seq",
+        "select id, host, boot_id, pid, guardian_pid, queues, concurrency, coalesce(held.count, 0), state, started_at,
+                last_heartbeat, folder, held.until
+         from workers left join (select worker_seq, count(*) as count, min(lease_until) as until
+                                 from jobs where state = 'processing' group by worker_seq) held
+              on held.worker_seq = workers.seq
+         where state <> 'stopped' order by seq",
     )?;
     let mut rows = select.query([])?;
     let mut workers = Vec::new();
     while let Some(row) = rows.next()? {
-        workers.push(read(row)?);
+        workers.push(read(tx, row)?);
     }
     Ok(workers)
 }
 
-fn read(row: &Row<'_>) -> Result<Worker, StoreError> {
-    let state: String = row.get(8)?;
+fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
     let served: Option<String> = row.get(5)?;
+    let lease_until: Option<i64> = row.get(12)?;
     Ok(Worker {
         id: row::name(row, 0)?,
         host: row.get(1)?,
@@ -97,29 +150,40 @@ fn read(row: &Row<'_>) -> Result<Worker, StoreError> {
         served: served_from_json(served.as_deref())?,
         concurrency: row.get(6)?,
         running: row.get(7)?,
-        state: WorkerState::ALL
-            .into_iter()
-            .find(|known| known.name() == state)
-            .ok_or_else(|| malformed("worker", &state))?,
+        state: read_state(row, 8)?,
         started_at: Timestamp::from_millis(row.get(9)?),
         last_heartbeat: Timestamp::from_millis(row.get(10)?),
+        folder: read_path(row, 11)?,
+        lease_until: lease_until.map(|until| tx.lease_from_stored(until)),
+        overdue: lease_until.is_some_and(|until| until < tx.lease_now()),
     })
 }
 
-/// Workers that hold a lease past its time.
-pub(super) fn overdue(tx: &Tx<'_>) -> Result<Vec<WorkerId>, StoreError> {
-    let mut select = tx.prepare(
-        "select distinct w.id from jobs j join workers w on w.seq = j.worker_seq
-         where j.state = 'processing' and j.lease_until < ?1 order by w.seq",
-    )?;
-    let rows = select.query_map([tx.lease_now()], |row| Ok(row::name(row, 0)))?;
-    rows.map(|row| row?).collect()
+fn read_state(row: &Row<'_>, column: usize) -> Result<WorkerState, StoreError> {
+    let word: String = row.get(column)?;
+    let state = WorkerState::ALL.into_iter().find(|known| known.name() == word);
+    state.ok_or_else(|| malformed("worker", &word))
+}
+
+fn read_path(row: &Row<'_>, column: usize) -> Result<PathBuf, StoreError> {
+    let bytes = row.get_ref(column)?.as_bytes().map_err(|error| malformed("path", error))?;
+    Ok(OsStr::from_bytes(bytes).into())
+}
+
+/// How a worker is stored that serves one job only.
+#[derive(Serialize, Deserialize)]
+struct OnlyJob {
+    job: String,
 }
 
 fn served_to_json(served: &Served) -> Option<String> {
     match served {
         Served::All => None,
         Served::InOrder(queues) => to_json(&queues.iter().map(QueueName::as_str).collect::<Vec<_>>()),
+        Served::Job(job) => {
+            let only = OnlyJob { job: job.to_string() };
+            Some(serde_json::to_string(&only).expect("a name becomes JSON"))
+        }
     }
 }
 
@@ -127,6 +191,10 @@ fn served_from_json(json: Option<&str>) -> Result<Served, StoreError> {
     let Some(json) = json else {
         return Ok(Served::All);
     };
+    if json.starts_with('{') {
+        let only: OnlyJob = serde_json::from_str(json).map_err(|error| malformed("worker", error))?;
+        return Ok(Served::Job(only.job.parse().map_err(|error| malformed("job", error))?));
+    }
     let names: Result<Vec<QueueName>, _> = strings(Some(json))?.iter().map(|name| name.parse()).collect();
     Ok(Served::InOrder(names.map_err(|error| malformed("queue", error))?))
 }

@@ -6,7 +6,7 @@ use queuectl::domain::job::Usage;
 use queuectl::domain::name::WorkerId;
 use queuectl::domain::outcome::Outcome;
 use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store};
+use queuectl::store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store, WorkerState};
 
 use super::harness::Home;
 
@@ -26,6 +26,8 @@ impl TestWorker {
             guardian_pid: None,
             served: Served::All,
             concurrency: 1,
+            folder: home.path().join("workers"),
+            stop_seen: None,
         };
         worker.store.register(&new).expect("the worker registers");
         worker
@@ -58,8 +60,11 @@ impl TestWorker {
 
 impl Drop for TestWorker {
     fn drop(&mut self) {
-        // With a lease that the test left open, it stays in the list of workers for good.
-        let _ = self.store.retire(&self.id);
+        // With a lease that the test left open it stays, so that its job goes on.
+        let workers = self.store.workers().unwrap_or_default();
+        if workers.iter().any(|worker| worker.id == self.id && worker.running == 0) {
+            let _ = self.store.set_worker_state(&self.id, WorkerState::Stopped);
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! A worker that lost its lease changes nothing, whatever it says and however the lease was lost.
 
-use queuectl::domain::life::StateName;
+use queuectl::domain::life::{State, StateName};
 use queuectl::domain::name::WorkerId;
 use queuectl::domain::outcome::Outcome;
 use queuectl::domain::signal::Signal;
-use queuectl::store::{LeaseRef, LeaseStatus, Settlement};
+use queuectl::store::{JobFilter, LeaseRef, LeaseStatus, Phase, Settlement};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
@@ -46,10 +46,25 @@ fn assert_powerless(fixture: &Fixture, worker: &WorkerId, lease: &LeaseRef, how:
         assert_eq!(exchanged.stale, std::slice::from_ref(lease), "{how}: {outcome:?} is told so");
         assert_eq!(fixture.record(id), before, "{how}: {outcome:?} leaves no trace");
     }
-    assert_eq!(fixture.extend(worker, lease), LeaseStatus::Lost, "{how}: extend");
+    // Beside what it holds, so that only the lost one is in question.
+    let held = held_by(fixture, worker);
+    fixture.store.extend(worker, &held).expect("extend");
+    let before = fixture.record(id);
+    let named = [held, vec![lease.clone()]].concat();
+    let statuses = fixture.store.extend(worker, &named).expect("extend");
+    assert_eq!(statuses.last(), Some(&LeaseStatus::Lost), "{how}: extend");
     assert_eq!(fixture.record(id), before, "{how}: extend leaves no trace");
     assert_eq!(output(), said, "{how}: nor does the output");
     fixture.recount();
+}
+
+/// The leases that a worker holds.
+fn held_by(fixture: &Fixture, worker: &WorkerId) -> Vec<LeaseRef> {
+    let processing = JobFilter { phase: Some(Phase::State(StateName::Processing)), ..JobFilter::default() };
+    let jobs = fixture.list_by(&processing, 100).into_iter().map(|id| fixture.job(&id));
+    jobs.filter(|job| matches!(&job.life.state, State::Processing(lease) if lease.worker == *worker))
+        .map(|job| LeaseRef { attempt: job.life.attempts, job: job.id })
+        .collect()
 }
 
 /// A way to lose a lease on the only job.
@@ -70,14 +85,14 @@ const LOSSES: [(&str, Loss); 9] = [
         fixture.settle(worker, lease, Outcome::Cancelled);
     }),
     ("reaped", |fixture, worker, _| {
-        fixture.reap(worker, &[]);
+        fixture.reap(worker);
     }),
     ("claimed again by the same worker", |fixture, worker, lease| {
         fixture.settle(worker, lease, Outcome::Released);
         fixture.lease(worker);
     }),
     ("claimed by another worker", |fixture, worker, _| {
-        fixture.reap(worker, &[]);
+        fixture.reap(worker);
         let other = fixture.worker("other");
         fixture.lease(&other);
     }),
@@ -103,7 +118,7 @@ fn a_late_word_changes_nothing(fixture: &Fixture) {
 
         fixture.pass_secs(1);
         for holder in fixture.store.workers().expect("workers") {
-            fixture.reap(&holder.id, &[]);
+            fixture.reap(&holder.id);
         }
         fixture.cancel("a");
         fixture.remove("a");
@@ -115,7 +130,7 @@ fn another_worker_cannot_speak_for_the_holder(fixture: &Fixture) {
     fixture.enqueue("a");
     let lease = fixture.lease(&holder);
     assert_powerless(fixture, &other, &lease, "held by another");
-    assert_eq!(fixture.reap(&other, std::slice::from_ref(&lease)), []);
+    assert_eq!(fixture.reap_started(&other, std::slice::from_ref(&lease)), []);
     assert!(fixture.settle(&holder, &lease, Outcome::Success), "the holder still holds it");
 }
 
@@ -141,10 +156,10 @@ fn a_reaper_takes_back_only_what_the_worker_still_holds(fixture: &Fixture) {
     let elsewhere = fixture.lease(&other);
     let before = fixture.record("b");
 
-    // The list of what was never started names an attempt that is over: the present one was started.
-    assert_eq!(fixture.reap(&worker, &[old]), [again]);
-    assert_eq!(fixture.outcomes("a"), [Outcome::Released, Outcome::Lost]);
-    assert_eq!(fixture.reap(&worker, &[elsewhere]), [], "a second reaper finds nothing");
+    // The list of what was started names an attempt that is over: the present one never was.
+    assert_eq!(fixture.reap_started(&worker, &[old]), [again]);
+    assert_eq!(fixture.outcomes("a"), [Outcome::Released, Outcome::Released]);
+    assert_eq!(fixture.reap_started(&worker, &[elsewhere]), [], "a second reaper finds nothing");
     assert_eq!(fixture.record("b"), before, "another worker's job is untouched");
 }
 

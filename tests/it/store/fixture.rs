@@ -15,7 +15,7 @@ use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{
     Change, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus, NewWorker, Page,
-    Pause, Refused, Served, Settlement, Store,
+    Pause, Refused, Served, Settlement, Store, Worker, WorkerState,
 };
 use queuectl::sys::clock::Clock;
 use tempfile::TempDir;
@@ -274,8 +274,28 @@ impl Fixture {
         one(statuses.expect("extend"))
     }
 
-    pub fn reap(&self, worker: &WorkerId, unstarted: &[LeaseRef]) -> Vec<LeaseRef> {
-        self.store.reap(worker, unstarted).expect("reap")
+    /// Takes back all of a worker's leases as lost.
+    pub fn reap(&self, worker: &WorkerId) -> Vec<LeaseRef> {
+        self.store.reap(worker, None).expect("reap")
+    }
+
+    /// The same where it is known which were started.
+    pub fn reap_started(&self, worker: &WorkerId, started: &[LeaseRef]) -> Vec<LeaseRef> {
+        self.store.reap(worker, Some(started)).expect("reap")
+    }
+
+    pub fn retire(&self, worker: &WorkerId) {
+        self.store.set_worker_state(worker, WorkerState::Stopped).expect("retire");
+    }
+
+    pub fn workers(&self) -> Vec<Worker> {
+        self.store.workers().expect("workers")
+    }
+
+    /// The workers that hold a lease past its time.
+    pub fn overdue(&self) -> Vec<WorkerId> {
+        let overdue = self.workers().into_iter().filter(|worker| worker.overdue);
+        overdue.map(|worker| worker.id).collect()
     }
 
     // Settings and queues
@@ -304,6 +324,8 @@ pub fn new_worker(id: &str) -> NewWorker {
         guardian_pid: None,
         served: Served::All,
         concurrency: 1,
+        folder: "/home/somebody/.queuectl/workers".into(),
+        stop_seen: None,
     }
 }
 

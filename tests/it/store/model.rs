@@ -69,9 +69,8 @@ impl<C: Constructor> StateMachineTest for Machine<C> {
     fn check_invariants(fixture: &Fixture, model: &Model) {
         assert_same_jobs(fixture, &model.memory);
         assert_same_line(fixture, &model.memory);
-        let overdue = fixture.store.overdue().expect("overdue");
         let late: Vec<_> = model.memory.overdue().into_iter().map(worker_id).collect();
-        assert_eq!(overdue, late, "whose lease ran out");
+        assert_eq!(fixture.overdue(), late, "whose lease ran out");
         assert_same_counters(fixture, &model.memory);
     }
 
@@ -154,8 +153,8 @@ fn work(fixture: &Fixture, model: &Model) {
             let extended = fixture.store.extend(&worker_id(*worker), leases).expect("extend");
             assert_eq!(&extended, statuses, "how the leases stand");
         }
-        Expected::Reaped { worker, unstarted, reaped, successor } => {
-            let taken = fixture.reap(&worker_id(*worker), unstarted);
+        Expected::Reaped { worker, started, reaped, successor } => {
+            let taken = fixture.store.reap(&worker_id(*worker), started.as_deref()).expect("reap");
             assert_eq!(&taken, reaped, "what the dead worker held");
             register(fixture, &model.memory, *successor);
         }

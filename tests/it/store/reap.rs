@@ -30,7 +30,8 @@ fn a_started_job_is_lost_and_an_unstarted_one_released(fixture: &Fixture) {
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let leases = fixture.leases(&worker, 3);
     fixture.pass_secs(2);
-    assert_eq!(fixture.reap(&worker, &leases[1..2]), leases);
+    let started = [leases[0].clone(), leases[2].clone()];
+    assert_eq!(fixture.reap_started(&worker, &started), leases);
     assert_eq!(fixture.outcomes("a"), [Outcome::Lost]);
     assert_eq!(fixture.outcomes("b"), [Outcome::Released]);
     assert_eq!(fixture.outcomes("c"), [Outcome::Lost]);
@@ -48,7 +49,7 @@ fn a_reaped_worker_is_gone(fixture: &Fixture) {
     let (dead, alive) = (fixture.worker("dead"), fixture.worker("alive"));
     fixture.enqueue("a");
     fixture.lease(&dead);
-    fixture.reap(&dead, &[]);
+    fixture.reap(&dead);
     let workers = fixture.store.workers().expect("workers");
     let ids: Vec<&WorkerId> = workers.iter().map(|worker| &worker.id).collect();
     assert_eq!(ids, [&alive]);
@@ -58,13 +59,13 @@ fn a_reaped_worker_is_gone(fixture: &Fixture) {
 
 fn an_idle_worker_is_reaped_too(fixture: &Fixture) {
     let worker = fixture.worker("w");
-    assert_eq!(fixture.reap(&worker, &[]), []);
+    assert_eq!(fixture.reap(&worker), []);
     assert_eq!(fixture.store.workers().expect("workers"), []);
 }
 
 fn an_unknown_worker_cannot_be_reaped(fixture: &Fixture) {
     let stranger = "stranger".parse().expect("a worker id");
-    let reaped = fixture.store.reap(&stranger, &[]);
+    let reaped = fixture.store.reap(&stranger, None);
     assert!(matches!(reaped, Err(StoreError::NoSuchWorker(_))), "{reaped:?}");
 }
 
@@ -72,7 +73,7 @@ fn a_lost_job_runs_again_at_once(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     fixture.lease(&worker);
-    fixture.reap(&worker, &[]);
+    fixture.reap(&worker);
     let next = fixture.worker("next");
     let again = fixture.lease(&next);
     assert_eq!(again, LeaseRef { job: job_id("a"), attempt: 2 }, "without a backoff");
@@ -85,7 +86,7 @@ fn lose(fixture: &Fixture, boot: &str) {
         ..new_worker(&format!("w{}", fixture.now().as_millis()))
     });
     fixture.lease(&worker);
-    fixture.reap(&worker, &[]);
+    fixture.reap(&worker);
     fixture.pass_millis(1);
 }
 
@@ -134,15 +135,14 @@ fn a_cancelled_job_does_not_come_back(fixture: &Fixture) {
     let leases = fixture.leases(&worker, 2);
     fixture.cancel("lost");
     fixture.cancel("released");
-    fixture.reap(&worker, &leases[1..]);
+    fixture.reap_started(&worker, &leases[..1]);
     assert_eq!(["lost", "released"].map(|id| fixture.state(id)), [StateName::Cancelled; 2]);
     let next = fixture.worker("next");
     assert_eq!(fixture.claim(&next, 9), [""; 0]);
 }
 
 fn overdue(fixture: &Fixture) -> Vec<String> {
-    let workers = fixture.store.overdue().expect("overdue");
-    workers.iter().map(WorkerId::to_string).collect()
+    fixture.overdue().iter().map(WorkerId::to_string).collect()
 }
 
 fn a_lease_runs_out_by_its_own_clock(fixture: &Fixture) {
@@ -158,7 +158,7 @@ fn a_lease_runs_out_by_its_own_clock(fixture: &Fixture) {
     assert_eq!(overdue(fixture), ["w1"], "once, whatever it holds");
     fixture.pass_secs(10);
     assert_eq!(overdue(fixture), ["w1", "w2"]);
-    fixture.reap(&first, &[]);
+    fixture.reap(&first);
     assert_eq!(overdue(fixture), ["w2"]);
 }
 

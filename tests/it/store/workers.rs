@@ -16,10 +16,6 @@ every_store!(
     strangers_are_told_apart,
 );
 
-fn workers(fixture: &Fixture) -> Vec<Worker> {
-    fixture.store.workers().expect("workers")
-}
-
 fn a_registered_worker_reads_back(fixture: &Fixture) {
     for (id, served, guardian_pid) in
         [("all", Served::All, None), ("some", serving(&["b", "a", "not-yet"]), Some(u32::MAX))]
@@ -32,6 +28,8 @@ fn a_registered_worker_reads_back(fixture: &Fixture) {
             guardian_pid,
             served,
             concurrency: 1_024,
+            folder: "/srv/büro/workers".into(),
+            stop_seen: None,
         };
         fixture.register(new.clone());
         let expected = Worker {
@@ -46,8 +44,11 @@ fn a_registered_worker_reads_back(fixture: &Fixture) {
             state: WorkerState::Running,
             started_at: fixture.now(),
             last_heartbeat: fixture.now(),
+            folder: new.folder,
+            lease_until: None,
+            overdue: false,
         };
-        assert_eq!(workers(fixture).last(), Some(&expected));
+        assert_eq!(fixture.workers().last(), Some(&expected));
         fixture.pass_secs(1);
     }
 }
@@ -56,7 +57,7 @@ fn workers_are_listed_as_they_came(fixture: &Fixture) {
     for id in ["b", "c", "a"] {
         fixture.worker(id);
     }
-    let listed = workers(fixture);
+    let listed = fixture.workers();
     let ids: Vec<&str> = listed.iter().map(|worker| worker.id.as_str()).collect();
     assert_eq!(ids, ["b", "c", "a"]);
 }
@@ -64,7 +65,7 @@ fn workers_are_listed_as_they_came(fixture: &Fixture) {
 fn a_worker_id_is_used_once(fixture: &Fixture) {
     let worker = fixture.worker("w");
     assert!(fixture.store.register(&new_worker("w")).is_err());
-    fixture.store.retire(&worker).expect("retire");
+    fixture.retire(&worker);
     assert!(fixture.store.register(&new_worker("w")).is_err(), "nor after it stopped");
 }
 
@@ -72,7 +73,7 @@ fn running_counts_the_leases(fixture: &Fixture) {
     let (busy, idle) = (fixture.worker("busy"), fixture.worker("idle"));
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let leases = fixture.leases(&busy, 3);
-    let running = |at: usize| workers(fixture)[at].running;
+    let running = |at: usize| fixture.workers()[at].running;
     assert_eq!((running(0), running(1)), (3, 0));
     fixture.settle(&busy, &leases[0], queuectl::domain::outcome::Outcome::Success);
     assert_eq!(running(0), 2);
@@ -86,7 +87,7 @@ fn a_heartbeat_is_remembered(fixture: &Fixture) {
     fixture.pass_secs(5);
     assert_eq!(fixture.store.extend(&beating, &[]).expect("extend"), []);
     let beats: Vec<_> =
-        workers(fixture).into_iter().map(|worker| (worker.id, worker.last_heartbeat)).collect();
+        fixture.workers().into_iter().map(|worker| (worker.id, worker.last_heartbeat)).collect();
     assert_eq!(beats, [(beating, fixture.now()), (silent, started)]);
 }
 
@@ -106,10 +107,11 @@ fn leases_are_answered_in_their_order(fixture: &Fixture) {
 
 fn a_retired_worker_is_gone(fixture: &Fixture) {
     let (stopped, running) = (fixture.worker("stopped"), fixture.worker("running"));
-    fixture.store.retire(&stopped).expect("retire");
-    let ids: Vec<_> = workers(fixture).into_iter().map(|worker| worker.id).collect();
+    fixture.retire(&stopped);
+    let ids: Vec<_> = fixture.workers().into_iter().map(|worker| worker.id).collect();
     assert_eq!(ids, [running]);
-    fixture.store.retire(&stopped).expect("once more does no harm");
+    // Once more does no harm.
+    fixture.retire(&stopped);
     fixture.enqueue("a");
     let exchanged = fixture.exchange(&stopped, &[], 1);
     assert!(exchanged.retired && exchanged.claimed.is_empty(), "it gets nothing: {exchanged:?}");
@@ -117,8 +119,10 @@ fn a_retired_worker_is_gone(fixture: &Fixture) {
 
 fn strangers_are_told_apart(fixture: &Fixture) {
     let stranger = "stranger".parse().expect("a worker id");
-    let retired = fixture.store.retire(&stranger);
-    assert!(matches!(retired, Err(StoreError::NoSuchWorker(_))), "{retired:?}");
+    let drained = fixture.store.set_worker_state(&stranger, WorkerState::Draining);
+    assert!(matches!(drained, Err(StoreError::NoSuchWorker(_))), "{drained:?}");
+    let orders = fixture.store.orders(&stranger);
+    assert!(matches!(orders, Err(StoreError::NoSuchWorker(_))), "{orders:?}");
     let extended = fixture.store.extend(&stranger, &[]);
     assert!(matches!(extended, Err(StoreError::NoSuchWorker(_))), "{extended:?}");
 }

@@ -50,9 +50,10 @@ pub enum Step {
         seat: usize,
         leases: Vec<Pick>,
     },
+    /// A worker dies; perhaps somebody knows which of its leases it had started.
     Reap {
         seat: usize,
-        unstarted: Vec<bool>,
+        started: Option<Vec<bool>>,
     },
     Cancel(Whom),
     Retry(Whom),
@@ -113,7 +114,7 @@ pub enum Expected {
     },
     Reaped {
         worker: usize,
-        unstarted: Vec<LeaseRef>,
+        started: Option<Vec<LeaseRef>>,
         reaped: Vec<LeaseRef>,
         successor: usize,
     },
@@ -226,23 +227,31 @@ impl Model {
             Some(false) => LeaseStatus::Held,
         };
         let statuses = leases.iter().map(status).collect();
+        for lease in self.held_by(worker).iter().filter(|lease| !leases.contains(lease)) {
+            self.memory.settle(worker, lease.job.as_str(), lease.attempt, Outcome::Released);
+        }
         Expected::Extended { worker, leases, statuses }
     }
 
-    fn reap(&mut self, seat: usize, unstarted: &[bool]) -> Expected {
-        let worker = self.seats[seat];
+    fn held_by(&self, worker: usize) -> Vec<LeaseRef> {
         let held = self.memory.jobs.iter().filter(|job| {
             let holder = job.lease.as_ref().map(|lease| lease.worker);
             holder == Some(worker)
         });
-        let reaped: Vec<LeaseRef> = held.map(|job| lease(&job.request.name, job.attempts)).collect();
-        let mut never_started = Vec::new();
+        held.map(|job| lease(&job.request.name, job.attempts)).collect()
+    }
+
+    fn reap(&mut self, seat: usize, known: Option<&[bool]>) -> Expected {
+        let worker = self.seats[seat];
+        let reaped = self.held_by(worker);
+        let was_started = |at: usize| known.is_none_or(|started| started[at % started.len()]);
+        let mut started = Vec::new();
         for (at, lease) in reaped.iter().enumerate() {
-            let outcome = if unstarted[at % unstarted.len()] {
-                never_started.push(lease.clone());
-                Outcome::Released
-            } else {
+            let outcome = if was_started(at) {
+                started.push(lease.clone());
                 Outcome::Lost
+            } else {
+                Outcome::Released
             };
             self.memory.settle(worker, lease.job.as_str(), lease.attempt, outcome);
         }
@@ -250,7 +259,7 @@ impl Model {
         let same = self.memory.workers[worker].clone();
         self.memory.workers.push(same);
         self.seats[seat] = successor;
-        Expected::Reaped { worker, unstarted: never_started, reaped, successor }
+        Expected::Reaped { worker, started: known.map(|_| started), reaped, successor }
     }
 
     /// A worker that died, if one did.
@@ -280,8 +289,8 @@ impl ReferenceStateMachine for Model {
                 .prop_map(|(seat, settled, want)| Step::Exchange { seat, settled, want }),
             1 => (0..4_usize, settled).prop_map(|(ghost, settled)| Step::Haunt { ghost, settled }),
             4 => select(&[1, 999, 1_000, 2_000, 5_000, 31_000][..]).prop_map(|millis| Step::Pass { millis }),
-            2 => (seat.clone(), vec(pick(), 1..3)).prop_map(|(seat, leases)| Step::Extend { seat, leases }),
-            2 => (seat, vec(any::<bool>(), 3)).prop_map(|(seat, unstarted)| Step::Reap { seat, unstarted }),
+            2 => (seat.clone(), vec(pick(), 0..4)).prop_map(|(seat, leases)| Step::Extend { seat, leases }),
+            2 => (seat, option::of(vec(any::<bool>(), 3))).prop_map(|(seat, started)| Step::Reap { seat, started }),
             2 => whom().prop_map(Step::Cancel),
             4 => whom().prop_map(Step::Retry),
             2 => whom().prop_map(Step::Remove),
@@ -308,7 +317,7 @@ impl ReferenceStateMachine for Model {
                 None => Expected::Nothing,
             },
             Step::Extend { seat, leases } => state.extend(state.seats[*seat], leases),
-            Step::Reap { seat, unstarted } => state.reap(*seat, unstarted),
+            Step::Reap { seat, started } => state.reap(*seat, started.as_deref()),
             Step::Cancel(whom) => state.change(*whom, Memory::cancel),
             Step::Retry(whom) => state.change(*whom, Memory::retry),
             Step::Remove(whom) => state.change(*whom, Memory::remove),

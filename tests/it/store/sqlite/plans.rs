@@ -16,7 +16,8 @@ const JOBS: &str = "select j.seq from jobs j left join workers w on w.seq = j.wo
 const SMALL: [&str; 5] = ["settings", "sequence", "queues", "workers", "counters"];
 
 /// Statements that may walk along a table: they stop at its first row.
-const FIRST_ROW_ONLY: [&str; 2] = [
+const FIRST_ROW_ONLY: [&str; 3] = [
+    "select 1 from releases limit 1",
     "select parent_seq, failed from releases order by parent_seq limit 1",
     "select due_at from waiting order by due_at, seq limit 1",
 ];
@@ -24,14 +25,16 @@ const FIRST_ROW_ONLY: [&str; 2] = [
 /// Statements that sort: what they sort is what somebody wants to see, or small.
 const SORTED: [&str; 3] = [
     "select id, name, paused_at, paused_by, pause_reason from queues order by name",
-    "select distinct w.id from jobs j join workers w on w.seq = j.worker_seq where j.state = 'processing' \
-     and j.lease_until < ?1 order by w.seq",
     "select reason, error, count(*), max(finished_at), id from jobs where state = 'dead' group by reason, error \
      order by count(*) desc",
+    "select id, host, boot_id, pid, guardian_pid, queues, concurrency, coalesce(held.count, 0), state, started_at, \
+     last_heartbeat, folder, held.until from workers left join (select worker_seq, count(*) as count, \
+     min(lease_until) as until from jobs where state = 'processing' group by worker_seq) held on held.worker_seq = \
+     workers.seq where state <> 'stopped' order by seq",
 ];
 
 /// The statements that a busy queue lives on, by how they begin, and the index that each must use.
-const HOT: [(&str, &str); 21] = [
+const HOT: [(&str, &str); 30] = [
     ("select queue_id from ready where queue_id >", "ready USING PRIMARY KEY (queue_id>?)"),
     ("select priority, due_at, seq from ready", "ready USING PRIMARY KEY (queue_id=?)"),
     ("delete from ready", "ready USING PRIMARY KEY (queue_id=? AND priority=? AND due_at=? AND seq=?)"),
@@ -48,8 +51,20 @@ const HOT: [(&str, &str); 21] = [
         "select j.seq from jobs j left join workers w on w.seq = j.worker_seq where j.state = 'processing'",
         "jobs_by_state (state=?)",
     ),
-    ("select distinct w.id from jobs j", "jobs_by_state (state=?)"),
     ("select id, host, boot_id", "jobs_by_state (state=?)"),
+    ("select id, host, boot_id", "workers_live"),
+    ("select 1 from workers where state <> 'stopped'", "workers_live"),
+    ("select r.priority, r.due_at, r.seq, r.queue_id", "j USING INDEX sqlite_autoindex_jobs_1 (id=?)"),
+    (
+        "select r.priority, r.due_at, r.seq, r.queue_id",
+        "r USING PRIMARY KEY (queue_id=? AND priority=? AND due_at=? AND seq=?)",
+    ),
+    ("select count(*) > 0, min(kill_at) from stops", "stops USING INTEGER PRIMARY KEY (rowid>?)"),
+    ("delete from stops", "stops USING INTEGER PRIMARY KEY (rowid<?)"),
+    ("select id, attempts from jobs", "jobs_by_state (state=?)"),
+    ("select name from queues where paused_at is null", "ready USING PRIMARY KEY (queue_id=?)"),
+    ("select name from queues where paused_at is null", "counters USING PRIMARY KEY (queue_id=?"),
+    ("select q.name from waiting w", "w USING PRIMARY KEY (due_at<?)"),
     ("select child_seq from dependencies", "dependencies USING PRIMARY KEY (parent_seq=?)"),
     ("delete from dependencies where child_seq", "dependencies_by_child (child_seq=?)"),
     ("select seq from jobs where state = ?3", "jobs_by_state (state=? AND seq<?)"),

@@ -1,0 +1,34 @@
+//! What a worker is to do: a few reads, each by an index.
+
+use super::tx::Tx;
+use super::workers;
+use super::{idle, row, stops};
+use crate::domain::name::WorkerId;
+use crate::store::{LeaseRef, Orders, StoreError};
+
+pub(super) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders, StoreError> {
+    let known = workers::find(tx, worker)?;
+    let stopping = stops::since(tx, known.stop_seen, &known.host)?;
+    Ok(Orders {
+        state: known.state,
+        drain: stopping.drain,
+        kill_at: stopping.kill_at,
+        cancelled: cancelled(tx, known.seq)?,
+        settings: tx.settings()?.clone(),
+        idle: idle::is_idle(tx, &known.served)?,
+    })
+}
+
+fn cancelled(tx: &Tx<'_>, worker_seq: i64) -> Result<Vec<LeaseRef>, StoreError> {
+    // By index jobs_by_state: the jobs that run are few.
+    let mut select = tx.prepare(
+        "select id, attempts from jobs
+         where state = 'processing' and worker_seq = ?1 and cancel_requested = 1 order by seq",
+    )?;
+    let mut rows = select.query([worker_seq])?;
+    let mut leases = Vec::new();
+    while let Some(row) = rows.next()? {
+        leases.push(LeaseRef { job: row::name(row, 0)?, attempt: row.get(1)? });
+    }
+    Ok(leases)
+}

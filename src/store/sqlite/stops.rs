@@ -1,0 +1,41 @@
+//! Orders to stop. Numbers and not times say which came later, so that a jump of the clock does not matter.
+
+use rusqlite::params;
+
+use super::events;
+use super::tx::Tx;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Stop, StoreError};
+
+/// How many orders are kept. A worker looks every second, so nobody is that far behind.
+const KEPT: i64 = 1_000;
+
+pub(super) fn add(tx: &Tx<'_>, stop: &Stop, by: &str) -> Result<(), StoreError> {
+    let kill_at = stop.kill_at.map(|at| tx.lease_to_stored(at));
+    let id = tx
+        .prepare("insert into stops (at, by, host, kill_at) values (?1, ?2, ?3, ?4)")?
+        .insert(params![tx.now.as_millis(), by, stop.host, kill_at])?;
+    tx.prepare("delete from stops where id <= ?1")?.execute([id - KEPT])?;
+    events::note(tx, None, "stop", by, stop.host.as_deref())
+}
+
+/// The number of the newest order; 0 if there was none.
+pub(super) fn newest(tx: &Tx<'_>) -> Result<u64, StoreError> {
+    let mut select = tx.prepare("select coalesce(max(id), 0) from stops")?;
+    Ok(select.query_row([], |row| row.get(0))?)
+}
+
+/// What the orders since `seen` say to the workers of a machine.
+pub(super) struct Stopping {
+    pub(super) drain: bool,
+    pub(super) kill_at: Option<Timestamp>,
+}
+
+pub(super) fn since(tx: &Tx<'_>, seen: u64, host: &str) -> Result<Stopping, StoreError> {
+    let mut select = tx.prepare(
+        "select count(*) > 0, min(kill_at) from stops where id > ?1 and (host is null or host = ?2)",
+    )?;
+    let (drain, kill_at) =
+        select.query_row(params![seen, host], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)))?;
+    Ok(Stopping { drain, kill_at: kill_at.map(|at| tx.lease_from_stored(at)) })
+}
