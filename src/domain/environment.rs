@@ -35,6 +35,10 @@ impl Environment {
         Self(variables.into_iter().filter(|(name, _)| kept(name)).collect())
     }
 
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.0.get(name.as_bytes()).map(Vec::as_slice)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.0.iter().map(|(name, value)| (name.as_slice(), value.as_slice()))
     }

@@ -1,9 +1,13 @@
-//! Quoting words for `sh`.
+//! Words and `sh`: quoting words for it, and doing without it where it has nothing to do.
 
-/// Words that mean something else to `sh` when they come first and unquoted.
-const KEYWORDS: [&str; 16] = [
-    "!", "case", "do", "done", "elif", "else", "esac", "fi", "for", "if", "in", "then", "until", "while",
-    "{", "}",
+mod direct;
+
+pub use direct::{direct_words, fixed_result};
+
+/// Words that mean something else to a shell when they come first and unquoted, in POSIX and in what bash adds.
+const KEYWORDS: [&str; 22] = [
+    "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
+    "in", "select", "then", "time", "until", "while", "{", "}",
 ];
 
 /// One command line that `sh -c` takes apart into exactly these words.
@@ -15,7 +19,7 @@ pub fn quote_words(words: &[String]) -> String {
         }
         // Unquoted, a first word such as `a=b` would be an assignment.
         let special_first = at == 0 && (word.contains('=') || KEYWORDS.contains(&word.as_str()));
-        if is_plain(word) && !special_first {
+        if !word.is_empty() && word.chars().all(is_plain) && !special_first {
             line.push_str(word);
         } else {
             line.push('\'');
@@ -26,8 +30,10 @@ pub fn quote_words(words: &[String]) -> String {
     line
 }
 
-fn is_plain(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&byte))
+/// Whether a shell takes this character as itself wherever it stands in an unquoted word, but for what
+/// [`quote_words`] and [`direct_words`] watch in the first one.
+fn is_plain(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character)
 }
 
 #[cfg(test)]
@@ -42,6 +48,7 @@ mod tests {
             (vec!["echo", "$HOME", "*", "~", "#"], "echo '$HOME' '*' '~' '#'"),
             (vec!["a=b", "--c=d"], "'a=b' --c=d"),
             (vec!["if", "if"], "'if' if"),
+            (vec!["time", "make"], "'time' make"),
             (vec!["line\nbreak"], "'line\nbreak'"),
         ] {
             let words: Vec<String> = words.into_iter().map(str::to_owned).collect();

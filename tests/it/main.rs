@@ -7,5 +7,6 @@
 )]
 
 mod cli;
+mod shell;
 mod store;
 mod tidy;
