@@ -3,5 +3,6 @@
 #![cfg_attr(not(test), expect(dead_code, reason = "the worker that uses these is still to come"))]
 
 mod command;
+mod cookie;
 mod program;
 mod variables;
