@@ -16,6 +16,7 @@ use crate::domain::shell::quote_words;
 use crate::ops::OpError;
 use crate::ops::enqueue::{Caller, Enqueuer};
 use crate::ops::json::EnqueuedJson;
+use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::store::{Enqueued, Store};
 
 /// Put jobs into the queue
@@ -92,7 +93,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         Input::Stream => lines::enqueue_stream(context, &mut enqueuer)?,
     }
     if !store.has_worker()? {
-        context.hint("no worker is running, so nothing runs yet")?;
+        context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

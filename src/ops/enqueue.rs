@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::OpError;
+use super::config::in_force;
 use crate::domain::environment::Environment;
 use crate::domain::job::NewJob;
 use crate::domain::name::JobIdSequence;
 use crate::domain::request::{JobRequest, Origin, RequestError};
-use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{EnqueueError, Enqueued, Store};
 
@@ -31,10 +31,8 @@ pub struct Enqueuer<'s> {
 
 impl<'s> Enqueuer<'s> {
     pub fn new(store: &'s dyn Store, caller: Caller) -> Result<Self, OpError> {
-        let stored = store.settings()?;
-        let settings = Settings::from_stored(stored.iter().map(|(key, value)| (*key, value.as_str())))?;
         let origin = Origin {
-            settings,
+            settings: in_force(store)?,
             cwd: caller.cwd,
             environment: caller.environment.map(Arc::new),
             if_absent: caller.if_absent,

@@ -2,6 +2,7 @@
 //!
 //! No SQL and no printing here.
 
+pub mod alive;
 pub mod change;
 pub mod config;
 pub mod dlq;

@@ -2,14 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
+use super::OpError;
+use super::alive::live_workers;
+use super::config::in_force;
 use crate::domain::life::StateName;
-use crate::domain::settings::SettingKey;
-use crate::store::{Queue, Store, StoreError, Worker};
+use crate::domain::settings::{Durability, Settings};
+use crate::domain::span::format_span;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Queue, Store, Worker};
 use crate::sys::disk;
 
 /// Less free space than this is a problem.
 const LOW_SPACE_BYTES: u64 = 64 << 20;
+/// A worker that missed more heartbeats than this is silent.
+const MISSED_HEARTBEATS: u32 = 3;
+/// What to say where no worker is running.
+pub const HOW_TO_START_A_WORKER: &str = "start one with `queuectl worker start`";
 
 #[derive(Clone, Debug)]
 pub struct Status {
@@ -24,6 +34,7 @@ pub struct Status {
 pub enum Problem {
     QueuePaused { queue: String, by: String, reason: Option<String>, waiting: u64 },
     NoWorker { waiting: u64 },
+    SilentWorker { worker: String, silent_for: Duration },
     DurabilityLowered,
     LowSpace { free_bytes: u64 },
 }
@@ -33,6 +44,7 @@ impl Problem {
         match self {
             Self::QueuePaused { .. } => "queue_paused",
             Self::NoWorker { .. } => "no_worker",
+            Self::SilentWorker { .. } => "silent_worker",
             Self::DurabilityLowered => "durability_lowered",
             Self::LowSpace { .. } => "low_space",
         }
@@ -49,8 +61,15 @@ impl std::fmt::Display for Problem {
                 }
                 write!(out, ", {waiting} jobs wait")
             }
-            Self::NoWorker { waiting: 1 } => out.write_str("1 job waits and no worker is running"),
-            Self::NoWorker { waiting } => write!(out, "{waiting} jobs wait and no worker is running"),
+            Self::NoWorker { waiting } => {
+                let (jobs, wait) = if *waiting == 1 { ("job", "waits") } else { ("jobs", "wait") };
+                write!(out, "{waiting} {jobs} {wait} and no worker is running; {HOW_TO_START_A_WORKER}")
+            }
+            Self::SilentWorker { worker, silent_for } => {
+                let seconds = Duration::from_secs(silent_for.as_secs());
+                write!(out, "worker {worker} was last heard from {} ago", format_span(seconds))?;
+                out.write_str("; it hangs, or cannot reach the store")
+            }
             Self::DurabilityLowered => {
                 out.write_str("durability is normal: a power cut can lose the last moments")
             }
@@ -61,9 +80,11 @@ impl std::fmt::Display for Problem {
     }
 }
 
-pub fn status(store: &dyn Store, home: &Path) -> Result<Status, StoreError> {
+pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     let queues = store.queues()?;
-    let workers = store.workers()?;
+    let workers = live_workers(store)?;
+    let settings = in_force(store)?;
+    let now = store.now()?;
     let mut jobs: BTreeMap<StateName, u64> = StateName::ALL.into_iter().map(|state| (state, 0)).collect();
     for (state, count) in queues.iter().flat_map(|queue| &queue.counts) {
         *jobs.entry(*state).or_default() += count;
@@ -73,7 +94,8 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, StoreError> {
     if workers.is_empty() && waiting > 0 {
         problems.push(Problem::NoWorker { waiting });
     }
-    if store.settings()?.get(&SettingKey::Durability).is_some_and(|value| value != "full") {
+    problems.extend(workers.iter().filter_map(|worker| silent(worker, &settings, now)));
+    if settings.durability != Durability::Full {
         problems.push(Problem::DurabilityLowered);
     }
     if let Ok(free_bytes) = disk::free_bytes(home)
@@ -92,6 +114,12 @@ fn paused(queue: &Queue) -> Option<Problem> {
         reason: pause.reason.clone(),
         waiting: waiting(&queue.counts),
     })
+}
+
+fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Problem> {
+    let silent_for = now.since(worker.last_heartbeat);
+    (silent_for > settings.heartbeat_interval * MISSED_HEARTBEATS)
+        .then(|| Problem::SilentWorker { worker: worker.id.to_string(), silent_for })
 }
 
 fn waiting(counts: &BTreeMap<StateName, u64>) -> u64 {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use queuectl::store::{Pause, Store};
 use serde_json::{Value, json};
 
@@ -41,7 +43,7 @@ fn a_worker_has_the_documented_shape() {
                           "concurrency": 1, "running": 1, "state": "running", "started_at": null,
                           "last_heartbeat": null});
     assert_eq!(shown, expected);
-    home.run(["status"]).ok().shows("w1      running      1/1  4242").shows_no("No worker");
+    home.run(["status"]).ok().shows("w1      running      1/1  4242").shows_no("no worker");
 }
 
 #[test]
@@ -51,7 +53,7 @@ fn a_table_of_the_states() {
         "QUEUE    PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED\n\
          default        2           0          0       0     0          0\n\
          \n\
-         ! 2 jobs wait and no worker is running\n",
+         ! 2 jobs wait and no worker is running; start one with `queuectl worker start`\n",
     );
     home.run(["status", "-q"]).ok().prints("");
 }
@@ -63,8 +65,8 @@ fn problems(home: &Home) -> Value {
 #[test]
 fn what_is_wrong_is_said() {
     let home = Home::with_jobs(&["a"]);
-    let waits = json!({"problem": "no_worker", "message": "1 job waits and no worker is running"});
-    assert_eq!(problems(&home), json!([waits]));
+    let message = "1 job waits and no worker is running; start one with `queuectl worker start`";
+    assert_eq!(problems(&home), json!([{"problem": "no_worker", "message": message}]));
 
     let _worker = TestWorker::new(&home, "w1");
     assert_eq!(problems(&home), json!([]), "a worker runs");
@@ -80,4 +82,20 @@ fn what_is_wrong_is_said() {
     let message = paused[0]["message"].as_str().expect("text");
     assert!(message.contains("ada") && message.contains("the disk is full"), "{message}");
     home.run(["status"]).ok().shows("default (paused)");
+}
+
+#[test]
+fn a_worker_that_missed_its_heartbeats_is_a_problem() {
+    let home = Home::new();
+    let _workers = (TestWorker::new(&home, "w1"), TestWorker::new(&home, "w2"));
+    home.silence("w2", Duration::from_secs(14));
+    assert_eq!(problems(&home), json!([]), "three heartbeats take 15s");
+    home.silence("w2", Duration::from_secs(3_600));
+    let silent = problems(&home);
+    assert_eq!((silent.as_array().map(Vec::len), &silent[0]["problem"]), (Some(1), &json!("silent_worker")));
+    let message = silent[0]["message"].as_str().expect("text");
+    assert!(message.starts_with("worker w2 was last heard from 1h"), "{message}");
+    home.run(["config", "set", "lease", "3h"]).ok();
+    home.run(["config", "set", "heartbeat_interval", "1h"]).ok();
+    assert_eq!(problems(&home), json!([]), "the setting says what is late");
 }

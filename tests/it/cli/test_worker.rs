@@ -7,6 +7,7 @@ use queuectl::domain::name::WorkerId;
 use queuectl::domain::outcome::Outcome;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store, WorkerState};
+use rusqlite::{Connection, params};
 
 use super::harness::Home;
 
@@ -101,6 +102,17 @@ impl Home {
     pub(crate) fn completed_job(&self, id: &str) {
         self.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
         self.settle_next(id, Outcome::Success, None);
+    }
+
+    /// Lets a worker's last heartbeat be so long ago.
+    pub(crate) fn silence(&self, worker: &str, ago: Duration) {
+        let ago = i64::try_from(ago.as_millis()).expect("a moment ago");
+        let heard = self.store().now().expect("the time").as_millis() - ago;
+        let database = Connection::open(self.database()).expect("the database opens");
+        let changed = database
+            .execute("update workers set last_heartbeat = ?2 where id = ?1", params![worker, heard])
+            .expect("the statement is right");
+        assert_eq!(changed, 1, "there is no worker {worker}");
     }
 
     fn settle_next(&self, id: &str, outcome: Outcome, error: Option<&str>) {
