@@ -23,5 +23,6 @@ mod show;
 mod status;
 mod table;
 mod text;
+mod worker;
 
 pub use root::main;

@@ -10,7 +10,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
-use super::{cancel, completions, config, dlq, enqueue, init, list, remove, retry, show, status};
+use super::{cancel, completions, config, dlq, enqueue, init, list, remove, retry, show, status, worker};
 use crate::sys::signal;
 
 /// Runs shell commands in the background and never loses one.
@@ -62,6 +62,7 @@ enum Verb {
     Retry(retry::Args),
     Remove(remove::Args),
     Dlq(dlq::Args),
+    Worker(worker::Args),
     Config(config::Args),
     Init(init::Args),
     Completions(completions::Args),
@@ -145,6 +146,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Retry(args) => retry::run(&args, context),
         Verb::Remove(args) => remove::run(&args, context),
         Verb::Dlq(args) => dlq::run(args, context),
+        Verb::Worker(args) => worker::run(&args, context),
         Verb::Config(args) => config::run(args, context),
         Verb::Init(args) => init::run(&args, context),
         Verb::Completions(args) => completions::run(&args),

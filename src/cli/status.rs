@@ -8,13 +8,13 @@ use anstyle::{AnsiColor, Style};
 use super::context::Context;
 use super::failure::Failure;
 use super::table::{Align, Cell, Table};
-use super::text::{ago, grouped, printable, state_style};
+use super::text::{grouped, printable, state_style};
+use super::worker;
 use crate::domain::life::StateName;
-use crate::domain::name::QueueName;
 use crate::domain::timestamp::Timestamp;
 use crate::ops::json::StatusJson;
-use crate::ops::status::{Problem, Status, status};
-use crate::store::{Served, Worker};
+use crate::ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
+use crate::store::Worker;
 
 /// Show how things stand: jobs by state and queue, workers, and what is wrong
 #[derive(Debug, clap::Args)]
@@ -99,31 +99,8 @@ fn write_workers(
     width: usize,
 ) -> Result<(), Failure> {
     if workers.is_empty() {
-        writeln!(out, "No worker is running.")?;
+        writeln!(out, "No worker is running; {HOW_TO_START_A_WORKER}.")?;
         return Ok(());
     }
-    let mut table = Table::new(&[
-        ("WORKER", Align::Left),
-        ("STATE", Align::Left),
-        ("RUNNING", Align::Right),
-        ("PID", Align::Right),
-        ("STARTED", Align::Left),
-        ("QUEUES", Align::Left),
-    ]);
-    for worker in workers {
-        let queues = match &worker.served {
-            Served::All => "all".to_owned(),
-            Served::InOrder(queues) => queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", "),
-            Served::Job(job) => format!("job {job}"),
-        };
-        table.row(vec![
-            worker.id.as_str().into(),
-            worker.state.name().into(),
-            format!("{}/{}", worker.running, worker.concurrency).into(),
-            worker.pid.to_string().into(),
-            ago(worker.started_at, now).into(),
-            queues.into(),
-        ]);
-    }
-    Ok(table.write(out, width)?)
+    Ok(worker::table(workers, now).write(out, width)?)
 }

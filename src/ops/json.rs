@@ -265,7 +265,7 @@ impl<'a> From<&'a Queue> for QueueJson<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct WorkerJson<'a> {
+pub struct WorkerJson<'a> {
     id: &'a str,
     pid: u32,
     guardian_pid: Option<u32>,

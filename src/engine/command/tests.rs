@@ -13,6 +13,7 @@ use crate::store::LeaseRef;
 
 fn claim(command: &str, cwd: Option<&Path>) -> Claim {
     Claim {
+        number: 1,
         lease: LeaseRef { job: "job1".parse().expect("an id"), attempt: 2 },
         lease_until: Timestamp::EPOCH,
         queue: QueueName::default_queue(),

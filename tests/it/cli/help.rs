@@ -31,11 +31,21 @@ fn all_verbs(home: &Home) -> Vec<Vec<String>> {
 fn every_verb_has_help_with_an_example_and_the_common_flags() {
     let home = Home::new();
     let verbs = all_verbs(&home);
-    for known in ["enqueue", "list", "show", "status", "cancel", "retry", "remove", "init", "completions"] {
+    for known in
+        ["enqueue", "list", "show", "status", "cancel", "retry", "remove", "worker", "init", "completions"]
+    {
         assert!(verbs.iter().any(|verb| verb.join(" ") == known), "{known} is missing in {verbs:?}");
     }
-    for known in ["dlq list", "dlq show", "dlq retry", "dlq purge", "config list", "config get", "config set"]
-    {
+    for known in [
+        "dlq list",
+        "dlq show",
+        "dlq retry",
+        "dlq purge",
+        "config list",
+        "config get",
+        "config set",
+        "worker list",
+    ] {
         assert!(verbs.iter().any(|verb| verb.join(" ") == known), "{known} is missing in {verbs:?}");
     }
     for verb in verbs {
@@ -63,7 +73,7 @@ fn the_version_is_that_of_the_package() {
 
 #[test]
 fn without_a_verb_there_is_help_on_stderr_and_a_failure() {
-    for args in [vec![], vec!["dlq"], vec!["config"]] {
+    for args in [vec![], vec!["dlq"], vec!["config"], vec!["worker"]] {
         let home = Home::new();
         let ran = home.call_without_home(args).run();
         assert_eq!(ran.status.code(), Some(2), "{ran}");

@@ -21,3 +21,4 @@ mod show;
 mod status;
 mod terminal;
 mod test_worker;
+mod worker_list;
