@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
+use crate::domain::hostile::is_hostile;
 use crate::domain::job::Job;
 use crate::domain::life::{State, StateName};
 use crate::domain::timestamp::Timestamp;
-use crate::ops::escape::is_hostile;
 
 /// Text that cannot steer a terminal: control characters and the like are shown as escapes.
 pub(super) fn printable(text: &str) -> Cow<'_, str> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+pub use super::error_line::error_line;
 use super::signal::Signal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

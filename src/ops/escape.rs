@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
+use crate::domain::hostile::is_hostile;
+
 /// Writes JSON, pretty for a person and compact for a program.
 pub fn write_json(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> io::Result<()> {
     if pretty {
@@ -13,12 +15,6 @@ pub fn write_json(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> 
         value.serialize(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)))?;
     }
     Ok(())
-}
-
-/// Characters that are invisible or turn the order of text around, beside those that JSON escapes anyway.
-pub fn is_hostile(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Escapes hostile characters in strings; leaves the rest to another formatter.

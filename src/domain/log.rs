@@ -1,0 +1,228 @@
+//! What an attempt printed, as it is kept: entries, one after the other, in the order in which they came.
+//!
+//! An entry is a frame, or a mark where something is missing. Numbers are little-endian base 128 (seven bits a byte, the
+//! high bit says that more follows), so that the frame of a short line costs two or three bytes:
+//!
+//! ```text
+//! frame   (milliseconds since the attempt's start << 1) + stream · length, at least 1 · bytes
+//! cut     0 · 0 · how many bytes are missing here, at least 1
+//! ```
+//!
+//! Small outputs are stored with their attempt as bare entries; a log file has a [`Header`] before them. An entry is
+//! readable once all of it is there, so a last one that was torn off is simply not there yet. A hole, which reads as
+//! zeros, is no entry.
+
+mod header;
+#[cfg(test)]
+mod tests;
+
+pub use header::{Cut, HEADER_BYTES, Header, HeaderError};
+
+use std::time::Duration;
+
+/// The folder of log files in a home.
+pub const FOLDER: &str = "logs";
+/// The most that one frame holds. Longer output takes several.
+pub const MAX_FRAME_BYTES: usize = 64 << 10;
+/// The longest entry: a frame of that length with the longest time.
+pub const MAX_ENTRY_BYTES: usize = MAX_FRAME_BYTES + 9;
+/// Later than this is written as this: 69 years after the start.
+const MAX_MILLIS: u64 = (1 << 41) - 1;
+
+/// The name of an attempt's log file. A job's id never becomes a file name; its number does.
+pub fn file_name(job_number: u64, attempt: u32) -> String {
+    format!("{job_number}-{attempt}.log")
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Out,
+    Err,
+}
+
+impl Stream {
+    pub const ALL: [Self; 2] = [Self::Out, Self::Err];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Out => "stdout",
+            Self::Err => "stderr",
+        }
+    }
+}
+
+/// Something that was printed in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    pub stream: Stream,
+    /// Since the attempt's start.
+    pub at: Duration,
+    pub bytes: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// How many bytes were printed.
+    pub fn printed(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The first `count` bytes, and the others.
+    #[must_use]
+    pub fn split_at(self, count: u64) -> (Self, Self) {
+        let at = usize::try_from(count).unwrap_or(usize::MAX).min(self.bytes.len());
+        let (first, rest) = self.bytes.split_at(at);
+        (Self { bytes: first, ..self }, Self { bytes: rest, ..self })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'a> {
+    Output(Frame<'a>),
+    /// This many bytes were printed here and not kept.
+    Cut {
+        bytes: u64,
+    },
+}
+
+/// Bytes that no writer wrote: the log is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is damaged")]
+pub struct Malformed;
+
+/// Appends a frame, or several if it is long. An empty one leaves no trace.
+pub fn encode_into(out: &mut Vec<u8>, frame: Frame<'_>) {
+    let millis = u64::try_from(frame.at.as_millis()).unwrap_or(u64::MAX).min(MAX_MILLIS);
+    let stream = match frame.stream {
+        Stream::Out => 0,
+        Stream::Err => 1,
+    };
+    for bytes in frame.bytes.chunks(MAX_FRAME_BYTES) {
+        push_number(out, millis << 1 | stream);
+        push_number(out, bytes.len() as u64);
+        out.extend_from_slice(bytes);
+    }
+}
+
+/// Appends a mark that says how much is missing. Where nothing is, there is no mark.
+pub fn encode_cut_into(out: &mut Vec<u8>, bytes: u64) {
+    if bytes > 0 {
+        out.extend_from_slice(&[0, 0]);
+        push_number(out, bytes);
+    }
+}
+
+/// Reads entries as far as they are whole.
+pub fn entries(bytes: &[u8]) -> Entries<'_> {
+    Entries { bytes, read: 0, is_damaged: false }
+}
+
+#[derive(Clone, Debug)]
+pub struct Entries<'a> {
+    bytes: &'a [u8],
+    read: usize,
+    is_damaged: bool,
+}
+
+impl Entries<'_> {
+    /// How many bytes the entries took that were read so far. What follows may be the beginning of one.
+    pub fn read(&self) -> usize {
+        self.read
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Result<Entry<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_damaged {
+            return None;
+        }
+        match decode(&self.bytes[self.read..]) {
+            Ok((entry, length)) => {
+                self.read += length;
+                Some(Ok(entry))
+            }
+            Err(Unreadable::Torn) => None,
+            Err(Unreadable::Malformed) => {
+                self.is_damaged = true;
+                Some(Err(Malformed))
+            }
+        }
+    }
+}
+
+/// Keeps the first `head` and the last `tail` bytes that were printed, exactly, with a mark between them.
+pub fn keep_ends(frames: &[u8], head: u64, tail: u64) -> Vec<u8> {
+    let frames_of = || {
+        entries(frames).map_while(|entry| match entry {
+            Ok(Entry::Output(frame)) => Some(frame),
+            Ok(Entry::Cut { .. }) | Err(Malformed) => None,
+        })
+    };
+    let printed: u64 = frames_of().map(|frame| frame.printed()).sum();
+    let resume = printed.saturating_sub(tail);
+    if resume <= head {
+        return frames.to_vec();
+    }
+    let (mut beginning, mut end) = (Vec::new(), Vec::new());
+    let mut place = 0;
+    for frame in frames_of() {
+        encode_into(&mut beginning, frame.split_at(head.saturating_sub(place)).0);
+        encode_into(&mut end, frame.split_at(resume.saturating_sub(place)).1);
+        place += frame.printed();
+    }
+    encode_cut_into(&mut beginning, resume - head);
+    beginning.extend_from_slice(&end);
+    beginning
+}
+
+enum Unreadable {
+    /// Its end is missing.
+    Torn,
+    Malformed,
+}
+
+/// The first entry, and how many bytes it takes.
+fn decode(bytes: &[u8]) -> Result<(Entry<'_>, usize), Unreadable> {
+    let (time, after_time) = number(bytes)?;
+    let (length, after_length) = number(&bytes[after_time..])?;
+    let start = after_time + after_length;
+    if length == 0 {
+        let (missing, after_missing) = number(&bytes[start..])?;
+        if time != 0 || missing == 0 {
+            return Err(Unreadable::Malformed);
+        }
+        return Ok((Entry::Cut { bytes: missing }, start + after_missing));
+    }
+    let length = usize::try_from(length).map_err(|_| Unreadable::Malformed)?;
+    if length > MAX_FRAME_BYTES || time >> 1 > MAX_MILLIS {
+        return Err(Unreadable::Malformed);
+    }
+    let end = start + length;
+    let printed = bytes.get(start..end).ok_or(Unreadable::Torn)?;
+    let stream = if time & 1 == 0 { Stream::Out } else { Stream::Err };
+    Ok((Entry::Output(Frame { stream, at: Duration::from_millis(time >> 1), bytes: printed }), end))
+}
+
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    out.push(number.to_le_bytes()[0]);
+}
+
+/// A number, and how many bytes it takes.
+fn number(bytes: &[u8]) -> Result<(u64, usize), Unreadable> {
+    let mut number = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        let digit = u64::from(byte & 0x7F);
+        let shift = 7 * u32::try_from(at).unwrap_or(u32::MAX / 7);
+        let placed = digit.checked_shl(shift).filter(|placed| placed >> shift == digit);
+        number |= placed.ok_or(Unreadable::Malformed)?;
+        if byte & 0x80 == 0 {
+            return Ok((number, at + 1));
+        }
+    }
+    Err(Unreadable::Torn)
+}

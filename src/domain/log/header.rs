@@ -1,0 +1,84 @@
+//! The beginning of a log file: what it is, and which part of it is gone.
+//!
+//! ```text
+//! magic "qctllog" · version · Cut: at, resume_at, resume_printed (all zero: nothing is cut) · checksum
+//! ```
+//!
+//! It is written anew while others read, and a read may see a part of the old and a part of the new one: the checksum
+//! tells.
+
+pub const HEADER_BYTES: usize = 40;
+const MAGIC: [u8; 7] = *b"qctllog";
+const VERSION: u8 = 1;
+/// Where the checksum begins: all before it is summed up.
+const SUMMED: usize = HEADER_BYTES - size_of::<u64>();
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    pub cut: Option<Cut>,
+}
+
+/// The part of a file that is gone. Both of its ends are at the boundary of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Where it begins.
+    pub at: u64,
+    /// Where what is kept goes on.
+    pub resume_at: u64,
+    /// How many bytes had been printed before what is kept there: whoever knows how many it has seen knows how many it
+    /// missed.
+    pub resume_printed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    #[error("it is no log")]
+    NotALog,
+    #[error("it was written by a newer version of queuectl")]
+    TooNew,
+    /// Somebody is writing it, or it is damaged.
+    #[error("it is damaged")]
+    Torn,
+}
+
+impl Header {
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let cut = self.cut.unwrap_or(Cut { at: 0, resume_at: 0, resume_printed: 0 });
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..7].copy_from_slice(&MAGIC);
+        bytes[7] = VERSION;
+        for (field, value) in [cut.at, cut.resume_at, cut.resume_printed].into_iter().enumerate() {
+            bytes[8 + 8 * field..][..8].copy_from_slice(&value.to_le_bytes());
+        }
+        let sum = checksum(&bytes[..SUMMED]);
+        bytes[SUMMED..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderError> {
+        if bytes[..7] != MAGIC {
+            return Err(HeaderError::NotALog);
+        }
+        if bytes[7] > VERSION {
+            return Err(HeaderError::TooNew);
+        }
+        if word(bytes, SUMMED) != checksum(&bytes[..SUMMED]) {
+            return Err(HeaderError::Torn);
+        }
+        let cut = Cut { at: word(bytes, 8), resume_at: word(bytes, 16), resume_printed: word(bytes, 24) };
+        Ok(Self { cut: (cut.resume_at > 0).then_some(cut) })
+    }
+}
+
+fn word(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// FNV-1a.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
