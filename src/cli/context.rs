@@ -2,16 +2,20 @@
 
 use std::cell::OnceCell;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use anstream::AutoStream;
 use clap::ColorChoice;
+use rustix::process::Signal;
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::root::Global;
 use crate::ops::escape::write_json;
 use crate::ops::location::{self, Location, Wanted};
 use crate::store::Store;
+use crate::sys::interrupts::Interrupts;
 
 #[derive(Debug)]
 pub(super) struct Context {
@@ -78,11 +82,7 @@ impl Context {
         if !self.person_reads {
             return usize::MAX;
         }
-        rustix::termios::tcgetwinsize(io::stdout())
-            .ok()
-            .map(|size| usize::from(size.ws_col))
-            .filter(|columns| *columns > 0)
-            .unwrap_or(80)
+        size_of_terminal(io::stdout()).columns
     }
 
     pub(super) fn print_json(&self, value: &impl Serialize) -> Result<(), Failure> {
@@ -102,6 +102,27 @@ impl Context {
             writeln!(self.notes(), "{style}hint: {hint}{style:#}")?;
         }
         Ok(())
+    }
+}
+
+/// Lets signals wait until they are asked for.
+pub(super) fn catch(signals: &[Signal]) -> Result<Interrupts, Failure> {
+    Interrupts::catch(signals)
+        .map_err(|error| Failure::new(Exit::Failed, format!("failed to catch signals ({error})")))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+/// What is usual where a terminal does not say.
+pub(super) fn size_of_terminal(terminal: impl AsFd) -> Size {
+    let (columns, rows) = tcgetwinsize(terminal).map_or((0, 0), |size| (size.ws_col, size.ws_row));
+    Size {
+        columns: if columns == 0 { 80 } else { columns.into() },
+        rows: if rows == 0 { 24 } else { rows.into() },
     }
 }
 

@@ -3,10 +3,11 @@
 //! Home-made: it takes less code than it would take to style a crate's, and the crate would have every start of the
 //! program load the mathematical library.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use super::context::Context;
+use super::context::{Context, size_of_terminal};
+use super::table::cut;
 use super::text::{grouped, rough};
 
 /// Drawing more often than this only makes it flicker.
@@ -19,34 +20,50 @@ pub(super) struct Bar {
     done: u64,
     began: Instant,
     drawn: Option<Instant>,
-    out: Option<Box<dyn Write>>,
+    /// The terminal itself: a line that is drawn over must work without colour, too.
+    out: Option<io::Stderr>,
 }
 
 impl Bar {
     /// A bar that goes to `total`, or only counts where that is unknown. Nobody sees it where nobody watches.
     pub(super) fn new(context: &Context, what: &'static str, total: Option<u64>) -> Self {
-        let out = context.person_watches().then(|| Box::new(context.notes()) as Box<dyn Write>);
+        let out = context.person_watches().then(io::stderr);
         Self { what, total, done: 0, began: Instant::now(), drawn: None, out }
     }
 
     pub(super) fn advance(&mut self, by: u64) {
         self.done += by;
+        self.draw(|bar| line(bar.what, bar.done, bar.total, bar.began.elapsed()));
+    }
+
+    /// Says how many are done and what goes on, where how fast it goes means nothing.
+    pub(super) fn show(&mut self, done: u64, note: impl FnOnce() -> String) {
+        self.done = done;
+        self.draw(|bar| format!("{}, {}", gauge(bar.what, bar.done, bar.total.unwrap_or(bar.done)), note()));
+    }
+
+    fn draw(&mut self, line: impl FnOnce(&Self) -> String) {
         let is_due = self.drawn.is_none_or(|at| at.elapsed() >= PAUSE);
-        if let (true, Some(out)) = (is_due, &mut self.out) {
-            let line = line(self.what, self.done, self.total, self.began.elapsed());
+        if let (true, Some(mut out)) = (is_due, self.out.as_ref()) {
+            // A longer line would run over into the next, which is not drawn over.
+            let line = cut(&line(self), size_of_terminal(out).columns.saturating_sub(1));
             // A terminal that went away takes the bar with it.
             let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
             self.drawn = Some(Instant::now());
         }
     }
+
+    /// Leaves the line as it was, for something else to be said.
+    pub(super) fn clear(&mut self) {
+        if let (Some(out), Some(_)) = (&mut self.out, self.drawn.take()) {
+            let _ = write!(out, "\r\x1b[K").and_then(|()| out.flush());
+        }
+    }
 }
 
 impl Drop for Bar {
-    /// Leaves the line as it was.
     fn drop(&mut self) {
-        if let (Some(out), Some(_)) = (&mut self.out, self.drawn) {
-            let _ = write!(out, "\r\x1b[K").and_then(|()| out.flush());
-        }
+        self.clear();
     }
 }
 
@@ -56,10 +73,15 @@ fn line(what: &str, done: u64, total: Option<u64>, elapsed: Duration) -> String 
     let Some(total) = total.filter(|total| *total > 0) else {
         return format!("{what} {}, {}/s", grouped(done), grouped(rate));
     };
+    let left = Duration::from_secs(total.saturating_sub(done) / rate.max(1));
+    format!("{}, {}/s, {} left", gauge(what, done, total), grouped(rate), rough(left))
+}
+
+/// `waiting ━━━━━━━━━━──────────────────── 1 of 3`
+fn gauge(what: &str, done: u64, total: u64) -> String {
     let is_filled = |cell: u64| (cell + 1).saturating_mul(total) <= done.saturating_mul(BAR_WIDTH);
     let bar: String = (0..BAR_WIDTH).map(|cell| if is_filled(cell) { '━' } else { '─' }).collect();
-    let left = Duration::from_secs(total.saturating_sub(done) / rate.max(1));
-    format!("{what} {bar} {} of {}, {}/s, {} left", grouped(done), grouped(total), grouped(rate), rough(left))
+    format!("{what} {bar} {} of {}", grouped(done), grouped(total))
 }
 
 /// How many a second.

@@ -94,7 +94,7 @@ impl Table {
 }
 
 /// As much of the text as fits, with an ellipsis where something is missing.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
