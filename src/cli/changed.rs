@@ -1,6 +1,7 @@
 //! What the verbs that change jobs by id have in common: all ids are tried, each is answered, the highest exit code
 //! is returned.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -18,9 +19,10 @@ use crate::sys::user;
 /// Ids as they were typed, each once. A bad one is refused before anything is changed.
 pub(super) fn parse_ids(typed: &[String]) -> Result<Vec<JobId>, Failure> {
     let mut ids: Vec<JobId> = Vec::with_capacity(typed.len());
+    let mut known = HashSet::with_capacity(typed.len());
     for id in typed {
-        let id = id.parse().map_err(|source| OpError::BadId { id: id.clone(), source })?;
-        if !ids.contains(&id) {
+        let id: JobId = id.parse().map_err(|source| OpError::BadId { id: id.clone(), source })?;
+        if known.insert(id.clone()) {
             ids.push(id);
         }
     }

@@ -13,7 +13,7 @@ use crate::ops::OpError;
 use crate::ops::escape::write_json;
 use crate::store::{Refused, StoreError};
 
-/// PRODUCT's exit codes, but for 0 and those that `run` and `wait` pass on.
+/// PRODUCT's exit codes, but for 0 and those that `run` passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exit {
     Failed = 1,
@@ -23,6 +23,7 @@ pub(super) enum Exit {
     Unavailable = 5,
     Unknown = 6,
     Corrupt = 7,
+    TimedOut = 124,
 }
 
 impl From<Exit> for ExitCode {
@@ -101,11 +102,16 @@ fn exit_of(error: &OpError) -> Exit {
     match error {
         OpError::Store(error) => exit_of_store(error),
         OpError::Refused(Refused::IdTaken(_)) | OpError::Conflict { .. } => Exit::Conflict,
-        OpError::Refused(Refused::UnknownDependency(_)) | OpError::NoSuchJob(_) => Exit::NotFound,
+        OpError::Refused(Refused::UnknownDependency(_)) | OpError::NoSuchJob(_) | OpError::Removed(_) => {
+            Exit::NotFound
+        }
+        OpError::Unsuccessful { .. } => Exit::Failed,
+        OpError::TimedOut { .. } => Exit::TimedOut,
         OpError::Stopped { stored, source, .. } => match exit_of(source) {
             Exit::Unavailable => Exit::Unavailable,
             Exit::Unknown => Exit::Unknown,
             Exit::Corrupt => Exit::Corrupt,
+            Exit::TimedOut => Exit::TimedOut,
             Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict if *stored == 0 => Exit::Usage,
             Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict => Exit::Failed,
         },
@@ -183,6 +189,9 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::Json { .. }
         | OpError::Refused(Refused::UnknownDependency(_) | Refused::Cycle(_) | Refused::TooLate)
         | OpError::BadId { .. }
+        | OpError::Removed(_)
+        | OpError::Unsuccessful { .. }
+        | OpError::TimedOut { .. }
         | OpError::Conflict { .. }
         | OpError::Setting(_)
         | OpError::LineTooLong { .. }

@@ -23,6 +23,7 @@ mod show;
 mod status;
 mod table;
 mod text;
+mod wait;
 mod worker;
 
 pub use root::main;

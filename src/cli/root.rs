@@ -10,7 +10,9 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
-use super::{cancel, completions, config, dlq, enqueue, init, list, remove, retry, show, status, worker};
+use super::{
+    cancel, completions, config, dlq, enqueue, init, list, remove, retry, show, status, wait, worker,
+};
 use crate::sys::signal;
 
 /// Runs shell commands in the background and never loses one.
@@ -58,6 +60,7 @@ enum Verb {
     List(list::Args),
     Show(show::Args),
     Status(status::Args),
+    Wait(wait::Args),
     Cancel(cancel::Args),
     Retry(retry::Args),
     Remove(remove::Args),
@@ -142,6 +145,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::List(args) => list::run(&args, context),
         Verb::Show(args) => show::run(&args, context),
         Verb::Status(args) => status::run(&args, context),
+        Verb::Wait(args) => wait::run(&args, context),
         Verb::Cancel(args) => cancel::run(&args, context),
         Verb::Retry(args) => retry::run(&args, context),
         Verb::Remove(args) => remove::run(&args, context),

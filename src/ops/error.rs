@@ -1,11 +1,17 @@
 //! Why a use-case did not do what was asked.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use crate::domain::life::StateName;
 use crate::domain::name::{JobId, NameError};
 use crate::domain::request::RequestError;
 use crate::domain::settings::SettingError;
+use crate::domain::span::format_span;
 use crate::store::{Conflict, Refused, StoreError};
+
+/// How many jobs are named in one message.
+const MAX_UNFINISHED_NAMED: usize = 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpError {
@@ -29,6 +35,12 @@ pub enum OpError {
     },
     #[error("there is no job `{0}`")]
     NoSuchJob(JobId),
+    #[error("job `{0}` was removed while somebody waited for it")]
+    Removed(JobId),
+    #[error("job `{id}` is {} ({why})", state.name())]
+    Unsuccessful { id: JobId, state: StateName, why: String },
+    #[error("{}", timed_out(*after, unfinished, *of))]
+    TimedOut { after: Duration, unfinished: Vec<(JobId, StateName)>, of: usize },
     #[error("job `{id}` was left as it is")]
     Conflict {
         id: JobId,
@@ -83,6 +95,20 @@ impl From<serde_json::Error> for OpError {
         let problem = error.to_string().replace(" at line 1 column ", " at column ");
         Self::Json { is_job: error.is_data(), problem }
     }
+}
+
+fn timed_out(after: Duration, unfinished: &[(JobId, StateName)], of: usize) -> String {
+    let after = format_span(after);
+    if let (1, [(id, state)]) = (of, unfinished) {
+        return format!("job `{id}` is still {} after {after}", state.name());
+    }
+    let shown = unfinished.iter().take(MAX_UNFINISHED_NAMED);
+    let mut names: Vec<String> = shown.map(|(id, state)| format!("{id} is {}", state.name())).collect();
+    if let more @ 1.. = unfinished.len() - names.len() {
+        names.push(format!("and {more} more"));
+    }
+    let (count, are) = (unfinished.len(), if unfinished.len() == 1 { "is" } else { "are" });
+    format!("{count} of {of} jobs {are} unfinished after {after} ({})", names.join(", "))
 }
 
 fn stopped(line: u64, stored: u64) -> String {

@@ -14,5 +14,6 @@ pub mod json;
 pub mod lines;
 pub mod location;
 pub mod status;
+pub mod wait;
 
 pub use error::OpError;

@@ -162,6 +162,13 @@ impl Call {
         self.through(command)
     }
 
+    /// Lets signals end the run, also where whoever started the tests had them ignored.
+    pub(crate) fn interruptible(self) -> Self {
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM,HUP", PROGRAM]);
+        self.through(command)
+    }
+
     /// The same call by way of another command, which gets the arguments.
     fn through(self, mut command: Command) -> Self {
         let variables = self.command.get_envs().filter_map(|(name, value)| Some((name, value?)));

@@ -31,9 +31,19 @@ fn all_verbs(home: &Home) -> Vec<Vec<String>> {
 fn every_verb_has_help_with_an_example_and_the_common_flags() {
     let home = Home::new();
     let verbs = all_verbs(&home);
-    for known in
-        ["enqueue", "list", "show", "status", "cancel", "retry", "remove", "worker", "init", "completions"]
-    {
+    for known in [
+        "enqueue",
+        "list",
+        "show",
+        "status",
+        "cancel",
+        "retry",
+        "remove",
+        "wait",
+        "worker",
+        "init",
+        "completions",
+    ] {
         assert!(verbs.iter().any(|verb| verb.join(" ") == known), "{known} is missing in {verbs:?}");
     }
     for known in [

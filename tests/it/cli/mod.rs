@@ -1,5 +1,6 @@
 //! The command line, run as a person or a script runs it: one file per verb, then what must not break it.
 
+mod background;
 mod cancel;
 mod completions;
 mod config;
@@ -21,4 +22,5 @@ mod show;
 mod status;
 mod terminal;
 mod test_worker;
+mod wait;
 mod worker_list;

@@ -3,50 +3,108 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
+
+use super::background::PATIENCE;
 
 /// What was on the screen, with its escape sequences, and the exit code.
 pub(crate) struct Seen {
     pub(crate) screen: String,
     pub(crate) code: Option<i32>,
+    pub(crate) status: ExitStatus,
 }
 
 /// Runs a command on a terminal of this many columns and types this.
-pub(crate) fn on_terminal(mut command: Command, columns: u16, typed: &str) -> Seen {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
-    grantpt(&master).expect("it is ours");
-    unlockpt(&master).expect("it is unlocked");
-    let size = Winsize { ws_row: 30, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(&master, size).expect("its size is set");
-    // What is typed is not shown: it could stand in the middle of what the program says.
-    let mut modes = tcgetattr(&master).expect("its modes are known");
-    modes.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(&master, OptionalActions::Now, &modes).expect("its modes are set");
-    let name = ptsname(&master, Vec::new()).expect("it has a name").into_string().expect("its name is text");
-    let terminal =
-        File::options().read(true).write(true).open(Path::new(&name)).expect("its other end opens");
-
-    let end = || Stdio::from(terminal.try_clone().expect("its other end is shared"));
-    command.env("TERM", "xterm-256color").stdin(end()).stdout(end()).stderr(end());
-    let mut child = command.spawn().expect("the program starts");
-    // Only the program's own ends may stay open: when they close, reading ends.
-    drop(command);
-    drop(terminal);
-    let mut master = File::from(master);
-    master.write_all(typed.as_bytes()).expect("it can be typed on");
-    let screen = read_to_hangup(&mut master);
-    Seen { screen, code: child.wait().expect("the program ends").code() }
+pub(crate) fn on_terminal(command: Command, columns: u16, typed: &str) -> Seen {
+    let mut terminal = Terminal::start(command, columns, 30);
+    terminal.master.write_all(typed.as_bytes()).expect("it can be typed on");
+    terminal.end()
 }
 
-/// Reads until nobody has the other end open, which Linux reports as an IO error.
-fn read_to_hangup(master: &mut File) -> String {
-    let mut seen = Vec::new();
-    let mut buffer = [0; 4096];
-    while let Ok(read @ 1..) = master.read(&mut buffer) {
-        seen.extend_from_slice(&buffer[..read]);
+/// A command that runs on a terminal.
+pub(crate) struct Terminal {
+    child: Child,
+    master: File,
+    seen: Vec<u8>,
+}
+
+impl Terminal {
+    pub(crate) fn start(mut command: Command, columns: u16, rows: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+        grantpt(&master).expect("it is ours");
+        unlockpt(&master).expect("it is unlocked");
+        let master = File::from(master);
+        set_size(&master, columns, rows);
+        // What is typed is not shown: it could stand in the middle of what the program says.
+        let mut modes = tcgetattr(&master).expect("its modes are known");
+        modes.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&master, OptionalActions::Now, &modes).expect("its modes are set");
+        let name =
+            ptsname(&master, Vec::new()).expect("it has a name").into_string().expect("its name is text");
+        let terminal =
+            File::options().read(true).write(true).open(Path::new(&name)).expect("its other end opens");
+
+        let end = || Stdio::from(terminal.try_clone().expect("its other end is shared"));
+        command.env("TERM", "xterm-256color").stdin(end()).stdout(end()).stderr(end());
+        // Only the program's own ends may stay open: when they close, reading ends.
+        Self { child: command.spawn().expect("the program starts"), master, seen: Vec::new() }
     }
-    String::from_utf8(seen).expect("the screen is text").replace("\r\n", "\n")
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it gets the signal");
+    }
+
+    /// Everything that was written so far.
+    pub(crate) fn screen(&self) -> String {
+        String::from_utf8_lossy(&self.seen).replace("\r\n", "\n")
+    }
+
+    /// Reads on until what was written so far is as wanted.
+    #[track_caller]
+    pub(crate) fn wait_until(&mut self, wanted: impl Fn(&str) -> bool) {
+        let began = Instant::now();
+        while !wanted(&self.screen()) {
+            let left = PATIENCE.saturating_sub(began.elapsed());
+            let left = Timespec::try_from(left).expect("a short time");
+            let ready = poll(&mut [PollFd::new(&self.master, PollFlags::IN)], Some(&left));
+            let more = ready.expect("it can be waited for") > 0 && self.read();
+            assert!(more, "this was not to come: {:?}", self.screen());
+        }
+    }
+
+    /// Reads what is there; `false` where nobody has the other end open, which Linux reports as an IO error.
+    fn read(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        let Ok(read @ 1..) = self.master.read(&mut buffer) else {
+            return false;
+        };
+        self.seen.extend_from_slice(&buffer[..read]);
+        true
+    }
+
+    /// Reads until the program has ended.
+    pub(crate) fn end(mut self) -> Seen {
+        while self.read() {}
+        let status = self.child.wait().expect("the program ends");
+        Seen { screen: self.screen(), code: status.code(), status }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that failed leaves nobody behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn set_size(terminal: &File, columns: u16, rows: u16) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(terminal, size).expect("its size is set");
 }

@@ -149,6 +149,7 @@ fn fault_11_an_unknown_id_is_not_found() {
         &["cancel", "nope"],
         &["retry", "nope"],
         &["remove", "nope"],
+        &["wait", "nope"],
         &["dlq", "show", "nope"],
         &["dlq", "retry", "nope"],
         &["dlq", "purge", "nope"],

@@ -1,0 +1,74 @@
+//! The program in the background, at the end of two pipes: what it says arrives line by line.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ExitStatus};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use super::harness::Call;
+
+/// Longer than anything takes that works.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Background {
+    child: Child,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+}
+
+impl Background {
+    pub(crate) fn start(call: Call) -> Self {
+        let mut child = call.interruptible().spawn();
+        drop(child.stdin.take());
+        let stdout = lines(child.stdout.take().expect("stdout is a pipe"));
+        let stderr = lines(child.stderr.take().expect("stderr is a pipe"));
+        Self { child, stdout, stderr }
+    }
+
+    /// The next line on standard output.
+    #[track_caller]
+    pub(crate) fn prints(&self) -> String {
+        self.stdout.recv_timeout(PATIENCE).expect("a line on stdout")
+    }
+
+    /// The next line on standard error.
+    #[track_caller]
+    pub(crate) fn says(&self) -> String {
+        self.stderr.recv_timeout(PATIENCE).expect("a line on stderr")
+    }
+
+    /// Waits for its end, and returns it with the lines that nobody took: from stdout, then from stderr.
+    pub(crate) fn end(mut self) -> (ExitStatus, Vec<String>) {
+        let rest = [&self.stdout, &self.stderr].into_iter().flat_map(|lines| {
+            std::iter::from_fn(|| match lines.recv_timeout(PATIENCE) {
+                Ok(line) => Some(line),
+                Err(error) => {
+                    assert_eq!(error, std::sync::mpsc::RecvTimeoutError::Disconnected, "it does not end");
+                    None
+                }
+            })
+        });
+        let rest = rest.collect();
+        (self.child.wait().expect("it ends"), rest)
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // A test that failed leaves nobody behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines() {
+            if sender.send(line.expect("it is text")).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
