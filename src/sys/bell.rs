@@ -86,3 +86,102 @@ fn make(path: &Path) -> io::Result<()> {
         Err(error) => Err(error.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// More than a pipe holds.
+    const MANY: usize = 200_000;
+
+    struct Belfry {
+        folder: tempfile::TempDir,
+    }
+
+    impl Belfry {
+        fn new() -> Self {
+            Self { folder: tempfile::tempdir().expect("a folder") }
+        }
+
+        fn path(&self) -> PathBuf {
+            self.folder.path().join("bell")
+        }
+
+        fn bell(&self) -> Bell {
+            Bell::open(&self.path()).expect("a bell")
+        }
+    }
+
+    #[test]
+    fn taking_empties_it_and_gives_the_largest() {
+        let belfry = Belfry::new();
+        let bell = belfry.bell();
+        assert_eq!(bell.take(), None, "nobody rang");
+        for hops in [3, 7, 0] {
+            ring_at(&belfry.path(), hops);
+        }
+        assert_eq!(bell.take(), Some(7));
+        assert_eq!(bell.take(), None, "all were taken");
+        bell.ring(0);
+        assert_eq!(bell.take(), Some(0), "a ring that goes no further is one");
+    }
+
+    #[test]
+    fn a_ring_wakes_everybody_and_is_taken_once() {
+        let belfry = Belfry::new();
+        let (first, second) = (belfry.bell(), belfry.bell());
+        ring_at(&belfry.path(), EVERYBODY);
+        assert_eq!(second.take(), Some(EVERYBODY));
+        assert_eq!(first.take(), None);
+    }
+
+    #[test]
+    fn ringing_where_nobody_listens_does_nothing() {
+        let belfry = Belfry::new();
+        ring_at(&belfry.path(), 1);
+        assert!(!belfry.path().exists(), "it makes no bell");
+
+        drop(belfry.bell());
+        ring_at(&belfry.path(), 1);
+        assert_eq!(belfry.bell().take(), None, "whoever comes later does not hear it");
+    }
+
+    #[test]
+    fn many_rings_block_nobody_and_are_taken_at_once() {
+        let belfry = Belfry::new();
+        let bell = belfry.bell();
+        bell.ring(9);
+        for _ in 0..MANY {
+            bell.ring(1);
+        }
+        ring_at(&belfry.path(), 8);
+        assert_eq!(bell.take(), Some(9));
+        assert_eq!(bell.take(), None);
+    }
+
+    #[test]
+    fn it_is_a_fifo_for_its_owner_only() {
+        let belfry = Belfry::new();
+        let _bell = belfry.bell();
+        let meta = fs::metadata(belfry.path()).expect("metadata");
+        assert!(meta.file_type().is_fifo());
+        assert_eq!(meta.permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_no_fifo_is_refused_and_left_alone() {
+        let belfry = Belfry::new();
+        fs::write(belfry.path(), "a diary").expect("write");
+        let refused = Bell::open(&belfry.path()).expect_err("a file is no bell");
+        assert_eq!(refused.to_string(), "it is there, but no FIFO");
+        assert_eq!(fs::read(belfry.path()).expect("read"), b"a diary");
+
+        fs::remove_file(belfry.path()).expect("remove");
+        fs::create_dir(belfry.path()).expect("create_dir");
+        Bell::open(&belfry.path()).expect_err("a folder is no bell");
+    }
+}

@@ -1,10 +1,11 @@
 //! Lengthening leases, and giving back those that the worker does not know of.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::jobs::apply;
+use super::row::JobRow;
 use super::tx::Tx;
-use super::{leases, row, settings, workers};
+use super::{leases, settings, workers};
 use crate::domain::life::{Event, State, transition};
 use crate::domain::name::WorkerId;
 use crate::store::{LeaseRef, LeaseStatus, StoreError};
@@ -16,33 +17,40 @@ pub(super) fn extend(
 ) -> Result<Vec<LeaseStatus>, StoreError> {
     let worker_seq = workers::seq(tx, worker)?;
     workers::beat(tx, worker_seq)?;
-    let statuses: Result<_, _> = known.iter().map(|lease| extend_one(tx, worker_seq, lease)).collect();
-    release_others(tx, worker_seq, known)?;
-    statuses
+    let held = leases::held_by(tx, worker_seq)?;
+    let held: HashMap<LeaseRef, JobRow> = held.into_iter().map(|job| (leases::lease_on(&job), job)).collect();
+    release_others(tx, worker_seq, &held, known)?;
+    let extend = |lease| match held.get(lease) {
+        Some(job) => extend_one(tx, job),
+        None => Ok(LeaseStatus::Lost),
+    };
+    known.iter().map(extend).collect()
 }
 
 /// Whatever else the worker holds it was given by a claim whose commit it never saw succeed.
-fn release_others(tx: &Tx<'_>, worker_seq: i64, known: &[LeaseRef]) -> Result<(), StoreError> {
+fn release_others(
+    tx: &Tx<'_>,
+    worker_seq: i64,
+    held: &HashMap<LeaseRef, JobRow>,
+    known: &[LeaseRef],
+) -> Result<(), StoreError> {
     let known: HashSet<&LeaseRef> = known.iter().collect();
-    for job in leases::held_by(tx, worker_seq)? {
-        if !known.contains(&leases::lease_on(&job)) {
-            leases::release(tx, &job, worker_seq)?;
+    for (lease, job) in held {
+        if !known.contains(lease) {
+            leases::release(tx, job, worker_seq)?;
         }
     }
     Ok(())
 }
 
-fn extend_one(tx: &Tx<'_>, worker_seq: i64, lease: &LeaseRef) -> Result<LeaseStatus, StoreError> {
-    let Some(job) = row::by_id(tx, &lease.job)?.filter(|job| job.worker_seq == Some(worker_seq)) else {
-        return Ok(LeaseStatus::Lost);
-    };
+fn extend_one(tx: &Tx<'_>, job: &JobRow) -> Result<LeaseStatus, StoreError> {
     let until = tx.now.saturating_add(tx.settings()?.lease);
-    let event = Event::Extend { attempt: lease.attempt, until };
-    let policy = settings::policy(tx, &job)?;
+    let event = Event::Extend { attempt: job.life.attempts, until };
+    let policy = settings::policy(tx, job)?;
     let Ok(extended) = transition(&job.life, event, &policy, tx.now) else {
         return Ok(LeaseStatus::Lost);
     };
-    if !apply(tx, &job, &extended, &job.latest)? {
+    if !apply(tx, job, &extended, &job.latest)? {
         return Ok(LeaseStatus::Lost);
     }
     Ok(match &job.life.state {

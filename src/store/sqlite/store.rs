@@ -264,6 +264,7 @@ impl Store for SqliteStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Served;
     use crate::sys::clock::SystemClock;
 
     /// SQLite's numbers for what a commit waits for.
@@ -274,6 +275,35 @@ mod tests {
         let opened = store.lock();
         let pragma = opened.connection.pragma_query_value(None, "synchronous", |row| row.get(0));
         pragma.expect("a pragma")
+    }
+
+    #[test]
+    fn a_worker_adopts_a_changed_durability_with_its_orders() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open =
+            || SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
+        let (store, elsewhere) = (open(), open());
+        let worker = worker();
+        store.register(&worker).expect("register");
+        for (value, expected) in [(Some("normal"), NORMAL), (None, FULL)] {
+            elsewhere.set(SettingKey::Durability, value, "tester").expect("set").expect("a value");
+            store.orders(&worker.id).expect("orders");
+            assert_eq!(synchronous(&store), expected, "{value:?}");
+        }
+    }
+
+    fn worker() -> NewWorker {
+        NewWorker {
+            id: "w".parse().expect("a worker id"),
+            host: "here".to_owned(),
+            boot_id: "boot".to_owned(),
+            pid: 1,
+            guardian_pid: None,
+            served: Served::All,
+            concurrency: 1,
+            folder: "/".into(),
+            stop_seen: None,
+        }
     }
 
     #[test]

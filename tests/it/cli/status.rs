@@ -47,6 +47,15 @@ fn a_worker_has_the_documented_shape() {
 }
 
 #[test]
+fn a_worker_for_one_job_serves_no_queue() {
+    let home = Home::with_jobs(&["a"]);
+    let worker = TestWorker::for_job(&home, "w1", "a");
+    assert_eq!(home.run(["status", "--json"]).ok().json()["workers"][0]["queues"], json!([]));
+    home.run(["status"]).ok().shows("job a");
+    worker.claim_job("a");
+}
+
+#[test]
 fn a_table_of_the_states() {
     let home = Home::with_jobs(&["a", "b"]);
     home.run(["status"]).ok().says_nothing().prints(

@@ -18,6 +18,15 @@ pub(crate) struct TestWorker {
 
 impl TestWorker {
     pub(crate) fn new(home: &Home, name: &str) -> Self {
+        Self::serving(home, name, Served::All)
+    }
+
+    /// One that takes this job and nothing else.
+    pub(crate) fn for_job(home: &Home, name: &str, id: &str) -> Self {
+        Self::serving(home, name, Served::Job(id.parse().expect("a job id")))
+    }
+
+    fn serving(home: &Home, name: &str, served: Served) -> Self {
         let worker = Self { id: name.parse().expect("a worker id"), store: home.store() };
         let new = NewWorker {
             id: worker.id.clone(),
@@ -25,7 +34,7 @@ impl TestWorker {
             boot_id: "boot".to_owned(),
             pid: 4242,
             guardian_pid: None,
-            served: Served::All,
+            served,
             concurrency: 1,
             folder: home.path().join("workers"),
             stop_seen: None,

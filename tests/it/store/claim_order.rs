@@ -2,10 +2,10 @@
 
 use queuectl::domain::life::StateName;
 use queuectl::domain::outcome::Outcome;
-use queuectl::store::{JobFilter, Phase};
+use queuectl::store::{JobFilter, LeaseRef, Phase, Served};
 
 use super::fixture::{FAILURE, Fixture, every_store, serving};
-use super::new_job::{JobSpec, job};
+use super::new_job::{JobSpec, job, job_id};
 
 every_store!(
     priority_then_due_time_then_order_of_enqueuing,
@@ -18,6 +18,8 @@ every_store!(
     a_failed_job_is_claimed_exactly_when_it_is_due,
     a_scheduled_job_is_claimed_exactly_when_it_is_due,
     a_job_is_given_to_one_worker_only,
+    a_worker_for_one_job_gets_that_and_nothing_else,
+    a_worker_for_one_job_waits_until_it_can_run,
     a_clock_set_back_freezes_nothing_that_was_ready,
     a_clock_set_back_puts_off_only_what_has_a_time,
 );
@@ -191,6 +193,33 @@ fn a_job_is_given_to_one_worker_only(fixture: &Fixture) {
 }
 
 const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
+
+fn a_worker_for_one_job_gets_that_and_nothing_else(fixture: &Fixture) {
+    fixture.enqueue_all([job("urgent").priority(9), job("mine").queue("q").priority(-9), job("other")]);
+    let worker = fixture.worker_serving("w", Served::Job(job_id("mine")));
+    assert_eq!(fixture.claim(&worker, 0), [""; 0]);
+    assert_eq!(fixture.claim(&worker, 9), ["mine"], "whoever is before it in the line");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0]);
+    fixture.extend(&worker, &LeaseRef { job: job_id("mine"), attempt: 1 });
+    fixture.cancel("mine");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0]);
+}
+
+fn a_worker_for_one_job_waits_until_it_can_run(fixture: &Fixture) {
+    let worker = fixture.worker_serving("w", Served::Job(job_id("mine")));
+    assert_eq!(fixture.claim(&worker, 1), [""; 0], "it is not there yet");
+    fixture.enqueue_all([job("parent"), job("mine").after(&["parent"])]);
+    assert_eq!(fixture.claim(&worker, 1), [""; 0], "it is blocked");
+    let other = fixture.worker("other");
+    fixture.run(&other, Outcome::Success);
+    fixture.pause("default");
+    assert_eq!(fixture.claim(&worker, 1), [""; 0], "its queue is paused");
+    fixture.resume("default");
+    fixture.run(&worker, FAILURE);
+    assert_eq!(fixture.claim(&worker, 1), [""; 0], "it waits for its retry");
+    fixture.pass_secs(2);
+    assert_eq!(fixture.claim(&worker, 1), ["mine"]);
+}
 
 fn a_clock_set_back_freezes_nothing_that_was_ready(fixture: &Fixture) {
     let worker = fixture.worker("w");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use queuectl::domain::life::StateName;
 use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Exchange, LeaseRef, StoreError};
+use queuectl::store::{Exchange, LeaseRef, Settled, StoreError};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
@@ -13,6 +13,8 @@ every_store!(
     settles_and_claims_in_one_turn,
     what_a_turn_sets_free_is_claimed_in_the_same_turn,
     an_attempt_is_settled_once,
+    a_turn_says_what_became_of_the_jobs,
+    a_claim_carries_the_number_of_its_job,
     settlements_of_one_turn_stand_alone,
     a_turn_says_when_the_next_job_is_due,
     wanting_nothing_claims_nothing,
@@ -54,6 +56,46 @@ fn an_attempt_is_settled_once(fixture: &Fixture) {
     let exchanged = fixture.exchange(&worker, &settlements, 0);
     assert_eq!(exchanged.stale, [lease], "the second says so");
     assert_eq!(fixture.outcomes("a"), [FAILURE]);
+}
+
+fn a_turn_says_what_became_of_the_jobs(fixture: &Fixture) {
+    fixture.enqueue_all([job("failed"), job("dead").max_retries(0), job("cancelled"), job("stale")]);
+    fixture.enqueue_all(["released", "completed"].map(job));
+    let worker = fixture.worker("w");
+    let leases = fixture.leases(&worker, 6);
+    fixture.cancel("cancelled");
+    fixture.settle(&worker, &leases[3], Outcome::Success);
+    let outcomes = [FAILURE, FAILURE, FAILURE, FAILURE, Outcome::Released, Outcome::Success];
+    let settlements: Vec<_> =
+        leases.iter().zip(outcomes).map(|(lease, outcome)| settlement(lease, outcome)).collect();
+    let exchanged = fixture.exchange(&worker, &settlements, 0);
+    let retry = Some(fixture.now().saturating_add(Duration::from_secs(2)));
+    let settled =
+        |at: usize, state, next_retry_at| Settled { lease: leases[at].clone(), state, next_retry_at };
+    assert_eq!(
+        exchanged.settled,
+        [
+            settled(0, StateName::Failed, retry),
+            settled(1, StateName::Dead, None),
+            settled(2, StateName::Cancelled, None),
+            settled(4, StateName::Pending, None),
+            settled(5, StateName::Completed, None),
+        ]
+    );
+    assert_eq!(exchanged.stale, [leases[3].clone()]);
+}
+
+fn a_claim_carries_the_number_of_its_job(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("gone");
+    fixture.cancel("gone");
+    fixture.remove("gone");
+    fixture.enqueue_all([job("a"), job("b").priority(1)]);
+    let numbers = ["a", "b"].map(|id| fixture.job(id).number);
+    assert_eq!(numbers, [2, 3], "in the order of enqueuing; one that is gone does not come back");
+    let claimed = fixture.exchange(&worker, &[], 2).claimed;
+    let claimed: Vec<_> = claimed.iter().map(|claim| (claim.lease.job.as_str(), claim.number)).collect();
+    assert_eq!(claimed, [("b", 3), ("a", 2)]);
 }
 
 fn settlements_of_one_turn_stand_alone(fixture: &Fixture) {

@@ -14,8 +14,8 @@ use queuectl::domain::settings::SettingKey;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{
-    Change, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus, NewWorker, Page,
-    Pause, Refused, Served, Settlement, Store, Worker, WorkerState,
+    Change, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus, NewWorker, Orders,
+    Page, Pause, Refused, Served, Settlement, Store, Worker, WorkerState,
 };
 use queuectl::sys::clock::Clock;
 use tempfile::TempDir;
@@ -296,6 +296,10 @@ impl Fixture {
     pub fn overdue(&self) -> Vec<WorkerId> {
         let overdue = self.workers().into_iter().filter(|worker| worker.overdue);
         overdue.map(|worker| worker.id).collect()
+    }
+
+    pub fn orders(&self, worker: &WorkerId) -> Orders {
+        self.store.orders(worker).expect("orders")
     }
 
     // Settings and queues

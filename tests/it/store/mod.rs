@@ -14,6 +14,7 @@ mod exchange;
 mod fencing;
 mod list;
 mod model;
+mod orders;
 mod queues;
 mod reap;
 mod remove;

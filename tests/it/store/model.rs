@@ -11,9 +11,12 @@ use proptest_state_machine::{StateMachineTest, prop_state_machine};
 use queuectl::domain::job::Job;
 use queuectl::domain::life::{State, StateName};
 use queuectl::domain::name::WorkerId;
+use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
 use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{Change, Enqueued, JobFilter, NewWorker, Page, Phase, Queue, Served, Settlement};
+use queuectl::store::{
+    Change, Enqueued, JobFilter, LeaseRef, NewWorker, Page, Phase, Queue, Served, Settlement,
+};
 
 use self::history::{Expected, Model, Step};
 use self::memory::{Answer, CRASH_LIMIT, MAX_BACKOFF_MILLIS, Memory, MemoryJob, RETRY_DELAY_MILLIS, Request};
@@ -69,8 +72,7 @@ impl<C: Constructor> StateMachineTest for Machine<C> {
     fn check_invariants(fixture: &Fixture, model: &Model) {
         assert_same_jobs(fixture, &model.memory);
         assert_same_line(fixture, &model.memory);
-        let late: Vec<_> = model.memory.overdue().into_iter().map(worker_id).collect();
-        assert_eq!(fixture.overdue(), late, "whose lease ran out");
+        assert_same_workers(fixture, model);
         assert_same_counters(fixture, &model.memory);
     }
 
@@ -139,12 +141,16 @@ fn spec(request: &Request) -> JobSpec {
 /// What workers do, as the model saw it.
 fn work(fixture: &Fixture, model: &Model) {
     match &model.expected {
-        Expected::Exchanged { worker, settled, stale, claimed, want, next_due } => {
+        Expected::Exchanged { worker, settled, states, claimed, want, next_due } => {
             let settlements: Vec<Settlement> =
                 settled.iter().map(|(lease, outcome)| settlement(lease, *outcome)).collect();
             let exchanged = fixture.exchange(&worker_id(*worker), &settlements, *want);
             let given: Vec<_> = exchanged.claimed.into_iter().map(|claim| claim.lease).collect();
-            assert_eq!(&exchanged.stale, stale, "what came too late");
+            let (recorded, too_late) = told(settled, states);
+            let said: Vec<_> =
+                exchanged.settled.into_iter().map(|settled| (settled.lease, settled.state)).collect();
+            assert_eq!(said, recorded, "what became of those that ended");
+            assert_eq!(exchanged.stale, too_late, "what came too late");
             assert_eq!(&given, claimed, "who was claimed, in which order");
             let due = exchanged.next_due.map(Timestamp::as_millis);
             assert_eq!(due, *next_due, "when the next one is due");
@@ -163,6 +169,21 @@ fn work(fixture: &Fixture, model: &Model) {
             panic!("no worker did this: {:?}", model.expected)
         }
     }
+}
+
+/// What was recorded, with the state that it led to, and what came too late.
+fn told(
+    settled: &[(LeaseRef, Outcome)],
+    states: &[Option<StateName>],
+) -> (Vec<(LeaseRef, StateName)>, Vec<LeaseRef>) {
+    let (mut recorded, mut too_late) = (Vec::new(), Vec::new());
+    for ((lease, _), state) in settled.iter().zip(states) {
+        match state {
+            Some(state) => recorded.push((lease.clone(), *state)),
+            None => too_late.push(lease.clone()),
+        }
+    }
+    (recorded, too_late)
 }
 
 fn change(expected: &Expected, verb: impl Fn(&str) -> Change) {
@@ -251,6 +272,29 @@ fn assert_same_line(fixture: &Fixture, memory: &Memory) {
     let line: Vec<&str> =
         memory.ready().into_iter().map(|at| memory.jobs[at].request.name.as_str()).collect();
     assert_eq!(fixture.list_by(&ready, 3), line, "who is ready, in the order of claiming");
+}
+
+/// What each worker holds, and what it is told to do.
+fn assert_same_workers(fixture: &Fixture, model: &Model) {
+    let memory = &model.memory;
+    let listed = fixture.workers();
+    assert_eq!(listed.len(), model.seats.len(), "who is there");
+    for worker in model.seats {
+        let id = worker_id(worker);
+        let shown = listed.iter().find(|shown| shown.id == id).expect("it is listed");
+        let ends: Vec<i64> = memory.held_by(worker).map(|(_, lease)| lease.until).collect();
+        assert_eq!(shown.running as usize, ends.len(), "what {id} holds");
+        let until = shown.lease_until.map(Timestamp::as_millis);
+        assert_eq!(until, ends.iter().min().copied(), "the first lease of {id} to end");
+        assert_eq!(shown.overdue, ends.iter().any(|end| *end < memory.now), "whether one of {id} ran out");
+
+        let orders = fixture.orders(&id);
+        let cancelled = memory.held_by(worker).filter(|(_, lease)| lease.cancel);
+        let cancelled: Vec<&str> = cancelled.map(|(job, _)| job.request.name.as_str()).collect();
+        let told: Vec<&str> = orders.cancelled.iter().map(|lease| lease.job.as_str()).collect();
+        assert_eq!(told, cancelled, "what {id} is to cancel");
+        assert_eq!(orders.idle, memory.is_idle(worker), "whether {id} is idle");
+    }
 }
 
 /// The jobs are the same, so this is as good as a recount.

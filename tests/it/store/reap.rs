@@ -13,6 +13,9 @@ use super::new_job::{job, job_id};
 
 every_store!(
     a_started_job_is_lost_and_an_unstarted_one_released,
+    all_are_lost_where_nobody_knows,
+    none_is_lost_where_nothing_was_started,
+    a_second_reaper_changes_nothing,
     a_reaped_worker_is_gone,
     an_idle_worker_is_reaped_too,
     an_unknown_worker_cannot_be_reaped,
@@ -43,6 +46,37 @@ fn a_started_job_is_lost_and_an_unstarted_one_released(fixture: &Fixture) {
         let ending = record.history[0].ending.as_ref().expect("it ended");
         assert_eq!(ending.duration, Duration::from_secs(secs), "{id}");
     }
+}
+
+fn all_are_lost_where_nobody_knows(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all(["a", "b"].map(job));
+    let leases = fixture.leases(&worker, 2);
+    assert_eq!(fixture.reap(&worker), leases);
+    assert_eq!(["a", "b"].map(|id| fixture.outcomes(id)), [[Outcome::Lost], [Outcome::Lost]]);
+}
+
+fn none_is_lost_where_nothing_was_started(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all(["a", "b"].map(job));
+    let leases = fixture.leases(&worker, 2);
+    assert_eq!(fixture.reap_started(&worker, &[]), leases);
+    assert_eq!(["a", "b"].map(|id| fixture.outcomes(id)), [[Outcome::Released], [Outcome::Released]]);
+}
+
+fn a_second_reaper_changes_nothing(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let lease = fixture.lease(&worker);
+    assert_eq!(fixture.reap(&worker), std::slice::from_ref(&lease));
+    let next = fixture.worker("next");
+    fixture.lease(&next);
+    let before = fixture.record("a");
+    fixture.pass_secs(1);
+    assert_eq!(fixture.reap(&worker), []);
+    assert_eq!(fixture.reap_started(&worker, &[lease]), []);
+    assert_eq!(fixture.record("a"), before);
+    assert_eq!(fixture.workers().len(), 1);
 }
 
 fn a_reaped_worker_is_gone(fixture: &Fixture) {

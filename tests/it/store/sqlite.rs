@@ -1,6 +1,8 @@
 //! What is true of the SQLite store alone: the file, its schema, and how it is searched.
 
+mod bell;
 mod file;
+mod migration;
 mod plans;
 mod schema;
 

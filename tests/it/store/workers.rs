@@ -1,5 +1,12 @@
 //! Workers: who is there, and what they hold.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
 use queuectl::store::{LeaseRef, LeaseStatus, NewWorker, Served, StoreError, Worker, WorkerState};
 
 use super::fixture::{Fixture, every_store, new_worker, serving};
@@ -12,14 +19,21 @@ every_store!(
     running_counts_the_leases,
     a_heartbeat_is_remembered,
     leases_are_answered_in_their_order,
+    a_heartbeat_gives_back_what_the_worker_does_not_know_of,
+    a_heartbeat_that_names_a_lease_twice_keeps_it,
     a_retired_worker_is_gone,
+    a_worker_that_stops_gives_back_what_it_never_learned_of,
+    the_earliest_end_of_its_leases_is_shown,
+    a_folder_need_not_be_text,
     strangers_are_told_apart,
 );
 
 fn a_registered_worker_reads_back(fixture: &Fixture) {
-    for (id, served, guardian_pid) in
-        [("all", Served::All, None), ("some", serving(&["b", "a", "not-yet"]), Some(u32::MAX))]
-    {
+    for (id, served, guardian_pid) in [
+        ("all", Served::All, None),
+        ("some", serving(&["b", "a", "not-yet"]), Some(u32::MAX)),
+        ("one", Served::Job(job_id("not-yet")), Some(1)),
+    ] {
         let new = NewWorker {
             id: id.parse().expect("a worker id"),
             host: "büro-7".to_owned(),
@@ -75,7 +89,7 @@ fn running_counts_the_leases(fixture: &Fixture) {
     let leases = fixture.leases(&busy, 3);
     let running = |at: usize| fixture.workers()[at].running;
     assert_eq!((running(0), running(1)), (3, 0));
-    fixture.settle(&busy, &leases[0], queuectl::domain::outcome::Outcome::Success);
+    fixture.settle(&busy, &leases[0], Outcome::Success);
     assert_eq!(running(0), 2);
     fixture.claim(&idle, 9);
     assert_eq!((running(0), running(1)), (2, 0));
@@ -96,13 +110,80 @@ fn leases_are_answered_in_their_order(fixture: &Fixture) {
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let [a, b, c] = &fixture.leases(&worker, 3)[..] else { panic!("three leases") };
     fixture.cancel("b");
-    fixture.settle(&worker, c, queuectl::domain::outcome::Outcome::Success);
+    fixture.settle(&worker, c, Outcome::Success);
     let nobody = LeaseRef { job: job_id("nobody"), attempt: 1 };
     let asked = [c.clone(), b.clone(), nobody, a.clone()];
     assert_eq!(
         fixture.store.extend(&worker, &asked).expect("extend"),
         [LeaseStatus::Lost, LeaseStatus::CancelRequested, LeaseStatus::Lost, LeaseStatus::Held]
     );
+}
+
+fn a_heartbeat_gives_back_what_the_worker_does_not_know_of(fixture: &Fixture) {
+    let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
+    fixture.enqueue_all(["known", "lost", "cancelled", "elsewhere"].map(job));
+    let leases = fixture.leases(&worker, 3);
+    fixture.lease(&other);
+    fixture.cancel("cancelled");
+    fixture.pass_secs(1);
+    assert_eq!(fixture.extend(&worker, &leases[0]), LeaseStatus::Held);
+    assert_eq!(
+        ["known", "lost", "cancelled", "elsewhere"].map(|id| fixture.state(id)),
+        [StateName::Processing, StateName::Pending, StateName::Cancelled, StateName::Processing]
+    );
+    let record = fixture.record("lost");
+    let ending = record.history[0].ending.as_ref().expect("it ended");
+    assert_eq!((ending.outcome, ending.duration), (Outcome::Released, Duration::ZERO));
+    assert_eq!((&ending.error, &record.job.latest.error), (&None, &None));
+    assert!(!fixture.settle(&worker, &leases[1], Outcome::Success), "the lease is gone");
+    assert_eq!(fixture.claim(&other, 9), ["lost"], "and the job free for others");
+}
+
+fn a_heartbeat_that_names_a_lease_twice_keeps_it(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let lease = fixture.lease(&worker);
+    let statuses = fixture.store.extend(&worker, &[lease.clone(), lease.clone()]).expect("extend");
+    assert_eq!(statuses, [LeaseStatus::Held; 2]);
+    assert!(fixture.settle(&worker, &lease, Outcome::Success));
+}
+
+fn a_worker_that_stops_gives_back_what_it_never_learned_of(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    fixture.lease(&worker);
+    fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("drain");
+    assert_eq!(fixture.state("a"), StateName::Processing, "one that drains still works");
+    fixture.retire(&worker);
+    assert_eq!(fixture.state("a"), StateName::Pending);
+    assert_eq!(fixture.outcomes("a"), [Outcome::Released]);
+}
+
+fn the_earliest_end_of_its_leases_is_shown(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all(["a", "b"].map(job));
+    let a = fixture.lease(&worker);
+    let ends = |secs| Some(fixture.now().saturating_add(Duration::from_secs(secs)));
+    let shown = || {
+        let worker = fixture.workers().remove(0);
+        (worker.lease_until, worker.overdue)
+    };
+    assert_eq!(shown(), (ends(30), false));
+    fixture.pass_secs(10);
+    let b = fixture.lease(&worker);
+    assert_eq!(shown(), (ends(20), false));
+    fixture.pass_secs(20);
+    assert_eq!(shown(), (ends(0), false));
+    fixture.pass_millis(1);
+    assert!(shown().1);
+    fixture.store.extend(&worker, &[a, b]).expect("extend");
+    assert_eq!(shown(), (ends(30), false));
+}
+
+fn a_folder_need_not_be_text(fixture: &Fixture) {
+    let folder = PathBuf::from(OsStr::from_bytes(b"/srv/\xff\xfe/workers"));
+    fixture.register(NewWorker { folder: folder.clone(), ..new_worker("w") });
+    assert_eq!(fixture.workers()[0].folder, folder);
 }
 
 fn a_retired_worker_is_gone(fixture: &Fixture) {

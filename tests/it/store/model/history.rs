@@ -102,7 +102,8 @@ pub enum Expected {
     Exchanged {
         worker: usize,
         settled: Vec<(LeaseRef, Outcome)>,
-        stale: Vec<LeaseRef>,
+        /// The state that each led to; `None` if it came too late.
+        states: Vec<Option<StateName>>,
         want: usize,
         claimed: Vec<LeaseRef>,
         next_due: Option<i64>,
@@ -128,7 +129,7 @@ pub enum Expected {
 pub struct Model {
     pub memory: Memory,
     /// The worker that sits in each seat now, by its number among all that ever were.
-    seats: [usize; 3],
+    pub seats: [usize; 3],
     /// Every lease that was ever given, with its worker.
     leases: Vec<(usize, LeaseRef)>,
     pub expected: Expected,
@@ -199,16 +200,16 @@ impl Model {
     fn exchange(&mut self, worker: usize, picks: &[(Pick, Outcome)], want: usize) -> Expected {
         let settled: Vec<(LeaseRef, Outcome)> =
             picks.iter().filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome))).collect();
-        let mut stale = Vec::new();
+        let mut states = Vec::new();
         for (lease, outcome) in &settled {
-            if !self.memory.settle(worker, lease.job.as_str(), lease.attempt, *outcome) {
-                stale.push(lease.clone());
-            }
+            let recorded = self.memory.settle(worker, lease.job.as_str(), lease.attempt, *outcome);
+            let state = self.memory.find(lease.job.as_str()).map(|at| self.memory.jobs[at].state);
+            states.push(state.filter(|_| recorded));
         }
         let claimed = self.memory.claim(worker, want);
         let claimed: Vec<LeaseRef> = claimed.iter().map(|(name, attempt)| lease(name, *attempt)).collect();
         self.leases.extend(claimed.iter().map(|lease| (worker, lease.clone())));
-        Expected::Exchanged { worker, settled, stale, want, claimed, next_due: self.next_due() }
+        Expected::Exchanged { worker, settled, states, want, claimed, next_due: self.next_due() }
     }
 
     fn next_due(&self) -> Option<i64> {
@@ -234,11 +235,7 @@ impl Model {
     }
 
     fn held_by(&self, worker: usize) -> Vec<LeaseRef> {
-        let held = self.memory.jobs.iter().filter(|job| {
-            let holder = job.lease.as_ref().map(|lease| lease.worker);
-            holder == Some(worker)
-        });
-        held.map(|job| lease(&job.request.name, job.attempts)).collect()
+        self.memory.held_by(worker).map(|(job, _)| lease(&job.request.name, job.attempts)).collect()
     }
 
     fn reap(&mut self, seat: usize, known: Option<&[bool]>) -> Expected {

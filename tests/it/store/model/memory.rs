@@ -209,13 +209,22 @@ impl Memory {
         Some(lease.cancel)
     }
 
-    pub fn overdue(&self) -> Vec<usize> {
-        let leases = self.jobs.iter().filter_map(|job| job.lease.as_ref());
-        let mut late: Vec<usize> =
-            leases.filter(|lease| lease.until < self.now).map(|lease| lease.worker).collect();
-        late.sort_unstable();
-        late.dedup();
-        late
+    /// The jobs on which a worker holds leases.
+    pub fn held_by(&self, worker: usize) -> impl Iterator<Item = (&MemoryJob, &MemoryLease)> {
+        let running = self.jobs.iter().filter_map(|job| Some((job, job.lease.as_ref()?)));
+        running.filter(move |(_, lease)| lease.worker == worker)
+    }
+
+    /// Whether nothing is left to do in the open queues that a worker serves.
+    pub fn is_idle(&self, worker: usize) -> bool {
+        let queues = self.workers[worker].queues.as_ref();
+        let is_busy = |(at, job): (usize, &MemoryJob)| {
+            let queue = job.request.queue;
+            let served = queues.is_none_or(|queues| queues.contains(&queue));
+            let at_work = [StateName::Processing, StateName::Failed].contains(&job.state);
+            !job.removed && served && !self.paused.contains(&queue) && (at_work || self.is_ready(at))
+        };
+        !self.jobs.iter().enumerate().any(is_busy)
     }
 
     pub fn cancel(&mut self, name: &str) -> Answer {

@@ -9,12 +9,12 @@ use queuectl::domain::job::NewJob;
 use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
 use queuectl::store::sqlite::{SCHEMA_VERSION, SqliteStore};
-use queuectl::store::{JobFilter, Store, StoreError};
+use queuectl::store::{JobFilter, Stop, Store, StoreError};
 
 use rusqlite::config::DbConfig;
 
 use super::{Home, connect, value};
-use crate::store::fixture::{FAILURE, Fixture, TestClock};
+use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, TestClock};
 use crate::store::new_job::job;
 
 /// Puts something where the database is to be.
@@ -297,6 +297,20 @@ fn a_number_in_the_order_of_enqueuing_is_never_used_twice() {
     fixture.enqueue("b");
     drop(fixture);
     assert_eq!(value(&home.connect(), "select seq from jobs where id = 'b'"), "4");
+}
+
+#[test]
+fn orders_to_stop_do_not_pile_up() {
+    let home = Home::new();
+    let fixture = home.fixture();
+    fixture.set(SettingKey::Durability, "normal");
+    for _ in 0..1_100 {
+        fixture.store.stop(&Stop { host: None, kill_at: None }, SOMEBODY).expect("stop");
+    }
+    drop(fixture);
+    let connection = home.connect();
+    assert_eq!(value(&connection, "select count(*) from stops"), "1000");
+    assert_eq!(value(&connection, "select max(id) from stops"), "1100", "the newest are kept");
 }
 
 /// Pages of the log that whoever opens the store alone has to read.

@@ -1,0 +1,140 @@
+//! The bell beside the database: who rings it, and when.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use queuectl::domain::name::WorkerId;
+use queuectl::domain::outcome::Outcome;
+use queuectl::store::{LeaseRef, Served, StoreError};
+use queuectl::sys::bell::{Bell, EVERYBODY};
+
+use super::Home;
+use crate::store::fixture::{FAILURE, Fixture, new_worker};
+use crate::store::new_job::{job, job_id};
+
+/// A queue with a worker that listens.
+struct Listening {
+    home: Home,
+    fixture: Fixture,
+    worker: WorkerId,
+    bell: Bell,
+}
+
+impl Listening {
+    fn new() -> Self {
+        let home = Home::new();
+        let fixture = home.fixture();
+        let new = new_worker("listener");
+        let bell = fixture.store.register(&new).expect("register").bell;
+        Self { home, fixture, worker: new.id, bell }
+    }
+
+    fn lease(&self) -> LeaseRef {
+        let lease = self.fixture.lease(&self.worker);
+        self.bell.take();
+        lease
+    }
+
+    fn rang(&self) -> bool {
+        let rings = self.bell.take();
+        assert!(rings.is_none_or(|hops| hops == EVERYBODY), "it may be passed on to everybody: {rings:?}");
+        rings.is_some()
+    }
+}
+
+#[test]
+fn registering_makes_the_bell() {
+    let listening = Listening::new();
+    let path = listening.home.folder.path().join("queue.db-bell");
+    let mode = fs::metadata(&path).expect("the bell").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(!listening.rang(), "a worker that comes brings no work");
+}
+
+#[test]
+fn what_becomes_ready_rings() {
+    let listening = Listening::new();
+    let fixture = &listening.fixture;
+    let rings = |what: &str, expected: bool| assert_eq!(listening.rang(), expected, "{what}");
+
+    fixture.enqueue("a");
+    rings("a plain job", true);
+    fixture.enqueue_all([job("later").delay_secs(60), job("blocked").after(&["a"])]);
+    rings("jobs that cannot run yet", false);
+    fixture.enqueue_all([job("a").if_absent()]);
+    rings("a job that was there", false);
+
+    fixture.pause("default");
+    rings("a pause", false);
+    fixture.resume("default");
+    rings("the end of a pause", true);
+
+    let lease = listening.lease();
+    fixture.extend(&listening.worker, &lease);
+    rings("a heartbeat", false);
+    fixture.store.extend(&listening.worker, &[]).expect("extend");
+    rings("a lease that the worker did not know of", true);
+
+    fixture.cancel("a");
+    rings("a cancel", false);
+    fixture.retry("a");
+    rings("a retry", true);
+
+    let other = fixture.worker_serving("other", Served::Job(job_id("a")));
+    fixture.lease(&other);
+    fixture.reap(&other);
+    rings("a reap", true);
+    fixture.reap(&other);
+    rings("a reap that finds nothing", false);
+
+    fixture.enqueue(job("anyway").after(&["a"]).whatever_happens());
+    fixture.cancel("a");
+    rings("a dependent that runs anyway", true);
+}
+
+#[test]
+fn a_worker_tells_others_itself() {
+    let listening = Listening::new();
+    let fixture = &listening.fixture;
+    fixture.enqueue_all([job("a"), job("after").after(&["a"]), job("later").delay_secs(1)]);
+    for outcome in [Outcome::Released, FAILURE, Outcome::Success] {
+        let lease = listening.lease();
+        assert!(fixture.settle(&listening.worker, &lease, outcome));
+        assert!(!listening.rang(), "{outcome:?}");
+        fixture.pass_secs(3);
+    }
+    assert!(!fixture.claim(&listening.worker, 9).is_empty(), "they were promoted, or told");
+    assert!(!listening.rang());
+}
+
+#[test]
+fn without_a_worker_nothing_rings() {
+    let listening = Listening::new();
+    let fixture = &listening.fixture;
+    fixture.enqueue("a");
+    listening.lease();
+    fixture.retire(&listening.worker);
+    fixture.enqueue("b");
+    fixture.cancel("b");
+    fixture.retry("b");
+    assert!(!listening.rang());
+    fixture.worker("next");
+    fixture.enqueue("c");
+    assert!(listening.rang());
+}
+
+#[test]
+fn nothing_fails_for_want_of_a_bell() {
+    let listening = Listening::new();
+    let path = listening.home.folder.path().join("queue.db-bell");
+    fs::remove_file(&path).expect("remove");
+    listening.fixture.enqueue("a");
+    assert!(!path.exists());
+    fs::create_dir(&path).expect("create_dir");
+    listening.fixture.enqueue("b");
+
+    let refused = listening.fixture.store.register(&new_worker("next")).expect_err("it could not listen");
+    assert!(matches!(&refused, StoreError::CannotOpen { path: told, .. } if *told == path), "{refused:?}");
+    let ids: Vec<_> = listening.fixture.workers().into_iter().map(|worker| worker.id).collect();
+    assert_eq!(ids, [listening.worker], "nor was it registered");
+}

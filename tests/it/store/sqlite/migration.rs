@@ -1,0 +1,105 @@
+//! A database of an earlier program keeps everything when this one opens it.
+
+use std::time::Duration;
+
+use queuectl::domain::life::{State, StateName};
+use queuectl::domain::outcome::Outcome;
+use queuectl::store::sqlite::SCHEMA_VERSION;
+use queuectl::store::{Served, WorkerState};
+
+use super::{Home, value};
+
+const FIRST_SCHEMA: &str = include_str!("../../../../migrations/sqlite/0001_foundation.sql");
+
+/// What the first program left behind: a worker with a lease, a job that waits, and one that is over.
+const FIRST_ROWS: &str = "
+    insert into settings values ('max_retries', '7');
+    insert into queues (id, name, created_at) values (1, 'default', 1);
+    insert into workers (seq, id, host, boot_id, pid, concurrency, state, started_at, last_heartbeat)
+    values (1, 'gone', 'here', 'boot-1', 4710, 1, 'stopped', 1, 2),
+           (2, 'w', 'here', 'boot-1', 4711, 2, 'running', 3, 4);
+    insert into jobs (seq, id, queue_id, priority, state, due_at, attempts, max_retries, worker_seq, lease_until,
+                      started_at, finished_at, exit_code, created_at, updated_at, command)
+    values (1, 'completed', 1, 0, 'completed', 1, 1, 3, null, null, 1, 2, 0, 1, 2, 'true'),
+           (2, 'processing', 1, 0, 'processing', 1, 1, 3, 2, 5010000, 5, null, null, 1, 5, 'sleep 1'),
+           (3, 'pending', 1, 0, 'pending', 1, 0, 3, null, null, null, null, null, 1, 1, 'true');
+    insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms, outcome, exit_code)
+    values (1, 1, 1, 1, 2, 1, 'success', 0);
+    insert into ready values (1, 0, 1, 3);
+    insert into counters values (1, 'completed', 1), (1, 'processing', 1), (1, 'pending', 1);";
+
+fn first_database() -> Home {
+    let home = Home::new();
+    let connection = home.connect();
+    connection
+        .execute_batch(
+            "pragma page_size = 2048; pragma auto_vacuum = incremental; pragma journal_mode = wal;",
+        )
+        .expect("the properties of the file");
+    connection.execute_batch(FIRST_SCHEMA).expect("the schema");
+    connection.execute_batch(FIRST_ROWS).expect("the rows");
+    connection
+        .execute_batch("pragma application_id = 1366648163; pragma user_version = 1;")
+        .expect("the marks");
+    home
+}
+
+#[test]
+fn everything_is_still_there() {
+    let home = first_database();
+    let fixture = home.fixture();
+    fixture.recount();
+    assert_eq!(fixture.store.settings().expect("settings").len(), 1);
+    assert_eq!(
+        ["completed", "processing", "pending"].map(|id| fixture.state(id)),
+        [StateName::Completed, StateName::Processing, StateName::Pending]
+    );
+    assert_eq!(fixture.outcomes("completed"), [Outcome::Success]);
+    assert_eq!(fixture.record("completed").history[0].worker.as_str(), "gone");
+    // What the lease clock showed then is what it shows now, but for ten seconds.
+    let until = fixture.now().saturating_add(Duration::from_secs(10));
+    let State::Processing(lease) = fixture.job("processing").life.state else { panic!("it is processing") };
+    assert_eq!(lease.until, until);
+
+    let [worker] = &fixture.workers()[..] else { panic!("one has not stopped") };
+    assert_eq!((worker.id.as_str(), worker.running, worker.concurrency), ("w", 1, 2));
+    assert_eq!((worker.state, &worker.served), (WorkerState::Running, &Served::All));
+    assert_eq!((worker.lease_until, worker.overdue), (Some(until), false));
+    assert_eq!(worker.folder.as_os_str(), "", "nobody had written it down");
+    assert!(!fixture.orders(&worker.id).drain, "nobody has told it to stop");
+    drop(fixture);
+
+    let connection = home.connect();
+    assert_eq!(value(&connection, "pragma user_version"), "2");
+    assert_eq!(value(&connection, "pragma integrity_check"), "ok");
+    assert_eq!(SCHEMA_VERSION, 2);
+}
+
+#[test]
+fn the_queue_goes_on() {
+    let home = first_database();
+    let fixture = home.fixture();
+    let old = "w".parse().expect("a worker id");
+    let new = fixture.worker("new");
+    assert_eq!(fixture.claim(&new, 9), ["pending"]);
+    assert_eq!(fixture.reap(&old).len(), 1);
+    assert_eq!(fixture.claim(&new, 9), ["processing"]);
+}
+
+#[test]
+fn a_migrated_database_is_like_a_new_one() {
+    let schema = |home: &Home| {
+        let connection = home.connect();
+        let mut select = connection
+            .prepare("select type, name, tbl_name, sql from sqlite_schema order by type, name")
+            .expect("the schema");
+        let rows = select.query_map([], |row| {
+            Ok([row.get::<_, Option<String>>(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+        });
+        rows.expect("the schema").collect::<Result<Vec<_>, _>>().expect("the schema")
+    };
+    let migrated = first_database();
+    drop(migrated.open().expect("it is migrated"));
+    let new = Home::with_queue();
+    assert_eq!(schema(&migrated), schema(&new));
+}
