@@ -1,30 +1,13 @@
 //! Words and numbers for people: hostile characters made visible, times told from now.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::domain::hostile::is_hostile;
+pub(super) use crate::domain::hostile::printable;
 use crate::domain::job::Job;
 use crate::domain::life::{State, StateName};
 use crate::domain::timestamp::Timestamp;
-
-/// Text that cannot steer a terminal: control characters and the like are shown as escapes.
-pub(super) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_hostile) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_hostile(character) {
-            shown.extend(character.escape_default());
-        } else {
-            shown.push(character);
-        }
-    }
-    Cow::Owned(shown)
-}
 
 /// A duration as its two largest units: `3h20m`, `45s`.
 pub(super) fn rough(span: Duration) -> String {
@@ -105,13 +88,6 @@ pub(super) fn jobs(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hostile_text_is_made_visible() {
-        assert_eq!(printable("plain ä 漢"), "plain ä 漢");
-        assert_eq!(printable("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
-        assert_eq!(printable("\u{202e}txt.exe"), "\\u{202e}txt.exe");
-    }
 
     #[test]
     fn durations_are_told_in_two_units_at_most() {

@@ -1,7 +1,58 @@
-//! Text that would steer a terminal, or show something else than it says.
+//! Characters that could steer a terminal or deceive whoever reads them, and text in which they are made visible.
 
-/// Control characters, and characters that are invisible or turn the order of text around.
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+/// Control characters, and those that are invisible or turn the order of text around.
 pub fn is_hostile(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Text that cannot steer a terminal: hostile characters are shown as escapes.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hostile) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    // Writing to a string does not fail.
+    let _ = Escaping(&mut shown).write_str(text);
+    Cow::Owned(shown)
+}
+
+/// Passes text on with hostile characters as escapes.
+#[derive(Debug)]
+pub struct Escaping<W>(pub W);
+
+impl<W: Write> Write for Escaping<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some((at, hostile)) = rest.char_indices().find(|(_, character)| is_hostile(*character)) {
+            self.0.write_str(&rest[..at])?;
+            write!(self.0, "{}", hostile.escape_default())?;
+            rest = &rest[at + hostile.len_utf8()..];
+        }
+        self.0.write_str(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_is_made_visible() {
+        assert_eq!(printable("plain ä 漢"), "plain ä 漢");
+        assert_eq!(printable("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
+        assert_eq!(printable("\u{202e}txt.exe"), "\\u{202e}txt.exe");
+        assert_eq!(printable("\u{feff}\0ä\u{85}"), "\\u{feff}\\u{0}ä\\u{85}");
+    }
+
+    #[test]
+    fn it_is_made_visible_while_it_is_written() {
+        let mut shown = String::new();
+        let (text, number) = ("b\u{200b}", 1);
+        write!(Escaping(&mut shown), "a\r: {text}, {number}").expect("a string takes all");
+        assert_eq!(shown, "a\\r: b\\u{200b}, 1");
+    }
 }
