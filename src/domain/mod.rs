@@ -6,6 +6,7 @@
 pub mod backoff;
 pub mod batch;
 pub mod cause;
+pub mod day;
 pub mod environment;
 pub mod error_line;
 pub mod hostile;

@@ -4,5 +4,6 @@
 
 mod command;
 mod cookie;
+mod journal;
 mod program;
 mod variables;

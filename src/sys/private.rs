@@ -36,6 +36,11 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
+/// Opens a file for reading and for writing at its end; where it is missing it is made with mode 0600.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    File::options().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
 /// Whether `path` is a folder of the user who runs this process.
 pub fn is_own_folder(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw())
