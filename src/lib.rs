@@ -4,7 +4,7 @@
 
 pub mod cli;
 pub mod domain;
-mod engine;
+pub mod engine;
 pub mod ops;
 pub mod store;
 pub mod sys;

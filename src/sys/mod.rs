@@ -6,6 +6,7 @@ pub mod bell;
 pub mod clock;
 pub mod disk;
 pub mod failpoint;
+pub mod hole;
 pub mod interrupts;
 pub mod lock;
 pub mod private;

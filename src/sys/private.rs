@@ -5,6 +5,9 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+
 /// Makes a folder, and those above it, with mode 0700, so that they survive a power cut. What is there already is left
 /// as it is.
 pub fn create_folder(path: &Path) -> io::Result<()> {
@@ -39,6 +42,31 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 /// Opens a file for reading and for writing at its end; where it is missing it is made with mode 0600.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
     File::options().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+/// Makes a file with mode 0600 for reading and writing. What had that name before is gone, be it a link or whatever: it is
+/// never written through.
+pub fn replace_file(path: &Path) -> io::Result<File> {
+    let create = || File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
+    match create() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            std::fs::remove_file(path)?;
+            create()
+        }
+        result => result,
+    }
+}
+
+/// Opens a file for reading that somebody else may have put there: neither a link nor a pipe that nobody writes to leads
+/// astray. `None` if it is not there, or no file.
+pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match open(path, flags, Mode::empty()) {
+        Ok(descriptor) => File::from(descriptor),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(file.metadata()?.is_file().then_some(file))
 }
 
 /// Whether `path` is a folder of the user who runs this process.
