@@ -16,7 +16,7 @@ mod header;
 #[cfg(test)]
 mod tests;
 
-pub use header::{Cut, HEADER_BYTES, Header, HeaderError};
+pub use header::{Cut, HEADER_BYTES, Header};
 
 use std::time::Duration;
 
@@ -84,10 +84,17 @@ pub enum Entry<'a> {
     },
 }
 
-/// Bytes that no writer wrote: the log is damaged.
+/// Why a log cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is damaged")]
-pub struct Malformed;
+pub enum LogError {
+    #[error("it is no log")]
+    NotALog,
+    #[error("it was written by a newer version of queuectl")]
+    TooNew,
+    /// Bytes that no writer wrote.
+    #[error("it is damaged")]
+    Damaged,
+}
 
 /// Appends a frame, or several if it is long. An empty one leaves no trace.
 pub fn encode_into(out: &mut Vec<u8>, frame: Frame<'_>) {
@@ -131,7 +138,7 @@ impl Entries<'_> {
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = Result<Entry<'a>, Malformed>;
+    type Item = Result<Entry<'a>, LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_damaged {
@@ -143,9 +150,9 @@ impl<'a> Iterator for Entries<'a> {
                 Some(Ok(entry))
             }
             Err(Unreadable::Torn) => None,
-            Err(Unreadable::Malformed) => {
+            Err(Unreadable::Damaged) => {
                 self.is_damaged = true;
-                Some(Err(Malformed))
+                Some(Err(LogError::Damaged))
             }
         }
     }
@@ -156,7 +163,7 @@ pub fn keep_ends(frames: &[u8], head: u64, tail: u64) -> Vec<u8> {
     let frames_of = || {
         entries(frames).map_while(|entry| match entry {
             Ok(Entry::Output(frame)) => Some(frame),
-            Ok(Entry::Cut { .. }) | Err(Malformed) => None,
+            Ok(Entry::Cut { .. }) | Err(_) => None,
         })
     };
     let printed: u64 = frames_of().map(|frame| frame.printed()).sum();
@@ -179,7 +186,7 @@ pub fn keep_ends(frames: &[u8], head: u64, tail: u64) -> Vec<u8> {
 enum Unreadable {
     /// Its end is missing.
     Torn,
-    Malformed,
+    Damaged,
 }
 
 /// The first entry, and how many bytes it takes.
@@ -190,13 +197,13 @@ fn decode(bytes: &[u8]) -> Result<(Entry<'_>, usize), Unreadable> {
     if length == 0 {
         let (missing, after_missing) = number(&bytes[start..])?;
         if time != 0 || missing == 0 {
-            return Err(Unreadable::Malformed);
+            return Err(Unreadable::Damaged);
         }
         return Ok((Entry::Cut { bytes: missing }, start + after_missing));
     }
-    let length = usize::try_from(length).map_err(|_| Unreadable::Malformed)?;
+    let length = usize::try_from(length).map_err(|_| Unreadable::Damaged)?;
     if length > MAX_FRAME_BYTES || time >> 1 > MAX_MILLIS {
-        return Err(Unreadable::Malformed);
+        return Err(Unreadable::Damaged);
     }
     let end = start + length;
     let printed = bytes.get(start..end).ok_or(Unreadable::Torn)?;
@@ -219,7 +226,7 @@ fn number(bytes: &[u8]) -> Result<(u64, usize), Unreadable> {
         let digit = u64::from(byte & 0x7F);
         let shift = 7 * u32::try_from(at).unwrap_or(u32::MAX / 7);
         let placed = digit.checked_shl(shift).filter(|placed| placed >> shift == digit);
-        number |= placed.ok_or(Unreadable::Malformed)?;
+        number |= placed.ok_or(Unreadable::Damaged)?;
         if byte & 0x80 == 0 {
             return Ok((number, at + 1));
         }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::last_line::LastLine;
 use super::log_file::{LogFile, RETRY_AFTER};
 use crate::domain::log::{
-    Entry, Frame, MAX_FRAME_BYTES, Malformed, Stream, encode_cut_into, encode_into, entries, keep_ends,
+    Entry, Frame, MAX_FRAME_BYTES, Stream, encode_cut_into, encode_into, entries, keep_ends,
 };
 
 /// The most that stays in memory.
@@ -185,7 +185,7 @@ impl Young {
 fn frames(output: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     entries(output).filter_map(|entry| match entry {
         Ok(Entry::Output(frame)) => Some(frame),
-        Ok(Entry::Cut { .. }) | Err(Malformed) => None,
+        Ok(Entry::Cut { .. }) | Err(_) => None,
     })
 }
 

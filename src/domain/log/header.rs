@@ -7,6 +7,8 @@
 //! It is written anew while others read, and a read may see a part of the old and a part of the new one: the checksum
 //! tells.
 
+use super::LogError;
+
 pub const HEADER_BYTES: usize = 40;
 const MAGIC: [u8; 7] = *b"qctllog";
 const VERSION: u8 = 1;
@@ -30,17 +32,6 @@ pub struct Cut {
     pub resume_printed: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HeaderError {
-    #[error("it is no log")]
-    NotALog,
-    #[error("it was written by a newer version of queuectl")]
-    TooNew,
-    /// Somebody is writing it, or it is damaged.
-    #[error("it is damaged")]
-    Torn,
-}
-
 impl Header {
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let cut = self.cut.unwrap_or(Cut { at: 0, resume_at: 0, resume_printed: 0 });
@@ -55,15 +46,16 @@ impl Header {
         bytes
     }
 
-    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderError> {
+    /// One that is being written at the moment may look damaged.
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, LogError> {
         if bytes[..7] != MAGIC {
-            return Err(HeaderError::NotALog);
+            return Err(LogError::NotALog);
         }
         if bytes[7] > VERSION {
-            return Err(HeaderError::TooNew);
+            return Err(LogError::TooNew);
         }
         if word(bytes, SUMMED) != checksum(&bytes[..SUMMED]) {
-            return Err(HeaderError::Torn);
+            return Err(LogError::Damaged);
         }
         let cut = Cut { at: word(bytes, 8), resume_at: word(bytes, 16), resume_printed: word(bytes, 24) };
         Ok(Self { cut: (cut.resume_at > 0).then_some(cut) })

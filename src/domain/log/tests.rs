@@ -143,7 +143,7 @@ fn what_nobody_wrote_is_damage() {
     let mark_with_a_time = [2, 0, 5];
     for bytes in [&[0; 64][..], &too_long, &endless_number, &too_late, &mark_with_a_time] {
         let mut reading = entries(bytes);
-        assert_eq!(reading.next(), Some(Err(Malformed)), "{bytes:?}");
+        assert_eq!(reading.next(), Some(Err(LogError::Damaged)), "{bytes:?}");
         assert_eq!(reading.next(), None, "nothing is read behind the damage");
     }
 }
@@ -163,7 +163,7 @@ fn a_header_that_is_half_old_and_half_new_is_noticed() {
     for mixed_at in 9..HEADER_BYTES {
         let mut mixed = new;
         mixed[..mixed_at].copy_from_slice(&old[..mixed_at]);
-        let expected = if mixed == old { Ok(Header::default()) } else { Err(HeaderError::Torn) };
+        let expected = if mixed == old { Ok(Header::default()) } else { Err(LogError::Damaged) };
         let expected = if mixed == new { Header::decode(&new) } else { expected };
         assert_eq!(Header::decode(&mixed), expected, "{mixed_at}");
     }
@@ -171,10 +171,10 @@ fn a_header_that_is_half_old_and_half_new_is_noticed() {
 
 #[test]
 fn other_files_are_no_logs() {
-    assert_eq!(Header::decode(&[0; HEADER_BYTES]), Err(HeaderError::NotALog));
+    assert_eq!(Header::decode(&[0; HEADER_BYTES]), Err(LogError::NotALog));
     let mut newer = Header::default().encode();
     newer[7] += 1;
-    assert_eq!(Header::decode(&newer), Err(HeaderError::TooNew));
+    assert_eq!(Header::decode(&newer), Err(LogError::TooNew));
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Resume {
             match reading.next() {
                 None if reading.read() == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 None => break,
-                Some(Err(malformed)) => return Err(io::Error::other(malformed)),
+                Some(Err(error)) => return Err(io::Error::other(error)),
                 Some(Ok(Entry::Cut { bytes })) => self.printed += bytes,
                 Some(Ok(Entry::Output(frame))) => {
                     let (skipped, kept) = frame.split_at(bytes);
