@@ -1,6 +1,7 @@
 //! Time: the wall clock, and a clock that neither jumps nor counts sleep.
 
 use std::fmt;
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -28,4 +29,18 @@ impl Clock for SystemClock {
 fn millis(clock: ClockId) -> i64 {
     let now = clock_gettime(clock);
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+}
+
+/// The unit in which the kernel tells when a process was started.
+const TICKS_PER_SECOND: i64 = 100;
+
+pub fn ticks(span: Duration) -> u64 {
+    let per_second = u128::from(TICKS_PER_SECOND.cast_unsigned());
+    u64::try_from(span.as_millis() * per_second / 1000).unwrap_or(u64::MAX)
+}
+
+/// Clock ticks since boot, sleep included, as in `/proc/PID/stat`.
+pub fn boot_ticks() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    (now.tv_sec * TICKS_PER_SECOND + now.tv_nsec / (1_000_000_000 / TICKS_PER_SECOND)).cast_unsigned()
 }

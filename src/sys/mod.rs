@@ -1,14 +1,19 @@
-//! What only the operating system can do: clocks, locks, bells, files, users, signals.
+//! What only the operating system can do: clocks, locks, files, processes, signals, users.
 //!
 //! Safe wrappers, and the only place where `unsafe` is allowed. It knows nothing of jobs.
 
 pub mod bell;
+pub mod boot;
 pub mod clock;
 pub mod disk;
 pub mod failpoint;
 pub mod hole;
 pub mod interrupts;
+pub mod life_line;
 pub mod lock;
 pub mod private;
+pub mod process;
+pub mod range_lock;
 pub mod signal;
+pub mod spawn;
 pub mod user;

@@ -1,0 +1,175 @@
+//! Processes: watching, signalling and reaping them, and what `/proc` says about them.
+
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A handle to one process, which no other process can be mistaken for.
+#[derive(Debug)]
+pub struct ProcessHandle {
+    descriptor: OwnedFd,
+}
+
+impl ProcessHandle {
+    /// Whoever has this pid now. Without a further check that may be a stranger, unless it is a child of ours that was
+    /// not reaped yet.
+    pub fn open(pid: Pid) -> io::Result<Self> {
+        Ok(Self { descriptor: pidfd_open(pid, PidfdFlags::empty())? })
+    }
+
+    /// Sends a signal; to one that has ended it does nothing.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        match pidfd_send_signal(&self.descriptor, signal) {
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    /// Whether it ends within this time, or has ended already.
+    pub fn ends_within(&self, patience: Duration) -> io::Result<bool> {
+        let mut watched = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        let timeout = patience.try_into().map_err(io::Error::other)?;
+        loop {
+            match poll(&mut watched, Some(&timeout)) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => return Ok(result? > 0),
+            }
+        }
+    }
+}
+
+impl AsFd for ProcessHandle {
+    /// Becomes readable when the process ends.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// How a child ended, and what it and its own children used.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub cpu: Duration,
+    pub max_rss_bytes: u64,
+}
+
+/// Reaps this child of ours if it has ended.
+#[expect(unsafe_code, reason = "there is no safe wrapper for wait4(2), which alone tells what a child used")]
+pub fn reap(pid: Pid) -> io::Result<Option<Ended>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are valid for writing; a usage of zeros is valid where the kernel writes none.
+    let (result, usage) = unsafe {
+        let result = libc::wait4(pid.as_raw_pid(), &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (result, usage.assume_init())
+    };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        _ => Ok(Some(Ended {
+            status: ExitStatus::from_raw(status),
+            cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+            max_rss_bytes: usage.ru_maxrss.cast_unsigned() * 1024,
+        })),
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let micros = time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_usec);
+    Duration::from_micros(micros.try_into().unwrap_or(0))
+}
+
+/// What `/proc/PID/stat` says about a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    pub is_zombie: bool,
+    pub parent: i32,
+    pub session: i32,
+    /// In clock ticks since boot: with the pid it names one process for good.
+    pub start_time: u64,
+}
+
+/// `None` if there is no such process.
+pub fn stat(pid: Pid) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+    parse_stat(&String::from_utf8_lossy(&text))
+}
+
+/// The name, in parentheses, may hold anything; all else follows the last closing one.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let (_, fields) = text.rsplit_once(") ")?;
+    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+    Some(Stat {
+        is_zombie: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        start_time: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// The environment that a process was started with; empty if it cannot be read.
+pub fn environment(pid: Pid) -> Vec<u8> {
+    fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).unwrap_or_default()
+}
+
+/// The children of a process's main thread: those that it started there, and those that it adopted as a subreaper.
+pub fn children_of(pid: Pid) -> Vec<Pid> {
+    let pid = pid.as_raw_pid();
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_ascii_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
+}
+
+/// All processes that can be seen.
+pub fn all() -> io::Result<Vec<Pid>> {
+    let entries = fs::read_dir("/proc")?;
+    let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    Ok(entries.filter_map(pid).filter_map(Pid::from_raw).collect())
+}
+
+/// Whether this process has a lock on this file, of its own or inherited.
+pub fn has_lock_on(pid: Pid, file: &Path) -> bool {
+    let Ok(meta) = file.metadata() else {
+        return false;
+    };
+    let folder = format!("/proc/{}/fd", pid.as_raw_pid());
+    let Ok(entries) = fs::read_dir(&folder) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let is_same = fs::metadata(entry.path())
+            .is_ok_and(|other| other.dev() == meta.dev() && other.ino() == meta.ino());
+        let info = format!("/proc/{}/fdinfo/{}", pid.as_raw_pid(), entry.file_name().to_string_lossy());
+        is_same && fs::read_to_string(info).is_ok_and(|info| info.contains("\nlock:"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_confuses_nobody() {
+        let text = "42 (a) Z (b) S 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
+        let stat = parse_stat(text).expect("a line");
+        assert_eq!(stat, Stat { is_zombie: false, parent: 7, session: 43, start_time: 98_765 });
+        assert_eq!(parse_stat("42 (cut) S 7"), None);
+    }
+
+    #[test]
+    fn a_process_finds_itself() {
+        let me = rustix::process::getpid();
+        assert!(all().expect("a list").contains(&me));
+        let stat = stat(me).expect("it is alive");
+        assert!(!stat.is_zombie && stat.start_time > 0);
+        assert!(environment(me).windows(5).any(|part| part == b"PATH="));
+    }
+}
