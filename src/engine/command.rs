@@ -75,11 +75,18 @@ impl Plan {
         }
     }
 
+    /// The folder it starts in.
+    pub(super) fn cwd(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.prepared().cwd.as_bytes()))
+    }
+
     /// What to spawn when that failed; `None` when it was the shell that failed.
-    pub(super) fn fallback(self) -> Option<Prepared> {
+    pub(super) fn fallback(&self) -> Option<Prepared> {
         match self {
             Self::Shell(_) => None,
-            Self::Direct { prepared, line } => Some(in_shell(line, prepared.envp, prepared.cwd)),
+            Self::Direct { prepared, line } => {
+                Some(in_shell(line.clone(), prepared.envp.clone(), prepared.cwd.clone()))
+            }
         }
     }
 }

@@ -21,8 +21,13 @@ impl Cookie {
 
     /// Whether it belongs to any attempt of this worker.
     pub(super) fn of_worker(&self, environ: &[u8]) -> bool {
-        has(environ, WORKER_ID, self.worker.as_str())
+        names_worker(environ, self.worker.as_str())
     }
+}
+
+/// Whether a process with this environment belongs to any attempt of this worker.
+pub(super) fn names_worker(environ: &[u8], worker: &str) -> bool {
+    has(environ, WORKER_ID, worker)
 }
 
 fn has(environ: &[u8], name: &str, value: &str) -> bool {

@@ -1,107 +1,51 @@
 //! The journal of the workers: `worker.log` in the home, where they write down what they did, one line for each event.
 //!
-//! Nothing waits for it and nothing fails because of it. Lines are kept in memory until [`Journal::flush`]; when they
-//! cannot be written they stay there, up to a limit, and are tried again with the next flush. `file` appends them to
-//! the file that all processes of a home share, and rotates it; `entries` has the wording.
+//! Nothing waits for it and nothing fails because of it: lines are kept in memory (`lines`) until somebody flushes.
+//! `file` appends them to the file that all processes of a home share, and rotates it; `entries` has the wording.
 
-pub(super) mod entries;
+mod entries;
 mod file;
+mod lines;
 
-use std::fmt::{self, Write as _};
-use std::io::{self, Write};
+use std::fmt;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use file::LogFile;
+use lines::Lines;
 
-use crate::domain::hostile::Escaping;
 use crate::domain::timestamp::Timestamp;
+use crate::sys::clock::{Clock, SystemClock};
 
-/// What waits to be written, at most. Lines beyond it are dropped, and counted.
-const MAX_BUFFER_BYTES: usize = 1024 * 1024;
-/// The longest line. Commands can be longer; they are kept in the store.
-const MAX_LINE_BYTES: usize = 4 * 1024;
-/// Room that is kept between two flushes.
-const IDLE_BUFFER_BYTES: usize = 64 * 1024;
+/// Its name in the home.
+pub(super) const JOURNAL: &str = "worker.log";
 
+/// The journal as all threads of a process share it.
 pub(super) struct Journal {
-    /// Who writes, as it stands in each line.
-    who: String,
-    file: LogFile,
-    /// Where lines are shown as well.
-    echo: Option<Box<dyn Write + Send>>,
-    lines: Vec<u8>,
-    /// How much of `lines` was shown already.
-    echoed: usize,
-    dropped: u64,
-    latest: Timestamp,
+    lines: Mutex<Lines>,
 }
 
 impl Journal {
     /// Opens nothing yet; `echo` shows every line on the standard error stream too.
     pub(super) fn open(home: &Path, who: &str, echo: bool) -> Self {
-        let echo = echo.then(|| Box::new(io::stderr()) as Box<dyn Write + Send>);
-        Self::new(LogFile::new(home.join("worker.log")), who, echo)
+        Self { lines: Mutex::new(Lines::open(home, who, echo)) }
     }
 
-    fn new(file: LogFile, who: &str, echo: Option<Box<dyn Write + Send>>) -> Self {
-        let who = who.to_owned();
-        Self { who, file, echo, lines: Vec::new(), echoed: 0, dropped: 0, latest: Timestamp::EPOCH }
+    /// Writes what was noted, if that is possible now.
+    pub(super) fn flush(&self) {
+        self.lines().flush();
     }
 
-    /// Adds a line, to be written with the next flush.
-    pub(super) fn note(&mut self, now: Timestamp, text: fmt::Arguments<'_>) {
-        self.latest = now;
-        let line = self.line(text);
-        if self.lines.len() + line.len() > MAX_BUFFER_BYTES {
-            self.dropped += 1;
-        } else {
-            self.lines.extend_from_slice(line.as_bytes());
-        }
+    fn note(&self, text: fmt::Arguments<'_>) {
+        self.lines().note(Timestamp::from_millis(SystemClock.wall_millis()), text);
     }
 
-    /// Writes what was noted, if that is possible now. The time of the latest line decides about rotation.
-    pub(super) fn flush(&mut self) {
-        self.write();
-        if self.lines.is_empty() && self.dropped > 0 {
-            let dropped = std::mem::take(&mut self.dropped);
-            self.note(self.latest, format_args!("… {dropped} lines dropped"));
-            self.write();
-        }
-    }
-
-    fn line(&self, text: fmt::Arguments<'_>) -> String {
-        let mut line = String::new();
-        // Writing to a string does not fail.
-        let _ = write!(Escaping(&mut line), "{} {} {text}", self.latest, self.who);
-        if line.len() > MAX_LINE_BYTES {
-            let end = (0..=MAX_LINE_BYTES).rev().find(|at| line.is_char_boundary(*at));
-            line.truncate(end.unwrap_or(0));
-            line.push('…');
-        }
-        line.push('\n');
-        line
-    }
-
-    fn write(&mut self) {
-        if self.lines.is_empty() {
-            return;
-        }
-        self.show();
-        // What could not be written is tried again with the next flush, so its error need not be known.
-        let written = self.file.append(&self.lines, self.latest).unwrap_or(0);
-        self.lines.drain(..written);
-        self.echoed -= written;
-        self.lines.shrink_to(IDLE_BUFFER_BYTES);
-    }
-
-    fn show(&mut self) {
-        if let Some(echo) = &mut self.echo {
-            let _ = echo.write_all(&self.lines[self.echoed..]);
-            let _ = echo.flush();
-        }
-        self.echoed = self.lines.len();
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[cfg(test)]
-mod tests;
+impl fmt::Debug for Journal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Journal")
+    }
+}

@@ -1,12 +1,50 @@
-//! Workers: how a claimed job becomes a running command, and what is written down about it.
+//! What runs the jobs: a guardian, its workers, and their attempts.
+//!
+//! ```text
+//!   guardian   one thread: starts, watches, cleans up after and replaces workers
+//!     └─ worker   one thread keeps the books (ledger), one thread per slot runs attempts
+//!          └─ attempt   a session of its own, which inherits the lock of its slot
+//! ```
+//!
+//! - `guardian`, `pool`: the parent of workers, and how processes are started.
+//! - `worker`, `duties`: how a worker begins and ends, and what it does in between; `wake` is what it sleeps on.
+//! - `ledger`, `pace`: what is recorded and claimed in each turn; `desk` is where ledger and slots meet.
+//! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` say what is started, `child` and
+//!   `pipes` watch it, `capture`, `log_file` and `last_line` keep what it prints.
+//! - `adopted`, `cookie`, `slots`: what an attempt leaves behind, and how it is known.
+//! - `reaper`, `sweep`: recovering what workers left when they died with their guardian.
+//! - `files`, `journal`: what is kept in `workers/` and in `worker.log`.
+//!
+//! Nothing here prints.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "the worker that uses these is still to come"))]
-
+mod adopted;
+mod attempt;
 pub mod capture;
+mod child;
 mod command;
 mod cookie;
+mod desk;
+mod duties;
+mod error;
+mod files;
+mod guardian;
 mod journal;
 mod last_line;
+mod ledger;
 mod log_file;
+mod pace;
+mod pipes;
+mod pool;
 mod program;
+mod reaper;
+mod slot;
+mod slots;
+mod sweep;
 mod variables;
+mod wake;
+mod worker;
+
+pub use error::EngineError;
+pub use guardian::run as run_guardian;
+pub use pool::{Pool, READY_DESCRIPTOR, UP, open_log, start_detached};
+pub use worker::{OpenStore, WorkerPlan, run as run_worker};

@@ -4,14 +4,22 @@
 //! and this is the one place that answers it.
 
 use crate::store::{Store, StoreError, Worker};
+use crate::sys::boot;
+use crate::sys::life_line::{self, Role};
 
-/// Whether a worker that did not say goodbye is still there. For now its word is taken for it.
-pub fn is_alive(_worker: &Worker) -> bool {
-    true
+/// Whether a worker that did not say goodbye is still there: nothing outlives a boot, and while it lives it holds a
+/// lock. One whose lock cannot be looked at is taken at its word.
+pub fn is_alive(worker: &Worker) -> bool {
+    let same_boot = boot::id().map_or(true, |boot_id| boot_id == worker.boot_id);
+    same_boot && life_line::is_held(&worker.folder, worker.id.as_str(), Role::Worker).unwrap_or(true)
 }
 
 /// The workers that have not stopped and are alive.
 pub fn live_workers(store: &dyn Store) -> Result<Vec<Worker>, StoreError> {
+    // What `enqueue` asks each time is worth a cheaper question first.
+    if !store.has_worker()? {
+        return Ok(Vec::new());
+    }
     let mut workers = store.workers()?;
     workers.retain(is_alive);
     Ok(workers)

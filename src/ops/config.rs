@@ -28,12 +28,6 @@ pub struct Setting {
     pub origin: SettingOrigin,
 }
 
-/// The settings in force.
-pub fn in_force(store: &dyn Store) -> Result<Settings, OpError> {
-    let stored = store.settings()?;
-    Ok(Settings::from_stored(stored.iter().map(|(key, value)| (*key, value.as_str())))?)
-}
-
 pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
     let stored = store.settings()?;
     let defaults = Settings::default();

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::OpError;
-use super::config::in_force;
+
 use crate::domain::environment::Environment;
 use crate::domain::job::NewJob;
 use crate::domain::name::JobIdSequence;
 use crate::domain::request::{JobRequest, Origin, RequestError};
 use crate::domain::timestamp::Timestamp;
+use crate::store::settings::in_force;
 use crate::store::{EnqueueError, Enqueued, Store};
 
 /// How the caller wants its jobs enqueued.

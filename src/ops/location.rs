@@ -61,8 +61,24 @@ pub fn locate(wanted: &Wanted) -> Result<Location, OpError> {
 /// Opens the store; home and database are made on first use.
 pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
     ensure_home(&location.home)?;
-    match &location.store {
+    Ok(reopen(&location.store)?)
+}
+
+/// Opens a store whose home was found before. Nothing is made: a home that was deleted stays so.
+pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
+    match store {
         StoreAddress::Sqlite(path) => Ok(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)),
+    }
+}
+
+impl Location {
+    /// The same places by paths that do not depend on where a process stands.
+    pub fn absolute(&self) -> Result<Self, OpError> {
+        let absolute = |path: &Path| {
+            std::path::absolute(path).map_err(|source| OpError::CannotRead { path: path.to_owned(), source })
+        };
+        let StoreAddress::Sqlite(store) = &self.store;
+        Ok(Self { home: absolute(&self.home)?, store: StoreAddress::Sqlite(absolute(store)?) })
     }
 }
 

@@ -3,6 +3,7 @@
 //! No SQL and no printing here.
 
 pub mod alive;
+pub mod announce;
 pub mod change;
 pub mod config;
 pub mod dlq;
@@ -14,6 +15,7 @@ pub mod json;
 pub mod lines;
 pub mod location;
 pub mod status;
+pub mod stop;
 pub mod wait;
 
 pub use error::OpError;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use super::OpError;
 use super::alive::live_workers;
-use super::config::in_force;
+
 use crate::domain::life::StateName;
 use crate::domain::settings::{Durability, Settings};
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
+use crate::store::settings::in_force;
 use crate::store::{Queue, Store, Worker};
 use crate::sys::disk;
 

@@ -9,6 +9,7 @@
 pub mod error;
 pub mod filter;
 pub mod options;
+pub mod settings;
 pub mod sqlite;
 pub mod verbs;
 

@@ -1,7 +1,7 @@
 //! What goes into the verbs of a store and what comes out.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::domain::environment::Environment;
@@ -148,6 +148,11 @@ pub struct Orders {
     /// Nothing that it serves is ready, processing or waiting for a retry, with any worker. Paused queues and jobs whose
     /// time has not come do not count.
     pub idle: bool,
+}
+
+/// The bell of one worker, in its folder: rung when there are orders for it.
+pub fn worker_bell(folder: &Path, worker: &WorkerId) -> PathBuf {
+    folder.join(format!("{worker}.bell"))
 }
 
 /// An order to all workers of the pools that are there now.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use super::Journal;
@@ -10,23 +11,21 @@ use crate::domain::name::WorkerId;
 use crate::domain::outcome::Outcome;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
-use crate::store::LeaseRef;
+use crate::store::{Claim, LeaseRef, Settled, Settlement};
 
 /// An attempt that ended.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct Ended<'a> {
-    pub(in crate::engine) lease: &'a LeaseRef,
-    pub(in crate::engine) outcome: Outcome,
+struct Ended<'a> {
+    outcome: Outcome,
     /// How it ended and the last thing it said, where there is more to say than the outcome.
-    pub(in crate::engine) error: Option<&'a str>,
-    /// Unknown when the attempt outlived its worker.
-    pub(in crate::engine) duration: Option<Duration>,
-    pub(in crate::engine) recorded: Recorded,
+    error: Option<&'a str>,
+    duration: Duration,
+    recorded: Recorded,
 }
 
 /// What became of the job.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) enum Recorded {
+enum Recorded {
     /// Nothing: the lease was lost, so the result does not count.
     Nothing,
     State {
@@ -36,49 +35,70 @@ pub(in crate::engine) enum Recorded {
 }
 
 impl Journal {
-    pub(in crate::engine) fn attempt_started(&mut self, now: Timestamp, lease: &LeaseRef, command: &str) {
-        self.note(now, format_args!("start {}: {command}", Attempt(lease)));
+    pub(in crate::engine) fn started(&self, claim: &Claim) {
+        self.note(format_args!("start {}: {}", Attempt(&claim.lease), claim.command));
     }
 
-    pub(in crate::engine) fn attempt_ended(&mut self, now: Timestamp, ended: &Ended<'_>) {
-        self.note(now, format_args!("end {}: {ended}", Attempt(ended.lease)));
+    /// An attempt of this worker was recorded.
+    pub(in crate::engine) fn settled(&self, settlement: &Settlement, settled: &Settled) {
+        let recorded = Recorded::State { state: settled.state, next_retry_at: settled.next_retry_at };
+        self.ended(settlement, recorded);
     }
 
-    pub(in crate::engine) fn worker_started(&mut self, now: Timestamp, pid: u32, slots: u32) {
-        self.note(
-            now,
-            format_args!("worker started: pid {pid}, {slots} {}", if slots == 1 { "slot" } else { "slots" }),
-        );
+    /// An attempt of this worker was not recorded, because its lease was lost.
+    pub(in crate::engine) fn stale(&self, settlement: &Settlement) {
+        self.ended(settlement, Recorded::Nothing);
     }
 
-    pub(in crate::engine) fn worker_draining(&mut self, now: Timestamp, why: &str) {
-        self.note(now, format_args!("worker draining: {why}"));
+    fn ended(&self, settlement: &Settlement, recorded: Recorded) {
+        let Settlement { lease, outcome, error, duration, .. } = settlement;
+        let ended = Ended { outcome: *outcome, error: error.as_deref(), duration: *duration, recorded };
+        self.note(format_args!("end {}: {ended}", Attempt(lease)));
     }
 
-    pub(in crate::engine) fn worker_stopped(&mut self, now: Timestamp) {
-        self.note(now, format_args!("worker stopped"));
+    pub(in crate::engine) fn worker_started(&self, slots: usize) {
+        let (pid, plural) = (std::process::id(), if slots == 1 { "" } else { "s" });
+        self.note(format_args!("worker started: pid {pid}, {slots} slot{plural}"));
     }
 
-    pub(in crate::engine) fn worker_crashed(&mut self, now: Timestamp, worker: &WorkerId, how: &str) {
-        self.note(now, format_args!("worker {worker} crashed: {how}"));
+    pub(in crate::engine) fn worker_draining(&self) {
+        self.note(format_args!("worker draining: it claims nothing more"));
     }
 
-    pub(in crate::engine) fn worker_restarted(
-        &mut self,
-        now: Timestamp,
-        crashed: &WorkerId,
-        replacement: &WorkerId,
-    ) {
-        self.note(now, format_args!("worker {crashed} restarted as {replacement}"));
+    pub(in crate::engine) fn worker_ends_attempts(&self) {
+        self.note(format_args!("worker ending what it runs: it is killed and given back"));
     }
 
-    pub(in crate::engine) fn worker_given_up(&mut self, now: Timestamp, worker: &WorkerId, crashes: u32) {
-        self.note(now, format_args!("worker {worker} given up after {crashes} crashes in a row"));
+    pub(in crate::engine) fn worker_stopped(&self) {
+        self.note(format_args!("worker stopped"));
     }
 
-    /// `doing` is what was tried: `claim jobs`.
-    pub(in crate::engine) fn store_failed(&mut self, now: Timestamp, doing: &str, error: &dyn Error) {
-        self.note(now, format_args!("failed to {doing}: {}", Chain(error)));
+    pub(in crate::engine) fn worker_crashed(&self, worker: &WorkerId, how: ExitStatus) {
+        self.note(format_args!("worker {worker} crashed: {how}"));
+    }
+
+    pub(in crate::engine) fn worker_hangs(&self, worker: &WorkerId) {
+        self.note(format_args!("worker {worker} held its leases past their time: killed"));
+    }
+
+    /// The jobs of a worker that died were given back.
+    pub(in crate::engine) fn reaped(&self, worker: &WorkerId, what: &str, leases: &[LeaseRef]) {
+        let jobs: Vec<&str> = leases.iter().map(|lease| lease.job.as_str()).collect();
+        let held = if jobs.is_empty() { "nothing".to_owned() } else { jobs.join(", ") };
+        self.note(format_args!("worker {worker} {what}; it held {held}"));
+    }
+
+    pub(in crate::engine) fn cannot_recover(&self, worker: &WorkerId, why: &str) {
+        self.note(format_args!("worker {worker} is dead, but its jobs cannot be given back yet: {why}"));
+    }
+
+    pub(in crate::engine) fn told_to_stop(&self, gently: bool) {
+        let what = if gently { "finish what they run" } else { "end what they run" };
+        self.note(format_args!("told to stop: the workers {what}"));
+    }
+
+    pub(in crate::engine) fn trouble(&self, error: &dyn Error) {
+        self.note(format_args!("trouble: {}", Chain(error)));
     }
 }
 
@@ -97,9 +117,7 @@ impl fmt::Display for Ended<'_> {
             (None, Outcome::Success) => out.write_str("completed")?,
             (None, outcome) => write!(out, "{outcome}")?,
         }
-        if let Some(duration) = self.duration {
-            write!(out, " ({})", Took(duration))?;
-        }
+        write!(out, " ({})", Took(self.duration))?;
         match self.recorded {
             Recorded::Nothing => out.write_str(", not recorded: its lease was lost"),
             Recorded::State { state, next_retry_at } => self.fmt_state(out, state, next_retry_at),
@@ -168,46 +186,45 @@ mod tests {
     #[test]
     fn the_end_of_an_attempt_says_how_and_what_follows() {
         let at: Timestamp = "2026-01-31T09:30:00Z".parse().expect("a time");
-        let lease = LeaseRef { job: "job1".parse().expect("an id"), attempt: 2 };
         let state = |state, next_retry_at| Recorded::State { state, next_retry_at };
         let failure = Outcome::Failure { exit_code: 1 };
         for (outcome, error, millis, recorded, text) in [
-            (Outcome::Success, None, Some(1_290), state(StateName::Completed, None), "completed (1.2s)"),
+            (Outcome::Success, None, 1_290, state(StateName::Completed, None), "completed (1.2s)"),
             (
                 failure,
                 Some("exit code 1: no such file"),
-                Some(34),
+                34,
                 state(StateName::Failed, Some(at)),
                 "exit code 1: no such file (34ms), retry at 2026-01-31T09:30:00.000Z",
             ),
             (
                 failure,
                 None,
-                Some(200_500),
+                200_500,
                 state(StateName::Dead, None),
                 "exit code 1 (3m20s), dead: retries_exhausted",
             ),
-            (Outcome::Lost, None, None, state(StateName::Pending, None), "its worker died, pending again"),
-            (Outcome::Lost, None, None, state(StateName::Dead, None), "its worker died, dead: crash_limit"),
+            (Outcome::Lost, None, 7, state(StateName::Pending, None), "its worker died (7ms), pending again"),
             (
-                Outcome::Released,
+                Outcome::Lost,
                 None,
-                Some(0),
-                state(StateName::Pending, None),
-                "released (0ms), pending again",
+                7,
+                state(StateName::Dead, None),
+                "its worker died (7ms), dead: crash_limit",
             ),
-            (Outcome::Cancelled, None, Some(59_999), state(StateName::Cancelled, None), "cancelled (59.9s)"),
-            (failure, None, Some(1_000), state(StateName::Cancelled, None), "exit code 1 (1.0s), cancelled"),
+            (Outcome::Released, None, 0, state(StateName::Pending, None), "released (0ms), pending again"),
+            (Outcome::Cancelled, None, 59_999, state(StateName::Cancelled, None), "cancelled (59.9s)"),
+            (failure, None, 1_000, state(StateName::Cancelled, None), "exit code 1 (1.0s), cancelled"),
             (
                 Outcome::Timeout,
                 None,
-                Some(60_000),
+                60_000,
                 Recorded::Nothing,
                 "timed out (1m), not recorded: its lease was lost",
             ),
         ] {
-            let duration = millis.map(Duration::from_millis);
-            assert_eq!(Ended { lease: &lease, outcome, error, duration, recorded }.to_string(), text);
+            let duration = Duration::from_millis(millis);
+            assert_eq!(Ended { outcome, error, duration, recorded }.to_string(), text);
         }
     }
 }

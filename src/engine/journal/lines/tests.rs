@@ -5,11 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::{Arc, Mutex};
 
-use super::entries::{Ended, Recorded};
 use super::*;
-use crate::domain::life::StateName;
-use crate::domain::outcome::Outcome;
-use crate::store::LeaseRef;
 
 struct Home(tempfile::TempDir);
 
@@ -18,12 +14,12 @@ impl Home {
         Self(tempfile::tempdir().expect("tempdir"))
     }
 
-    fn journal(&self, who: &str) -> Journal {
-        Journal::open(self.0.path(), who, false)
+    fn journal(&self, who: &str) -> Lines {
+        Lines::open(self.0.path(), who, false)
     }
 
     /// A journal whose files are full after so many bytes.
-    fn small_journal(&self, who: &str, max_bytes: u64) -> Journal {
+    fn small_journal(&self, who: &str, max_bytes: u64) -> Lines {
         let mut journal = self.journal(who);
         journal.file.max_bytes = max_bytes;
         journal
@@ -51,7 +47,7 @@ fn noon(day: &str) -> Timestamp {
     at(&format!("{day}T12:00:00Z"))
 }
 
-fn say(journal: &mut Journal, now: Timestamp, text: &str) {
+fn say(journal: &mut Lines, now: Timestamp, text: &str) {
     journal.note(now, format_args!("{text}"));
     journal.flush();
 }
@@ -67,55 +63,6 @@ fn a_line_has_its_time_its_writer_and_its_text() {
     let mode = home.path("worker.log").metadata().expect("the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
-
-#[test]
-fn every_event_has_its_line() {
-    let home = Home::new();
-    let mut journal = home.journal("guardian");
-    let (one, two) = ("w1".parse().expect("an id"), "w2".parse().expect("an id"));
-    let now = noon("2026-01-31");
-    let lease = LeaseRef { job: "job1".parse().expect("an id"), attempt: 2 };
-    journal.attempt_started(now, &lease, "sleep 2");
-    journal.attempt_ended(
-        now,
-        &Ended {
-            lease: &lease,
-            outcome: Outcome::Timeout,
-            error: None,
-            duration: None,
-            recorded: Recorded::State { state: StateName::Failed, next_retry_at: Some(now) },
-        },
-    );
-    journal.worker_started(now, 7, 1);
-    journal.worker_started(now, 8, 4);
-    journal.worker_draining(now, "SIGTERM");
-    journal.worker_stopped(now);
-    journal.worker_crashed(now, &one, "killed by SIGKILL");
-    journal.worker_restarted(now, &one, &two);
-    journal.worker_given_up(now, &two, 5);
-    journal.store_failed(now, "claim jobs", &Caused(io::Error::other("disk on fire")));
-    journal.flush();
-    let text = home.read("worker.log").replace("2026-01-31T12:00:00.000Z guardian ", "");
-    assert_eq!(
-        text.lines().collect::<Vec<_>>(),
-        [
-            "start job1 attempt 2: sleep 2",
-            "end job1 attempt 2: timed out, retry at 2026-01-31T12:00:00.000Z",
-            "worker started: pid 7, 1 slot",
-            "worker started: pid 8, 4 slots",
-            "worker draining: SIGTERM",
-            "worker stopped",
-            "worker w1 crashed: killed by SIGKILL",
-            "worker w1 restarted as w2",
-            "worker w2 given up after 5 crashes in a row",
-            "failed to claim jobs: the store is not available: disk on fire",
-        ]
-    );
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the store is not available")]
-struct Caused(#[source] io::Error);
 
 #[test]
 fn hostile_text_stays_on_its_line() {
@@ -289,7 +236,7 @@ fn a_full_disk_silences_the_journal_until_there_is_room() {
 fn a_deleted_home_is_no_problem_and_is_not_made_again() {
     let parent = Home::new();
     let home = parent.path("home");
-    let mut journal = Journal::open(&home, "w1", false);
+    let mut journal = Lines::open(&home, "w1", false);
     say(&mut journal, noon("2026-01-31"), "too early");
     fs::create_dir(&home).expect("home");
     say(&mut journal, noon("2026-01-31"), "one");
@@ -305,12 +252,12 @@ fn a_deleted_home_is_no_problem_and_is_not_made_again() {
 fn what_does_not_fit_is_dropped_and_counted() {
     let parent = Home::new();
     let home = parent.path("home");
-    let mut journal = Journal::open(&home, "w1", false);
+    let mut journal = Lines::open(&home, "w1", false);
     let text = "x".repeat(1_000);
     for _ in 0..2_000 {
         say(&mut journal, noon("2026-01-31"), &text);
     }
-    assert!(journal.lines.len() <= MAX_BUFFER_BYTES);
+    assert!(journal.pending.len() <= MAX_BUFFER_BYTES);
     fs::create_dir(&home).expect("home");
     journal.flush();
     let written = parent.read("home/worker.log");
@@ -352,7 +299,7 @@ fn echoed_lines_are_shown_once_whatever_becomes_of_the_file() {
     let home = Home::new();
     let screen = Screen::default();
     let file = LogFile::new(home.path("not-yet/worker.log"));
-    let mut journal = Journal::new(file, "w1", Some(Box::new(screen.clone())));
+    let mut journal = Lines::new(file, "w1", Some(Box::new(screen.clone())));
     say(&mut journal, noon("2026-01-31"), "one");
     say(&mut journal, noon("2026-01-31"), "two");
     fs::create_dir(home.path("not-yet")).expect("folder");
@@ -370,5 +317,5 @@ fn a_burst_does_not_keep_its_memory() {
         journal.note(noon("2026-01-31"), format_args!("{:>500}", "x"));
     }
     journal.flush();
-    assert!(journal.lines.capacity() <= IDLE_BUFFER_BYTES);
+    assert!(journal.pending.capacity() <= IDLE_BUFFER_BYTES);
 }

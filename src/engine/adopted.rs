@@ -1,0 +1,122 @@
+//! Processes that lost their parent and became children of ours: what commands left behind.
+//!
+//! A worker is a subreaper, so whatever a command leaves behind, sessions of its own included, ends up here. The kernel
+//! gives it to the main thread, which starts nothing itself: so that thread's list of children is exactly what was
+//! adopted, and reading it costs a few microseconds where a scan of `/proc` would cost milliseconds.
+//!
+//! An orphan belongs to an attempt by its session, then by its cookie. One that has shed both is suspected of all
+//! attempts that ran when it was first seen, and is killed when the last of those is over.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+use super::cookie::Cookie;
+use crate::sys::process::{self, ProcessHandle};
+
+/// How long to wait for one process to be gone before the next look.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Signalling and reaping happen under one lock: a pid that one thread has read must not be reaped by another, because
+/// it might then be a stranger's.
+#[derive(Debug, Default)]
+pub(super) struct Adopted {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: HashSet<Pid>,
+    suspects: HashMap<Pid, HashSet<Pid>>,
+}
+
+/// An attempt whose orphans are looked for. Its leader is not reaped yet, so its session is still its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Family<'a> {
+    pub(super) leader: Pid,
+    pub(super) cookie: &'a Cookie,
+}
+
+impl Adopted {
+    pub(super) fn began(&self, leader: Pid) {
+        self.lock().running.insert(leader);
+    }
+
+    /// Whether any orphan of this attempt lives.
+    pub(super) fn any_of(&self, family: Family<'_>) -> bool {
+        let mut state = self.lock();
+        !state.living_of(family).is_empty()
+    }
+
+    /// Kills every orphan of this attempt, and theirs, until there is none; the attempt is over.
+    pub(super) fn end(&self, family: Family<'_>) {
+        self.lock().running.remove(&family.leader);
+        while let Some(handle) = self.kill_some(family) {
+            // Whoever cannot be killed (a broken disk) keeps the attempt open: the next one must not overlap with it.
+            let _ = handle.ends_within(PATIENCE);
+        }
+    }
+
+    /// Reaps orphans that ended by themselves.
+    pub(super) fn reap_ended(&self) {
+        self.lock().living();
+    }
+
+    /// Kills what is there now. Gives one of them to wait for, if there was any.
+    fn kill_some(&self, family: Family<'_>) -> Option<ProcessHandle> {
+        let mut state = self.lock();
+        let mut waited_for = None;
+        for pid in state.living_of(family) {
+            let _ = kill_process(pid, Signal::KILL);
+            waited_for = ProcessHandle::open(pid).ok();
+        }
+        waited_for
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn living_of(&mut self, family: Family<'_>) -> Vec<Pid> {
+        let living = self.living();
+        living.into_iter().filter(|pid| self.belongs(*pid, family)).collect()
+    }
+
+    /// The orphans that live; those that have ended are reaped on the way.
+    fn living(&mut self) -> Vec<Pid> {
+        let mut living = process::children_of(getpid());
+        living.retain(|pid| matches!(process::reap(*pid), Ok(None)));
+        self.suspects.retain(|pid, _| living.contains(pid));
+        living
+    }
+
+    fn belongs(&mut self, pid: Pid, family: Family<'_>) -> bool {
+        let session = process::stat(pid).and_then(|stat| Pid::from_raw(stat.session));
+        if let Some(leader) =
+            session.filter(|leader| *leader == family.leader || self.running.contains(leader))
+        {
+            return leader == family.leader;
+        }
+        let environment = process::environment(pid);
+        if family.cookie.is_in(&environment) {
+            return true;
+        }
+        // Another attempt's, which will take care of it.
+        if family.cookie.of_worker(&environment) {
+            return false;
+        }
+        self.is_last_suspicion(pid, family.leader)
+    }
+
+    fn is_last_suspicion(&mut self, pid: Pid, leader: Pid) -> bool {
+        let running = &self.running;
+        let suspected =
+            self.suspects.entry(pid).or_insert_with(|| running.iter().copied().chain([leader]).collect());
+        suspected.retain(|other| running.contains(other));
+        suspected.is_empty()
+    }
+}

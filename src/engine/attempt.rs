@@ -1,0 +1,146 @@
+//! One attempt, top to bottom: prepare, write down, start, watch to its end, say what came of it.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use super::adopted::Adopted;
+use super::capture::Capture;
+use super::child::{Cause, Child, Oversight};
+use super::command;
+use super::cookie::Cookie;
+use super::desk::{Interrupt, SlotBell};
+use super::slots::Slots;
+use crate::domain::job::Usage;
+use crate::domain::outcome::{Outcome, error_line};
+use crate::domain::signal::Signal;
+use crate::store::{Claim, LeaseRef, Settlement};
+use crate::sys::failpoint;
+use crate::sys::process::Ended;
+
+/// What all attempts of a worker share.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    pub(super) command: command::Context,
+    pub(super) logs: PathBuf,
+    pub(super) slots: Slots,
+    pub(super) adopted: Adopted,
+}
+
+/// What the settings say about an attempt that starts now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) kill_grace: Duration,
+    pub(super) log_max_bytes: u64,
+}
+
+/// An attempt that is over.
+#[derive(Debug)]
+pub(super) struct Finished {
+    /// `None` where the lease was lost: nothing of it may be recorded.
+    pub(super) settlement: Option<Settlement>,
+    /// The record that says that it was started, if it was.
+    pub(super) record: Option<u64>,
+}
+
+pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, bell: &SlotBell) -> Finished {
+    let began = Instant::now();
+    let log = around.logs.join(format!("{}-{}.log", claim.number, claim.lease.attempt));
+    let mut capture = Capture::new(log, rules.log_max_bytes);
+    let (record, ending) = match start(claim, around) {
+        Ok((record, child)) => {
+            let LeaseRef { job, attempt } = claim.lease.clone();
+            let cookie = Cookie { worker: around.command.worker_id.clone(), job, attempt };
+            let oversight = Oversight {
+                timeout: claim.timeout,
+                kill_grace: rules.kill_grace,
+                bell,
+                adopted: &around.adopted,
+                cookie: &cookie,
+            };
+            let (cause, ended) = child.run(oversight, &mut capture);
+            (Some(record), ending(cause, ended))
+        }
+        Err(problem) => (None, Ending::failed_to_start(problem)),
+    };
+    failpoint::hit("attempt.before_settle");
+    Finished { settlement: settlement(claim, ending, capture, began.elapsed()), record }
+}
+
+/// Starts the command. Gives the number of its record too; from here on only the command and what it starts hold the
+/// lock on it.
+fn start(claim: &Claim, around: &Surroundings) -> Result<(u64, Child), String> {
+    let plan = command::prepare(claim, &around.command).map_err(|problem| problem.to_string())?;
+    let record = around.slots.begin(&claim.lease).map_err(|error| format!("its slot: {error}"))?;
+    failpoint::hit("attempt.before_spawn");
+    match Child::start(&plan, &record) {
+        Ok(child) => {
+            around.adopted.began(child.pid);
+            failpoint::hit("attempt.after_record");
+            Ok((record.index(), child))
+        }
+        Err(error) => {
+            around.slots.give_back(record.index());
+            // The folder may have gone meanwhile, and an error that names it says more.
+            Err(command::check_cwd(plan.cwd()).err().map_or(error.to_string(), |problem| problem.to_string()))
+        }
+    }
+}
+
+/// How an attempt ended.
+struct Ending {
+    /// `None`: its lease was lost.
+    outcome: Option<Outcome>,
+    /// What went wrong on our side of it.
+    problem: Option<String>,
+    usage: Usage,
+}
+
+impl Ending {
+    fn failed_to_start(problem: String) -> Self {
+        Self { outcome: Some(Outcome::SpawnError), problem: Some(problem), usage: Usage::default() }
+    }
+}
+
+fn ending(cause: Option<Cause>, ended: io::Result<Ended>) -> Ending {
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(error) => return Ending::failed_to_start(format!("how it ended is unknown: {error}")),
+    };
+    let outcome = match cause {
+        None => Some(outcome_of(ended.status)),
+        Some(Cause::Timeout) => Some(Outcome::Timeout),
+        Some(Cause::Interrupt(Interrupt::Cancel)) => Some(Outcome::Cancelled),
+        Some(Cause::Interrupt(Interrupt::Release | Interrupt::ReleaseAtOnce)) => Some(Outcome::Released),
+        Some(Cause::Interrupt(Interrupt::Lost)) => None,
+    };
+    let usage = Usage { cpu: Some(ended.cpu), max_rss_bytes: Some(ended.max_rss_bytes) };
+    Ending { outcome, problem: None, usage }
+}
+
+fn outcome_of(status: ExitStatus) -> Outcome {
+    match (status.code(), status.signal().and_then(Signal::from_number)) {
+        (Some(0), _) => Outcome::Success,
+        (Some(exit_code), _) => Outcome::Failure { exit_code },
+        (None, Some(signal)) => Outcome::Signal { signal },
+        // A wait status is one or the other.
+        (None, None) => Outcome::Failure { exit_code: status.into_raw() },
+    }
+}
+
+fn settlement(claim: &Claim, ending: Ending, capture: Capture, duration: Duration) -> Option<Settlement> {
+    let captured = capture.finish();
+    let outcome = ending.outcome?;
+    let last_words = ending.problem.or(captured.last_error_line);
+    Some(Settlement {
+        lease: claim.lease.clone(),
+        outcome,
+        error: error_line(outcome, last_words.as_deref()),
+        duration,
+        usage: ending.usage,
+        log_bytes: captured.log_bytes,
+        output: captured.output,
+    })
+}

@@ -1,0 +1,205 @@
+//! A command that was started: watching it, ending it, cleaning up after it.
+//!
+//! ```text
+//!   runs ──────────────▶ its shell ends ──▶ leftovers are killed ──▶ reaped
+//!     │ timeout, cancel,      ▲
+//!     │ stop, lost lease      │
+//!     └─▶ SIGTERM, SIGCONT ── grace ── SIGKILL
+//! ```
+//!
+//! It is reaped last: until then nobody else can be given its pid, which is also the number of its group and of its
+//! session.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::adopted::{Adopted, Family};
+use super::capture::Capture;
+use super::command::{Plan, Prepared};
+use super::cookie::Cookie;
+use super::desk::{Interrupt, SlotBell};
+use super::pipes::Pipes;
+use super::slots::Record;
+use crate::sys::failpoint;
+use crate::sys::process::{self, Ended, ProcessHandle};
+use crate::sys::spawn::{Leads, Spawn, spawn};
+
+/// The number under which a command inherits the lock of its slot. Below 64, because a larger table of descriptors must
+/// be allocated; far above what scripts use.
+const LOCK_DESCRIPTOR: i32 = 60;
+/// How often a command that is being ended looks whether what it left behind is gone.
+const LOOK: Duration = Duration::from_millis(10);
+
+#[derive(Debug)]
+pub(super) struct Child {
+    pub(super) pid: Pid,
+    handle: ProcessHandle,
+    pipes: Pipes,
+}
+
+/// What decides over a running command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Oversight<'a> {
+    pub(super) timeout: Option<Duration>,
+    pub(super) kill_grace: Duration,
+    pub(super) bell: &'a SlotBell,
+    pub(super) adopted: &'a Adopted,
+    pub(super) cookie: &'a Cookie,
+}
+
+/// Why a command was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Timeout,
+    Interrupt(Interrupt),
+}
+
+/// How far the ending of a command has come.
+#[derive(Clone, Copy, Debug)]
+struct Ladder {
+    cause: Cause,
+    kill_at: Instant,
+    killed: bool,
+}
+
+impl Child {
+    /// Starts the command in a session of its own; the record says which process it is.
+    pub(super) fn start(plan: &Plan, record: &Record) -> io::Result<Self> {
+        let (pipes, ends) = Pipes::open()?;
+        let descriptors =
+            [(ends.out.as_fd(), 1), (ends.err.as_fd(), 2), (record.file().as_fd(), LOCK_DESCRIPTOR)];
+        let pid = record.start(|| {
+            // Whatever is wrong with a program, the shell has the right words for it.
+            let pid = spawn_session(plan.prepared(), &descriptors).or_else(|error| match plan.fallback() {
+                Some(shell) => spawn_session(&shell, &descriptors),
+                None => Err(error),
+            });
+            failpoint::hit("attempt.after_spawn");
+            pid
+        })?;
+        let handle = ProcessHandle::open(pid).inspect_err(|_| end_unwatched(pid))?;
+        Ok(Self { pid, handle, pipes })
+    }
+
+    /// Watches it to its end. Nothing that it started is left then.
+    pub(super) fn run(
+        mut self,
+        oversight: Oversight<'_>,
+        capture: &mut Capture,
+    ) -> (Option<Cause>, io::Result<Ended>) {
+        let family = Family { leader: self.pid, cookie: oversight.cookie };
+        let ladder = self.watch(oversight, capture);
+        failpoint::hit("attempt.after_exit");
+        if let Some(ladder) = ladder.filter(|ladder| !ladder.killed) {
+            self.wait_for_leftovers(ladder.kill_at, oversight.adopted, family, capture);
+        }
+        self.signal(Signal::KILL);
+        oversight.adopted.end(family);
+        self.pipes.drain(capture);
+        (ladder.map(|ladder| ladder.cause), self.reap())
+    }
+
+    /// Reads its output until its shell has ended, by itself or because it was made to.
+    fn watch(&mut self, oversight: Oversight<'_>, capture: &mut Capture) -> Option<Ladder> {
+        let deadline = oversight.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut ladder: Option<Ladder> = None;
+        loop {
+            let now = Instant::now();
+            if capture.spill_due().is_some_and(|at| at <= now) {
+                capture.spill();
+            }
+            if ladder.is_none() && deadline.is_some_and(|at| at <= now) {
+                ladder = Some(self.ask_to_end(Cause::Timeout, oversight.kill_grace));
+            }
+            ladder = ladder.map(|ladder| self.climb(ladder, now));
+            let next_step = ladder.map_or(deadline, |ladder| (!ladder.killed).then_some(ladder.kill_at));
+            let wake_at = next_step.into_iter().chain(capture.spill_due()).min();
+            let patience = wake_at.map(|at| at.saturating_duration_since(now));
+            let others = [self.handle.as_fd(), oversight.bell.as_fd()];
+            let [has_ended, was_told] = self.pipes.wait(others, patience, capture);
+            if has_ended {
+                return ladder;
+            }
+            if was_told && let Some(interrupt) = oversight.bell.take() {
+                ladder = Some(self.interrupt(interrupt, ladder, oversight.kill_grace));
+            }
+        }
+    }
+
+    /// The first cause stays the cause, but a lost lease overrules all: nothing may be recorded, and there is no time.
+    fn interrupt(&self, interrupt: Interrupt, ladder: Option<Ladder>, grace: Duration) -> Ladder {
+        let cause = Cause::Interrupt(interrupt);
+        match (interrupt, ladder) {
+            (Interrupt::Lost, _) => self.kill(cause),
+            (Interrupt::ReleaseAtOnce, before) => self.kill(before.map_or(cause, |before| before.cause)),
+            (Interrupt::Cancel | Interrupt::Release, Some(before)) => before,
+            (Interrupt::Cancel | Interrupt::Release, None) => self.ask_to_end(cause, grace),
+        }
+    }
+
+    fn ask_to_end(&self, cause: Cause, grace: Duration) -> Ladder {
+        self.signal(Signal::TERM);
+        // A stopped process acts on nothing but this.
+        self.signal(Signal::CONT);
+        let now = Instant::now();
+        Ladder { cause, kill_at: now.checked_add(grace).unwrap_or(now), killed: false }
+    }
+
+    fn climb(&self, ladder: Ladder, now: Instant) -> Ladder {
+        if ladder.killed || ladder.kill_at > now { ladder } else { self.kill(ladder.cause) }
+    }
+
+    fn kill(&self, cause: Cause) -> Ladder {
+        self.signal(Signal::KILL);
+        Ladder { cause, kill_at: Instant::now(), killed: true }
+    }
+
+    /// The shell is gone, but what it started may still be tidying up after the SIGTERM.
+    fn wait_for_leftovers(
+        &mut self,
+        until: Instant,
+        adopted: &Adopted,
+        family: Family<'_>,
+        capture: &mut Capture,
+    ) {
+        while Instant::now() < until && adopted.any_of(family) {
+            let [] = self.pipes.wait([], Some(LOOK), capture);
+        }
+    }
+
+    /// To its whole group. It is not reaped yet, so the group is its own; that only a zombie may be left in it is fine.
+    fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.pid, signal);
+    }
+
+    fn reap(&self) -> io::Result<Ended> {
+        loop {
+            if let Some(ended) = process::reap(self.pid)? {
+                return Ok(ended);
+            }
+            self.handle.ends_within(LOOK)?;
+        }
+    }
+}
+
+fn spawn_session(prepared: &Prepared, descriptors: &[(BorrowedFd<'_>, i32)]) -> io::Result<Pid> {
+    spawn(&Spawn {
+        program: &prepared.program,
+        argv: &prepared.argv,
+        envp: &prepared.envp,
+        cwd: Some(&prepared.cwd),
+        leads: Leads::Session,
+        descriptors,
+    })
+}
+
+/// There is no descriptor left to watch it with, so it must not run.
+fn end_unwatched(pid: Pid) {
+    let _ = kill_process_group(pid, Signal::KILL);
+    while let Ok(None) = process::reap(pid) {
+        std::thread::yield_now();
+    }
+}

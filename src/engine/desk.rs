@@ -1,0 +1,263 @@
+//! Where the ledger and the slots meet: claimed jobs lie here until a slot takes them, finished attempts until the
+//! ledger records them.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::attempt::{Finished, Rules};
+use crate::store::{Claim, LeaseRef};
+
+/// Why an attempt is ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interrupt {
+    /// Somebody cancelled the job.
+    Cancel,
+    /// A shutdown gives it back, after the usual grace.
+    Release,
+    /// The same, without any grace.
+    ReleaseAtOnce,
+    /// The lease is lost: another may have the job already.
+    Lost,
+}
+
+#[derive(Debug)]
+pub(super) struct Desk {
+    state: Mutex<State>,
+    /// Claims have come, or none will come any more.
+    changed: Condvar,
+    /// Wakes the ledger.
+    bell: EventBell,
+}
+
+#[derive(Debug)]
+struct State {
+    claims: VecDeque<Waiting>,
+    finished: Vec<Finished>,
+    slots: Vec<Slot>,
+    rules: Rules,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    claim: Claim,
+    since: Instant,
+}
+
+#[derive(Debug)]
+struct Slot {
+    running: Option<LeaseRef>,
+    bell: Arc<SlotBell>,
+}
+
+/// How many attempts run, and how many claims no slot has taken yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) running: usize,
+    pub(super) waiting: usize,
+}
+
+impl Desk {
+    pub(super) fn new(rules: Rules) -> io::Result<Self> {
+        let state = State {
+            claims: VecDeque::new(),
+            finished: Vec::new(),
+            slots: Vec::new(),
+            rules,
+            is_closed: false,
+        };
+        Ok(Self { state: Mutex::new(state), changed: Condvar::new(), bell: EventBell::new()? })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // For slots
+
+    /// Makes room for one more; gives its number and its bell.
+    pub(super) fn add_slot(&self) -> io::Result<(usize, Arc<SlotBell>)> {
+        let bell = Arc::new(SlotBell::new()?);
+        let mut state = self.lock();
+        state.slots.push(Slot { running: None, bell: Arc::clone(&bell) });
+        Ok((state.slots.len() - 1, bell))
+    }
+
+    /// Waits for the next job of this slot. `None`: there will be no more.
+    pub(super) fn take(&self, slot: usize) -> Option<(Claim, Rules)> {
+        let mut state = self.lock();
+        loop {
+            if let Some(Waiting { claim, .. }) = state.claims.pop_front() {
+                state.slots[slot].bell.forget();
+                state.slots[slot].running = Some(claim.lease.clone());
+                return Some((claim, state.rules));
+            }
+            if state.is_closed {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(super) fn hand_in(&self, slot: usize, finished: Finished) {
+        let mut state = self.lock();
+        state.slots[slot].running = None;
+        state.finished.push(finished);
+        let is_first = state.finished.len() == 1;
+        drop(state);
+        if is_first {
+            self.bell.ring();
+        }
+    }
+
+    // For the ledger
+
+    pub(super) fn hand_out(&self, claims: Vec<Claim>) {
+        let (count, since) = (claims.len(), Instant::now());
+        self.lock().claims.extend(claims.into_iter().map(|claim| Waiting { claim, since }));
+        for _ in 0..count {
+            self.changed.notify_one();
+        }
+    }
+
+    pub(super) fn take_finished(&self) -> Vec<Finished> {
+        self.bell.silence();
+        std::mem::take(&mut self.lock().finished)
+    }
+
+    pub(super) fn load(&self) -> Load {
+        let state = self.lock();
+        let running = state.slots.iter().filter(|slot| slot.running.is_some()).count();
+        Load { running, waiting: state.claims.len() }
+    }
+
+    /// Every lease that lies here or runs, and those that ended and were not taken away yet.
+    pub(super) fn leases(&self) -> Vec<LeaseRef> {
+        let state = self.lock();
+        let waiting = state.claims.iter().map(|waiting| &waiting.claim.lease);
+        let running = state.slots.iter().filter_map(|slot| slot.running.as_ref());
+        let finished = state.finished.iter().filter_map(|finished| finished.settlement.as_ref());
+        waiting.chain(running).chain(finished.map(|settlement| &settlement.lease)).cloned().collect()
+    }
+
+    /// Ends one attempt. One that no slot has taken yet is handed back as a claim.
+    pub(super) fn interrupt(&self, lease: &LeaseRef, why: Interrupt) -> Option<Claim> {
+        let mut state = self.lock();
+        if let Some(slot) = state.slots.iter().find(|slot| slot.running.as_ref() == Some(lease)) {
+            slot.bell.ring(why);
+            return None;
+        }
+        let at = state.claims.iter().position(|waiting| waiting.claim.lease == *lease)?;
+        state.claims.remove(at).map(|waiting| waiting.claim)
+    }
+
+    /// Ends every attempt that runs.
+    pub(super) fn interrupt_all(&self, why: Interrupt) {
+        for slot in self.lock().slots.iter().filter(|slot| slot.running.is_some()) {
+            slot.bell.ring(why);
+        }
+    }
+
+    /// Takes back the claims that have been waiting for a slot since before this moment.
+    pub(super) fn recall(&self, before: Instant) -> Vec<Claim> {
+        let mut state = self.lock();
+        let (kept, recalled) =
+            std::mem::take(&mut state.claims).into_iter().partition(|waiting| waiting.since >= before);
+        state.claims = kept;
+        let recalled: VecDeque<Waiting> = recalled;
+        recalled.into_iter().map(|waiting| waiting.claim).collect()
+    }
+
+    /// Since when the oldest claim has been waiting for a slot.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.lock().claims.front().map(|waiting| waiting.since)
+    }
+
+    /// Attempts that start from now on follow these.
+    pub(super) fn set_rules(&self, rules: Rules) {
+        self.lock().rules = rules;
+    }
+
+    /// No more claims: slots end when there is nothing left to take.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl AsFd for Desk {
+    /// Readable when an attempt has finished.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+/// How the ledger reaches the one slot that runs something.
+#[derive(Debug)]
+pub(super) struct SlotBell {
+    bell: EventBell,
+    interrupt: Mutex<Option<Interrupt>>,
+}
+
+impl SlotBell {
+    fn new() -> io::Result<Self> {
+        Ok(Self { bell: EventBell::new()?, interrupt: Mutex::new(None) })
+    }
+
+    fn ring(&self, why: Interrupt) {
+        *self.interrupt.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        self.bell.ring();
+    }
+
+    /// What the slot was told, once.
+    pub(super) fn take(&self) -> Option<Interrupt> {
+        // Silenced first: a ring that comes in between is heard again.
+        self.bell.silence();
+        self.interrupt.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What was meant for the last attempt does not concern the next.
+    fn forget(&self) {
+        let interrupt = self.interrupt.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if interrupt.is_some() {
+            self.bell.silence();
+        }
+    }
+}
+
+impl AsFd for SlotBell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+/// A descriptor that is readable from the first ring until it is silenced.
+#[derive(Debug)]
+struct EventBell(OwnedFd);
+
+impl EventBell {
+    fn new() -> io::Result<Self> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    fn ring(&self) {
+        // It can only fail because it rings already.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    fn silence(&self) {
+        // It can only fail because it does not ring.
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for EventBell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,339 @@
+//! What a worker does between its beginning and its end.
+//!
+//! It sleeps until something happens: an attempt finished, somebody rang, a signal came, or time passed. What can wait
+//! is done every half second: reading orders, looking after dead workers. A bell is a hint and may get lost; looking
+//! for work once a second stays.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::desk::{Interrupt, Load};
+use super::error::EngineError;
+use super::ledger::{Ledger, Tools, Turn};
+use super::pace;
+use super::wake::Event;
+use super::worker::{Phase, Worker, rules};
+use crate::domain::settings::Settings;
+use crate::store::{LeaseRef, Orders, Served, StoreError, WorkerState};
+use crate::sys::bell;
+
+/// How often orders are read and dead workers looked for.
+const TICK: Duration = Duration::from_millis(500);
+/// How often work is looked for although nobody rang.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a worker that could do nothing about a ring leaves the bell to others.
+const MUTE: Duration = Duration::from_millis(20);
+/// How long a store that just failed is left alone.
+const STORE_PAUSE: Duration = Duration::from_millis(250);
+
+/// Why a worker stopped working.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Drained,
+    /// There is nothing left to record anything in.
+    HomeDeleted,
+}
+
+/// What the events of one sleep ask for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reason {
+    /// There may be work.
+    look: bool,
+    /// How often the ring may be passed on, if somebody rang.
+    hops: Option<u8>,
+}
+
+impl Worker<'_> {
+    pub(super) fn work(&mut self) -> Result<End, EngineError> {
+        let mut reason = Reason::default();
+        loop {
+            self.keep_time()?;
+            if self.home_is_gone {
+                self.abandon(Interrupt::ReleaseAtOnce);
+                return Ok(End::HomeDeleted);
+            }
+            reason.look |= self.times.look <= Instant::now();
+            self.turn(reason)?;
+            self.journal.flush();
+            if self.is_done() {
+                return Ok(End::Drained);
+            }
+            reason = self.sleep()?;
+        }
+    }
+
+    /// The ledger, and what it works with.
+    fn books(&mut self) -> (&mut Ledger, Tools<'_>) {
+        let tools = Tools {
+            store: self.store.as_ref(),
+            desk: &self.desk,
+            slots: &self.around.slots,
+            journal: &self.journal,
+        };
+        (&mut self.ledger, tools)
+    }
+
+    /// Does what is due because time has passed.
+    fn keep_time(&mut self) -> Result<(), EngineError> {
+        let now = Instant::now();
+        if let Phase::Draining { kill_at: Some(at) } = self.phase
+            && at <= now
+        {
+            self.end_attempts();
+        }
+        if Ledger::recall_at(&self.desk).is_some_and(|at| at <= now) {
+            self.recall(now.checked_sub(pace::PATIENCE).unwrap_or(now));
+        }
+        if self.times.store > now {
+            return Ok(());
+        }
+        if self.times.beat <= now {
+            let beaten = self.beat();
+            self.note_failure(beaten)?;
+            self.times.beat = now + self.settings.heartbeat_interval;
+        }
+        if self.times.tick <= now {
+            let ticked = self.tick();
+            self.note_failure(ticked)?;
+            self.times.tick = now + TICK;
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<(), StoreError> {
+        self.home_is_gone = self.files.are_gone();
+        self.around.adopted.reap_ended();
+        let orders = self.store.orders(&self.plan.id)?;
+        self.follow(orders);
+        let (store, lease) = (self.store.as_ref(), self.settings.lease);
+        self.reaper.run_once(store, Some(&self.plan.id), lease, &self.journal)
+    }
+
+    fn follow(&mut self, orders: Orders) {
+        for lease in &orders.cancelled {
+            self.interrupt(lease, Interrupt::Cancel);
+        }
+        if orders.settings != self.settings {
+            self.adopt(orders.settings);
+        }
+        if orders.drain {
+            let now = self.store.now().ok();
+            let left = orders.kill_at.zip(now).map(|(at, now)| at.since(now));
+            self.drain(left);
+        }
+        if orders.idle && self.ends_when_idle() && self.is_idle() {
+            self.drain(None);
+        }
+    }
+
+    fn adopt(&mut self, settings: Settings) {
+        self.times.beat = self.times.beat.min(Instant::now() + settings.heartbeat_interval);
+        self.desk.set_rules(rules(&settings));
+        self.settings = settings;
+        if let Err(error) = self.adopt_concurrency() {
+            self.journal.trouble(&error);
+        }
+    }
+
+    fn ends_when_idle(&self) -> bool {
+        match self.plan.served {
+            Served::Job(_) => true,
+            Served::All | Served::InOrder(_) => self.plan.until_empty,
+        }
+    }
+
+    // One turn
+
+    fn turn(&mut self, reason: Reason) -> Result<(), EngineError> {
+        if self.times.store > Instant::now() {
+            return Ok(());
+        }
+        let was_idle = self.is_idle();
+        let slots = if self.phase == Phase::Working { self.slots() } else { 0 };
+        let (ledger, tools) = self.books();
+        let turn = ledger.turn(&tools, slots, reason.look);
+        let Some(turn) = self.note_failure(turn)? else {
+            return Ok(());
+        };
+        if turn.is_retired {
+            self.abandon(Interrupt::Lost);
+            return Err(EngineError::DeclaredDead);
+        }
+        if reason.look {
+            self.times.look = Instant::now() + LOOK;
+        }
+        if let Some(hops) = reason.hops {
+            self.pass_on(hops, turn);
+        }
+        if !was_idle && self.is_idle() && self.ends_when_idle() {
+            // The orders say whether this was the end.
+            self.times.tick = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// One worker was woken. If it left work behind, or serves other queues than the one that was rung for, another has
+    /// to look; how often that may go on is part of the ring, so that one for a queue that nobody serves dies away.
+    fn pass_on(&mut self, hops: u8, turn: Turn) {
+        let is_for_others = turn.claimed == 0 && self.plan.served != Served::All;
+        if turn.may_be_more {
+            self.work_bell.ring(bell::EVERYBODY);
+        } else if is_for_others && hops > 1 {
+            self.times.muted_until = Instant::now() + MUTE;
+            self.work_bell.ring(hops - 1);
+        }
+    }
+
+    /// Lets the worker live with a store that fails: what is not recorded yet is kept and tried again.
+    fn note_failure<T>(&mut self, result: Result<T, StoreError>) -> Result<Option<T>, EngineError> {
+        let error = match result {
+            Ok(value) => return Ok(Some(value)),
+            Err(error) => error,
+        };
+        self.journal.trouble(&error);
+        self.times.store = Instant::now() + STORE_PAUSE;
+        if let StoreError::NoSuchWorker(_) = error {
+            self.abandon(Interrupt::Lost);
+            return Err(EngineError::DeclaredDead);
+        }
+        if let StoreError::OutcomeUnknown { .. } = error {
+            // Nothing is believed of what this connection knows. What was claimed without our learning of it is given
+            // back by the next heartbeat, which tells the store what we have.
+            if let Ok(store) = (self.open)() {
+                self.store = store;
+            }
+            self.times.beat = Instant::now();
+        }
+        Ok(None)
+    }
+
+    fn beat(&mut self) -> Result<(), StoreError> {
+        let (ledger, tools) = self.books();
+        ledger.beat(&tools)
+    }
+
+    fn recall(&mut self, before: Instant) {
+        let (ledger, tools) = self.books();
+        ledger.recall(&tools, before);
+    }
+
+    fn interrupt(&mut self, lease: &LeaseRef, why: Interrupt) {
+        let (ledger, tools) = self.books();
+        ledger.interrupt(&tools, lease, why);
+    }
+
+    // Stopping
+
+    /// Claims nothing more, and lets finish what runs, for this long at most.
+    fn drain(&mut self, patience: Option<Duration>) {
+        let kill_at = patience.and_then(|patience| Instant::now().checked_add(patience));
+        match self.phase {
+            Phase::Working => {
+                self.recall(Instant::now());
+                // Only for show: the worker knows that it drains.
+                let _ = self.store.set_worker_state(&self.plan.id, WorkerState::Draining);
+                self.journal.worker_draining();
+                self.phase = Phase::Draining { kill_at };
+            }
+            Phase::Draining { kill_at: before } => {
+                self.phase = Phase::Draining { kill_at: before.into_iter().chain(kill_at).min() };
+            }
+            Phase::Ending => {}
+        }
+    }
+
+    /// Kills what runs and gives it back; with grace the first time, without when it is asked for again.
+    fn end_attempts(&mut self) {
+        let how = match self.phase {
+            Phase::Working | Phase::Draining { .. } => Interrupt::Release,
+            Phase::Ending => Interrupt::ReleaseAtOnce,
+        };
+        self.drain(None);
+        self.phase = Phase::Ending;
+        self.journal.worker_ends_attempts();
+        self.desk.interrupt_all(how);
+    }
+
+    fn heed(&mut self, signal: Signal) {
+        let is_working = self.phase == Phase::Working;
+        match signal {
+            // From the guardian, or because it died.
+            Signal::USR1 | Signal::HUP => self.drain(self.settings.shutdown_grace),
+            Signal::TERM | Signal::INT if is_working => self.drain(self.settings.shutdown_grace),
+            _ => self.end_attempts(),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.desk.load() == Load::default() && self.ledger.is_settled()
+    }
+
+    fn is_done(&self) -> bool {
+        self.phase != Phase::Working && self.ledger.is_settled() && self.desk.leases().is_empty()
+    }
+
+    // Sleeping
+
+    fn sleep(&mut self) -> Result<Reason, EngineError> {
+        let system = EngineError::system("failed to watch for work");
+        self.wake.watch_work(&self.work_bell, self.listens()).map_err(system)?;
+        let mut reason = Reason::default();
+        for event in self.wake.wait(self.wake_in()) {
+            match event {
+                Event::Signal => {
+                    while let Some(signal) = self.signals.take() {
+                        self.heed(signal);
+                    }
+                }
+                Event::Orders => {
+                    self.own_bell.take();
+                    self.times.tick = Instant::now();
+                }
+                Event::Work => reason.hops = self.work_bell.take(),
+                // They are taken from the desk in the next turn.
+                Event::Finished => {}
+            }
+        }
+        reason.look |= reason.hops.is_some() || self.is_something_due();
+        Ok(reason)
+    }
+
+    /// Whether a ring for anybody is for this worker.
+    fn listens(&self) -> bool {
+        let Load { running, waiting } = self.desk.load();
+        let now = Instant::now();
+        let has_room = running + waiting < self.slots();
+        self.phase == Phase::Working && has_room && self.times.muted_until <= now && self.times.store <= now
+    }
+
+    fn is_something_due(&self) -> bool {
+        let due_in = self.due_in();
+        due_in.is_some_and(|wait| wait.is_zero())
+    }
+
+    /// How long until the next job that waits for its time becomes due.
+    fn due_in(&self) -> Option<Duration> {
+        let at = self.ledger.next_due()?;
+        Some(at.since(self.store.now().ok()?))
+    }
+
+    fn wake_in(&self) -> Duration {
+        let now = Instant::now();
+        let mut moments = vec![self.times.tick, self.times.beat];
+        moments.extend(Ledger::recall_at(&self.desk));
+        if self.phase == Phase::Working {
+            moments.push(self.times.look);
+        }
+        if let Phase::Draining { kill_at: Some(at) } = self.phase {
+            moments.push(at);
+        }
+        if self.times.muted_until > now {
+            moments.push(self.times.muted_until);
+        }
+        let wait = moments.into_iter().map(|at| at.saturating_duration_since(now)).min().unwrap_or(TICK);
+        let wait = if self.listens() { self.due_in().map_or(wait, |due| due.min(wait)) } else { wait };
+        // While the store is left alone, nothing that is due can be done.
+        wait.max(self.times.store.saturating_duration_since(now))
+    }
+}

@@ -1,0 +1,74 @@
+//! The files that a worker keeps in `workers/` while it lives.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::error::EngineError;
+use super::slots;
+use crate::domain::name::WorkerId;
+use crate::store::worker_bell;
+use crate::sys::life_line::{self, LifeLine, Role};
+use crate::sys::private;
+
+/// The folder for them in a home.
+const FOLDER: &str = "workers";
+
+/// What a worker that is gone no longer needs. What is not there is not missed.
+pub(super) fn remove(folder: &Path, worker: &WorkerId) {
+    let name = worker.as_str();
+    for path in [slots::path(folder, name), worker_bell(folder, worker), life_line::path(folder, name)] {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// The folder of workers in a home, made if it is missing.
+pub(super) fn folder(home: &Path) -> Result<PathBuf, EngineError> {
+    let path = home.join(FOLDER);
+    let made = private::create_folder(&path).and_then(|()| path.canonicalize());
+    made.map_err(|source| EngineError::CannotMake { path, source })
+}
+
+/// The files of this worker, and the lock that proves that it lives.
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: PathBuf,
+    worker: WorkerId,
+    _life_line: LifeLine,
+    /// Which file the lock is on: if another one has its name, or none, the home was deleted.
+    inode: u64,
+}
+
+impl Files {
+    pub(super) fn create(home: &Path, worker: &WorkerId) -> Result<Self, EngineError> {
+        let folder = folder(home)?;
+        let system = EngineError::system("failed to lock the worker's file");
+        let life_line = LifeLine::hold(&folder, worker.as_str(), Role::Worker).map_err(system)?;
+        let inode = inode(&folder, worker).map_err(system)?;
+        Ok(Self { folder, worker: worker.clone(), _life_line: life_line, inode })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn bell(&self) -> PathBuf {
+        worker_bell(&self.folder, &self.worker)
+    }
+
+    /// Whether the home that they are in was deleted.
+    pub(super) fn are_gone(&self) -> bool {
+        match inode(&self.folder, &self.worker) {
+            Ok(inode) => inode != self.inode,
+            Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+        }
+    }
+
+    pub(super) fn remove(&self) {
+        remove(&self.folder, &self.worker);
+    }
+}
+
+fn inode(folder: &Path, worker: &WorkerId) -> io::Result<u64> {
+    Ok(life_line::path(folder, worker.as_str()).metadata()?.ino())
+}

@@ -1,0 +1,422 @@
+//! The guardian: starts workers, watches them, and cleans up after one that died, before it starts the next.
+//!
+//! It has one thread and does little, so that it has little to die of. Whatever a dead worker left behind becomes its
+//! child, sessions of its own included; so when a worker has ended, every child that is not a living worker is killed.
+//! Only then are the worker's jobs given back, and only then does another take its place.
+//!
+//! Only the guardian gets the terminal's signals; it tells its workers in signals of its own, so that one Ctrl-C counts
+//! once however many processes heard it.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+
+use super::error::EngineError;
+use super::files;
+use super::journal::Journal;
+use super::pool::{Pool, WorkerStart, start_worker};
+use super::reaper::started;
+use super::worker::OpenStore;
+use crate::domain::name::{JobIdSequence, WorkerId};
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Store, StoreError, settings};
+use crate::sys::clock::{Clock, SystemClock};
+use crate::sys::interrupts::Interrupts;
+use crate::sys::life_line::{LifeLine, Role};
+use crate::sys::process::{self, ProcessHandle};
+
+use crate::sys::{failpoint, signal, spawn};
+
+/// How many crashes in a row are too many.
+const MAX_CRASHES: u32 = 20;
+/// How many failures are too many for a worker that was never up.
+const MAX_FALSE_STARTS: u32 = 3;
+/// A worker that lived this long was well: its crash is the first again.
+const WELL: Duration = Duration::from_secs(30);
+/// How long to wait after the first crash; twice as long after each further one, up to a limit.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// How soon to try again where the store failed.
+const STORE_PAUSE: Duration = Duration::from_millis(250);
+/// How long to wait for one process to be gone before the next look.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Runs a pool until its workers have ended for good. Calls `up` when all of them are up for the first time.
+pub fn run(pool: &Pool, open: OpenStore<'_>, up: &mut dyn FnMut()) -> Result<(), EngineError> {
+    signal::survive_closed_pipe();
+    let signals = Interrupts::catch(&[Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT])
+        .map_err(EngineError::system("failed to take over signals"))?;
+    spawn::keep_descriptors_to_ourselves().map_err(EngineError::system("failed to mark descriptors"))?;
+    set_child_subreaper(Some(getpid()))
+        .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
+    Guardian::new(pool, open, signals)?.guard(up)
+}
+
+struct Guardian<'a> {
+    pool: &'a Pool,
+    open: OpenStore<'a>,
+    /// Opened when it is needed for the first time.
+    store: Option<Box<dyn Store>>,
+    signals: Interrupts,
+    journal: Journal,
+    folder: PathBuf,
+    seats: Vec<Seat>,
+    ids: JobIdSequence,
+    /// What the first worker learned about stops, and all who come later are told.
+    stop_seen: Option<u64>,
+    is_stopping: bool,
+    was_up: bool,
+    vigil: Vigil,
+    failure: Option<EngineError>,
+}
+
+/// The place of one worker.
+enum Seat {
+    /// To be filled at this moment.
+    Free {
+        at: Instant,
+        crashes: u32,
+    },
+    Taken(Member),
+    /// Its worker died, and what it left behind is not cleaned up yet.
+    Dead {
+        member: Member,
+        at: Instant,
+    },
+    /// Not to be filled again.
+    Closed,
+}
+
+struct Member {
+    id: WorkerId,
+    pid: Pid,
+    handle: ProcessHandle,
+    /// Says that the worker is up; gone when it has said so.
+    report: Option<OwnedFd>,
+    since: Instant,
+    /// Crashes of those who had this seat before, in a row.
+    crashes: u32,
+    _life_line: LifeLine,
+}
+
+impl<'a> Guardian<'a> {
+    fn new(pool: &'a Pool, open: OpenStore<'a>, signals: Interrupts) -> Result<Self, EngineError> {
+        let now = Instant::now();
+        let who = format!("guardian-{}", std::process::id());
+        Ok(Self {
+            pool,
+            open,
+            store: None,
+            signals,
+            journal: Journal::open(&pool.home, &who, pool.echo),
+            folder: files::folder(&pool.home)?,
+            seats: (0..pool.count).map(|_| Seat::Free { at: now, crashes: 0 }).collect(),
+            ids: JobIdSequence::default(),
+            stop_seen: None,
+            is_stopping: false,
+            was_up: false,
+            vigil: Vigil::new(now),
+            failure: None,
+        })
+    }
+
+    fn guard(mut self, up: &mut dyn FnMut()) -> Result<(), EngineError> {
+        loop {
+            for at in 0..self.seats.len() {
+                self.attend(at);
+            }
+            self.kill_hung();
+            self.journal.flush();
+            if self.seats.iter().all(|seat| matches!(seat, Seat::Closed)) {
+                return self.failure.map_or(Ok(()), Err);
+            }
+            self.wait();
+            self.heed_signals();
+            self.read_reports();
+            if !self.was_up && self.all_are_up() {
+                self.was_up = true;
+                up();
+            }
+        }
+    }
+
+    /// Does what is due about one seat.
+    fn attend(&mut self, at: usize) {
+        let now = Instant::now();
+        let seat = std::mem::replace(&mut self.seats[at], Seat::Closed);
+        self.seats[at] = match seat {
+            Seat::Free { .. } if self.is_stopping || self.failure.is_some() => Seat::Closed,
+            // The first one learns which stops are not meant for this pool; the others wait for that.
+            Seat::Free { .. } if at > 0 && self.stop_seen.is_none() => seat,
+            Seat::Free { at, crashes } if at <= now => self.fill(crashes),
+            Seat::Taken(member) if member.handle.ends_within(Duration::ZERO).unwrap_or(false) => {
+                self.take_leave(member)
+            }
+            Seat::Dead { member, at } if at <= now => self.bury(member),
+            Seat::Free { .. } | Seat::Taken(_) | Seat::Dead { .. } | Seat::Closed => seat,
+        };
+    }
+
+    fn fill(&mut self, crashes: u32) -> Seat {
+        match self.start(crashes) {
+            Ok(member) => Seat::Taken(member),
+            Err(error) => {
+                self.journal.trouble(&error);
+                self.after_crash(crashes + 1)
+            }
+        }
+    }
+
+    fn start(&mut self, crashes: u32) -> std::io::Result<Member> {
+        let id = self.next_id();
+        let life_line = LifeLine::hold(&self.folder, id.as_str(), Role::Guardian)?;
+        let start =
+            WorkerStart { id: id.clone(), guardian_pid: std::process::id(), stop_seen: self.stop_seen };
+        let (pid, report) = start_worker(self.pool, &start)?;
+        let handle = ProcessHandle::open(pid)?;
+        let since = Instant::now();
+        Ok(Member { id, pid, handle, report: Some(report), since, crashes, _life_line: life_line })
+    }
+
+    /// Names of workers sort by the time they were made, as ids of jobs do.
+    fn next_id(&mut self) -> WorkerId {
+        let now = Timestamp::from_millis(SystemClock.wall_millis());
+        let id = self.ids.next(now, fastrand::u64(..));
+        format!("w-{id}").parse().expect("letters, digits and a dash")
+    }
+
+    /// A worker has ended: well, or in a way that leaves something to clean up.
+    fn take_leave(&mut self, member: Member) -> Seat {
+        let Some(ended) = process::reap(member.pid).ok().flatten() else {
+            // Only this process reaps its children, so there is something to reap.
+            return Seat::Dead { member, at: Instant::now() };
+        };
+        if ended.status.success() {
+            self.kill_orphans();
+            files::remove(&self.folder, &member.id);
+            return Seat::Closed;
+        }
+        self.journal.worker_crashed(&member.id, ended.status);
+        self.bury(member)
+    }
+
+    /// Kills what a dead worker left behind, gives its jobs back, and frees its seat; in this order.
+    fn bury(&mut self, member: Member) -> Seat {
+        self.kill_orphans();
+        failpoint::hit("guardian.before_reap");
+        if let Err(error) = self.give_back(&member.id) {
+            self.journal.trouble(&error);
+            self.store = None;
+            return Seat::Dead { member, at: Instant::now() + STORE_PAUSE };
+        }
+        failpoint::hit("guardian.after_reap");
+        files::remove(&self.folder, &member.id);
+        let was_well = member.since.elapsed() >= WELL;
+        self.after_crash(if was_well { 1 } else { member.crashes + 1 })
+    }
+
+    fn give_back(&mut self, worker: &WorkerId) -> Result<(), StoreError> {
+        let started = started(&self.folder, worker);
+        match self.store()?.reap(worker, started.as_deref()) {
+            Ok(leases) => self.journal.reaped(worker, "died", &leases),
+            // It died before it could register, so it holds nothing.
+            Err(StoreError::NoSuchWorker(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn after_crash(&mut self, crashes: u32) -> Seat {
+        if !self.was_up && crashes >= MAX_FALSE_STARTS {
+            self.give_up(EngineError::CannotStart { said: String::new() });
+            return Seat::Closed;
+        }
+        if crashes >= MAX_CRASHES {
+            self.give_up(EngineError::GaveUp { crashes });
+            return Seat::Closed;
+        }
+        let pause = FIRST_PAUSE.saturating_mul(1 << (crashes - 1).min(16)).min(LONGEST_PAUSE);
+        Seat::Free { at: Instant::now() + pause, crashes }
+    }
+
+    /// The other workers may finish what they run.
+    fn give_up(&mut self, error: EngineError) {
+        self.journal.trouble(&error);
+        self.failure.get_or_insert(error);
+        self.tell_workers(Signal::USR1);
+    }
+
+    /// Every child that is not a living worker was left behind by one that is dead. When it dies, what it leaves behind
+    /// becomes a child in its turn.
+    fn kill_orphans(&self) {
+        loop {
+            let mut orphans = process::children_of(getpid());
+            orphans.retain(|pid| !self.is_member(*pid) && matches!(process::reap(*pid), Ok(None)));
+            let Some(last) = orphans.last() else {
+                return;
+            };
+            for pid in &orphans {
+                // Not reaped yet, so the pid is still its own.
+                let _ = kill_process(*pid, Signal::KILL);
+            }
+            let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(PATIENCE));
+        }
+    }
+
+    fn is_member(&self, pid: Pid) -> bool {
+        self.members().any(|member| member.pid == pid)
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        self.seats.iter().filter_map(|seat| match seat {
+            Seat::Taken(member) => Some(member),
+            Seat::Free { .. } | Seat::Dead { .. } | Seat::Closed => None,
+        })
+    }
+
+    fn all_are_up(&self) -> bool {
+        self.seats.iter().all(|seat| matches!(seat, Seat::Taken(member) if member.report.is_none()))
+    }
+
+    fn store(&mut self) -> Result<&dyn Store, StoreError> {
+        if self.store.is_none() {
+            self.store = Some((self.open)()?);
+        }
+        // It was just put there.
+        self.store.as_deref().ok_or(StoreError::Busy { waited: Duration::ZERO })
+    }
+
+    // A worker that holds its leases past their time hangs: it is killed, and then it is one that died.
+
+    fn kill_hung(&mut self) {
+        let now = Instant::now();
+        if !self.vigil.is_due(now) || self.members().next().is_none() {
+            return;
+        }
+        match self.overdue() {
+            Ok((lease, hung)) => {
+                if self.vigil.may_judge(now, lease) {
+                    for member in self.members().filter(|member| hung.contains(&member.id)) {
+                        self.journal.worker_hangs(&member.id);
+                        let _ = member.handle.signal(Signal::KILL);
+                    }
+                }
+            }
+            Err(error) => {
+                self.journal.trouble(&error);
+                self.store = None;
+                self.vigil = Vigil::new(now);
+            }
+        }
+    }
+
+    fn overdue(&mut self) -> Result<(Duration, Vec<WorkerId>), StoreError> {
+        let store = self.store()?;
+        let lease = settings::in_force(store)?.lease;
+        let workers = store.workers()?.into_iter();
+        Ok((lease, workers.filter(|worker| worker.overdue).map(|worker| worker.id).collect()))
+    }
+
+    // Waiting, and what one wakes up for
+
+    fn wait(&self) {
+        let mut watched = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        for member in self.members() {
+            watched.push(PollFd::new(&member.handle, PollFlags::IN));
+            watched.extend(member.report.iter().map(|report| PollFd::new(report, PollFlags::IN)));
+        }
+        let now = Instant::now();
+        let due = self.seats.iter().filter_map(|seat| match seat {
+            Seat::Free { at, .. } | Seat::Dead { at, .. } => Some(*at),
+            Seat::Taken(_) | Seat::Closed => None,
+        });
+        let wake_at = due.chain([self.vigil.next]).min().unwrap_or(now);
+        let timeout = Timespec::try_from(wake_at.saturating_duration_since(now)).ok();
+        // An interrupted sleep is a short one.
+        let _ = poll(&mut watched, timeout.as_ref());
+    }
+
+    fn heed_signals(&mut self) {
+        while let Some(signal) = self.signals.take() {
+            let is_gentle = signal == Signal::HUP || (signal != Signal::QUIT && !self.is_stopping);
+            self.is_stopping = true;
+            self.journal.told_to_stop(is_gentle);
+            self.tell_workers(if is_gentle { Signal::USR1 } else { Signal::USR2 });
+        }
+    }
+
+    fn tell_workers(&self, signal: Signal) {
+        for member in self.members() {
+            let _ = member.handle.signal(signal);
+        }
+    }
+
+    /// A worker that is up says so, with the number of the newest stop that it knows.
+    fn read_reports(&mut self) {
+        for seat in &mut self.seats {
+            let Seat::Taken(member) = seat else {
+                continue;
+            };
+            let Some(report) = member.report.take() else {
+                continue;
+            };
+            match read_report(&report) {
+                Report::NotYet => member.report = Some(report),
+                Report::Up { stop_seen } => self.stop_seen = self.stop_seen.or(Some(stop_seen)),
+                // It has died, or is about to.
+                Report::Closed => {}
+            }
+        }
+    }
+}
+
+enum Report {
+    NotYet,
+    Up { stop_seen: u64 },
+    Closed,
+}
+
+fn read_report(report: &OwnedFd) -> Report {
+    let mut watched = [PollFd::new(report, PollFlags::IN)];
+    if !matches!(poll(&mut watched, Some(&Timespec::default())), Ok(1..)) {
+        return Report::NotYet;
+    }
+    let mut buffer = [0; 32];
+    let read = rustix::io::read(report, &mut buffer).unwrap_or(0);
+    let number = std::str::from_utf8(&buffer[..read]).ok().and_then(|text| text.trim().parse().ok());
+    number.map_or(Report::Closed, |stop_seen| Report::Up { stop_seen })
+}
+
+/// When to look whether workers hang, and whether the guardian may judge: it must itself have been awake, and have
+/// reached the store, for a whole lease.
+struct Vigil {
+    since: Instant,
+    last: Instant,
+    next: Instant,
+}
+
+impl Vigil {
+    const OFTEN: Duration = Duration::from_millis(250);
+    const SELDOM: Duration = Duration::from_secs(5);
+
+    fn new(now: Instant) -> Self {
+        Self { since: now, last: now, next: now + Self::OFTEN }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.next <= now
+    }
+
+    fn may_judge(&mut self, now: Instant, lease: Duration) -> bool {
+        let pause = (lease / 6).clamp(Self::OFTEN, Self::SELDOM);
+        if now.duration_since(self.last) > pause * 2 {
+            self.since = now;
+        }
+        self.last = now;
+        self.next = now + pause;
+        now.duration_since(self.since) >= lease
+    }
+}

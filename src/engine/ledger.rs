@@ -1,0 +1,177 @@
+//! The books of a worker: which leases it holds, what became of them, and what it may take next.
+//!
+//! Everything that has come to an end since the last turn is recorded, and everything that can be taken is claimed, in
+//! one transaction (`exchange`). It never waits for more to come: while it commits, the slots go on, and what they finish
+//! is in the next turn. So the busier a worker is, the more jobs share a commit.
+
+use std::time::{Duration, Instant};
+
+use super::attempt::Finished;
+use super::desk::{Desk, Interrupt};
+use super::journal::Journal;
+use super::pace::{self, Pace};
+use super::slots::Slots;
+use crate::domain::job::Usage;
+use crate::domain::name::WorkerId;
+use crate::domain::outcome::Outcome;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Claim, Exchange, Exchanged, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
+
+/// What the ledger works with: the store may be replaced by one that was opened anew.
+#[derive(Debug)]
+pub(super) struct Tools<'a> {
+    pub(super) store: &'a dyn Store,
+    pub(super) desk: &'a Desk,
+    pub(super) slots: &'a Slots,
+    pub(super) journal: &'a Journal,
+}
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    worker: WorkerId,
+    /// Attempts that ended and are not recorded yet.
+    unsettled: Vec<Settlement>,
+    /// The records that say that they were started.
+    records: Vec<u64>,
+    pace: Pace,
+    next_due: Option<Timestamp>,
+    may_be_more: bool,
+}
+
+/// What came of a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub(super) claimed: usize,
+    /// As many as were asked for: there may be more.
+    pub(super) may_be_more: bool,
+    /// Somebody declared this worker dead.
+    pub(super) is_retired: bool,
+}
+
+impl Ledger {
+    pub(super) fn new(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            unsettled: Vec::new(),
+            records: Vec::new(),
+            pace: Pace::default(),
+            next_due: None,
+            may_be_more: false,
+        }
+    }
+
+    /// When the next job that waits for its time becomes due, as of the last turn.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.next_due
+    }
+
+    /// Whether anything is left to record.
+    pub(super) fn is_settled(&self) -> bool {
+        self.unsettled.is_empty()
+    }
+
+    /// Records what has ended, and claims for the free ones of this many slots. With nothing to record it asks the store
+    /// only if there is reason to `look`.
+    pub(super) fn turn(&mut self, tools: &Tools<'_>, slots: usize, look: bool) -> Result<Turn, StoreError> {
+        self.collect(tools);
+        let want = self.wanted(tools, slots);
+        let looks = want > 0 && (look || self.may_be_more);
+        if self.unsettled.is_empty() && !looks {
+            return Ok(Turn::default());
+        }
+        let exchange = Exchange { worker: &self.worker, settlements: &self.unsettled, want };
+        let exchanged = tools.store.exchange(&exchange)?;
+        self.note_settled(&exchanged, tools.journal);
+        self.unsettled.clear();
+        self.records.drain(..).for_each(|index| tools.slots.give_back(index));
+        self.next_due = exchanged.next_due;
+        let claimed = exchanged.claimed.len();
+        self.may_be_more = want > 0 && claimed == want;
+        tools.desk.hand_out(exchanged.claimed);
+        Ok(Turn { claimed, may_be_more: self.may_be_more, is_retired: exchanged.retired })
+    }
+
+    /// The answers are in the order of what was handed in.
+    fn note_settled(&self, exchanged: &Exchanged, journal: &Journal) {
+        let mut recorded = exchanged.settled.iter().peekable();
+        for settlement in &self.unsettled {
+            match recorded.next_if(|settled| settled.lease == settlement.lease) {
+                Some(settled) => journal.settled(settlement, settled),
+                None => journal.stale(settlement),
+            }
+        }
+    }
+
+    /// How many jobs to claim: for free slots, and where attempts are very short a few more.
+    fn wanted(&self, tools: &Tools<'_>, slots: usize) -> usize {
+        let load = tools.desk.load();
+        (slots + self.pace.ahead(slots)).saturating_sub(load.running + load.waiting)
+    }
+
+    /// Takes over what the slots have finished.
+    fn collect(&mut self, tools: &Tools<'_>) {
+        for Finished { settlement, record } in tools.desk.take_finished() {
+            match settlement {
+                Some(settlement) => {
+                    self.pace.note(settlement.duration);
+                    self.unsettled.push(settlement);
+                    self.records.extend(record);
+                }
+                None => record.into_iter().for_each(|index| tools.slots.give_back(index)),
+            }
+        }
+    }
+
+    /// A heartbeat: lengthens every lease in hand, and ends the attempts whose lease turns out to be lost.
+    pub(super) fn beat(&mut self, tools: &Tools<'_>) -> Result<(), StoreError> {
+        self.collect(tools);
+        let mut leases = tools.desk.leases();
+        leases.extend(self.unsettled.iter().map(|settlement| settlement.lease.clone()));
+        let statuses = tools.store.extend(&self.worker, &leases)?;
+        for (lease, status) in leases.iter().zip(statuses) {
+            match status {
+                LeaseStatus::Held => {}
+                LeaseStatus::CancelRequested => self.interrupt(tools, lease, Interrupt::Cancel),
+                LeaseStatus::Lost => self.interrupt(tools, lease, Interrupt::Lost),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends one attempt, or gives it back if it was never started.
+    pub(super) fn interrupt(&mut self, tools: &Tools<'_>, lease: &LeaseRef, why: Interrupt) {
+        if let Some(claim) = tools.desk.interrupt(lease, why)
+            && why != Interrupt::Lost
+        {
+            self.unsettled.push(never_started(claim));
+        }
+    }
+
+    /// Gives back what no slot has taken since before this moment.
+    pub(super) fn recall(&mut self, tools: &Tools<'_>, before: Instant) {
+        let recalled = tools.desk.recall(before);
+        if !recalled.is_empty() {
+            self.pace.forget();
+            self.may_be_more = false;
+        }
+        self.unsettled.extend(recalled.into_iter().map(never_started));
+    }
+
+    /// When the oldest claim that no slot has taken will have waited for too long.
+    pub(super) fn recall_at(desk: &Desk) -> Option<Instant> {
+        desk.oldest().and_then(|since| since.checked_add(pace::PATIENCE))
+    }
+}
+
+/// The settlement of a claim that was not started. If somebody cancelled it meanwhile, it will be cancelled.
+fn never_started(claim: Claim) -> Settlement {
+    Settlement {
+        lease: claim.lease,
+        outcome: Outcome::Released,
+        error: None,
+        duration: Duration::ZERO,
+        usage: Usage::default(),
+        log_bytes: 0,
+        output: None,
+    }
+}

@@ -1,0 +1,169 @@
+//! Recovers the jobs of workers that died: finds them, kills what they left behind, and gives their jobs back.
+//!
+//! While a guardian lives, its workers are its own business. Only when guardian and worker are both dead, or have both
+//! been silent for far longer than a lease, does another worker step in. It is safe for many to do so at once: killing
+//! what is dead does nothing, and the store takes a worker's leases back once.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::journal::Journal;
+use super::sweep::{Remains, sweep};
+use super::{files, slots};
+use crate::domain::name::WorkerId;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{LeaseRef, Store, StoreError, Worker};
+use crate::sys::clock::{boot_ticks, ticks};
+use crate::sys::life_line::{self, Role};
+use crate::sys::process::ProcessHandle;
+
+/// A round that comes this much later than it should tells nothing about others: we ourselves were asleep.
+const TOO_LATE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) struct Reaper {
+    boot_id: String,
+    last_round: Instant,
+    /// Since when, seen without a gap, workers have been holding leases past their time.
+    overdue_since: HashMap<WorkerId, Instant>,
+}
+
+/// What is to be done about a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// It lives, or somebody else takes care of it.
+    Leave,
+    /// It runs under another boot: nothing of it can be alive.
+    Rebooted,
+    /// Dead, and so is its guardian.
+    Dead,
+    /// It is there, but has done nothing for longer than anybody should wait.
+    Hung,
+}
+
+impl Reaper {
+    pub(super) fn new(boot_id: String) -> Self {
+        Self { boot_id, last_round: Instant::now(), overdue_since: HashMap::new() }
+    }
+
+    /// Looks at every worker but this one, and recovers what is dead.
+    pub(super) fn run_once(
+        &mut self,
+        store: &dyn Store,
+        own: Option<&WorkerId>,
+        lease: Duration,
+        journal: &Journal,
+    ) -> Result<(), StoreError> {
+        if self.last_round.elapsed() > TOO_LATE {
+            self.overdue_since.clear();
+        }
+        self.last_round = Instant::now();
+        let workers = store.workers()?;
+        self.overdue_since.retain(|id, _| workers.iter().any(|worker| worker.id == *id && worker.overdue));
+        for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
+            let verdict = self.judge(worker, lease);
+            act(verdict, worker, store, lease, journal)?;
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, worker: &Worker, lease: Duration) -> Verdict {
+        if worker.boot_id != self.boot_id {
+            return Verdict::Rebooted;
+        }
+        // A lock that cannot be looked at proves nothing.
+        let lives = |role| life_line::is_held(&worker.folder, worker.id.as_str(), role).unwrap_or(true);
+        let (worker_lives, guardian_lives) = (lives(Role::Worker), lives(Role::Guardian));
+        if !worker_lives && !guardian_lives {
+            return Verdict::Dead;
+        }
+        if worker.overdue && self.overdue_for(&worker.id) >= lease {
+            return if worker_lives { Verdict::Hung } else { Verdict::Dead };
+        }
+        Verdict::Leave
+    }
+
+    fn overdue_for(&mut self, worker: &WorkerId) -> Duration {
+        self.overdue_since.entry(worker.clone()).or_insert_with(Instant::now).elapsed()
+    }
+}
+
+fn act(
+    verdict: Verdict,
+    worker: &Worker,
+    store: &dyn Store,
+    lease: Duration,
+    journal: &Journal,
+) -> Result<(), StoreError> {
+    match verdict {
+        Verdict::Leave => Ok(()),
+        Verdict::Rebooted => give_back(store, worker, "was running when the machine went down", journal),
+        Verdict::Dead => recover(store, worker, lease, "died with its guardian", journal),
+        Verdict::Hung => {
+            kill(worker);
+            recover(store, worker, lease, "hung past its lease and was killed", journal)
+        }
+    }
+}
+
+/// Its lock is looked at after the handle was opened: while it is held, the pid in the store is its own.
+fn kill(worker: &Worker) {
+    let Some(handle) = Pid::from_raw(worker.pid.cast_signed()).and_then(|pid| ProcessHandle::open(pid).ok())
+    else {
+        return;
+    };
+    if life_line::is_held(&worker.folder, worker.id.as_str(), Role::Worker).unwrap_or(false) {
+        let _ = handle.signal(Signal::KILL);
+        let _ = handle.ends_within(TOO_LATE);
+    }
+}
+
+/// Kills what a dead worker left behind; only when all of it is gone are its jobs given back.
+fn recover(
+    store: &dyn Store,
+    worker: &Worker,
+    lease: Duration,
+    what: &str,
+    journal: &Journal,
+) -> Result<(), StoreError> {
+    let traces = slots::read(&worker.folder, worker.id.as_str()).unwrap_or_default();
+    let remains = Remains {
+        folder: &worker.folder,
+        worker: worker.id.as_str(),
+        traces: &traces,
+        last_seen_ticks: ticks_at(worker.last_heartbeat, store.now()?) + ticks(lease),
+    };
+    match sweep(remains) {
+        Ok(true) => give_back(store, worker, what, journal),
+        Ok(false) => {
+            journal.cannot_recover(&worker.id, "something that it started cannot be found or killed");
+            Ok(())
+        }
+        Err(error) => {
+            journal.cannot_recover(&worker.id, &error.to_string());
+            Ok(())
+        }
+    }
+}
+
+/// A moment of the past in ticks since boot.
+fn ticks_at(at: Timestamp, now: Timestamp) -> u64 {
+    boot_ticks().saturating_sub(ticks(now.since(at)))
+}
+
+fn give_back(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) -> Result<(), StoreError> {
+    let started = started(&worker.folder, &worker.id);
+    let leases = store.reap(&worker.id, started.as_deref())?;
+    journal.reaped(&worker.id, what, &leases);
+    files::remove(&worker.folder, &worker.id);
+    Ok(())
+}
+
+/// The leases whose commands were started, or about to be. `None`: nobody knows any more.
+pub(super) fn started(folder: &Path, worker: &WorkerId) -> Option<Vec<LeaseRef>> {
+    let traces = slots::read(folder, worker.as_str()).ok()?;
+    Some(traces.into_iter().map(|trace| trace.lease).collect())
+}

@@ -1,0 +1,28 @@
+//! A slot: a thread that runs one attempt after the other.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use super::attempt::{self, Surroundings};
+use super::desk::Desk;
+use super::journal::Journal;
+
+/// Enough for an attempt, which keeps its buffers elsewhere; there may be hundreds of slots.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Starts a slot; it ends when the desk is closed and empty.
+pub(super) fn start(
+    desk: &Arc<Desk>,
+    around: &Arc<Surroundings>,
+    journal: &Arc<Journal>,
+) -> io::Result<JoinHandle<()>> {
+    let (number, bell) = desk.add_slot()?;
+    let (desk, around, journal) = (Arc::clone(desk), Arc::clone(around), Arc::clone(journal));
+    Builder::new().name(format!("slot-{number}")).stack_size(STACK_BYTES).spawn(move || {
+        while let Some((claim, rules)) = desk.take(number) {
+            journal.started(&claim);
+            desk.hand_in(number, attempt::run(&claim, rules, &around, &bell));
+        }
+    })
+}

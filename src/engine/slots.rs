@@ -1,0 +1,216 @@
+//! What a worker was running, for those who come after it: `workers/<id>.slots`.
+//!
+//! One small record for each attempt that was started and is not settled yet: job, attempt, pid, and when the process
+//! was started. The record is locked through an open file description of its own, which the command inherits; held
+//! means that something of the attempt lives. Nothing is made per attempt but that description.
+//!
+//! The lease is written *before* the command is started: whoever finds it must assume that the command ran. A record is
+//! used again only when its settlement is committed, else a started attempt could look like one that never was.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::process::Pid;
+
+use crate::store::LeaseRef;
+use crate::sys::clock::boot_ticks;
+use crate::sys::{private, range_lock};
+
+/// A job's id has 128 characters at most; the rest are numbers.
+const RECORD_BYTES: u64 = 256;
+
+/// The records of this worker.
+#[derive(Debug)]
+pub(super) struct Slots {
+    path: PathBuf,
+    free: Mutex<Free>,
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    reusable: Vec<u64>,
+    used: u64,
+}
+
+/// The record of one attempt. Dropping it gives up our part of the lock, the command keeps its own.
+#[derive(Debug)]
+pub(super) struct Record {
+    file: File,
+    index: u64,
+    lease: LeaseRef,
+}
+
+/// An attempt as its record tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Trace {
+    pub(super) lease: LeaseRef,
+    /// Absent if the worker died before it could write it down.
+    pub(super) process: Option<Started>,
+}
+
+/// A process by its pid and the ticks since boot between which it was started: the pid alone may be a stranger's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Started {
+    pub(super) pid: Pid,
+    pub(super) ticks: Range<u64>,
+}
+
+impl Slots {
+    pub(super) fn create(folder: &Path, worker: &str) -> io::Result<Self> {
+        let path = path(folder, worker);
+        private::open_file(&path)?;
+        Ok(Self { path, free: Mutex::default() })
+    }
+
+    /// Writes down that this attempt is about to be started.
+    pub(super) fn begin(&self, lease: &LeaseRef) -> io::Result<Record> {
+        let index = self.take_index();
+        // Opened anew: a description that an earlier command inherited may still be held by what it left behind.
+        let file = private::open_file(&self.path)?;
+        if !range_lock::take(&file, bytes(index))? {
+            return Err(io::Error::other("something that an earlier attempt left behind holds this slot"));
+        }
+        let record = Record { file, index, lease: lease.clone() };
+        record.write(None)?;
+        Ok(record)
+    }
+
+    /// The settlement of this record's attempt is committed.
+    pub(super) fn give_back(&self, index: u64) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).reusable.push(index);
+    }
+
+    fn take_index(&self) -> u64 {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.reusable.pop().unwrap_or_else(|| {
+            free.used += 1;
+            free.used - 1
+        })
+    }
+}
+
+impl Record {
+    pub(super) fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// What the command inherits.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Starts the process, and writes down which it is.
+    pub(super) fn start<E>(&self, spawn: impl FnOnce() -> Result<Pid, E>) -> Result<Pid, E> {
+        let before = boot_ticks();
+        let pid = spawn()?;
+        // The lease is there already, and the cookie too: a record without a pid costs the finder time, nothing else.
+        let _ = self.write(Some(Started { pid, ticks: before..boot_ticks() + 1 }));
+        Ok(pid)
+    }
+
+    fn write(&self, process: Option<Started>) -> io::Result<()> {
+        let trace = Trace { lease: self.lease.clone(), process };
+        self.file.write_all_at(&trace.to_bytes(), self.index * RECORD_BYTES)
+    }
+}
+
+impl Trace {
+    fn to_bytes(&self) -> Vec<u8> {
+        let LeaseRef { job, attempt } = &self.lease;
+        let text = match &self.process {
+            Some(Started { pid, ticks }) => {
+                format!("{job} {attempt} {} {} {}\n", pid.as_raw_pid(), ticks.start, ticks.end)
+            }
+            None => format!("{job} {attempt}\n"),
+        };
+        let mut bytes = text.into_bytes();
+        bytes.resize(usize::try_from(RECORD_BYTES).unwrap_or(usize::MAX), 0);
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?.split('\n').next()?;
+        let words: Vec<&str> = text.split(' ').collect();
+        let lease = LeaseRef { job: words.first()?.parse().ok()?, attempt: words.get(1)?.parse().ok()? };
+        Some(Self { lease, process: Started::from_words(words.get(2..)?) })
+    }
+}
+
+impl Started {
+    fn from_words(words: &[&str]) -> Option<Self> {
+        let [pid, from, to] = words else {
+            return None;
+        };
+        Some(Self { pid: Pid::from_raw(pid.parse().ok()?)?, ticks: from.parse().ok()?..to.parse().ok()? })
+    }
+}
+
+/// What a worker that is gone was running, and what it had run before in the same slots.
+pub(super) fn read(folder: &Path, worker: &str) -> io::Result<Vec<Trace>> {
+    let bytes = std::fs::read(path(folder, worker))?;
+    let size = usize::try_from(RECORD_BYTES).unwrap_or(usize::MAX);
+    Ok(bytes.chunks(size).filter_map(Trace::from_bytes).collect())
+}
+
+/// Whether anything that inherited a lock of this worker's attempts still lives.
+pub(super) fn are_held(folder: &Path, worker: &str) -> io::Result<bool> {
+    match File::options().read(true).write(true).open(path(folder, worker)) {
+        Ok(file) => range_lock::is_held(&file, 0..i64::MAX.cast_unsigned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn path(folder: &Path, worker: &str) -> PathBuf {
+    folder.join(format!("{worker}.slots"))
+}
+
+fn bytes(index: u64) -> Range<u64> {
+    index * RECORD_BYTES..(index + 1) * RECORD_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(attempt: u32) -> LeaseRef {
+        LeaseRef { job: "x".repeat(128).parse().expect("an id"), attempt }
+    }
+
+    #[test]
+    fn a_record_says_what_was_started_and_is_held_as_long_as_anybody_has_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let slots = Slots::create(folder.path(), "w").expect("slots");
+        let record = slots.begin(&lease(u32::MAX)).expect("a record");
+        let expected = Trace { lease: lease(u32::MAX), process: None };
+        assert_eq!(read(folder.path(), "w").expect("traces"), [expected], "before it is started");
+
+        let me = rustix::process::getpid();
+        record.start(|| Ok::<_, io::Error>(me)).expect("started");
+        let traces = read(folder.path(), "w").expect("traces");
+        assert_eq!(traces[0].process.as_ref().map(|started| started.pid), Some(me));
+        let inherited = record.file().try_clone().expect("clone");
+        drop(record);
+        assert!(are_held(folder.path(), "w").expect("look"));
+        drop(inherited);
+        assert!(!are_held(folder.path(), "w").expect("look"));
+    }
+
+    #[test]
+    fn a_record_is_used_again_only_when_it_was_given_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let slots = Slots::create(folder.path(), "w").expect("slots");
+        let first = slots.begin(&lease(1)).expect("a record").index();
+        let second = slots.begin(&lease(2)).expect("a record").index();
+        assert_ne!(first, second, "the first attempt is not settled yet");
+        slots.give_back(first);
+        assert_eq!(slots.begin(&lease(3)).expect("a record").index(), first);
+        let kept: Vec<u32> =
+            read(folder.path(), "w").expect("traces").iter().map(|trace| trace.lease.attempt).collect();
+        assert_eq!(kept, [3, 2]);
+    }
+}

@@ -1,0 +1,134 @@
+//! Killing what a worker left behind, when neither it nor its guardian is there to do so.
+//!
+//! Nothing of it is a child of ours, so it is looked for in `/proc`, in three ways, because each can be escaped from: by
+//! the session of an attempt, by the worker's name in the environment, by the lock of the slot that it inherited. What
+//! is found is signalled through a handle that was opened before the last look: a pid that was given to a stranger in
+//! the meantime is never signalled.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpid};
+
+use super::cookie;
+use super::slots::{self, Started, Trace};
+use crate::sys::process::{self, ProcessHandle, Stat};
+
+/// How long to wait for one process to be gone before the next look.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How often to look again before it is left to the next round: what cannot be killed must not stop the worker.
+const ROUNDS: usize = 20;
+
+/// A worker that is dead, or about to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remains<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) worker: &'a str,
+    pub(super) traces: &'a [Trace],
+    /// The last tick at which the worker is known to have lived: what was started later in a session whose leader is
+    /// gone may be a stranger's, who was given its number.
+    pub(super) last_seen_ticks: u64,
+}
+
+/// Kills all of it. `false`: something is still there.
+pub(super) fn sweep(remains: Remains<'_>) -> io::Result<bool> {
+    for _ in 0..ROUNDS {
+        let found = find(remains)?;
+        if found.is_empty() {
+            return Ok(!slots::are_held(remains.folder, remains.worker)?);
+        }
+        for handle in &found {
+            handle.signal(Signal::KILL)?;
+        }
+        for handle in &found {
+            handle.ends_within(PATIENCE)?;
+        }
+    }
+    Ok(false)
+}
+
+fn find(remains: Remains<'_>) -> io::Result<Vec<ProcessHandle>> {
+    let others = process::all()?.into_iter().filter(|pid| *pid != getpid());
+    Ok(others.filter_map(|pid| find_one(remains, pid)).collect())
+}
+
+/// A handle to this process if it belongs to the remains. The handle is opened first: what is found out afterwards is
+/// about the same process, or about none.
+fn find_one(remains: Remains<'_>, pid: Pid) -> Option<ProcessHandle> {
+    let before = process::stat(pid).filter(|stat| !stat.is_zombie)?;
+    let handle = ProcessHandle::open(pid).ok()?;
+    let belongs = is_in_session(remains, before)
+        || cookie::names_worker(&process::environment(pid), remains.worker)
+        || process::has_lock_on(pid, &slots::path(remains.folder, remains.worker));
+    let is_same = process::stat(pid).is_some_and(|after| after.start_time == before.start_time);
+    (belongs && is_same).then_some(handle)
+}
+
+fn is_in_session(remains: Remains<'_>, stat: Stat) -> bool {
+    let sessions = remains.traces.iter().filter_map(|trace| trace.process.as_ref());
+    sessions.filter(|started| started.pid.as_raw_pid() == stat.session).any(|started| {
+        match process::stat(started.pid) {
+            Some(leader) => is_it(started, leader),
+            // The number of a session is not given away while anybody is in it.
+            None => (started.ticks.start..=remains.last_seen_ticks).contains(&stat.start_time),
+        }
+    })
+}
+
+fn is_it(started: &Started, stat: Stat) -> bool {
+    started.ticks.contains(&stat.start_time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::LeaseRef;
+    use std::process::{Child, Command, Stdio};
+
+    /// A process that leads a session of its own and waits to be killed.
+    fn stranger(variables: &[(&str, &str)]) -> Child {
+        let mut command = Command::new("setsid");
+        command.args(["sleep", "60"]).envs(variables.iter().copied());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+    }
+
+    fn is_alive(child: &mut Child) -> bool {
+        child.try_wait().expect("a child").is_none()
+    }
+
+    fn trace(pid: u32, ticks: std::ops::Range<u64>) -> Trace {
+        let pid = Pid::from_raw(pid.cast_signed()).expect("a pid");
+        let lease = LeaseRef { job: "job".parse().expect("an id"), attempt: 1 };
+        Trace { lease, process: Some(Started { pid, ticks }) }
+    }
+
+    fn sweep_of(folder: &Path, traces: &[Trace]) -> bool {
+        let remains = Remains { folder, worker: "dead-worker-1", traces, last_seen_ticks: u64::MAX };
+        sweep(remains).expect("/proc can be read")
+    }
+
+    #[test]
+    fn a_stranger_with_a_recorded_pid_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = stranger(&[]);
+        let long_ago = trace(child.id(), 0..1);
+        assert!(sweep_of(folder.path(), &[long_ago]));
+        assert!(is_alive(&mut child), "it was started at another time");
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+    }
+
+    #[test]
+    fn whoever_carries_the_name_of_the_worker_is_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut other = stranger(&[("QUEUECTL_WORKER_ID", "dead-worker-10")]);
+        let mut child = stranger(&[("QUEUECTL_WORKER_ID", "dead-worker-1")]);
+        let reaper = std::thread::spawn(move || child.wait().expect("reaped"));
+        assert!(sweep_of(folder.path(), &[]));
+        reaper.join().expect("it was killed");
+        assert!(is_alive(&mut other), "a longer name is another worker's");
+        other.kill().expect("killed");
+        other.wait().expect("reaped");
+    }
+}

@@ -1,0 +1,282 @@
+//! A worker: one process with some slots, and one thread, this one, that keeps the books.
+//!
+//! This file is how it begins and ends; what it does in between is in `duties`.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
+
+use super::adopted::Adopted;
+use super::attempt::{Rules, Surroundings};
+use super::desk::{Desk, Interrupt};
+use super::duties::End;
+use super::error::EngineError;
+use super::files::Files;
+use super::journal::Journal;
+use super::ledger::Ledger;
+use super::reaper::Reaper;
+use super::slots::Slots;
+use super::wake::{Event, Wake};
+use super::{command, slot};
+use crate::domain::environment::Environment;
+use crate::domain::name::WorkerId;
+use crate::domain::settings::Settings;
+use crate::store::{NewWorker, Served, Store, StoreError, WorkerState, settings};
+use crate::sys::bell::Bell;
+use crate::sys::interrupts::Interrupts;
+use crate::sys::{boot, signal, spawn};
+
+/// What a worker is told when it is started.
+#[derive(Debug)]
+pub struct WorkerPlan {
+    pub id: WorkerId,
+    pub home: PathBuf,
+    pub served: Served,
+    /// Slots; where none are given the setting counts, also when it changes.
+    pub concurrency: Option<u32>,
+    pub guardian_pid: u32,
+    pub stop_seen: Option<u64>,
+    pub until_empty: bool,
+    /// Whether the journal is also written to standard error.
+    pub echo: bool,
+    /// Where to say that it is ready.
+    pub ready: OwnedFd,
+}
+
+/// Opens the store; called again after a commit whose outcome is unknown.
+pub type OpenStore<'a> = &'a dyn Fn() -> Result<Box<dyn Store>, StoreError>;
+
+/// Runs a worker until it is told to stop, or, if it was asked for, until nothing is left to do.
+pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<(), EngineError> {
+    signal::reset_all();
+    signal::survive_closed_pipe();
+    abort_on_panic();
+    let signals = Interrupts::catch(&[
+        Signal::USR1,
+        Signal::USR2,
+        Signal::TERM,
+        Signal::INT,
+        Signal::HUP,
+        Signal::QUIT,
+    ])
+    .map_err(EngineError::system("failed to take over signals"))?;
+    spawn::keep_descriptors_to_ourselves().map_err(EngineError::system("failed to mark descriptors"))?;
+    tie_to_guardian(plan.guardian_pid)?;
+    let mut worker = Worker::begin(plan, open, signals)?;
+    worker.say_ready()?;
+    match worker.work()? {
+        End::Drained => worker.end(),
+        End::HomeDeleted => Ok(()),
+    }
+}
+
+/// A thread that panics would leave its job behind; a process that dies leaves it to the guardian.
+fn abort_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        std::process::abort();
+    }));
+}
+
+/// When the guardian dies this process is told to drain. If it died before that was arranged, nobody is there.
+fn tie_to_guardian(guardian_pid: u32) -> Result<(), EngineError> {
+    let system = EngineError::system("failed to tie the worker to its guardian");
+    set_parent_process_death_signal(Some(Signal::USR1)).map_err(|error| system(error.into()))?;
+    set_child_subreaper(Some(getpid()))
+        .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
+    let parent = getppid().map_or(0, |pid| pid.as_raw_pid().cast_unsigned());
+    if parent == guardian_pid { Ok(()) } else { Err(EngineError::NoGuardian) }
+}
+
+/// How far a worker is on its way to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Working,
+    /// Claims nothing more and lets finish what runs; at that moment, if there is one, it is killed.
+    Draining {
+        kill_at: Option<Instant>,
+    },
+    /// What runs is being killed and given back.
+    Ending,
+}
+
+/// Everything that the thread that keeps the books has at hand. What it does with it is in `duties`.
+pub(super) struct Worker<'a> {
+    pub(super) plan: &'a WorkerPlan,
+    pub(super) open: OpenStore<'a>,
+    pub(super) store: Box<dyn Store>,
+    pub(super) settings: Settings,
+    pub(super) desk: Arc<Desk>,
+    pub(super) around: Arc<Surroundings>,
+    pub(super) journal: Arc<Journal>,
+    pub(super) ledger: Ledger,
+    pub(super) reaper: Reaper,
+    pub(super) wake: Wake,
+    pub(super) signals: Interrupts,
+    /// Rings when there may be work for anybody.
+    pub(super) work_bell: Bell,
+    /// Rings when there are orders for this worker.
+    pub(super) own_bell: Bell,
+    pub(super) phase: Phase,
+    pub(super) times: Times,
+    pub(super) files: Files,
+    pub(super) home_is_gone: bool,
+    threads: Vec<JoinHandle<()>>,
+    stop_seen: u64,
+}
+
+impl<'a> Worker<'a> {
+    fn begin(plan: &'a WorkerPlan, open: OpenStore<'a>, signals: Interrupts) -> Result<Self, EngineError> {
+        let files = Files::create(&plan.home, &plan.id)?;
+        let own_bell = Bell::open(&files.bell()).map_err(EngineError::system("failed to make a bell"))?;
+        let journal = Arc::new(Journal::open(&plan.home, plan.id.as_str(), plan.echo));
+        let store = open()?;
+        let settings = settings::in_force(store.as_ref())?;
+        let boot_id = boot::id().map_err(EngineError::system("failed to read the boot id"))?;
+        let desk = Desk::new(rules(&settings)).map_err(EngineError::system("failed to make a bell"))?;
+        let registered = store.register(&NewWorker {
+            id: plan.id.clone(),
+            host: boot::host(),
+            boot_id: boot_id.clone(),
+            pid: std::process::id(),
+            guardian_pid: Some(plan.guardian_pid),
+            served: plan.served.clone(),
+            concurrency: plan.concurrency.unwrap_or(settings.concurrency),
+            folder: files.folder().to_owned(),
+            stop_seen: plan.stop_seen,
+        })?;
+        let mut worker = Self {
+            around: Arc::new(surroundings(plan, &files)?),
+            wake: Wake::new().map_err(EngineError::system("failed to make an epoll instance"))?,
+            desk: Arc::new(desk),
+            ledger: Ledger::new(plan.id.clone()),
+            reaper: Reaper::new(boot_id),
+            work_bell: registered.bell,
+            stop_seen: registered.stop_seen,
+            phase: Phase::Working,
+            times: Times::now(),
+            threads: Vec::new(),
+            plan,
+            open,
+            store,
+            settings,
+            journal,
+            signals,
+            own_bell,
+            files,
+            home_is_gone: false,
+        };
+        worker.adopt_concurrency()?;
+        worker.watch().map_err(EngineError::system("failed to watch for events"))?;
+        worker.journal.worker_started(worker.slots());
+        Ok(worker)
+    }
+
+    fn watch(&self) -> io::Result<()> {
+        self.wake.watch(&self.signals, Event::Signal)?;
+        self.wake.watch(&self.own_bell, Event::Orders)?;
+        self.wake.watch(self.desk.as_ref(), Event::Finished)
+    }
+
+    /// Tells the guardian, with what it must tell those that take this worker's place.
+    fn say_ready(&self) -> Result<(), EngineError> {
+        let line = format!("{}\n", self.stop_seen);
+        rustix::io::write(&self.plan.ready, line.as_bytes())
+            .map_err(|error| EngineError::system("failed to report to the guardian")(error.into()))?;
+        Ok(())
+    }
+
+    /// How many attempts may run at once.
+    pub(super) fn slots(&self) -> usize {
+        let slots = self.plan.concurrency.unwrap_or(self.settings.concurrency);
+        usize::try_from(slots).unwrap_or(usize::MAX)
+    }
+
+    /// Starts the slots that are missing. Slots that are too many get nothing to do.
+    pub(super) fn adopt_concurrency(&mut self) -> Result<(), EngineError> {
+        while self.threads.len() < self.slots() {
+            let thread = slot::start(&self.desk, &self.around, &self.journal)
+                .map_err(EngineError::system("failed to start a slot"))?;
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    /// Ends what runs, in this way, and waits until it is dead.
+    pub(super) fn abandon(&mut self, how: Interrupt) {
+        self.desk.recall(Instant::now());
+        self.desk.interrupt_all(how);
+        self.close();
+    }
+
+    fn close(&mut self) {
+        self.desk.close();
+        for thread in self.threads.drain(..) {
+            // A slot that panicked has ended the process.
+            let _ = thread.join();
+        }
+    }
+
+    /// Everything is recorded and nothing runs.
+    fn end(mut self) -> Result<(), EngineError> {
+        self.close();
+        self.store.set_worker_state(&self.plan.id, WorkerState::Stopped)?;
+        self.journal.worker_stopped();
+        self.journal.flush();
+        self.files.remove();
+        Ok(())
+    }
+}
+
+pub(super) fn rules(settings: &Settings) -> Rules {
+    Rules { kill_grace: settings.kill_grace, log_max_bytes: settings.log_max_bytes }
+}
+
+fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, EngineError> {
+    let slots = Slots::create(files.folder(), plan.id.as_str())
+        .map_err(EngineError::system("failed to make the file of slots"))?;
+    Ok(Surroundings {
+        command: command::Context {
+            worker_id: plan.id.clone(),
+            home: plan.home.clone(),
+            own_environment: own_environment(),
+        },
+        logs: plan.home.join("logs"),
+        slots,
+        adopted: Adopted::default(),
+    })
+}
+
+fn own_environment() -> Environment {
+    let bytes = |(name, value): (OsString, OsString)| (name.into_vec(), value.into_vec());
+    Environment::capture(std::env::vars_os().map(bytes))
+}
+
+/// When things are due that nobody rings for.
+#[derive(Debug)]
+pub(super) struct Times {
+    /// Orders are read, and dead workers looked for.
+    pub(super) tick: Instant,
+    /// Work is looked for.
+    pub(super) look: Instant,
+    pub(super) beat: Instant,
+    /// Until then the bell is left to other workers.
+    pub(super) muted_until: Instant,
+    /// The store failed: not before this moment again.
+    pub(super) store: Instant,
+}
+
+impl Times {
+    fn now() -> Self {
+        let now = Instant::now();
+        Self { tick: now, look: now, beat: now, muted_until: now, store: now }
+    }
+}
