@@ -14,6 +14,7 @@ use crate::domain::environment::Environment;
 use crate::domain::request::JobRequest;
 use crate::domain::shell::quote_words;
 use crate::ops::OpError;
+use crate::ops::alive::live_workers;
 use crate::ops::enqueue::{Caller, Enqueuer};
 use crate::ops::json::EnqueuedJson;
 use crate::ops::status::HOW_TO_START_A_WORKER;
@@ -92,7 +93,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path)?,
         Input::Stream => lines::enqueue_stream(context, &mut enqueuer)?,
     }
-    if !store.has_worker()? {
+    if live_workers(store)?.is_empty() {
         context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"))?;
     }
     Ok(ExitCode::SUCCESS)

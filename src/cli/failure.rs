@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::context::notes;
 use super::text::printable;
 use crate::domain::settings::{SettingError, SettingKey};
+use crate::engine::EngineError;
 use crate::ops::OpError;
 use crate::ops::escape::write_json;
 use crate::store::{Refused, StoreError};
@@ -78,6 +79,20 @@ impl From<OpError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         OpError::from(error).into()
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::System { .. }
+            | EngineError::CannotMake { .. }
+            | EngineError::NoGuardian
+            | EngineError::DeclaredDead
+            | EngineError::CannotStart { .. }
+            | EngineError::GaveUp { .. } => Self::new(Exit::Failed, chain(&error)),
+        }
     }
 }
 

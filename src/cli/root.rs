@@ -66,6 +66,10 @@ enum Verb {
     Remove(remove::Args),
     Dlq(dlq::Args),
     Worker(worker::Args),
+    #[command(name = "__guardian", hide = true)]
+    Guardian(worker::GuardianArgs),
+    #[command(name = "__worker", hide = true)]
+    WorkerProcess(worker::WorkerArgs),
     Config(config::Args),
     Init(init::Args),
     Completions(completions::Args),
@@ -151,6 +155,8 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Remove(args) => remove::run(&args, context),
         Verb::Dlq(args) => dlq::run(args, context),
         Verb::Worker(args) => worker::run(&args, context),
+        Verb::Guardian(args) => worker::run_guardian(args, context),
+        Verb::WorkerProcess(args) => worker::run_worker(args, context),
         Verb::Config(args) => config::run(args, context),
         Verb::Init(args) => init::run(&args, context),
         Verb::Completions(args) => completions::run(&args),

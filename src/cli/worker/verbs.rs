@@ -2,13 +2,15 @@
 
 use std::process::ExitCode;
 
-use super::list;
+use super::{list, run as run_verb, start, stop};
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 
 /// The processes that run jobs
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  queuectl worker list")]
+#[command(
+    after_help = "Examples:\n  queuectl worker start --count 3 --concurrency 4\n  queuectl worker list\n  queuectl worker stop"
+)]
 pub(in crate::cli) struct Args {
     #[command(subcommand)]
     verb: WorkerVerb,
@@ -16,11 +18,17 @@ pub(in crate::cli) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum WorkerVerb {
+    Start(start::Args),
+    Run(run_verb::Args),
+    Stop(stop::Args),
     List(list::Args),
 }
 
 pub(in crate::cli) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     match &args.verb {
+        WorkerVerb::Start(args) => start::run(args, context),
+        WorkerVerb::Run(args) => run_verb::run(args, context),
+        WorkerVerb::Stop(args) => stop::run(args, context),
         WorkerVerb::List(args) => list::run(args, context),
     }
 }

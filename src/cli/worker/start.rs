@@ -1,0 +1,42 @@
+//! `queuectl worker start`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::pool::{PoolArguments, PoolFlags};
+use crate::cli::context::Context;
+use crate::cli::failure::Failure;
+use crate::engine;
+
+/// Start workers in the background; returns when they are up
+///
+/// They belong to nobody: closing this terminal does not end them. Starting again adds more. What they do is written to
+/// worker.log in the home.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl worker start
+  queuectl worker start --count 3 --concurrency 4
+  queuectl worker start --queue urgent,default")]
+pub(super) struct Args {
+    #[command(flatten)]
+    flags: PoolFlags,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let count = args.flags.count;
+    start(context, &PoolArguments { flags: args.flags.clone(), job: None, until_empty: false, echo: false })?;
+    if !context.quiet {
+        let workers = if count == 1 { "worker" } else { "workers" };
+        writeln!(context.notes(), "{count} {workers} started")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts a pool in the background.
+pub(in crate::cli) fn start(context: &Context, pool: &PoolArguments) -> Result<(), Failure> {
+    // Whatever is wrong with the store is told here, by the process that somebody looks at.
+    context.store()?;
+    let location = context.location()?.absolute()?;
+    let log = engine::open_log(&location.home)?;
+    Ok(engine::start_detached(pool.call("__guardian", &location), &log)?)
+}

@@ -1,0 +1,113 @@
+//! `queuectl worker stop`
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::cli::context::{Context, catch};
+use crate::cli::failure::Failure;
+use crate::cli::progress::Bar;
+use crate::cli::text::rough;
+use crate::domain::job::Job;
+use crate::domain::life::{State, StateName};
+use crate::domain::span::parse_span;
+use crate::domain::timestamp::Timestamp;
+use crate::ops::json::WorkerJson;
+use crate::ops::stop::{Scope, Stopping, order};
+use crate::store::settings::in_force;
+use crate::store::{JobFilter, Page, Phase, Store, StoreError, Worker};
+use crate::sys::user;
+
+/// Let workers finish what they run, and end them
+///
+/// They claim nothing more. This waits until they have ended; Ctrl-C stops the waiting, not the draining. Jobs that are
+/// killed because time ran out go back to the queue, and that uses up no retry.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl worker stop
+  queuectl worker stop --timeout 30s
+  queuectl worker stop --now")]
+pub(super) struct Args {
+    /// Kill what runs instead of letting it finish, and give it back
+    #[arg(long, conflicts_with = "timeout")]
+    now: bool,
+    /// Kill what still runs after this time [default: the setting `shutdown_grace`]
+    #[arg(long, value_name = "DURATION", value_parser = parse_span)]
+    timeout: Option<Duration>,
+    /// Stop the workers of this store on all machines
+    #[arg(long)]
+    everywhere: bool,
+}
+
+/// The pause between two looks grows from the first to the second.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// How many running jobs the progress names.
+const MAX_RUNNING_NAMED: usize = 3;
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let store = context.store()?;
+    let patience = match args.timeout {
+        Some(timeout) => Some(timeout),
+        None if args.now => Some(Duration::ZERO),
+        None => in_force(store)?.shutdown_grace,
+    };
+    let scope = if args.everywhere { Scope::Everywhere } else { Scope::ThisMachine };
+    let stopping = order(store, scope, patience, &user::name())?;
+    wait(&stopping, store, context)?;
+    tell(&stopping.workers, context)
+}
+
+fn wait(stopping: &Stopping, store: &dyn Store, context: &Context) -> Result<(), Failure> {
+    let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
+    let total = stopping.workers.len();
+    let mut bar = Bar::new(context, "stopping", Some(total as u64));
+    let mut pause = SHORTEST_PAUSE;
+    loop {
+        let left = stopping.still_there(store)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let note = waits_for(&left, store)?;
+        bar.show(total.saturating_sub(left.len()) as u64, || note);
+        if let Some(signal) = interrupts.sleep(pause) {
+            bar.clear();
+            context.hint("the workers go on finishing what they run; `queuectl worker list` shows them")?;
+            interrupts.end_by(signal);
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// `job1 for 12s, job2 for 3s`
+fn waits_for(workers: &[Worker], store: &dyn Store) -> Result<String, StoreError> {
+    let running = JobFilter { phase: Some(Phase::State(StateName::Processing)), ..JobFilter::default() };
+    let jobs = store.list(&running, &Page { limit: MAX_RUNNING_NAMED, after: None })?;
+    let now = store.now()?;
+    let named: Vec<String> = jobs.iter().filter_map(|job| runs_in(job, workers, now)).collect();
+    Ok(if named.is_empty() { String::new() } else { format!("waits for {}", named.join(", ")) })
+}
+
+fn runs_in(job: &Job, workers: &[Worker], now: Timestamp) -> Option<String> {
+    let State::Processing(lease) = &job.life.state else {
+        return None;
+    };
+    let is_one_of_them = workers.iter().any(|worker| worker.id == lease.worker);
+    is_one_of_them.then(|| format!("{} for {}", job.id, rough(now.since(lease.started_at))))
+}
+
+fn tell(workers: &[Worker], context: &Context) -> Result<ExitCode, Failure> {
+    if context.json {
+        context.print_json(&workers.iter().map(WorkerJson::from).collect::<Vec<_>>())?;
+    } else if !context.quiet {
+        let mut notes = context.notes();
+        match workers.len() {
+            0 => writeln!(notes, "No worker is running")?,
+            1 => writeln!(notes, "1 worker stopped")?,
+            count => writeln!(notes, "{count} workers stopped")?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
