@@ -15,8 +15,13 @@ pub(super) fn add(tx: &Tx<'_>, stop: &Stop, by: &str) -> Result<(), StoreError> 
     let id = tx
         .prepare("insert into stops (at, by, host, kill_at) values (?1, ?2, ?3, ?4)")?
         .insert(params![tx.now.as_millis(), by, stop.host, kill_at])?;
-    tx.prepare("delete from stops where id <= ?1")?.execute([id - KEPT])?;
+    forget_up_to(tx, id - KEPT)?;
     events::note(tx, None, "stop", by, stop.host.as_deref())
+}
+
+fn forget_up_to(tx: &Tx<'_>, id: i64) -> Result<(), StoreError> {
+    tx.prepare("delete from stops where id <= ?1")?.execute([id])?;
+    Ok(())
 }
 
 /// The number of the newest order; 0 if there was none.

@@ -77,6 +77,7 @@ impl SqliteStore {
         Ok(result)
     }
 
+    /// The transaction itself, inside the gate.
     fn commit<T, E: From<StoreError>>(
         &self,
         opened: &Opened,
