@@ -1,14 +1,12 @@
-//! FAULTS 26 and 27: kill -9 at any moment of `enqueue`, and around its commit. What was printed exists, and the database is sound.
+//! FAULTS 27: kill -9 at any moment of `enqueue`. What was printed exists, and the database is sound.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use queuectl::domain::name::JobId;
 use queuectl::store::Store;
 use rusqlite::Connection;
-use rustix::process::Signal;
 
 use super::harness::{Call, Home};
 
@@ -44,7 +42,7 @@ fn assert_all_exist(home: &Home, ids: &[JobId]) {
     assert_eq!(there.len(), ids.len(), "acknowledged jobs are missing: {ids:?}, there are {there:?}");
 }
 
-fn assert_sound(home: &Home) {
+pub(super) fn assert_sound(home: &Home) {
     let connection = Connection::open(home.database()).expect("the database opens");
     let check: String =
         connection.query_row("pragma integrity_check", [], |row| row.get(0)).expect("the check runs");
@@ -75,28 +73,6 @@ fn fault_27_an_id_that_was_printed_exists_after_kill_9() {
     assert_sound(&home);
     assert!(cut_short > 0, "no run was killed in time: the test proves nothing");
     home.run(["enqueue", "--", "true"]).ok();
-}
-
-#[test]
-fn fault_26_a_commit_is_whole_or_not_at_all() {
-    let home = Home::with_jobs(&["first"]);
-    let mark = home.folder().join("died");
-    for (place, is_stored) in [("enqueue.before_commit", false), ("enqueue.after_commit", true)] {
-        let call = || {
-            let armed = format!("{place}={}", mark.display());
-            home.call(["enqueue", "--if-absent", "--id", place, "--", "true"])
-                .env("QUEUECTL_FAILPOINT", armed)
-        };
-        let mut child = call().spawn();
-        assert_eq!(child.wait().expect("it is gone").signal(), Some(Signal::KILL.as_raw()), "{place}");
-        let stored = home.jobs().iter().any(|job| job.id.as_str() == place);
-        assert_eq!(stored, is_stored, "{place}");
-        assert_sound(&home);
-        // A fail-point fires once: the same call goes through now, and there is one job.
-        call().run().ok().prints(&format!("{place}\n"));
-        assert_eq!(home.jobs().iter().filter(|job| job.id.as_str() == place).count(), 1);
-        std::fs::remove_file(&mark).expect("it was made");
-    }
 }
 
 #[test]

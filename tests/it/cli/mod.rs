@@ -18,6 +18,8 @@ mod location;
 mod pseudo_terminal;
 mod remove;
 mod retry;
+#[cfg(debug_assertions)] // Released builds have no fail-points.
+mod seams;
 mod show;
 mod status;
 mod terminal;

@@ -1,6 +1,8 @@
 //! What is true of the SQLite store alone: the file, its schema, and how it is searched.
 
 mod bell;
+#[cfg(debug_assertions)] // Released builds have no fail-points.
+mod crash;
 mod file;
 mod migration;
 mod plans;
