@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::config::Setting;
 use super::dlq::CauseGroup;
 use super::status::{Problem, Status};
+use super::throughput::Pace;
+use super::watch::View;
 use crate::domain::backoff::{BackoffChoice, Strategy};
 use crate::domain::job::{Attempt, Job, JobEvent, JobRecord};
 use crate::domain::life::{State, StateName};
@@ -231,6 +233,55 @@ impl<'a> From<&'a Status> for StatusJson<'a> {
             workers: status.workers.iter().map(WorkerJson::from).collect(),
             problems: status.problems.iter().map(ProblemJson::from).collect(),
         }
+    }
+}
+
+/// What one look of `status --watch` sees.
+#[derive(Debug, Serialize)]
+pub struct ViewJson<'a> {
+    at: Timestamp,
+    #[serde(flatten)]
+    status: StatusJson<'a>,
+    /// Null at the first look.
+    throughput: Option<ThroughputJson>,
+    running: Vec<JobJson<'a>>,
+    next_retries: Vec<JobJson<'a>>,
+}
+
+impl<'a> From<&'a View> for ViewJson<'a> {
+    fn from(view: &'a View) -> Self {
+        Self {
+            at: view.at,
+            status: (&view.status).into(),
+            throughput: view
+                .pace
+                .zip(view.minute)
+                .map(|(now, minute)| ThroughputJson { now: now.into(), minute: minute.into() }),
+            running: view.running.iter().map(JobJson::from).collect(),
+            next_retries: view.retries.iter().map(JobJson::from).collect(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ThroughputJson {
+    now: PaceJson,
+    minute: PaceJson,
+}
+
+#[derive(Debug, Serialize)]
+struct PaceJson {
+    completed_per_second: f64,
+    failed_per_second: f64,
+}
+
+impl From<Pace> for PaceJson {
+    fn from(pace: Pace) -> Self {
+        let per_second = |count: u64| {
+            let rate = f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / pace.over.as_secs_f64();
+            (rate * 1_000.0).round() / 1_000.0
+        };
+        Self { completed_per_second: per_second(pace.completed), failed_per_second: per_second(pace.failed) }
     }
 }
 

@@ -16,6 +16,8 @@ pub mod lines;
 pub mod location;
 pub mod status;
 pub mod stop;
+pub mod throughput;
 pub mod wait;
+pub mod watch;
 
 pub use error::OpError;
