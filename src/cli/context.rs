@@ -85,6 +85,11 @@ impl Context {
         size_of_terminal(io::stdout()).columns
     }
 
+    /// Whether results have colours.
+    pub(super) fn has_colors(&self) -> bool {
+        color_of(self.color, &io::stdout()) != anstream::ColorChoice::Never
+    }
+
     pub(super) fn print_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         if self.quiet {
             return Ok(());

@@ -2,26 +2,47 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
 use super::context::Context;
 use super::failure::Failure;
 use super::table::{Align, Cell, Table};
-use super::text::{grouped, printable, state_style};
-use super::worker;
+use super::text::{grouped, printable, state_style, wrap};
+use super::{watch, worker};
 use crate::domain::life::StateName;
+use crate::domain::span::{SpanError, parse_span};
 use crate::domain::timestamp::Timestamp;
 use crate::ops::json::StatusJson;
 use crate::ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
-use crate::store::Worker;
 
 /// Show how things stand: jobs by state and queue, workers, and what is wrong
+///
+/// With --watch it goes on showing that, with what runs and how fast jobs go through, until Ctrl-C.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  queuectl status\n  queuectl status --json | jq .jobs.dead")]
-pub(super) struct Args {}
+#[command(after_help = "Examples:
+  queuectl status
+  queuectl status --json | jq .jobs.dead
+  queuectl status --watch
+  queuectl status --watch --interval 10s --json >> status.jsonl")]
+pub(super) struct Args {
+    /// Show it again and again
+    #[arg(long)]
+    watch: bool,
+    /// How long to wait before showing it again: 1, 500ms
+    #[arg(long, value_name = "DURATION", default_value = "1s", requires = "watch", allow_negative_numbers = true,
+          value_parser = parse_interval)]
+    interval: Duration,
+}
 
-pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
+/// More often than this nobody can read it.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    if args.watch {
+        return watch::run(args.interval, context);
+    }
     let home = context.location()?.home;
     let store = context.store()?;
     let status = status(store, &home)?;
@@ -29,28 +50,32 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
         context.print_json(&StatusJson::from(&status))?;
     } else if !context.quiet {
         let mut out = context.out();
-        write(&mut out, &status, store.now()?, context.width())?;
+        for line in lines(&status, store.now()?, context.width()) {
+            writeln!(out, "{line}")?;
+        }
         out.flush()?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(out: &mut impl Write, status: &Status, now: Timestamp, width: usize) -> Result<(), Failure> {
-    write_queues(out, status, width)?;
-    writeln!(out)?;
-    let said_below = status.problems.iter().any(|problem| matches!(problem, Problem::NoWorker { .. }));
-    if !said_below {
-        write_workers(out, &status.workers, now, width)?;
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_span(text).map_err(|error: SpanError| error.to_string())?;
+    if interval < SHORTEST_INTERVAL {
+        return Err(format!("the shortest is {}ms", SHORTEST_INTERVAL.as_millis()));
     }
-    let yellow = AnsiColor::Yellow.on_default();
-    for problem in &status.problems {
-        writeln!(out, "{yellow}!{yellow:#} {}", printable(&problem.to_string()))?;
-    }
-    Ok(())
+    Ok(interval)
+}
+
+fn lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
+    let mut lines = queue_lines(status, width);
+    lines.push(String::new());
+    lines.extend(worker_lines(status, now, width));
+    lines.extend(problem_lines(&status.problems, width));
+    lines
 }
 
 /// Queues with their counts, and the sum where there are several.
-fn write_queues(out: &mut impl Write, status: &Status, width: usize) -> Result<(), Failure> {
+pub(super) fn queue_lines(status: &Status, width: usize) -> Vec<String> {
     let mut columns = vec![("QUEUE", Align::Left)];
     columns.extend(StateName::ALL.map(|state| (heading(state), Align::Right)));
     let mut table = Table::new(&columns);
@@ -65,14 +90,19 @@ fn write_queues(out: &mut impl Write, status: &Status, width: usize) -> Result<(
             std::iter::once(name).chain(StateName::ALL.map(|state| counted(state, count(state)))).collect(),
         );
     }
-    if status.queues.len() != 1 {
+    if has_sum(status) {
         let count = |state| status.jobs.get(&state).copied().unwrap_or(0);
         let all = Cell::styled("all queues", Style::new().bold());
         table.row(
             std::iter::once(all).chain(StateName::ALL.map(|state| counted(state, count(state)))).collect(),
         );
     }
-    Ok(table.write(out, width)?)
+    table.lines(width)
+}
+
+/// Whether the last line is the sum of those above.
+pub(super) fn has_sum(status: &Status) -> bool {
+    status.queues.len() != 1
 }
 
 fn heading(state: StateName) -> &'static str {
@@ -92,15 +122,24 @@ fn counted(state: StateName, count: u64) -> Cell {
     Cell::styled(&grouped(count), style)
 }
 
-fn write_workers(
-    out: &mut impl Write,
-    workers: &[Worker],
-    now: Timestamp,
-    width: usize,
-) -> Result<(), Failure> {
-    if workers.is_empty() {
-        writeln!(out, "No worker is running; {HOW_TO_START_A_WORKER}.")?;
-        return Ok(());
+/// Workers, or that there are none, unless that is among the problems.
+pub(super) fn worker_lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
+    if !status.workers.is_empty() {
+        return worker::table(&status.workers, now).lines(width);
     }
-    Ok(worker::table(workers, now).write(out, width)?)
+    let is_problem = status.problems.iter().any(|problem| matches!(problem, Problem::NoWorker { .. }));
+    if is_problem { Vec::new() } else { vec![format!("No worker is running; {HOW_TO_START_A_WORKER}.")] }
+}
+
+/// What is wrong, marked so that nobody overlooks it.
+pub(super) fn problem_lines(problems: &[Problem], width: usize) -> Vec<String> {
+    let yellow = AnsiColor::Yellow.on_default();
+    let mut lines = Vec::new();
+    for problem in problems {
+        let text = problem.to_string();
+        let marks = std::iter::once("!").chain(std::iter::repeat(" "));
+        let wrapped = wrap(&printable(&text), width.saturating_sub(2));
+        lines.extend(marks.zip(wrapped).map(|(mark, line)| format!("{yellow}{mark} {line}{yellow:#}")));
+    }
+    lines
 }

@@ -41,6 +41,9 @@ impl<T: AsRef<str>> From<T> for Cell {
 }
 
 const GAP: &str = "  ";
+/// A style is an escape sequence that ends with an `m`; this one ends all of them.
+const ESC: char = '\u{1b}';
+const RESET: &str = "\u{1b}[0m";
 
 impl Table {
     pub(super) fn new(columns: &[(&'static str, Align)]) -> Self {
@@ -60,6 +63,13 @@ impl Table {
             self.write_row(out, row, &widths)?;
         }
         Ok(())
+    }
+
+    /// The same, line by line.
+    pub(super) fn lines(&self, width: usize) -> Vec<String> {
+        let mut text = Vec::new();
+        self.write(&mut text, width).expect("memory takes everything");
+        String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
     }
 
     fn widths(&self, width: usize) -> Vec<usize> {
@@ -112,6 +122,31 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     kept
 }
 
+/// As much of a line with colours as fits.
+pub(super) fn cut_styled(line: &str, width: usize) -> String {
+    if anstream::adapter::strip_str(line).to_string().width() <= width {
+        return line.to_owned();
+    }
+    let mut kept = String::new();
+    let mut room = width.saturating_sub(1);
+    let mut in_escape = false;
+    for character in line.chars() {
+        in_escape |= character == ESC;
+        let taken = if in_escape { 0 } else { character.width().unwrap_or(0) };
+        if taken > room {
+            break;
+        }
+        room -= taken;
+        kept.push(character);
+        in_escape &= character != 'm';
+    }
+    kept.push('…');
+    if kept.contains(ESC) {
+        kept.push_str(RESET);
+    }
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +160,15 @@ mod tests {
         table.write(&mut anstream::StripStream::new(&mut out), 26).expect("a Vec takes everything");
         let text = String::from_utf8(out).expect("text");
         assert_eq!(text, "ID        N  COMMAND\na        10  echo 漢字 an…\nlong-id   9  true\n");
+    }
+
+    #[test]
+    fn a_line_with_colours_is_cut_by_what_is_seen_of_it() {
+        let red = anstyle::AnsiColor::Red.on_default();
+        let line = format!("{red}漢字{red:#} and more");
+        assert_eq!(cut_styled(&line, 13), line);
+        assert_eq!(cut_styled(&line, 8), format!("{red}漢字{red:#} an…{RESET}"));
+        assert_eq!(cut_styled(&line, 2), format!("{red}…{RESET}"));
+        assert_eq!(cut_styled("plain", 3), "pl…");
     }
 }

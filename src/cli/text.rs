@@ -3,11 +3,29 @@
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
 
 pub(super) use crate::domain::hostile::printable;
 use crate::domain::job::Job;
 use crate::domain::life::{State, StateName};
 use crate::domain::timestamp::Timestamp;
+
+/// Text in lines of at most so many columns, broken between words.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && line.width() + 1 + word.width() > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
 
 /// A duration as its two largest units: `3h20m`, `45s`.
 pub(super) fn rough(span: Duration) -> String {
@@ -88,6 +106,14 @@ pub(super) fn jobs(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
+        assert_eq!(wrap("漢字漢字 a", 4), ["漢字漢字", "a"]);
+        assert_eq!(wrap("", 4), [""]);
+        assert_eq!(wrap("all of it", usize::MAX), ["all of it"]);
+    }
 
     #[test]
     fn durations_are_told_in_two_units_at_most() {

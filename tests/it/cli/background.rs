@@ -5,6 +5,9 @@ use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
 use super::harness::Call;
 
 /// Longer than anything takes that works.
@@ -37,6 +40,10 @@ impl Background {
         self.stderr.recv_timeout(PATIENCE).expect("a line on stderr")
     }
 
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it gets the signal");
+    }
+
     /// Waits for its end, and returns it with the lines that nobody took: from stdout, then from stderr.
     pub(crate) fn end(mut self) -> (ExitStatus, Vec<String>) {
         let rest = [&self.stdout, &self.stderr].into_iter().flat_map(|lines| {
@@ -59,6 +66,20 @@ impl Drop for Background {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Waits for the end of a program that nobody listens to.
+pub(crate) fn end_of(mut child: Child) -> ExitStatus {
+    let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).expect("it is a child");
+    let patience = Timespec::try_from(PATIENCE).expect("a short time");
+    let ended =
+        poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&patience)).expect("it can be waited for");
+    if ended == 0 {
+        let _ = child.kill();
+    }
+    let status = child.wait().expect("it ends");
+    assert_eq!(ended, 1, "it does not end");
+    status
 }
 
 fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {

@@ -25,4 +25,5 @@ mod status;
 mod terminal;
 mod test_worker;
 mod wait;
+mod watch;
 mod worker_list;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
@@ -56,6 +56,10 @@ impl Terminal {
         Self { child: command.spawn().expect("the program starts"), master, seen: Vec::new() }
     }
 
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
+        set_size(&self.master, columns, rows);
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it gets the signal");
     }
@@ -70,16 +74,24 @@ impl Terminal {
     pub(crate) fn wait_until(&mut self, wanted: impl Fn(&str) -> bool) {
         let began = Instant::now();
         while !wanted(&self.screen()) {
-            let left = PATIENCE.saturating_sub(began.elapsed());
-            let left = Timespec::try_from(left).expect("a short time");
-            let ready = poll(&mut [PollFd::new(&self.master, PollFlags::IN)], Some(&left));
-            let more = ready.expect("it can be waited for") > 0 && self.read();
-            assert!(more, "this was not to come: {:?}", self.screen());
+            assert!(self.read(began), "it ended before: {:?}", self.screen());
         }
     }
 
-    /// Reads what is there; `false` where nobody has the other end open, which Linux reports as an IO error.
-    fn read(&mut self) -> bool {
+    /// Waits until the program is stopped, as Ctrl-Z does it.
+    pub(crate) fn wait_until_stopped(&self) {
+        let stopped = waitpid(Some(Pid::from_child(&self.child)), WaitOptions::UNTRACED);
+        let (_, status) = stopped.expect("it can be waited for").expect("it is a child");
+        assert!(status.stopped(), "it ended: {status:?}");
+    }
+
+    /// Reads what comes next; `false` where nobody has the other end open, which Linux reports as an IO error.
+    #[track_caller]
+    fn read(&mut self, began: Instant) -> bool {
+        let left = PATIENCE.checked_sub(began.elapsed()).unwrap_or_default();
+        let left = Timespec::try_from(left).expect("a short time");
+        let ready = poll(&mut [PollFd::new(&self.master, PollFlags::IN)], Some(&left));
+        assert_ne!(ready, Ok(0), "this was too long in coming: {:?}", self.screen());
         let mut buffer = [0; 4096];
         let Ok(read @ 1..) = self.master.read(&mut buffer) else {
             return false;
@@ -90,7 +102,8 @@ impl Terminal {
 
     /// Reads until the program has ended.
     pub(crate) fn end(mut self) -> Seen {
-        while self.read() {}
+        let began = Instant::now();
+        while self.read(began) {}
         let status = self.child.wait().expect("the program ends");
         Seen { screen: self.screen(), code: status.code(), status }
     }
