@@ -161,17 +161,15 @@ impl LogFile {
     }
 
     fn may_write(&mut self, now: Instant) -> bool {
+        match self.writing {
+            Writing::Full | Writing::Broken => return false,
+            Writing::From(at) if now < at => return false,
+            Writing::On | Writing::From(_) => self.writing = Writing::On,
+        }
         if self.head.is_none() && self.end.written == self.head_bytes {
             self.end_head();
         }
-        match self.writing {
-            Writing::On => true,
-            Writing::From(at) if now >= at => {
-                self.writing = Writing::On;
-                true
-            }
-            Writing::From(_) | Writing::Full | Writing::Broken => false,
-        }
+        matches!(self.writing, Writing::On)
     }
 
     fn leave_alone(&mut self, now: Instant) {
