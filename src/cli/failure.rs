@@ -117,9 +117,11 @@ fn exit_of(error: &OpError) -> Exit {
     match error {
         OpError::Store(error) => exit_of_store(error),
         OpError::Refused(Refused::IdTaken(_)) | OpError::Conflict { .. } => Exit::Conflict,
-        OpError::Refused(Refused::UnknownDependency(_)) | OpError::NoSuchJob(_) | OpError::Removed(_) => {
-            Exit::NotFound
-        }
+        OpError::Refused(Refused::UnknownDependency(_))
+        | OpError::NoSuchJob(_)
+        | OpError::Removed(_)
+        | OpError::NoSuchAttempt { .. }
+        | OpError::OutputGone { .. } => Exit::NotFound,
         OpError::Unsuccessful { .. } => Exit::Failed,
         OpError::TimedOut { .. } => Exit::TimedOut,
         OpError::Stopped { stored, source, .. } => match exit_of(source) {
@@ -131,7 +133,8 @@ fn exit_of(error: &OpError) -> Exit {
             Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict => Exit::Failed,
         },
         OpError::BadLine { source, .. } => exit_of(source),
-        OpError::CannotMake { .. } => Exit::Unavailable,
+        OpError::CannotMake { .. } | OpError::CannotReadLog { .. } => Exit::Unavailable,
+        OpError::DamagedOutput { .. } | OpError::DamagedLog { .. } => Exit::Corrupt,
         OpError::Request(_)
         | OpError::Json { .. }
         | OpError::Refused(Refused::Cycle(_) | Refused::TooLate)
@@ -168,6 +171,7 @@ fn exit_of_store(error: &StoreError) -> Exit {
 fn hint_for(error: &OpError) -> Option<String> {
     let hint = match error {
         OpError::NoSuchJob(_) => "`queuectl list` shows the jobs that are kept",
+        OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
         OpError::BadLine { source, .. } | OpError::Stopped { stored: 0, source, .. } => {
             return hint_for(source);
@@ -208,6 +212,10 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::Unsuccessful { .. }
         | OpError::TimedOut { .. }
         | OpError::Conflict { .. }
+        | OpError::OutputGone { .. }
+        | OpError::DamagedOutput { .. }
+        | OpError::DamagedLog { .. }
+        | OpError::CannotReadLog { .. }
         | OpError::Setting(_)
         | OpError::LineTooLong { .. }
         | OpError::CannotRead { .. }
@@ -218,6 +226,15 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::NoPostgres => return None,
     };
     Some(hint.to_owned())
+}
+
+/// Which attempts there are.
+fn attempts(known: &[u32]) -> String {
+    match known {
+        [] => "it has not run yet".to_owned(),
+        [only] => format!("there is attempt {only}"),
+        [first, .., last] => format!("there are attempts {first} to {last}"),
+    }
 }
 
 #[derive(Serialize)]

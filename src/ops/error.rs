@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::life::StateName;
+use crate::domain::log::LogError;
 use crate::domain::name::{JobId, NameError};
 use crate::domain::request::RequestError;
 use crate::domain::settings::SettingError;
@@ -41,6 +42,29 @@ pub enum OpError {
     Unsuccessful { id: JobId, state: StateName, why: String },
     #[error("{}", timed_out(*after, unfinished, *of))]
     TimedOut { after: Duration, unfinished: Vec<(JobId, StateName)>, of: usize },
+    #[error("job `{job}` has no attempt {attempt}")]
+    NoSuchAttempt { job: JobId, attempt: u32, known: Vec<u32> },
+    #[error("the output of attempt {attempt} of job `{job}` is not here (it ran on `{host}`)")]
+    OutputGone { job: JobId, attempt: u32, host: String },
+    #[error("failed to read the output of attempt {attempt} of job `{job}`")]
+    DamagedOutput {
+        job: JobId,
+        attempt: u32,
+        #[source]
+        source: LogError,
+    },
+    #[error("failed to read the log `{}`", path.display())]
+    DamagedLog {
+        path: PathBuf,
+        #[source]
+        source: LogError,
+    },
+    #[error("failed to read the log `{}`", path.display())]
+    CannotReadLog {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("job `{id}` was left as it is")]
     Conflict {
         id: JobId,

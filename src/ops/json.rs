@@ -217,6 +217,22 @@ impl<'a> From<&'a Attempt> for AttemptJson<'a> {
     }
 }
 
+/// Something that an attempt printed.
+#[derive(Debug, Serialize)]
+pub struct OutputJson<'a> {
+    pub attempt: u32,
+    pub stream: &'static str,
+    pub at: Timestamp,
+    pub text: &'a str,
+}
+
+/// Where output of an attempt was not kept.
+#[derive(Debug, Serialize)]
+pub struct CutJson {
+    pub attempt: u32,
+    pub cut_bytes: u64,
+}
+
 #[derive(Debug, Serialize)]
 pub struct StatusJson<'a> {
     jobs: BTreeMap<&'static str, u64>,

@@ -1,5 +1,5 @@
 //! Everything that is tested from outside: the store through its trait, the program through its command line, the
-//! source through its imports.
+//! engine through its parts, the source through its imports.
 
 #![expect(
     unreachable_pub,
@@ -7,6 +7,7 @@
 )]
 
 mod cli;
+mod engine;
 mod shell;
 mod store;
 mod tidy;

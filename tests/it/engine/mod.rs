@@ -1,0 +1,3 @@
+//! The parts of the engine that others can see.
+
+mod capture;
