@@ -16,6 +16,8 @@ mod init;
 mod job_flags;
 mod lines;
 mod list;
+mod logs;
+mod output;
 mod progress;
 mod remove;
 mod retry;

@@ -11,7 +11,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
-    cancel, completions, config, dlq, enqueue, init, list, remove, retry, show, status, wait, worker,
+    cancel, completions, config, dlq, enqueue, init, list, logs, remove, retry, show, status, wait, worker,
 };
 use crate::sys::signal;
 
@@ -59,6 +59,7 @@ enum Verb {
     Enqueue(Box<enqueue::Args>),
     List(list::Args),
     Show(show::Args),
+    Logs(logs::Args),
     Status(status::Args),
     Wait(wait::Args),
     Cancel(cancel::Args),
@@ -148,6 +149,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Enqueue(args) => enqueue::run(*args, context),
         Verb::List(args) => list::run(&args, context),
         Verb::Show(args) => show::run(&args, context),
+        Verb::Logs(args) => logs::run(&args, context),
         Verb::Status(args) => status::run(&args, context),
         Verb::Wait(args) => wait::run(&args, context),
         Verb::Cancel(args) => cancel::run(&args, context),

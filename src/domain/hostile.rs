@@ -20,6 +20,22 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The same for text of many lines and columns: newlines and tabs are what they are.
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    if !text.contains(|character| is_hostile(character) && !is_layout(character)) {
+        return Cow::Borrowed(text);
+    }
+    let parts = text.split_inclusive(is_layout).map(|part| {
+        let (plain, layout) = part.split_at(part.trim_end_matches(is_layout).len());
+        printable(plain).into_owned() + layout
+    });
+    Cow::Owned(parts.collect())
+}
+
+fn is_layout(character: char) -> bool {
+    matches!(character, '\n' | '\t')
+}
+
 /// Passes text on with hostile characters as escapes.
 #[derive(Debug)]
 pub struct Escaping<W>(pub W);

@@ -15,6 +15,8 @@ mod help;
 mod init;
 mod list;
 mod location;
+mod logs;
+mod logs_follow;
 mod pseudo_terminal;
 mod remove;
 mod retry;

@@ -1,10 +1,12 @@
 //! A worker that runs nothing: it claims through the library and settles as the test says.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use queuectl::domain::job::Usage;
 use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
+use queuectl::domain::outcome::{Outcome, error_line};
+use queuectl::engine::capture::{Capture, Captured};
+use queuectl::ops::logs::log_path;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store, WorkerState};
 use rusqlite::{Connection, params};
@@ -52,6 +54,25 @@ impl TestWorker {
         self.exchange(&[settlement(lease, outcome, error)], 0);
     }
 
+    /// Ends an attempt that printed this.
+    pub(crate) fn settle_captured(&self, lease: LeaseRef, outcome: Outcome, captured: Captured) {
+        let error = error_line(outcome, captured.last_error_line.as_deref());
+        let plain = settlement(lease, outcome, error.as_deref());
+        let settlement = Settlement { log_bytes: captured.log_bytes, output: captured.output, ..plain };
+        self.exchange(&[settlement], 0);
+    }
+
+    /// Takes what an attempt prints, as a worker does.
+    pub(crate) fn capture(&self, home: &Home, lease: &LeaseRef, max_bytes: u64) -> Capture {
+        let job = self.store.find(&lease.job).expect("the job is read").expect("the job is there");
+        Capture::new(log_path(&home.path(), job.number, lease.attempt), max_bytes)
+    }
+
+    /// Its worker is found dead.
+    pub(crate) fn die(&self) {
+        self.store.reap(&self.id, None).expect("it is reaped");
+    }
+
     fn exchange(&self, settlements: &[Settlement], want: usize) -> Vec<Claim> {
         let exchange = Exchange { worker: &self.id, settlements, want };
         let exchanged = self.store.exchange(&exchange).expect("the exchange succeeds");
@@ -65,6 +86,21 @@ impl TestWorker {
         let claim = claimed.into_iter().next().unwrap_or_else(|| panic!("`{id}` is not ready"));
         assert_eq!(claim.lease.job.as_str(), id, "another job is first in line");
         claim.lease
+    }
+}
+
+impl TestWorker {
+    /// The same for a job whose time comes in a moment.
+    pub(crate) fn claim_soon(&self, id: &str) -> LeaseRef {
+        let began = Instant::now();
+        loop {
+            if let Some(claim) = self.claim(1).into_iter().next() {
+                assert_eq!(claim.lease.job.as_str(), id, "another job is first in line");
+                return claim.lease;
+            }
+            assert!(began.elapsed() < Duration::from_secs(10), "`{id}` does not become ready");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
