@@ -1,5 +1,6 @@
 //! A worker that runs nothing: it claims through the library and settles as the test says.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use queuectl::domain::job::Usage;
@@ -9,6 +10,8 @@ use queuectl::engine::capture::{Capture, Captured};
 use queuectl::ops::logs::log_path;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store, WorkerState};
+use queuectl::sys::boot;
+use queuectl::sys::life_line::{LifeLine, Role};
 use rusqlite::{Connection, params};
 
 use super::harness::Home;
@@ -16,6 +19,8 @@ use super::harness::Home;
 pub(crate) struct TestWorker {
     pub(crate) id: WorkerId,
     store: SqliteStore,
+    /// As long as it is held, the worker counts as alive.
+    _life_line: LifeLine,
 }
 
 impl TestWorker {
@@ -29,16 +34,20 @@ impl TestWorker {
     }
 
     fn serving(home: &Home, name: &str, served: Served) -> Self {
-        let worker = Self { id: name.parse().expect("a worker id"), store: home.store() };
+        let folder = home.path().join("workers");
+        fs::create_dir_all(&folder).expect("the folder of workers");
+        let life_line = LifeLine::hold(&folder, name, Role::Worker).expect("its lock is free");
+        let id = name.parse().expect("a worker id");
+        let worker = Self { id, store: home.store(), _life_line: life_line };
         let new = NewWorker {
             id: worker.id.clone(),
             host: "testhost".to_owned(),
-            boot_id: "boot".to_owned(),
+            boot_id: boot::id().expect("a boot id"),
             pid: 4242,
             guardian_pid: None,
             served,
             concurrency: 1,
-            folder: home.path().join("workers"),
+            folder,
             stop_seen: None,
         };
         worker.store.register(&new).expect("the worker registers");
