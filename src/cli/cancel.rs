@@ -10,8 +10,8 @@ use crate::ops::change::{Changed, Verb};
 
 /// End jobs that nobody wants any more
 ///
-/// A job that waits is cancelled at once. One that runs is marked, and its worker kills the command with everything
-/// that it started. Finished jobs are left as they are (exit code 4).
+/// A job that waits is cancelled at once. For one that runs its worker is told to kill the command with everything that
+/// it started; this waits for that, but for no longer than a second. Finished jobs are left as they are (exit code 4).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl cancel job1\n  queuectl cancel job1 job2 --json")]
 pub(super) struct Args {
@@ -30,11 +30,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 fn say(changed: &Changed) -> String {
     let id = &changed.job.id;
     match changed.state {
-        StateName::Processing => format!("Job {id} runs; its worker was told to end it"),
-        StateName::Pending
-        | StateName::Completed
-        | StateName::Failed
-        | StateName::Dead
-        | StateName::Cancelled => format!("Job {id} cancelled"),
+        StateName::Processing => format!("Job {id} is being ended by its worker"),
+        StateName::Completed => format!("Job {id} completed before it could be ended"),
+        StateName::Pending | StateName::Failed | StateName::Dead | StateName::Cancelled => {
+            format!("Job {id} cancelled")
+        }
     }
 }

@@ -1,13 +1,19 @@
 //! Changing jobs by id: cancel, retry, remove.
 
-use super::OpError;
+use std::time::{Duration, Instant};
+
+use super::{OpError, announce};
 use crate::domain::job::Job;
-use crate::domain::life::StateName;
-use crate::domain::name::JobId;
+use crate::domain::life::{State, StateName};
+use crate::domain::name::{JobId, WorkerId};
 use crate::store::{Change, Conflict, JobFilter, Page, Phase, Store, StoreError};
 
 /// How many jobs one transaction changes at most.
 const CHUNK: usize = 1_000;
+
+/// How long a cancel waits for running jobs to end. One that takes longer goes on without being waited for.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
+const CANCEL_LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
@@ -34,6 +40,9 @@ pub fn change(
     for chunk in ids.chunks(CHUNK) {
         let before = if verb == Verb::Remove { find_all(store, chunk)? } else { Vec::new() };
         let changes = apply(store, verb, chunk, by)?;
+        if verb == Verb::Cancel {
+            end_running(store, chunk, &changes)?;
+        }
         let after = if verb == Verb::Remove { before } else { find_all(store, chunk)? };
         for ((id, change), job) in chunk.iter().zip(changes).zip(after) {
             answers.push(answer(id, change, job));
@@ -77,12 +86,46 @@ fn apply(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> Result<Vec<C
     }
 }
 
+/// Tells the workers of jobs that run and were cancelled, and gives them a moment to end them: mostly that is enough.
+fn end_running(store: &dyn Store, ids: &[JobId], changes: &[Change]) -> Result<(), StoreError> {
+    let marked =
+        ids.iter().zip(changes).filter(|(_, change)| **change == Change::Done(StateName::Processing));
+    let marked: Vec<JobId> = marked.map(|(id, _)| id.clone()).collect();
+    let mut workers: Vec<WorkerId> = running_in(store, &marked)?;
+    announce::to(store, &workers)?;
+    let began = Instant::now();
+    while !workers.is_empty() && began.elapsed() < CANCEL_PATIENCE {
+        std::thread::sleep(CANCEL_LOOK);
+        workers = running_in(store, &marked)?;
+    }
+    Ok(())
+}
+
+/// The workers that run these jobs now.
+fn running_in(store: &dyn Store, ids: &[JobId]) -> Result<Vec<WorkerId>, StoreError> {
+    let jobs = find_all(store, ids)?;
+    let lease = |job: Job| match job.life.state {
+        State::Processing(lease) => Some(lease.worker),
+        State::Pending { .. }
+        | State::Completed { .. }
+        | State::Failed
+        | State::Dead { .. }
+        | State::Cancelled { .. } => None,
+    };
+    Ok(jobs.into_iter().flatten().filter_map(lease).collect())
+}
+
 fn find_all(store: &dyn Store, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
     ids.iter().map(|id| store.find(id)).collect()
 }
 
 fn answer(id: &JobId, change: Change, job: Option<Job>) -> Result<Changed, OpError> {
     match (change, job) {
+        // By now it may have gone on.
+        (Change::Done(StateName::Processing), Some(job)) => {
+            let state = job.life.state.name();
+            Ok(Changed { job, state })
+        }
         (Change::Done(state), Some(job)) => Ok(Changed { job, state }),
         (Change::Conflict(conflict), _) => Err(OpError::Conflict { id: id.clone(), conflict }),
         (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),

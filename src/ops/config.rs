@@ -1,6 +1,6 @@
 //! Settings with where their values come from.
 
-use super::OpError;
+use super::{OpError, announce};
 use crate::domain::settings::{SettingKey, Settings};
 use crate::store::{Store, StoreError};
 
@@ -49,5 +49,6 @@ pub fn get(store: &dyn Store, key: SettingKey) -> Result<Setting, StoreError> {
 /// Sets a setting, or unsets it, and returns it as it is now.
 pub fn set(store: &dyn Store, key: SettingKey, value: Option<&str>, by: &str) -> Result<Setting, OpError> {
     store.set(key, value, by)??;
+    announce::to_all(store)?;
     Ok(get(store, key)?)
 }
