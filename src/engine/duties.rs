@@ -90,7 +90,9 @@ impl Worker<'_> {
         }
         if self.times.beat <= now {
             let beaten = self.beat();
-            self.note_failure(beaten)?;
+            if self.note_failure(beaten)?.is_none() {
+                return Ok(());
+            }
             self.times.beat = now + self.settings.heartbeat_interval;
         }
         if self.times.tick <= now {
@@ -192,6 +194,7 @@ impl Worker<'_> {
             Err(error) => error,
         };
         self.journal.trouble(&error);
+        self.files.touch();
         self.times.store = Instant::now() + STORE_PAUSE;
         if let StoreError::NoSuchWorker(_) = error {
             self.abandon(Interrupt::Lost);

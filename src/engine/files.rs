@@ -34,7 +34,7 @@ pub(super) fn folder(home: &Path) -> Result<PathBuf, EngineError> {
 pub(super) struct Files {
     folder: PathBuf,
     worker: WorkerId,
-    _life_line: LifeLine,
+    life_line: LifeLine,
     /// Which file the lock is on: if another one has its name, or none, the home was deleted.
     inode: u64,
 }
@@ -45,7 +45,7 @@ impl Files {
         let system = EngineError::system("failed to lock the worker's file");
         let life_line = LifeLine::hold(&folder, worker.as_str(), Role::Worker).map_err(system)?;
         let inode = inode(&folder, worker).map_err(system)?;
-        Ok(Self { folder, worker: worker.clone(), _life_line: life_line, inode })
+        Ok(Self { folder, worker: worker.clone(), life_line, inode })
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -62,6 +62,11 @@ impl Files {
             Ok(inode) => inode != self.inode,
             Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
         }
+    }
+
+    /// Shows that the worker lives although it cannot say so in the store: nobody is to take it for one that hangs.
+    pub(super) fn touch(&self) {
+        self.life_line.touch();
     }
 
     pub(super) fn remove(&self) {

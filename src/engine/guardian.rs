@@ -18,11 +18,12 @@ use super::error::EngineError;
 use super::files;
 use super::journal::Journal;
 use super::pool::{Pool, WorkerStart, start_worker};
-use super::reaper::started;
+use super::reaper::{shows_life, started};
+use super::vigil::Vigil;
 use super::worker::OpenStore;
 use crate::domain::name::{JobIdSequence, WorkerId};
 use crate::domain::timestamp::Timestamp;
-use crate::store::{Store, StoreError, settings};
+use crate::store::{Store, StoreError, Worker, settings};
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::interrupts::Interrupts;
 use crate::sys::life_line::{LifeLine, Role};
@@ -296,7 +297,7 @@ impl<'a> Guardian<'a> {
         if !self.vigil.is_due(now) || self.members().next().is_none() {
             return;
         }
-        match self.overdue() {
+        match self.hung() {
             Ok((lease, hung)) => {
                 if self.vigil.may_judge(now, lease) {
                     for member in self.members().filter(|member| hung.contains(&member.id)) {
@@ -313,11 +314,12 @@ impl<'a> Guardian<'a> {
         }
     }
 
-    fn overdue(&mut self) -> Result<(Duration, Vec<WorkerId>), StoreError> {
+    fn hung(&mut self) -> Result<(Duration, Vec<WorkerId>), StoreError> {
         let store = self.store()?;
         let lease = settings::in_force(store)?.lease;
+        let hangs = |worker: &Worker| worker.overdue && !shows_life(worker, lease);
         let workers = store.workers()?.into_iter();
-        Ok((lease, workers.filter(|worker| worker.overdue).map(|worker| worker.id).collect()))
+        Ok((lease, workers.filter(hangs).map(|worker| worker.id).collect()))
     }
 
     // Waiting, and what one wakes up for
@@ -333,7 +335,7 @@ impl<'a> Guardian<'a> {
             Seat::Free { at, .. } | Seat::Dead { at, .. } => Some(*at),
             Seat::Taken(_) | Seat::Closed => None,
         });
-        let wake_at = due.chain([self.vigil.next]).min().unwrap_or(now);
+        let wake_at = due.chain([self.vigil.next()]).min().unwrap_or(now);
         let timeout = Timespec::try_from(wake_at.saturating_duration_since(now)).ok();
         // An interrupted sleep is a short one.
         let _ = poll(&mut watched, timeout.as_ref());
@@ -388,35 +390,4 @@ fn read_report(report: &OwnedFd) -> Report {
     let read = rustix::io::read(report, &mut buffer).unwrap_or(0);
     let number = std::str::from_utf8(&buffer[..read]).ok().and_then(|text| text.trim().parse().ok());
     number.map_or(Report::Closed, |stop_seen| Report::Up { stop_seen })
-}
-
-/// When to look whether workers hang, and whether the guardian may judge: it must itself have been awake, and have
-/// reached the store, for a whole lease.
-struct Vigil {
-    since: Instant,
-    last: Instant,
-    next: Instant,
-}
-
-impl Vigil {
-    const OFTEN: Duration = Duration::from_millis(250);
-    const SELDOM: Duration = Duration::from_secs(5);
-
-    fn new(now: Instant) -> Self {
-        Self { since: now, last: now, next: now + Self::OFTEN }
-    }
-
-    fn is_due(&self, now: Instant) -> bool {
-        self.next <= now
-    }
-
-    fn may_judge(&mut self, now: Instant, lease: Duration) -> bool {
-        let pause = (lease / 6).clamp(Self::OFTEN, Self::SELDOM);
-        if now.duration_since(self.last) > pause * 2 {
-            self.since = now;
-        }
-        self.last = now;
-        self.next = now + pause;
-        now.duration_since(self.since) >= lease
-    }
 }

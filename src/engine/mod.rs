@@ -6,7 +6,7 @@
 //!          └─ attempt   a session of its own, which inherits the lock of its slot
 //! ```
 //!
-//! - `guardian`, `pool`: the parent of workers, and how processes are started.
+//! - `guardian`, `pool`, `vigil`: the parent of workers, how processes are started, and when one of them hangs.
 //! - `worker`, `duties`: how a worker begins and ends, and what it does in between; `wake` is what it sleeps on.
 //! - `ledger`, `pace`: what is recorded and claimed in each turn; `desk` is where ledger and slots meet.
 //! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` say what is started, `child` and
@@ -41,6 +41,7 @@ mod slot;
 mod slots;
 mod sweep;
 mod variables;
+mod vigil;
 mod wake;
 mod worker;
 

@@ -80,7 +80,7 @@ impl Reaper {
         if !worker_lives && !guardian_lives {
             return Verdict::Dead;
         }
-        if worker.overdue && self.overdue_for(&worker.id) >= lease {
+        if worker.overdue && self.overdue_for(&worker.id) >= lease && !shows_life(worker, lease) {
             return if worker_lives { Verdict::Hung } else { Verdict::Dead };
         }
         Verdict::Leave
@@ -107,6 +107,11 @@ fn act(
             recover(store, worker, lease, "hung past its lease and was killed", journal)
         }
     }
+}
+
+/// Whether a worker whose leases have run out was merely unable to write to the store.
+pub(super) fn shows_life(worker: &Worker, lease: Duration) -> bool {
+    life_line::was_touched_within(&worker.folder, worker.id.as_str(), lease)
 }
 
 /// Its lock is looked at after the handle was opened: while it is held, the pid in the store is its own.

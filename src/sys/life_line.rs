@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use super::{private, range_lock};
 
@@ -18,7 +19,7 @@ pub enum Role {
 /// Held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct LifeLine {
-    _file: File,
+    file: File,
 }
 
 impl LifeLine {
@@ -28,8 +29,21 @@ impl LifeLine {
         if !range_lock::take(&file, byte(role))? {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another process holds its lock"));
         }
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
+
+    /// Leaves a sign of life beside the lock, which a process that hangs holds too.
+    pub fn touch(&self) {
+        // Nobody can be told if it fails.
+        let _ = self.file.set_modified(SystemTime::now());
+    }
+}
+
+/// Whether the file was touched within this time.
+pub fn was_touched_within(folder: &Path, worker: &str, span: Duration) -> bool {
+    let touched = path(folder, worker).metadata().and_then(|meta| meta.modified());
+    // A time in the future is a clock that was set back.
+    touched.is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago < span))
 }
 
 pub fn path(folder: &Path, worker: &str) -> PathBuf {

@@ -89,7 +89,7 @@ impl Journal {
     }
 
     pub(in crate::engine) fn cannot_recover(&self, worker: &WorkerId, why: &str) {
-        self.note(format_args!("worker {worker} is dead, but its jobs cannot be given back yet: {why}"));
+        self.note_trouble(format!("worker {worker} is dead, but its jobs cannot be given back yet: {why}"));
     }
 
     pub(in crate::engine) fn told_to_stop(&self, gently: bool) {
@@ -98,7 +98,7 @@ impl Journal {
     }
 
     pub(in crate::engine) fn trouble(&self, error: &dyn Error) {
-        self.note(format_args!("trouble: {}", Chain(error)));
+        self.note_trouble(format!("trouble: {}", Chain(error)));
     }
 }
 

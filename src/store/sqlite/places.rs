@@ -1,5 +1,7 @@
 //! Where jobs wait for their next attempt: `ready` in the order of claiming, `waiting` in the order of time.
 
+use std::time::Duration;
+
 use rusqlite::{OptionalExtension, params};
 
 use super::row::JobRow;
@@ -10,6 +12,10 @@ use crate::store::StoreError;
 
 /// How many due jobs one transaction makes ready at most.
 const PROMOTED_PER_TRANSACTION: usize = 10_000;
+
+/// A job that is due before this time has passed is worth waking somebody for: later ones workers find by themselves,
+/// because they look once a second.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Puts a job where its new life belongs.
 pub(super) fn put(tx: &Tx<'_>, job: &JobRow, life: &Life) -> Result<(), StoreError> {
@@ -36,6 +42,9 @@ pub(super) fn put_ready(
 pub(super) fn put_waiting(tx: &Tx<'_>, due_at: Timestamp, seq: i64) -> Result<(), StoreError> {
     tx.prepare("insert into waiting (due_at, seq) values (?1, ?2)")?
         .execute(params![due_at.as_millis(), seq])?;
+    if due_at.since(tx.now) < SOON {
+        tx.note_ready();
+    }
     Ok(())
 }
 
