@@ -44,10 +44,17 @@ impl Adopted {
         self.lock().running.insert(leader);
     }
 
-    /// Whether any orphan of this attempt lives.
-    pub(super) fn any_of(&self, family: Family<'_>) -> bool {
+    /// Asks the orphans of this attempt to end, each once: a session of their own kept them from hearing it before.
+    /// `false` if there is none left.
+    pub(super) fn ask_to_end(&self, family: Family<'_>, asked: &mut HashSet<Pid>) -> bool {
         let mut state = self.lock();
-        !state.living_of(family).is_empty()
+        let living = state.living_of(family);
+        for pid in living.iter().filter(|pid| asked.insert(**pid)) {
+            let _ = kill_process(*pid, Signal::TERM);
+            // A stopped process acts on nothing but this.
+            let _ = kill_process(*pid, Signal::CONT);
+        }
+        !living.is_empty()
     }
 
     /// Kills every orphan of this attempt, and theirs, until there is none; the attempt is over.

@@ -10,6 +10,7 @@
 //! It is reaped last: until then nobody else can be given its pid, which is also the number of its group and of its
 //! session.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -165,7 +166,8 @@ impl Child {
         family: Family<'_>,
         capture: &mut Capture,
     ) {
-        while Instant::now() < until && adopted.any_of(family) {
+        let mut asked = HashSet::new();
+        while Instant::now() < until && adopted.ask_to_end(family, &mut asked) {
             let [] = self.pipes.wait([], Some(LOOK), capture);
         }
     }
