@@ -22,6 +22,8 @@ use crate::sys::bell;
 const TICK: Duration = Duration::from_millis(500);
 /// How often work is looked for although nobody rang.
 const LOOK: Duration = Duration::from_secs(1);
+/// What is due within this time is done now, so that an idle worker wakes up less often.
+const SLACK: Duration = Duration::from_millis(100);
 /// How long a worker that could do nothing about a ring leaves the bell to others.
 const MUTE: Duration = Duration::from_millis(20);
 /// How long a store that just failed is left alone.
@@ -53,7 +55,7 @@ impl Worker<'_> {
                 self.abandon(Interrupt::ReleaseAtOnce);
                 return Ok(End::HomeDeleted);
             }
-            reason.look |= self.times.look <= Instant::now();
+            reason.look |= self.times.look <= Instant::now() + SLACK;
             self.turn(reason)?;
             self.journal.flush();
             if self.is_done() {
@@ -88,7 +90,7 @@ impl Worker<'_> {
         if self.times.store > now {
             return Ok(());
         }
-        if self.times.beat <= now {
+        if self.times.beat <= now + SLACK {
             let beaten = self.beat();
             if self.note_failure(beaten)?.is_none() {
                 return Ok(());
