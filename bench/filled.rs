@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::process;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -12,7 +11,6 @@ use queuectl::domain::outcome::Outcome;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{Exchange, LeaseRef, NewWorker, Pause, Served, Settlement, Store};
-use queuectl::sys::clock::SystemClock;
 
 use crate::workspace::Home;
 
@@ -54,7 +52,7 @@ impl Filled {
     }
 
     pub(crate) fn open(&self) -> Result<SqliteStore> {
-        Ok(SqliteStore::open(&self.home.database(), Arc::new(SystemClock))?)
+        self.home.open()
     }
 }
 

@@ -3,16 +3,26 @@
 //! Everything that is compared is measured in turn, in one run and over several rounds. On a shared machine a ratio
 //! means something, a time does not. `bench/run` starts this; `docs/benchmarks.md` says what the numbers are.
 
+mod bare;
+mod drain;
 mod enqueue_bulk;
 mod enqueue_one;
 mod filled;
+mod idle;
 mod large_store;
+mod many_processes;
+mod pool;
+mod recovery;
 mod report;
+mod running;
 mod sample;
 mod spawn;
+mod start_latency;
+mod tiny_jobs;
 mod workspace;
 
 use std::env;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -22,10 +32,15 @@ use crate::workspace::Workspace;
 
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 
-const BENCHMARKS: [(&str, Benchmark); 3] = [
+const BENCHMARKS: [(&str, Benchmark); 8] = [
     ("enqueue-one", enqueue_one::run),
     ("enqueue-bulk", enqueue_bulk::run),
     ("large-store", large_store::run),
+    ("drain", drain::run),
+    ("many-processes", many_processes::run),
+    ("start-latency", start_latency::run),
+    ("idle", idle::run),
+    ("recovery", recovery::run),
 ];
 
 /// What every benchmark needs.
@@ -35,7 +50,12 @@ struct Bench {
 }
 
 fn main() -> Result<ExitCode> {
-    let arguments = Arguments::parse(env::args().skip(1))?;
+    let words: Vec<String> = env::args().skip(1).collect();
+    if let [start_latency::STAMP, file] = words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        start_latency::write_stamp(Path::new(file))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let arguments = Arguments::parse(words.into_iter())?;
     if !arguments.is_benchmark {
         return Ok(ExitCode::SUCCESS);
     }

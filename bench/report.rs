@@ -10,6 +10,8 @@ pub(crate) enum Unit {
     Milliseconds,
     Megabytes,
     Bytes,
+    Percent,
+    Count,
 }
 
 /// What a number has to reach.
@@ -33,7 +35,11 @@ impl Report {
 
     pub(crate) fn line(&mut self, what: &str, sample: &Sample, unit: Unit, bar: Bar) {
         let value = unit.show(sample.median());
-        let spread = format!("{} – {}", unit.show(sample.quantile(0.1)), unit.show(sample.quantile(0.9)));
+        let spread = if sample.is_single() {
+            String::new()
+        } else {
+            format!("{} – {}", unit.show(sample.quantile(0.1)), unit.show(sample.quantile(0.9)))
+        };
         let verdict = bar.judge(sample.median());
         println!("  {what:<58} {value:>12}  {spread:>23}  {:>11}  {verdict}", bar.show(unit));
         if verdict == MISSED {
@@ -81,6 +87,8 @@ impl Unit {
             Self::Milliseconds => format!("{value:.2} ms"),
             Self::Megabytes => format!("{value:.1} MB"),
             Self::Bytes => format!("{value:.0} B"),
+            Self::Percent => format!("{value:.3} %"),
+            Self::Count => format!("{value:.0}"),
         }
     }
 }

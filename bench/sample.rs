@@ -5,6 +5,20 @@
 pub(crate) struct Sample(Vec<f64>);
 
 impl Sample {
+    /// What was measured once.
+    pub(crate) fn of(value: f64) -> Self {
+        Self(vec![value])
+    }
+
+    /// One value of these: not the usual one, but how bad it gets.
+    pub(crate) fn at(&self, part: f64) -> Self {
+        Self::of(self.quantile(part))
+    }
+
+    pub(crate) fn is_single(&self) -> bool {
+        self.0.len() == 1
+    }
+
     pub(crate) fn median(&self) -> f64 {
         self.quantile(0.5)
     }

@@ -57,7 +57,7 @@ impl Program {
     }
 
     #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawnp(3)")]
-    fn start(&self) -> Result<pid_t> {
+    pub(crate) fn start(&self) -> Result<pid_t> {
         let argv = pointers(&self.arguments);
         let envp = pointers(&self.environment);
         let mut pid = 0;
@@ -90,7 +90,7 @@ impl Drop for Program {
 
 /// This process's environment without what cargo adds: its library path alone makes every dynamically linked program
 /// search several folders.
-fn environment() -> Result<Vec<CString>> {
+pub(crate) fn environment() -> Result<Vec<CString>> {
     let added = |name: &OsStr| {
         ["CARGO", "RUST", "LD_", "QUEUECTL_"]
             .iter()

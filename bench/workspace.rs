@@ -3,8 +3,11 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use queuectl::store::sqlite::SqliteStore;
+use queuectl::sys::clock::SystemClock;
 
 use crate::spawn::Program;
 
@@ -59,8 +62,16 @@ impl Home {
         Program::new(before.into_iter().chain(arguments.iter().map(OsStr::new)))
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.folder
+    }
+
     pub(crate) fn database(&self) -> PathBuf {
         self.folder.join("queue.db")
+    }
+
+    pub(crate) fn open(&self) -> Result<SqliteStore> {
+        Ok(SqliteStore::open(&self.database(), Arc::new(SystemClock))?)
     }
 }
 

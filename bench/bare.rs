@@ -1,0 +1,78 @@
+//! Starting and reaping `/bin/true` over and over, several at a time, and doing nothing else: what a pool is up against.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use queuectl::sys::spawn::{Leads, Spawn, spawn};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{WaitOptions, waitpid};
+
+use crate::spawn::{Program, environment};
+
+/// What a pool executes for the command `true`.
+const TRUE: &str = "/bin/true";
+
+/// The seconds for `count` runs with their output going nowhere.
+pub(crate) fn plain(count: u32, at_once: u32) -> Result<f64> {
+    in_threads(count, at_once, || {
+        let program = Program::new([TRUE])?;
+        Ok(move || program.run().map(drop))
+    })
+}
+
+/// The seconds for `count` runs, each in a session of its own and with both outputs read to their end.
+pub(crate) fn with_pipes(count: u32, at_once: u32) -> Result<f64> {
+    in_threads(count, at_once, || {
+        let (program, envp) = (CString::new(TRUE)?, environment()?);
+        Ok(move || run_with_pipes(&program, &envp))
+    })
+}
+
+fn run_with_pipes(program: &CString, envp: &[CString]) -> Result<()> {
+    let (out, out_end) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (err, err_end) = pipe_with(PipeFlags::CLOEXEC)?;
+    let pid = spawn(&Spawn {
+        program,
+        argv: std::slice::from_ref(program),
+        envp,
+        cwd: None,
+        leads: Leads::Session,
+        descriptors: &[(out_end.as_fd(), 1), (err_end.as_fd(), 2)],
+    })?;
+    drop((out_end, err_end));
+    let mut output = Vec::new();
+    for pipe in [out, err] {
+        File::from(pipe).read_to_end(&mut output)?;
+    }
+    let ended = waitpid(Some(pid), WaitOptions::empty())?;
+    ensure!(ended.is_some_and(|(_, status)| status.exit_status() == Some(0)), "{program:?} failed");
+    Ok(())
+}
+
+/// Each thread makes what it runs, and then runs it until all have run it so often together.
+fn in_threads<Run: FnMut() -> Result<()>>(
+    count: u32,
+    threads: u32,
+    make: impl Fn() -> Result<Run> + Sync,
+) -> Result<f64> {
+    let taken = AtomicU32::new(0);
+    let work = || -> Result<()> {
+        let mut run = make()?;
+        while taken.fetch_add(1, Ordering::Relaxed) < count {
+            run()?;
+        }
+        Ok(())
+    };
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a thread does not panic"))
+    })?;
+    Ok(began.elapsed().as_secs_f64())
+}

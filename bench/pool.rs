@@ -1,0 +1,62 @@
+//! Workers in the background.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use queuectl::domain::life::StateName;
+use queuectl::store::Store;
+use queuectl::store::sqlite::SqliteStore;
+use rustix::process::Pid;
+
+use crate::running::{Running, wait_for};
+use crate::workspace::Home;
+
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A guardian with its workers, all of them up. Dropping it ends them before their home goes.
+pub(crate) struct Pool {
+    guardian: Running,
+    pub(crate) store: SqliteStore,
+    pub(crate) home: Home,
+}
+
+impl Pool {
+    pub(crate) fn start(home: Home, workers: usize, slots: u32) -> Result<Self> {
+        let (count, concurrency) = (workers.to_string(), slots.to_string());
+        let store = home.open()?;
+        let run =
+            home.queuectl(&["worker", "run", "-q", "--count", &count, "--concurrency", &concurrency])?;
+        let pool = Self { guardian: Running::start(&run)?, store, home };
+        wait_for(
+            "the workers to be up",
+            LOOK,
+            || Ok((pool.store.workers()?.len() == workers).then_some(())),
+        )?;
+        Ok(pool)
+    }
+
+    pub(crate) fn guardian(&self) -> Pid {
+        self.guardian.pid()
+    }
+
+    /// The pid of one of the workers.
+    pub(crate) fn worker(&self) -> Result<Pid> {
+        let worker = self.store.workers()?.into_iter().next().context("no worker is up")?;
+        Pid::from_raw(worker.pid.cast_signed()).context("a pid is positive")
+    }
+
+    pub(crate) fn wait_for_completed(&self, jobs: u32) -> Result<()> {
+        wait_for("the jobs to be completed", LOOK, || {
+            let queues = self.store.queues()?;
+            let completed: u64 =
+                queues.iter().filter_map(|queue| queue.counts.get(&StateName::Completed)).sum();
+            Ok((completed == u64::from(jobs)).then_some(()))
+        })
+    }
+
+    /// Ends the workers, and hands back their home.
+    pub(crate) fn stop(self) -> Result<Home> {
+        self.guardian.stop().context("failed to stop the workers")?;
+        Ok(self.home)
+    }
+}

@@ -1,0 +1,68 @@
+//! How soon a job runs again after its worker was killed in the middle of it.
+//!
+//! Every kill is the first one of a new pool: a worker that crashes over and over is replaced ever more slowly.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use queuectl::domain::job::Job;
+use queuectl::domain::life::StateName;
+use queuectl::domain::name::JobId;
+use queuectl::store::Store;
+use rustix::process::{Signal, kill_process};
+
+use crate::Bench;
+use crate::pool::Pool;
+use crate::report::{Bar, Report, Unit};
+use crate::running::wait_for;
+use crate::sample::Sample;
+
+const MOST_MILLISECONDS: f64 = 1000.0;
+const LOOK: Duration = Duration::from_millis(1);
+const JOB: &str = "in-the-middle";
+/// How long the command runs before its worker is killed.
+const MIDDLE_MILLISECONDS: std::ops::Range<u64> = 50..150;
+
+pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
+    let rounds = if bench.quick { 3 } else { 10 };
+    let (mut given_back, mut runs_again) = (Sample::default(), Sample::default());
+    for _ in 0..rounds {
+        let pool = Pool::start(bench.workspace.home("recovery")?, 1, 1)?;
+        let (reaped, restarted) = kill_in_the_middle(&pool).context("failed to measure a recovery")?;
+        pool.stop()?;
+        given_back.push(reaped.as_secs_f64() * 1000.0);
+        runs_again.push(restarted.as_secs_f64() * 1000.0);
+    }
+    Report::section(&format!("kill -9 of a worker in the middle of a job, {rounds} times"));
+    let unit = Unit::Milliseconds;
+    report.line("until the job was given back", &given_back, unit, Bar::None);
+    report.line("until the job was given back, at worst", &given_back.at(1.0), unit, Bar::None);
+    report.line("until a new worker had claimed it", &runs_again, unit, Bar::None);
+    let worst = runs_again.at(1.0);
+    report.line("until a new worker had claimed it, at worst", &worst, unit, Bar::AtMost(MOST_MILLISECONDS));
+    Ok(())
+}
+
+/// The times after the kill until the job was pending, and until it was processed again.
+fn kill_in_the_middle(pool: &Pool) -> Result<(Duration, Duration)> {
+    let id: JobId = JOB.parse()?;
+    pool.home.queuectl(&["enqueue", "-q", "--id", JOB, "--", "sleep", "60"])?.run()?;
+    wait_until(pool, &id, |job| job.life.state.name() == StateName::Processing)?;
+    thread::sleep(Duration::from_millis(fastrand::u64(MIDDLE_MILLISECONDS)));
+
+    let worker = pool.worker()?;
+    let killed = Instant::now();
+    kill_process(worker, Signal::KILL)?;
+    wait_until(pool, &id, |job| job.life.state.name() == StateName::Pending || job.life.attempts > 1)?;
+    let reaped = killed.elapsed();
+    wait_until(pool, &id, |job| job.life.attempts > 1)?;
+    Ok((reaped, killed.elapsed()))
+}
+
+fn wait_until(pool: &Pool, id: &JobId, holds: impl Fn(&Job) -> bool) -> Result<()> {
+    wait_for("a job to be recovered", LOOK, || {
+        let job = pool.store.find(id)?.context("the job is gone")?;
+        Ok(holds(&job).then_some(()))
+    })
+}
