@@ -91,7 +91,7 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
         *jobs.entry(*state).or_default() += count;
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
-    let waiting = waiting(&jobs);
+    let waiting = waiting(&jobs) + left_behind(&jobs);
     if workers.is_empty() && waiting > 0 {
         problems.push(Problem::NoWorker { waiting });
     }
@@ -121,6 +121,12 @@ fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Proble
     let silent_for = now.since(worker.last_heartbeat);
     (silent_for > settings.heartbeat_interval * MISSED_HEARTBEATS)
         .then(|| Problem::SilentWorker { worker: worker.id.to_string(), silent_for })
+}
+
+/// What would be running if there were a worker: where there is none, its own died with its guardian, and it waits for
+/// the next one to notice.
+fn left_behind(counts: &BTreeMap<StateName, u64>) -> u64 {
+    counts.get(&StateName::Processing).copied().unwrap_or(0)
 }
 
 fn waiting(counts: &BTreeMap<StateName, u64>) -> u64 {
