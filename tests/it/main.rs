@@ -7,6 +7,7 @@
 )]
 
 mod cli;
+mod crash_engine;
 mod engine;
 mod shell;
 mod store;

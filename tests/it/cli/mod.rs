@@ -10,7 +10,7 @@ mod dlq;
 mod enqueue;
 mod enqueue_lines;
 mod faults;
-mod harness;
+pub(crate) mod harness;
 mod help;
 mod init;
 mod list;

@@ -1,0 +1,72 @@
+//! The invariants I3 to I7 and I13, from what the ledger and the store say when all is over.
+
+use std::collections::BTreeMap;
+
+use queuectl::domain::life::StateName;
+use queuectl::store::{JobFilter, Page, Store};
+use serde_json::Value;
+
+use super::harness::Ground;
+use super::ledger::{What, overlaps};
+
+impl Ground {
+    /// Waits until every job has ended, stops every pool, and checks that all is as it must be.
+    pub(super) fn finish(&self) {
+        self.wait("every job has ended", || self.unfinished().is_empty());
+        self.stop_pools();
+        self.check();
+    }
+
+    pub(super) fn check(&self) {
+        let lines = self.ledger();
+        assert_eq!(overlaps(&lines), Vec::<&super::ledger::Line>::new(), "attempts overlap");
+        for id in self.ids() {
+            self.check_history(&id);
+        }
+        self.recount();
+        assert_eq!(self.leftovers(), [], "processes are left");
+        assert_eq!(self.worker_files(), Vec::<String>::new(), "files of workers are left");
+    }
+
+    fn check_history(&self, id: &str) {
+        let job = self.home.show(id);
+        let history = job["history"].as_array().expect("a list");
+        let numbers: Vec<u64> =
+            history.iter().map(|row| row["attempt"].as_u64().expect("a number")).collect();
+        let expected: Vec<u64> = (1..=job["attempts"].as_u64().expect("a number")).collect();
+        assert_eq!(numbers, expected, "attempts of {id} are missing (I7)");
+        let successes: Vec<&Value> = history.iter().filter(|row| row["outcome"] == "success").collect();
+        assert!(successes.len() <= 1, "{id} has {} successes (I4)", successes.len());
+        for success in successes {
+            let attempt = success["attempt"].as_u64().expect("a number");
+            assert!(self.has(What::End, id, attempt), "{id} succeeded without an END (I4)");
+        }
+        for line in self.ledger().iter().filter(|line| line.job == id) {
+            assert!(expected.contains(&line.attempt), "an attempt that nobody knows: {line:?} (I7)");
+        }
+        self.check_unstarted(id, history);
+    }
+
+    /// What was given back because it never started must not have started.
+    fn check_unstarted(&self, id: &str, history: &[Value]) {
+        for row in history.iter().filter(|row| row["outcome"] == "released") {
+            let attempt = row["attempt"].as_u64().expect("a number");
+            assert!(
+                !self.has(What::Start, id, attempt),
+                "attempt {attempt} of {id} was started and released"
+            );
+        }
+    }
+
+    /// Compares the counters with a count of all jobs.
+    fn recount(&self) {
+        let everything = Page { limit: usize::MAX, after: None };
+        let mut counted: BTreeMap<StateName, u64> = BTreeMap::new();
+        for job in self.store.list(&JobFilter::default(), &everything).expect("the jobs are listed") {
+            *counted.entry(job.life.state.name()).or_default() += 1;
+        }
+        let queues = self.store.queues().expect("the queues are listed");
+        let counts: Vec<_> = queues.into_iter().map(|queue| queue.counts).collect();
+        assert_eq!(counts, [counted], "the counters equal a recount (I13)");
+    }
+}

@@ -1,0 +1,34 @@
+//! FAULTS 24: kill -9 of a guardian whose workers live.
+
+use rustix::process::Signal;
+
+use super::harness::{Ground, kill};
+
+#[test]
+fn fault_24_workers_without_a_guardian_finish_what_they_run() {
+    let ground = Ground::new();
+    ground.job("a", "escape daemon setsid; until_there go");
+    let pool = ground.pool_of(&["--count", "2"]);
+    ground.runs("a", 1, &["daemon"]);
+    kill(pool.guardian, Signal::KILL);
+    ground.wait("the idle worker has gone, the other drains", || ground.states_of_workers() == ["draining"]);
+    ground.job("b", "true");
+    ground.put("go");
+    ground.is_deserted();
+    assert_eq!((ground.story("a"), ground.story("b")), ("completed: success".into(), "pending:".into()));
+    assert_eq!(ground.worker_files(), [] as [String; 0]);
+}
+
+#[test]
+fn fault_24_a_worker_that_is_killed_while_it_drains_is_recovered_by_another_pool() {
+    let ground = Ground::new();
+    ground.job("a", "first && { escape daemon setsid; hang; }");
+    let pool = ground.pool();
+    ground.runs("a", 1, &["daemon"]);
+    ground.pool();
+    kill(pool.guardian, Signal::KILL);
+    ground.wait("it drains", || ground.states_of_workers() == ["draining", "running"]);
+    ground.recovers("a", || kill(ground.worker_of(pool), Signal::KILL));
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: lost success");
+}

@@ -1,0 +1,3 @@
+# Closes the inherited lock of the slot and becomes the given command.
+exec 60>&-
+exec "$@"
