@@ -153,7 +153,6 @@ impl Worker<'_> {
         if self.times.store > Instant::now() {
             return Ok(());
         }
-        let was_idle = self.is_idle();
         let slots = if self.phase == Phase::Working { self.slots() } else { 0 };
         let (ledger, tools) = self.books();
         let turn = ledger.turn(&tools, slots, reason.look);
@@ -170,7 +169,7 @@ impl Worker<'_> {
         if let Some(hops) = reason.hops {
             self.pass_on(hops, turn);
         }
-        if !was_idle && self.is_idle() && self.ends_when_idle() {
+        if turn.has_settled && self.is_idle() && self.ends_when_idle() {
             // The orders say whether this was the end.
             self.times.tick = Instant::now();
         }

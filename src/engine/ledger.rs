@@ -42,6 +42,8 @@ pub(super) struct Ledger {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) claimed: usize,
+    /// Something was recorded.
+    pub(super) has_settled: bool,
     /// As many as were asked for: there may be more.
     pub(super) may_be_more: bool,
     /// Somebody declared this worker dead.
@@ -81,6 +83,7 @@ impl Ledger {
         }
         let exchange = Exchange { worker: &self.worker, settlements: &self.unsettled, want };
         let exchanged = tools.store.exchange(&exchange)?;
+        let has_settled = !self.unsettled.is_empty();
         self.note_settled(&exchanged, tools.journal);
         self.unsettled.clear();
         self.records.drain(..).for_each(|index| tools.slots.give_back(index));
@@ -88,7 +91,7 @@ impl Ledger {
         let claimed = exchanged.claimed.len();
         self.may_be_more = want > 0 && claimed == want;
         tools.desk.hand_out(exchanged.claimed);
-        Ok(Turn { claimed, may_be_more: self.may_be_more, is_retired: exchanged.retired })
+        Ok(Turn { claimed, has_settled, may_be_more: self.may_be_more, is_retired: exchanged.retired })
     }
 
     /// The answers are in the order of what was handed in.

@@ -7,12 +7,13 @@
 //! The lease is written *before* the command is started: whoever finds it must assume that the command ran. A record is
 //! used again only when its settlement is committed, else a started attempt could look like one that never was.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::Pid;
 
@@ -32,7 +33,7 @@ pub(super) struct Slots {
 
 #[derive(Debug, Default)]
 struct Free {
-    reusable: Vec<u64>,
+    reusable: VecDeque<u64>,
     used: u64,
 }
 
@@ -68,11 +69,14 @@ impl Slots {
 
     /// Writes down that this attempt is about to be started.
     pub(super) fn begin(&self, lease: &LeaseRef) -> io::Result<Record> {
-        let index = self.take_index();
         // Opened anew: a description that an earlier command inherited may still be held by what it left behind.
         let file = private::open_file(&self.path)?;
-        if !range_lock::take(&file, bytes(index))? {
-            return Err(io::Error::other("something that an earlier attempt left behind holds this slot"));
+        let mut index = self.oldest_free();
+        while !range_lock::take(&file, bytes(index))? {
+            // Most likely by a command of another slot that is just being started: until it runs, it has a copy of every
+            // descriptor of ours. A record that nobody has used is free for certain.
+            self.give_back(index);
+            index = self.unused();
         }
         let record = Record { file, index, lease: lease.clone() };
         record.write(None)?;
@@ -81,15 +85,22 @@ impl Slots {
 
     /// The settlement of this record's attempt is committed.
     pub(super) fn give_back(&self, index: u64) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).reusable.push(index);
+        self.free().reusable.push_back(index);
     }
 
-    fn take_index(&self) -> u64 {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.reusable.pop().unwrap_or_else(|| {
-            free.used += 1;
-            free.used - 1
-        })
+    fn oldest_free(&self) -> u64 {
+        let reusable = self.free().reusable.pop_front();
+        reusable.unwrap_or_else(|| self.unused())
+    }
+
+    fn unused(&self) -> u64 {
+        let mut free = self.free();
+        free.used += 1;
+        free.used - 1
+    }
+
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -209,8 +220,11 @@ mod tests {
         assert_ne!(first, second, "the first attempt is not settled yet");
         slots.give_back(first);
         assert_eq!(slots.begin(&lease(3)).expect("a record").index(), first);
+        let held = slots.begin(&lease(4)).expect("a record");
+        slots.give_back(held.index());
+        assert_ne!(slots.begin(&lease(5)).expect("a record").index(), held.index(), "somebody still has it");
         let kept: Vec<u32> =
             read(folder.path(), "w").expect("traces").iter().map(|trace| trace.lease.attempt).collect();
-        assert_eq!(kept, [3, 2]);
+        assert_eq!(kept, [3, 2, 4, 5]);
     }
 }

@@ -55,7 +55,7 @@ pub type OpenStore<'a> = &'a dyn Fn() -> Result<Box<dyn Store>, StoreError>;
 
 /// Runs a worker until it is told to stop, or, if it was asked for, until nothing is left to do.
 pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<(), EngineError> {
-    signal::reset_all();
+    signal::reset_ignored();
     signal::survive_closed_pipe();
     abort_on_panic();
     let signals = Interrupts::catch(&[

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
 
+use super::signal::is_ignored;
+
 /// While this lives the signals wait to be taken, in this thread and those that it starts.
 #[derive(Debug)]
 pub struct Interrupts {
@@ -18,7 +20,7 @@ pub struct Interrupts {
 impl Interrupts {
     /// Catches these signals, but for those that whoever started this process wanted ignored: a `nohup` holds.
     pub fn catch(signals: &[Signal]) -> io::Result<Self> {
-        let heeded = signals.iter().copied().filter(|signal| !is_ignored(*signal));
+        let heeded = signals.iter().copied().filter(|signal| !is_ignored(signal.as_raw()));
         let caught = SignalSet::of(heeded);
         caught.apply(libc::SIG_BLOCK)?;
         Ok(Self { waiting: caught.open()?, caught })
@@ -110,16 +112,6 @@ impl SignalSet {
         }
         // SAFETY: it was just opened and belongs to nobody else.
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-    }
-}
-
-#[expect(unsafe_code, reason = "there is no safe wrapper for sigaction(2)")]
-fn is_ignored(signal: Signal) -> bool {
-    let mut present = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: only asks; the answer is read only where there is one.
-    unsafe {
-        libc::sigaction(signal.as_raw(), std::ptr::null(), present.as_mut_ptr()) == 0
-            && present.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 

@@ -1,13 +1,27 @@
 //! Signal dispositions: a clean slate for those who start programs, and a quiet end in a pipeline.
 
-/// Sets every signal to its default: whoever started us may have ignored some, and our children would inherit that.
+use std::mem::MaybeUninit;
+
+/// Sets every ignored signal to its default: whoever started us may have ignored some, and our children would inherit
+/// that. Signals that nobody ignored are not touched: the C library looks, at each spawn, at all that ever were.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
-pub fn reset_all() {
-    for number in 1..=libc::SIGRTMAX() {
-        // SAFETY: sets a disposition to its default; for the few signals that cannot be set it does nothing.
+pub fn reset_ignored() {
+    for number in (1..=libc::SIGRTMAX()).filter(|number| is_ignored(*number)) {
+        // SAFETY: sets a disposition to its default; no handler of ours is involved.
         unsafe {
             libc::signal(number, libc::SIG_DFL);
         }
+    }
+}
+
+/// Whether this process ignores a signal.
+#[expect(unsafe_code, reason = "there is no safe wrapper for sigaction(2)")]
+pub fn is_ignored(number: i32) -> bool {
+    let mut present = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: only asks; the answer is read only where there is one.
+    unsafe {
+        libc::sigaction(number, std::ptr::null(), present.as_mut_ptr()) == 0
+            && present.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 
