@@ -92,7 +92,7 @@ impl Plan {
 }
 
 pub(super) fn prepare(claim: &Claim, context: &Context) -> Result<Plan, SpawnProblem> {
-    let base = claim.environment.as_ref().unwrap_or(&context.own_environment);
+    let base = claim.environment.as_deref().unwrap_or(&context.own_environment);
     let variables = Variables { base, added: &claim.env };
     let cwd = folder(claim.cwd.as_deref(), &variables);
     check_cwd(&cwd)?;

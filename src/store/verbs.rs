@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::environment::Environment;
@@ -235,7 +236,7 @@ pub struct Claim {
     pub command: String,
     pub cwd: Option<String>,
     /// The environment it was enqueued in; without one the worker's is taken.
-    pub environment: Option<Environment>,
+    pub environment: Option<Arc<Environment>>,
     /// Added to the environment.
     pub env: BTreeMap<String, String>,
     pub timeout: Option<Duration>,

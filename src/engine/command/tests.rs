@@ -19,7 +19,7 @@ fn claim(command: &str, cwd: Option<&Path>) -> Claim {
         queue: QueueName::default_queue(),
         command: command.to_owned(),
         cwd: cwd.map(|cwd| cwd.to_str().expect("UTF-8").to_owned()),
-        environment: Some(environment(&[("PATH", "/bin:/usr/bin")])),
+        environment: Some(environment(&[("PATH", "/bin:/usr/bin")]).into()),
         env: BTreeMap::new(),
         timeout: None,
     }
@@ -131,13 +131,16 @@ fn nobody_can_tell_whether_a_shell_stood_in_between() {
         "readlink /proc/self/cwd",
     ] {
         let mut claim = claim(command, Some(&link));
-        claim.environment = Some(environment(&[
-            ("PATH", "bin:/usr/bin:/bin"),
-            ("OLDPWD", "/usr"),
-            ("PWD", "/usr"),
-            ("QUEUECTL_ATTEMPT", "77"),
-            ("EMPTY", ""),
-        ]));
+        claim.environment = Some(
+            environment(&[
+                ("PATH", "bin:/usr/bin:/bin"),
+                ("OLDPWD", "/usr"),
+                ("PWD", "/usr"),
+                ("QUEUECTL_ATTEMPT", "77"),
+                ("EMPTY", ""),
+            ])
+            .into(),
+        );
         claim.env.insert("ADDED".to_owned(), "a b\n".to_owned());
         let plan = plan(&claim);
         let direct = run(plan.prepared());
@@ -161,7 +164,7 @@ fn a_script_sees_the_name_by_which_a_shell_would_call_it() {
             fs::set_permissions(&script, Permissions::from_mode(0o700)).expect("mode");
         }
         let mut claim = claim(command, Some(folder.path()));
-        claim.environment = Some(environment(&[("PATH", path)]));
+        claim.environment = Some(environment(&[("PATH", path)]).into());
         assert_eq!(plan(&claim).prepared().program.to_str(), Ok(program));
     }
 }
@@ -169,7 +172,7 @@ fn a_script_sees_the_name_by_which_a_shell_would_call_it() {
 #[test]
 fn the_environment_says_which_attempt_it_is() {
     let mut claim = claim("env", Some(Path::new("/usr")));
-    claim.environment = Some(environment(&[("A", "1"), ("QUEUECTL_JOB_ID", "x"), ("OLDPWD", "/")]));
+    claim.environment = Some(environment(&[("A", "1"), ("QUEUECTL_JOB_ID", "x"), ("OLDPWD", "/")]).into());
     claim.env.insert("QUEUECTL_HOME".to_owned(), "/elsewhere".to_owned());
     assert_eq!(
         texts(&plan(&claim).prepared().envp),

@@ -1,5 +1,7 @@
 //! Environments of callers, each distinct one stored once.
 
+use std::sync::Arc;
+
 use rusqlite::{OptionalExtension, params};
 
 use super::tx::Tx;
@@ -22,7 +24,30 @@ pub(super) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<i64, StoreErr
     Ok(insert.insert(params![fingerprint, variables])?)
 }
 
-pub(super) fn load(tx: &Tx<'_>, id: i64) -> Result<Environment, StoreError> {
+/// An environment that was read from the store.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    id: i64,
+    fingerprint: i64,
+    environment: Arc<Environment>,
+}
+
+/// The environment with this number. Reading it means dozens of allocations, and most jobs have the same as the one
+/// before, so that one is kept.
+pub(super) fn load(tx: &Tx<'_>, id: i64) -> Result<Arc<Environment>, StoreError> {
+    let fingerprint: i64 = tx
+        .prepare("select fingerprint from environments where id = ?1")?
+        .query_row([id], |row| row.get(0))?;
+    let mut last = tx.last_environment.borrow_mut();
+    if let Some(known) = last.as_ref().filter(|known| known.id == id && known.fingerprint == fingerprint) {
+        return Ok(Arc::clone(&known.environment));
+    }
+    let environment = Arc::new(read(tx, id)?);
+    *last = Some(Known { id, fingerprint, environment: Arc::clone(&environment) });
+    Ok(environment)
+}
+
+fn read(tx: &Tx<'_>, id: i64) -> Result<Environment, StoreError> {
     let mut select = tx.prepare("select variables from environments where id = ?1")?;
     let environment =
         select.query_row([id], |row| Ok(Environment::from_bytes(row.get_ref(0)?.as_blob()?)))?;

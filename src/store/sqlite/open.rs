@@ -1,6 +1,6 @@
 //! Opening the database file: what it must be, and how the connection is set up.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::environments::Known;
 use super::gate::{Gate, PATIENCE};
 use super::migrate;
 use crate::domain::settings::Durability;
@@ -33,6 +34,8 @@ pub(super) struct Opened {
     pub(super) durability: Cell<Durability>,
     /// Where the bell is that workers listen to.
     pub(super) bell: PathBuf,
+    /// Most jobs of a worker come with the same one.
+    pub(super) last_environment: RefCell<Option<Known>>,
 }
 
 impl Opened {
@@ -76,7 +79,14 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     }
     // A connection begins with full durability.
     let durability = Cell::new(Durability::Full);
-    Ok(Opened { connection, gate, wal_pages, durability, bell: beside(path, "-bell") })
+    Ok(Opened {
+        connection,
+        gate,
+        wal_pages,
+        durability,
+        bell: beside(path, "-bell"),
+        last_environment: RefCell::default(),
+    })
 }
 
 /// Makes the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.

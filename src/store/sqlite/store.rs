@@ -87,7 +87,7 @@ impl SqliteStore {
         checkpoint::before_first_write(opened);
         let _pass = opened.gate.enter()?;
         let transaction = Transaction::begin(&opened.connection, "begin immediate")?;
-        let result = work(&Tx::new(&opened.connection, self.clock.as_ref()))?;
+        let result = work(&Tx::new(opened, self.clock.as_ref()))?;
         failpoint::hit(format_args!("{verb}.before_commit"));
         transaction.commit()?;
         failpoint::hit(format_args!("{verb}.after_commit"));
@@ -98,7 +98,7 @@ impl SqliteStore {
     fn read<T>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let opened = self.lock();
         let _transaction = Transaction::begin(&opened.connection, "begin")?;
-        work(&Tx::new(&opened.connection, self.clock.as_ref()))
+        work(&Tx::new(&opened, self.clock.as_ref()))
     }
 
     fn adopt_durability(&self) -> Result<(), StoreError> {

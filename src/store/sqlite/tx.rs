@@ -6,6 +6,8 @@ use std::time::Duration;
 use rusqlite::{CachedStatement, Connection};
 
 use super::counters::Counters;
+use super::environments::Known;
+use super::open::Opened;
 use super::{dependencies, settings, workers};
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
@@ -18,6 +20,8 @@ const DEPENDENTS_PER_TRANSACTION: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct Tx<'c> {
     connection: &'c Connection,
+    /// The environment that was asked for last, in this transaction or an earlier one.
+    pub(super) last_environment: &'c RefCell<Option<Known>>,
     pub(super) now: Timestamp,
     /// The same moment on the lease clock.
     boot_millis: i64,
@@ -37,9 +41,10 @@ pub(super) struct Finished {
 }
 
 impl<'c> Tx<'c> {
-    pub(super) fn new(connection: &'c Connection, clock: &dyn Clock) -> Self {
+    pub(super) fn new(opened: &'c Opened, clock: &dyn Clock) -> Self {
         Self {
-            connection,
+            connection: &opened.connection,
+            last_environment: &opened.last_environment,
             now: Timestamp::from_millis(clock.wall_millis()),
             boot_millis: clock.boot_millis(),
             counters: RefCell::default(),

@@ -95,7 +95,7 @@ fn a_claim_carries_all_that_it_takes_to_run(fixture: &Fixture) {
     assert_eq!(claim.queue, asked.queue);
     assert_eq!(claim.command, asked.command);
     assert_eq!(claim.cwd, asked.cwd);
-    assert_eq!(claim.environment.as_ref(), asked.environment.as_deref());
+    assert_eq!(claim.environment.as_deref(), asked.environment.as_deref());
     assert_eq!(claim.env, asked.env);
     assert_eq!(claim.timeout, asked.timeout);
 }
@@ -118,7 +118,8 @@ fn one_environment_serves_many_jobs(fixture: &Fixture) {
     );
     let worker = fixture.worker("w");
     let claimed = fixture.exchange(&worker, &[], 9).claimed;
-    let environments: Vec<_> = claimed.into_iter().map(|claim| claim.environment).collect();
+    let environments: Vec<_> =
+        claimed.into_iter().map(|claim| claim.environment.as_deref().cloned()).collect();
     let expected = [Some(environment()), Some(environment()), Some(other), Some(environment()), None]
         .map(|environment| environment.as_deref().cloned());
     assert_eq!(environments, expected);
