@@ -16,6 +16,7 @@ use crate::domain::name::WorkerId;
 use crate::domain::outcome::Outcome;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Claim, Exchange, Exchanged, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
+use crate::sys::failpoint;
 
 /// What the ledger works with: the store may be replaced by one that was opened anew.
 #[derive(Debug)]
@@ -81,15 +82,24 @@ impl Ledger {
         if self.unsettled.is_empty() && !looks {
             return Ok(Turn::default());
         }
+        let has_settled = !self.unsettled.is_empty();
+        if has_settled {
+            failpoint::hit("ledger.before_settle");
+        }
         let exchange = Exchange { worker: &self.worker, settlements: &self.unsettled, want };
         let exchanged = tools.store.exchange(&exchange)?;
-        let has_settled = !self.unsettled.is_empty();
+        if has_settled {
+            failpoint::hit("ledger.after_settle");
+        }
         self.note_settled(&exchanged, tools.journal);
         self.unsettled.clear();
         self.records.drain(..).for_each(|index| tools.slots.give_back(index));
         self.next_due = exchanged.next_due;
         let claimed = exchanged.claimed.len();
         self.may_be_more = want > 0 && claimed == want;
+        if claimed > 0 {
+            failpoint::hit("ledger.after_claim");
+        }
         tools.desk.hand_out(exchanged.claimed);
         Ok(Turn { claimed, has_settled, may_be_more: self.may_be_more, is_retired: exchanged.retired })
     }

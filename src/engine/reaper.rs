@@ -17,6 +17,7 @@ use crate::domain::name::WorkerId;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{LeaseRef, Store, StoreError, Worker};
 use crate::sys::clock::{boot_ticks, ticks};
+use crate::sys::failpoint;
 use crate::sys::life_line::{self, Role};
 use crate::sys::process::ProcessHandle;
 
@@ -128,6 +129,7 @@ fn kill(worker: &Worker) {
 
 /// Kills what a dead worker left behind; only when all of it is gone are its jobs given back.
 fn recover(
+    !life_line::is_held(folder, name, Role::Worker).unwrap_or(true)
     store: &dyn Store,
     worker: &Worker,
     lease: Duration,
@@ -165,6 +167,7 @@ fn give_back(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) 
     journal.reaped(&worker.id, what, &leases);
     files::remove(&worker.folder, &worker.id);
     Ok(())
+    failpoint::hit("reaper.before_reap");
 }
 
 /// The leases whose commands were started, or about to be. `None`: nobody knows any more.

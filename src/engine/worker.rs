@@ -31,7 +31,7 @@ use crate::domain::settings::Settings;
 use crate::store::{NewWorker, Served, Store, StoreError, WorkerState, settings};
 use crate::sys::bell::Bell;
 use crate::sys::interrupts::Interrupts;
-use crate::sys::{boot, signal, spawn};
+use crate::sys::{boot, failpoint, signal, spawn};
 
 /// What a worker is told when it is started.
 #[derive(Debug)]
@@ -229,7 +229,9 @@ impl<'a> Worker<'a> {
     fn end(mut self) -> Result<(), EngineError> {
         self.close();
         self.store.set_worker_state(&self.plan.id, WorkerState::Stopped)?;
+        failpoint::hit("worker.before_retire");
         self.journal.worker_stopped();
+        failpoint::hit("worker.after_retire");
         self.journal.flush();
         self.files.remove();
         Ok(())

@@ -1,7 +1,8 @@
 //! Places at which a test can make this process die as if by kill -9.
 //!
 //! `QUEUECTL_FAILPOINT=NAME=PATH` arms the fail-point of that name. It makes the file `PATH` and dies; where the file is
-//! there already it lives on, so that each fires once, however many processes come by. Released builds have none.
+//! there already it lives on, so that each fires once, however many processes come by. `QUEUECTL_FAILPOINT=NAME` fires
+//! each time. Released builds have none.
 
 use std::fmt;
 
@@ -15,7 +16,7 @@ pub fn hit(_name: impl fmt::Display) {}
 pub fn hit(name: impl fmt::Display) {
     if let Some((armed, mark)) = armed::point()
         && *armed == name.to_string()
-        && std::fs::File::create_new(mark).is_ok()
+        && mark.as_ref().is_none_or(|mark| std::fs::File::create_new(mark).is_ok())
     {
         armed::die();
     }
@@ -28,13 +29,17 @@ mod armed {
 
     use rustix::process::{Signal, getpid, kill_process};
 
-    /// The one that is armed, and its file.
-    pub(super) fn point() -> Option<&'static (String, PathBuf)> {
-        static POINT: OnceLock<Option<(String, PathBuf)>> = OnceLock::new();
+    /// The one that is armed, and its file if it fires once.
+    type Point = (String, Option<PathBuf>);
+
+    pub(super) fn point() -> Option<&'static Point> {
+        static POINT: OnceLock<Option<Point>> = OnceLock::new();
         let read = || {
             let variable = std::env::var("QUEUECTL_FAILPOINT").ok()?;
-            let (name, mark) = variable.split_once('=')?;
-            Some((name.to_owned(), mark.into()))
+            Some(match variable.split_once('=') {
+                Some((name, mark)) => (name.to_owned(), Some(mark.into())),
+                None => (variable, None),
+            })
         };
         POINT.get_or_init(read).as_ref()
     }
