@@ -93,12 +93,18 @@ impl State {
         living.into_iter().filter(|pid| self.belongs(*pid, family)).collect()
     }
 
-    /// The orphans that live; those that have ended are reaped on the way.
+    /// The orphans that live; those that have ended are reaped on the way. What they left behind in that moment is in
+    /// the next list only, so the last one is of those that have not ended.
     fn living(&mut self) -> Vec<Pid> {
-        let mut living = process::children_of(getpid());
-        living.retain(|pid| matches!(process::reap(*pid), Ok(None)));
-        self.suspects.retain(|pid, _| living.contains(pid));
-        living
+        loop {
+            let listed = process::children_of(getpid());
+            let is_living = |pid: &&Pid| matches!(process::reap(**pid), Ok(None));
+            let living: Vec<Pid> = listed.iter().filter(is_living).copied().collect();
+            if living.len() == listed.len() {
+                self.suspects.retain(|pid, _| living.contains(pid));
+                return living;
+            }
+        }
     }
 
     fn belongs(&mut self, pid: Pid, family: Family<'_>) -> bool {

@@ -255,15 +255,19 @@ impl<'a> Guardian<'a> {
     fn kill_orphans(&self) {
         loop {
             let mut orphans = process::children_of(getpid());
-            orphans.retain(|pid| !self.is_member(*pid) && matches!(process::reap(*pid), Ok(None)));
-            let Some(last) = orphans.last() else {
+            orphans.retain(|pid| !self.is_member(*pid));
+            // That those of the list have ended is not enough: what they left behind in that moment is in the next.
+            if orphans.is_empty() {
                 return;
-            };
+            }
+            orphans.retain(|pid| matches!(process::reap(*pid), Ok(None)));
             for pid in &orphans {
                 // Not reaped yet, so the pid is still its own.
                 let _ = kill_process(*pid, Signal::KILL);
             }
-            let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(PATIENCE));
+            if let Some(last) = orphans.last() {
+                let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(PATIENCE));
+            }
         }
     }
 
