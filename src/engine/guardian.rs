@@ -95,8 +95,9 @@ struct Member {
     id: WorkerId,
     pid: Pid,
     handle: ProcessHandle,
-    /// Says that the worker is up; gone when it has said so.
+    /// Where the worker says that it is up; gone when it has said so, or died.
     report: Option<OwnedFd>,
+    is_up: bool,
     since: Instant,
     /// Crashes of those who had this seat before, in a row.
     crashes: u32,
@@ -179,7 +180,16 @@ impl<'a> Guardian<'a> {
         let (pid, report) = start_worker(self.pool, &start)?;
         let handle = ProcessHandle::open(pid)?;
         let since = Instant::now();
-        Ok(Member { id, pid, handle, report: Some(report), since, crashes, _life_line: life_line })
+        Ok(Member {
+            id,
+            pid,
+            handle,
+            report: Some(report),
+            is_up: false,
+            since,
+            crashes,
+            _life_line: life_line,
+        })
     }
 
     /// Names of workers sort by the time they were made, as ids of jobs do.
@@ -283,7 +293,7 @@ impl<'a> Guardian<'a> {
     }
 
     fn all_are_up(&self) -> bool {
-        self.seats.iter().all(|seat| matches!(seat, Seat::Taken(member) if member.report.is_none()))
+        self.seats.iter().all(|seat| matches!(seat, Seat::Taken(member) if member.is_up))
     }
 
     fn store(&mut self) -> Result<&dyn Store, StoreError> {
@@ -371,7 +381,10 @@ impl<'a> Guardian<'a> {
             };
             match read_report(&report) {
                 Report::NotYet => member.report = Some(report),
-                Report::Up { stop_seen } => self.stop_seen = self.stop_seen.or(Some(stop_seen)),
+                Report::Up { stop_seen } => {
+                    member.is_up = true;
+                    self.stop_seen = self.stop_seen.or(Some(stop_seen));
+                }
                 // It has died, or is about to.
                 Report::Closed => {}
             }
