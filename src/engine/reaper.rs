@@ -19,7 +19,7 @@ use crate::store::{LeaseRef, Store, StoreError, Worker};
 use crate::sys::clock::{boot_ticks, ticks};
 use crate::sys::failpoint;
 use crate::sys::life_line::{self, Role};
-use crate::sys::process::ProcessHandle;
+use crate::sys::process::{self, ProcessHandle};
 
 /// A round that comes this much later than it should tells nothing about others: we ourselves were asleep.
 const TOO_LATE: Duration = Duration::from_secs(5);
@@ -103,9 +103,12 @@ fn act(
         Verdict::Leave => Ok(()),
         Verdict::Rebooted => give_back(store, worker, "was running when the machine went down", journal),
         Verdict::Dead => recover(store, worker, lease, "died with its guardian", journal),
-        Verdict::Hung => {
-            kill(worker);
+        Verdict::Hung if kill(worker) => {
             recover(store, worker, lease, "hung past its lease and was killed", journal)
+        }
+        Verdict::Hung => {
+            journal.cannot_recover(&worker.id, "it hangs past its lease and cannot be found or killed");
+            Ok(())
         }
     }
 }
@@ -115,21 +118,22 @@ pub(super) fn shows_life(worker: &Worker, lease: Duration) -> bool {
     life_line::was_touched_within(&worker.folder, worker.id.as_str(), lease)
 }
 
-/// Its lock is looked at after the handle was opened: while it is held, the pid in the store is its own.
-fn kill(worker: &Worker) {
-    let Some(handle) = Pid::from_raw(worker.pid.cast_signed()).and_then(|pid| ProcessHandle::open(pid).ok())
-    else {
-        return;
-    };
-    if life_line::is_held(&worker.folder, worker.id.as_str(), Role::Worker).unwrap_or(false) {
+/// Whether it is dead now. Who has its pid is looked at after the handle was opened, and must be the one that holds its
+/// lock: where a home is shared between containers, the pid of a living worker may be a stranger's here.
+fn kill(worker: &Worker) -> bool {
+    let (folder, name) = (&worker.folder, worker.id.as_str());
+    if let Some(pid) = Pid::from_raw(worker.pid.cast_signed())
+        && let Ok(handle) = ProcessHandle::open(pid)
+        && process::has_lock_on(pid, &life_line::path(folder, name))
+    {
         let _ = handle.signal(Signal::KILL);
         let _ = handle.ends_within(TOO_LATE);
     }
+    !life_line::is_held(folder, name, Role::Worker).unwrap_or(true)
 }
 
 /// Kills what a dead worker left behind; only when all of it is gone are its jobs given back.
 fn recover(
-    !life_line::is_held(folder, name, Role::Worker).unwrap_or(true)
     store: &dyn Store,
     worker: &Worker,
     lease: Duration,
@@ -163,11 +167,12 @@ fn ticks_at(at: Timestamp, now: Timestamp) -> u64 {
 
 fn give_back(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) -> Result<(), StoreError> {
     let started = started(&worker.folder, &worker.id);
+    failpoint::hit("reaper.before_reap");
     let leases = store.reap(&worker.id, started.as_deref())?;
+    failpoint::hit("reaper.after_reap");
     journal.reaped(&worker.id, what, &leases);
     files::remove(&worker.folder, &worker.id);
     Ok(())
-    failpoint::hit("reaper.before_reap");
 }
 
 /// The leases whose commands were started, or about to be. `None`: nobody knows any more.

@@ -89,7 +89,7 @@ impl Journal {
     }
 
     pub(in crate::engine) fn cannot_recover(&self, worker: &WorkerId, why: &str) {
-        self.note_trouble(format!("worker {worker} is dead, but its jobs cannot be given back yet: {why}"));
+        self.note_trouble(format!("the jobs of worker {worker} cannot be given back yet: {why}"));
     }
 
     pub(in crate::engine) fn told_to_stop(&self, gently: bool) {
