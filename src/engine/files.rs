@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::error::EngineError;
 use super::slots;
 use crate::domain::name::WorkerId;
-use crate::store::worker_bell;
-use crate::sys::life_line::{self, LifeLine, Role};
+use crate::store::{Store, StoreError, worker_bell};
+use crate::sys::life_line::{self, LOCK, LifeLine, Role};
 use crate::sys::private;
 
 /// The folder for them in a home.
@@ -20,6 +20,29 @@ pub(super) fn remove(folder: &Path, worker: &WorkerId) {
     for path in [slots::path(folder, name), worker_bell(folder, worker), life_line::path(folder, name)] {
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// Removes what is left of workers that have ended, where whoever was to do so died before. A worker that the store
+/// counts among the living is left alone, because its jobs are not given back yet.
+pub(super) fn tidy(folder: &Path, store: &dyn Store) -> Result<(), StoreError> {
+    // Listed first: whoever is in the list and not among the living has ended, or holds its lock.
+    let listed = workers_with_files(folder).unwrap_or_default();
+    let living = store.workers()?;
+    for id in listed.iter().filter(|id| !living.iter().any(|worker| worker.id == **id)) {
+        if let Ok(Some(_abandoned)) = LifeLine::hold_abandoned(folder, id.as_str()) {
+            remove(folder, id);
+        }
+    }
+    Ok(())
+}
+
+/// The file of the lock is the last that is removed.
+fn workers_with_files(folder: &Path) -> io::Result<Vec<WorkerId>> {
+    let id = |path: PathBuf| {
+        let is_lock = path.extension()? == LOCK;
+        path.file_stem().filter(|_| is_lock)?.to_str()?.parse().ok()
+    };
+    Ok(folder.read_dir()?.flatten().filter_map(|entry| id(entry.path())).collect())
 }
 
 /// The folder of workers in a home, made if it is missing.

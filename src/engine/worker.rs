@@ -18,7 +18,7 @@ use super::attempt::{Rules, Surroundings};
 use super::desk::{Desk, Interrupt};
 use super::duties::End;
 use super::error::EngineError;
-use super::files::Files;
+use super::files::{self, Files};
 use super::journal::Journal;
 use super::ledger::Ledger;
 use super::reaper::Reaper;
@@ -153,6 +153,7 @@ impl<'a> Worker<'a> {
             folder: files.folder().to_owned(),
             stop_seen: plan.stop_seen,
         })?;
+        files::tidy(files.folder(), store.as_ref())?;
         let mut worker = Self {
             around: Arc::new(surroundings(plan, &files)?),
             wake: Wake::new().map_err(EngineError::system("failed to make an epoll instance"))?,
@@ -228,10 +229,10 @@ impl<'a> Worker<'a> {
     /// Everything is recorded and nothing runs.
     fn end(mut self) -> Result<(), EngineError> {
         self.close();
-        self.store.set_worker_state(&self.plan.id, WorkerState::Stopped)?;
         failpoint::hit("worker.before_retire");
-        self.journal.worker_stopped();
+        self.store.set_worker_state(&self.plan.id, WorkerState::Stopped)?;
         failpoint::hit("worker.after_retire");
+        self.journal.worker_stopped();
         self.journal.flush();
         self.files.remove();
         Ok(())

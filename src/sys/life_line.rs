@@ -1,9 +1,10 @@
 //! Proof that a process lives: a lock that the kernel frees when it dies, however it dies. Unlike a pid it cannot be
 //! confused by zombies, or by strangers that were given the same number.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -16,6 +17,11 @@ pub enum Role {
     Guardian,
 }
 
+/// How the names of these files end.
+pub const LOCK: &str = "lock";
+/// The bytes of both.
+const BOTH: Range<u64> = 0..2;
+
 /// Held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct LifeLine {
@@ -25,17 +31,43 @@ pub struct LifeLine {
 impl LifeLine {
     /// Begins to prove that this process lives. Fails if another process proves the same.
     pub fn hold(folder: &Path, worker: &str, role: Role) -> io::Result<Self> {
-        let file = private::open_file(&path(folder, worker))?;
-        if !range_lock::take(&file, byte(role))? {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another process holds its lock"));
+        let path = path(folder, worker);
+        loop {
+            let file = private::open_file(&path)?;
+            if !range_lock::take(&file, byte(role))? {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another process holds its lock"));
+            }
+            // A lock on a file that was tidied away in between is one that nobody will ever see.
+            if is_at(&file, &path)? {
+                return Ok(Self { file });
+            }
         }
-        Ok(Self { file })
+    }
+
+    /// Takes the part of everybody in a file that is there. `None` if somebody lives, or it is gone.
+    pub fn hold_abandoned(folder: &Path, worker: &str) -> io::Result<Option<Self>> {
+        let path = path(folder, worker);
+        match File::options().read(true).write(true).open(&path) {
+            Ok(file) if range_lock::take(&file, BOTH)? && is_at(&file, &path)? => Ok(Some(Self { file })),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Leaves a sign of life beside the lock, which a process that hangs holds too.
     pub fn touch(&self) {
         // Nobody can be told if it fails.
         let _ = self.file.set_modified(SystemTime::now());
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let identity = |meta: Metadata| (meta.dev(), meta.ino());
+    match path.metadata() {
+        Ok(there) => Ok(identity(there) == identity(file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -47,7 +79,7 @@ pub fn was_touched_within(folder: &Path, worker: &str, span: Duration) -> bool {
 }
 
 pub fn path(folder: &Path, worker: &str) -> PathBuf {
-    folder.join(format!("{worker}.lock"))
+    folder.join(format!("{worker}.{LOCK}"))
 }
 
 /// Whether the worker, or its guardian, lives. A file that is missing is one that was tidied away.
