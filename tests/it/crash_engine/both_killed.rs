@@ -2,7 +2,7 @@
 
 use queuectl::domain::life::StateName;
 
-use super::harness::Ground;
+use super::harness::{Ground, wait};
 
 /// Each has shed all marks but one: the environment, the lock, the session.
 const ESCAPES: &str = "escape by_cookie setsid bash unlock.sh; escape by_lock setsid env -i PATH=$PATH;
@@ -31,7 +31,7 @@ fn fault_24_another_pool_kills_what_they_ran_before_it_runs_again() {
 fn fault_24_the_next_pool_does_so_where_none_is_left() {
     let ground = with_a_running_job();
     ground.kill_whole(ground.first_pool());
-    ground.wait("no worker lives", || ground.workers().is_empty());
+    wait("no worker lives", || ground.workers().is_empty());
     assert_eq!(ground.run(&["worker", "list", "--json"]).ok().json(), serde_json::json!([]));
     assert_eq!(ground.state("a"), StateName::Processing);
     ground.run(&["status"]).ok().shows("1 job waits and no worker is running");
@@ -48,7 +48,7 @@ fn fault_24_what_is_left_is_found_when_its_shell_has_gone_too() {
     ground.runs("a", 1, &ESCAPEES);
     ground.kill_whole(pool);
     ground.put("go");
-    ground.wait("the shell has gone", || !ground.has_shell("a", 1));
+    wait("the shell has gone", || !ground.has_shell("a", 1));
     ground.pool();
     ground.finish();
     assert_eq!(ground.story("a"), "completed: lost success");

@@ -6,13 +6,13 @@ use queuectl::domain::life::StateName;
 use queuectl::store::{JobFilter, Page, Store};
 use serde_json::Value;
 
-use super::harness::Ground;
+use super::harness::{Ground, wait};
 use super::ledger::{What, overlaps};
 
 impl Ground {
     /// Waits until every job has ended, stops every pool, and checks that all is as it must be.
     pub(super) fn finish(&self) {
-        self.wait("every job has ended", || self.unfinished().is_empty());
+        wait("every job has ended", || self.unfinished().is_empty());
         self.stop_pools();
         self.check();
     }
@@ -66,7 +66,8 @@ impl Ground {
             *counted.entry(job.life.state.name()).or_default() += 1;
         }
         let queues = self.store.queues().expect("the queues are listed");
-        let counts: Vec<_> = queues.into_iter().map(|queue| queue.counts).collect();
-        assert_eq!(counts, [counted], "the counters equal a recount (I13)");
+        // All jobs of these tests are in one queue.
+        let counts = queues.into_iter().next().map(|queue| queue.counts).unwrap_or_default();
+        assert_eq!(counts, counted, "the counters equal a recount (I13)");
     }
 }

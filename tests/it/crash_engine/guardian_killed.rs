@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::harness::{Ground, kill};
+use super::harness::{Ground, kill, wait};
 
 #[test]
 fn fault_24_workers_without_a_guardian_finish_what_they_run() {
@@ -11,7 +11,7 @@ fn fault_24_workers_without_a_guardian_finish_what_they_run() {
     let pool = ground.pool_of(&["--count", "2"]);
     ground.runs("a", 1, &["daemon"]);
     kill(pool.guardian, Signal::KILL);
-    ground.wait("the idle worker has gone, the other drains", || ground.states_of_workers() == ["draining"]);
+    wait("the idle worker has gone, the other drains", || ground.states_of_workers() == ["draining"]);
     ground.job("b", "true");
     ground.put("go");
     ground.is_deserted();
@@ -27,7 +27,7 @@ fn fault_24_a_worker_that_is_killed_while_it_drains_is_recovered_by_another_pool
     ground.runs("a", 1, &["daemon"]);
     ground.pool();
     kill(pool.guardian, Signal::KILL);
-    ground.wait("it drains", || ground.states_of_workers() == ["draining", "running"]);
+    wait("it drains", || ground.states_of_workers() == ["draining", "running"]);
     ground.recovers("a", || kill(ground.worker_of(pool), Signal::KILL));
     ground.finish();
     assert_eq!(ground.story("a"), "completed: lost success");

@@ -18,7 +18,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use queuectl::domain::job::Job;
-use queuectl::domain::life::StateName;
+use queuectl::domain::life::{State, StateName};
 use queuectl::ops::alive::live_workers;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{JobFilter, Page, Store, Worker};
@@ -31,7 +31,7 @@ use crate::cli::harness::{Call, Home, Ran};
 /// How long anything may take on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it may take to recover a job.
-const RECOVERY: Duration = Duration::from_secs(3);
+pub(super) const RECOVERY: Duration = Duration::from_secs(3);
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -75,6 +75,26 @@ impl Ground {
     pub(super) fn job(&self, id: &str, script: &str) {
         let command = format!(". ./job.sh; say START; {script}; say END");
         self.home.run(["enqueue", "-q", "--id", id, "--command", &command]).ok();
+    }
+
+    /// So many of them, each with the script for its number.
+    pub(super) fn jobs(&self, count: usize, script: impl Fn(usize) -> &'static str) {
+        (0..count).for_each(|at| self.job(&format!("j{at}"), script(at)));
+    }
+
+    /// What runs, each attempt with its worker.
+    pub(super) fn processing(&self) -> Vec<(String, String)> {
+        let held = |job: Job| match job.life.state {
+            State::Processing(held) => {
+                Some((format!("{} {}", job.id, job.life.attempts), held.worker.to_string()))
+            }
+            State::Pending { .. }
+            | State::Completed { .. }
+            | State::Failed
+            | State::Dead { .. }
+            | State::Cancelled { .. } => None,
+        };
+        self.list().into_iter().filter_map(held).collect()
     }
 
     pub(super) fn find(&self, id: &str) -> Job {
@@ -123,10 +143,10 @@ impl Ground {
 
     /// Waits until this attempt has started, and all that it starts in turn.
     pub(super) fn runs(&self, id: &str, attempt: u64, escapees: &[&str]) {
-        self.wait(&format!("attempt {attempt} of {id} starts"), || self.has(What::Start, id, attempt));
+        wait(&format!("attempt {attempt} of {id} starts"), || self.has(What::Start, id, attempt));
         for name in escapees {
             let ticks = |line: &Line| line.who == *name && line.job == id && line.attempt == attempt;
-            self.wait(&format!("{name} of {id} starts"), || self.ledger().iter().any(ticks));
+            wait(&format!("{name} of {id} starts"), || self.ledger().iter().any(ticks));
         }
     }
 
@@ -139,7 +159,7 @@ impl Ground {
 
     /// Waits until nothing of this home is alive.
     pub(super) fn is_deserted(&self) {
-        self.wait("every process has ended", || self.leftovers().is_empty());
+        wait("every process has ended", || self.leftovers().is_empty());
     }
 
     /// Puts a file where jobs wait for it.
@@ -161,14 +181,14 @@ impl Ground {
             .iter()
             .position(|arg| *arg == "--count")
             .map_or(1, |at| args[at + 1].parse().expect("a number"));
-        self.wait("a pool is up", || self.workers_of(pool).len() == count);
+        wait("a pool is up", || self.workers_of(pool).len() == count);
         pool
     }
 
     /// A pool that dies at a fail-point; where that is a worker's, it is one that dies once.
-    pub(super) fn pool_dying_at(&self, place: &str) -> Pool {
+    pub(super) fn pool_dying_at(&self, place: &str, args: &[&str]) -> Pool {
         let armed = format!("{place}={}", self.home.folder().join("died").display());
-        self.start_pool(&[], Some(&armed))
+        self.start_pool(args, Some(&armed))
     }
 
     pub(super) fn has_died(&self) -> bool {
@@ -239,7 +259,7 @@ impl Ground {
         let mut child = pools.swap_remove(at);
         drop(pools);
         let mut ended = None;
-        self.wait("the guardian ends", || {
+        wait("the guardian ends", || {
             ended = child.try_wait().expect("a child of ours");
             ended.is_some()
         });
@@ -254,7 +274,7 @@ impl Ground {
             }
             kill(pid(child.id()), Signal::TERM);
             let mut ended = None;
-            self.wait("a pool ends", || {
+            wait("a pool ends", || {
                 ended = child.try_wait().expect("a child of ours");
                 ended.is_some()
             });
@@ -271,22 +291,30 @@ impl Ground {
 
     // Time
 
-    /// Waits for a state.
-    #[track_caller]
-    pub(super) fn wait(&self, what: &str, is_so: impl FnMut() -> bool) -> Duration {
-        wait_within(PATIENCE, what, is_so)
-    }
-
     /// Lets something crash, and waits until the job's attempt is taken back; it should be much quicker.
     #[track_caller]
     pub(super) fn recovers(&self, id: &str, crash: impl FnOnce()) {
         let attempt = self.find(id).life.attempts;
+        let began = Instant::now();
         crash();
-        let took = wait_within(RECOVERY, &format!("{id} is given back"), || {
+        wait_within(RECOVERY, &format!("{id} is given back"), || {
             let life = self.find(id).life;
             life.attempts > attempt || life.state.name() != StateName::Processing
         });
-        println!("{id} was given back after {took:?}");
+        println!("{id} was given back after {:?}", began.elapsed());
+    }
+
+    /// Waits until this attempt was taken from its worker, however long its lease.
+    pub(super) fn loses(&self, id: &str, attempt: usize) {
+        let took = wait(&format!("attempt {attempt} of {id} is lost"), || {
+            self.story(id).split(' ').nth(attempt) == Some("lost")
+        });
+        println!("attempt {attempt} of {id} was lost after {took:?}");
+    }
+
+    /// What the workers wrote down.
+    pub(super) fn journal(&self) -> String {
+        fs::read_to_string(self.home.path().join("worker.log")).unwrap_or_default()
     }
 
     // Processes
@@ -295,7 +323,7 @@ impl Ground {
     pub(super) fn kill_whole(&self, pool: Pool) {
         let workers = self.workers_of(pool);
         kill(pool.guardian, Signal::STOP);
-        workers.into_iter().for_each(|worker| kill(worker, Signal::KILL));
+        kill_all(&workers, Signal::KILL);
         kill(pool.guardian, Signal::KILL);
     }
 
@@ -325,7 +353,7 @@ impl Ground {
             if left.is_empty() {
                 return;
             }
-            left.into_iter().for_each(|pid| kill(pid, Signal::KILL));
+            kill_all(&left, Signal::KILL);
             std::thread::sleep(LOOK);
         }
     }
@@ -353,6 +381,12 @@ impl Drop for Ground {
     }
 }
 
+/// Waits for a state.
+#[track_caller]
+pub(super) fn wait(what: &str, is_so: impl FnMut() -> bool) -> Duration {
+    wait_within(PATIENCE, what, is_so)
+}
+
 /// Waits for a state, for this long at most. Gives how long it took.
 #[track_caller]
 pub(super) fn wait_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
@@ -371,6 +405,20 @@ pub(super) fn pid(number: u32) -> Pid {
 /// To one that has ended already it does nothing.
 pub(super) fn kill(pid: Pid, signal: Signal) {
     let _ = kill_process(pid, signal);
+}
+
+/// Stops processes, and lets them go on after this time.
+pub(super) fn stop_for(time: Duration, processes: &[Pid]) {
+    kill_all(processes, Signal::STOP);
+    // Not to wait for anything: this is how long the fault lasts.
+    std::thread::sleep(time);
+    kill_all(processes, Signal::CONT);
+}
+
+pub(super) fn kill_all(processes: &[Pid], signal: Signal) {
+    for pid in processes {
+        kill(*pid, signal);
+    }
 }
 
 pub(super) fn is_alive(pid: Pid) -> bool {

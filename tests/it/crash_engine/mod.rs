@@ -3,7 +3,13 @@
 
 mod both_killed;
 mod checker;
+mod crash_loop;
 mod guardian_killed;
 mod harness;
 mod ledger;
+mod nemesis;
+#[cfg(debug_assertions)] // Released builds have no fail-points.
+mod seams;
+mod stopped;
+mod strangers;
 mod worker_killed;

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::harness::{Ground, kill};
+use super::harness::{Ground, kill, kill_all, wait};
 
 /// Ways to get away from a shell, and the names of those who went.
 const ESCAPES: &str = "escape child env; escape daemon setsid; escape bare setsid env -i PATH=$PATH;
@@ -31,7 +31,7 @@ fn fault_23_the_other_workers_of_its_pool_lose_nothing() {
     ground.job("b", "escape daemon setsid; until_there go");
     ground.runs("b", 1, &["daemon"]);
     ground.recovers("a", || kill(first, Signal::KILL));
-    ground.wait("a is done", || ground.story("a") == "completed: lost success");
+    wait("a is done", || ground.story("a") == "completed: lost success");
     ground.put("go");
     ground.finish();
     assert_eq!(ground.story("b"), "completed: success");
@@ -47,4 +47,34 @@ fn a_log_that_its_worker_did_not_finish_can_be_read() {
     ground.finish();
     ground.run(&["logs", "a", "--attempt", "1"]).ok().shows("1\n2\n3\n").shows("\n100000\n");
     assert_eq!(ground.story("a"), "completed: lost success");
+}
+
+#[test]
+fn fault_34_a_worker_that_is_killed_while_its_pool_ends_is_not_replaced() {
+    let ground = Ground::new();
+    ground.job("a", "first && { escape daemon setsid; hang; }");
+    let pool = ground.pool();
+    ground.runs("a", 1, &["daemon"]);
+    kill(pool.guardian, Signal::TERM);
+    wait("the worker drains", || ground.states_of_workers() == ["draining"]);
+    ground.recovers("a", || kill(ground.worker_of(pool), Signal::KILL));
+    assert!(ground.ending_of(pool).success());
+    ground.check();
+    assert_eq!(ground.story("a"), "pending: lost");
+}
+
+#[test]
+fn fault_23_all_workers_of_a_pool_may_die_at_once() {
+    let ground = Ground::new();
+    let pool = ground.pool_of(&["--count", "3"]);
+    ground.jobs(3, |_| "first && { escape daemon setsid; hang; }");
+    for id in ground.ids() {
+        ground.runs(&id, 1, &["daemon"]);
+    }
+    kill_all(&ground.workers_of(pool), Signal::KILL);
+    ground.finish();
+    assert_eq!(
+        ground.ids().iter().map(|id| ground.story(id)).collect::<Vec<_>>(),
+        ["completed: lost success"; 3]
+    );
 }

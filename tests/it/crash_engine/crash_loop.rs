@@ -1,0 +1,39 @@
+//! Jobs that kill their workers, and workers that cannot start.
+
+use super::harness::Ground;
+
+#[test]
+fn a_job_that_kills_its_worker_dies_and_the_pool_goes_on() {
+    let ground = Ground::new();
+    ground.job("poison", "kill -9 $PPID; hang");
+    ground.job("b", "true");
+    ground.pool();
+    ground.finish();
+    assert_eq!(ground.story("poison"), "dead: lost lost lost lost lost");
+    let job = ground.home.show("poison");
+    assert_eq!((&job["reason"], &job["failures"]), (&"crash_limit".into(), &0.into()));
+    assert_eq!(ground.story("b"), "completed: success");
+}
+
+#[test]
+#[cfg(debug_assertions)] // Released builds have no fail-points.
+fn workers_that_crash_as_they_start_are_given_up() {
+    let ground = Ground::new();
+    for place in ["register.before_commit", "register.after_commit"] {
+        let call = |args: &[&str]| ground.call(args).env("QUEUECTL_FAILPOINT", place).run();
+        call(&["-q", "worker", "run"]).fails(1).says("the workers could not be started");
+        call(&["worker", "start"]).fails(1).says("the workers could not be started");
+        call(&["worker", "start", "--count", "2"]).fails(1).says("see worker.log");
+    }
+    ground.is_deserted();
+    ground.check();
+}
+
+#[test]
+fn workers_that_have_no_place_for_their_files_are_given_up() {
+    let ground = Ground::new();
+    ground.home.file("home/workers", "");
+    ground.run(&["-q", "worker", "run"]).fails(1).says("the workers could not be started");
+    ground.run(&["worker", "start"]).fails(1).says("the workers could not be started");
+    ground.is_deserted();
+}

@@ -1,0 +1,71 @@
+//! FAULTS 25: workers that are stopped for longer than their leases, and go on.
+
+use std::time::Duration;
+
+use queuectl::store::Store;
+use rustix::process::Signal;
+
+use super::harness::{Ground, kill, stop_for, wait};
+
+/// A job whose first attempt ends well as soon as it may, and a worker that does not see it.
+fn with_a_stopped_worker() -> Ground {
+    let ground = Ground::with_short_leases();
+    ground.job("a", "escape daemon setsid; first && until_there go");
+    let pool = ground.pool();
+    ground.runs("a", 1, &["daemon"]);
+    kill(ground.worker_of(pool), Signal::STOP);
+    ground
+}
+
+#[test]
+fn fault_25_a_worker_that_was_stopped_for_too_long_records_nothing() {
+    let ground = with_a_stopped_worker();
+    let worker = ground.worker_of(ground.first_pool());
+    ground.put("go");
+    ground.loses("a", 1);
+    kill(worker, Signal::CONT);
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: lost success");
+}
+
+#[test]
+fn fault_25_another_pool_steps_in_where_the_guardian_was_stopped_too() {
+    let ground = with_a_stopped_worker();
+    let pool = ground.first_pool();
+    kill(pool.guardian, Signal::STOP);
+    let worker = ground.worker_of(pool);
+    ground.pool();
+    ground.loses("a", 1);
+    kill(worker, Signal::CONT);
+    kill(pool.guardian, Signal::CONT);
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: lost success");
+}
+
+#[test]
+fn fault_25_a_worker_that_was_declared_dead_kills_what_it_runs_and_is_replaced() {
+    let ground = with_a_stopped_worker();
+    let pool = ground.first_pool();
+    let worker = ground.workers().remove(0);
+    ground.store.reap(&worker.id, None).expect("it is reaped");
+    kill(super::harness::pid(worker.pid), Signal::CONT);
+    wait("another takes its place", || {
+        ground.workers_of(pool).iter().any(|pid| *pid != super::harness::pid(worker.pid))
+    });
+    ground.put("go");
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: lost success");
+}
+
+#[test]
+fn fault_25_a_worker_that_was_stopped_for_less_than_its_lease_loses_nothing() {
+    let ground = Ground::new();
+    ground.set("heartbeat_interval", "200ms");
+    ground.job("a", "until_there go");
+    let pool = ground.pool();
+    ground.runs("a", 1, &[]);
+    stop_for(Duration::from_millis(1_500), &[ground.worker_of(pool), pool.guardian]);
+    ground.put("go");
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: success");
+}

@@ -1,0 +1,120 @@
+//! FAULTS 32 and 33: pids that belong to somebody else by now, and workers of another boot.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use queuectl::domain::name::WorkerId;
+use queuectl::store::{Exchange, NewWorker, Served, Store};
+use queuectl::sys::boot;
+use queuectl::sys::life_line::{LifeLine, Role};
+use rusqlite::Connection;
+
+use super::harness::{Ground, is_alive, pid, wait};
+
+/// An innocent process in a session of its own.
+struct Stranger(Child);
+
+impl Stranger {
+    fn new() -> Self {
+        let mut command = Command::new("setsid");
+        command
+            .args(["--wait", "sleep", "600"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Self(command.process_group(0).spawn().expect("it starts"))
+    }
+
+    fn lives(&self) -> bool {
+        is_alive(pid(self.0.id()))
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A worker that runs job `a`, as the store and its files tell it; all its pids are the stranger's.
+fn with_worker_of(stranger: &Stranger, boot_id: &str) -> Ground {
+    let ground = Ground::with_short_leases();
+    ground.job("a", "true");
+    let folder = ground.home.path().join("workers");
+    fs::create_dir_all(&folder).expect("the folder of workers");
+    let id: WorkerId = "gone".parse().expect("a worker id");
+    let new = NewWorker {
+        id: id.clone(),
+        host: boot::host(),
+        boot_id: boot_id.to_owned(),
+        pid: stranger.0.id(),
+        guardian_pid: Some(stranger.0.id()),
+        served: Served::All,
+        concurrency: 1,
+        folder: folder.clone(),
+        stop_seen: None,
+    };
+    ground.store.register(&new).expect("it registers");
+    let claimed =
+        ground.store.exchange(&Exchange { worker: &id, settlements: &[], want: 1 }).expect("a claim");
+    assert_eq!(claimed.claimed.len(), 1, "it has the job");
+    let mut record = format!("a 1 {} 1 2\n", stranger.0.id()).into_bytes();
+    record.resize(256, 0);
+    fs::write(folder.join("gone.slots"), record).expect("its slots are written");
+    ground
+}
+
+fn this_boot() -> String {
+    boot::id().expect("a boot id")
+}
+
+#[test]
+fn fault_32_a_stranger_with_the_pids_of_a_dead_worker_is_left_alone() {
+    let stranger = Stranger::new();
+    let ground = with_worker_of(&stranger, &this_boot());
+    ground.recovers("a", || _ = ground.pool());
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: lost success");
+    assert!(stranger.lives());
+}
+
+#[test]
+fn fault_32_a_stranger_with_the_pid_of_a_hung_worker_is_left_alone() {
+    let stranger = Stranger::new();
+    let ground = with_worker_of(&stranger, &this_boot());
+    let folder = ground.home.path().join("workers");
+    let life_line = LifeLine::hold(&folder, "gone", Role::Worker).expect("its lock is free");
+    ground.pool();
+    wait("somebody complains", || ground.journal().contains("cannot be given back"));
+    assert!(stranger.lives());
+    assert_eq!(ground.story("a"), "processing: running", "it may still run");
+    drop(life_line);
+    ground.finish();
+    assert!(stranger.lives());
+}
+
+#[test]
+fn fault_33_what_ran_under_another_boot_is_given_back_at_once() {
+    let stranger = Stranger::new();
+    let ground = with_worker_of(&stranger, "another boot");
+    ground.recovers("a", || _ = ground.pool());
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: lost success");
+    assert!(stranger.lives());
+}
+
+#[test]
+fn fault_33_a_worker_that_was_never_heard_from_in_years_is_no_more_dead_than_its_lock() {
+    let ground = Ground::new();
+    ground.job("a", "until_there go");
+    ground.pool();
+    ground.runs("a", 1, &[]);
+    let database = Connection::open(ground.home.database()).expect("the database opens");
+    database.execute("update workers set last_heartbeat = 0", []).expect("the statement is right");
+    ground.pool();
+    ground.put("go");
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: success");
+}
