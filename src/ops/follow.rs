@@ -12,8 +12,12 @@ use crate::domain::job::{Attempt, Job};
 use crate::domain::name::JobId;
 use crate::store::Store;
 
-const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+/// The pause between two looks grows from the first to the second while nothing happens.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// By which part of itself it grows. So it is that part of the time that has gone by, and what takes long may be
+/// noticed later than what is over in a moment.
+const GROWTH: u32 = 10;
 
 /// Something that happened, in order.
 #[derive(Debug)]
@@ -54,7 +58,7 @@ struct Present {
 }
 
 impl<'s> Follower<'s> {
-    /// Follows a job from this attempt on. It need not have begun.
+    /// Follows a job that is there, from this attempt on. It need not have begun.
     pub fn new(store: &'s dyn Store, home: PathBuf, id: JobId, from_attempt: u32) -> Self {
         let next = from_attempt.max(1);
         Self { store, home, id, next, present: None, is_over: false, pause: SHORTEST_PAUSE }
@@ -63,7 +67,8 @@ impl<'s> Follower<'s> {
     /// What is new. Nothing: look again after [`Self::pause`].
     pub fn look(&mut self) -> Result<Vec<News>, OpError> {
         let news = self.look_once()?;
-        self.pause = if news.is_empty() { (self.pause * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
+        let longer = (self.pause + self.pause / GROWTH).min(LONGEST_PAUSE);
+        self.pause = if news.is_empty() { longer } else { SHORTEST_PAUSE };
         Ok(news)
     }
 
@@ -77,7 +82,7 @@ impl<'s> Follower<'s> {
         if self.is_over {
             return Ok(Vec::new());
         }
-        let job = self.store.find(&self.id)?.ok_or_else(|| OpError::NoSuchJob(self.id.clone()))?;
+        let job = self.store.find(&self.id)?.ok_or_else(|| OpError::Removed(self.id.clone()))?;
         let Some(present) = &mut self.present else {
             return self.begin(job);
         };
