@@ -1,21 +1,20 @@
 //! `queuectl enqueue`
 
 use std::io::Write;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::caller::CallerFlags;
 use super::changed::find;
 use super::context::Context;
 use super::failure::Failure;
 use super::job_flags::JobFlags;
 use super::lines;
-use crate::domain::environment::Environment;
 use crate::domain::request::JobRequest;
 use crate::domain::shell::quote_words;
 use crate::ops::OpError;
 use crate::ops::alive::live_workers;
-use crate::ops::enqueue::{Caller, Enqueuer};
+use crate::ops::enqueue::Enqueuer;
 use crate::ops::json::EnqueuedJson;
 use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::store::{Enqueued, Store};
@@ -43,12 +42,8 @@ pub(super) struct Args {
     file: Option<PathBuf>,
     #[command(flatten)]
     flags: JobFlags,
-    /// When the id is taken, return the job that has it
-    #[arg(long)]
-    if_absent: bool,
-    /// Run with the worker's environment instead of this one
-    #[arg(long)]
-    no_env_capture: bool,
+    #[command(flatten)]
+    caller: CallerFlags,
 }
 
 impl Args {
@@ -71,11 +66,7 @@ enum Input {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
-    let caller = Caller {
-        cwd: here(),
-        environment: (!args.no_env_capture).then(captured_environment),
-        if_absent: args.if_absent,
-    };
+    let caller = args.caller.caller();
     let input = resolve(args)?;
     let store = context.store()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;
@@ -141,15 +132,6 @@ fn parse_json(json: &str) -> Result<Input, Failure> {
         Some(_) => Err(Failure::usage(format!("`{json}` is no job: a job in JSON is an object"))
             .with_hint(format!("for a command write `queuectl enqueue -- {json}`"))),
     }
-}
-
-/// Where the caller stands. A folder whose name is not text cannot be kept; the worker's is taken then.
-fn here() -> Option<String> {
-    std::env::current_dir().ok()?.into_os_string().into_string().ok()
-}
-
-fn captured_environment() -> Environment {
-    Environment::capture(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())))
 }
 
 fn print_one(context: &Context, store: &dyn Store, answer: &Enqueued) -> Result<(), Failure> {

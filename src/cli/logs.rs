@@ -188,7 +188,7 @@ fn complain(context: &Context, printer: &mut Printer<'_>, error: OpError) -> Res
 }
 
 /// How an attempt ended, and when the next one starts. `None` if the job ended with it.
-fn between(attempt: &Attempt, job: &Job, now: Timestamp) -> Option<String> {
+pub(super) fn between(attempt: &Attempt, job: &Job, now: Timestamp) -> Option<String> {
     let ending = attempt.ending.as_ref()?;
     let how = ending.error.clone().unwrap_or_else(|| ending.outcome.to_string());
     let is_latest = job.life.attempts == attempt.number;

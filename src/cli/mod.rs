@@ -3,6 +3,7 @@
 //! Nothing is decided here: verbs call [`crate::ops`] and show what comes back.
 
 mod ask;
+mod caller;
 mod cancel;
 mod changed;
 mod completions;
@@ -22,6 +23,7 @@ mod progress;
 mod remove;
 mod retry;
 mod root;
+mod run;
 mod screen;
 mod show;
 mod status;

@@ -42,6 +42,11 @@ impl Bar {
         self.draw(|bar| format!("{}, {}", gauge(bar.what, bar.done, bar.total.unwrap_or(bar.done)), note()));
     }
 
+    /// Says what goes on where there is nothing to count.
+    pub(super) fn say(&mut self, note: impl FnOnce() -> String) {
+        self.draw(|_| note());
+    }
+
     fn draw(&mut self, line: impl FnOnce(&Self) -> String) {
         let is_due = self.drawn.is_none_or(|at| at.elapsed() >= PAUSE);
         if let (true, Some(mut out)) = (is_due, self.out.as_ref()) {

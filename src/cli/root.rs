@@ -11,7 +11,8 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
-    cancel, completions, config, dlq, enqueue, init, list, logs, remove, retry, show, status, wait, worker,
+    cancel, completions, config, dlq, enqueue, init, list, logs, remove, retry, run as run_verb, show,
+    status, wait, worker,
 };
 use crate::sys::signal;
 
@@ -22,6 +23,7 @@ use crate::sys::signal;
     version,
     arg_required_else_help = true,
     after_help = "Examples:
+  queuectl run -- make test
   queuectl enqueue -- convert \"a b.png\" out.jpg
   queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
   queuectl status
@@ -57,6 +59,7 @@ pub(super) struct Global {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Enqueue(Box<enqueue::Args>),
+    Run(Box<run_verb::Args>),
     List(list::Args),
     Show(show::Args),
     Logs(logs::Args),
@@ -147,6 +150,7 @@ fn answer_unparsed(error: &clap::Error, as_json: bool, color: ColorChoice) -> Ex
 fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
     match verb {
         Verb::Enqueue(args) => enqueue::run(*args, context),
+        Verb::Run(args) => run_verb::run(*args, context),
         Verb::List(args) => list::run(&args, context),
         Verb::Show(args) => show::run(&args, context),
         Verb::Logs(args) => logs::run(&args, context),

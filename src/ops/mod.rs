@@ -4,6 +4,7 @@
 
 pub mod alive;
 pub mod announce;
+pub mod attend;
 pub mod change;
 pub mod config;
 pub mod dlq;

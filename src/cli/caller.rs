@@ -1,0 +1,35 @@
+//! What the verbs that enqueue take from the process that called them.
+
+use std::os::unix::ffi::OsStringExt;
+
+use crate::domain::environment::Environment;
+use crate::ops::enqueue::Caller;
+
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct CallerFlags {
+    /// When the id is taken, return the job that has it
+    #[arg(long)]
+    if_absent: bool,
+    /// Run with the worker's environment instead of this one
+    #[arg(long)]
+    no_env_capture: bool,
+}
+
+impl CallerFlags {
+    pub(super) fn caller(&self) -> Caller {
+        Caller {
+            cwd: here(),
+            environment: (!self.no_env_capture).then(captured_environment),
+            if_absent: self.if_absent,
+        }
+    }
+}
+
+/// Where the caller stands. A folder whose name is not text cannot be kept; the worker's is taken then.
+fn here() -> Option<String> {
+    std::env::current_dir().ok()?.into_os_string().into_string().ok()
+}
+
+fn captured_environment() -> Environment {
+    Environment::capture(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())))
+}
