@@ -37,6 +37,8 @@ use follow::{Run, Stop};
 /// With --json the job is printed on stdout when it is finished, and what the command prints goes to stderr. With -q
 /// nothing is said beside the command's output, but for errors.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("max_retries", |flag| flag.help("Retries after the first attempt [default: 0]")))]
+#[command(mut_arg("if_absent", |flag| flag.help("When the id is taken, follow the job that has it")))]
 #[command(after_help = "Examples:
   queuectl run -- make test
   queuectl run --command \"make test 2>&1 | tee test.log\"

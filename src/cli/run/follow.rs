@@ -225,11 +225,7 @@ impl<'a> Run<'a> {
         let flags = PoolFlags { count: 1, concurrency: Some(1), queues: Vec::new() };
         let pool = PoolArguments { flags, job: Some(job.id.clone()), until_empty: false, echo: false };
         start(self.context, &pool).map_err(|failure| failure.with_hint(self.how_to_come_back()))?;
-        let why = if is_alone {
-            "no worker is running".to_owned()
-        } else {
-            format!("no worker takes jobs of queue {}", job.queue)
-        };
+        let why = if is_alone { "no worker is running" } else { "no running worker would take it" };
         self.live.aside(&format!("{why}: started one for this job"));
         Ok(())
     }
@@ -262,7 +258,7 @@ impl<'a> Run<'a> {
         if signal != Signal::INT || self.is_unwanted || !Live::can_ask() {
             return self.detach(signal);
         }
-        self.live.break_line();
+        self.live.give_way();
         let (store, id) = (self.store, &self.id);
         let is_over = || Ok(find(store, id)?.life.state.name().is_finished());
         match ask(self.context, self.interrupts, is_over)? {
@@ -276,8 +272,7 @@ impl<'a> Run<'a> {
     }
 
     fn detach(&mut self, signal: Signal) -> Result<(), Stop> {
-        let note = format!("detached from job {}: {}", self.id, self.how_to_come_back());
-        self.live.note(&note);
+        self.live.note(&format!("detached: {}", self.how_to_come_back()));
         Err(Stop::Signal(signal))
     }
 
@@ -288,7 +283,7 @@ impl<'a> Run<'a> {
 
     fn how_to_come_back(&self) -> String {
         let id = &self.id;
-        format!("`queuectl logs -f {id}` shows it, `queuectl wait {id}` waits for it")
+        format!("`queuectl logs -f {id}` shows the job, `queuectl wait {id}` waits for it")
     }
 }
 

@@ -104,6 +104,12 @@ impl<'c> Live<'c> {
         }
     }
 
+    /// Begins a line for a question: the terminal may have shown a key that was pressed.
+    pub(super) fn give_way(&mut self) {
+        self.is_in_line = true;
+        self.break_line();
+    }
+
     /// Whether somebody is there to be asked.
     pub(super) fn can_ask() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
