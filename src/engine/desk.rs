@@ -40,6 +40,8 @@ struct State {
     finished: Vec<Finished>,
     slots: Vec<Slot>,
     rules: Rules,
+    /// With fewer claims than this waiting for a slot, the ledger has to hurry.
+    low_stock: usize,
     is_closed: bool,
 }
 
@@ -69,6 +71,7 @@ impl Desk {
             finished: Vec::new(),
             slots: Vec::new(),
             rules,
+            low_stock: 0,
             is_closed: false,
         };
         Ok(Self { state: Mutex::new(state), changed: Condvar::new(), bell: EventBell::new()? })
@@ -95,6 +98,9 @@ impl Desk {
             if let Some(Waiting { claim, .. }) = state.claims.pop_front() {
                 state.slots[slot].bell.forget();
                 state.slots[slot].running = Some(claim.lease.clone());
+                if state.claims.len() + 1 == state.low_stock && !state.finished.is_empty() {
+                    self.bell.ring();
+                }
                 return Some((claim, state.rules));
             }
             if state.is_closed {
@@ -117,12 +123,27 @@ impl Desk {
 
     // For the ledger
 
-    pub(super) fn hand_out(&self, claims: Vec<Claim>) {
+    /// Puts claims down for the slots; with fewer than `low_stock` of them left, the ledger wants to know.
+    pub(super) fn hand_out(&self, claims: Vec<Claim>, low_stock: usize) {
         let (count, since) = (claims.len(), Instant::now());
-        self.lock().claims.extend(claims.into_iter().map(|claim| Waiting { claim, since }));
+        let mut state = self.lock();
+        state.low_stock = low_stock;
+        state.claims.extend(claims.into_iter().map(|claim| Waiting { claim, since }));
+        drop(state);
         for _ in 0..count {
             self.changed.notify_one();
         }
+    }
+
+    /// Whether so many claims wait for a slot that none of them waits for the ledger. If so, the bell is silent until
+    /// that changes.
+    pub(super) fn is_well_stocked(&self) -> bool {
+        let state = self.lock();
+        let is_well_stocked = state.low_stock > 0 && state.claims.len() >= state.low_stock;
+        if is_well_stocked {
+            self.bell.silence();
+        }
+        is_well_stocked
     }
 
     pub(super) fn take_finished(&self) -> Vec<Finished> {

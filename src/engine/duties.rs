@@ -283,7 +283,12 @@ impl Worker<'_> {
         let system = EngineError::system("failed to watch for work");
         self.wake.watch_work(&self.work_bell, self.listens()).map_err(system)?;
         let mut reason = Reason::default();
-        for event in self.wake.wait(self.wake_in()) {
+        let mut events = self.wake.wait(self.wake_in());
+        if events == [Event::Finished] && self.desk.is_well_stocked() {
+            // No slot waits for this commit, so let more share it.
+            events = self.wake.wait(pace::GATHER);
+        }
+        for event in events {
             match event {
                 Event::Signal => {
                     while let Some(signal) = self.signals.take() {

@@ -1,8 +1,9 @@
 //! The books of a worker: which leases it holds, what became of them, and what it may take next.
 //!
 //! Everything that has come to an end since the last turn is recorded, and everything that can be taken is claimed, in
-//! one transaction (`exchange`). It never waits for more to come: while it commits, the slots go on, and what they finish
-//! is in the next turn. So the busier a worker is, the more jobs share a commit.
+//! one transaction (`exchange`). While it commits, the slots go on, and what they finish is in the next turn. So the busier
+//! a worker is, the more jobs share a commit. It waits for more to come only for a moment, and only while every slot has
+//! its next job at hand (`pace`).
 
 use std::time::{Duration, Instant};
 
@@ -100,7 +101,8 @@ impl Ledger {
         if claimed > 0 {
             failpoint::hit("ledger.after_claim");
         }
-        tools.desk.hand_out(exchanged.claimed);
+        let low_stock = if self.pace.ahead(slots) > 0 { slots } else { 0 };
+        tools.desk.hand_out(exchanged.claimed, low_stock);
         Ok(Turn { claimed, has_settled, may_be_more: self.may_be_more, is_retired: exchanged.retired })
     }
 
