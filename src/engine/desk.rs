@@ -40,6 +40,8 @@ struct State {
     finished: Vec<Finished>,
     slots: Vec<Slot>,
     rules: Rules,
+    /// How many slots sleep until there is something to take.
+    idle: usize,
     /// With fewer claims than this waiting for a slot, the ledger has to hurry.
     low_stock: usize,
     is_closed: bool,
@@ -71,6 +73,7 @@ impl Desk {
             finished: Vec::new(),
             slots: Vec::new(),
             rules,
+            idle: 0,
             low_stock: 0,
             is_closed: false,
         };
@@ -106,7 +109,9 @@ impl Desk {
             if state.is_closed {
                 return None;
             }
+            state.idle += 1;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
     }
 
@@ -125,12 +130,13 @@ impl Desk {
 
     /// Puts claims down for the slots; with fewer than `low_stock` of them left, the ledger wants to know.
     pub(super) fn hand_out(&self, claims: Vec<Claim>, low_stock: usize) {
-        let (count, since) = (claims.len(), Instant::now());
+        let since = Instant::now();
         let mut state = self.lock();
+        let to_wake = claims.len().min(state.idle);
         state.low_stock = low_stock;
         state.claims.extend(claims.into_iter().map(|claim| Waiting { claim, since }));
         drop(state);
-        for _ in 0..count {
+        for _ in 0..to_wake {
             self.changed.notify_one();
         }
     }
