@@ -45,15 +45,16 @@ const STORE_PAUSE: Duration = Duration::from_millis(250);
 /// How long to wait for one process to be gone before the next look.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Runs a pool until its workers have ended for good. Calls `up` when all of them are up for the first time.
-pub fn run(pool: &Pool, open: OpenStore<'_>, up: &mut dyn FnMut()) -> Result<(), EngineError> {
+/// Runs a pool until its workers have ended for good. Says whether it has `begun` as soon as that is known: when all
+/// workers are up for the first time, or when it is given up; then those that are up still finish what they run.
+pub fn run(pool: &Pool, open: OpenStore<'_>, begun: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
     signal::survive_closed_pipe();
     let signals = Interrupts::catch(&[Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT])
         .map_err(EngineError::system("failed to take over signals"))?;
     spawn::keep_descriptors_to_ourselves().map_err(EngineError::system("failed to mark descriptors"))?;
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
-    Guardian::new(pool, open, signals)?.guard(up)
+    Guardian::new(pool, open, signals)?.guard(begun)
 }
 
 struct Guardian<'a> {
@@ -125,13 +126,16 @@ impl<'a> Guardian<'a> {
         })
     }
 
-    fn guard(mut self, up: &mut dyn FnMut()) -> Result<(), EngineError> {
+    fn guard(mut self, begun: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
         loop {
             for at in 0..self.seats.len() {
                 self.attend(at);
             }
             self.kill_hung();
             self.journal.flush();
+            if !self.was_up && self.failure.is_some() {
+                begun(false);
+            }
             if self.seats.iter().all(|seat| matches!(seat, Seat::Closed)) {
                 return self.failure.map_or(Ok(()), Err);
             }
@@ -140,7 +144,7 @@ impl<'a> Guardian<'a> {
             self.read_reports();
             if !self.was_up && self.all_are_up() {
                 self.was_up = true;
-                up();
+                begun(true);
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! `QUEUECTL_FAILPOINT=NAME=PATH` arms the fail-point of that name. It makes the file `PATH` and dies; where the file is
 //! there already it lives on, so that each fires once, however many processes come by. `QUEUECTL_FAILPOINT=NAME` fires
-//! each time. Released builds have none.
+//! each time, `QUEUECTL_FAILPOINT=NAME=+PATH` each time but the first. Released builds have none.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub fn hit(_name: impl fmt::Display) {}
 /// The place of this name is passed.
 #[cfg(debug_assertions)]
 pub fn hit(name: impl fmt::Display) {
-    if let Some((armed, mark)) = armed::point()
-        && *armed == name.to_string()
-        && mark.as_ref().is_none_or(|mark| std::fs::File::create_new(mark).is_ok())
+    if let Some(point) = armed::point()
+        && point.name == name.to_string()
+        && point.when.is_now()
     {
         armed::die();
     }
@@ -24,21 +24,47 @@ pub fn hit(name: impl fmt::Display) {
 
 #[cfg(debug_assertions)]
 mod armed {
+    use std::fs::File;
     use std::path::PathBuf;
     use std::sync::OnceLock;
 
     use rustix::process::{Signal, getpid, kill_process};
 
-    /// The one that is armed, and its file if it fires once.
-    type Point = (String, Option<PathBuf>);
+    /// The one that is armed.
+    pub(super) struct Point {
+        pub(super) name: String,
+        pub(super) when: When,
+    }
+
+    /// The file is made by the first who comes by.
+    pub(super) enum When {
+        Always,
+        First(PathBuf),
+        AllButFirst(PathBuf),
+    }
+
+    impl When {
+        fn parse(mark: &str) -> Self {
+            mark.strip_prefix('+')
+                .map_or_else(|| Self::First(mark.into()), |mark| Self::AllButFirst(mark.into()))
+        }
+
+        pub(super) fn is_now(&self) -> bool {
+            match self {
+                Self::Always => true,
+                Self::First(mark) => File::create_new(mark).is_ok(),
+                Self::AllButFirst(mark) => File::create_new(mark).is_err(),
+            }
+        }
+    }
 
     pub(super) fn point() -> Option<&'static Point> {
         static POINT: OnceLock<Option<Point>> = OnceLock::new();
         let read = || {
             let variable = std::env::var("QUEUECTL_FAILPOINT").ok()?;
             Some(match variable.split_once('=') {
-                Some((name, mark)) => (name.to_owned(), Some(mark.into())),
-                None => (variable, None),
+                Some((name, mark)) => Point { name: name.to_owned(), when: When::parse(mark) },
+                None => Point { name: variable, when: When::Always },
             })
         };
         POINT.get_or_init(read).as_ref()

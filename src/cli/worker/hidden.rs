@@ -25,13 +25,16 @@ pub(in crate::cli) fn run_guardian(args: GuardianArgs, context: &Context) -> Res
     let mut caller = Some(File::from(inherited_pipe()?));
     let location = context.location()?;
     let open = || location::reopen(&location.store);
-    let mut say_up = || {
-        if let Some(mut caller) = caller.take() {
+    // Whoever hears nothing before the pipe is closed knows that it failed.
+    let mut tell = |has_begun| {
+        if let Some(mut caller) = caller.take()
+            && has_begun
+        {
             // A caller that does not want to know any more is no reason to end.
             let _ = caller.write_all(UP.as_bytes());
         }
     };
-    engine::run_guardian(&args.pool.into_pool(&location), &open, &mut say_up)?;
+    engine::run_guardian(&args.pool.into_pool(&location), &open, &mut tell)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -30,6 +30,21 @@ fn workers_that_crash_as_they_start_are_given_up() {
 }
 
 #[test]
+#[cfg(debug_assertions)] // Released builds have no fail-points.
+fn a_pool_that_is_given_up_says_so_before_its_other_workers_are_done() {
+    let ground = Ground::new();
+    ground.job("a", "until_there go");
+    let armed = format!("register.after_commit=+{}", ground.home.folder().join("first").display());
+    let call = ground.call(&["worker", "start", "--count", "2"]).env("QUEUECTL_FAILPOINT", armed);
+    call.run().fails(1).says("the workers could not be started");
+    assert_eq!(ground.story("a"), "processing: running");
+    ground.put("go");
+    ground.is_deserted();
+    ground.check();
+    assert_eq!(ground.story("a"), "completed: success");
+}
+
+#[test]
 fn workers_that_have_no_place_for_their_files_are_given_up() {
     let ground = Ground::new();
     ground.home.file("home/workers", "");

@@ -17,9 +17,10 @@ hang() {
     done
 }
 
-# Works until this file is there.
+# Works until this file is there, or long enough for the test to have failed.
 until_there() {
-    while [ ! -e "$1" ]; do
+    for _ in $(seq 2000); do
+        [ -e "$1" ] && return
         say TICK
         sleep 0.02
     done
