@@ -5,7 +5,8 @@
 //! means that something of the attempt lives. Nothing is made per attempt but that description.
 //!
 //! The lease is written *before* the command is started: whoever finds it must assume that the command ran. A record is
-//! used again only when its settlement is committed, else a started attempt could look like one that never was.
+//! emptied and used again only when its settlement is committed, else a started attempt could look like one that never
+//! was.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,10 +25,15 @@ use crate::sys::{private, range_lock};
 /// A job's id has 128 characters at most; the rest are numbers.
 const RECORD_BYTES: u64 = 256;
 
+/// How a record begins that holds nothing.
+const EMPTY: &[u8] = b"\n";
+
 /// The records of this worker.
 #[derive(Debug)]
 pub(super) struct Slots {
     path: PathBuf,
+    /// Without any lock: to empty records.
+    file: File,
     free: Mutex<Free>,
 }
 
@@ -63,8 +69,8 @@ pub(super) struct Started {
 impl Slots {
     pub(super) fn create(folder: &Path, worker: &str) -> io::Result<Self> {
         let path = path(folder, worker);
-        private::open_file(&path)?;
-        Ok(Self { path, free: Mutex::default() })
+        let file = private::open_file(&path)?;
+        Ok(Self { path, file, free: Mutex::default() })
     }
 
     /// Writes down that this attempt is about to be started.
@@ -83,8 +89,10 @@ impl Slots {
         Ok(record)
     }
 
-    /// The settlement of this record's attempt is committed.
+    /// The settlement of this record's attempt is committed, so it says nothing any more: its pid may become that of a
+    /// stranger's session, whose leader ends as ours did.
     pub(super) fn give_back(&self, index: u64) {
+        let _ = self.file.write_all_at(EMPTY, index * RECORD_BYTES);
         self.free().reusable.push_back(index);
     }
 
@@ -160,7 +168,7 @@ impl Started {
     }
 }
 
-/// What a worker that is gone was running, and what it had run before in the same slots.
+/// What a worker that is gone was running.
 pub(super) fn read(folder: &Path, worker: &str) -> io::Result<Vec<Trace>> {
     let bytes = std::fs::read(path(folder, worker))?;
     let size = usize::try_from(RECORD_BYTES).unwrap_or(usize::MAX);
@@ -219,12 +227,15 @@ mod tests {
         let second = slots.begin(&lease(2)).expect("a record").index();
         assert_ne!(first, second, "the first attempt is not settled yet");
         slots.give_back(first);
+        let kept: Vec<u32> =
+            read(folder.path(), "w").expect("traces").iter().map(|trace| trace.lease.attempt).collect();
+        assert_eq!(kept, [2], "by the time anybody reads it, its pid may be a stranger's");
         assert_eq!(slots.begin(&lease(3)).expect("a record").index(), first);
         let held = slots.begin(&lease(4)).expect("a record");
         slots.give_back(held.index());
         assert_ne!(slots.begin(&lease(5)).expect("a record").index(), held.index(), "somebody still has it");
         let kept: Vec<u32> =
             read(folder.path(), "w").expect("traces").iter().map(|trace| trace.lease.attempt).collect();
-        assert_eq!(kept, [3, 2, 4, 5]);
+        assert_eq!(kept, [3, 2, 5]);
     }
 }
