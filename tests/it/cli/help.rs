@@ -33,6 +33,7 @@ fn every_verb_has_help_with_an_example_and_the_common_flags() {
     let verbs = all_verbs(&home);
     for known in [
         "enqueue",
+        "run",
         "list",
         "show",
         "status",

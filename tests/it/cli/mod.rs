@@ -20,6 +20,8 @@ mod logs_follow;
 mod pseudo_terminal;
 mod remove;
 mod retry;
+mod run;
+mod run_on_terminal;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
 mod show;
@@ -29,3 +31,4 @@ mod test_worker;
 mod wait;
 mod watch;
 mod worker_list;
+mod working_home;

@@ -23,7 +23,7 @@ pub(crate) struct Seen {
 /// Runs a command on a terminal of this many columns and types this.
 pub(crate) fn on_terminal(command: Command, columns: u16, typed: &str) -> Seen {
     let mut terminal = Terminal::start(command, columns, 30);
-    terminal.master.write_all(typed.as_bytes()).expect("it can be typed on");
+    terminal.type_in(typed);
     terminal.end()
 }
 
@@ -58,6 +58,10 @@ impl Terminal {
 
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         set_size(&self.master, columns, rows);
+    }
+
+    pub(crate) fn type_in(&mut self, typed: &str) {
+        self.master.write_all(typed.as_bytes()).expect("it can be typed on");
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
