@@ -30,6 +30,8 @@ pub(super) struct Reaper {
     last_round: Instant,
     /// Since when, seen without a gap, workers have been holding leases past their time.
     overdue_since: HashMap<WorkerId, Instant>,
+    /// Workers that cannot be recovered, and why not; each is told of once.
+    obstacles: HashMap<WorkerId, String>,
 }
 
 /// What is to be done about a worker.
@@ -47,7 +49,7 @@ enum Verdict {
 
 impl Reaper {
     pub(super) fn new(boot_id: String) -> Self {
-        Self { boot_id, last_round: Instant::now(), overdue_since: HashMap::new() }
+        Self { boot_id, last_round: Instant::now(), overdue_since: HashMap::new(), obstacles: HashMap::new() }
     }
 
     /// Looks at every worker but this one, and recovers what is dead.
@@ -64,11 +66,24 @@ impl Reaper {
         self.last_round = Instant::now();
         let workers = store.workers()?;
         self.overdue_since.retain(|id, _| workers.iter().any(|worker| worker.id == *id && worker.overdue));
+        self.obstacles.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
         for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
             let verdict = self.judge(worker, lease);
-            act(verdict, worker, store, lease, journal)?;
+            let obstacle = act(verdict, worker, store, lease, journal)?;
+            self.note(&worker.id, obstacle, journal);
         }
         Ok(())
+    }
+
+    fn note(&mut self, worker: &WorkerId, obstacle: Option<String>, journal: &Journal) {
+        let Some(why) = obstacle else {
+            self.obstacles.remove(worker);
+            return;
+        };
+        if self.obstacles.get(worker) != Some(&why) {
+            journal.cannot_recover(worker, &why);
+            self.obstacles.insert(worker.clone(), why);
+        }
     }
 
     fn judge(&mut self, worker: &Worker, lease: Duration) -> Verdict {
@@ -92,24 +107,22 @@ impl Reaper {
     }
 }
 
+/// Gives why it could not be done, if so.
 fn act(
     verdict: Verdict,
     worker: &Worker,
     store: &dyn Store,
     lease: Duration,
     journal: &Journal,
-) -> Result<(), StoreError> {
+) -> Result<Option<String>, StoreError> {
     match verdict {
-        Verdict::Leave => Ok(()),
+        Verdict::Leave => Ok(None),
         Verdict::Rebooted => give_back(store, worker, "was running when the machine went down", journal),
         Verdict::Dead => recover(store, worker, lease, "died with its guardian", journal),
         Verdict::Hung if kill(worker) => {
             recover(store, worker, lease, "hung past its lease and was killed", journal)
         }
-        Verdict::Hung => {
-            journal.cannot_recover(&worker.id, "it hangs past its lease and cannot be found or killed");
-            Ok(())
-        }
+        Verdict::Hung => Ok(Some("it hangs past its lease and cannot be found or killed".to_owned())),
     }
 }
 
@@ -139,7 +152,7 @@ fn recover(
     lease: Duration,
     what: &str,
     journal: &Journal,
-) -> Result<(), StoreError> {
+) -> Result<Option<String>, StoreError> {
     let traces = slots::read(&worker.folder, worker.id.as_str()).unwrap_or_default();
     let remains = Remains {
         folder: &worker.folder,
@@ -149,14 +162,8 @@ fn recover(
     };
     match sweep(remains) {
         Ok(true) => give_back(store, worker, what, journal),
-        Ok(false) => {
-            journal.cannot_recover(&worker.id, "something that it started cannot be found or killed");
-            Ok(())
-        }
-        Err(error) => {
-            journal.cannot_recover(&worker.id, &error.to_string());
-            Ok(())
-        }
+        Ok(false) => Ok(Some("something that it started cannot be found or killed".to_owned())),
+        Err(error) => Ok(Some(error.to_string())),
     }
 }
 
@@ -165,14 +172,19 @@ fn ticks_at(at: Timestamp, now: Timestamp) -> u64 {
     boot_ticks().saturating_sub(ticks(now.since(at)))
 }
 
-fn give_back(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) -> Result<(), StoreError> {
+fn give_back(
+    store: &dyn Store,
+    worker: &Worker,
+    what: &str,
+    journal: &Journal,
+) -> Result<Option<String>, StoreError> {
     let started = started(&worker.folder, &worker.id);
     failpoint::hit("reaper.before_reap");
     let leases = store.reap(&worker.id, started.as_deref())?;
     failpoint::hit("reaper.after_reap");
     journal.reaped(&worker.id, what, &leases);
     files::remove(&worker.folder, &worker.id);
-    Ok(())
+    Ok(None)
 }
 
 /// The leases whose commands were started, or about to be. `None`: nobody knows any more.

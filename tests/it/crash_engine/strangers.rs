@@ -88,8 +88,11 @@ fn fault_32_a_stranger_with_the_pid_of_a_hung_worker_is_left_alone() {
     let life_line = LifeLine::hold(&folder, "gone", Role::Worker).expect("its lock is free");
     ground.pool();
     wait("somebody complains", || ground.journal().contains("cannot be given back"));
+    ground.job("b", "sleep 1.5");
+    wait("time passes", || ground.story("b") == "completed: success");
     assert!(stranger.lives());
     assert_eq!(ground.story("a"), "processing: running", "it may still run");
+    assert_eq!(ground.journal().matches("cannot be given back").count(), 1, "once is enough");
     drop(life_line);
     ground.finish();
     assert!(stranger.lives());
