@@ -182,6 +182,7 @@ impl<'a> Guardian<'a> {
         let start =
             WorkerStart { id: id.clone(), guardian_pid: std::process::id(), stop_seen: self.stop_seen };
         let (pid, report) = start_worker(self.pool, &start)?;
+        failpoint::hit("guardian.after_start");
         let handle = ProcessHandle::open(pid)?;
         let since = Instant::now();
         Ok(Member {

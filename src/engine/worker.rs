@@ -70,7 +70,7 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<(), EngineError> {
     spawn::keep_descriptors_to_ourselves().map_err(EngineError::system("failed to mark descriptors"))?;
     tie_to_guardian(plan.guardian_pid)?;
     let mut worker = Worker::begin(plan, open, signals)?;
-    worker.say_ready()?;
+    worker.say_ready();
     match worker.work()? {
         End::Drained => worker.end(),
         End::HomeDeleted => Ok(()),
@@ -188,11 +188,10 @@ impl<'a> Worker<'a> {
     }
 
     /// Tells the guardian, with what it must tell those that take this worker's place.
-    fn say_ready(&self) -> Result<(), EngineError> {
+    fn say_ready(&self) {
         let line = format!("{}\n", self.stop_seen);
-        rustix::io::write(&self.plan.ready, line.as_bytes())
-            .map_err(|error| EngineError::system("failed to report to the guardian")(error.into()))?;
-        Ok(())
+        // A guardian that is gone does not hear it; its death has told this worker to drain.
+        let _ = rustix::io::write(&self.plan.ready, line.as_bytes());
     }
 
     /// How many attempts may run at once.

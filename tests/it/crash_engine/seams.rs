@@ -74,6 +74,18 @@ fn fault_26_what_was_settled_stays_so() {
 }
 
 #[test]
+fn fault_26_a_worker_whose_guardian_dies_before_it_is_up_ends_too() {
+    let ground = Ground::new();
+    ground.job("a", "true");
+    let pool = ground.pool_dying_at("guardian.after_start", &[]);
+    ground.ending_of(pool);
+    ground.is_deserted();
+    ground.pool();
+    ground.finish();
+    assert_eq!(ground.story("a"), DONE);
+}
+
+#[test]
 fn fault_26_a_guardian_that_dies_over_a_dead_worker_is_replaced_by_the_next_pool() {
     for place in ["guardian.before_reap", "reap.before_commit", "reap.after_commit", "guardian.after_reap"] {
         let ground = Ground::new();

@@ -78,3 +78,17 @@ fn fault_23_all_workers_of_a_pool_may_die_at_once() {
         ["completed: lost success"; 3]
     );
 }
+
+#[test]
+fn a_cancelled_job_does_not_come_back_when_its_worker_is_killed() {
+    let ground = Ground::new();
+    ground.job("a", "hang");
+    let pool = ground.pool();
+    ground.runs("a", 1, &[]);
+    let worker = ground.worker_of(pool);
+    kill(worker, Signal::STOP);
+    ground.run(&["-q", "cancel", "a"]).ok();
+    kill(worker, Signal::KILL);
+    ground.finish();
+    assert_eq!(ground.story("a"), "cancelled: lost");
+}
