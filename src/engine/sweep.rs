@@ -5,6 +5,7 @@
 //! is found is signalled through a handle that was opened before the last look: a pid that was given to a stranger in
 //! the meantime is never signalled.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -48,21 +49,38 @@ pub(super) fn sweep(remains: Remains<'_>) -> io::Result<bool> {
     Ok(false)
 }
 
-fn find(remains: Remains<'_>) -> io::Result<Vec<ProcessHandle>> {
-    let others = process::all()?.into_iter().filter(|pid| *pid != getpid());
-    Ok(others.filter_map(|pid| find_one(remains, pid)).collect())
+/// A process that was looked at. The handle was opened first: what was found out afterwards is about the same process,
+/// or about none.
+struct Seen {
+    pid: Pid,
+    stat: Stat,
+    handle: ProcessHandle,
+    names_worker: bool,
 }
 
-/// A handle to this process if it belongs to the remains. The handle is opened first: what is found out afterwards is
-/// about the same process, or about none.
-fn find_one(remains: Remains<'_>, pid: Pid) -> Option<ProcessHandle> {
-    let before = process::stat(pid).filter(|stat| !stat.is_zombie)?;
+fn find(remains: Remains<'_>) -> io::Result<Vec<ProcessHandle>> {
+    let others = process::all()?.into_iter().filter(|pid| *pid != getpid());
+    let seen: Vec<Seen> = others.filter_map(|pid| look(remains, pid)).collect();
+    // A worker may have died before it wrote down which process it had started. But a session is never joined, only
+    // begun: one in which anybody carries the worker's name began in one of its attempts, and so did all who are in it.
+    let sessions: HashSet<i32> =
+        seen.iter().filter(|seen| seen.names_worker).map(|seen| seen.stat.session).collect();
+    let belongs = |seen: &Seen| {
+        sessions.contains(&seen.stat.session)
+            || is_in_session(remains, seen.stat)
+            || process::has_lock_on(seen.pid, &slots::path(remains.folder, remains.worker))
+    };
+    let is_same =
+        |seen: &Seen| process::stat(seen.pid).is_some_and(|after| after.start_time == seen.stat.start_time);
+    let found = seen.into_iter().filter(|seen| belongs(seen) && is_same(seen));
+    Ok(found.map(|seen| seen.handle).collect())
+}
+
+fn look(remains: Remains<'_>, pid: Pid) -> Option<Seen> {
     let handle = ProcessHandle::open(pid).ok()?;
-    let belongs = is_in_session(remains, before)
-        || cookie::names_worker(&process::environment(pid), remains.worker)
-        || process::has_lock_on(pid, &slots::path(remains.folder, remains.worker));
-    let is_same = process::stat(pid).is_some_and(|after| after.start_time == before.start_time);
-    (belongs && is_same).then_some(handle)
+    let stat = process::stat(pid).filter(|stat| !stat.is_zombie)?;
+    let names_worker = cookie::names_worker(&process::environment(pid), remains.worker);
+    Some(Seen { pid, stat, handle, names_worker })
 }
 
 fn is_in_session(remains: Remains<'_>, stat: Stat) -> bool {
