@@ -13,7 +13,7 @@ use super::lines;
 use crate::domain::request::JobRequest;
 use crate::domain::shell::quote_words;
 use crate::ops::OpError;
-use crate::ops::alive::live_workers;
+use crate::ops::alive::{is_any_for_all_comers, live_workers};
 use crate::ops::enqueue::Enqueuer;
 use crate::ops::json::EnqueuedJson;
 use crate::ops::status::HOW_TO_START_A_WORKER;
@@ -84,7 +84,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path)?,
         Input::Stream => lines::enqueue_stream(context, &mut enqueuer)?,
     }
-    if live_workers(store)?.is_empty() {
+    if !is_any_for_all_comers(&live_workers(store)?) {
         context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"))?;
     }
     Ok(ExitCode::SUCCESS)

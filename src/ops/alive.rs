@@ -3,7 +3,7 @@
 //! A row in the store says that a worker began and did not say goodbye; whether it still lives is another question,
 //! and this is the one place that answers it.
 
-use crate::store::{Store, StoreError, Worker};
+use crate::store::{Served, Store, StoreError, Worker};
 use crate::sys::boot;
 use crate::sys::life_line::{self, Role};
 
@@ -23,4 +23,12 @@ pub fn live_workers(store: &dyn Store) -> Result<Vec<Worker>, StoreError> {
     let mut workers = store.workers()?;
     workers.retain(is_alive);
     Ok(workers)
+}
+
+/// Whether one of these workers takes jobs as they come; one that serves a single job does not.
+pub fn is_any_for_all_comers(workers: &[Worker]) -> bool {
+    workers.iter().any(|worker| match worker.served {
+        Served::All | Served::InOrder(_) => true,
+        Served::Job(_) => false,
+    })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::OpError;
-use super::alive::live_workers;
+use super::alive::{is_any_for_all_comers, live_workers};
 
 use crate::domain::life::StateName;
 use crate::domain::settings::{Durability, Settings};
@@ -91,8 +91,9 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
         *jobs.entry(*state).or_default() += count;
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
-    let waiting = waiting(&jobs) + left_behind(&jobs);
-    if workers.is_empty() && waiting > 0 {
+    // A worker for one job has that one.
+    let waiting = (waiting(&jobs) + left_behind(&jobs)).saturating_sub(workers.len() as u64);
+    if !is_any_for_all_comers(&workers) && waiting > 0 {
         problems.push(Problem::NoWorker { waiting });
     }
     problems.extend(workers.iter().filter_map(|worker| silent(worker, &settings, now)));

@@ -7,6 +7,16 @@ use super::harness::Home;
 use super::test_worker::TestWorker;
 
 #[test]
+fn a_worker_for_one_job_is_none_for_the_others() {
+    let home = Home::with_jobs(&["a", "b"]);
+    let _worker = TestWorker::for_job(&home, "w1", "a");
+    home.run(["enqueue", "--id", "c", "--", "true"]).ok().says("hint: no worker is running");
+    home.run(["status"]).ok().shows("! 2 jobs wait and no worker is running");
+    home.run(["remove", "--yes", "b", "c"]).ok();
+    home.run(["status"]).ok().shows_no("!");
+}
+
+#[test]
 fn an_empty_queue_is_all_zeros() {
     let home = Home::new();
     let zeros =
