@@ -44,6 +44,17 @@ impl Background {
         kill_process(Pid::from_child(&self.child), signal).expect("it gets the signal");
     }
 
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("it is a child").is_none()
+    }
+
+    /// Whether it has taken over the signals that would end it.
+    pub(crate) fn waits(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).unwrap_or("0");
+        u64::from_str_radix(blocked, 16).is_ok_and(|set| set != 0)
+    }
+
     /// Waits for its end, and returns it with the lines that nobody took: from stdout, then from stderr.
     pub(crate) fn end(mut self) -> (ExitStatus, Vec<String>) {
         let rest = [&self.stdout, &self.stderr].into_iter().flat_map(|lines| {

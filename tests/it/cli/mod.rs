@@ -1,6 +1,6 @@
 //! The command line, run as a person or a script runs it: one file per verb, then what must not break it.
 
-mod background;
+pub(crate) mod background;
 mod cancel;
 mod completions;
 mod config;
@@ -17,7 +17,7 @@ mod list;
 mod location;
 mod logs;
 mod logs_follow;
-mod pseudo_terminal;
+pub(crate) mod pseudo_terminal;
 mod remove;
 mod retry;
 mod run;

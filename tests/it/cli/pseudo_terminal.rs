@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -36,7 +36,8 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(mut command: Command, columns: u16, rows: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+            .expect("a pseudo-terminal");
         grantpt(&master).expect("it is ours");
         unlockpt(&master).expect("it is unlocked");
         let master = File::from(master);
@@ -52,7 +53,8 @@ impl Terminal {
 
         let end = || Stdio::from(terminal.try_clone().expect("its other end is shared"));
         command.env("TERM", "xterm-256color").stdin(end()).stdout(end()).stderr(end());
-        // Only the program's own ends may stay open: when they close, reading ends.
+        // Only the program's own ends may stay open: when they close, reading ends. Nobody has the other end but us: when
+        // that closes, the program is hung up on.
         Self { child: command.spawn().expect("the program starts"), master, seen: Vec::new() }
     }
 
@@ -60,12 +62,26 @@ impl Terminal {
         set_size(&self.master, columns, rows);
     }
 
-    pub(crate) fn type_in(&mut self, typed: &str) {
-        self.master.write_all(typed.as_bytes()).expect("it can be typed on");
-    }
-
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it gets the signal");
+    }
+
+    /// Presses keys: `\u{3}` is Ctrl-C.
+    pub(crate) fn type_in(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).expect("it can be typed on");
+    }
+
+    /// Closes the terminal, and waits for the program to end.
+    pub(crate) fn hang_up(mut self) -> ExitStatus {
+        self.master = File::open("/dev/null").expect("it opens");
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is a child") {
+                return status;
+            }
+            assert!(began.elapsed() < PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Everything that was written so far.

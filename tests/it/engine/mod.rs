@@ -1,3 +1,15 @@
-//! The parts of the engine that others can see.
+//! The engine: its parts that others can see, and workers that run real commands.
 
 mod capture;
+mod commands;
+mod crowd;
+mod environment;
+mod harness;
+mod journal;
+mod output;
+mod queues;
+mod retries;
+mod signals;
+mod start;
+mod stop;
+mod terminal;

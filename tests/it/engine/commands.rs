@@ -1,0 +1,142 @@
+//! How commands end, and how that is recorded (FAULTS 16); timeouts; what they used.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+
+use queuectl::domain::signal::Signal as Named;
+use serde_json::{Value, json};
+
+use super::harness::{Home, Pool, history, is_alive};
+use crate::cli::harness::allow;
+
+/// A folder with scripts that end in their own way, and one that is not executable.
+fn home_with_scripts() -> Home {
+    let home = Home::new();
+    for (name, text, mode) in [
+        ("die", "#!/bin/sh\necho last words >&2\nkill -TERM $$\n", 0o700),
+        ("exit-137", "#!/bin/sh\nexit 137\n", 0o700),
+        ("good", "#!/bin/sh\necho fine >&2\n", 0o700),
+        ("plain", "#!/bin/sh\n", 0o600),
+        ("no-interpreter", "#!/no/such/interpreter\n", 0o700),
+    ] {
+        allow(&home.file(name, text), mode);
+    }
+    home
+}
+
+/// What the shell itself makes of a command, in our words: outcome, exit code, signal, error.
+fn told_by_shell(home: &Home, command: &str) -> [Value; 4] {
+    let Output { status, stderr, .. } =
+        Command::new("sh").args(["-c", command]).current_dir(home.folder()).output().expect("a shell");
+    let stderr = String::from_utf8(stderr).expect("text");
+    let said = stderr.lines().last().map_or(String::new(), |line| format!(": {line}"));
+    match (status.code(), status.signal().and_then(Named::from_number)) {
+        (Some(0), _) => [json!("success"), json!(0), Value::Null, Value::Null],
+        (Some(code), _) => {
+            [json!("failure"), json!(code), Value::Null, json!(format!("exit code {code}{said}"))]
+        }
+        (None, signal) => {
+            let signal = signal.expect("a signal").to_string();
+            let error = format!("killed by {signal}{said}");
+            [json!("signal"), Value::Null, json!(signal), json!(error)]
+        }
+    }
+}
+
+#[test]
+fn fault_16_a_command_ends_as_it_would_in_a_shell() {
+    let home = home_with_scripts();
+    // Those without anything for a shell to do are started directly, and nobody can tell.
+    let commands = [
+        ("no-such-program", "failure", Some(127), None),
+        ("no-such-program; exit $?", "failure", Some(127), None),
+        ("./no/such/program", "failure", Some(127), None),
+        ("./plain", "failure", Some(126), None),
+        ("./plain; exit $?", "failure", Some(126), None),
+        ("/", "failure", Some(126), None),
+        ("./no-interpreter", "failure", Some(127), None),
+        ("./exit-137", "failure", Some(137), None),
+        ("exit 137", "failure", Some(137), None),
+        ("exit 255", "failure", Some(255), None),
+        ("kill -KILL $$", "signal", None, Some("SIGKILL")),
+        ("kill -USR1 $$", "signal", None, Some("SIGUSR1")),
+        ("./good", "success", Some(0), None),
+        ("./good; exit 0", "success", Some(0), None),
+        ("false", "failure", Some(1), None),
+        ("true", "success", Some(0), None),
+        ("'", "failure", Some(2), None),
+    ];
+    for (at, (command, ..)) in commands.iter().enumerate() {
+        home.enqueue(&format!("job-{at}"), command);
+    }
+    Pool::drain(&home, "--concurrency 4");
+    for (at, (command, outcome, exit_code, signal)) in commands.into_iter().enumerate() {
+        let job = home.show(&format!("job-{at}"));
+        let attempt = &history(&job)[0];
+        let recorded = ["outcome", "exit_code", "signal", "error"].map(|field| attempt[field].clone());
+        assert_eq!(recorded[..3], [json!(outcome), json!(exit_code), json!(signal)], "{command}");
+        assert_eq!(recorded, told_by_shell(&home, command), "{command}");
+        let latest = ["exit_code", "signal", "error"].map(|field| job[field].clone());
+        assert_eq!(recorded[1..], latest, "{command}: the job says what its attempt says");
+    }
+}
+
+#[test]
+fn fault_16_a_program_that_was_killed_has_the_name_of_the_signal() {
+    // Many shells would wait for it and exit with 143, and keep the signal to themselves.
+    let job = home_with_scripts().ran("./die");
+    assert_eq!((&job["exit_code"], &job["signal"]), (&Value::Null, &json!("SIGTERM")));
+    assert_eq!(job["error"], "killed by SIGTERM: last words");
+    assert_eq!(history(&job)[0]["outcome"], "signal");
+}
+
+#[test]
+fn fault_16_a_folder_that_is_missing_is_named() {
+    let home = Home::new();
+    let file = home.file("file", "").display().to_string();
+    home.enqueue_with("missing", "true", "--max-retries 0 --cwd /no/such/folder");
+    home.enqueue_with("file", "true; true", &format!("--max-retries 0 --cwd {file}"));
+    Pool::drain(&home, "");
+    for (id, why) in [
+        ("missing", "cwd /no/such/folder does not exist".to_owned()),
+        ("file", format!("cwd {file} is no folder")),
+    ] {
+        let job = home.show(id);
+        assert_eq!((&job["state"], &job["failures"]), (&json!("dead"), &json!(1)), "{id}");
+        assert_eq!(job["error"], format!("could not be started: {why}"));
+        let attempt = &history(&job)[0];
+        assert_eq!(
+            (&attempt["outcome"], &attempt["exit_code"], &attempt["signal"]),
+            (&json!("spawn_error"), &Value::Null, &Value::Null)
+        );
+    }
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+    let home = Home::new();
+    let tree = "sleep 600 & echo $! > child; setsid sleep 600 & echo $! > daemon; echo $$ > shell; wait";
+    home.enqueue_with("slow", tree, "--max-retries 0 --timeout 300ms");
+    Pool::drain(&home, "");
+    let job = home.show("slow");
+    assert_eq!((&job["state"], &job["error"]), (&json!("dead"), &json!("timed out")));
+    let attempt = &history(&job)[0];
+    assert_eq!(
+        (&attempt["outcome"], &attempt["exit_code"], &attempt["signal"]),
+        (&json!("timeout"), &Value::Null, &Value::Null)
+    );
+    assert!(attempt["duration_ms"].as_u64() >= Some(300), "{attempt}");
+    for name in ["child", "daemon", "shell"] {
+        assert!(!is_alive(home.wait_for_pid(name)), "{name}");
+    }
+}
+
+#[test]
+fn what_an_attempt_used_is_recorded() {
+    let home = Home::new();
+    let job = home.ran("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
+    let attempt = &history(&job)[0];
+    assert!(attempt["cpu_ms"].as_u64() > Some(5), "{attempt}");
+    assert!(attempt["max_rss_bytes"].as_u64() > Some(100_000), "{attempt}");
+    assert!(attempt["duration_ms"].as_u64() >= attempt["cpu_ms"].as_u64(), "{attempt}");
+}

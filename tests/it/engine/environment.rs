@@ -1,0 +1,68 @@
+//! What a command finds around it: its variables and its folder.
+
+use super::harness::{Home, Pool};
+
+/// Runs what these calls enqueued, in a worker with a variable of its own.
+fn drain_as_worker(home: &Home) {
+    let call = home.call(["worker", "run", "--until-empty", "--queue", "default,q1"]);
+    Pool::spawn(home, call.env("WHO", "worker").env("ONLY_WORKER", "1").into_command()).ends_well();
+}
+
+#[test]
+fn a_command_knows_which_attempt_it_is() {
+    let home = Home::new();
+    home.set("retry_delay", "1ms");
+    let say = "env | grep '^QUEUECTL_' | sort; [ $QUEUECTL_ATTEMPT = 2 ]";
+    home.enqueue_with("it", say, "--queue q1 --max-retries 1");
+    Pool::drain(&home, "");
+    let job = home.show("it");
+    let (worker, path) = (job["history"][1]["worker_id"].as_str().expect("an id"), home.path());
+    let expected = format!(
+        "QUEUECTL_ATTEMPT=2\nQUEUECTL_HOME={}\nQUEUECTL_JOB_ID=it\nQUEUECTL_QUEUE=q1\nQUEUECTL_WORKER_ID={worker}\n",
+        path.display()
+    );
+    assert_eq!(home.printed_text("it"), expected);
+}
+
+#[test]
+fn a_command_has_the_variables_of_whoever_enqueued_it() {
+    let home = Home::new();
+    let say = "echo $WHO,$ADDED,$ONLY_WORKER";
+    for (id, flags) in [
+        ("captured", &[][..]),
+        ("added", &["--env", "ADDED=more", "--env", "WHO=env"]),
+        ("worker", &["--no-env-capture"]),
+        ("worker-added", &["--no-env-capture", "--env", "ADDED=more"]),
+    ] {
+        let call = home.call(["enqueue", "-q", "--id", id, "--command", say].iter().chain(flags));
+        call.env("WHO", "caller").run().ok();
+    }
+    drain_as_worker(&home);
+    for (id, said) in [
+        ("captured", "caller,,\n"),
+        ("added", "env,more,\n"),
+        ("worker", "worker,,1\n"),
+        ("worker-added", "worker,more,1\n"),
+    ] {
+        assert_eq!(home.printed_text(id), said, "{id}");
+    }
+}
+
+#[test]
+fn a_command_runs_where_it_was_enqueued_or_where_it_was_told_to() {
+    let home = Home::new();
+    home.file("inner/file", "");
+    let say = "pwd; echo $PWD; readlink /proc/self/cwd";
+    home.enqueue("here", say);
+    home.enqueue_with("there", say, "--cwd inner");
+    home.call(["enqueue", "-q", "--id", "elsewhere", "--command", say]).at("/usr".as_ref()).run().ok();
+    home.enqueue("direct", "readlink /proc/self/cwd");
+    drain_as_worker(&home);
+    let here = home.folder().canonicalize().expect("a folder").display().to_string();
+    for (id, folder) in
+        [("here", here.clone()), ("there", format!("{here}/inner")), ("elsewhere", "/usr".into())]
+    {
+        assert_eq!(home.printed_text(id), format!("{folder}\n").repeat(3), "{id}");
+    }
+    assert_eq!(home.printed_text("direct"), format!("{here}\n"));
+}

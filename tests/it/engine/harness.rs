@@ -1,0 +1,313 @@
+//! Workers that run real commands on a home, and waiting for what comes of it.
+//!
+//! ```ignore
+//! let home = Home::new();
+//! home.enqueue("a", "echo hello > greeting");
+//! Pool::drain(&home, "--concurrency 4");
+//! assert_eq!(home.state_of("a"), "completed");
+//! ```
+//!
+//! Commands run in the folder of the home. No process outlives its test: whatever belongs to the home is killed when the
+//! pool is dropped.
+
+use std::fs::{self, File};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use queuectl::domain::timestamp::Timestamp;
+use queuectl::store::{Store, Worker, WorkerState};
+use queuectl::sys::process;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+pub(crate) use crate::cli::background::{PATIENCE, end_of};
+pub(crate) use crate::cli::harness::Home;
+
+/// A command that runs until the test makes the file `go`; it writes its pid to `running` first.
+pub(crate) const UNTIL_GO: &str = "echo $$ > running; until [ -e go ]; do sleep 0.02; done";
+
+/// Workers on a home. A home may have more than one pool.
+pub(crate) struct Pool<'a> {
+    home: &'a Home,
+    guardian: Option<Child>,
+    /// It ended by itself, so nothing of it is left.
+    has_ended: bool,
+}
+
+impl<'a> Pool<'a> {
+    /// Workers in the foreground, with these further arguments; they are up.
+    #[track_caller]
+    pub(crate) fn run(home: &'a Home, args: &str) -> Self {
+        let pool = Self::spawn(home, home.call(words("worker run", args)).interruptible().into_command());
+        let count = args.split_whitespace().skip_while(|word| *word != "--count").nth(1);
+        pool.wait_until_up(count.map_or(1, |count| count.parse().expect("a number")));
+        pool
+    }
+
+    /// One worker in the foreground, started by a command of the test's own making; it is up.
+    #[track_caller]
+    pub(crate) fn up(home: &'a Home, command: Command) -> Self {
+        let pool = Self::spawn(home, command);
+        pool.wait_until_up(1);
+        pool
+    }
+
+    #[track_caller]
+    fn wait_until_up(&self, count: usize) {
+        let (store, guardian) = (self.home.store(), Some(self.guardian_pid()));
+        wait_until("the workers are up", || {
+            let workers = store.workers().expect("the workers are listed");
+            workers.iter().filter(|worker| worker.guardian_pid == guardian).count() == count
+        });
+    }
+
+    /// Workers in the foreground that may have ended before anybody looks.
+    #[track_caller]
+    pub(crate) fn spawn(home: &'a Home, mut command: Command) -> Self {
+        let said = File::options().append(true).create(true).open(home.folder().join("said"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.expect("a file"));
+        Self { home, guardian: Some(command.spawn().expect("the program starts")), has_ended: false }
+    }
+
+    /// Runs workers until nothing is left to do.
+    #[track_caller]
+    pub(crate) fn drain(home: &'a Home, args: &str) {
+        let command = home.call(words("worker run --until-empty", args)).interruptible().into_command();
+        Self::spawn(home, command).ends_well();
+    }
+
+    /// Workers in the background.
+    #[track_caller]
+    pub(crate) fn start(home: &'a Home, args: &str) -> Self {
+        let pool = Self::of(home);
+        home.run(words("worker start", args)).ok();
+        pool
+    }
+
+    /// Whatever workers this home has or will have.
+    pub(crate) fn of(home: &'a Home) -> Self {
+        Self { home, guardian: None, has_ended: false }
+    }
+
+    pub(crate) fn guardian_pid(&self) -> u32 {
+        self.guardian.as_ref().expect("it runs in the foreground").id()
+    }
+
+    /// Sends a signal to the guardian.
+    pub(crate) fn signal(&self, signal: Signal) {
+        send(self.guardian_pid(), signal);
+    }
+
+    pub(crate) fn is_up(&mut self) -> bool {
+        let guardian = self.guardian.as_mut().expect("it runs in the foreground");
+        guardian.try_wait().expect("it is a child").is_none()
+    }
+
+    #[track_caller]
+    pub(crate) fn end(mut self) -> ExitStatus {
+        let status = end_of(self.guardian.take().expect("it runs in the foreground"));
+        self.has_ended = true;
+        status
+    }
+
+    #[track_caller]
+    pub(crate) fn ends_well(self) {
+        let home = self.home;
+        let status = self.end();
+        assert!(status.success(), "{status}: {}", home.journal());
+    }
+}
+
+impl Drop for Pool<'_> {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        kill_all_of(self.home);
+        if let Some(mut guardian) = self.guardian.take() {
+            let _ = guardian.kill();
+            let _ = guardian.wait();
+        }
+    }
+}
+
+/// Kills every process that names this home, guardians first, and all that descends from them.
+fn kill_all_of(home: &Home) {
+    let path = home.path().into_os_string().into_encoded_bytes();
+    let names_home = |pid: &Pid| {
+        let call = fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid())).unwrap_or_default();
+        contains(&call, &path) || contains(&process::environment(*pid), &path)
+    };
+    loop {
+        let doomed: Vec<Pid> = process::all().unwrap_or_default().into_iter().filter(names_home).collect();
+        let doomed = with_descendants(doomed);
+        if doomed.is_empty() {
+            return;
+        }
+        for pid in doomed {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// In the order in which they are to be killed: parents first, so that nobody is replaced.
+fn with_descendants(mut pids: Vec<Pid>) -> Vec<Pid> {
+    let parents: Vec<(Pid, i32)> = process::all()
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|pid| Some((pid, process::stat(pid).filter(|stat| !stat.is_zombie)?.parent)))
+        .collect();
+    pids.retain(|pid| parents.iter().any(|(living, _)| living == pid));
+    let mut at = 0;
+    while let Some(parent) = pids.get(at).map(|pid| pid.as_raw_pid()) {
+        let children = parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid);
+        let new: Vec<Pid> = children.filter(|pid| !pids.contains(pid)).collect();
+        pids.extend(new);
+        at += 1;
+    }
+    pids
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+fn words<'a>(verb: &'a str, args: &'a str) -> impl Iterator<Item = &'a str> {
+    verb.split_whitespace().chain(args.split_whitespace())
+}
+
+// What happens on a home
+
+impl Home {
+    /// A job without retries.
+    #[track_caller]
+    pub(crate) fn enqueue(&self, id: &str, command: &str) {
+        self.enqueue_with(id, command, "--max-retries 0");
+    }
+
+    #[track_caller]
+    pub(crate) fn enqueue_with(&self, id: &str, command: &str, flags: &str) {
+        let call = ["enqueue", "-q", "--id", id, "--command", command];
+        self.run(call.into_iter().chain(flags.split_whitespace())).ok();
+    }
+
+    /// Runs one command to its end; gives the job as `show` shows it.
+    #[track_caller]
+    pub(crate) fn ran(&self, command: &str) -> Value {
+        self.enqueue("it", command);
+        Pool::drain(self, "");
+        self.show("it")
+    }
+
+    #[track_caller]
+    pub(crate) fn set(&self, key: &str, value: &str) {
+        self.run(["config", "set", key, value]).ok();
+    }
+
+    /// Waits until the job is in this state; gives it as `show` shows it.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, id: &str, state: &str) -> Value {
+        let (store, job) = (self.store(), id.parse().expect("an id"));
+        wait_until(&format!("`{id}` is {state}"), || {
+            let found = store.find(&job).expect("the job is read").expect("the job is there");
+            found.life.state.name().name() == state
+        });
+        self.show(id)
+    }
+
+    /// Waits until a command has written a whole line to this file; gives what is in it.
+    #[track_caller]
+    pub(crate) fn wait_for_file(&self, name: &str) -> String {
+        wait_until(&format!("`{name}` is written"), || self.read(name).ends_with('\n'));
+        self.read(name).trim().to_owned()
+    }
+
+    /// The pid that a command writes to this file.
+    #[track_caller]
+    pub(crate) fn wait_for_pid(&self, name: &str) -> u32 {
+        self.wait_for_file(name).parse().expect("a pid")
+    }
+
+    /// What is in a file of the folder; nothing if there is none.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.folder().join(name)).unwrap_or_default()
+    }
+
+    /// What a command printed, byte for byte.
+    #[track_caller]
+    pub(crate) fn printed(&self, id: &str) -> Vec<u8> {
+        let output = self.call(["logs", id]).into_command().output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
+    /// What a command printed, which is text.
+    #[track_caller]
+    pub(crate) fn printed_text(&self, id: &str) -> String {
+        String::from_utf8(self.printed(id)).expect("it is text")
+    }
+
+    /// The workers that have not stopped.
+    pub(crate) fn workers(&self) -> Vec<Worker> {
+        self.store().workers().expect("the workers are listed")
+    }
+
+    /// Waits until all workers drain, or have ended.
+    #[track_caller]
+    pub(crate) fn wait_until_draining(&self) {
+        let store = self.store();
+        let drains = |worker: &Worker| worker.state != WorkerState::Running;
+        wait_until("the workers drain", || store.workers().expect("workers").iter().all(drains));
+    }
+
+    pub(crate) fn journal(&self) -> String {
+        fs::read_to_string(self.path().join("worker.log")).unwrap_or_default()
+    }
+}
+
+// Waiting
+
+/// The pause between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Waits until something is the case; fails when that takes far too long.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "this was too long in coming: {what}");
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Whether a process is there and not just a body to be buried.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    process::stat(to_pid(pid)).is_some_and(|stat| !stat.is_zombie)
+}
+
+pub(crate) fn send(pid: u32, signal: Signal) {
+    kill_process(to_pid(pid), signal).expect("it gets the signal");
+}
+
+fn to_pid(pid: u32) -> Pid {
+    Pid::from_raw(pid.cast_signed()).expect("a pid")
+}
+
+// Reading what is shown
+
+/// The attempts of a job.
+#[track_caller]
+pub(crate) fn history(job: &Value) -> &[Value] {
+    job["history"].as_array().expect("a history")
+}
+
+/// How many milliseconds passed from one time to another.
+#[track_caller]
+pub(crate) fn millis_between(earlier: &Value, later: &Value) -> i64 {
+    let time = |value: &Value| {
+        let time: Timestamp = value.as_str().expect("a time").parse().expect("a time");
+        time.as_millis()
+    };
+    time(later) - time(earlier)
+}

@@ -1,0 +1,109 @@
+//! What commands print: much, binary, in one line, not at all (FAULTS 19); and logs that vanish (FAULTS 20).
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::harness::{Home, Pool, history};
+
+const MIB: u64 = 1 << 20;
+
+/// What the files in a folder take on the disk.
+fn disk_usage(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).expect("the folder is there").flatten();
+    files.map(|file| file.metadata().expect("a file").blocks() * 512).sum()
+}
+
+/// The most memory that a process ever used.
+fn peak_memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is alive");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it has a peak");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+#[test]
+fn fault_19_a_command_that_prints_very_much_is_cut_in_the_middle() {
+    let home = Home::new();
+    home.set("log_max_bytes", "1M");
+    home.enqueue("loud", "echo begin; head -c 200000000 /dev/zero; echo; echo finish; exit 3");
+    let _pool = Pool::run(&home, "");
+    let job = home.wait_for("loud", "dead");
+    assert_eq!((&job["exit_code"], &job["error"]), (&json!(3), &json!("exit code 3")));
+    let kept = history(&job)[0]["log_bytes"].as_u64().expect("a number");
+    assert!((MIB / 2..=MIB).contains(&kept), "{kept} bytes are kept");
+    let on_disk = disk_usage(&home.path().join("logs"));
+    assert!(on_disk < 2 * MIB, "{on_disk} bytes on the disk");
+    let peak = peak_memory(home.workers()[0].pid);
+    assert!(peak < 48 * MIB, "the worker took {peak} bytes");
+    let printed = home.printed("loud");
+    assert!(printed.starts_with(b"begin\n\0\0") && printed.ends_with(b"\0\nfinish\n"));
+}
+
+#[test]
+fn fault_19_binary_output_comes_back_byte_for_byte() {
+    let home = Home::new();
+    let mut random = fastrand::Rng::with_seed(19);
+    let small: Vec<u8> = (0..=255).chain([0, 10, 13, 0xFF, 0xFE]).collect();
+    let large: Vec<u8> = (0..300_000).map(|_| random.u8(..)).collect();
+    for (id, bytes) in [("small", &small), ("large", &large)] {
+        home.file(id, bytes);
+        home.enqueue(id, &format!("cat {id}"));
+    }
+    Pool::drain(&home, "");
+    assert!(home.printed("small") == small, "small output");
+    assert!(home.printed("large") == large, "large output");
+}
+
+#[test]
+fn fault_19_one_endless_line_is_no_trouble() {
+    let home = Home::new();
+    home.enqueue("line", "head -c 20000000 /dev/zero | tr '\\0' x >&2; exit 1");
+    let _pool = Pool::run(&home, "");
+    let job = home.wait_for("line", "dead");
+    let error = job["error"].as_str().expect("an error");
+    assert!(error.len() <= 512 && error.starts_with("exit code 1: xxxx"), "{error}");
+    assert!(home.printed("line").iter().all(|byte| *byte == b'x' || byte.is_ascii()));
+    assert!(peak_memory(home.workers()[0].pid) < 48 * MIB);
+}
+
+#[test]
+fn fault_19_a_command_that_closes_its_output_runs_on() {
+    let home = Home::new();
+    let job = home.ran("echo before; exec >&- 2>&-; sleep 0.3; echo still here > later; exit 7");
+    assert_eq!(job["exit_code"], 7);
+    assert_eq!(home.read("later"), "still here\n");
+    assert_eq!(home.printed_text("it"), "before\n");
+}
+
+#[test]
+fn fault_20_a_command_that_deletes_its_own_log_harms_nobody() {
+    for what in ["rm -f \"$QUEUECTL_HOME\"/logs/*.log", "rm -rf \"$QUEUECTL_HOME/logs\""] {
+        let home = Home::new();
+        let has_log = "ls \"$QUEUECTL_HOME\"/logs/*.log >/dev/null 2>&1";
+        let vandal = format!(
+            "echo one; until {has_log}; do sleep 0.02; done; {what}; echo two; sleep 0.1; echo three"
+        );
+        home.enqueue("vandal", &vandal);
+        home.enqueue("next", "head -c 100000 /dev/zero; echo end");
+        Pool::drain(&home, "--concurrency 1");
+        assert_eq!(home.state_of("vandal"), "completed", "{what}");
+        // What it deleted is gone, and somebody who asks for it is told so.
+        let code = home.run(["logs", "vandal"]).status.code();
+        assert!(matches!(code, Some(0 | 3)), "{what}: {code:?}");
+        let printed = home.printed("next");
+        assert!(printed.len() == 100_004 && printed.ends_with(b"\0end\n"), "{what}");
+        assert!(!home.journal().contains("crashed"), "{what}: {}", home.journal());
+    }
+}
+
+#[test]
+fn fault_20_a_log_folder_that_cannot_be_made_harms_nobody() {
+    let home = Home::with_jobs(&[]);
+    home.enqueue("it", "head -c 100000 /dev/zero; echo words >&2; exit 4");
+    fs::write(home.path().join("logs"), "a file in its place").expect("written");
+    Pool::drain(&home, "");
+    let job = home.show("it");
+    assert_eq!((&job["exit_code"], &job["error"]), (&json!(4), &json!("exit code 4: words")));
+}

@@ -1,0 +1,62 @@
+//! `worker start`: in the background, up when it returns, and nothing of the caller's in its hands.
+
+use std::process::{Command, Stdio};
+
+use super::harness::{Home, Pool, end_of};
+use crate::cli::harness::PROGRAM;
+
+/// How many workers are listed, how many of them with this many slots.
+fn listed(home: &Home) -> usize {
+    home.run(["worker", "list", "--json"]).ok().json().as_array().expect("an array").len()
+}
+
+#[test]
+fn workers_are_up_when_start_returns_and_starting_again_adds() {
+    let home = Home::new();
+    let _pool = Pool::of(&home);
+    home.run(["worker", "start", "--count", "2", "--concurrency", "3"]).ok().says("2 workers started");
+    assert_eq!(listed(&home), 2);
+    home.run(["worker", "start"]).ok().prints("").says("1 worker started");
+    let workers = home.workers();
+    let mut slots: Vec<u32> = workers.iter().map(|worker| worker.concurrency).collect();
+    slots.sort_unstable();
+    assert_eq!(slots, [1, 3, 3]);
+    home.enqueue("it", "true");
+    home.wait_for("it", "completed");
+}
+
+#[test]
+fn start_holds_nothing_of_its_caller() {
+    let home = Home::new();
+    let _pool = Pool::of(&home);
+    for script in ["\"$@\" 2>&1 | cat", "\"$@\" 2>&1 7>&1 8>&1 9>&2 | cat", "said=$(\"$@\" 2>&1 3>&1 4>&1)"] {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", PROGRAM, "--home"]).arg(home.path()).args(["worker", "start"]);
+        let status = end_of(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a shell"));
+        assert!(status.success(), "{script}");
+    }
+    assert_eq!(listed(&home), 3);
+}
+
+#[test]
+fn start_fails_where_workers_cannot_live() {
+    let home = Home::with_jobs(&["a"]);
+    home.file("home/workers", "a file in place of the folder");
+    let _pool = Pool::of(&home);
+    home.run(["worker", "start"]).fails(1).says("the workers could not be started");
+    assert_eq!(listed(&home), 0);
+}
+
+#[test]
+fn fault_12_a_number_of_workers_that_makes_no_sense_is_refused() {
+    let home = Home::new();
+    let _pool = Pool::of(&home);
+    for verb in ["start", "run"] {
+        for flag in ["--count", "--concurrency"] {
+            for number in ["0", "-1", "100000", "1.5", "many", ""] {
+                home.run(["worker", verb, &format!("{flag}={number}")]).fails(2);
+            }
+        }
+    }
+    assert!(!home.path().join("workers").exists(), "nothing was started");
+}
