@@ -1,0 +1,85 @@
+//! FAULTS 21: a command inherits nothing that it should not, whatever its worker was started with.
+
+use std::process::Command;
+
+use super::harness::{Home, Pool};
+
+/// Questions that a command can ask about itself, and the answers.
+const QUESTIONS: [(&str, &str); 4] = [
+    // The last one is what `ls` itself opens.
+    ("ls /proc/self/fd", "0\n1\n2\n3\n60\n"),
+    ("ls /proc/self/fd; :", "0\n1\n2\n3\n60\n"),
+    ("readlink /proc/self/fd/0", "/dev/null\n"),
+    // A leader of its own session and group.
+    ("set -- $(cat /proc/$$/stat); [ $5 = $$ ] && [ $6 = $$ ] && echo leader", "leader\n"),
+];
+
+#[track_caller]
+fn assert_clean(home: &Home) {
+    for (at, (question, answer)) in QUESTIONS.iter().enumerate() {
+        let id = format!("question-{at}");
+        home.enqueue(&id, question);
+        home.wait_for(&id, "completed");
+        assert_eq!(home.printed_text(&id), *answer, "{question}");
+    }
+    home.enqueue("status", "cat /proc/self/status");
+    home.wait_for("status", "completed");
+    let status = home.printed_text("status");
+    for set in ["SigBlk", "SigIgn", "SigCgt"] {
+        assert_eq!(signals_in(&status, set), 0, "{status}");
+    }
+}
+
+/// One of the sets of signals in the status of a process.
+fn signals_in(status: &str, set: &str) -> u64 {
+    // Whatever was started by `posix_spawn` ignores the two signals that glibc keeps to itself; programs cannot even name
+    // them.
+    const OF_GLIBC: u64 = 1 << 31 | 1 << 32;
+    let line = status.lines().find_map(|line| line.strip_prefix(set)?.strip_prefix(":\t"));
+    u64::from_str_radix(line.expect("the set is there"), 16).expect("a number") & !OF_GLIBC
+}
+
+/// The program, called by somebody who ignores signals and leaves descriptors open.
+fn called_carelessly(home: &Home, verb: &[&str]) -> Command {
+    let mut command = Command::new("bash");
+    command.args(["-c", "trap '' HUP INT QUIT PIPE USR1 TSTP; exec 7<\"$0\" 42>/dev/null; exec \"$@\""]);
+    command.arg(home.file("secret", "")).arg(crate::cli::harness::PROGRAM).arg("--home").arg(home.path());
+    command.args(verb).current_dir(home.folder());
+    command
+}
+
+#[test]
+fn fault_21_a_command_inherits_nothing() {
+    let home = Home::new();
+    let _pool = Pool::run(&home, "");
+    assert_clean(&home);
+}
+
+#[test]
+fn fault_21_a_careless_caller_of_worker_run_changes_nothing() {
+    let home = Home::new();
+    let _pool = Pool::up(&home, called_carelessly(&home, &["worker", "run"]));
+    assert_clean(&home);
+}
+
+#[test]
+fn fault_21_a_careless_caller_of_worker_start_changes_nothing() {
+    let home = Home::new();
+    let _pool = Pool::of(&home);
+    let status = called_carelessly(&home, &["worker", "start"]).status().expect("it runs");
+    assert!(status.success());
+    assert_clean(&home);
+}
+
+#[test]
+fn fault_21_neighbours_inherit_nothing_from_each_other() {
+    let home = Home::new();
+    for at in 0..20 {
+        home.enqueue(&format!("job-{at}"), "ls /proc/self/fd");
+    }
+    Pool::drain(&home, "--concurrency 8");
+    for at in 0..20 {
+        let id = format!("job-{at}");
+        assert_eq!(home.printed_text(&id), "0\n1\n2\n3\n60\n", "{}", home.show(&id));
+    }
+}

@@ -1,0 +1,159 @@
+//! What commands leave behind, and commands that do not want to end (FAULTS 17 and 18).
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::harness::{Home, PATIENCE, Pool, history, is_alive, wait_until};
+
+/// A command that starts something in the background, which writes its pid to `left`, and ends when that is done.
+fn leaving(background: &str) -> String {
+    format!("{background} & until [ -s left ]; do sleep 0.01; done")
+}
+
+/// Runs a command that leaves something behind, and another one after it, in one slot.
+#[track_caller]
+fn assert_killed_at_the_end(background: &str) {
+    let home = Home::new();
+    home.enqueue("leaves", &leaving(background));
+    home.enqueue("next", "true");
+    let _pool = Pool::run(&home, "--concurrency 1");
+    let job = home.wait_for("leaves", "completed");
+    assert!(!is_alive(home.wait_for_pid("left")), "{background}");
+    let took = Duration::from_millis(history(&job)[0]["duration_ms"].as_u64().expect("a number"));
+    assert!(took < PATIENCE / 3, "{background}: {took:?}");
+    home.wait_for("next", "completed");
+}
+
+#[test]
+fn fault_17_standard_input_is_at_its_end() {
+    let home = Home::new();
+    let job = home.ran("cat; readlink /proc/self/fd/0");
+    assert_eq!(job["state"], "completed");
+    assert_eq!(home.printed_text("it"), "/dev/null\n");
+}
+
+#[test]
+fn fault_17_a_background_process_is_killed() {
+    assert_killed_at_the_end("sh -c 'echo $$ > left; exec sleep 600'");
+}
+
+#[test]
+fn fault_17_a_background_process_that_ignores_signals_is_killed() {
+    assert_killed_at_the_end("sh -c 'trap \"\" TERM HUP INT; echo $$ > left; exec sleep 600'");
+}
+
+#[test]
+fn fault_17_a_daemon_is_killed() {
+    assert_killed_at_the_end("setsid sh -c 'echo $$ > left; exec sleep 600'");
+}
+
+#[test]
+fn fault_17_a_daemon_with_a_cleared_environment_is_killed() {
+    assert_killed_at_the_end("env -i setsid sh -c 'echo $$ > left; exec sleep 600'");
+}
+
+#[test]
+fn fault_17_a_daemon_that_has_shed_everything_is_killed() {
+    assert_killed_at_the_end(
+        "env -i setsid bash -c 'exec 0<&- 1>&- 2>&- 60>&-; echo $$ > left; exec sleep 600'",
+    );
+}
+
+#[test]
+fn fault_17_a_stopped_daemon_is_killed() {
+    assert_killed_at_the_end("setsid sh -c 'echo $$ > left; kill -STOP $$'");
+}
+
+#[test]
+fn fault_17_what_a_failing_command_leaves_behind_is_killed() {
+    let home = Home::new();
+    let job = home.ran(&format!("{}; exit 3", leaving("setsid sh -c 'echo $$ > left; exec sleep 600'")));
+    assert_eq!((&job["state"], &job["exit_code"]), (&json!("dead"), &json!(3)));
+    assert!(!is_alive(home.wait_for_pid("left")));
+}
+
+#[test]
+fn fault_17_leftovers_of_one_attempt_are_not_those_of_its_neighbour() {
+    let home = Home::new();
+    home.enqueue(
+        "stays",
+        "setsid sh -c 'echo $$ > kept; exec sleep 600' & until [ -e go ]; do sleep 0.02; done",
+    );
+    let _pool = Pool::run(&home, "--concurrency 2");
+    let kept = home.wait_for_pid("kept");
+    home.enqueue("leaves", &leaving("setsid sh -c 'echo $$ > left; exec sleep 600'"));
+    home.wait_for("leaves", "completed");
+    assert!(!is_alive(home.wait_for_pid("left")), "its own is killed");
+    assert!(is_alive(kept), "the other's is left alone");
+    home.file("go", "");
+    home.wait_for("stays", "completed");
+    assert!(!is_alive(kept));
+}
+
+#[test]
+fn fault_18_a_command_that_ignores_sigterm_is_killed_after_the_grace() {
+    let home = Home::new();
+    home.set("kill_grace", "300ms");
+    let deaf = "trap '' TERM; echo $$ > deaf; while :; do sleep 0.05; done";
+    home.enqueue_with("deaf", deaf, "--max-retries 0 --timeout 400ms");
+    Pool::drain(&home, "");
+    let job = home.show("deaf");
+    let attempt = &history(&job)[0];
+    assert_eq!(attempt["outcome"], "timeout");
+    assert!(attempt["duration_ms"].as_u64() >= Some(700), "timeout and grace: {attempt}");
+    assert!(!is_alive(home.wait_for_pid("deaf")));
+}
+
+/// Whether a process is stopped.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+#[test]
+fn fault_18_a_command_that_stopped_itself_times_out() {
+    let home = Home::new();
+    home.enqueue_with(
+        "still",
+        "echo $$ > still; kill -STOP $$; sleep 600",
+        "--max-retries 0 --timeout 300ms",
+    );
+    let began = Instant::now();
+    Pool::drain(&home, "");
+    assert_eq!(history(&home.show("still"))[0]["outcome"], "timeout");
+    assert!(!is_alive(home.wait_for_pid("still")));
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "it acted on the SIGTERM, long before the grace was over"
+    );
+}
+
+#[test]
+fn fault_18_a_command_that_stopped_itself_is_cancelled() {
+    let home = Home::new();
+    home.enqueue("still", "echo $$ > still; kill -STOP $$; sleep 600");
+    let _pool = Pool::run(&home, "");
+    let pid = home.wait_for_pid("still");
+    wait_until("it stops", || is_stopped(pid));
+    home.run(["cancel", "still"]).ok();
+    let job = home.wait_for("still", "cancelled");
+    assert_eq!((&job["reason"], &job["exit_code"]), (&json!("user"), &Value::Null));
+    assert_eq!(history(&job)[0]["outcome"], "cancelled");
+    assert!(!is_alive(pid));
+}
+
+#[test]
+fn fault_18_a_child_that_tidies_up_may_finish_although_its_shell_is_gone() {
+    let home = Home::new();
+    let tidy =
+        "trap 'sleep 0.3; echo tidy > tidied; exit' TERM; echo $$ > child; while :; do sleep 0.02; done";
+    home.file("tidy.sh", tidy);
+    home.enqueue("it", "echo $$ > shell; sh tidy.sh & wait");
+    let _pool = Pool::run(&home, "");
+    let (shell, child) = (home.wait_for_pid("shell"), home.wait_for_pid("child"));
+    home.run(["cancel", "it"]).ok();
+    home.wait_for("it", "cancelled");
+    assert_eq!(home.read("tidied"), "tidy\n");
+    assert!(!is_alive(shell) && !is_alive(child));
+}

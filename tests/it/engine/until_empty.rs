@@ -1,0 +1,78 @@
+//! `worker run --until-empty`: what holds it and what does not.
+
+use std::time::Duration;
+
+use queuectl::store::{Pause, Store};
+
+use super::harness::{Home, Pool, UNTIL_GO, millis_between};
+
+#[test]
+fn an_empty_queue_is_the_end() {
+    Pool::drain(&Home::new(), "--count 2");
+}
+
+#[test]
+fn a_retry_is_waited_for() {
+    let home = Home::new();
+    home.set("retry_delay", "100ms");
+    home.enqueue_with("twice", "[ -e tried ] || { touch tried; exit 1; }", "--max-retries 1");
+    Pool::drain(&home, "");
+    assert_eq!(home.state_of("twice"), "completed");
+}
+
+#[test]
+fn what_is_scheduled_or_held_back_is_not_waited_for() {
+    let home = Home::new();
+    home.enqueue_with("tomorrow", "true", "--delay 24h");
+    home.enqueue_with("held", "true", "--queue held");
+    home.enqueue_with("ready", "true", "");
+    let pause = Pause { by: "test".to_owned(), reason: None };
+    home.store().hold(&"held".parse().expect("a name"), Some(&pause)).expect("it is held");
+    Pool::drain(&home, "");
+    for (id, state) in [("tomorrow", "pending"), ("held", "pending"), ("ready", "completed")] {
+        assert_eq!(home.state_of(id), state, "{id}");
+    }
+}
+
+#[test]
+fn what_runs_elsewhere_is_waited_for() {
+    let home = Home::new();
+    home.enqueue("long", UNTIL_GO);
+    let _busy = Pool::run(&home, "");
+    home.wait_for_file("running");
+    let call = home.call(["worker", "run", "--until-empty"]).interruptible();
+    let mut waits = Pool::up(&home, call.into_command());
+    home.enqueue("short", "true");
+    home.wait_for("short", "completed");
+    assert!(waits.is_up());
+    home.file("go", "");
+    waits.ends_well();
+    assert_eq!(home.state_of("long"), "completed");
+}
+
+#[test]
+fn only_the_queues_that_it_serves_count() {
+    let home = Home::new();
+    home.enqueue_with("mine", "true", "--queue mine");
+    home.enqueue_with("other", "true", "--queue other");
+    Pool::drain(&home, "--queue mine");
+    assert_eq!((home.state_of("mine").as_str(), home.state_of("other").as_str()), ("completed", "pending"));
+}
+
+#[test]
+fn the_end_is_noticed_at_once() {
+    let home = Home::new();
+    let mut shortest = i64::MAX;
+    for round in 0..3 {
+        let id = format!("job-{round}");
+        home.enqueue(&id, "sleep 0.1");
+        Pool::drain(&home, "");
+        let finished = &home.show(&id)["finished_at"];
+        let journal = home.journal();
+        let stopped = journal.lines().rfind(|line| line.ends_with("worker stopped")).expect("it stopped");
+        let stopped = stopped.split(' ').next().expect("a time").into();
+        shortest = shortest.min(millis_between(finished, &stopped));
+    }
+    // Orders are read twice a second in any case; this must not wait for that.
+    assert!(Duration::from_millis(shortest.unsigned_abs()) < Duration::from_millis(250), "{shortest} ms");
+}
