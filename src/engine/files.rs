@@ -45,11 +45,36 @@ fn workers_with_files(folder: &Path) -> io::Result<Vec<WorkerId>> {
     Ok(folder.read_dir()?.flatten().filter_map(|entry| id(entry.path())).collect())
 }
 
-/// The folder of workers in a home, made if it is missing.
+/// The folder of workers in a home, made if it is missing. A home that is missing is not made.
 pub(super) fn folder(home: &Path) -> Result<PathBuf, EngineError> {
     let path = home.join(FOLDER);
-    let made = private::create_folder(&path).and_then(|()| path.canonicalize());
+    let made = private::add_folder(&path).and_then(|()| path.canonicalize());
     made.map_err(|source| EngineError::CannotMake { path, source })
+}
+
+/// The folder of workers, as a guardian knows it.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Which folder it is: if another one has its name, or none, the home was deleted.
+    inode: u64,
+}
+
+impl Folder {
+    pub(super) fn create(home: &Path) -> Result<Self, EngineError> {
+        let path = folder(home)?;
+        let inode = inode(&path).map_err(EngineError::system("failed to look at the folder of workers"))?;
+        Ok(Self { path, inode })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the home that it is in was deleted.
+    pub(super) fn is_gone(&self) -> bool {
+        is_gone(&self.path, self.inode)
+    }
 }
 
 /// The files of this worker, and the lock that proves that it lives.
@@ -67,7 +92,7 @@ impl Files {
         let folder = folder(home)?;
         let system = EngineError::system("failed to lock the worker's file");
         let life_line = LifeLine::hold(&folder, worker.as_str(), Role::Worker).map_err(system)?;
-        let inode = inode(&folder, worker).map_err(system)?;
+        let inode = inode(&life_line::path(&folder, worker.as_str())).map_err(system)?;
         Ok(Self { folder, worker: worker.clone(), life_line, inode })
     }
 
@@ -81,10 +106,7 @@ impl Files {
 
     /// Whether the home that they are in was deleted.
     pub(super) fn are_gone(&self) -> bool {
-        match inode(&self.folder, &self.worker) {
-            Ok(inode) => inode != self.inode,
-            Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
-        }
+        is_gone(&life_line::path(&self.folder, self.worker.as_str()), self.inode)
     }
 
     /// Shows that the worker lives although it cannot say so in the store: nobody is to take it for one that hangs.
@@ -97,6 +119,13 @@ impl Files {
     }
 }
 
-fn inode(folder: &Path, worker: &WorkerId) -> io::Result<u64> {
-    Ok(life_line::path(folder, worker.as_str()).metadata()?.ino())
+fn is_gone(path: &Path, known: u64) -> bool {
+    match inode(path) {
+        Ok(inode) => inode != known,
+        Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+    }
+}
+
+fn inode(path: &Path) -> io::Result<u64> {
+    Ok(path.metadata()?.ino())
 }

@@ -8,14 +8,13 @@
 //! once however many processes heard it.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 
 use super::error::EngineError;
-use super::files;
+use super::files::{self, Folder};
 use super::journal::Journal;
 use super::pool::{Pool, WorkerStart, start_worker};
 use super::reaper::{shows_life, started};
@@ -64,7 +63,7 @@ struct Guardian<'a> {
     store: Option<Box<dyn Store>>,
     signals: Interrupts,
     journal: Journal,
-    folder: PathBuf,
+    folder: Folder,
     seats: Vec<Seat>,
     ids: JobIdSequence,
     /// What the first worker learned about stops, and all who come later are told.
@@ -115,7 +114,7 @@ impl<'a> Guardian<'a> {
             store: None,
             signals,
             journal: Journal::open(&pool.home, &who, pool.echo),
-            folder: files::folder(&pool.home)?,
+            folder: Folder::create(&pool.home)?,
             seats: (0..pool.count).map(|_| Seat::Free { at: now, crashes: 0 }).collect(),
             ids: JobIdSequence::default(),
             stop_seen: None,
@@ -155,6 +154,8 @@ impl<'a> Guardian<'a> {
         let seat = std::mem::replace(&mut self.seats[at], Seat::Closed);
         self.seats[at] = match seat {
             Seat::Free { .. } if self.is_stopping || self.failure.is_some() => Seat::Closed,
+            // There is nothing to work on, and nothing to give jobs back to.
+            Seat::Free { .. } | Seat::Dead { .. } if self.folder.is_gone() => Seat::Closed,
             // The first one learns which stops are not meant for this pool; the others wait for that.
             Seat::Free { .. } if at > 0 && self.stop_seen.is_none() => seat,
             Seat::Free { at, crashes } if at <= now => self.fill(crashes),
@@ -178,7 +179,7 @@ impl<'a> Guardian<'a> {
 
     fn start(&mut self, crashes: u32) -> std::io::Result<Member> {
         let id = self.next_id();
-        let life_line = LifeLine::hold(&self.folder, id.as_str(), Role::Guardian)?;
+        let life_line = LifeLine::hold(self.folder.path(), id.as_str(), Role::Guardian)?;
         let start =
             WorkerStart { id: id.clone(), guardian_pid: std::process::id(), stop_seen: self.stop_seen };
         let (pid, report) = start_worker(self.pool, &start)?;
@@ -212,7 +213,7 @@ impl<'a> Guardian<'a> {
         };
         if ended.status.success() {
             self.kill_orphans();
-            files::remove(&self.folder, &member.id);
+            files::remove(self.folder.path(), &member.id);
             return Seat::Closed;
         }
         self.journal.worker_crashed(&member.id, ended.status);
@@ -229,13 +230,13 @@ impl<'a> Guardian<'a> {
             return Seat::Dead { member, at: Instant::now() + STORE_PAUSE };
         }
         failpoint::hit("guardian.after_reap");
-        files::remove(&self.folder, &member.id);
+        files::remove(self.folder.path(), &member.id);
         let was_well = member.since.elapsed() >= WELL;
         self.after_crash(if was_well { 1 } else { member.crashes + 1 })
     }
 
     fn give_back(&mut self, worker: &WorkerId) -> Result<(), StoreError> {
-        let started = started(&self.folder, worker);
+        let started = started(self.folder.path(), worker);
         match self.store()?.reap(worker, started.as_deref()) {
             Ok(leases) => self.journal.reaped(worker, "died", &leases),
             // It died before it could register, so it holds nothing.

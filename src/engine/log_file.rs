@@ -86,7 +86,7 @@ impl LogFile {
     pub(super) fn create(path: PathBuf, max_bytes: u64) -> io::Result<Self> {
         let file = match private::replace_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                private::create_folder(private::folder_of(&path))?;
+                private::add_folder(private::folder_of(&path))?;
                 private::replace_file(&path)?
             }
             result => result?,

@@ -13,15 +13,17 @@ use rustix::io::Errno;
 pub fn create_folder(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> =
         path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
-    for folder in missing.into_iter().rev() {
-        match DirBuilder::new().mode(0o700).create(folder) {
-            // Somebody else was quicker.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            result => result?,
-        }
-        sync_entry(folder)?;
+    missing.into_iter().rev().try_for_each(add_folder)
+}
+
+/// Makes a folder in one that is there: for those who must not bring back a home that somebody deleted.
+pub fn add_folder(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        // It was there, or somebody else was quicker.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        result => result?,
     }
-    Ok(())
+    sync_entry(path)
 }
 
 /// Makes sure that what was just made at `path` is still listed in its folder after a power cut.

@@ -3,6 +3,7 @@
 mod capture;
 mod commands;
 mod crowd;
+mod deleted_home;
 mod environment;
 mod harness;
 mod inheritance;
