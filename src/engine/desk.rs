@@ -59,6 +59,13 @@ struct Slot {
     bell: Arc<SlotBell>,
 }
 
+impl State {
+    /// Slots that take the next claims as soon as they get to it; on a busy machine that may take a while.
+    fn idle_slots(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.running.is_none()).count()
+    }
+}
+
 /// How many attempts run, and how many claims no slot has taken yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Load {
@@ -190,19 +197,26 @@ impl Desk {
         }
     }
 
-    /// Takes back the claims that have been waiting for a slot since before this moment.
-    pub(super) fn recall(&self, before: Instant) -> Vec<Claim> {
+    /// Takes back every claim that no slot has taken.
+    pub(super) fn recall(&self) -> Vec<Claim> {
+        self.lock().claims.drain(..).map(|waiting| waiting.claim).collect()
+    }
+
+    /// Takes back the claims that have been waiting for a busy slot since before this moment.
+    pub(super) fn recall_ahead(&self, before: Instant) -> Vec<Claim> {
         let mut state = self.lock();
-        let (kept, recalled) =
-            std::mem::take(&mut state.claims).into_iter().partition(|waiting| waiting.since >= before);
-        state.claims = kept;
-        let recalled: VecDeque<Waiting> = recalled;
+        let soon_taken = state.idle_slots().min(state.claims.len());
+        let ahead = state.claims.split_off(soon_taken);
+        let (kept, recalled): (Vec<_>, Vec<_>) =
+            ahead.into_iter().partition(|waiting| waiting.since >= before);
+        state.claims.extend(kept);
         recalled.into_iter().map(|waiting| waiting.claim).collect()
     }
 
-    /// Since when the oldest claim has been waiting for a slot.
-    pub(super) fn oldest(&self) -> Option<Instant> {
-        self.lock().claims.front().map(|waiting| waiting.since)
+    /// Since when the oldest of those has been waiting.
+    pub(super) fn oldest_ahead(&self) -> Option<Instant> {
+        let state = self.lock();
+        state.claims.get(state.idle_slots()).map(|waiting| waiting.since)
     }
 
     /// Attempts that start from now on follow these.
@@ -286,5 +300,47 @@ impl EventBell {
 impl AsFd for EventBell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::timestamp::Timestamp;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    fn claim(id: &str) -> Claim {
+        Claim {
+            lease: LeaseRef { job: id.parse().expect("an id"), attempt: 1 },
+            number: 1,
+            lease_until: Timestamp::EPOCH,
+            queue: "default".parse().expect("a name"),
+            command: "true".to_owned(),
+            cwd: None,
+            environment: None,
+            env: BTreeMap::new(),
+            timeout: None,
+        }
+    }
+
+    fn ids(claims: &[Claim]) -> Vec<&str> {
+        claims.iter().map(|claim| claim.lease.job.as_str()).collect()
+    }
+
+    #[test]
+    fn what_an_idle_slot_is_about_to_take_is_not_recalled_as_claimed_ahead() {
+        let desk = Desk::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }).expect("a desk");
+        let (slot, _bell) = desk.add_slot().expect("a slot");
+        desk.hand_out(vec![claim("first"), claim("second"), claim("third")]);
+        let later = Instant::now() + Duration::from_secs(1);
+        assert!(desk.oldest_ahead().is_some_and(|since| since < later));
+        assert_eq!(ids(&desk.recall_ahead(later)), ["second", "third"]);
+        assert_eq!(desk.oldest_ahead(), None, "nobody need look again");
+        desk.take(slot).expect("the first");
+        desk.hand_out(vec![claim("fourth")]);
+        assert_eq!(ids(&desk.recall_ahead(later)), ["fourth"], "the slot is busy");
+        desk.hand_out(vec![claim("fifth")]);
+        assert_eq!(ids(&desk.recall()), ["fifth"]);
     }
 }

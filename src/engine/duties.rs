@@ -85,7 +85,8 @@ impl Worker<'_> {
             self.end_attempts();
         }
         if Ledger::recall_at(&self.desk).is_some_and(|at| at <= now) {
-            self.recall(now.checked_sub(pace::PATIENCE).unwrap_or(now));
+            let (ledger, tools) = self.books();
+            ledger.recall_ahead(&tools, now.checked_sub(pace::PATIENCE).unwrap_or(now));
         }
         if self.times.store > now {
             return Ok(());
@@ -217,9 +218,9 @@ impl Worker<'_> {
         ledger.beat(&tools)
     }
 
-    fn recall(&mut self, before: Instant) {
+    fn recall(&mut self) {
         let (ledger, tools) = self.books();
-        ledger.recall(&tools, before);
+        ledger.recall(&tools);
     }
 
     fn interrupt(&mut self, lease: &LeaseRef, why: Interrupt) {
@@ -234,7 +235,7 @@ impl Worker<'_> {
         let kill_at = patience.and_then(|patience| Instant::now().checked_add(patience));
         match self.phase {
             Phase::Working => {
-                self.recall(Instant::now());
+                self.recall();
                 // Only for show: the worker knows that it drains.
                 let _ = self.store.set_worker_state(&self.plan.id, WorkerState::Draining);
                 self.journal.worker_draining();

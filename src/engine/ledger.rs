@@ -162,9 +162,17 @@ impl Ledger {
         }
     }
 
-    /// Gives back what no slot has taken since before this moment.
-    pub(super) fn recall(&mut self, tools: &Tools<'_>, before: Instant) {
-        let recalled = tools.desk.recall(before);
+    /// Gives back everything that no slot has taken.
+    pub(super) fn recall(&mut self, tools: &Tools<'_>) {
+        self.give_back(tools.desk.recall());
+    }
+
+    /// Gives back what was claimed ahead and found no slot since before this moment.
+    pub(super) fn recall_ahead(&mut self, tools: &Tools<'_>, before: Instant) {
+        self.give_back(tools.desk.recall_ahead(before));
+    }
+
+    fn give_back(&mut self, recalled: Vec<Claim>) {
         if !recalled.is_empty() {
             self.pace.forget();
             self.may_be_more = false;
@@ -172,9 +180,9 @@ impl Ledger {
         self.unsettled.extend(recalled.into_iter().map(never_started));
     }
 
-    /// When the oldest claim that no slot has taken will have waited for too long.
+    /// When the oldest claim for which there was no slot will have waited for too long.
     pub(super) fn recall_at(desk: &Desk) -> Option<Instant> {
-        desk.oldest().and_then(|since| since.checked_add(pace::PATIENCE))
+        desk.oldest_ahead().and_then(|since| since.checked_add(pace::PATIENCE))
     }
 }
 

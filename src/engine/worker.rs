@@ -212,7 +212,7 @@ impl<'a> Worker<'a> {
 
     /// Ends what runs, in this way, and waits until it is dead.
     pub(super) fn abandon(&mut self, how: Interrupt) {
-        self.desk.recall(Instant::now());
+        self.desk.recall();
         self.desk.interrupt_all(how);
         self.close();
     }
