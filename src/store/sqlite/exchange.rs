@@ -2,7 +2,7 @@
 
 use super::tx::Tx;
 use super::{claim, dependencies, places, settle, workers};
-use crate::store::{Exchange, Exchanged, StoreError};
+use crate::store::{Exchange, Exchanged, Served, StoreError};
 
 /// `None` if more jobs have become due than one transaction should promote: what was promoted stays, and the rest of
 /// the turn is for the next transaction, so that nothing is claimed out of order.
@@ -23,5 +23,8 @@ pub(super) fn exchange(tx: &Tx<'_>, exchange: &Exchange<'_>) -> Result<Option<Ex
     let retired = !workers::is_live(tx, worker_seq)?;
     let want = if retired { 0 } else { exchange.want };
     let claimed = claim::claim(tx, exchange.worker, worker_seq, want)?;
+    if tx.has_new_ready() && claimed.len() < want && workers::served(tx, worker_seq)? == Served::All {
+        tx.forget_ready();
+    }
     Ok(Some(Exchanged { claimed, settled, stale, retired, next_due: places::next_due(tx)? }))
 }

@@ -61,22 +61,6 @@ impl SqliteStore {
         Ok(result)
     }
 
-    /// The same for a worker, which claims what it made ready and tells others of the rest itself.
-    fn write_quietly<T>(
-        &self,
-        verb: &str,
-        work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let opened = self.lock();
-        let result = self.commit(&opened, verb, |tx| {
-            let result = work(tx)?;
-            tx.finish()?;
-            Ok::<_, StoreError>(result)
-        })?;
-        checkpoint::after_commit(&opened);
-        Ok(result)
-    }
-
     /// The transaction itself, inside the gate.
     fn commit<T, E: From<StoreError>>(
         &self,
@@ -224,7 +208,7 @@ impl Store for SqliteStore {
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError> {
         // A flood of jobs that become due at once is promoted in several transactions, so that others get their turn.
         loop {
-            if let Some(exchanged) = self.write_quietly("exchange", |tx| exchange::exchange(tx, exchange))? {
+            if let Some(exchanged) = self.write("exchange", |tx| exchange::exchange(tx, exchange))? {
                 return Ok(exchanged);
             }
         }

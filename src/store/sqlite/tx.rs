@@ -78,6 +78,15 @@ impl<'c> Tx<'c> {
         self.has_new_ready.set(true);
     }
 
+    pub(super) fn has_new_ready(&self) -> bool {
+        self.has_new_ready.get()
+    }
+
+    /// Whoever made jobs ready has also taken them: nobody need be told.
+    pub(super) fn forget_ready(&self) {
+        self.has_new_ready.set(false);
+    }
+
     /// Whether there is something to do and somebody to do it. Asked inside the transaction: whoever registers later
     /// sees what was committed. Outside it would cost another one.
     pub(super) fn has_work_for_somebody(&self) -> Result<bool, StoreError> {

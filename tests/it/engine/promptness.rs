@@ -43,3 +43,25 @@ fn a_job_that_waits_for_another_starts_when_that_is_done() {
     let late = millis_between(&home.show("first")["finished_at"], &second["started_at"]);
     assert!((0..700).contains(&late), "{late} ms");
 }
+
+#[test]
+fn jobs_that_one_worker_makes_ready_are_started_by_the_others() {
+    let home = Home::new();
+    let _pool = Pool::run(&home, "--count 2 --concurrency 1");
+    let mut late = Vec::new();
+    for round in 0..4 {
+        let [first, one, other] = ["first", "one", "other"].map(|name| format!("{name}-{round}"));
+        let dependent = format!("--depends-on {first}");
+        home.enqueue(&first, "sleep 0.1");
+        // Each of them waits for both, so they must run side by side.
+        let both =
+            format!("touch $QUEUECTL_JOB_ID; until [ -e {one} ] && [ -e {other} ]; do sleep 0.01; done");
+        home.enqueue_with(&one, &both, &dependent);
+        home.enqueue_with(&other, &both, &dependent);
+        let ends = [&one, &other].map(|id| home.wait_for(id, "completed"));
+        let finished = &home.show(&first)["finished_at"];
+        late.extend(ends.iter().map(|job| millis_between(finished, &job["started_at"])).max());
+    }
+    late.sort_unstable();
+    assert!(late[1] < 300, "{late:?}");
+}

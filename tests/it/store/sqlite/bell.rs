@@ -93,18 +93,34 @@ fn what_becomes_ready_rings() {
 }
 
 #[test]
-fn a_worker_tells_others_itself() {
+fn what_a_worker_makes_ready_and_does_not_take_rings() {
     let listening = Listening::new();
     let fixture = &listening.fixture;
-    fixture.enqueue_all([job("a"), job("after").after(&["a"]), job("later").delay_secs(1)]);
-    for outcome in [Outcome::Released, FAILURE, Outcome::Success] {
+    fixture.enqueue_all([job("a"), job("after").after(&["a"]), job("later").delay_secs(9)]);
+    for (outcome, leaves_work) in [(Outcome::Released, true), (FAILURE, false), (Outcome::Success, true)] {
         let lease = listening.lease();
         assert!(fixture.settle(&listening.worker, &lease, outcome));
-        assert!(!listening.rang(), "{outcome:?}");
+        assert_eq!(listening.rang(), leaves_work, "{outcome:?}");
         fixture.pass_secs(3);
     }
-    assert!(!fixture.claim(&listening.worker, 9).is_empty(), "they were promoted, or told");
-    assert!(!listening.rang());
+    fixture.enqueue_all([job("b").delay_secs(60), job("c").delay_secs(60)]);
+    fixture.pass_secs(60);
+    assert_eq!(fixture.claim(&listening.worker, 2).len(), 2);
+    assert!(listening.rang(), "there may be more");
+    assert_eq!(fixture.claim(&listening.worker, 9).len(), 2);
+    assert!(!listening.rang(), "it took all that there was");
+}
+
+#[test]
+fn what_a_worker_makes_ready_in_a_queue_that_it_does_not_serve_rings() {
+    let listening = Listening::new();
+    let fixture = &listening.fixture;
+    let worker = fixture.worker_serving("mine", Served::InOrder(vec!["mine".parse().expect("a name")]));
+    fixture.enqueue_all([job("a").queue("mine"), job("after").after(&["a"])]);
+    let lease = fixture.lease(&worker);
+    listening.bell.take();
+    assert!(fixture.settle(&worker, &lease, Outcome::Success));
+    assert!(listening.rang());
 }
 
 #[test]
