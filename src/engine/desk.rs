@@ -332,13 +332,13 @@ mod tests {
     fn what_an_idle_slot_is_about_to_take_is_not_recalled_as_claimed_ahead() {
         let desk = Desk::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }).expect("a desk");
         let (slot, _bell) = desk.add_slot().expect("a slot");
-        desk.hand_out(vec![claim("first"), claim("second"), claim("third")]);
+        desk.hand_out(vec![claim("first"), claim("second"), claim("third")], 0);
         let later = Instant::now() + Duration::from_secs(1);
         assert!(desk.oldest_ahead().is_some_and(|since| since < later));
         assert_eq!(ids(&desk.recall_ahead(later)), ["second", "third"]);
         assert_eq!(desk.oldest_ahead(), None, "nobody need look again");
         desk.take(slot).expect("the first");
-        desk.hand_out(vec![claim("fourth")]);
+        desk.hand_out(vec![claim("fourth")], 0);
         assert_eq!(ids(&desk.recall_ahead(later)), ["fourth"], "the slot is busy");
         desk.hand_out(vec![claim("fifth")]);
         assert_eq!(ids(&desk.recall()), ["fifth"]);
