@@ -12,8 +12,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::attempt::{Finished, Rules};
 use crate::store::{Claim, LeaseRef};
 
-/// Why an attempt is ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why an attempt is ended before its time; the most pressing reason last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Interrupt {
     /// Somebody cancelled the job.
     Cancel,
@@ -251,7 +251,10 @@ impl SlotBell {
     }
 
     fn ring(&self, why: Interrupt) {
-        *self.interrupt.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        let mut interrupt = self.interrupt.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was not heard yet must not be softened.
+        *interrupt = (*interrupt).max(Some(why));
+        drop(interrupt);
         self.bell.ring();
     }
 
@@ -326,6 +329,18 @@ mod tests {
 
     fn ids(claims: &[Claim]) -> Vec<&str> {
         claims.iter().map(|claim| claim.lease.job.as_str()).collect()
+    }
+
+    #[test]
+    fn a_softer_order_does_not_replace_one_that_was_not_heard_yet() {
+        let bell = SlotBell::new().expect("a bell");
+        bell.ring(Interrupt::Cancel);
+        bell.ring(Interrupt::Lost);
+        bell.ring(Interrupt::Release);
+        assert_eq!(bell.take(), Some(Interrupt::Lost));
+        bell.ring(Interrupt::Cancel);
+        assert_eq!(bell.take(), Some(Interrupt::Cancel), "what was heard is over");
+        assert_eq!(bell.take(), None);
     }
 
     #[test]
