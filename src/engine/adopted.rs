@@ -4,8 +4,9 @@
 //! gives it to the main thread, which starts nothing itself: so that thread's list of children is exactly what was
 //! adopted, and reading it costs a few microseconds where a scan of `/proc` would cost milliseconds.
 //!
-//! An orphan belongs to an attempt by its session, then by its cookie. One that has shed both is suspected of all
-//! attempts that ran when it was first seen, and is killed when the last of those is over.
+//! An orphan belongs to an attempt by its session, then by its cookie, then by the lock that it inherited. One that has
+//! shed all of them is suspected of all attempts that ran when it was first seen, and is killed when the last of those is
+//! over.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +15,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::cookie::Cookie;
+use super::slots::Mark;
 use crate::sys::process::{self, ProcessHandle};
 
 /// How long to wait for one process to be gone before the next look.
@@ -37,6 +39,7 @@ struct State {
 pub(super) struct Family<'a> {
     pub(super) leader: Pid,
     pub(super) cookie: &'a Cookie,
+    pub(super) mark: &'a Mark<'a>,
 }
 
 impl Adopted {
@@ -121,6 +124,9 @@ impl State {
         // Another attempt's, which will take care of it.
         if family.cookie.of_worker(&environment) {
             return false;
+        }
+        if let Some(is_ours) = family.mark.is_on(pid) {
+            return is_ours;
         }
         self.is_last_suspicion(pid, family.leader)
     }

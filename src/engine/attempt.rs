@@ -59,6 +59,7 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, bell: &Slo
                 bell,
                 adopted: &around.adopted,
                 cookie: &cookie,
+                mark: &around.slots.mark(record),
             };
             let (cause, ended) = child.run(oversight, &mut capture);
             (Some(record), ending(cause, ended))

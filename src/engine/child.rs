@@ -23,7 +23,7 @@ use super::command::{Plan, Prepared};
 use super::cookie::Cookie;
 use super::desk::{Interrupt, SlotBell};
 use super::pipes::Pipes;
-use super::slots::Record;
+use super::slots::{Mark, Record};
 use crate::sys::failpoint;
 use crate::sys::process::{self, Ended, ProcessHandle};
 use crate::sys::spawn::{Leads, Spawn, spawn};
@@ -49,6 +49,7 @@ pub(super) struct Oversight<'a> {
     pub(super) bell: &'a SlotBell,
     pub(super) adopted: &'a Adopted,
     pub(super) cookie: &'a Cookie,
+    pub(super) mark: &'a Mark<'a>,
 }
 
 /// Why a command was ended.
@@ -91,7 +92,7 @@ impl Child {
         oversight: Oversight<'_>,
         capture: &mut Capture,
     ) -> (Option<Cause>, io::Result<Ended>) {
-        let family = Family { leader: self.pid, cookie: oversight.cookie };
+        let family = Family { leader: self.pid, cookie: oversight.cookie, mark: oversight.mark };
         let ladder = self.watch(oversight, capture);
         failpoint::hit("attempt.after_exit");
         if let Some(ladder) = ladder.filter(|ladder| !ladder.killed) {

@@ -355,7 +355,7 @@ mod tests {
         desk.take(slot).expect("the first");
         desk.hand_out(vec![claim("fourth")], 0);
         assert_eq!(ids(&desk.recall_ahead(later)), ["fourth"], "the slot is busy");
-        desk.hand_out(vec![claim("fifth")]);
+        desk.hand_out(vec![claim("fifth")], 0);
         assert_eq!(ids(&desk.recall()), ["fifth"]);
     }
 }

@@ -137,7 +137,7 @@ fn kill(worker: &Worker) -> bool {
     let (folder, name) = (&worker.folder, worker.id.as_str());
     if let Some(pid) = Pid::from_raw(worker.pid.cast_signed())
         && let Ok(handle) = ProcessHandle::open(pid)
-        && process::has_lock_on(pid, &life_line::path(folder, name))
+        && !process::locks_on(pid, &life_line::path(folder, name)).is_empty()
     {
         let _ = handle.signal(Signal::KILL);
         let _ = handle.ends_within(TOO_LATE);

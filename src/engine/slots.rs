@@ -20,7 +20,7 @@ use rustix::process::Pid;
 
 use crate::store::LeaseRef;
 use crate::sys::clock::boot_ticks;
-use crate::sys::{private, range_lock};
+use crate::sys::{private, process, range_lock};
 
 /// A job's id has 128 characters at most; the rest are numbers.
 const RECORD_BYTES: u64 = 256;
@@ -49,6 +49,21 @@ pub(super) struct Record {
     file: File,
     index: u64,
     lease: LeaseRef,
+}
+
+/// What a process of an attempt holds unless it has closed its descriptors.
+#[derive(Clone, Debug)]
+pub(super) struct Mark<'a> {
+    path: &'a Path,
+    bytes: Range<u64>,
+}
+
+impl Mark<'_> {
+    /// Whether this process holds this lock, or that of another attempt; `None`: it holds none.
+    pub(super) fn is_on(&self, pid: Pid) -> Option<bool> {
+        let locks = process::locks_on(pid, self.path);
+        (!locks.is_empty()).then(|| locks.contains(&self.bytes))
+    }
 }
 
 /// An attempt as its record tells it.
@@ -94,6 +109,11 @@ impl Slots {
     pub(super) fn give_back(&self, index: u64) {
         let _ = self.file.write_all_at(EMPTY, index * RECORD_BYTES);
         self.free().reusable.push_back(index);
+    }
+
+    /// The lock on a record, as processes are known by it.
+    pub(super) fn mark(&self, index: u64) -> Mark<'_> {
+        Mark { path: &self.path, bytes: bytes(index) }
     }
 
     fn oldest_free(&self) -> u64 {

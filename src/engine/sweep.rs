@@ -68,7 +68,7 @@ fn find(remains: Remains<'_>) -> io::Result<Vec<ProcessHandle>> {
     let belongs = |seen: &Seen| {
         sessions.contains(&seen.stat.session)
             || is_in_session(remains, seen.stat)
-            || process::has_lock_on(seen.pid, &slots::path(remains.folder, remains.worker))
+            || !process::locks_on(seen.pid, &slots::path(remains.folder, remains.worker)).is_empty()
     };
     let is_same =
         |seen: &Seen| process::stat(seen.pid).is_some_and(|after| after.start_time == seen.stat.start_time);

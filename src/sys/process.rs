@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
@@ -135,26 +136,37 @@ pub fn all() -> io::Result<Vec<Pid>> {
     Ok(entries.filter_map(pid).filter_map(Pid::from_raw).collect())
 }
 
-/// Whether this process has a lock on this file, of its own or inherited.
-pub fn has_lock_on(pid: Pid, file: &Path) -> bool {
+/// The parts of this file on which this process has locks, its own or inherited ones.
+pub fn locks_on(pid: Pid, file: &Path) -> Vec<Range<u64>> {
     let Ok(meta) = file.metadata() else {
-        return false;
+        return Vec::new();
     };
-    let folder = format!("/proc/{}/fd", pid.as_raw_pid());
-    let Ok(entries) = fs::read_dir(&folder) else {
-        return false;
+    let pid = pid.as_raw_pid();
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return Vec::new();
     };
-    entries.flatten().any(|entry| {
-        let is_same = fs::metadata(entry.path())
-            .is_ok_and(|other| other.dev() == meta.dev() && other.ino() == meta.ino());
-        let info = format!("/proc/{}/fdinfo/{}", pid.as_raw_pid(), entry.file_name().to_string_lossy());
-        is_same && fs::read_to_string(info).is_ok_and(|info| info.contains("\nlock:"))
-    })
+    let is_it = |entry: &fs::DirEntry| {
+        fs::metadata(entry.path()).is_ok_and(|other| other.dev() == meta.dev() && other.ino() == meta.ino())
+    };
+    let info = |entry: fs::DirEntry| {
+        fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", entry.file_name().to_string_lossy())).ok()
+    };
+    let infos = entries.flatten().filter(is_it).filter_map(info);
+    infos.flat_map(|info| info.lines().filter_map(parse_lock).collect::<Vec<_>>()).collect()
+}
+
+/// `lock: 1: OFDLCK ADVISORY WRITE -1 fe:00:4711 256 511`: the last two are the first and the last byte.
+fn parse_lock(line: &str) -> Option<Range<u64>> {
+    let mut words = line.strip_prefix("lock:")?.split_ascii_whitespace().rev();
+    let last = words.next()?;
+    let end = if last == "EOF" { u64::MAX } else { last.parse::<u64>().ok()?.checked_add(1)? };
+    Some(words.next()?.parse().ok()?..end)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::range_lock;
 
     #[test]
     fn a_name_with_parentheses_confuses_nobody() {
@@ -162,6 +174,19 @@ mod tests {
         let stat = parse_stat(text).expect("a line");
         assert_eq!(stat, Stat { is_zombie: false, parent: 7, session: 43, start_time: 98_765 });
         assert_eq!(parse_stat("42 (cut) S 7"), None);
+    }
+
+    #[test]
+    fn locks_are_read_from_what_the_kernel_says() {
+        let line = "lock:\t1: OFDLCK ADVISORY  WRITE -1 fe:00:10010813 256 511";
+        assert_eq!(parse_lock(line), Some(256..512));
+        assert_eq!(parse_lock("lock:\t1: FLOCK  ADVISORY  WRITE 7 fe:00:4711 0 EOF"), Some(0..u64::MAX));
+        assert_eq!(parse_lock("flags:\t0100002"), None);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let me = rustix::process::getpid();
+        assert_eq!(locks_on(me, file.path()), []);
+        assert!(range_lock::take(file.as_file(), 512..768).expect("a lock"));
+        assert_eq!(locks_on(me, file.path()).first(), Some(&(512..768)));
     }
 
     #[test]

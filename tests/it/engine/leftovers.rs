@@ -73,22 +73,31 @@ fn fault_17_what_a_failing_command_leaves_behind_is_killed() {
     assert!(!is_alive(home.wait_for_pid("left")));
 }
 
-#[test]
-fn fault_17_leftovers_of_one_attempt_are_not_those_of_its_neighbour() {
+/// What one attempt leaves behind is killed when that attempt is over, and what another keeps is not.
+#[track_caller]
+fn assert_told_apart(escape: &str) {
     let home = Home::new();
-    home.enqueue(
-        "stays",
-        "setsid sh -c 'echo $$ > kept; exec sleep 600' & until [ -e go ]; do sleep 0.02; done",
-    );
+    let daemon = |file: &str| format!("{escape} sh -c 'echo $$ > {file}; exec sleep 600'");
+    home.enqueue("stays", &format!("{} & until [ -e go ]; do sleep 0.02; done", daemon("kept")));
     let _pool = Pool::run(&home, "--concurrency 2");
     let kept = home.wait_for_pid("kept");
-    home.enqueue("leaves", &leaving("setsid sh -c 'echo $$ > left; exec sleep 600'"));
+    home.enqueue("leaves", &leaving(&daemon("left")));
     home.wait_for("leaves", "completed");
     assert!(!is_alive(home.wait_for_pid("left")), "its own is killed");
     assert!(is_alive(kept), "the other's is left alone");
     home.file("go", "");
     home.wait_for("stays", "completed");
     assert!(!is_alive(kept));
+}
+
+#[test]
+fn fault_17_daemons_of_two_attempts_are_told_apart() {
+    assert_told_apart("setsid");
+}
+
+#[test]
+fn fault_17_daemons_without_an_environment_are_told_apart() {
+    assert_told_apart("env -i setsid");
 }
 
 #[test]

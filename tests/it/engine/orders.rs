@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::harness::{Home, Pool, UNTIL_GO, history, is_alive};
+use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, millis_between};
 
 const A_SECOND: Duration = Duration::from_secs(1);
 
@@ -98,5 +98,5 @@ fn slots_that_were_asked_for_do_not_follow_the_setting() {
     home.file("go", "");
     home.wait_for("urgent", "completed");
     let [first, urgent] = ["first", "urgent"].map(|id| home.show(id));
-    assert!(super::harness::millis_between(&first["finished_at"], &urgent["started_at"]) >= 0);
+    assert!(millis_between(&first["finished_at"], &urgent["started_at"]) >= 0);
 }

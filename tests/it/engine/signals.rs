@@ -1,9 +1,11 @@
 //! FAULTS 34: signals to guardians and workers.
 
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, send};
+use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, send, wait_until};
 
 /// Who gets a signal.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +113,16 @@ fn fault_34_a_second_signal_to_a_worker_gives_back_what_runs() {
 }
 
 #[test]
+fn fault_34_a_sigquit_gives_back_what_runs_at_once() {
+    let home = Home::new();
+    let pool = busy(&home);
+    pool.signal(Signal::QUIT);
+    pool.ends_well();
+    assert_eq!(home.state_of("long"), "pending");
+    assert!(!is_alive(home.wait_for_pid("running")));
+}
+
+#[test]
 fn fault_34_a_third_signal_has_no_patience() {
     let home = Home::new();
     home.enqueue("deaf", "trap '' TERM; echo $$ > running; while :; do sleep 0.05; done");
@@ -122,13 +134,11 @@ fn fault_34_a_third_signal_has_no_patience() {
         // Two that come at once may count as one; each line in the journal is one that was heeded.
         let heeded = home.journal().matches("end what they run").count();
         pool.signal(Signal::TERM);
-        super::harness::wait_until("the guardian heeds it", || {
-            home.journal().matches("end what they run").count() > heeded
-        });
+        wait_until("the guardian heeds it", || home.journal().matches("end what they run").count() > heeded);
     }
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     pool.ends_well();
-    assert!(began.elapsed() < std::time::Duration::from_secs(8), "it did not wait for the grace");
+    assert!(began.elapsed() < Duration::from_secs(8), "it did not wait for the grace");
     assert_eq!(home.state_of("deaf"), "pending");
     assert!(!is_alive(home.wait_for_pid("running")));
 }

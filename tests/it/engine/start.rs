@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use super::harness::{Home, Pool, end_of};
 use crate::cli::harness::PROGRAM;
 
-/// How many workers are listed, how many of them with this many slots.
+/// How many workers are listed.
 fn listed(home: &Home) -> usize {
     home.run(["worker", "list", "--json"]).ok().json().as_array().expect("an array").len()
 }
@@ -59,4 +59,17 @@ fn fault_12_a_number_of_workers_that_makes_no_sense_is_refused() {
         }
     }
     assert!(!home.path().join("workers").exists(), "nothing was started");
+}
+
+#[test]
+fn workers_go_on_although_nobody_listens_to_them() {
+    let home = Home::new();
+    for id in ["one", "two", "three"] {
+        home.enqueue(id, "true");
+    }
+    let mut command = home.call(["worker", "run", "--until-empty"]).into_command();
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stderr.take());
+    assert!(end_of(child).success());
+    assert_eq!(home.state_of("three"), "completed");
 }
