@@ -141,8 +141,22 @@ impl Ground {
         self.ledger().iter().any(|line| line.what == what && line.job == id && line.attempt == attempt)
     }
 
-    /// Waits until this attempt has started, and all that it starts in turn.
+    /// Waits until this attempt has started, and all that it starts in turn, and its worker has written down its pid.
     pub(super) fn runs(&self, id: &str, attempt: u64, escapees: &[&str]) {
+        self.runs_unrecorded(id, attempt, escapees);
+        wait(&format!("attempt {attempt} of {id} is on record"), || self.is_on_record(id, attempt));
+    }
+
+    fn is_on_record(&self, id: &str, attempt: u64) -> bool {
+        let folder = self.home.path().join("workers");
+        let begins = format!("{id} {attempt} ");
+        let slots = self.worker_files().into_iter().filter(|name| name.ends_with(".slots"));
+        let mut records = slots.flat_map(|name| fs::read(folder.join(name)));
+        records.any(|bytes| bytes.chunks(256).any(|record| record.starts_with(begins.as_bytes())))
+    }
+
+    /// The same, whatever its worker knows.
+    pub(super) fn runs_unrecorded(&self, id: &str, attempt: u64, escapees: &[&str]) {
         wait(&format!("attempt {attempt} of {id} starts"), || self.has(What::Start, id, attempt));
         for name in escapees {
             let ticks = |line: &Line| line.who == *name && line.job == id && line.attempt == attempt;

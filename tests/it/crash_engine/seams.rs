@@ -1,5 +1,6 @@
 //! FAULTS 26: a crash at each seam of an attempt, of a worker's life, and of a recovery.
 
+use queuectl::domain::life::StateName;
 use rustix::process::Signal;
 
 use super::harness::{Ground, kill, wait};
@@ -82,7 +83,7 @@ fn fault_26_a_worker_whose_guardian_dies_before_it_is_up_ends_too() {
     ground.is_deserted();
     ground.pool();
     ground.finish();
-    assert_eq!(ground.story("a"), DONE);
+    assert_eq!(ground.state("a"), StateName::Completed);
 }
 
 #[test]
@@ -113,4 +114,18 @@ fn fault_26_a_worker_that_dies_over_a_dead_one_is_replaced() {
         assert!(ground.has_died(), "nobody came by {place}");
         assert_eq!(ground.story("a"), LOST, "{place}");
     }
+}
+
+#[test]
+fn fault_26_what_was_started_by_a_worker_that_never_learned_its_pid_is_found() {
+    let ground = Ground::new();
+    let pool = ground.pool_dying_at("attempt.after_spawn", &[]);
+    wait("a pool is up", || ground.workers_of(pool).len() == 1);
+    kill(pool.guardian, Signal::STOP);
+    ground.job("a", "first && { escape in_session env -i PATH=$PATH bash unlock.sh; hang; }");
+    ground.runs_unrecorded("a", 1, &["in_session"]);
+    kill(pool.guardian, Signal::KILL);
+    ground.pool();
+    ground.finish();
+    assert_eq!(ground.story("a"), LOST);
 }
