@@ -49,38 +49,45 @@ pub(super) fn sweep(remains: Remains<'_>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// A process that was looked at. The handle was opened first: what was found out afterwards is about the same process,
-/// or about none.
+/// A process that was looked at.
 struct Seen {
     pid: Pid,
     stat: Stat,
-    handle: ProcessHandle,
     names_worker: bool,
 }
 
 fn find(remains: Remains<'_>) -> io::Result<Vec<ProcessHandle>> {
+    // Nobody can take a lock of the dead: where none is held, nobody's descriptors need be looked at.
+    let is_locked = slots::are_held(remains.folder, remains.worker)?;
+    let slots = slots::path(remains.folder, remains.worker);
     let others = process::all()?.into_iter().filter(|pid| *pid != getpid());
     let seen: Vec<Seen> = others.filter_map(|pid| look(remains, pid)).collect();
     // A worker may have died before it wrote down which process it had started. But a session is never joined, only
     // begun: one in which anybody carries the worker's name began in one of its attempts, and so did all who are in it.
     let sessions: HashSet<i32> =
         seen.iter().filter(|seen| seen.names_worker).map(|seen| seen.stat.session).collect();
-    let belongs = |seen: &Seen| {
+    let belongs = |seen: &&Seen| {
         sessions.contains(&seen.stat.session)
             || is_in_session(remains, seen.stat)
-            || !process::locks_on(seen.pid, &slots::path(remains.folder, remains.worker)).is_empty()
+            || (is_locked && !process::locks_on(seen.pid, &slots).is_empty())
     };
-    let is_same =
-        |seen: &Seen| process::stat(seen.pid).is_some_and(|after| after.start_time == seen.stat.start_time);
-    let found = seen.into_iter().filter(|seen| belongs(seen) && is_same(seen));
-    Ok(found.map(|seen| seen.handle).collect())
+    seen.iter().filter(belongs).filter_map(|seen| take_hold(seen).transpose()).collect()
 }
 
 fn look(remains: Remains<'_>, pid: Pid) -> Option<Seen> {
-    let handle = ProcessHandle::open(pid).ok()?;
     let stat = process::stat(pid).filter(|stat| !stat.is_zombie)?;
     let names_worker = cookie::names_worker(&process::environment(pid), remains.worker);
-    Some(Seen { pid, stat, handle, names_worker })
+    Some(Seen { pid, stat, names_worker })
+}
+
+/// A handle to the process that was seen: it is there before and after the handle was opened. `None`: it is gone.
+fn take_hold(seen: &Seen) -> io::Result<Option<ProcessHandle>> {
+    let is_there = || process::stat(seen.pid).is_some_and(|now| now.start_time == seen.stat.start_time);
+    match ProcessHandle::open(seen.pid) {
+        Ok(handle) => Ok(is_there().then_some(handle)),
+        Err(error) if is_there() => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 fn is_in_session(remains: Remains<'_>, stat: Stat) -> bool {
