@@ -150,8 +150,9 @@ impl Ground {
     fn is_on_record(&self, id: &str, attempt: u64) -> bool {
         let folder = self.home.path().join("workers");
         let begins = format!("{id} {attempt} ");
-        let slots = self.worker_files().into_iter().filter(|name| name.ends_with(".slots"));
-        let mut records = slots.flat_map(|name| fs::read(folder.join(name)));
+        let files = self.worker_files().into_iter().map(|name| folder.join(name));
+        let slots = files.filter(|path| path.extension().is_some_and(|extension| extension == "slots"));
+        let mut records = slots.flat_map(fs::read);
         records.any(|bytes| bytes.chunks(256).any(|record| record.starts_with(begins.as_bytes())))
     }
 
