@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpgid, getpid, kill_process};
 
 use super::cookie::Cookie;
 use super::slots::Mark;
@@ -47,15 +47,17 @@ impl Adopted {
         self.lock().running.insert(leader);
     }
 
-    /// Asks the orphans of this attempt to end, each once: a session of their own kept them from hearing it before.
-    /// `false` if there is none left.
+    /// Asks every orphan of this attempt to end that was not asked yet, as those in its leader's group were. `false` if
+    /// there is none left.
     pub(super) fn ask_to_end(&self, family: Family<'_>, asked: &mut HashSet<Pid>) -> bool {
         let mut state = self.lock();
         let living = state.living_of(family);
-        for pid in living.iter().filter(|pid| asked.insert(**pid)) {
-            let _ = kill_process(*pid, Signal::TERM);
-            // A stopped process acts on nothing but this.
-            let _ = kill_process(*pid, Signal::CONT);
+        for pid in &living {
+            if asked.insert(*pid) && getpgid(Some(*pid)) != Ok(family.leader) {
+                let _ = kill_process(*pid, Signal::TERM);
+                // A stopped process acts on nothing but this.
+                let _ = kill_process(*pid, Signal::CONT);
+            }
         }
         !living.is_empty()
     }

@@ -96,7 +96,7 @@ impl Child {
         let ladder = self.watch(oversight, capture);
         failpoint::hit("attempt.after_exit");
         if let Some(ladder) = ladder.filter(|ladder| !ladder.killed) {
-            self.wait_for_leftovers(ladder.kill_at, oversight.adopted, family, capture);
+            self.wait_for_leftovers(ladder.kill_at, oversight, family, capture);
         }
         self.signal(Signal::KILL);
         oversight.adopted.end(family);
@@ -159,17 +159,21 @@ impl Child {
         Ladder { cause, kill_at: Instant::now(), killed: true }
     }
 
-    /// The shell is gone, but what it started may still be tidying up after the SIGTERM.
+    /// The shell is gone, but what it started may still be tidying up after the SIGTERM. Daemons, which left its group,
+    /// hear of it only now that they are ours.
     fn wait_for_leftovers(
         &mut self,
         until: Instant,
-        adopted: &Adopted,
+        oversight: Oversight<'_>,
         family: Family<'_>,
         capture: &mut Capture,
     ) {
         let mut asked = HashSet::new();
-        while Instant::now() < until && adopted.ask_to_end(family, &mut asked) {
-            let [] = self.pipes.wait([], Some(LOOK), capture);
+        while Instant::now() < until && oversight.adopted.ask_to_end(family, &mut asked) {
+            let [was_told] = self.pipes.wait([oversight.bell.as_fd()], Some(LOOK), capture);
+            if was_told && matches!(oversight.bell.take(), Some(Interrupt::ReleaseAtOnce | Interrupt::Lost)) {
+                return;
+            }
         }
     }
 
