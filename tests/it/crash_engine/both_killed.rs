@@ -2,7 +2,8 @@
 
 use queuectl::domain::life::StateName;
 
-use super::harness::{Ground, wait};
+use super::harness::Ground;
+use super::processes::wait;
 
 /// Each has shed all marks but one: the environment, the lock, the session.
 const ESCAPES: &str = "escape by_cookie setsid bash unlock.sh; escape by_lock setsid env -i PATH=$PATH;

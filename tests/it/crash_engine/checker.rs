@@ -6,8 +6,9 @@ use queuectl::domain::life::StateName;
 use queuectl::store::{JobFilter, Page, Store};
 use serde_json::Value;
 
-use super::harness::{Ground, wait};
+use super::harness::Ground;
 use super::ledger::{What, overlaps};
+use super::processes::wait;
 
 impl Ground {
     /// Waits until every job has ended, stops every pool, and checks that all is as it must be.

@@ -2,7 +2,8 @@
 
 use rustix::process::Signal;
 
-use super::harness::{Ground, kill, wait};
+use super::harness::Ground;
+use super::processes::{kill, wait};
 
 #[test]
 fn fault_24_workers_without_a_guardian_finish_what_they_run() {

@@ -23,17 +23,14 @@ use queuectl::ops::alive::live_workers;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{JobFilter, Page, Store, Worker};
 use queuectl::sys::process;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal};
 
 use super::ledger::{self, Line, What};
+use super::processes::{LOOK, PATIENCE, is_alive, kill, kill_all, pid, wait, wait_within};
 use crate::cli::harness::{Call, Home, Ran};
 
-/// How long anything may take on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it may take to recover a job.
 pub(super) const RECOVERY: Duration = Duration::from_secs(3);
-/// How often to look.
-const LOOK: Duration = Duration::from_millis(5);
 
 pub(super) struct Ground {
     pub(super) home: Home,
@@ -394,48 +391,4 @@ impl Drop for Ground {
             let _ = child.wait();
         }
     }
-}
-
-/// Waits for a state.
-#[track_caller]
-pub(super) fn wait(what: &str, is_so: impl FnMut() -> bool) -> Duration {
-    wait_within(PATIENCE, what, is_so)
-}
-
-/// Waits for a state, for this long at most. Gives how long it took.
-#[track_caller]
-pub(super) fn wait_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < patience, "not within {patience:?}: {what}");
-        std::thread::sleep(LOOK);
-    }
-    began.elapsed()
-}
-
-pub(super) fn pid(number: u32) -> Pid {
-    Pid::from_raw(number.cast_signed()).expect("a pid")
-}
-
-/// To one that has ended already it does nothing.
-pub(super) fn kill(pid: Pid, signal: Signal) {
-    let _ = kill_process(pid, signal);
-}
-
-/// Stops processes, and lets them go on after this time.
-pub(super) fn stop_for(time: Duration, processes: &[Pid]) {
-    kill_all(processes, Signal::STOP);
-    // Not to wait for anything: this is how long the fault lasts.
-    std::thread::sleep(time);
-    kill_all(processes, Signal::CONT);
-}
-
-pub(super) fn kill_all(processes: &[Pid], signal: Signal) {
-    for pid in processes {
-        kill(*pid, signal);
-    }
-}
-
-pub(super) fn is_alive(pid: Pid) -> bool {
-    process::stat(pid).is_some_and(|stat| !stat.is_zombie)
 }

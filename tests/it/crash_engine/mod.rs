@@ -8,6 +8,7 @@ mod guardian_killed;
 mod harness;
 mod ledger;
 mod nemesis;
+mod processes;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
 mod stopped;

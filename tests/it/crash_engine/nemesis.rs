@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::harness::{Ground, RECOVERY, kill, pid, wait};
+use super::harness::{Ground, RECOVERY};
+use super::processes::{kill, pid, wait};
 
 /// Since when jobs have been seen in the hands of workers that do not live.
 #[derive(Default)]

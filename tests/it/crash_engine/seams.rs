@@ -3,8 +3,9 @@
 use queuectl::domain::life::StateName;
 use rustix::process::Signal;
 
-use super::harness::{Ground, kill, wait};
+use super::harness::Ground;
 use super::ledger::What;
+use super::processes::{kill, wait};
 
 /// Two jobs; the worker dies once at this place; all ends well. What became of the jobs?
 fn stories_after_death_at(place: &str) -> (Ground, [String; 2]) {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use queuectl::store::Store;
 use rustix::process::Signal;
 
-use super::harness::{Ground, kill, pid, stop_for, wait};
+use super::harness::Ground;
 use super::ledger::What;
+use super::processes::{kill, pid, stop_for, wait};
 
 /// A job whose first attempt ends well as soon as it may, and a worker that does not see it.
 fn with_a_stopped_worker() -> Ground {

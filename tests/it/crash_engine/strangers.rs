@@ -1,7 +1,6 @@
 //! FAULTS 32 and 33: pids that belong to somebody else by now, and workers of another boot.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use queuectl::domain::name::WorkerId;
@@ -10,20 +9,18 @@ use queuectl::sys::boot;
 use queuectl::sys::life_line::{LifeLine, Role};
 use rusqlite::Connection;
 
-use super::harness::{Ground, is_alive, pid, wait};
+use super::harness::Ground;
+use super::processes::{is_alive, pid, wait};
 
 /// An innocent process in a session of its own.
 struct Stranger(Child);
 
 impl Stranger {
     fn new() -> Self {
+        // It is not the leader of a group, so it becomes the command in its own place.
         let mut command = Command::new("setsid");
-        command
-            .args(["--wait", "sleep", "600"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        Self(command.process_group(0).spawn().expect("it starts"))
+        command.args(["sleep", "600"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().expect("it starts"))
     }
 
     fn lives(&self) -> bool {

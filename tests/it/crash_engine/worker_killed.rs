@@ -2,7 +2,8 @@
 
 use rustix::process::Signal;
 
-use super::harness::{Ground, kill, kill_all, wait};
+use super::harness::Ground;
+use super::processes::{kill, kill_all, wait};
 
 /// Ways to get away from a shell, and the names of those who went.
 const ESCAPES: &str = "escape child env; escape daemon setsid; escape bare setsid env -i PATH=$PATH;
