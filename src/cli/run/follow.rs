@@ -109,7 +109,8 @@ impl<'a> Run<'a> {
                 self.attend()?;
                 self.interrupts.sleep(self.follower.pause())
             } else {
-                self.interrupts.take()
+                // Heard while the news are told: what was taken here would be forgotten where nobody reads them.
+                None
             };
             for event in news {
                 if let Some(job) = self.tell(event)? {
