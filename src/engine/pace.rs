@@ -10,9 +10,9 @@ use std::time::Duration;
 /// Attempts shorter than this are worth claiming ahead for.
 const SHORT: Duration = Duration::from_millis(5);
 /// How many claims are in hand for each slot beyond the one that it runs.
-const PER_SLOT: usize = 2;
+const PER_SLOT: usize = 4;
 /// How long outcomes may gather while no slot waits for the ledger.
-pub(super) const GATHER: Duration = Duration::from_millis(2);
+pub(super) const GATHER: Duration = Duration::from_millis(4);
 /// A claim that found no slot for this long is given back.
 pub(super) const PATIENCE: Duration = Duration::from_millis(30);
 /// The share of the newest attempt in the average.
@@ -53,13 +53,13 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!(pace.ahead(4), 0, "nothing is known yet");
         pace.note(Duration::from_millis(1));
-        assert_eq!(pace.ahead(4), 8);
+        assert_eq!(pace.ahead(4), 16);
         pace.note(Duration::from_secs(1));
         assert_eq!(pace.ahead(4), 0, "one long attempt is enough to stop it");
         for _ in 0..40 {
             pace.note(Duration::from_millis(1));
         }
-        assert_eq!(pace.ahead(4), 8, "and many short ones to begin again");
+        assert_eq!(pace.ahead(4), 16, "and many short ones to begin again");
         pace.forget();
         assert_eq!(pace.ahead(4), 0);
     }

@@ -59,8 +59,14 @@ impl Pipes {
         }
         let ready: Vec<bool> = watched.iter().map(|one| !one.revents().is_empty()).collect();
         let streams: Vec<Stream> = pipes.iter().map(|(stream, _)| *stream).collect();
+        let pipes_before = streams.len();
         for (stream, _) in streams.into_iter().zip(&ready[N..]).filter(|(_, is_ready)| **is_ready) {
             self.read(stream, capture);
+        }
+        if self.open_ones().count() < pipes_before {
+            // The end of its output is most often the end of the command, which is not over in the same instant. Whoever
+            // looks again at once wakes up three times for each command instead of once.
+            std::thread::yield_now();
         }
         std::array::from_fn(|at| ready[at])
     }
