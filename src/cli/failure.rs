@@ -88,6 +88,7 @@ impl From<EngineError> for Failure {
             EngineError::Store(error) => error.into(),
             EngineError::System { .. }
             | EngineError::CannotMake { .. }
+            | EngineError::NoChildrenList
             | EngineError::NoGuardian
             | EngineError::DeclaredDead
             | EngineError::CannotStart { .. }

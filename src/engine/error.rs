@@ -21,6 +21,10 @@ pub enum EngineError {
         #[source]
         source: io::Error,
     },
+    #[error(
+        "the kernel does not list the children of a process in /proc (CONFIG_PROC_CHILDREN), which workers need"
+    )]
+    NoChildrenList,
     #[error("the guardian died before its worker was up")]
     NoGuardian,
     #[error("the worker was declared dead in its absence")]

@@ -47,6 +47,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Runs a pool until its workers have ended for good. Says whether it has `begun` as soon as that is known: when all
 /// workers are up for the first time, or when it is given up; then those that are up still finish what they run.
 pub fn run(pool: &Pool, open: OpenStore<'_>, begun: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
+    if !process::lists_children() {
+        return Err(EngineError::NoChildrenList);
+    }
     signal::survive_closed_pipe();
     let signals = Interrupts::catch(&[Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT])
         .map_err(EngineError::system("failed to take over signals"))?;

@@ -129,6 +129,12 @@ pub fn children_of(pid: Pid) -> Vec<Pid> {
     list.split_ascii_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
 }
 
+/// Whether the kernel lists children at all: it can be built without.
+pub fn lists_children() -> bool {
+    let pid = rustix::process::getpid().as_raw_pid();
+    Path::new(&format!("/proc/{pid}/task/{pid}/children")).exists()
+}
+
 /// All processes that can be seen.
 pub fn all() -> io::Result<Vec<Pid>> {
     let entries = fs::read_dir("/proc")?;
