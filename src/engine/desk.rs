@@ -202,15 +202,15 @@ impl Desk {
         self.lock().claims.drain(..).map(|waiting| waiting.claim).collect()
     }
 
-    /// Takes back the claims that have been waiting for a busy slot since before this moment.
+    /// Takes back the claims that wait for a busy slot, if the first of them has done so since before this moment. All of
+    /// them: one that was claimed later must not run before one that is claimed again.
     pub(super) fn recall_ahead(&self, before: Instant) -> Vec<Claim> {
         let mut state = self.lock();
         let soon_taken = state.idle_slots().min(state.claims.len());
-        let ahead = state.claims.split_off(soon_taken);
-        let (kept, recalled): (Vec<_>, Vec<_>) =
-            ahead.into_iter().partition(|waiting| waiting.since >= before);
-        state.claims.extend(kept);
-        recalled.into_iter().map(|waiting| waiting.claim).collect()
+        if state.claims.get(soon_taken).is_none_or(|waiting| waiting.since >= before) {
+            return Vec::new();
+        }
+        state.claims.split_off(soon_taken).into_iter().map(|waiting| waiting.claim).collect()
     }
 
     /// Since when the oldest of those has been waiting.
@@ -357,5 +357,16 @@ mod tests {
         assert_eq!(ids(&desk.recall_ahead(later)), ["fourth"], "the slot is busy");
         desk.hand_out(vec![claim("fifth")], 0);
         assert_eq!(ids(&desk.recall()), ["fifth"]);
+    }
+
+    #[test]
+    fn a_claim_is_not_recalled_without_those_behind_it() {
+        let desk = Desk::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }).expect("a desk");
+        let (slot, _bell) = desk.add_slot().expect("a slot");
+        desk.hand_out(vec![claim("first"), claim("second")], 0);
+        desk.take(slot).expect("the first");
+        let between = Instant::now();
+        desk.hand_out(vec![claim("third")], 0);
+        assert_eq!(ids(&desk.recall_ahead(between)), ["second", "third"], "or the third would overtake it");
     }
 }
