@@ -34,8 +34,9 @@ pub(super) struct Remains<'a> {
 
 /// Kills all of it. `false`: something is still there.
 pub(super) fn sweep(remains: Remains<'_>) -> io::Result<bool> {
+    let mut sessions = HashSet::new();
     for _ in 0..ROUNDS {
-        let found = find(remains)?;
+        let found = find(remains, &mut sessions)?;
         if found.is_empty() {
             return Ok(!slots::are_held(remains.folder, remains.worker)?);
         }
@@ -56,18 +57,30 @@ struct Seen {
     names_worker: bool,
 }
 
-fn find(remains: Remains<'_>) -> io::Result<Vec<ProcessHandle>> {
+impl Seen {
+    fn session(&self) -> i32 {
+        self.stat.session
+    }
+
+    fn is_leader_by_name(&self) -> bool {
+        self.names_worker && self.session() == self.pid.as_raw_pid()
+    }
+}
+
+/// `sessions` are those that were found to be the worker's in earlier rounds: their leaders are dead by now.
+fn find(remains: Remains<'_>, sessions: &mut HashSet<i32>) -> io::Result<Vec<ProcessHandle>> {
     // Nobody can take a lock of the dead: where none is held, nobody's descriptors need be looked at.
     let is_locked = slots::are_held(remains.folder, remains.worker)?;
     let slots = slots::path(remains.folder, remains.worker);
     let others = process::all()?.into_iter().filter(|pid| *pid != getpid());
     let seen: Vec<Seen> = others.filter_map(|pid| look(remains, pid)).collect();
     // A worker may have died before it wrote down which process it had started. But a session is never joined, only
-    // begun: one in which anybody carries the worker's name began in one of its attempts, and so did all who are in it.
-    let sessions: HashSet<i32> =
-        seen.iter().filter(|seen| seen.names_worker).map(|seen| seen.stat.session).collect();
+    // begun: one whose leader carries the worker's name began in one of its attempts, and so did all who are in it. The
+    // leader alone speaks for it; anybody else who carries the name may be in the session of whoever started us.
+    sessions.extend(seen.iter().filter(|seen| seen.is_leader_by_name()).map(Seen::session));
     let belongs = |seen: &&Seen| {
-        sessions.contains(&seen.stat.session)
+        seen.names_worker
+            || sessions.contains(&seen.session())
             || is_in_session(remains, seen.stat)
             || (is_locked && !process::locks_on(seen.pid, &slots).is_empty())
     };
@@ -142,6 +155,17 @@ mod tests {
         assert!(is_alive(&mut child), "it was started at another time");
         child.kill().expect("killed");
         child.wait().expect("reaped");
+    }
+
+    #[test]
+    fn a_session_is_not_known_by_one_who_is_merely_in_it() {
+        let seen = |pid: i32, session: i32| Seen {
+            pid: Pid::from_raw(pid).expect("a pid"),
+            stat: Stat { is_zombie: false, parent: 1, session, start_time: 1 },
+            names_worker: true,
+        };
+        assert!(seen(7, 7).is_leader_by_name());
+        assert!(!seen(8, 7).is_leader_by_name());
     }
 
     #[test]
