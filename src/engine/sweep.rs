@@ -18,6 +18,9 @@ use crate::sys::process::{self, ProcessHandle, Stat};
 
 /// How long to wait for one process to be gone before the next look.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// A process that is just becoming another program has no environment to show. Nobody is left only if that is so twice,
+/// with this pause between.
+const EXEC_PAUSE: Duration = Duration::from_millis(5);
 /// How often to look again before it is left to the next round: what cannot be killed must not stop the worker.
 const ROUNDS: usize = 20;
 
@@ -35,10 +38,15 @@ pub(super) struct Remains<'a> {
 /// Kills all of it. `false`: something is still there.
 pub(super) fn sweep(remains: Remains<'_>) -> io::Result<bool> {
     let mut sessions = HashSet::new();
+    let mut was_empty = false;
     for _ in 0..ROUNDS {
         let found = find(remains, &mut sessions)?;
-        if found.is_empty() {
+        if found.is_empty() && was_empty {
             return Ok(!slots::are_held(remains.folder, remains.worker)?);
+        }
+        was_empty = found.is_empty();
+        if was_empty {
+            std::thread::sleep(EXEC_PAUSE);
         }
         for handle in &found {
             handle.signal(Signal::KILL)?;
@@ -122,13 +130,28 @@ fn is_it(started: &Started, stat: Stat) -> bool {
 mod tests {
     use super::*;
     use crate::store::LeaseRef;
+    use std::fs;
     use std::process::{Child, Command, Stdio};
+    use std::time::Instant;
 
     /// A process that leads a session of its own and waits to be killed.
     fn stranger(variables: &[(&str, &str)]) -> Child {
         let mut command = Command::new("setsid");
         command.args(["sleep", "60"]).envs(variables.iter().copied());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let is_asleep =
+            || fs::read(format!("/proc/{}/cmdline", child.id())).is_ok_and(|line| line.starts_with(b"sleep"));
+        let began = Instant::now();
+        while !is_asleep() {
+            assert!(began.elapsed() < Duration::from_secs(20), "it does not become what it is to be");
+            std::thread::yield_now();
+        }
+        child
     }
 
     fn is_alive(child: &mut Child) -> bool {
@@ -141,8 +164,9 @@ mod tests {
         Trace { lease, process: Some(Started { pid, ticks }) }
     }
 
-    fn sweep_of(folder: &Path, traces: &[Trace]) -> bool {
-        let remains = Remains { folder, worker: "dead-worker-1", traces, last_seen_ticks: u64::MAX };
+    /// Each test has a worker of its own: they run side by side, and see each other's processes.
+    fn sweep_of(folder: &Path, worker: &str, traces: &[Trace]) -> bool {
+        let remains = Remains { folder, worker, traces, last_seen_ticks: u64::MAX };
         sweep(remains).expect("/proc can be read")
     }
 
@@ -151,7 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mut child = stranger(&[]);
         let long_ago = trace(child.id(), 0..1);
-        assert!(sweep_of(folder.path(), &[long_ago]));
+        assert!(sweep_of(folder.path(), "dead-worker-2", &[long_ago]));
         assert!(is_alive(&mut child), "it was started at another time");
         child.kill().expect("killed");
         child.wait().expect("reaped");
@@ -174,7 +198,7 @@ mod tests {
         let mut other = stranger(&[("QUEUECTL_WORKER_ID", "dead-worker-10")]);
         let mut child = stranger(&[("QUEUECTL_WORKER_ID", "dead-worker-1")]);
         let reaper = std::thread::spawn(move || child.wait().expect("reaped"));
-        assert!(sweep_of(folder.path(), &[]));
+        assert!(sweep_of(folder.path(), "dead-worker-1", &[]));
         reaper.join().expect("it was killed");
         assert!(is_alive(&mut other), "a longer name is another worker's");
         other.kill().expect("killed");
