@@ -10,7 +10,7 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 
 use super::error::EngineError;
@@ -24,10 +24,9 @@ use crate::domain::name::{JobIdSequence, WorkerId};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Store, StoreError, Worker, settings};
 use crate::sys::clock::{Clock, SystemClock};
-use crate::sys::interrupts::Interrupts;
+use crate::sys::interrupts::{Interrupts, timespec};
 use crate::sys::life_line::{LifeLine, Role};
 use crate::sys::process::{self, ProcessHandle};
-
 use crate::sys::{failpoint, signal, spawn};
 
 /// How many crashes in a row are too many.
@@ -306,11 +305,11 @@ impl<'a> Guardian<'a> {
     }
 
     fn store(&mut self) -> Result<&dyn Store, StoreError> {
-        if self.store.is_none() {
-            self.store = Some((self.open)()?);
-        }
-        // It was just put there.
-        self.store.as_deref().ok_or(StoreError::Busy { waited: Duration::ZERO })
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => (self.open)()?,
+        };
+        Ok(&**self.store.insert(store))
     }
 
     // A worker that holds its leases past their time hangs: it is killed, and then it is one that died.
@@ -358,8 +357,10 @@ impl<'a> Guardian<'a> {
             Seat::Free { at, .. } | Seat::Dead { at, .. } => Some(*at),
             Seat::Taken(_) | Seat::Closed => None,
         });
-        let wake_at = due.chain([self.vigil.next()]).min().unwrap_or(now);
-        let timeout = Timespec::try_from(wake_at.saturating_duration_since(now)).ok();
+        // Where nobody is there to be judged, no look is due.
+        let next_look = self.members().next().map(|_| self.vigil.next());
+        let wake_in = due.chain(next_look).min().map(|at| at.saturating_duration_since(now));
+        let timeout = wake_in.map(timespec);
         // An interrupted sleep is a short one.
         let _ = poll(&mut watched, timeout.as_ref());
     }
@@ -409,7 +410,7 @@ enum Report {
 
 fn read_report(report: &OwnedFd) -> Report {
     let mut watched = [PollFd::new(report, PollFlags::IN)];
-    if !matches!(poll(&mut watched, Some(&Timespec::default())), Ok(1..)) {
+    if !matches!(poll(&mut watched, Some(&timespec(Duration::ZERO))), Ok(1..)) {
         return Report::NotYet;
     }
     let mut buffer = [0; 32];

@@ -1,6 +1,11 @@
 //! Jobs that kill their workers, and workers that cannot start.
 
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
 use super::harness::Ground;
+use super::processes::{kill_all, wait};
 
 #[test]
 fn a_job_that_kills_its_worker_dies_and_the_pool_goes_on() {
@@ -13,6 +18,30 @@ fn a_job_that_kills_its_worker_dies_and_the_pool_goes_on() {
     let job = ground.home.show("poison");
     assert_eq!((&job["reason"], &job["failures"]), (&"crash_limit".into(), &0.into()));
     assert_eq!(ground.story("b"), "completed: success");
+}
+
+#[test]
+fn a_guardian_sleeps_until_it_is_time_to_replace_a_worker() {
+    let ground = Ground::with_short_leases();
+    let pool = ground.pool();
+    // After the fifth crash in a row it waits for 1.6 s.
+    for _ in 0..5 {
+        wait("a worker is up", || !ground.workers_of(pool).is_empty());
+        kill_all(&ground.workers_of(pool), Signal::KILL);
+        wait("it is gone", || ground.workers_of(pool).is_empty());
+    }
+    let before = cpu_time(pool.guardian);
+    wait("the next worker is up", || !ground.workers_of(pool).is_empty());
+    let used = cpu_time(pool.guardian).saturating_sub(before);
+    assert!(used < Duration::from_millis(300), "it was busy for {used:?}");
+    ground.finish();
+}
+
+/// What a process with one thread has used, in nanoseconds as the scheduler counts them.
+fn cpu_time(pid: Pid) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{}/schedstat", pid.as_raw_pid())).expect("it is alive");
+    let used = text.split(' ').next().and_then(|used| used.parse().ok());
+    Duration::from_nanos(used.expect("a number"))
 }
 
 #[test]
