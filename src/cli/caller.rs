@@ -1,9 +1,8 @@
 //! What the verbs that enqueue take from the process that called them.
 
-use std::os::unix::ffi::OsStringExt;
-
 use crate::domain::environment::Environment;
 use crate::ops::enqueue::Caller;
+use crate::sys::user;
 
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct CallerFlags {
@@ -19,7 +18,7 @@ impl CallerFlags {
     pub(super) fn caller(&self) -> Caller {
         Caller {
             cwd: here(),
-            environment: (!self.no_env_capture).then(captured_environment),
+            environment: (!self.no_env_capture).then(|| Environment::capture(user::variables())),
             if_absent: self.if_absent,
         }
     }
@@ -28,8 +27,4 @@ impl CallerFlags {
 /// Where the caller stands. A folder whose name is not text cannot be kept; the worker's is taken then.
 fn here() -> Option<String> {
     std::env::current_dir().ok()?.into_os_string().into_string().ok()
-}
-
-fn captured_environment() -> Environment {
-    Environment::capture(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())))
 }

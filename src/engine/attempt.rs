@@ -14,6 +14,7 @@ use super::cookie::Cookie;
 use super::desk::{Interrupt, SlotBell};
 use super::slots::Slots;
 use crate::domain::job::Usage;
+use crate::domain::log;
 use crate::domain::outcome::{Outcome, error_line};
 use crate::domain::signal::Signal;
 use crate::store::{Claim, LeaseRef, Settlement};
@@ -47,8 +48,8 @@ pub(super) struct Finished {
 
 pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, bell: &SlotBell) -> Finished {
     let began = Instant::now();
-    let log = around.logs.join(format!("{}-{}.log", claim.number, claim.lease.attempt));
-    let mut capture = Capture::new(log, rules.log_max_bytes);
+    let path = around.logs.join(log::file_name(claim.number, claim.lease.attempt));
+    let mut capture = Capture::new(path, rules.log_max_bytes);
     let (record, ending) = match start(claim, around) {
         Ok((record, child)) => {
             let LeaseRef { job, attempt } = claim.lease.clone();

@@ -2,10 +2,8 @@
 //!
 //! This file is how it begins and ends; what it does in between is in `duties`.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -26,12 +24,13 @@ use super::slots::Slots;
 use super::wake::{Event, Wake};
 use super::{command, slot};
 use crate::domain::environment::Environment;
+use crate::domain::log;
 use crate::domain::name::WorkerId;
 use crate::domain::settings::Settings;
 use crate::store::{NewWorker, Served, Store, StoreError, WorkerState, settings};
 use crate::sys::bell::Bell;
 use crate::sys::interrupts::Interrupts;
-use crate::sys::{boot, failpoint, signal, spawn};
+use crate::sys::{boot, failpoint, signal, spawn, user};
 
 /// What a worker is told when it is started.
 #[derive(Debug)]
@@ -249,17 +248,12 @@ fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, Engine
         command: command::Context {
             worker_id: plan.id.clone(),
             home: plan.home.clone(),
-            own_environment: own_environment(),
+            own_environment: Environment::capture(user::variables()),
         },
-        logs: plan.home.join("logs"),
+        logs: plan.home.join(log::FOLDER),
         slots,
         adopted: Adopted::default(),
     })
-}
-
-fn own_environment() -> Environment {
-    let bytes = |(name, value): (OsString, OsString)| (name.into_vec(), value.into_vec());
-    Environment::capture(std::env::vars_os().map(bytes))
 }
 
 /// When things are due that nobody rings for.

@@ -1,4 +1,6 @@
-//! Who runs this process.
+//! Who runs this process, and in which environment.
+
+use std::os::unix::ffi::OsStringExt;
 
 use rustix::process::geteuid;
 
@@ -9,4 +11,9 @@ pub fn name() -> String {
         .find_map(|variable| std::env::var(variable).ok())
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| format!("uid {}", geteuid().as_raw()))
+}
+
+/// The variables of this process, as bytes: they need not be UTF-8.
+pub fn variables() -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec()))
 }
