@@ -70,21 +70,25 @@ fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> 
     if version(connection)? == SCHEMA_VERSION && application(connection)? == APPLICATION_ID {
         return Ok(true);
     }
-    let marks = Marks::read(connection)?;
-    if marks.application == APPLICATION_ID {
-        if marks.version > SCHEMA_VERSION {
-            return Err(StoreError::TooNew { found: marks.version, known: SCHEMA_VERSION });
-        }
-        return Ok(marks.version == SCHEMA_VERSION);
+    let version = schema(connection, path)?;
+    if version > SCHEMA_VERSION {
+        return Err(StoreError::TooNew { found: version, known: SCHEMA_VERSION });
     }
+    Ok(version == SCHEMA_VERSION)
+}
+
+/// The version of the schema, 0 where nothing was made yet. A file that is none of ours is refused.
+pub(super) fn schema(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let marks = Marks::read(connection)?;
     // A file in which nobody has made anything may become ours.
-    if marks.application != 0 || marks.version != 0 || marks.tables != 0 {
+    let is_blank = marks.application == 0 && marks.version == 0 && marks.tables == 0;
+    if marks.application != APPLICATION_ID && !is_blank {
         return Err(StoreError::NotAStore {
             path: path.to_owned(),
             problem: "is a SQLite database, but not a queue of queuectl",
         });
     }
-    Ok(false)
+    Ok(marks.version)
 }
 
 /// What tells whose database it is.

@@ -1,6 +1,7 @@
 //! Opening the database file: what it must be, and how the connection is set up.
 
 use std::cell::{Cell, RefCell};
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,14 +57,9 @@ impl Opened {
 }
 
 pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
-    if rusqlite::version_number() < NEEDED_LIBRARY.0 {
-        return Err(StoreError::OldLibrary { found: rusqlite::version(), needed: NEEDED_LIBRARY.1 });
-    }
+    check_place(path)?;
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
-    if let Some(kind) = disk::network_filesystem(private::folder_of(path)).map_err(cannot_open)? {
-        return Err(StoreError::NetworkFilesystem { path: path.to_owned(), kind });
-    }
     let gate = Gate::open(path).map_err(cannot_open)?;
     ensure_file(path, &gate)?;
     let log_is_new = log_length(path) == 0;
@@ -89,23 +85,48 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     })
 }
 
+/// Refuses a library or a filesystem to which nobody should entrust a queue.
+pub(super) fn check_place(path: &Path) -> Result<(), StoreError> {
+    if rusqlite::version_number() < NEEDED_LIBRARY.0 {
+        return Err(StoreError::OldLibrary { found: rusqlite::version(), needed: NEEDED_LIBRARY.1 });
+    }
+    let kind = disk::network_filesystem(private::folder_of(path))
+        .map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })?;
+    match kind {
+        Some(kind) => Err(StoreError::NetworkFilesystem { path: path.to_owned(), kind }),
+        None => Ok(()),
+    }
+}
+
 /// Makes the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
 fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
-    let not_a_store = |problem| StoreError::NotAStore { path: path.to_owned(), problem };
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     match path.metadata() {
-        Ok(meta) if !meta.is_file() => Err(not_a_store("is not a file")),
-        Ok(meta) if meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)? && is_empty(path) => {
-            Err(not_a_store("is empty, but a queue was there"))
+        Ok(meta) => {
+            let lost = meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)? && is_empty(path);
+            check_kind(path, &meta, lost)
         }
-        Ok(meta) if (1..MIN_DATABASE_BYTES).contains(&meta.len()) => Err(not_a_store("is not a database")),
-        Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             private::open_file(path).map(drop).map_err(cannot_open)
         }
         Err(error) => Err(cannot_open(error)),
     }
+}
+
+/// Refuses what cannot be a queue, also an empty file where one was `lost`.
+pub(super) fn check_kind(path: &Path, meta: &Metadata, lost: bool) -> Result<(), StoreError> {
+    let not_a_store = |problem| Err(StoreError::NotAStore { path: path.to_owned(), problem });
+    if !meta.is_file() {
+        return not_a_store("is not a file");
+    }
+    if lost {
+        return not_a_store("is empty, but a queue was there");
+    }
+    if (1..MIN_DATABASE_BYTES).contains(&meta.len()) {
+        return not_a_store("is not a database");
+    }
+    Ok(())
 }
 
 /// Looked at again, because another process may be making the queue: it is remembered when the file is not empty any more.
@@ -121,7 +142,7 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
 }
 
 /// The length of the write-ahead log; 0 if there is none.
-fn log_length(database: &Path) -> u64 {
+pub(super) fn log_length(database: &Path) -> u64 {
     beside(database, "-wal").metadata().map_or(0, |meta| meta.len())
 }
 

@@ -3,6 +3,7 @@
 mod bell;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod crash;
+mod examine;
 mod file;
 mod migration;
 mod plans;

@@ -1,0 +1,112 @@
+//! Examining a database without touching it: whose it is, how old its schema is, and whether it is whole.
+
+use std::io;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::migrate::{self, SCHEMA_VERSION};
+use super::open::{beside, check_kind, check_place, log_length};
+use super::read_only;
+use crate::store::StoreError;
+
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Every page and every row.
+    Quick,
+    /// Also whether every index agrees with its table.
+    Full,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Examination {
+    /// The version of the SQLite library.
+    pub library: &'static str,
+    /// The version of the schema; 0 where nothing was made yet.
+    pub schema: u32,
+    /// The newest that this program knows.
+    pub newest_schema: u32,
+    /// The length of the write-ahead log.
+    pub log_bytes: u64,
+    pub database_bytes: u64,
+    /// What is broken, in SQLite's words; empty if it is whole.
+    pub damage: Vec<String>,
+}
+
+/// Whoever reads this wants to know what kind of damage it is, not each instance of it.
+const MAX_DAMAGE_TOLD: u32 = 20;
+
+/// Looks at the database. A file that is missing, cannot be read, or is no queue is an error; a damaged one is not.
+pub fn examine(path: &Path, depth: Depth) -> Result<Examination, StoreError> {
+    let cannot_open =
+        |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
+    check_place(path)?;
+    let meta = path.metadata().map_err(cannot_open)?;
+    let queue_was_there = beside(path, "-gate").metadata().is_ok_and(|gate| gate.len() > 0);
+    check_kind(path, &meta, meta.len() == 0 && queue_was_there)?;
+    let connection = read_only::open(path)?;
+    let schema = migrate::schema(&connection, path)?;
+    Ok(Examination {
+        library: rusqlite::version(),
+        schema: version(schema),
+        newest_schema: version(SCHEMA_VERSION),
+        log_bytes: log_length(path),
+        database_bytes: meta.len(),
+        damage: damage(&connection, depth),
+    })
+}
+
+fn version(schema: i64) -> u32 {
+    u32::try_from(schema).unwrap_or(0)
+}
+
+/// Damage can be such that the examination itself fails; then that is what was found.
+fn damage(connection: &Connection, depth: Depth) -> Vec<String> {
+    let checks: &[Check] = match depth {
+        Depth::Quick => &[quick_check],
+        Depth::Full => &[integrity_check, foreign_key_check],
+    };
+    let mut found = Vec::new();
+    for check in checks {
+        if let Err(error) = check(connection, &mut found) {
+            found.push(error.to_string());
+        }
+    }
+    found
+}
+
+/// Adds what it finds to the list.
+type Check = fn(&Connection, &mut Vec<String>) -> rusqlite::Result<()>;
+
+fn quick_check(connection: &Connection, found: &mut Vec<String>) -> rusqlite::Result<()> {
+    complaints(connection, &format!("pragma quick_check({MAX_DAMAGE_TOLD})"), found)
+}
+
+fn integrity_check(connection: &Connection, found: &mut Vec<String>) -> rusqlite::Result<()> {
+    complaints(connection, &format!("pragma integrity_check({MAX_DAMAGE_TOLD})"), found)
+}
+
+/// A row for each thing that is wrong, or one that says `ok`.
+fn complaints(connection: &Connection, sql: &str, found: &mut Vec<String>) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let said: String = row.get(0)?;
+        if said != "ok" {
+            found.push(said);
+        }
+    }
+    Ok(())
+}
+
+fn foreign_key_check(connection: &Connection, found: &mut Vec<String>) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("pragma foreign_key_check")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+        found.push(format!("a row of {table} refers to a row of {parent} that is not there"));
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Opening the database to look at it: nothing is made, migrated or changed, neither the file nor what lies beside it.
+//!
+//! SQLite reads a write-ahead log by way of an index in shared memory. A connection that may not write would still make
+//! log and index where they are missing, so what is there decides how it is opened:
+//!
+//! - both: as everybody does it, with locks, but the index is only read. Where nobody keeps it, SQLite makes its own in
+//!   memory.
+//! - no log, or an empty one: all is in the file, and nobody else has it open.
+//! - a log without an index: nobody else has it open either. SQLite makes the index in memory for whoever has the file
+//!   locked for itself; it may not be written, so it cannot be locked, hence a file system layer that locks nothing.
+
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::gate::PATIENCE;
+use super::open::{beside, log_length};
+use crate::store::StoreError;
+
+/// What lies beside the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    LogAndIndex,
+    Log,
+    Nothing,
+}
+
+impl Beside {
+    fn of(database: &Path) -> Self {
+        match (log_length(database) > 0, beside(database, "-shm").exists()) {
+            (true, true) => Self::LogAndIndex,
+            (true, false) => Self::Log,
+            (false, true) if beside(database, "-wal").exists() => Self::LogAndIndex,
+            (false, _) => Self::Nothing,
+        }
+    }
+
+    fn parameters(self) -> &'static str {
+        match self {
+            Self::LogAndIndex => "mode=ro&readonly_shm=1",
+            Self::Log => "mode=ro&vfs=unix-none",
+            Self::Nothing => "mode=ro&immutable=1",
+        }
+    }
+}
+
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    let cannot_open = |source| StoreError::CannotOpen { path: path.to_owned(), source };
+    let beside = Beside::of(path);
+    let address = address(path, beside).map_err(|error| cannot_open(error.into()))?;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection =
+        Connection::open_with_flags(address, flags).map_err(|error| cannot_open(error.into()))?;
+    connection.busy_timeout(PATIENCE)?;
+    // Otherwise the last one to close it would fold the log in, and delete it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if beside == Beside::Log {
+        connection.pragma_update(None, "locking_mode", "exclusive")?;
+    }
+    // Whatever has to be sorted stays in memory.
+    connection.pragma_update(None, "temp_store", "memory")?;
+    Ok(connection)
+}
+
+/// The path as a URI, for a path need not be text and may hold what means something in a URI.
+fn address(path: &Path, beside: Beside) -> std::io::Result<String> {
+    let mut address = String::from("file://");
+    for byte in std::path::absolute(path)?.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.".contains(byte) {
+            address.push(char::from(*byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(address, "%{byte:02x}");
+        }
+    }
+    address.push('?');
+    address.push_str(beside.parameters());
+    Ok(address)
+}
