@@ -14,6 +14,7 @@ pub mod lock;
 pub mod private;
 pub mod process;
 pub mod range_lock;
+pub mod sabotage;
 pub mod signal;
 pub mod spawn;
 pub mod user;
