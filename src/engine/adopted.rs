@@ -4,9 +4,9 @@
 //! gives it to the main thread, which starts nothing itself: so that thread's list of children is exactly what was
 //! adopted, and reading it costs a few microseconds where a scan of `/proc` would cost milliseconds.
 //!
-//! An orphan belongs to an attempt by its session, then by its cookie, then by the lock that it inherited. One that has
-//! shed all of them is suspected of all attempts that ran when it was first seen, and is killed when the last of those is
-//! over.
+//! An orphan belongs to an attempt by its session, then by its cookie, then by the lock that it inherited, then by the
+//! brand of its slot. One that has shed all of them, or was never branded, is suspected of all attempts that ran when it
+//! was first seen, and is killed when the last of those is over.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, getpgid, getpid, kill_process};
 
 use super::cookie::Cookie;
 use super::slots::Mark;
+use crate::sys::brand::Brand;
 use crate::sys::process::{self, ProcessHandle};
 
 /// How long to wait for one process to be gone before the next look.
@@ -40,6 +41,7 @@ pub(super) struct Family<'a> {
     pub(super) leader: Pid,
     pub(super) cookie: &'a Cookie,
     pub(super) mark: &'a Mark<'a>,
+    pub(super) brand: Option<Brand>,
 }
 
 impl Adopted {
@@ -129,6 +131,10 @@ impl State {
         }
         if let Some(is_ours) = family.mark.is_on(pid) {
             return is_ours;
+        }
+        // Where this slot's commands bear a brand, those of the others bear theirs.
+        if let (Some(own), Some(borne)) = (family.brand, Brand::of(pid)) {
+            return own == borne;
         }
         self.is_last_suspicion(pid, family.leader)
     }

@@ -18,6 +18,7 @@ use crate::domain::log;
 use crate::domain::outcome::{Outcome, error_line};
 use crate::domain::signal::Signal;
 use crate::store::{Claim, LeaseRef, Settlement};
+use crate::sys::brand::Brand;
 use crate::sys::failpoint;
 use crate::sys::process::Ended;
 
@@ -28,6 +29,14 @@ pub(super) struct Surroundings {
     pub(super) logs: PathBuf,
     pub(super) slots: Slots,
     pub(super) adopted: Adopted,
+}
+
+/// The slot in which an attempt runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) bell: &'a SlotBell,
+    /// What everything bears that is started here, where that is allowed.
+    pub(super) brand: Option<Brand>,
 }
 
 /// What the settings say about an attempt that starts now.
@@ -46,7 +55,7 @@ pub(super) struct Finished {
     pub(super) record: Option<u64>,
 }
 
-pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, bell: &SlotBell) -> Finished {
+pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Place<'_>) -> Finished {
     let began = Instant::now();
     let path = around.logs.join(log::file_name(claim.number, claim.lease.attempt));
     let mut capture = Capture::new(path, rules.log_max_bytes);
@@ -57,7 +66,8 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, bell: &Slo
             let oversight = Oversight {
                 timeout: claim.timeout,
                 kill_grace: rules.kill_grace,
-                bell,
+                bell: place.bell,
+                brand: place.brand,
                 adopted: &around.adopted,
                 cookie: &cookie,
                 mark: &around.slots.mark(record),

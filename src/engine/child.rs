@@ -24,6 +24,7 @@ use super::cookie::Cookie;
 use super::desk::{Interrupt, SlotBell};
 use super::pipes::Pipes;
 use super::slots::{Mark, Record};
+use crate::sys::brand::Brand;
 use crate::sys::failpoint;
 use crate::sys::process::{self, Ended, ProcessHandle};
 use crate::sys::spawn::{Leads, Spawn, spawn};
@@ -47,6 +48,7 @@ pub(super) struct Oversight<'a> {
     pub(super) timeout: Option<Duration>,
     pub(super) kill_grace: Duration,
     pub(super) bell: &'a SlotBell,
+    pub(super) brand: Option<Brand>,
     pub(super) adopted: &'a Adopted,
     pub(super) cookie: &'a Cookie,
     pub(super) mark: &'a Mark<'a>,
@@ -92,7 +94,8 @@ impl Child {
         oversight: Oversight<'_>,
         capture: &mut Capture,
     ) -> (Option<Cause>, io::Result<Ended>) {
-        let family = Family { leader: self.pid, cookie: oversight.cookie, mark: oversight.mark };
+        let Oversight { cookie, mark, brand, .. } = oversight;
+        let family = Family { leader: self.pid, cookie, mark, brand };
         let ladder = self.watch(oversight, capture);
         failpoint::hit("attempt.after_exit");
         if let Some(ladder) = ladder.filter(|ladder| !ladder.killed) {

@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use super::attempt::{self, Surroundings};
+use super::attempt::{self, Place, Surroundings};
 use super::desk::Desk;
 use super::journal::Journal;
+use crate::sys::brand::Brand;
 
 /// Enough for an attempt, which keeps its buffers elsewhere; there may be hundreds of slots.
 const STACK_BYTES: usize = 256 << 10;
@@ -20,9 +21,15 @@ pub(super) fn start(
     let (number, bell) = desk.add_slot()?;
     let (desk, around, journal) = (Arc::clone(desk), Arc::clone(around), Arc::clone(journal));
     Builder::new().name(format!("slot-{number}")).stack_size(STACK_BYTES).spawn(move || {
+        let place = Place { bell: &bell, brand: brand(number) };
         while let Some((claim, rules)) = desk.take(number) {
             journal.started(&claim);
-            desk.hand_in(number, attempt::run(&claim, rules, &around, &bell));
+            desk.hand_in(number, attempt::run(&claim, rules, &around, place));
         }
     })
+}
+
+/// Brands this thread with a number of its own: so what it starts can be told from what others start.
+fn brand(slot: usize) -> Option<Brand> {
+    Brand::new(u32::try_from(slot).ok()?.checked_add(1)?)?.apply()
 }

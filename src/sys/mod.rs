@@ -4,6 +4,7 @@
 
 pub mod bell;
 pub mod boot;
+pub mod brand;
 pub mod clock;
 pub mod disk;
 pub mod failpoint;

@@ -101,6 +101,11 @@ fn fault_17_daemons_without_an_environment_are_told_apart() {
 }
 
 #[test]
+fn fault_17_daemons_that_have_shed_everything_are_told_apart() {
+    assert_told_apart("env -i setsid bash -c 'exec 0<&- 1>&- 2>&- 60>&-; exec \"$@\"' it");
+}
+
+#[test]
 fn fault_18_a_command_that_ignores_sigterm_is_killed_after_the_grace() {
     let home = Home::new();
     home.set("kill_grace", "300ms");
