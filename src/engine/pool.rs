@@ -1,6 +1,6 @@
 //! A pool: a guardian and its workers. How their processes are started.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,7 +15,7 @@ use super::journal::JOURNAL;
 use crate::domain::name::WorkerId;
 use crate::store::Served;
 use crate::sys::private;
-use crate::sys::spawn::{Leads, Spawn, spawn};
+use crate::sys::spawn::{Leads, Spawn, own_environment, spawn};
 
 /// The number under which a guardian or a worker inherits the pipe on which it reports that it is up.
 pub const READY_DESCRIPTOR: i32 = 3;
@@ -66,7 +66,7 @@ pub(super) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Pid,
     let pid = spawn(&Spawn {
         program: SELF,
         argv: &c_strings(start.call(pool))?,
-        envp: &environment()?,
+        envp: &own_environment()?,
         cwd: None,
         leads: Leads::Group,
         descriptors: &[(stderr, 1), (stderr, 2), (ready.as_fd(), READY_DESCRIPTOR)],
@@ -83,7 +83,7 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
     spawn(&Spawn {
         program: SELF,
         argv: &c_strings(arguments).map_err(system)?,
-        envp: &environment().map_err(system)?,
+        envp: &own_environment().map_err(system)?,
         cwd: Some(c"/"),
         leads: Leads::Session,
         descriptors: &[(log.as_fd(), 1), (log.as_fd(), 2), (ready.as_fd(), READY_DESCRIPTOR)],
@@ -106,12 +106,4 @@ pub const UP: &str = "up\n";
 
 fn c_strings(words: Vec<OsString>) -> io::Result<Vec<CString>> {
     words.into_iter().map(|word| Ok(CString::new(word.as_bytes())?)).collect()
-}
-
-fn environment() -> io::Result<Vec<CString>> {
-    let entry = |(name, value): (OsString, OsString)| {
-        let parts: [&OsStr; 3] = [&name, OsStr::new("="), &value];
-        CString::new(parts.map(OsStr::as_bytes).concat())
-    };
-    Ok(std::env::vars_os().map(entry).collect::<Result<_, _>>()?)
 }

@@ -31,6 +31,11 @@ fn millis(clock: ClockId) -> i64 {
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
+/// The time since the machine booted, without the time it slept: comparable between processes.
+pub fn since_boot() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
+}
+
 /// The unit in which the kernel tells when a process was started.
 const TICKS_PER_SECOND: i64 = 100;
 

@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::process::Pid;
 
+use super::user;
+
 /// What to start, and how.
 #[derive(Debug)]
 pub struct Spawn<'a> {
@@ -158,6 +160,12 @@ impl Drop for Attributes {
             libc::posix_spawnattr_destroy(&raw mut self.0);
         }
     }
+}
+
+/// The variables of this process, for a program that is to have the same.
+pub fn own_environment() -> io::Result<Vec<CString>> {
+    let entry = |(name, value): (Vec<u8>, Vec<u8>)| Ok(CString::new([name, value].join(&b'='))?);
+    user::variables().map(entry).collect()
 }
 
 /// Makes sure that no program that is started from here on inherits a descriptor that somebody handed to us.
