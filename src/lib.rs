@@ -6,5 +6,6 @@ pub mod cli;
 pub mod domain;
 pub mod engine;
 pub mod ops;
+pub mod proof;
 pub mod store;
 pub mod sys;

@@ -1,0 +1,157 @@
+//! Trials one after the other, and some beside each other, for as long as one likes; and what came of all of them.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::ProofError;
+use super::checker::{Verdict, story};
+use super::field::{Field, Program};
+use super::nemesis::{self, Nemesis};
+use super::plan::Plan;
+use super::trial::{Audience, Held, News, Terms, hold};
+
+/// More beside each other would only be in each other's way.
+const MAX_BESIDE: usize = 4;
+
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    pub program: Program,
+    /// Where the folders of the trials are made.
+    pub inside: PathBuf,
+    /// The seed of the first trial; each further one has the next.
+    pub seed: u64,
+    /// No trial is begun after this time.
+    pub lasts: Duration,
+    /// The name of the only nemesis to try; else all take turns.
+    pub only: Option<String>,
+    pub terms: Terms,
+}
+
+/// What came of one trial.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub seed: u64,
+    pub nemesis: &'static str,
+    pub does: &'static str,
+    pub strikes: u64,
+    pub jobs: u64,
+    pub attempts: u64,
+    pub calls: u64,
+    pub longest_abandoned: Option<Duration>,
+    pub verdict: Verdict,
+    /// Each job that a violation is about, as everybody tells it.
+    pub stories: Vec<String>,
+    /// Where everything is that it left; kept only where something was violated.
+    pub kept: Option<PathBuf>,
+}
+
+/// Who follows a campaign.
+pub trait Spectator: Sync {
+    /// Something happened in the trial of this number.
+    fn told(&self, trial: u64, nemesis: &'static str, news: &News);
+    fn has_enough(&self) -> bool;
+}
+
+impl Campaign {
+    /// Holds trials until the time is up; at least one, and with all of them at least one of each. The first error ends
+    /// it, as does a spectator who has enough: then there is what there is.
+    pub fn run(&self, spectator: &dyn Spectator) -> Result<Vec<Report>, ProofError> {
+        let at_least = if self.only.is_some() { 1 } else { nemesis::all().len() as u64 };
+        let (began, next) = (Instant::now(), AtomicU64::new(0));
+        let reports: Mutex<Vec<Report>> = Mutex::default();
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let is_over = began.elapsed() >= self.lasts && number >= at_least;
+                if is_over || spectator.has_enough() {
+                    return Ok(());
+                }
+                let report = self.hold_one(number, spectator)?;
+                reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+            }
+        };
+        let beside = std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_BESIDE);
+        let ended: Result<(), ProofError> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..beside).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Err(ProofError::Interrupted)))
+        });
+        match ended {
+            Ok(()) | Err(ProofError::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+        let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+        reports.sort_by_key(|report| report.seed.wrapping_sub(self.seed));
+        Ok(reports)
+    }
+
+    fn hold_one(&self, number: u64, spectator: &dyn Spectator) -> Result<Report, ProofError> {
+        let mut nemesis = self.nemesis(number);
+        let seed = self.seed.wrapping_add(number);
+        let plan = Plan::new(seed, nemesis.escapes());
+        let mut field = Field::new(&self.inside, self.program.clone())?;
+        let audience = Seat { spectator, trial: number, nemesis: nemesis.name() };
+        let held = hold(&plan, nemesis.as_mut(), &field, self.terms, &audience)?;
+        let kept = (!held.verdict.violations.is_empty()).then(|| {
+            field.keep();
+            field.folder().to_owned()
+        });
+        Ok(Report::new(seed, nemesis.as_ref(), held, kept))
+    }
+
+    fn nemesis(&self, number: u64) -> Box<dyn Nemesis> {
+        let mut candidates = nemesis::all();
+        if let Some(only) = &self.only {
+            candidates.retain(|nemesis| nemesis.name() == only);
+        }
+        let at = usize::try_from(number % candidates.len() as u64).unwrap_or(0);
+        candidates.swap_remove(at)
+    }
+}
+
+impl Report {
+    fn new(seed: u64, nemesis: &dyn Nemesis, held: Held, kept: Option<PathBuf>) -> Self {
+        let Held { verdict, evidence, strikes } = held;
+        let mut jobs: Vec<&str> = verdict.violations.iter().filter_map(|one| one.job.as_deref()).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let stories = jobs.iter().map(|job| format!("{job}\n{}", story(&evidence, job))).collect();
+        Self {
+            seed,
+            nemesis: nemesis.name(),
+            does: nemesis.does(),
+            strikes,
+            jobs: evidence.jobs.len() as u64,
+            attempts: evidence.jobs.iter().map(|job| job.record.history.len() as u64).sum(),
+            calls: evidence.calls.len() as u64,
+            longest_abandoned: evidence.abandoned_limit.map(|_| evidence.longest_abandoned),
+            verdict,
+            stories,
+            kept,
+        }
+    }
+
+    /// What to type to try the same again.
+    pub fn repeat(&self) -> String {
+        format!("queuectl selftest --only {} --seed {} --seconds 1", self.nemesis, self.seed)
+    }
+}
+
+/// Tells the spectator which trial the news is from.
+struct Seat<'a> {
+    spectator: &'a dyn Spectator,
+    trial: u64,
+    nemesis: &'static str,
+}
+
+impl Audience for Seat<'_> {
+    fn told(&self, news: &News) {
+        self.spectator.told(self.trial, self.nemesis, news);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.spectator.has_enough()
+    }
+}

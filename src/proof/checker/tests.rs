@@ -1,0 +1,231 @@
+//! Every invariant turns red when its kind of evidence is doctored, and all are green when nothing is.
+
+mod evidence;
+
+use std::time::Duration;
+
+use evidence::{at, attempt, call, completed, end, evidence, plan, start, tick};
+
+use super::{Invariant, check, story};
+use crate::domain::life::StateName;
+use crate::domain::outcome::Outcome;
+use crate::domain::signal::Signal;
+use crate::proof::calls::Answer;
+use crate::proof::evidence::Evidence;
+use crate::proof::ledger::How;
+use crate::proof::plan::Wish;
+
+/// What this change of good evidence breaks.
+#[track_caller]
+fn breaks(change: impl FnOnce(&mut Evidence)) -> Vec<Invariant> {
+    let mut evidence = evidence();
+    assert_eq!(check(&evidence).violations, [], "nothing is wrong before");
+    change(&mut evidence);
+    let mut broken: Vec<Invariant> = check(&evidence).violations.iter().map(|one| one.invariant).collect();
+    broken.sort_unstable();
+    broken.dedup();
+    broken
+}
+
+#[test]
+fn good_evidence_is_looked_at_from_every_side() {
+    let verdict = check(&evidence());
+    for invariant in Invariant::ALL {
+        assert!(verdict.looked_at.get(&invariant).is_some_and(|count| *count > 0), "{invariant}");
+    }
+}
+
+#[test]
+fn an_acknowledged_job_that_is_gone() {
+    let lost = breaks(|evidence| {
+        evidence.jobs.retain(|job| job.id() != "b");
+        evidence.lines.retain(|line| line.job != "b");
+        evidence.counted.insert(StateName::Completed, 1);
+    });
+    assert_eq!(lost, [Invariant::Kept]);
+}
+
+#[test]
+fn an_id_that_was_printed_before_the_call_was_killed() {
+    let lost = breaks(|evidence| {
+        let mut killed = call(Wish::Enqueue(vec![plan("x")]), Answer::Unknown);
+        evidence.calls.push(killed.clone());
+        assert_eq!(check(evidence).violations, [], "nobody knows whether it is there");
+        killed.printed.push("x".to_owned());
+        evidence.calls.push(killed);
+    });
+    assert_eq!(lost, [Invariant::Kept]);
+}
+
+#[test]
+fn a_job_that_was_refused_and_is_there() {
+    let unwanted = breaks(|evidence| {
+        evidence.calls.retain(|call| !call.concerns("b"));
+        evidence.calls.push(call(Wish::Enqueue(vec![plan("b")]), Answer::Failed(5)));
+    });
+    assert_eq!(unwanted, [Invariant::Wanted]);
+}
+
+#[test]
+fn a_job_that_never_ends() {
+    let endless = breaks(|evidence| {
+        evidence.jobs[1].record.job.life.state = crate::domain::life::State::Failed;
+        evidence.counted = [(StateName::Completed, 1), (StateName::Failed, 1)].into();
+    });
+    assert_eq!(endless, [Invariant::Terminal]);
+}
+
+#[test]
+fn a_success_without_an_end_and_a_second_one() {
+    let unreal = breaks(|evidence| evidence.lines.retain(|line| line.job != "b" || line.at < at(225)));
+    assert_eq!(unreal, [Invariant::OneSuccess, Invariant::RealOutcome]);
+    let second = breaks(|evidence| {
+        evidence.jobs[1].record.history.push(attempt(2, Outcome::Success));
+        evidence.jobs[1].record.job.life.attempts = 2;
+        evidence.lines.extend([start("b", 2, 900), end("b", 2, 910, How::Exit(0))]);
+    });
+    assert_eq!(second, [Invariant::OneSuccess]);
+}
+
+#[test]
+fn a_second_success_after_a_retry_is_fine() {
+    let fine = breaks(|evidence| {
+        evidence.jobs[1].record.history.push(attempt(2, Outcome::Success));
+        evidence.jobs[1].record.job.life.attempts = 2;
+        evidence.lines.extend([start("b", 2, 900), end("b", 2, 910, How::Exit(0))]);
+        evidence.calls.push(call(Wish::Retry("b".to_owned()), Answer::Ok));
+    });
+    assert_eq!(fine, []);
+}
+
+#[test]
+fn an_attempt_that_starts_twice() {
+    let twice = breaks(|evidence| evidence.lines.insert(4, start("b", 1, 211)));
+    assert_eq!(twice, [Invariant::StartedOnce]);
+}
+
+#[test]
+fn a_daemon_that_outlives_its_attempt() {
+    let overlap = breaks(|evidence| evidence.lines.push(tick("a", 1, 800, "daemon")));
+    assert_eq!(overlap, [Invariant::NoOverlap]);
+}
+
+#[test]
+fn an_attempt_that_nobody_knows_of_and_more_than_are_allowed() {
+    let unknown = breaks(|evidence| evidence.lines.push(start("b", 2, 300)));
+    assert_eq!(unknown, [Invariant::NoGaps]);
+    let gap = breaks(|evidence| evidence.jobs[0].record.job.life.attempts = 3);
+    assert_eq!(gap, [Invariant::NoGaps]);
+    let too_many = breaks(|evidence| evidence.jobs[0].record.job.life.max_retries = 0);
+    assert_eq!(too_many, [], "one failure is always allowed");
+    let too_many = breaks(|evidence| {
+        evidence.jobs[0].record.job.life.max_retries = 0;
+        evidence.jobs[0].record.history[1] = attempt(2, Outcome::Failure { exit_code: 3 });
+        evidence.lines.retain(|line| line.job != "a" || line.at < at(610));
+        evidence.lines.push(end("a", 2, 620, How::Exit(3)));
+    });
+    assert_eq!(too_many, [Invariant::NoGaps]);
+}
+
+#[test]
+fn an_outcome_that_is_not_the_real_one() {
+    for wrong in [
+        Outcome::Failure { exit_code: 4 },
+        Outcome::Signal { signal: Signal::KILL },
+        Outcome::Timeout,
+        Outcome::SpawnError,
+    ] {
+        let unreal = breaks(|evidence| evidence.jobs[0].record.history[0] = attempt(1, wrong));
+        assert_eq!(unreal, [Invariant::RealOutcome], "{wrong}");
+    }
+}
+
+#[test]
+fn a_start_before_its_time() {
+    let soon = |job: &'static str, number: u32, millis: u64| {
+        breaks(move |evidence| {
+            for line in evidence.lines.iter_mut().filter(|line| line.job == job && line.attempt == number) {
+                line.at = at(millis);
+            }
+        })
+    };
+    assert_eq!(soon("a", 2, 150), [Invariant::InTime], "its backoff was not over");
+    let delayed = breaks(|evidence| {
+        let mut wanted = plan("b");
+        wanted.delay = Some(Duration::from_secs(1));
+        evidence.calls.retain(|call| !call.concerns("b"));
+        evidence.calls.push(call(Wish::Enqueue(vec![wanted]), Answer::Ok));
+    });
+    assert_eq!(delayed, [Invariant::InTime], "its delay was not over");
+    let dependent = breaks(|evidence| {
+        let mut wanted = plan("b");
+        wanted.depends_on = Some("a".to_owned());
+        evidence.calls.retain(|call| !call.concerns("b"));
+        evidence.calls.push(call(Wish::Enqueue(vec![wanted]), Answer::Ok));
+    });
+    assert_eq!(dependent, [Invariant::InTime], "what it depends on was not over");
+}
+
+#[test]
+fn a_start_after_a_cancel() {
+    let cancel = |answer| {
+        let mut cancel = call(Wish::Cancel("a".to_owned()), answer);
+        (cancel.began, cancel.ended) = (at(200), at(300));
+        cancel
+    };
+    assert_eq!(breaks(|evidence| evidence.calls.push(cancel(Answer::Ok))), [Invariant::CancelHolds]);
+    assert_eq!(breaks(|evidence| evidence.calls.push(cancel(Answer::Failed(4)))), []);
+    let revived = breaks(|evidence| {
+        let mut retry = call(Wish::Retry("a".to_owned()), Answer::Ok);
+        (retry.began, retry.ended) = (at(310), at(320));
+        evidence.calls.extend([cancel(Answer::Ok), retry]);
+    });
+    assert_eq!(revived, []);
+}
+
+#[test]
+fn more_at_once_than_there_are_slots() {
+    let crowded = breaks(|evidence| {
+        evidence.lines.sort_by_key(|line| line.at);
+        let (first, rest): (Vec<_>, Vec<_>) = evidence.lines.drain(..).partition(|line| line.job == "b");
+        let (starts, others): (Vec<_>, Vec<_>) = first.into_iter().partition(|line| line.at < at(220));
+        evidence.lines = starts.into_iter().chain(rest).chain(others).collect();
+    });
+    assert_eq!(crowded, [Invariant::WithinLimits]);
+}
+
+#[test]
+fn a_result_by_somebody_else() {
+    let foreign = breaks(|evidence| {
+        evidence.jobs[0].nonces.insert(2, "a-1".to_owned());
+    });
+    assert_eq!(foreign, [Invariant::Fenced]);
+    let open = breaks(|evidence| evidence.jobs[0].record.history[0].ending = None);
+    assert_eq!(open, [Invariant::Fenced]);
+}
+
+#[test]
+fn something_that_is_left() {
+    let left = breaks(|evidence| evidence.left.push("process 7: sleep 600".to_owned()));
+    assert_eq!(left, [Invariant::NothingLeft]);
+    let miscounted = breaks(|evidence| _ = evidence.counted.insert(StateName::Completed, 3));
+    assert_eq!(miscounted, [Invariant::NothingLeft]);
+}
+
+#[test]
+fn a_death_that_nobody_noticed_and_a_silent_problem() {
+    let late = breaks(|evidence| evidence.longest_abandoned = Duration::from_secs(2));
+    assert_eq!(late, [Invariant::NoticedSoon]);
+    assert_eq!(breaks(|evidence| evidence.problems.clear()), [Invariant::Told]);
+}
+
+#[test]
+fn a_story_has_all_sides() {
+    let mut evidence = evidence();
+    evidence.jobs.push(completed("c"));
+    let told = story(&evidence, "a");
+    for part in ["enqueue of 1 jobs", "START", "exit:3", "attempt 2 on w", "Completed"] {
+        assert!(told.contains(part), "{part} is missing: {told}");
+    }
+    assert_eq!(story(&evidence, "nobody"), "nothing is known of nobody\n");
+}

@@ -1,0 +1,147 @@
+//! Evidence of a trial in which nothing went wrong: `a` failed once and then succeeded, `b` succeeded at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::domain::job::{Attempt, Ending, Job, JobRecord, Latest, OnDependencyFailure, Usage};
+use crate::domain::life::{Life, Losses, State, StateName};
+use crate::domain::outcome::Outcome;
+use crate::domain::timestamp::Timestamp;
+use crate::proof::calls::{Answer, Call};
+use crate::proof::evidence::{Evidence, JobEvidence};
+use crate::proof::ledger::{How, Line, What};
+use crate::proof::plan::{JobPlan, Wish};
+
+pub(super) fn evidence() -> Evidence {
+    let mut first = completed("a");
+    first.record.history = vec![attempt(1, Outcome::Failure { exit_code: 3 }), attempt(2, Outcome::Success)];
+    first.record.job.life.attempts = 2;
+    first.nonces.insert(2, "a-2".to_owned());
+    let mut cancel = call(Wish::Cancel("b".to_owned()), Answer::Ok);
+    (cancel.began, cancel.ended) = (at(900), at(901));
+    Evidence {
+        calls: vec![
+            call(Wish::Enqueue(vec![plan("a")]), Answer::Ok),
+            call(Wish::Enqueue(vec![plan("b")]), Answer::Ok),
+            cancel,
+        ],
+        lines: vec![
+            start("a", 1, 100),
+            tick("a", 1, 110, "daemon"),
+            end("a", 1, 120, How::Exit(3)),
+            start("b", 1, 210),
+            end("b", 1, 230, How::Exit(0)),
+            start("a", 2, 600),
+            end("a", 2, 620, How::Exit(0)),
+        ],
+        jobs: vec![first, completed("b")],
+        concurrency: 1,
+        counted: [(StateName::Completed, 2)].into(),
+        left: Vec::new(),
+        longest_abandoned: Duration::from_millis(3),
+        abandoned_limit: Some(Duration::from_secs(1)),
+        problems: vec!["no_worker".to_owned()],
+    }
+}
+
+pub(super) fn at(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(super) fn plan(id: &str) -> JobPlan {
+    JobPlan {
+        id: id.to_owned(),
+        lives: at(20),
+        ends: vec![How::Exit(0)],
+        escapes: Vec::new(),
+        is_deaf: false,
+        in_shell: false,
+        max_retries: 3,
+        retry_delay: at(100),
+        delay: None,
+        timeout: None,
+        depends_on: None,
+        priority: 0,
+    }
+}
+
+pub(super) fn call(wish: Wish, answer: Answer) -> Call {
+    Call { wish, began: at(10), ended: at(20), answer, printed: Vec::new(), said: String::new() }
+}
+
+fn line(job: &str, attempt: u32, millis: u64, what: What) -> Line {
+    let by_command = !matches!(&what, What::Tick { .. });
+    Line {
+        at: at(millis),
+        job: job.to_owned(),
+        attempt,
+        pid: attempt * 10 + u32::from(by_command),
+        nonce: format!("{job}-{attempt}"),
+        what,
+    }
+}
+
+pub(super) fn start(job: &str, attempt: u32, millis: u64) -> Line {
+    line(job, attempt, millis, What::Start { worker: "w".to_owned() })
+}
+
+pub(super) fn tick(job: &str, attempt: u32, millis: u64, who: &str) -> Line {
+    line(job, attempt, millis, What::Tick { who: who.to_owned() })
+}
+
+pub(super) fn end(job: &str, attempt: u32, millis: u64, how: How) -> Line {
+    line(job, attempt, millis, What::End { how })
+}
+
+pub(super) fn attempt(number: u32, outcome: Outcome) -> Attempt {
+    let ending = Ending {
+        finished_at: Timestamp::from_millis(0),
+        duration: Duration::ZERO,
+        outcome,
+        error: None,
+        usage: Usage::default(),
+        log_bytes: 0,
+    };
+    Attempt {
+        number,
+        worker: "w".parse().expect("a worker id"),
+        host: "here".to_owned(),
+        started_at: Timestamp::from_millis(0),
+        ending: Some(ending),
+    }
+}
+
+/// A job that succeeded at once.
+pub(super) fn completed(id: &str) -> JobEvidence {
+    let now = Timestamp::from_millis(0);
+    let life = Life {
+        state: State::Completed { finished_at: now },
+        run_at: None,
+        due_at: now,
+        attempts: 1,
+        max_retries: 3,
+        failures: 0,
+        losses: Losses::default(),
+    };
+    let job = Job {
+        id: id.parse().expect("an id"),
+        number: 1,
+        queue: "default".parse().expect("a queue"),
+        command: "true".to_owned(),
+        priority: 0,
+        life,
+        created_at: now,
+        updated_at: now,
+        timeout: None,
+        backoff: None,
+        cwd: None,
+        env: BTreeMap::new(),
+        tags: Vec::new(),
+        depends_on: Vec::new(),
+        on_dependency_failure: OnDependencyFailure::Cancel,
+        unique_key: None,
+        latest: Latest::default(),
+    };
+    let record = JobRecord { job, events: Vec::new(), history: vec![attempt(1, Outcome::Success)] };
+    JobEvidence { record, nonces: [(1, format!("{id}-1"))].into() }
+}

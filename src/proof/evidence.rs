@@ -1,0 +1,120 @@
+//! What is known when a trial is over: everything that the checker judges by, and nothing else.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::ProofError;
+use super::calls::Call;
+use super::census::{command_line, processes_of};
+use super::field::Field;
+use super::ledger::{self, Line};
+use crate::domain::job::{Job, JobRecord};
+use crate::domain::life::StateName;
+use crate::ops::location::DATABASE;
+use crate::ops::logs::{AttemptOutput, Piece};
+use crate::store::sqlite::{Depth, examine};
+use crate::store::{JobFilter, Page, Store};
+
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    pub calls: Vec<Call>,
+    pub lines: Vec<Line>,
+    pub jobs: Vec<JobEvidence>,
+    /// How many slots each worker had.
+    pub concurrency: u32,
+    /// What the store counts, and what there is.
+    pub counted: BTreeMap<StateName, u64>,
+    /// What is left although all is over: processes, workers, files, damage.
+    pub left: Vec<String>,
+    /// How long jobs were in the hands of dead workers, at the longest.
+    pub longest_abandoned: Duration,
+    /// For how long that may be; `None` where nothing is promised.
+    pub abandoned_limit: Option<Duration>,
+    /// Problems that `status` named while no worker ran.
+    pub problems: Vec<String>,
+}
+
+/// A job as the store tells it.
+#[derive(Clone, Debug)]
+pub struct JobEvidence {
+    pub record: JobRecord,
+    /// What each attempt printed first, by its number: the nonce of its command.
+    pub nonces: BTreeMap<u32, String>,
+}
+
+impl JobEvidence {
+    pub fn id(&self) -> &str {
+        self.record.job.id.as_str()
+    }
+}
+
+/// Gathers it all.
+pub fn gather(field: &Field, concurrency: u32) -> Result<Evidence, ProofError> {
+    let store = field.store();
+    let mut counted = BTreeMap::new();
+    for (state, count) in store.queues()?.into_iter().flat_map(|queue| queue.counts) {
+        *counted.entry(state).or_default() += count;
+    }
+    Ok(Evidence {
+        calls: field.calls.all(),
+        lines: ledger::read(&field.ledger())?,
+        jobs: jobs(field)?,
+        concurrency,
+        counted,
+        left: left(field)?,
+        ..Evidence::default()
+    })
+}
+
+fn jobs(field: &Field) -> Result<Vec<JobEvidence>, ProofError> {
+    let store = field.store();
+    let everything = Page { limit: usize::MAX, after: None };
+    let mut jobs = Vec::new();
+    for job in store.list(&JobFilter::default(), &everything)? {
+        let Some(record) = store.record(&job.id)? else {
+            continue;
+        };
+        let mut nonces = BTreeMap::new();
+        for attempt in &record.history {
+            if let Some(nonce) = first_line(field, store, &record.job, attempt.number)? {
+                nonces.insert(attempt.number, nonce);
+            }
+        }
+        jobs.push(JobEvidence { record, nonces });
+    }
+    Ok(jobs)
+}
+
+fn first_line(
+    field: &Field,
+    store: &dyn Store,
+    job: &Job,
+    attempt: u32,
+) -> Result<Option<String>, ProofError> {
+    let pieces = AttemptOutput::new(&field.home(), job, attempt).read(store, true)?;
+    let bytes: Vec<u8> = pieces
+        .into_iter()
+        .flat_map(|piece| match piece {
+            Piece::Output(chunk) => chunk.bytes,
+            Piece::Cut { .. } => Vec::new(),
+        })
+        .collect();
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().next().map(str::to_owned))
+}
+
+fn left(field: &Field) -> Result<Vec<String>, ProofError> {
+    let mut left = Vec::new();
+    for pid in processes_of(field.folder()) {
+        left.push(format!("process {}: {}", pid.as_raw_pid(), command_line(pid)));
+    }
+    for worker in field.store().workers()? {
+        left.push(format!("worker {} is {}", worker.id, worker.state.name()));
+    }
+    if let Ok(entries) = std::fs::read_dir(field.home().join("workers")) {
+        left.extend(entries.flatten().map(|entry| format!("file {}", entry.path().display())));
+    }
+    let examined = examine(&field.home().join(DATABASE), Depth::Full)?;
+    left.extend(examined.damage.into_iter().map(|damage| format!("damage of the database: {damage}")));
+    Ok(left)
+}

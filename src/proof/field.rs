@@ -1,0 +1,262 @@
+//! Where a trial takes place: a folder of its own with a home and a ledger, and the processes that belong to it.
+//!
+//! Dropping it kills whatever is left and removes the folder, unless it is to be kept for a look.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::ProofError;
+use super::calls::{Answer, Call, CallLog};
+use super::census::processes_of;
+use super::plan::{JobPlan, PoolPlan, Wish};
+use crate::ops::alive::live_workers;
+use crate::ops::location::{DATABASE, StoreAddress, reopen};
+use crate::store::{Store, StoreError, Worker};
+use crate::sys::clock::since_boot;
+use crate::sys::private;
+use crate::sys::process::ProcessHandle;
+
+/// How often to look where nothing tells.
+pub const LOOK: Duration = Duration::from_millis(10);
+/// How long to wait for killed processes to be gone.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the processes of a trial are started with.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub path: PathBuf,
+    /// Added to the environment of calls, and so of commands.
+    pub for_calls: Vec<(OsString, OsString)>,
+    /// Added to the environment of guardians and workers.
+    pub for_workers: Vec<(OsString, OsString)>,
+}
+
+impl Program {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, for_calls: Vec::new(), for_workers: Vec::new() }
+    }
+
+    /// The one that runs here.
+    pub fn own() -> Result<Self, ProofError> {
+        Ok(Self::new(std::env::current_exe().map_err(ProofError::system("find this program"))?))
+    }
+}
+
+#[derive(Debug)]
+pub struct Field {
+    folder: PathBuf,
+    program: Program,
+    store: Box<dyn Store>,
+    pools: Mutex<Vec<Child>>,
+    pub calls: CallLog,
+    is_kept: bool,
+}
+
+impl Field {
+    /// Makes the folder, inside this one, and the queue in it.
+    pub fn new(inside: &Path, program: Program) -> Result<Self, ProofError> {
+        let name = format!("queuectl-{}-{:08x}", std::process::id(), fastrand::u32(..));
+        let folder = inside.join(name);
+        let cannot_make = |source| ProofError::CannotMake { path: folder.clone(), source };
+        private::create_folder(&folder.join("home")).map_err(cannot_make)?;
+        let store = reopen(&StoreAddress::Sqlite(folder.join("home").join(DATABASE)))?;
+        Ok(Self {
+            folder,
+            program,
+            store,
+            pools: Mutex::default(),
+            calls: CallLog::default(),
+            is_kept: false,
+        })
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.folder.join("home")
+    }
+
+    pub fn ledger(&self) -> PathBuf {
+        self.folder.join("ledger")
+    }
+
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Leaves the folder behind, for somebody to look at.
+    pub fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    // Calls
+
+    /// The program with these arguments, on this home, which is named in the environment: so whatever it starts is found.
+    pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(&self.program.path);
+        command.args(args).current_dir(&self.folder).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", &self.folder).env("QUEUECTL_HOME", self.home());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn command_of_client(&self, args: &[&str]) -> Command {
+        let mut command = self.command(args);
+        command.envs(self.program.for_calls.iter().cloned());
+        command
+    }
+
+    /// Calls the program and waits for its end.
+    pub fn run(&self, args: &[&str]) -> Result<Output, ProofError> {
+        self.command_of_client(args).output().map_err(|source| self.cannot_start(source))
+    }
+
+    /// Calls the program for what makes the trial possible.
+    pub fn need(&self, args: &[&str]) -> Result<String, ProofError> {
+        let output = self.run(args)?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(ProofError::CannotBegin { call: args.join(" "), said });
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Does what somebody wishes and logs what came of it. With a deadline the call is killed when that has passed.
+    pub fn ask(&self, wish: Wish, killed_after: Option<Duration>) -> Result<Answer, ProofError> {
+        let (args, stdin) = self.wording(&wish);
+        let mut command = self.command_of_client(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        command.stdin(Stdio::piped());
+        let began = since_boot();
+        let mut child = command.spawn().map_err(|source| self.cannot_start(source))?;
+        if let Some(mut pipe) = child.stdin.take() {
+            // One that was killed reads nothing, and one with bad input stops.
+            let _ = pipe.write_all(stdin.as_bytes());
+        }
+        if let Some(time) = killed_after {
+            // Not to wait for anything: this is when the fault strikes.
+            std::thread::sleep(time);
+            let _ = child.kill();
+        }
+        let output = child.wait_with_output().map_err(ProofError::system("wait for a call"))?;
+        let call = Call::new(wish, (began, since_boot()), &output);
+        let answer = call.answer;
+        self.calls.add(call);
+        Ok(answer)
+    }
+
+    /// Jobs are handed over in all the ways that there are: alone, as an array, as a stream.
+    fn wording(&self, wish: &Wish) -> (Vec<String>, String) {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let json = |job: &JobPlan| job.to_json(&self.program.path, &self.ledger());
+        match wish {
+            Wish::Cancel(id) => (words(&["-q", "cancel", id]), String::new()),
+            Wish::Retry(id) => (words(&["-q", "retry", id]), String::new()),
+            Wish::Enqueue(jobs) => match jobs.as_slice() {
+                [job] => (words(&["enqueue", &json(job).to_string()]), String::new()),
+                jobs if jobs.len() % 2 == 0 => {
+                    let array: Vec<_> = jobs.iter().map(json).collect();
+                    (words(&["enqueue", &serde_json::Value::from(array).to_string()]), String::new())
+                }
+                jobs => {
+                    let lines: Vec<String> = jobs.iter().map(|job| json(job).to_string()).collect();
+                    (words(&["enqueue", "--file", "-"]), lines.join("\n"))
+                }
+            },
+        }
+    }
+
+    fn cannot_start(&self, source: std::io::Error) -> ProofError {
+        ProofError::CannotStart { program: self.program.path.clone(), source }
+    }
+
+    // Pools
+
+    pub fn start_pool(&self, pool: PoolPlan) -> Result<(), ProofError> {
+        let (count, concurrency) = (pool.count.to_string(), pool.concurrency.to_string());
+        let args = ["-q", "worker", "run", "--count", &count, "--concurrency", &concurrency];
+        let mut command = self.command(args);
+        let path = self.folder.join("pools.log");
+        let log = File::options().append(true).create(true).open(&path);
+        let log = log.map_err(|source| ProofError::CannotMake { path, source })?;
+        command.envs(self.program.for_workers.iter().cloned()).stdout(Stdio::null()).stderr(log);
+        let child = command.spawn().map_err(|source| self.cannot_start(source))?;
+        self.pools().push(child);
+        Ok(())
+    }
+
+    fn pools(&self) -> MutexGuard<'_, Vec<Child>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The guardians that were started here and have not ended.
+    pub fn guardians(&self) -> Vec<Pid> {
+        let mut pools = self.pools();
+        pools.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        pools.iter().filter_map(|child| pid(child.id())).collect()
+    }
+
+    /// The workers that are alive.
+    pub fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        live_workers(self.store())
+    }
+
+    // Processes
+
+    /// Sends a signal to a process of this trial; one that has gone, or whose pid is somebody else's by now, gets none.
+    pub fn signal(&self, target: Pid, signal: Signal) -> bool {
+        let Ok(handle) = ProcessHandle::open(target) else {
+            return false;
+        };
+        // Looked at after the handle was opened: it is the same process.
+        processes_of(&self.folder).contains(&target) && handle.signal(signal).is_ok()
+    }
+
+    /// Waits until this is so, or for so long. Gives whether it is.
+    pub fn wait(&self, patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+        let began = Instant::now();
+        while !is_so() {
+            if began.elapsed() > patience {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+
+    fn kill_all(&self) {
+        self.wait(PATIENCE, || {
+            let left = processes_of(&self.folder);
+            for pid in &left {
+                self.signal(*pid, Signal::KILL);
+            }
+            self.guardians();
+            left.is_empty()
+        });
+    }
+}
+
+pub fn pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(number.try_into().ok()?)
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        self.kill_all();
+        for child in self.pools().iter_mut() {
+            let _ = child.wait();
+        }
+        if !self.is_kept {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
