@@ -12,6 +12,7 @@ use crate::domain::settings::{SettingError, SettingKey};
 use crate::engine::EngineError;
 use crate::ops::OpError;
 use crate::ops::escape::write_json;
+use crate::proof::ProofError;
 use crate::store::{Refused, StoreError};
 
 /// PRODUCT's exit codes, but for 0 and those that `run` passes on.
@@ -94,6 +95,12 @@ impl From<EngineError> for Failure {
             | EngineError::CannotStart { .. }
             | EngineError::GaveUp { .. } => Self::new(Exit::Failed, chain(&error)),
         }
+    }
+}
+
+impl From<ProofError> for Failure {
+    fn from(error: ProofError) -> Self {
+        Self::new(Exit::Failed, chain(&error))
     }
 }
 

@@ -25,6 +25,7 @@ mod retry;
 mod root;
 mod run;
 mod screen;
+mod selftest;
 mod show;
 mod status;
 mod table;

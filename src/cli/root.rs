@@ -11,8 +11,8 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
-    cancel, completions, config, dlq, enqueue, init, list, logs, remove, retry, run as run_verb, show,
-    status, wait, worker,
+    cancel, completions, config, dlq, enqueue, init, list, logs, remove, retry, run as run_verb, selftest,
+    show, status, wait, worker,
 };
 use crate::sys::signal;
 
@@ -74,8 +74,13 @@ enum Verb {
     Guardian(worker::GuardianArgs),
     #[command(name = "__worker", hide = true)]
     WorkerProcess(worker::WorkerArgs),
+    #[command(name = "__act", hide = true)]
+    Act(selftest::ActArgs),
+    #[command(name = "__linger", hide = true)]
+    Linger(selftest::LingerArgs),
     Config(config::Args),
     Init(init::Args),
+    Selftest(selftest::Args),
     Completions(completions::Args),
 }
 
@@ -163,8 +168,11 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Worker(args) => worker::run(&args, context),
         Verb::Guardian(args) => worker::run_guardian(args, context),
         Verb::WorkerProcess(args) => worker::run_worker(args, context),
+        Verb::Act(args) => selftest::act(args),
+        Verb::Linger(args) => selftest::linger(args),
         Verb::Config(args) => config::run(args, context),
         Verb::Init(args) => init::run(&args, context),
+        Verb::Selftest(args) => selftest::run(&args, context),
         Verb::Completions(args) => completions::run(&args),
     }
 }

@@ -1,0 +1,9 @@
+//! `queuectl selftest`, and the commands that its trials run.
+
+mod act;
+mod progress;
+mod results;
+mod verb;
+
+pub(super) use act::{ActArgs, LingerArgs, act, linger};
+pub(super) use verb::{Args, run};

@@ -1,0 +1,181 @@
+//! What came of a campaign: what was done, what was promised and whether it held, and every violation with its story.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::cli::context::Context;
+use crate::cli::failure::Failure;
+use crate::cli::table::{Align, Cell, Table};
+use crate::cli::text::{grouped, printable};
+use crate::proof::campaign::{Campaign, Report};
+use crate::proof::checker::Verdict;
+use crate::proof::promise::Promise;
+
+/// Shows it all. Gives whether every promise held.
+pub(super) fn show(context: &Context, campaign: &Campaign, reports: &[Report]) -> Result<bool, Failure> {
+    let sum = Sum::of(campaign, reports);
+    if context.json {
+        context.print_json(&sum)?;
+    } else if !context.quiet {
+        let mut out = context.out();
+        sum.write(&mut out, context.width())?;
+        out.flush()?;
+    }
+    if !context.json {
+        tell_violations(context, reports)?;
+    }
+    Ok(sum.ok)
+}
+
+#[derive(Serialize)]
+struct Sum {
+    ok: bool,
+    seed: u64,
+    trials: usize,
+    jobs: u64,
+    attempts: u64,
+    calls: u64,
+    damage: Vec<Damage>,
+    promises: Vec<Kept>,
+    violations: Vec<ViolationJson>,
+}
+
+#[derive(Serialize)]
+struct Damage {
+    kind: &'static str,
+    what: &'static str,
+    trials: u64,
+    strikes: u64,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    promise: &'static str,
+    facts: u64,
+    held: bool,
+    /// What was measured for it, if anything was.
+    measured: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ViolationJson {
+    invariant: &'static str,
+    says: &'static str,
+    job: Option<String>,
+    what: String,
+    repeat: String,
+    kept: Option<String>,
+}
+
+impl Sum {
+    fn of(campaign: &Campaign, reports: &[Report]) -> Self {
+        let mut verdict = Verdict::default();
+        for report in reports {
+            verdict.add(report.verdict.clone());
+        }
+        let promises: Vec<Kept> =
+            Promise::ALL.iter().map(|promise| Kept::of(*promise, &verdict, reports)).collect();
+        Self {
+            ok: !reports.is_empty() && verdict.violations.is_empty(),
+            seed: campaign.seed,
+            trials: reports.len(),
+            jobs: reports.iter().map(|report| report.jobs).sum(),
+            attempts: reports.iter().map(|report| report.attempts).sum(),
+            calls: reports.iter().map(|report| report.calls).sum(),
+            damage: damage(reports),
+            promises,
+            violations: reports.iter().flat_map(violations).collect(),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write, width: usize) -> std::io::Result<()> {
+        let mut done =
+            Table::new(&[("STRIKES", Align::Right), ("TRIALS", Align::Right), ("DAMAGE", Align::Left)]);
+        for damage in &self.damage {
+            done.row(vec![grouped(damage.strikes).into(), grouped(damage.trials).into(), damage.what.into()]);
+        }
+        done.write(out, width)?;
+        writeln!(out)?;
+        let mut held =
+            Table::new(&[("HELD", Align::Left), ("FACTS", Align::Right), ("PROMISE", Align::Left)]);
+        for promise in &self.promises {
+            held.row(promise.row());
+        }
+        held.write(out, width)?;
+        let Self { trials, jobs, attempts, calls, seed, .. } = self;
+        let (jobs, attempts, calls) = (grouped(*jobs), grouped(*attempts), grouped(*calls));
+        writeln!(out, "\n{trials} trials with seed {seed}: {jobs} jobs, {attempts} attempts, {calls} calls.")
+    }
+}
+
+impl Kept {
+    fn of(promise: Promise, verdict: &Verdict, reports: &[Report]) -> Self {
+        let invariants = promise.rests_on();
+        let longest = reports.iter().filter_map(|report| report.longest_abandoned).max();
+        Self {
+            promise: promise.says(),
+            facts: invariants.iter().filter_map(|one| verdict.looked_at.get(one)).sum(),
+            held: !invariants.iter().any(|invariant| verdict.is_broken(*invariant)),
+            measured: longest.filter(|_| promise == Promise::NoticedSoon).map(in_words),
+        }
+    }
+
+    fn row(&self) -> Vec<Cell> {
+        let held = match (self.facts, self.held) {
+            (0, _) => Cell::styled("not tried", Style::new().dimmed()),
+            (_, true) => Cell::styled("yes", AnsiColor::Green.on_default()),
+            (_, false) => Cell::styled("NO", AnsiColor::Red.on_default().bold()),
+        };
+        let measured = self.measured.as_deref().map_or_else(String::new, |measured| format!(" ({measured})"));
+        vec![held, grouped(self.facts).into(), format!("{}{measured}", self.promise).into()]
+    }
+}
+
+fn in_words(longest: Duration) -> String {
+    format!("{} ms at the longest", longest.as_millis())
+}
+
+fn damage(reports: &[Report]) -> Vec<Damage> {
+    let mut kinds: BTreeMap<&str, Damage> = BTreeMap::new();
+    for report in reports {
+        let new = Damage { kind: report.nemesis, what: report.does, trials: 0, strikes: 0 };
+        let kind = kinds.entry(report.nemesis).or_insert(new);
+        kind.trials += 1;
+        kind.strikes += report.strikes;
+    }
+    kinds.into_values().collect()
+}
+
+fn violations(report: &Report) -> impl Iterator<Item = ViolationJson> {
+    report.verdict.violations.iter().map(|violation| ViolationJson {
+        invariant: violation.invariant.code(),
+        says: violation.invariant.says(),
+        job: violation.job.clone(),
+        what: violation.what.clone(),
+        repeat: report.repeat(),
+        kept: report.kept.as_ref().map(|path| path.display().to_string()),
+    })
+}
+
+/// For whoever looks into it: what was violated, the story of the job, and how to try the same again.
+fn tell_violations(context: &Context, reports: &[Report]) -> Result<(), Failure> {
+    let mut out = context.notes();
+    let red = AnsiColor::Red.on_default().bold();
+    for report in reports.iter().filter(|report| !report.verdict.violations.is_empty()) {
+        for violation in &report.verdict.violations {
+            writeln!(out, "{red}violated:{red:#} {}", printable(&violation.to_string()))?;
+        }
+        for line in report.stories.iter().flat_map(|story| story.lines()) {
+            writeln!(out, "{}", printable(line))?;
+        }
+        if let Some(kept) = &report.kept {
+            writeln!(out, "everything that it left is in {}", kept.display())?;
+        }
+        writeln!(out, "to try the same again: {}", report.repeat())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! The verb: what is asked for, and how it ends.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::progress::Progress;
+use super::results;
+use crate::cli::context::{Context, catch};
+use crate::cli::failure::{Exit, Failure};
+use crate::domain::nearest::nearest;
+use crate::proof::campaign::Campaign;
+use crate::proof::field::Program;
+use crate::proof::nemesis;
+use crate::proof::trial::Terms;
+
+/// Try to make queuectl break its promises, on this machine
+///
+/// Runs real workers on queues of its own in temporary folders (TMPDIR), kills and stops them while jobs run, and then
+/// compares what was acknowledged, what the commands wrote down themselves and what was recorded. Your own queues are
+/// not touched. Takes about half a minute; --seconds makes it go on for as long as you like.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl selftest
+  queuectl selftest --seconds 600
+  queuectl selftest --only kill-worker --seed 42")]
+pub(in crate::cli) struct Args {
+    /// How long to go on beginning new trials; each kind of damage is tried at least once
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    seconds: u32,
+    /// Repeat the trials of this seed [default: a new one]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Only this kind of damage: kill-worker, kill-both, kill-guardian, kill-enqueue, stop-worker, stop-both, storm
+    #[arg(long, value_name = "KIND")]
+    only: Option<String>,
+}
+
+/// Seeds that are made up are short enough to be typed.
+const SEEDS: u64 = 1_000_000_000;
+/// The promise.
+const NOTICE_WITHIN: Duration = Duration::from_secs(1);
+
+pub(in crate::cli) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let campaign = campaign(args)?;
+    let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
+    let progress = Progress::new(context, &campaign, interrupts);
+    let reports = campaign.run(&progress)?;
+    let interrupted = progress.end();
+    let all_held = results::show(context, &campaign, &reports)?;
+    if let Some((interrupts, signal)) = interrupted {
+        interrupts.end_by(signal);
+    }
+    Ok(if all_held { ExitCode::SUCCESS } else { Exit::Failed.into() })
+}
+
+fn campaign(args: &Args) -> Result<Campaign, Failure> {
+    if let Some(only) = &args.only {
+        let known: Vec<&str> = nemesis::all().iter().map(|nemesis| nemesis.name()).collect();
+        if !known.contains(&only.as_str()) {
+            let failure = Failure::usage(format!("`{only}` is no kind of damage"));
+            return Err(match nearest(only, known.iter().copied()) {
+                Some(nearest) => failure.with_hint(format!("did you mean `{nearest}`?")),
+                None => failure.with_hint(format!("there are {}", known.join(", "))),
+            });
+        }
+    }
+    Ok(Campaign {
+        program: Program::own()?,
+        inside: std::env::temp_dir(),
+        seed: args.seed.unwrap_or_else(|| fastrand::u64(..SEEDS)),
+        lasts: Duration::from_secs(args.seconds.into()),
+        only: args.only.clone(),
+        terms: Terms { notice_within: NOTICE_WITHIN },
+    })
+}
