@@ -135,6 +135,11 @@ impl Call {
         self
     }
 
+    pub(crate) fn envs(mut self, variables: impl IntoIterator<Item = (String, OsString)>) -> Self {
+        self.command.envs(variables);
+        self
+    }
+
     pub(crate) fn without_env(mut self, name: &str) -> Self {
         self.command.env_remove(name);
         self

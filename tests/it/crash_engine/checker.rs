@@ -12,13 +12,13 @@ use super::processes::wait;
 
 impl Ground {
     /// Waits until every job has ended, stops every pool, and checks that all is as it must be.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         wait("every job has ended", || self.unfinished().is_empty());
         self.stop_pools();
         self.check();
     }
 
-    pub(super) fn check(&self) {
+    pub(crate) fn check(&self) {
         let lines = self.ledger();
         assert_eq!(overlaps(&lines), Vec::<&super::ledger::Line>::new(), "attempts overlap");
         for id in self.ids() {

@@ -5,22 +5,22 @@ use std::fs;
 use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) what: What,
-    pub(super) job: String,
-    pub(super) attempt: u64,
+pub(crate) struct Line {
+    pub(crate) what: What,
+    pub(crate) job: String,
+    pub(crate) attempt: u64,
     /// The pid of the shell, or the name of what it left behind.
-    pub(super) who: String,
+    pub(crate) who: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(crate) enum What {
     Start,
     Tick,
     End,
 }
 
-pub(super) fn read(path: &Path) -> Vec<Line> {
+pub(crate) fn read(path: &Path) -> Vec<Line> {
     let text = fs::read_to_string(path).unwrap_or_default();
     // The last line may be in the making.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -42,7 +42,7 @@ fn parse(line: &str) -> Line {
 }
 
 /// What attempts of one job did in the wrong order: started twice (I5), or lived when the next had started (I6).
-pub(super) fn overlaps(lines: &[Line]) -> Vec<&Line> {
+pub(crate) fn overlaps(lines: &[Line]) -> Vec<&Line> {
     let (mut started, mut wrong) = (HashSet::new(), Vec::new());
     for line in lines {
         let is_late = (line.attempt + 1..=lines_max(lines)).any(|next| started.contains(&(&line.job, next)));

@@ -5,10 +5,11 @@ mod both_killed;
 mod checker;
 mod crash_loop;
 mod guardian_killed;
-mod harness;
-mod ledger;
+pub(crate) mod harness;
+pub(crate) mod ledger;
+mod leftovers;
 mod nemesis;
-mod processes;
+pub(crate) mod processes;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
 mod stopped;

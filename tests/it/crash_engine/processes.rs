@@ -6,19 +6,19 @@ use queuectl::sys::process;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long anything may take on a machine that is busy with other tests.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How often to look.
-pub(super) const LOOK: Duration = Duration::from_millis(5);
+pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
 /// Waits for a state.
 #[track_caller]
-pub(super) fn wait(what: &str, is_so: impl FnMut() -> bool) -> Duration {
+pub(crate) fn wait(what: &str, is_so: impl FnMut() -> bool) -> Duration {
     wait_within(PATIENCE, what, is_so)
 }
 
 /// Waits for a state, for this long at most. Gives how long it took.
 #[track_caller]
-pub(super) fn wait_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
+pub(crate) fn wait_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < patience, "not within {patience:?}: {what}");
@@ -27,29 +27,29 @@ pub(super) fn wait_within(patience: Duration, what: &str, mut is_so: impl FnMut(
     began.elapsed()
 }
 
-pub(super) fn pid(number: u32) -> Pid {
+pub(crate) fn pid(number: u32) -> Pid {
     Pid::from_raw(number.cast_signed()).expect("a pid")
 }
 
 /// To one that has ended already it does nothing.
-pub(super) fn kill(pid: Pid, signal: Signal) {
+pub(crate) fn kill(pid: Pid, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
 /// Stops processes, and lets them go on after this time.
-pub(super) fn stop_for(time: Duration, processes: &[Pid]) {
+pub(crate) fn stop_for(time: Duration, processes: &[Pid]) {
     kill_all(processes, Signal::STOP);
     // Not to wait for anything: this is how long the fault lasts.
     std::thread::sleep(time);
     kill_all(processes, Signal::CONT);
 }
 
-pub(super) fn kill_all(processes: &[Pid], signal: Signal) {
+pub(crate) fn kill_all(processes: &[Pid], signal: Signal) {
     for pid in processes {
         kill(*pid, signal);
     }
 }
 
-pub(super) fn is_alive(pid: Pid) -> bool {
+pub(crate) fn is_alive(pid: Pid) -> bool {
     process::stat(pid).is_some_and(|stat| !stat.is_zombie)
 }

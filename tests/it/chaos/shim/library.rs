@@ -1,0 +1,25 @@
+//! Compiles the shim.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The library, built once per process. Whoever builds it at the same time puts the same file in its place.
+pub(super) fn path() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(build)
+}
+
+fn build() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/chaos/shim/shim.c");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let library = folder.join("queuectl-shim.so");
+    let new = folder.join(format!("queuectl-shim.{}.so", std::process::id()));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]);
+    let built = compiler.arg(&new).arg(&source).arg("-ldl").output().expect("there is a C compiler");
+    let said = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "the shim does not compile: {said}");
+    std::fs::rename(&new, &library).expect("the library is put in its place");
+    library
+}
