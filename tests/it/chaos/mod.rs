@@ -1,4 +1,5 @@
 //! A disk, a clock and a machine that misbehave: what must not break queuectl however its surroundings fail.
 
+mod every_call;
 #[cfg(debug_assertions)] // Released builds are linked statically: no library can step in.
 pub(crate) mod shim;

@@ -22,7 +22,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 5] = [Self::Sync, Self::Write, Self::Truncate, Self::Allocate, Self::Read];
+    pub(crate) const ALL: [Self; 5] = [Self::Sync, Self::Write, Self::Truncate, Self::Allocate, Self::Read];
 }
 
 /// Which calls fail, counted from the moment when the fault is set.
