@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::context::notes;
 use super::text::printable;
+use crate::domain::name::JobId;
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::engine::EngineError;
 use crate::ops::OpError;
@@ -131,6 +132,7 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::NoSuchAttempt { .. }
         | OpError::OutputGone { .. } => Exit::NotFound,
         OpError::Unsuccessful { .. } => Exit::Failed,
+        OpError::Unacknowledged { .. } => Exit::Unknown,
         OpError::TimedOut { .. } => Exit::TimedOut,
         OpError::Stopped { stored, source, .. } => match exit_of(source) {
             Exit::Unavailable => Exit::Unavailable,
@@ -180,6 +182,7 @@ fn hint_for(error: &OpError) -> Option<String> {
     let hint = match error {
         OpError::NoSuchJob(_) => "`queuectl list` shows the jobs that are kept",
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
+        OpError::Unacknowledged { ids, .. } => return Some(ask_again(ids)),
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
         OpError::BadLine { source, .. } | OpError::Stopped { stored: 0, source, .. } => {
             return hint_for(source);
@@ -234,6 +237,15 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::NoPostgres => return None,
     };
     Some(hint.to_owned())
+}
+
+/// How to find out, and make it so.
+fn ask_again(ids: &[JobId]) -> String {
+    if let [id] = ids {
+        return format!("ask again with the same id: `--id {id} --if-absent`");
+    }
+    let ids: Vec<&str> = ids.iter().map(JobId::as_str).collect();
+    format!("ask again with the same ids and --if-absent: {}", ids.join(", "))
 }
 
 /// Which attempts there are.

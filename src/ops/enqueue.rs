@@ -10,7 +10,7 @@ use crate::domain::name::JobIdSequence;
 use crate::domain::request::{JobRequest, Origin, RequestError};
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
-use crate::store::{EnqueueError, Enqueued, Store};
+use crate::store::{EnqueueError, Enqueued, Store, StoreError};
 
 /// How the caller wants its jobs enqueued.
 #[derive(Clone, Debug)]
@@ -64,7 +64,18 @@ impl<'s> Enqueuer<'s> {
     pub fn enqueue(&mut self, requests: Vec<JobRequest>) -> Result<Vec<Enqueued>, OpError> {
         let jobs: Result<Vec<NewJob>, RequestError> =
             requests.into_iter().map(|request| self.resolve(request)).collect();
-        self.store.enqueue(&jobs?).map_err(OpError::from)
+        let jobs = jobs?;
+        self.store.enqueue(&jobs).map_err(|error| named(error, &jobs))
+    }
+}
+
+/// Whoever is to ask again must know the ids, also those that were made up.
+fn named(error: EnqueueError, jobs: &[NewJob]) -> OpError {
+    match error {
+        EnqueueError::Store(StoreError::OutcomeUnknown { source }) => {
+            OpError::Unacknowledged { ids: jobs.iter().map(|job| job.id.clone()).collect(), source }
+        }
+        EnqueueError::Store(_) | EnqueueError::Refused { .. } => error.into(),
     }
 }
 

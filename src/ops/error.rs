@@ -28,6 +28,12 @@ pub enum OpError {
     },
     #[error("the job was not enqueued")]
     Refused(#[source] Refused),
+    #[error("the commit failed, and whether {} is unknown", stored(ids))]
+    Unacknowledged {
+        ids: Vec<JobId>,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error("invalid id `{id}`")]
     BadId {
         id: String,
@@ -118,6 +124,13 @@ impl From<serde_json::Error> for OpError {
         // Most JSON is one line, and where it comes from a file that line has another number.
         let problem = error.to_string().replace(" at line 1 column ", " at column ");
         Self::Json { is_job: error.is_data(), problem }
+    }
+}
+
+fn stored(ids: &[JobId]) -> String {
+    match ids {
+        [id] => format!("job `{id}` is stored"),
+        _ => format!("the {} jobs are stored", ids.len()),
     }
 }
 
