@@ -1,6 +1,6 @@
 //! SQLite's errors in the words of a store.
 
-use rusqlite::{Error, ErrorCode};
+use rusqlite::{Error, ErrorCode, ffi};
 
 use super::gate::PATIENCE;
 use crate::store::StoreError;
@@ -14,6 +14,8 @@ impl From<Error> for StoreError {
         match code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { waited: PATIENCE },
             ErrorCode::DiskFull => Self::Full,
+            // The shared memory is a file too.
+            ErrorCode::SystemIoFailure if error.sqlite_error().is_some_and(is_for_want_of_room) => Self::Full,
             ErrorCode::ReadOnly => Self::ReadOnly,
             ErrorCode::DatabaseCorrupt
             | ErrorCode::NotADatabase
@@ -22,6 +24,10 @@ impl From<Error> for StoreError {
             _ => Self::Unavailable { source: error.into() },
         }
     }
+}
+
+fn is_for_want_of_room(error: &ffi::Error) -> bool {
+    error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
 }
 
 /// A commit that failed: with an IO error nobody knows whether it took place.
