@@ -152,6 +152,9 @@ impl Worker<'_> {
 
     fn turn(&mut self, reason: Reason) -> Result<(), EngineError> {
         if self.times.store > Instant::now() {
+            // Nothing can be recorded yet, but the bell of what has ended must not keep this thread awake.
+            let (ledger, tools) = self.books();
+            ledger.collect(&tools);
             return Ok(());
         }
         let slots = if self.phase == Phase::Working { self.slots() } else { 0 };

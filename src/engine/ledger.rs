@@ -124,7 +124,7 @@ impl Ledger {
     }
 
     /// Takes over what the slots have finished.
-    fn collect(&mut self, tools: &Tools<'_>) {
+    pub(super) fn collect(&mut self, tools: &Tools<'_>) {
         for Finished { settlement, record } in tools.desk.take_finished() {
             match settlement {
                 Some(settlement) => {
