@@ -12,6 +12,7 @@ use super::child::{Cause, Child, Oversight};
 use super::command;
 use super::cookie::Cookie;
 use super::desk::{Interrupt, SlotBell};
+use super::error::EngineError;
 use super::slots::Slots;
 use crate::domain::job::Usage;
 use crate::domain::log;
@@ -53,6 +54,8 @@ pub(super) struct Finished {
     pub(super) settlement: Option<Settlement>,
     /// The record that says that it was started, if it was.
     pub(super) record: Option<u64>,
+    /// Why this worker cannot start anything now, if so: no fault of the job, which is given back.
+    pub(super) obstacle: Option<EngineError>,
 }
 
 pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Place<'_>) -> Finished {
@@ -75,17 +78,34 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
             let (cause, ended) = child.run(oversight, &mut capture);
             (Some(record), ending(cause, ended))
         }
-        Err(problem) => (None, Ending::failed_to_start(problem)),
+        Err(NotStarted::Job(problem)) => (None, Ending::failed_to_start(problem)),
+        Err(NotStarted::Worker(obstacle)) => return given_back(claim, obstacle),
     };
     failpoint::hit("attempt.before_settle");
-    Finished { settlement: settlement(claim, ending, capture, began.elapsed()), record }
+    let settlement = settlement(claim, ending, capture, began.elapsed());
+    Finished { settlement, record, obstacle: None }
+}
+
+/// Why a command was not started.
+enum NotStarted {
+    /// It cannot be.
+    Job(String),
+    /// Whatever it is, this worker could not: without a record nobody would know that it runs.
+    Worker(EngineError),
+}
+
+fn given_back(claim: &Claim, obstacle: EngineError) -> Finished {
+    let settlement = Settlement::never_started(claim.lease.clone());
+    Finished { settlement: Some(settlement), record: None, obstacle: Some(obstacle) }
 }
 
 /// Starts the command. Gives the number of its record too; from here on only the command and what it starts hold the
 /// lock on it.
-fn start(claim: &Claim, around: &Surroundings) -> Result<(u64, Child), String> {
-    let plan = command::prepare(claim, &around.command).map_err(|problem| problem.to_string())?;
-    let record = around.slots.begin(&claim.lease).map_err(|error| format!("its slot: {error}"))?;
+fn start(claim: &Claim, around: &Surroundings) -> Result<(u64, Child), NotStarted> {
+    let plan =
+        command::prepare(claim, &around.command).map_err(|problem| NotStarted::Job(problem.to_string()))?;
+    let cannot_write = EngineError::system("failed to write down what is about to be started");
+    let record = around.slots.begin(&claim.lease).map_err(|e| NotStarted::Worker(cannot_write(e)))?;
     failpoint::hit("attempt.before_spawn");
     match Child::start(&plan, &record) {
         Ok(child) => {
@@ -96,7 +116,8 @@ fn start(claim: &Claim, around: &Surroundings) -> Result<(u64, Child), String> {
         Err(error) => {
             around.slots.give_back(record.index());
             // The folder may have gone meanwhile, and an error that names it says more.
-            Err(command::check_cwd(plan.cwd()).err().map_or(error.to_string(), |problem| problem.to_string()))
+            let cwd = command::check_cwd(plan.cwd()).err();
+            Err(NotStarted::Job(cwd.map_or(error.to_string(), |problem| problem.to_string())))
         }
     }
 }

@@ -317,7 +317,9 @@ impl Worker<'_> {
         let Load { running, waiting } = self.desk.load();
         let now = Instant::now();
         let has_room = running + waiting < self.slots();
-        self.phase == Phase::Working && has_room && self.times.muted_until <= now && self.times.store <= now
+        let may_claim =
+            self.times.muted_until <= now && self.times.store <= now && !self.ledger.is_hindered();
+        self.phase == Phase::Working && has_room && may_claim
     }
 
     fn is_something_due(&self) -> bool {

@@ -5,16 +5,15 @@
 //! a worker is, the more jobs share a commit. It waits for more to come only for a moment, and only while every slot has
 //! its next job at hand (`pace`).
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::attempt::Finished;
 use super::desk::{Desk, Interrupt};
+use super::hindrance::Hindrance;
 use super::journal::Journal;
 use super::pace::{self, Pace};
 use super::slots::Slots;
-use crate::domain::job::Usage;
 use crate::domain::name::WorkerId;
-use crate::domain::outcome::Outcome;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Claim, Exchange, Exchanged, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
 use crate::sys::failpoint;
@@ -36,6 +35,7 @@ pub(super) struct Ledger {
     /// The records that say that they were started.
     records: Vec<u64>,
     pace: Pace,
+    hindrance: Hindrance,
     next_due: Option<Timestamp>,
     may_be_more: bool,
 }
@@ -59,6 +59,7 @@ impl Ledger {
             unsettled: Vec::new(),
             records: Vec::new(),
             pace: Pace::default(),
+            hindrance: Hindrance::default(),
             next_due: None,
             may_be_more: false,
         }
@@ -72,6 +73,11 @@ impl Ledger {
     /// Whether anything is left to record.
     pub(super) fn is_settled(&self) -> bool {
         self.unsettled.is_empty()
+    }
+
+    /// Whether it would be of no use to claim anything now.
+    pub(super) fn is_hindered(&self) -> bool {
+        self.hindrance.holds(Instant::now())
     }
 
     /// Records what has ended, and claims for the free ones of this many slots. With nothing to record it asks the store
@@ -119,16 +125,30 @@ impl Ledger {
 
     /// How many jobs to claim: for free slots, and where attempts are very short a few more.
     fn wanted(&self, tools: &Tools<'_>, slots: usize) -> usize {
+        if self.is_hindered() {
+            return 0;
+        }
         let load = tools.desk.load();
         (slots + self.pace.ahead(slots)).saturating_sub(load.running + load.waiting)
     }
 
     /// Takes over what the slots have finished.
     pub(super) fn collect(&mut self, tools: &Tools<'_>) {
-        for Finished { settlement, record } in tools.desk.take_finished() {
+        for Finished { settlement, record, obstacle } in tools.desk.take_finished() {
+            let is_hindered = obstacle.is_some();
+            match obstacle {
+                Some(obstacle) => {
+                    tools.journal.trouble(&obstacle);
+                    self.hindrance.note(Instant::now());
+                }
+                None if record.is_some() => self.hindrance.clear(),
+                None => {}
+            }
             match settlement {
                 Some(settlement) => {
-                    self.pace.note(settlement.duration);
+                    if !is_hindered {
+                        self.pace.note(settlement.duration);
+                    }
                     self.unsettled.push(settlement);
                     self.records.extend(record);
                 }
@@ -158,7 +178,7 @@ impl Ledger {
         if let Some(claim) = tools.desk.interrupt(lease, why)
             && why != Interrupt::Lost
         {
-            self.unsettled.push(never_started(claim));
+            self.unsettled.push(Settlement::never_started(claim.lease));
         }
     }
 
@@ -177,24 +197,11 @@ impl Ledger {
             self.pace.forget();
             self.may_be_more = false;
         }
-        self.unsettled.extend(recalled.into_iter().map(never_started));
+        self.unsettled.extend(recalled.into_iter().map(|claim| Settlement::never_started(claim.lease)));
     }
 
     /// When the oldest claim for which there was no slot will have waited for too long.
     pub(super) fn recall_at(desk: &Desk) -> Option<Instant> {
         desk.oldest_ahead().and_then(|since| since.checked_add(pace::PATIENCE))
-    }
-}
-
-/// The settlement of a claim that was not started. If somebody cancelled it meanwhile, it will be cancelled.
-fn never_started(claim: Claim) -> Settlement {
-    Settlement {
-        lease: claim.lease,
-        outcome: Outcome::Released,
-        error: None,
-        duration: Duration::ZERO,
-        usage: Usage::default(),
-        log_bytes: 0,
-        output: None,
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! - `guardian`, `pool`, `vigil`: the parent of workers, how processes are started, and when one of them hangs.
 //! - `worker`, `duties`: how a worker begins and ends, and what it does in between; `wake` is what it sleeps on.
-//! - `ledger`, `pace`: what is recorded and claimed in each turn; `desk` is where ledger and slots meet.
+//! - `ledger`, `pace`, `hindrance`: what is recorded and claimed in each turn; `desk` is where ledger and slots meet.
 //! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` say what is started, `child` and
 //!   `pipes` watch it, `capture`, `log_file` and `last_line` keep what it prints.
 //! - `adopted`, `cookie`, `slots`: what an attempt leaves behind, and how it is known.
@@ -28,6 +28,7 @@ mod duties;
 mod error;
 mod files;
 mod guardian;
+mod hindrance;
 mod journal;
 mod last_line;
 mod ledger;

@@ -100,7 +100,7 @@ impl Slots {
             index = self.unused();
         }
         let record = Record { file, index, lease: lease.clone() };
-        record.write(None)?;
+        record.write(None).inspect_err(|_| self.give_back(index))?;
         Ok(record)
     }
 

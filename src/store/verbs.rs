@@ -204,6 +204,21 @@ pub struct Settlement {
     pub output: Option<Vec<u8>>,
 }
 
+impl Settlement {
+    /// That of a claim that was not started. If somebody cancelled it meanwhile, it will be cancelled.
+    pub fn never_started(lease: LeaseRef) -> Self {
+        Self {
+            lease,
+            outcome: Outcome::Released,
+            error: None,
+            duration: Duration::ZERO,
+            usage: Usage::default(),
+            log_bytes: 0,
+            output: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchanged {
     pub claimed: Vec<Claim>,
