@@ -1,5 +1,8 @@
 //! A disk, a clock and a machine that misbehave: what must not break queuectl however its surroundings fail.
 
+#[cfg(debug_assertions)]
+mod disk;
+#[cfg(debug_assertions)]
 mod every_call;
 #[cfg(debug_assertions)] // Released builds are linked statically: no library can step in.
 pub(crate) mod shim;

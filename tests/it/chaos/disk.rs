@@ -1,0 +1,205 @@
+//! A disk that fails for a while: what is promised about commits, for those who enqueue and for workers.
+
+use std::fs;
+use std::time::Duration;
+
+use queuectl::domain::life::StateName;
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::shim::{Fault, Shim, When};
+use crate::cli::harness::Home;
+use crate::crash_engine::harness::Ground;
+use crate::crash_engine::ledger::What;
+use crate::crash_engine::processes::wait;
+
+// Enqueuing
+
+#[test]
+fn fault_29_an_id_whose_commit_is_unknown_is_asked_for_again() {
+    for is_open_elsewhere in [false, true] {
+        let home = Home::with_jobs(&["first"]);
+        let shim = Shim::new(&home);
+        // Where nobody else has the store open, what was written is found by the next one who opens it.
+        let other = is_open_elsewhere.then(|| home.store());
+        for (id, again) in [("a", &["--if-absent"][..]), ("b", &[])] {
+            let call = || {
+                home.call(
+                    ["enqueue", "--id", id].into_iter().chain(again.iter().copied()).chain(["--", "true"]),
+                )
+            };
+            shim.sync_fails(Errno::IO, When::Always);
+            call()
+                .envs(shim.variables())
+                .run()
+                .fails(6)
+                .prints("")
+                .says("unknown")
+                .says(&format!("--id {id}"));
+            shim.heal();
+            let stored = home.count();
+            let ran = call().run();
+            match (ran.status.code(), again.is_empty()) {
+                (Some(0), _) => {}
+                (Some(4), true) => assert!(home.jobs().iter().any(|job| job.id.as_str() == id), "{ran}"),
+                _ => panic!("one of the two was expected: {ran}"),
+            }
+            println!(
+                "open elsewhere: {is_open_elsewhere}, {id}: {stored} stored before, then {}",
+                ran.status
+            );
+        }
+        assert_eq!(home.count(), 3, "one job for each id");
+        drop(other);
+        assert_eq!(home.count(), 3, "nothing comes back later");
+    }
+}
+
+#[test]
+fn fault_29_an_id_that_was_made_up_is_told_when_its_commit_is_unknown() {
+    let home = Home::with_jobs(&["first"]);
+    let shim = Shim::new(&home);
+    shim.sync_fails(Errno::IO, When::Always);
+    let ran = home.call(["enqueue", "--", "true"]).envs(shim.variables()).run().fails(6);
+    shim.heal();
+    let hint = ran.stderr.lines().find(|line| line.starts_with("hint: ")).expect("a hint");
+    let words: Vec<&str> = hint.split([' ', '`']).collect();
+    let at = words.iter().position(|word| *word == "--id").expect("the hint names the id");
+    home.run(["enqueue", "--id", words[at + 1], "--if-absent", "--", "true"]).ok();
+    assert_eq!(home.count(), 2, "the first one, and one that was asked for twice");
+}
+
+#[test]
+fn fault_29_nothing_is_stored_on_a_full_disk() {
+    let home = Home::with_jobs(&["first"]);
+    let shim = Shim::new(&home);
+    // While somebody has the store open.
+    let other = home.store();
+    shim.is_full();
+    let call = || home.call(["enqueue", "--id", "a", "--", "true"]).envs(shim.variables());
+    call().run().fails(5).prints("").says("the disk is full");
+    assert_eq!(home.count(), 1);
+    drop(other);
+    // The first of all makes the shared memory anew, and there is no room for that either.
+    call().run().fails(5).prints("").says("the disk is full");
+    home.call(["list"]).envs(shim.variables()).run().fails(5).says("the disk is full");
+    assert!(shim.struck(Fault::Write) >= 3);
+    shim.heal();
+    assert_eq!(home.count(), 1);
+    call().run().ok().prints("a\n");
+}
+
+// Workers
+
+/// Processor time that a process has used.
+fn cpu_time(pid: Pid) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).expect("it lives");
+    let after_name = stat.rsplit_once(')').expect("a name").1;
+    let ticks: u64 =
+        after_name.split_whitespace().skip(11).take(2).map(|word| word.parse::<u64>().expect("ticks")).sum();
+    Duration::from_millis(ticks * 10)
+}
+
+/// How often workers complained in their journal.
+fn complaints(ground: &Ground) -> usize {
+    ground.journal().lines().filter(|line| line.contains("trouble: ")).count()
+}
+
+/// A worker that cannot commit for three leases, while eight jobs end: each result is recorded once it can.
+fn outage(fault: impl Fn(&Shim)) {
+    let ground = Ground::with_short_leases();
+    let shim = Shim::new(&ground.home);
+    let ground = ground.under(shim.variables());
+    ground.jobs(8, |at| {
+        [
+            "until_there go",
+            "until_there go; sleep 0.3",
+            "until_there go; sleep 0.6",
+            "until_there go; sleep 0.9",
+        ][at % 4]
+    });
+    ground.job("next", "true");
+    let pool = ground.pool_of(&["--concurrency", "8"]);
+    (0..8).for_each(|at| ground.runs(&format!("j{at}"), 1, &[]));
+    let worker = ground.worker_of(pool);
+
+    fault(&shim);
+    let before = cpu_time(worker);
+    ground.put("go");
+    wait("every job has ended", || (0..8).all(|at| ground.has(What::End, &format!("j{at}"), 1)));
+    wait("status says that the worker is silent", || {
+        let status = ground.home.run(["status", "--json"]).ok().json();
+        status["problems"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .any(|problem| problem["problem"] == "silent_worker")
+    });
+    // Not to wait for anything: this is how long the fault lasts.
+    std::thread::sleep(Duration::from_secs(3));
+    let used = cpu_time(worker).checked_sub(before).expect("it grows");
+    assert_eq!(ground.state("j0"), StateName::Processing, "nothing can be recorded");
+    assert_eq!(ground.state("next"), StateName::Pending, "nothing can be claimed");
+    shim.heal();
+
+    ground.finish();
+    println!("{used:?} of processor time, {} complaints\n{}", complaints(&ground), ground.journal());
+    for id in ground.ids() {
+        assert_eq!(ground.story(&id), "completed: success");
+    }
+    assert!(used < Duration::from_millis(250), "{used:?} of processor time: it does not rest");
+    assert!((1..=6).contains(&complaints(&ground)), "it complains, but not each time");
+}
+
+#[test]
+fn fault_29_results_wait_until_commits_succeed_again() {
+    outage(|shim| shim.sync_fails(Errno::IO, When::Always));
+}
+
+#[test]
+fn fault_29_results_wait_until_there_is_space_again() {
+    outage(Shim::is_full);
+}
+
+#[test]
+fn fault_29_workers_record_each_result_once_while_commits_fail_at_random() {
+    let ground = Ground::with_short_leases();
+    let shim = Shim::new(&ground.home);
+    let ground = ground.under(shim.variables());
+    ground.jobs(60, |at| if at % 10 == 0 { "sleep 1.5" } else { "sleep 0.02" });
+    ground.pool_of(&["--count", "2", "--concurrency", "2"]);
+    shim.sync_fails(Errno::IO, When::Chance { per_mille: 200, seed: 29 });
+    shim.write_fails(Errno::NOSPC, When::Chance { per_mille: 20, seed: 30 });
+    wait("every job has ended", || ground.unfinished().is_empty());
+    shim.heal();
+    println!("{} commits failed, {} writes", shim.struck(Fault::Sync), shim.struck(Fault::Write));
+    ground.finish();
+    for id in ground.ids() {
+        let story = ground.story(&id);
+        assert!(story.ends_with(" success") && story.matches("success").count() == 1, "{id}: {story}");
+        assert!(!story.contains("lost"), "{id}: {story}: its worker did not come back by itself");
+        assert!(!story.contains("spawn_error"), "{id}: {story}: the disk is not the fault of the job");
+    }
+    assert!(shim.struck(Fault::Sync) >= 5 && shim.struck(Fault::Write) >= 5, "the faults struck");
+}
+
+#[test]
+fn fault_29_a_worker_that_cannot_write_down_what_it_starts_gives_it_back() {
+    let ground = Ground::new();
+    let shim = Shim::new(&ground.home);
+    let ground = ground.under(shim.variables());
+    shim.only(".slots");
+    shim.write_fails(Errno::NOSPC, When::Always);
+    ground.home.run(["config", "set", "max_retries", "0"]).ok();
+    ground.jobs(3, |_| "true");
+    ground.pool_of(&["--concurrency", "2"]);
+    wait("it tries again", || ground.find("j0").life.attempts >= 2);
+    shim.heal();
+    ground.finish();
+    for id in ground.ids() {
+        let story = ground.story(&id);
+        assert!(story.ends_with(" success"), "{id}: {story}: the disk is not the fault of the job");
+        assert!(ground.find(&id).life.attempts <= 5, "{id}: {story}: it does not rest");
+    }
+    assert!((1..=3).contains(&complaints(&ground)), "it complains, but not each time");
+}
