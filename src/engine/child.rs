@@ -27,6 +27,7 @@ use super::slots::{Mark, Record};
 use crate::sys::brand::Brand;
 use crate::sys::failpoint;
 use crate::sys::process::{self, Ended, ProcessHandle};
+use crate::sys::sabotage::{self, Guard};
 use crate::sys::spawn::{Leads, Spawn, spawn};
 
 /// The number under which a command inherits the lock of its slot. Below 64, because a larger table of descriptors must
@@ -75,10 +76,12 @@ impl Child {
         let (pipes, ends) = Pipes::open()?;
         let descriptors =
             [(ends.out.as_fd(), 1), (ends.err.as_fd(), 2), (record.file().as_fd(), LOCK_DESCRIPTOR)];
+        let is_unlocked = sabotage::is_off(Guard::AttemptLock);
+        let descriptors = if is_unlocked { &descriptors[..2] } else { &descriptors[..] };
         let pid = record.start(|| {
             // Whatever is wrong with a program, the shell has the right words for it.
-            let pid = spawn_session(plan.prepared(), &descriptors).or_else(|error| match plan.fallback() {
-                Some(shell) => spawn_session(&shell, &descriptors),
+            let pid = spawn_session(plan.prepared(), descriptors).or_else(|error| match plan.fallback() {
+                Some(shell) => spawn_session(&shell, descriptors),
                 None => Err(error),
             });
             failpoint::hit("attempt.after_spawn");

@@ -27,6 +27,7 @@ use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::interrupts::{Interrupts, timespec};
 use crate::sys::life_line::{LifeLine, Role};
 use crate::sys::process::{self, ProcessHandle};
+use crate::sys::sabotage::{self, Guard};
 use crate::sys::{failpoint, signal, spawn};
 
 /// How many crashes in a row are too many.
@@ -271,6 +272,9 @@ impl<'a> Guardian<'a> {
     /// Every child that is not a living worker was left behind by one that is dead. When it dies, what it leaves behind
     /// becomes a child in its turn.
     fn kill_orphans(&self) {
+        if sabotage::is_off(Guard::Sweep) {
+            return;
+        }
         loop {
             let mut orphans = process::children_of(getpid());
             orphans.retain(|pid| !self.is_member(*pid));

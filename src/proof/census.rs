@@ -8,15 +8,15 @@ use rustix::process::{Pid, getpid};
 
 use crate::sys::process;
 
-/// Every living process but this one that was started with this folder in its environment or among its arguments, or
-/// works in it.
+/// Every living process of this folder but this one.
 pub fn processes_of(folder: &Path) -> Vec<Pid> {
     let mut found = process::all().unwrap_or_default();
-    found.retain(|pid| *pid != getpid() && belongs(*pid, folder));
+    found.retain(|pid| *pid != getpid() && is_of(*pid, folder));
     found
 }
 
-fn belongs(pid: Pid, folder: &Path) -> bool {
+/// Whether it was started with this folder in its environment or among its arguments, or works in it.
+pub fn is_of(pid: Pid, folder: &Path) -> bool {
     let number = pid.as_raw_pid();
     let name = folder.as_os_str().as_bytes();
     let names = |bytes: &[u8]| bytes.windows(name.len()).any(|part| part == name);

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal};
 
 use super::ProofError;
 use super::calls::{Answer, Call, CallLog};
-use super::census::processes_of;
+use super::census::{is_of, processes_of};
 use super::plan::{JobPlan, PoolPlan, Wish};
 use crate::ops::alive::live_workers;
 use crate::ops::location::{DATABASE, StoreAddress, reopen};
@@ -91,6 +91,16 @@ impl Field {
 
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
+    }
+
+    /// Gives guardians and workers these variables too.
+    pub fn equip_workers(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
+        self.program.for_workers.extend(variables);
+    }
+
+    /// Gives calls these variables too, and so the commands that they enqueue.
+    pub fn equip_calls(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
+        self.program.for_calls.extend(variables);
     }
 
     /// Leaves the folder behind, for somebody to look at.
@@ -218,7 +228,7 @@ impl Field {
             return false;
         };
         // Looked at after the handle was opened: it is the same process.
-        processes_of(&self.folder).contains(&target) && handle.signal(signal).is_ok()
+        is_of(target, &self.folder) && handle.signal(signal).is_ok()
     }
 
     /// Waits until this is so, or for so long. Gives whether it is.

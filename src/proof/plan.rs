@@ -105,6 +105,15 @@ impl Plan {
         self.jobs.iter().chain(later)
     }
 
+    /// Changes every job that anybody may ask for.
+    pub fn each_job(&mut self, mut change: impl FnMut(&mut JobPlan)) {
+        let later = self.clients.iter_mut().flatten().flat_map(|deed| match &mut deed.what {
+            Wish::Enqueue(jobs) => jobs.as_mut_slice(),
+            Wish::Cancel(_) | Wish::Retry(_) => &mut [],
+        });
+        self.jobs.iter_mut().chain(later).for_each(&mut change);
+    }
+
     /// All workers have as many slots.
     pub fn concurrency(&self) -> u32 {
         self.pools.iter().map(|pool| pool.concurrency).max().unwrap_or(1)

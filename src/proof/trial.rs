@@ -20,6 +20,8 @@ use crate::store::Store;
 const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
 /// How long pools may take to be up, and to be gone.
 const POOL_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take until nothing is left when they are gone: those that were not started here are waited for too.
+const REST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What came of a trial.
 #[derive(Debug)]
@@ -186,9 +188,8 @@ fn drain(
         std::thread::sleep(LOOK);
     }
     field.run(&["-q", "worker", "stop", "--timeout", "5s"])?;
-    field.wait(POOL_PATIENCE, || {
-        field.guardians().is_empty() && census::processes_of(field.folder()).is_empty()
-    });
+    field.wait(POOL_PATIENCE, || field.guardians().is_empty());
+    field.wait(REST_PATIENCE, || census::processes_of(field.folder()).is_empty());
     Ok(())
 }
 

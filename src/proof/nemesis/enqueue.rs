@@ -8,7 +8,7 @@ use super::Nemesis;
 use crate::proof::ProofError;
 use crate::proof::calls::Answer;
 use crate::proof::field::Field;
-use crate::proof::plan::{Escapes, Plan, Wish};
+use crate::proof::plan::{Escapes, JobPlan, Plan, Wish};
 use crate::sys::clock::since_boot;
 
 #[derive(Debug, Default)]
@@ -32,6 +32,18 @@ impl Nemesis for KillEnqueue {
     }
 
     fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
+        /// One call is soon over.
+        const AT_ONCE: usize = 4;
+        let mut struck = false;
+        for _ in 0..AT_ONCE {
+            struck |= self.kill_one(field, random)?;
+        }
+        Ok(struck)
+    }
+}
+
+impl KillEnqueue {
+    fn kill_one(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
         let jobs = self.jobs(random);
         let Some(whole) = self.whole else {
             let began = since_boot();
@@ -47,11 +59,9 @@ impl Nemesis for KillEnqueue {
         }
         Ok(answer == Answer::Unknown)
     }
-}
 
-impl KillEnqueue {
     /// One job, or a few that are stored together.
-    fn jobs(&mut self, random: &mut Rng) -> Vec<crate::proof::plan::JobPlan> {
+    fn jobs(&mut self, random: &mut Rng) -> Vec<JobPlan> {
         self.killed += 1;
         let number = self.killed;
         let count = if random.u32(0..4) == 0 { random.usize(2..6) } else { 1 };

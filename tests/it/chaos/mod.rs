@@ -6,3 +6,4 @@ mod disk;
 mod every_call;
 #[cfg(debug_assertions)] // Released builds are linked statically: no library can step in.
 pub(crate) mod shim;
+mod trials;

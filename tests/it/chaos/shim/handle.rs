@@ -1,6 +1,7 @@
 //! What a test has in hand of the shim.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -21,12 +22,17 @@ pub(crate) struct Shim {
 impl Shim {
     /// For files in this home.
     pub(crate) fn new(home: &Home) -> Self {
+        Self::below(&home.path())
+    }
+
+    /// For files in this folder, which need not be there yet.
+    pub(crate) fn below(home: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("control");
         let control = Control::create(&path);
         // The kernel tells paths without symbolic links.
-        let inside = home.folder().canonicalize().expect("the folder is there");
-        let below = inside.join(home.path().file_name().expect("a home has a name"));
+        let inside = home.parent().and_then(|folder| folder.canonicalize().ok()).expect("a folder");
+        let below = inside.join(home.file_name().expect("a home has a name"));
         let variables = vec![
             ("LD_PRELOAD".to_owned(), library::path().into()),
             ("QUEUECTL_SHIM".to_owned(), path.into()),

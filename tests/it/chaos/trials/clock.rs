@@ -1,0 +1,55 @@
+//! A wall clock that jumps a day forward and back under running workers.
+
+use fastrand::Rng;
+use queuectl::proof::ProofError;
+use queuectl::proof::field::Field;
+use queuectl::proof::nemesis::Nemesis;
+
+use super::disk::equip;
+use super::harness::Trials;
+use crate::chaos::shim::Shim;
+
+const DAY: i64 = 24 * 60 * 60;
+
+struct Clock {
+    shim: Shim,
+    days: i64,
+}
+
+impl Nemesis for Clock {
+    fn name(&self) -> &'static str {
+        "clock"
+    }
+
+    fn does(&self) -> &'static str {
+        "the clock a day forward and back"
+    }
+
+    fn strike(&mut self, _field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
+        let before = self.shim.clock_shifted();
+        self.days = if self.days == 0 { random.i64(0..=1) * 2 - 1 } else { 0 };
+        self.shim.shift_clock(self.days * DAY);
+        Ok(self.days == 0 || self.shim.clock_shifted() >= before)
+    }
+
+    fn heal(&mut self, _field: &Field) {
+        self.shim.heal();
+    }
+}
+
+#[test]
+fn fault_33_chaos_clock() {
+    let summon = |field: &mut Field| -> Box<dyn Nemesis> {
+        let shim = Shim::below(&field.home());
+        equip(field, &shim);
+        Box::new(Clock { shim, days: 0 })
+    };
+    // A wait that is written down as a time of day ends with a jump: that is what a jump is.
+    let adjust = |plan: &mut queuectl::proof::plan::Plan| {
+        plan.each_job(|job| {
+            job.delay = None;
+            job.max_retries = 0;
+        });
+    };
+    Trials::of("fault_33_chaos_clock", summon).with_plans(adjust).all_hold();
+}

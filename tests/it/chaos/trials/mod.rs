@@ -1,0 +1,15 @@
+//! Trials: random damage by one nemesis each, and the checker's verdict (`src/proof/`).
+//!
+//! A few seeds of each are part of every run of the tests. `tests/chaos` runs them for as long as one likes.
+
+mod built_in;
+mod harness;
+
+#[cfg(debug_assertions)]
+mod clock;
+#[cfg(debug_assertions)]
+mod disk;
+mod file_size;
+
+#[cfg(debug_assertions)] // Released builds have no guards that can be taken away.
+mod controls;
