@@ -17,7 +17,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use queuectl::domain::job::Job;
-use queuectl::domain::life::{State, StateName};
+use queuectl::domain::life::StateName;
 use queuectl::ops::alive::live_workers;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{JobFilter, Page, Store, Worker};
@@ -83,21 +83,6 @@ impl Ground {
     /// So many of them, each with the script for its number.
     pub(crate) fn jobs(&self, count: usize, script: impl Fn(usize) -> &'static str) {
         (0..count).for_each(|at| self.job(&format!("j{at}"), script(at)));
-    }
-
-    /// What runs, each attempt with its worker.
-    pub(crate) fn processing(&self) -> Vec<(String, String)> {
-        let held = |job: Job| match job.life.state {
-            State::Processing(held) => {
-                Some((format!("{} {}", job.id, job.life.attempts), held.worker.to_string()))
-            }
-            State::Pending { .. }
-            | State::Completed { .. }
-            | State::Failed
-            | State::Dead { .. }
-            | State::Cancelled { .. } => None,
-        };
-        self.list().into_iter().filter_map(held).collect()
     }
 
     pub(crate) fn find(&self, id: &str) -> Job {

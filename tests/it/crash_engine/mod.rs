@@ -8,7 +8,6 @@ mod guardian_killed;
 pub(crate) mod harness;
 pub(crate) mod ledger;
 mod leftovers;
-mod nemesis;
 pub(crate) mod processes;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
