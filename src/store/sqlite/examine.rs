@@ -6,8 +6,8 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::migrate::{self, SCHEMA_VERSION};
-use super::open::{beside, check_kind, check_place, log_length};
-use super::read_only;
+use super::open::{check_kind, check_place, log_length};
+use super::{gate, read_only};
 use crate::store::StoreError;
 
 /// How closely to look.
@@ -44,9 +44,9 @@ pub fn examine(path: &Path, depth: Depth) -> Result<Examination, StoreError> {
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     check_place(path)?;
     let meta = path.metadata().map_err(cannot_open)?;
-    let queue_was_there = beside(path, "-gate").metadata().is_ok_and(|gate| gate.len() > 0);
+    let queue_was_there = gate::path(path).metadata().is_ok_and(|gate| gate.len() > 0);
     check_kind(path, &meta, meta.len() == 0 && queue_was_there)?;
-    let connection = read_only::open(path)?;
+    let connection = read_only::connect(path)?;
     let schema = migrate::schema(&connection, path)?;
     Ok(Examination {
         library: rusqlite::version(),

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::open::beside;
@@ -18,7 +18,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Gate {
-    file: File,
+    /// `None`: nobody passes.
+    file: Option<File>,
 }
 
 /// The right to write; dropping it lets the next one in.
@@ -29,30 +30,44 @@ pub(super) struct Pass<'a> {
 
 impl Gate {
     pub(super) fn open(database: &Path) -> std::io::Result<Self> {
-        Ok(Self { file: private::open_file(&beside(database, "-gate"))? })
+        Ok(Self { file: Some(private::open_file(&path(database))?) })
+    }
+
+    /// For those who only read.
+    pub(super) fn closed() -> Self {
+        Self { file: None }
     }
 
     pub(super) fn enter(&self) -> Result<Pass<'_>, StoreError> {
-        let entered = lock_within(&self.file, PATIENCE)
-            .map_err(|error| StoreError::Unavailable { source: error.into() })?;
+        let file = self.file.as_ref().ok_or(StoreError::ReadOnly)?;
+        let entered =
+            lock_within(file, PATIENCE).map_err(|error| StoreError::Unavailable { source: error.into() })?;
         if !entered {
             return Err(StoreError::Busy { waited: PATIENCE });
         }
-        Ok(Pass { file: &self.file })
+        Ok(Pass { file })
     }
 
     /// Whether a queue was once completed behind this gate.
     pub(super) fn remembers_a_queue(&self) -> std::io::Result<bool> {
-        Ok(self.file.metadata()?.len() > 0)
+        self.file.as_ref().map_or(Ok(false), |file| Ok(file.metadata()?.len() > 0))
     }
 
     pub(super) fn remember_the_queue(&self) -> std::io::Result<()> {
+        let Some(mut file) = self.file.as_ref() else {
+            return Ok(());
+        };
         if self.remembers_a_queue()? {
             return Ok(());
         }
-        (&self.file).write_all(b"queuectl\n")?;
-        self.file.sync_all()
+        file.write_all(b"queuectl\n")?;
+        file.sync_all()
     }
+}
+
+/// Where the gate of a database is.
+pub fn path(database: &Path) -> PathBuf {
+    beside(database, "-gate")
 }
 
 impl Drop for Pass<'_> {

@@ -40,6 +40,18 @@ pub(super) struct Opened {
 }
 
 impl Opened {
+    pub(super) fn new(path: &Path, connection: Connection, gate: Gate, wal_pages: Arc<AtomicI32>) -> Self {
+        Self {
+            connection,
+            gate,
+            wal_pages,
+            // A connection begins with full durability.
+            durability: Cell::new(Durability::Full),
+            bell: beside(path, "-bell"),
+            last_environment: RefCell::default(),
+        }
+    }
+
     /// Lets commits wait for what the setting says.
     pub(super) fn adopt(&self, durability: Durability) -> Result<(), StoreError> {
         if self.durability.get() != durability {
@@ -73,16 +85,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
         // Reading has made the file. Whoever finds it empty sees to it that it stays, before anything is committed.
         private::sync_entry(path).map_err(cannot_open)?;
     }
-    // A connection begins with full durability.
-    let durability = Cell::new(Durability::Full);
-    Ok(Opened {
-        connection,
-        gate,
-        wal_pages,
-        durability,
-        bell: beside(path, "-bell"),
-        last_environment: RefCell::default(),
-    })
+    Ok(Opened::new(path, connection, gate, wal_pages))
 }
 
 /// Refuses a library or a filesystem to which nobody should entrust a queue.

@@ -12,12 +12,14 @@
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::gate::PATIENCE;
-use super::open::{beside, log_length};
+use super::gate::{Gate, PATIENCE};
+use super::migrate::{self, SCHEMA_VERSION};
+use super::open::{Opened, beside, log_length};
 use crate::store::StoreError;
 
 /// What lies beside the database.
@@ -47,7 +49,19 @@ impl Beside {
     }
 }
 
-pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+/// A queue whose schema is current, for reading.
+pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
+    let connection = connect(path)?;
+    match migrate::schema(&connection, path)? {
+        SCHEMA_VERSION => Ok(Opened::new(path, connection, Gate::closed(), Arc::default())),
+        newer if newer > SCHEMA_VERSION => Err(StoreError::TooNew { found: newer, known: SCHEMA_VERSION }),
+        // It would have to be migrated first.
+        _ => Err(StoreError::ReadOnly),
+    }
+}
+
+/// Any database.
+pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     let cannot_open = |source| StoreError::CannotOpen { path: path.to_owned(), source };
     let beside = Beside::of(path);
     let address = address(path, beside).map_err(|error| cannot_open(error.into()))?;

@@ -8,8 +8,8 @@ use super::error::commit_error;
 use super::open::{Opened, open};
 use super::tx::Tx;
 use super::{
-    cancel, checkpoint, enqueue, exchange, extend, find, list, orders, queues, reap, remove, retry, settings,
-    stops, workers,
+    cancel, checkpoint, enqueue, exchange, extend, find, list, orders, queues, read_only, reap, remove,
+    retry, settings, stops, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
@@ -35,6 +35,11 @@ impl SqliteStore {
         let store = Self { opened: Mutex::new(open(path)?), clock };
         store.adopt_durability()?;
         Ok(store)
+    }
+
+    /// Opens the queue to look at it: nothing is made or changed, and whoever wants to write is refused.
+    pub fn open_to_read(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        Ok(Self { opened: Mutex::new(read_only::open(path)?), clock })
     }
 
     fn lock(&self) -> MutexGuard<'_, Opened> {

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use queuectl::store::StoreError;
-use queuectl::store::sqlite::{Depth, Examination, SCHEMA_VERSION, examine};
+use queuectl::domain::settings::SettingKey;
+use queuectl::store::sqlite::{Depth, Examination, SCHEMA_VERSION, SqliteStore, examine};
+use queuectl::store::{JobFilter, Page, Store, StoreError};
 
 use super::{Home, connect};
-use crate::store::fixture::Fixture;
+use crate::store::fixture::{Fixture, TestClock};
 
 /// Every file of a folder with its bytes and the time of its last change.
 fn picture(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
@@ -195,4 +197,27 @@ fn an_empty_file_where_no_queue_was_has_no_schema_yet() {
     fs::write(home.database(), "").expect("an empty file");
     let found = look(&home.database());
     assert_eq!((found.schema, found.database_bytes), (0, 0));
+}
+
+#[test]
+fn a_store_that_is_opened_to_read_shows_all_and_changes_nothing() {
+    let home = with_jobs();
+    let before = picture(home.folder.path());
+    let store =
+        SqliteStore::open_to_read(&home.database(), Arc::new(TestClock::default())).expect("it opens");
+    let everything = Page { limit: usize::MAX, after: None };
+    assert_eq!(store.list(&JobFilter::default(), &everything).expect("the jobs").len(), 2);
+    let written = store.set(SettingKey::MaxRetries, Some("1"), "me");
+    assert!(matches!(written, Err(StoreError::ReadOnly)), "{written:?}");
+    drop(store);
+    assert!(picture(home.folder.path()) == before, "something was changed");
+}
+
+#[test]
+fn an_older_schema_is_examined_and_not_migrated() {
+    let home = with_jobs();
+    connect(&home.database()).pragma_update(None, "user_version", 1).expect("it is set");
+    assert_eq!(look(&home.database()).schema, 1);
+    let opened = SqliteStore::open_to_read(&home.database(), Arc::new(TestClock::default()));
+    assert!(matches!(opened, Err(StoreError::ReadOnly)), "{opened:?}");
 }
