@@ -12,6 +12,7 @@ use crate::domain::name::JobId;
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::engine::EngineError;
 use crate::ops::OpError;
+use crate::ops::error::chain;
 use crate::ops::escape::write_json;
 use crate::proof::ProofError;
 use crate::store::{Refused, StoreError};
@@ -109,17 +110,6 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::new(Exit::Failed, format!("failed to write the output ({error})"))
     }
-}
-
-/// The whole story in one line: `what (why: because)`.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut causes = Vec::new();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        causes.push(cause.to_string());
-        source = cause.source();
-    }
-    if causes.is_empty() { error.to_string() } else { format!("{error} ({})", causes.join(": ")) }
 }
 
 fn exit_of(error: &OpError) -> Exit {

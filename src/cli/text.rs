@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 pub(super) use crate::domain::hostile::{printable, printable_lines};
 use crate::domain::job::Job;
 use crate::domain::life::{State, StateName};
+pub(super) use crate::domain::size::rough_size;
 use crate::domain::timestamp::Timestamp;
 
 /// Text in lines of at most so many columns, broken between words.
@@ -25,17 +26,6 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     }
     lines.push(line);
     lines
-}
-
-/// A size in its largest unit: `7 bytes`, `1.5 KiB`, `984 MiB`.
-pub(super) fn rough_size(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let Some((size, unit)) = UNITS.iter().find(|(size, _)| bytes >= *size) else {
-        return format!("{bytes} {}", if bytes == 1 { "byte" } else { "bytes" });
-    };
-    let tenths = u128::from(bytes) * 10 / u128::from(*size);
-    let (whole, tenth) = (tenths / 10, tenths % 10);
-    if whole < 10 && tenth > 0 { format!("{whole}.{tenth} {unit}") } else { format!("{whole} {unit}") }
 }
 
 /// A duration as its two largest units: `3h20m`, `45s`.
@@ -144,24 +134,6 @@ mod tests {
     #[test]
     fn lines_and_columns_are_left_alone() {
         assert_eq!(printable_lines("a\tb\nc\r\u{1b}[0m"), "a\tb\nc\\r\\u{1b}[0m");
-    }
-
-    #[test]
-    fn sizes_are_told_in_their_largest_unit() {
-        for (bytes, text) in [
-            (0, "0 bytes"),
-            (1, "1 byte"),
-            (1_023, "1023 bytes"),
-            (1_024, "1 KiB"),
-            (1_536, "1.5 KiB"),
-            (10 << 10, "10 KiB"),
-            (984 << 20, "984 MiB"),
-            ((1 << 30) - 1, "1023 MiB"),
-            (3 << 40, "3 TiB"),
-            (u64::MAX, "16777215 TiB"),
-        ] {
-            assert_eq!(rough_size(bytes), text);
-        }
     }
 
     #[test]

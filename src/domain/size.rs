@@ -37,6 +37,17 @@ pub fn format_size(bytes: u64) -> String {
     if unit.is_empty() { bytes.to_string() } else { format!("{}{unit}", bytes / factor) }
 }
 
+/// A size in its largest unit: `7 bytes`, `1.5 KiB`, `984 MiB`.
+pub fn rough_size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let Some((size, unit)) = UNITS.iter().find(|(size, _)| bytes >= *size) else {
+        return format!("{bytes} {}", if bytes == 1 { "byte" } else { "bytes" });
+    };
+    let tenths = u128::from(bytes) * 10 / u128::from(*size);
+    let (whole, tenth) = (tenths / 10, tenths % 10);
+    if whole < 10 && tenth > 0 { format!("{whole}.{tenth} {unit}") } else { format!("{whole} {unit}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +76,24 @@ mod tests {
         }
         for text in ["99999999999999999999", "9223372036854775808", "9007199254740992G"] {
             assert!(matches!(parse_size(text), Err(SizeError::TooLarge(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_in_their_largest_unit() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1_023, "1023 bytes"),
+            (1_024, "1 KiB"),
+            (1_536, "1.5 KiB"),
+            (10 << 10, "10 KiB"),
+            (984 << 20, "984 MiB"),
+            ((1 << 30) - 1, "1023 MiB"),
+            (3 << 40, "3 TiB"),
+            (u64::MAX, "16777215 TiB"),
+        ] {
+            assert_eq!(rough_size(bytes), text);
         }
     }
 }

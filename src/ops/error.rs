@@ -119,6 +119,17 @@ pub enum OpError {
     NoPostgres,
 }
 
+/// The whole story in one line: `what (why: because)`.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut causes = Vec::new();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        causes.push(cause.to_string());
+        source = cause.source();
+    }
+    if causes.is_empty() { error.to_string() } else { format!("{error} ({})", causes.join(": ")) }
+}
+
 impl From<serde_json::Error> for OpError {
     fn from(error: serde_json::Error) -> Self {
         // Most JSON is one line, and where it comes from a file that line has another number.

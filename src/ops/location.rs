@@ -17,7 +17,7 @@ use crate::sys::private;
 pub const HOME_FOLDER: &str = ".queuectl";
 /// The name of the database in a home.
 pub const DATABASE: &str = "queue.db";
-const CONFIG_FILE: &str = "config.toml";
+pub(super) const CONFIG_FILE: &str = "config.toml";
 
 /// What was said on the command line about where things are.
 #[derive(Clone, Debug, Default)]
@@ -47,15 +47,23 @@ struct ConfigFile {
 /// user, then `~/.queuectl`. The store: `--store`, then `QUEUECTL_STORE`, then the home's `config.toml`, then its
 /// database file.
 pub fn locate(wanted: &Wanted) -> Result<Location, OpError> {
-    let home = match wanted.home.clone().or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from)) {
-        Some(home) => home,
-        None => nearest_home().or_else(users_home).ok_or(OpError::NoHome)?,
-    };
-    let store = match wanted.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
-        Some(address) => parse_address(&address)?,
-        None => configured_store(&home)?.unwrap_or_else(|| StoreAddress::Sqlite(home.join(DATABASE))),
-    };
+    let home = find_home(wanted)?;
+    let store = find_store(wanted, &home)?;
     Ok(Location { home, store })
+}
+
+pub(super) fn find_home(wanted: &Wanted) -> Result<PathBuf, OpError> {
+    match wanted.home.clone().or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from)) {
+        Some(home) => Ok(home),
+        None => nearest_home().or_else(users_home).ok_or(OpError::NoHome),
+    }
+}
+
+pub(super) fn find_store(wanted: &Wanted, home: &Path) -> Result<StoreAddress, OpError> {
+    match wanted.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
+        Some(address) => parse_address(&address),
+        None => Ok(configured_store(home)?.unwrap_or_else(|| StoreAddress::Sqlite(home.join(DATABASE)))),
+    }
 }
 
 /// Opens the store; home and database are made on first use.
@@ -85,13 +93,14 @@ impl Location {
 fn ensure_home(home: &Path) -> Result<(), OpError> {
     match home.metadata() {
         Ok(meta) if meta.is_dir() => Ok(()),
-        Ok(_) => {
-            let problem = "is a file, but the home must be a folder";
-            Err(StoreError::NotAStore { path: home.to_owned(), problem }.into())
-        }
+        Ok(_) => Err(not_a_folder(home).into()),
         Err(_) => private::create_folder(home)
             .map_err(|source| StoreError::CannotOpen { path: home.to_owned(), source: source.into() }.into()),
     }
+}
+
+pub(super) fn not_a_folder(home: &Path) -> StoreError {
+    StoreError::NotAStore { path: home.to_owned(), problem: "is a file, but the home must be a folder" }
 }
 
 fn variable(name: &str) -> Option<OsString> {
