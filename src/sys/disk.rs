@@ -16,15 +16,104 @@ const NETWORK: [(u64, &str); 7] = [
     (0x00C3_6400, "Ceph"),
 ];
 
-/// The name of the network filesystem that `path` is on, if it is on one: locks and shared memory do not work there.
+/// Filesystems that live in memory.
+const MEMORY: [(u64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58F6, "ramfs")];
+/// A lower layer that is only read and one for what changes: how containers see their files.
+const OVERLAY: u64 = 0x794C_7630;
+/// A program stands behind it.
+const FUSE: u64 = 0x6573_5546;
+const DISK: [(u64, &str); 6] = [
+    (0xEF53, "ext4"),
+    (0x9123_683E, "btrfs"),
+    (0x5846_5342, "XFS"),
+    (0x2FC1_2FC1, "ZFS"),
+    (0xF2F5_2010, "F2FS"),
+    (0xCA45_1A4E, "bcachefs"),
+];
+
+/// What a path is on, as far as it matters to a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filesystem {
+    /// Locks and shared memory do not work there.
+    Network(&'static str),
+    /// Gone after a reboot.
+    Memory(&'static str),
+    /// Gone with its container.
+    Overlay,
+    /// As good as the program behind it.
+    Fuse,
+    Disk(&'static str),
+    /// By its magic number.
+    Unknown(u64),
+}
+
+impl Filesystem {
+    pub fn of(path: &Path) -> io::Result<Self> {
+        #[expect(clippy::cast_sign_loss, reason = "a magic number, compared bit by bit")]
+        let magic = statfs(path)?.f_type as u64 & 0xFFFF_FFFF;
+        Ok(Self::from_magic(magic))
+    }
+
+    fn from_magic(magic: u64) -> Self {
+        let name_in = |table: &[(u64, &'static str)]| {
+            table.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
+        };
+        if let Some(name) = name_in(&NETWORK) {
+            Self::Network(name)
+        } else if let Some(name) = name_in(&MEMORY) {
+            Self::Memory(name)
+        } else if let Some(name) = name_in(&DISK) {
+            Self::Disk(name)
+        } else {
+            match magic {
+                OVERLAY => Self::Overlay,
+                FUSE => Self::Fuse,
+                _ => Self::Unknown(magic),
+            }
+        }
+    }
+}
+
+/// The name of the network filesystem that `path` is on, if it is on one.
 pub fn network_filesystem(path: &Path) -> io::Result<Option<&'static str>> {
-    #[expect(clippy::cast_sign_loss, reason = "a magic number, compared bit by bit")]
-    let magic = statfs(path)?.f_type as u64 & 0xFFFF_FFFF;
-    Ok(NETWORK.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name))
+    Ok(match Filesystem::of(path)? {
+        Filesystem::Network(name) => Some(name),
+        Filesystem::Memory(_)
+        | Filesystem::Overlay
+        | Filesystem::Fuse
+        | Filesystem::Disk(_)
+        | Filesystem::Unknown(_) => None,
+    })
+}
+
+/// How many files this user can still make there; `None` where the filesystem does not count them.
+pub fn free_inodes(path: &Path) -> io::Result<Option<u64>> {
+    let stat = statvfs(path)?;
+    Ok((stat.f_files > 0).then_some(stat.f_favail))
 }
 
 /// Bytes that this user can still write to the filesystem of `path`.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let stat = statvfs(path)?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filesystems_are_told_by_their_numbers() {
+        for (magic, expected) in [
+            (0x6969, Filesystem::Network("NFS")),
+            (0x0102_1994, Filesystem::Memory("tmpfs")),
+            (0x794C_7630, Filesystem::Overlay),
+            (0x6573_5546, Filesystem::Fuse),
+            (0xEF53, Filesystem::Disk("ext4")),
+            (0x4D44, Filesystem::Unknown(0x4D44)),
+        ] {
+            assert_eq!(Filesystem::from_magic(magic), expected);
+        }
+        assert_eq!(network_filesystem(Path::new("/proc")).expect("it is mounted"), None);
+    }
 }

@@ -11,6 +11,7 @@ pub mod failpoint;
 pub mod hole;
 pub mod interrupts;
 pub mod life_line;
+pub mod limit;
 pub mod lock;
 pub mod private;
 pub mod process;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Access, Mode, OFlags, access, open};
 use rustix::io::Errno;
 
 /// Makes a folder, and those above it, with mode 0700, so that they survive a power cut. What is there already is left
@@ -74,4 +74,9 @@ pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
 /// Whether `path` is a folder of the user who runs this process.
 pub fn is_own_folder(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw())
+}
+
+/// Whether this user may make files in a folder; the error says why not.
+pub fn may_write_in(folder: &Path) -> io::Result<()> {
+    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
 }

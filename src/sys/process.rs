@@ -161,6 +161,23 @@ pub fn locks_on(pid: Pid, file: &Path) -> Vec<Range<u64>> {
     infos.flat_map(|info| info.lines().filter_map(parse_lock).collect::<Vec<_>>()).collect()
 }
 
+/// Who has a lock on this file, as far as this user may see it.
+pub fn lockers_of(file: &Path) -> Vec<u32> {
+    let lockers = all().unwrap_or_default().into_iter().filter(|pid| !locks_on(*pid, file).is_empty());
+    lockers.map(|pid| pid.as_raw_pid().cast_unsigned()).collect()
+}
+
+/// What a process calls itself; anything may stand in it.
+pub fn name(pid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// The number of the user that a process runs as.
+pub fn user(pid: u32) -> Option<u32> {
+    Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid())
+}
+
 /// `lock: 1: OFDLCK ADVISORY WRITE -1 fe:00:4711 256 511`: the last two are the first and the last byte.
 fn parse_lock(line: &str) -> Option<Range<u64>> {
     let mut words = line.strip_prefix("lock:")?.split_ascii_whitespace().rev();
@@ -193,6 +210,7 @@ mod tests {
         assert_eq!(locks_on(me, file.path()), []);
         assert!(range_lock::take(file.as_file(), 512..768).expect("a lock"));
         assert_eq!(locks_on(me, file.path()).first(), Some(&(512..768)));
+        assert_eq!(lockers_of(file.path()), [std::process::id()]);
     }
 
     #[test]
@@ -201,6 +219,8 @@ mod tests {
         assert!(all().expect("a list").contains(&me));
         let stat = stat(me).expect("it is alive");
         assert!(!stat.is_zombie && stat.start_time > 0);
+        assert_eq!(user(std::process::id()), Some(rustix::process::geteuid().as_raw()));
+        assert!(name(std::process::id()).is_some_and(|name| !name.is_empty()));
         assert!(environment(me).windows(5).any(|part| part == b"PATH="));
     }
 }
