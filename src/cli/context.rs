@@ -44,6 +44,11 @@ impl Context {
         Ok(location::locate(&self.wanted)?)
     }
 
+    /// What was said about where things are, for those who look there themselves.
+    pub(super) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
     /// The store, opened when it is first asked for.
     pub(super) fn store(&self) -> Result<&dyn Store, Failure> {
         if let Some(store) = self.store.get() {

@@ -150,6 +150,17 @@ fn exit_of(error: &OpError) -> Exit {
     }
 }
 
+/// How `doctor` ends where it found an error: like every other verb on a store that cannot be used, else with 1.
+pub(super) fn exit_of_diagnosis(refusal: Option<&OpError>) -> Exit {
+    match refusal.map(exit_of) {
+        Some(exit @ (Exit::Unavailable | Exit::Corrupt)) => exit,
+        Some(
+            Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict | Exit::Unknown | Exit::TimedOut,
+        )
+        | None => Exit::Failed,
+    }
+}
+
 fn exit_of_store(error: &StoreError) -> Exit {
     match error {
         StoreError::CannotOpen { .. }

@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod context;
 mod dlq;
+mod doctor;
 mod enqueue;
 mod failure;
 mod frame;

@@ -11,8 +11,8 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
-    cancel, completions, config, dlq, enqueue, init, list, logs, remove, retry, run as run_verb, selftest,
-    show, status, wait, worker,
+    cancel, completions, config, dlq, doctor, enqueue, init, list, logs, remove, retry, run as run_verb,
+    selftest, show, status, wait, worker,
 };
 use crate::sys::signal;
 
@@ -80,6 +80,7 @@ enum Verb {
     Linger(selftest::LingerArgs),
     Config(config::Args),
     Init(init::Args),
+    Doctor(doctor::Args),
     Selftest(selftest::Args),
     Completions(completions::Args),
 }
@@ -172,6 +173,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Linger(args) => selftest::linger(args),
         Verb::Config(args) => config::run(args, context),
         Verb::Init(args) => init::run(&args, context),
+        Verb::Doctor(args) => doctor::run(&args, context),
         Verb::Selftest(args) => selftest::run(&args, context),
         Verb::Completions(args) => completions::run(&args),
     }

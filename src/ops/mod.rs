@@ -8,6 +8,7 @@ pub mod attend;
 pub mod change;
 pub mod config;
 pub mod dlq;
+pub mod doctor;
 pub mod enqueue;
 pub mod error;
 pub mod escape;

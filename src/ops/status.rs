@@ -16,7 +16,7 @@ use crate::store::{Queue, Store, Worker};
 use crate::sys::disk;
 
 /// Less free space than this is a problem.
-const LOW_SPACE_BYTES: u64 = 64 << 20;
+pub(super) const LOW_SPACE_BYTES: u64 = 64 << 20;
 /// A worker that missed more heartbeats than this is silent.
 const MISSED_HEARTBEATS: u32 = 3;
 /// What to say where no worker is running.

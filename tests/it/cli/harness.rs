@@ -162,8 +162,13 @@ impl Call {
 
     /// Allows the run this much memory, in KiB.
     pub(crate) fn with_memory(self, kibibytes: u64) -> Self {
+        self.with_limit(&format!("-v {kibibytes}"))
+    }
+
+    /// Gives the run a limit, as `ulimit` takes it.
+    pub(crate) fn with_limit(self, limit: &str) -> Self {
         let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(format!("ulimit -v {kibibytes} && exec \"$0\" \"$@\"")).arg(PROGRAM);
+        command.arg("-c").arg(format!("ulimit {limit} && exec \"$0\" \"$@\"")).arg(PROGRAM);
         self.through(command)
     }
 

@@ -7,6 +7,7 @@ mod config;
 mod crash;
 mod crowd;
 mod dlq;
+mod doctor;
 mod enqueue;
 mod enqueue_lines;
 mod faults;

@@ -1,0 +1,120 @@
+//! `queuectl doctor`
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+use super::context::Context;
+use super::failure::{Failure, exit_of_diagnosis};
+use super::progress::Bar;
+use super::text::{printable, rough_size, wrap};
+use crate::ops::doctor::{Diagnosis, DiagnosisJson, Finding, Level, diagnose};
+use crate::store::sqlite::Depth;
+
+/// Look for what is wrong with the queue, its workers and this machine
+///
+/// Nothing is changed. Ends with 0 where no error was found, with 7 where the database is corrupt or of a newer version,
+/// with 5 where it cannot be used, else with 1. Warnings are no errors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl doctor
+  queuectl doctor --full
+  queuectl doctor --json | jq '.findings[] | select(.level != \"ok\")'")]
+pub(super) struct Args {
+    /// Read the database more closely: every index too, which takes longer
+    #[arg(long)]
+    full: bool,
+}
+
+/// Reading a database of this size takes a moment.
+const LARGE_BYTES: u64 = 64 << 20;
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let depth = if args.full { Depth::Full } else { Depth::Quick };
+    let bar = RefCell::new(Bar::new(context, "", None));
+    let before_reading = |bytes: u64| {
+        if bytes >= LARGE_BYTES {
+            bar.borrow_mut().say(|| format!("reading the database ({})", rough_size(bytes)));
+        }
+    };
+    let diagnosis = diagnose(context.wanted(), depth, &before_reading);
+    drop(bar);
+    if context.json {
+        context.print_json(&DiagnosisJson::from(&diagnosis))?;
+    } else if !context.quiet {
+        print(&diagnosis, context)?;
+    }
+    if diagnosis.is_ok() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(Failure::new(exit_of_diagnosis(diagnosis.refusal.as_ref()), complaint(&diagnosis, context)))
+}
+
+fn print(diagnosis: &Diagnosis, context: &Context) -> Result<(), Failure> {
+    let mut out = context.out();
+    let column = diagnosis.findings.iter().map(|finding| finding.check.len()).max().unwrap_or(0);
+    for line in diagnosis.findings.iter().flat_map(|finding| lines(finding, column, context.width())) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    // Otherwise the error that this ends with is the summary.
+    if diagnosis.is_ok() {
+        writeln!(out, "{}", summary(diagnosis))?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The width of the longest level.
+const LEVEL_COLUMN: usize = 7;
+const GAP: usize = 2;
+
+/// `warning  space  63 MiB free`, and below it what to do.
+fn lines(finding: &Finding, column: usize, width: usize) -> Vec<String> {
+    let style = level_style(finding.level);
+    let (level, check) = (finding.level.name(), finding.check);
+    let indent = LEVEL_COLUMN + GAP + column + GAP;
+    let room = width.saturating_sub(indent);
+    let head = format!("{style}{level:LEVEL_COLUMN$}{style:#}  {check:column$}  ");
+    let heads = std::iter::once(head).chain(std::iter::repeat(" ".repeat(indent)));
+    let mut lines: Vec<String> =
+        heads.zip(wrap(&printable(&finding.said), room)).map(|(head, line)| head + &line).collect();
+    let dim = Style::new().dimmed();
+    let advice = finding.advice.iter().flat_map(|advice| wrap(&printable(&format!("hint: {advice}")), room));
+    lines.extend(advice.map(|line| format!("{}{dim}{line}{dim:#}", " ".repeat(indent))));
+    lines
+}
+
+fn level_style(level: Level) -> Style {
+    match level {
+        Level::Ok => AnsiColor::Green.on_default(),
+        Level::Warning => AnsiColor::Yellow.on_default(),
+        Level::Error => AnsiColor::Red.on_default().bold(),
+    }
+}
+
+fn summary(diagnosis: &Diagnosis) -> String {
+    match diagnosis.count(Level::Warning) {
+        0 => "All is well.".to_owned(),
+        1 => "No errors, 1 warning.".to_owned(),
+        warnings => format!("No errors, {warnings} warnings."),
+    }
+}
+
+/// The summary where something is wrong. Whoever saw the list need only be told where; whoever saw none, what.
+fn complaint(diagnosis: &Diagnosis, context: &Context) -> String {
+    let errors = diagnosis.findings.iter().filter(|finding| finding.level == Level::Error);
+    let (count, were) = match diagnosis.count(Level::Error) {
+        1 => ("1 error".to_owned(), "was"),
+        errors => (format!("{errors} errors"), "were"),
+    };
+    if context.quiet {
+        let told: Vec<String> =
+            errors.map(|finding| format!("{}: {}", finding.check, finding.said)).collect();
+        return format!("{count} {were} found ({})", told.join("; "));
+    }
+    let mut checks: Vec<&str> = errors.map(|finding| finding.check).collect();
+    checks.dedup();
+    format!("{count} {were} found ({})", checks.join(", "))
+}

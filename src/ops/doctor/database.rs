@@ -1,0 +1,150 @@
+//! The database: whether it is there, whole, and of a version that this program understands.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Diagnosis, Examiner, Finding, cannot_open, word};
+use crate::domain::size::rough_size;
+use crate::store::StoreError;
+use crate::store::sqlite::{Depth, Examination, SqliteStore, examine, gate_path};
+use crate::sys::clock::SystemClock;
+
+/// A write-ahead log longer than this was not folded in for long.
+const LONG_LOG_BYTES: u64 = 64 << 20;
+
+/// Gives the queue in it, open for reading, if there is one that this program understands.
+pub(super) fn check(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, path: &Path) -> Option<SqliteStore> {
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            diagnosis.add(missing(path));
+            return None;
+        }
+        Err(error) => {
+            diagnosis.refuse("database", cannot_open(path, error), None);
+            return None;
+        }
+        Ok(meta) => (examiner.before_reading)(meta.len()),
+    }
+    match examine(path, examiner.depth) {
+        Ok(found) => {
+            diagnosis.add(Finding::ok("sqlite", format!("version {}", found.library)));
+            integrity(diagnosis, &found, examiner.depth);
+            schema(diagnosis, &found);
+            diagnosis.add(log(&found, path));
+            (found.schema == found.newest_schema).then(|| open(diagnosis, path))?
+        }
+        // That was found when the filesystem was looked at.
+        Err(StoreError::NetworkFilesystem { .. }) => None,
+        Err(error) => {
+            let advice = advice_for(&error);
+            diagnosis.refuse("database", error, advice);
+            None
+        }
+    }
+}
+
+fn missing(path: &Path) -> Finding {
+    if gate_path(path).metadata().is_ok_and(|gate| gate.len() > 0) {
+        let said =
+            format!("{} is gone, but a queue was there; a new one is made on next use", path.display());
+        return Finding::warning("database", said).advise("put it back before that, if it was lost");
+    }
+    Finding::ok("database", "there is none yet; it is made on first use")
+}
+
+fn integrity(diagnosis: &mut Diagnosis, found: &Examination, depth: Depth) {
+    let Some(first) = found.damage.first() else {
+        let how = match depth {
+            Depth::Quick => "whole",
+            Depth::Full => "whole, indexes too",
+        };
+        diagnosis.add(Finding::ok("database", format!("{how} ({})", rough_size(found.database_bytes))));
+        return;
+    };
+    // SQLite may say several things, a line for each.
+    let mut said = first.lines().collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = found.damage.len() - 1 {
+        said = format!("{said}, and {more} more");
+    }
+    diagnosis.refuse("database", StoreError::Corrupt { source: said.into() }, Some(SAVE_FIRST));
+}
+
+const SAVE_FIRST: &str = "stop the workers and copy the whole folder away before anything else";
+
+fn schema(diagnosis: &mut Diagnosis, found: &Examination) {
+    let (schema, newest) = (found.schema, found.newest_schema);
+    if schema > newest {
+        let error = StoreError::TooNew { found: schema.into(), known: newest.into() };
+        diagnosis.refuse("schema", error, Some("use the queuectl that last opened it, or a newer one"));
+        return;
+    }
+    let said = match schema {
+        0 => "nothing is in it yet".to_owned(),
+        _ if schema == newest => format!("version {schema}"),
+        _ => {
+            format!("version {schema}; it becomes {newest} when it is next used, and the rest can be checked")
+        }
+    };
+    diagnosis.add(Finding::ok("schema", said));
+}
+
+fn log(found: &Examination, path: &Path) -> Finding {
+    let said = format!("the write-ahead log is {} long", rough_size(found.log_bytes));
+    if found.log_bytes <= LONG_LOG_BYTES {
+        return Finding::ok("wal", said);
+    }
+    let advice = format!("look for a program that keeps the database open: `fuser -v {}`", word(path));
+    Finding::warning("wal", said).advise(advice)
+}
+
+fn open(diagnosis: &mut Diagnosis, path: &Path) -> Option<SqliteStore> {
+    match SqliteStore::open_to_read(path, Arc::new(SystemClock)) {
+        Ok(store) => Some(store),
+        Err(error) => {
+            diagnosis.refuse("queue", error, None);
+            None
+        }
+    }
+}
+
+fn advice_for(error: &StoreError) -> Option<&'static str> {
+    match error {
+        StoreError::Corrupt { .. } | StoreError::Malformed { .. } => Some(SAVE_FIRST),
+        StoreError::NotAStore { .. } => Some("put the right file there, or name another with --store"),
+        StoreError::CannotOpen { .. }
+        | StoreError::Unavailable { .. }
+        | StoreError::Full
+        | StoreError::ReadOnly
+        | StoreError::Busy { .. }
+        | StoreError::NetworkFilesystem { .. }
+        | StoreError::OutcomeUnknown { .. }
+        | StoreError::TooNew { .. }
+        | StoreError::OldLibrary { .. }
+        | StoreError::NoSuchJob(_)
+        | StoreError::NoSuchWorker(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::*;
+
+    #[test]
+    fn a_log_that_nobody_folds_in_is_a_warning() {
+        let found = |log_bytes| Examination {
+            library: "3",
+            schema: 1,
+            newest_schema: 1,
+            log_bytes,
+            database_bytes: 0,
+            damage: Vec::new(),
+        };
+        let judge = |log_bytes| log(&found(log_bytes), Path::new("/a b/queue.db"));
+        assert_eq!(judge(64 << 20).level, Level::Ok);
+        let long = judge(65 << 20);
+        assert_eq!((long.level, &*long.said), (Level::Warning, "the write-ahead log is 65 MiB long"));
+        assert!(long.advice.is_some_and(|advice| advice.contains("`fuser -v '/a b/queue.db'`")));
+    }
+}

@@ -1,0 +1,58 @@
+//! The gate that every writer passes: whether it is free, and who stands in it.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{Diagnosis, Finding};
+use crate::domain::span::format_span;
+use crate::store::sqlite::gate_path;
+use crate::sys::lock::{lock_within, unlock};
+use crate::sys::process;
+
+/// A writer is through in a few milliseconds. One that takes so long does not move.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The lock is taken and let go of at once, which keeps nobody.
+pub(super) fn check(diagnosis: &mut Diagnosis, database: &Path) {
+    let path = gate_path(database);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => {
+            diagnosis.add(Finding::warning("gate", format!("{} cannot be read ({error})", path.display())));
+            return;
+        }
+    };
+    let began = Instant::now();
+    diagnosis.add(match lock_within(&file, PATIENCE) {
+        Ok(true) => {
+            let _ = unlock(&file);
+            free(began.elapsed())
+        }
+        Ok(false) => held(&path),
+        Err(error) => Finding::warning("gate", format!("it cannot be locked ({error})")),
+    });
+}
+
+fn free(waited: Duration) -> Finding {
+    match waited.as_millis().try_into() {
+        Ok(0) => Finding::ok("gate", "nobody is in the way of who wants to write"),
+        millis => {
+            let waited = millis.map_or(PATIENCE, Duration::from_millis);
+            Finding::ok("gate", format!("it took {} until one could write", format_span(waited)))
+        }
+    }
+}
+
+fn held(path: &Path) -> Finding {
+    let waited = format_span(PATIENCE);
+    let Some(pid) = process::lockers_of(path).into_iter().next() else {
+        let said = format!("nobody could write for {waited}; who is in the way cannot be seen");
+        return Finding::warning("gate", said).advise("ask again as root");
+    };
+    let name = process::name(pid).unwrap_or_default();
+    let said = format!("nobody could write for {waited}; process {pid} ({name}) is in the way");
+    Finding::warning("gate", said).advise(format!("if it is stopped, let it go on: `kill -CONT {pid}`"))
+}

@@ -1,0 +1,189 @@
+//! `doctor`: each finding is made to happen, and nothing is touched by looking for it.
+
+mod database;
+mod home;
+mod machine;
+mod queue;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::harness::{Home, Ran};
+use super::pseudo_terminal::on_terminal;
+
+/// Everything in a folder: what is in it, when it was changed, and who may read it.
+type Picture = BTreeMap<PathBuf, (Option<Vec<u8>>, SystemTime, u32)>;
+
+fn picture(folder: &Path) -> Picture {
+    let mut picture = Picture::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        let meta = fs::symlink_metadata(&path).expect("it is there");
+        if meta.is_dir() {
+            open.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+        }
+        let bytes = meta.is_file().then(|| fs::read(&path).expect("a file"));
+        picture.insert(path, (bytes, meta.modified().expect("a time"), meta.permissions().mode()));
+    }
+    picture
+}
+
+/// What `doctor --json` says, which changes nothing in a home that nobody else uses.
+struct Visit {
+    ran: Ran,
+}
+
+impl Visit {
+    #[track_caller]
+    fn pay(home: &Home) -> Self {
+        let before = picture(home.folder());
+        let visit = Self { ran: home.run(["doctor", "--json"]) };
+        assert!(picture(home.folder()) == before, "something was changed: {}", visit.ran);
+        visit
+    }
+
+    /// The same where others are at work.
+    fn pay_among_others(home: &Home) -> Self {
+        Self { ran: home.run(["doctor", "--json"]) }
+    }
+
+    #[track_caller]
+    fn code(self, code: i32) -> Self {
+        assert_eq!(self.ran.status.code(), Some(code), "{}", self.ran);
+        assert_eq!(self.ran.json()["ok"], code == 0, "{}", self.ran);
+        assert!(code == 0 || self.ran.error_json()["exit_code"] == code, "{}", self.ran);
+        self
+    }
+
+    /// There is a finding of this check and level, and this is in what it says.
+    #[track_caller]
+    fn finds(self, check: &str, level: &str, part: &str) -> Self {
+        let findings = self.findings();
+        let is_it = |finding: &&Value| {
+            finding["check"] == check
+                && finding["level"] == level
+                && finding["said"].as_str().expect("text").contains(part)
+        };
+        assert!(findings.iter().any(|finding| is_it(&finding)), "no {level} {check} {part}: {}", self.ran);
+        self
+    }
+
+    /// Some finding advises this.
+    #[track_caller]
+    fn advises(self, part: &str) -> Self {
+        let advises = |finding: &Value| finding["advice"].as_str().is_some_and(|text| text.contains(part));
+        assert!(self.findings().iter().any(advises), "nobody advises `{part}`: {}", self.ran);
+        self
+    }
+
+    #[track_caller]
+    fn finds_no(self, check: &str) -> Self {
+        assert!(!self.findings().iter().any(|finding| finding["check"] == check), "{check}: {}", self.ran);
+        self
+    }
+
+    fn findings(&self) -> Vec<Value> {
+        self.ran.json()["findings"].as_array().expect("a list").clone()
+    }
+}
+
+/// Changes the database behind everybody's back, and puts all of it into the file.
+fn tamper(home: &Home, sql: &str) {
+    let connection = Connection::open(home.database()).expect("the database opens");
+    connection.execute_batch(sql).expect(sql);
+    connection.execute_batch("pragma wal_checkpoint(truncate)").expect("all is in the file");
+}
+
+#[test]
+fn a_queue_in_order_has_no_errors() {
+    let home = Home::new();
+    home.completed_job("a");
+    let visit = Visit::pay(&home).code(0).finds("home", "ok", "for its owner only");
+    let checks: Vec<String> =
+        visit.findings().iter().map(|finding| finding["check"].as_str().expect("text").to_owned()).collect();
+    for check in [
+        "home",
+        "files",
+        "filesystem",
+        "space",
+        "sqlite",
+        "database",
+        "schema",
+        "wal",
+        "gate",
+        "workers",
+        "settings",
+        "clock",
+        "user",
+        "proc",
+        "open_files",
+        "processes",
+        "file_size",
+    ] {
+        assert_eq!(checks.iter().filter(|found| *found == check).count(), 1, "{check} in {checks:?}");
+    }
+    home.run(["doctor", "--full"]).ok().says_nothing().shows("whole, indexes too").shows("No errors, ");
+}
+
+#[test]
+fn a_finding_has_the_documented_shape() {
+    let home = Home::with_jobs(&["a"]);
+    let findings = Visit::pay(&home).findings();
+    assert_eq!(
+        findings.iter().find(|finding| finding["check"] == "schema"),
+        Some(&json!({"check": "schema", "level": "ok", "said": "version 2", "advice": null})),
+    );
+    for finding in findings {
+        let keys: Vec<&String> = finding.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["advice", "check", "level", "said"]);
+        assert!(["ok", "warning", "error"].contains(&finding["level"].as_str().expect("text")), "{finding}");
+        assert!(
+            finding["advice"].is_null() || finding["level"] != "ok",
+            "good news need no advice: {finding}"
+        );
+    }
+}
+
+#[test]
+fn quiet_leaves_the_exit_code_and_the_errors() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["doctor", "-q"]).ok().prints("").says_nothing();
+    let other = Home::new();
+    other.file("home", "precious");
+    let message = "error: 1 error was found (home: `";
+    other.run(["doctor", "-q"]).fails(7).prints("").says(message).says("is a file, but the home must be");
+    other.run(["doctor"]).fails(7).shows("error    home").says("error: 1 error was found (home)\n");
+}
+
+#[test]
+fn a_person_sees_colours_and_no_line_too_long() {
+    let home = Home::with_jobs(&["a"]);
+    super::harness::allow(&home.path(), 0o755);
+    let seen = on_terminal(home.call(["doctor"]).into_command(), 60, "");
+    assert_eq!(seen.code, Some(0), "{}", seen.screen);
+    assert!(seen.screen.contains("\u{1b}[33mwarning\u{1b}[0m  home  "), "{}", seen.screen);
+    let plain = anstream::adapter::strip_str(&seen.screen).to_string();
+    assert!(plain.contains("\n                     hint: run `chmod 700"), "advice is indented: {plain}");
+    let temporary = home.path().display().to_string();
+    for line in plain.lines().filter(|line| !line.contains(&temporary)) {
+        assert!(line.chars().count() <= 60, "{line}");
+    }
+    assert!(plain.contains("\n\nNo errors, "), "{plain}");
+}
+
+#[test]
+fn names_steer_no_terminal() {
+    let home = Home::new();
+    let evil = home.folder().join("evil\u{1b}[31m");
+    let call = home.call_without_home([Path::new("--home"), &evil, Path::new("doctor")]);
+    let seen = on_terminal(call.env("NO_COLOR", "1").into_command(), 200, "");
+    assert!(seen.screen.contains("evil\\u{1b}[31m is not there yet"), "{}", seen.screen);
+    assert!(!seen.screen.contains('\u{1b}'), "{}", seen.screen);
+}

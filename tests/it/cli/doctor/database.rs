@@ -1,0 +1,95 @@
+//! Databases that are damaged, of another version, gone, or something else.
+
+use std::fs;
+
+use queuectl::store::sqlite::SCHEMA_VERSION;
+use rusqlite::Connection;
+
+use super::super::harness::Home;
+use super::{Visit, tamper};
+
+#[test]
+fn fault_14_what_is_no_queue_is_told() {
+    for (text, message) in
+        [("x", "is not a database"), (&*"precious words\n".repeat(1_000), "file is not a database")]
+    {
+        let home = Home::new();
+        home.file("home/queue.db", text);
+        Visit::pay(&home).code(7).finds("database", "error", message);
+    }
+    let home = Home::new();
+    home.file("home/queue.db/precious", "precious");
+    Visit::pay(&home).code(7).finds("database", "error", "is not a file");
+
+    let home = Home::new();
+    fs::create_dir(home.path()).expect("a folder");
+    let connection = Connection::open(home.database()).expect("a database");
+    connection.execute_batch("create table precious (x)").expect("a table");
+    drop(connection);
+    Visit::pay(&home).code(7).finds("database", "error", "but not a queue of queuectl").advises("--store");
+}
+
+#[test]
+fn fault_14_an_empty_file_where_a_queue_was_is_told() {
+    let home = Home::with_jobs(&["a"]);
+    fs::write(home.database(), "").expect("it is emptied");
+    Visit::pay(&home).code(7).finds("database", "error", "is empty, but a queue was there");
+}
+
+#[test]
+fn a_database_that_is_gone_is_told() {
+    let home = Home::with_jobs(&["a"]);
+    tamper(&home, "select 1");
+    fs::remove_file(home.database()).expect("it was there");
+    Visit::pay(&home).code(0).finds("database", "warning", "is gone, but a queue was there");
+    assert!(!home.database().exists());
+}
+
+#[test]
+fn fault_35_a_newer_schema_is_told() {
+    let home = Home::with_jobs(&["a"]);
+    let newer = SCHEMA_VERSION + 1;
+    tamper(&home, &format!("pragma user_version = {newer}"));
+    Visit::pay(&home)
+        .code(7)
+        .finds("schema", "error", &format!("schema version {newer}, newer than the {SCHEMA_VERSION}"))
+        .finds("database", "ok", "whole")
+        .advises("use the queuectl that last opened it");
+}
+
+#[test]
+fn an_older_schema_is_told_and_not_migrated() {
+    let home = Home::with_jobs(&["a"]);
+    tamper(&home, "pragma user_version = 1");
+    Visit::pay(&home).code(0).finds("schema", "ok", "version 1; it becomes").finds_no("workers");
+}
+
+#[test]
+fn a_page_that_was_overwritten_is_found() {
+    let home = Home::with_jobs(&["a"]);
+    tamper(&home, "select 1");
+    let connection = Connection::open(home.database()).expect("the database opens");
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, usize>(0)).expect(sql);
+    let page = number("select rootpage from sqlite_schema where name = 'events'");
+    let size = number("pragma page_size");
+    drop(connection);
+    let mut bytes = fs::read(home.database()).expect("it is there");
+    bytes[(page - 1) * size..][..size].fill(0xA5);
+    fs::write(home.database(), bytes).expect("it is damaged");
+    // No verb that leaves this page alone notices anything.
+    home.run(["list"]).ok();
+    Visit::pay(&home)
+        .code(7)
+        .finds("database", "error", "the store is corrupt (")
+        .advises("copy the whole folder away before anything else");
+    home.run(["doctor", "-q"]).fails(7).prints("").says("(database: the store is corrupt (");
+}
+
+#[test]
+fn a_store_elsewhere_is_looked_at_where_it_is() {
+    let home = Home::with_jobs(&["a"]);
+    home.file("elsewhere.db", "precious words");
+    home.run(["doctor", "--store", "elsewhere.db"]).fails(7).shows("`elsewhere.db` is not a database");
+    home.run(["doctor", "--store", "nowhere/queue.db"]).ok().shows("there is none yet");
+    home.run(["doctor", "--store", "postgres://h/db"]).fails(1).shows("not supported yet");
+}

@@ -1,0 +1,129 @@
+//! Homes that are missing, open to others, somebody else's, or no home at all.
+
+use std::fs;
+
+use super::super::harness::{Home, allow, is_root};
+use super::{Visit, picture};
+
+#[test]
+fn a_home_that_is_not_there_yet_is_no_error_and_is_not_made() {
+    let home = Home::new();
+    Visit::pay(&home).code(0).finds("home", "ok", "is not there yet").finds(
+        "database",
+        "ok",
+        "there is none yet",
+    );
+    assert!(!home.path().exists());
+    home.run(["doctor"]).ok().says_nothing().shows("it is made on first use");
+}
+
+#[test]
+fn a_home_that_cannot_be_made_is_unavailable() {
+    let home = Home::new();
+    allow(home.folder(), 0o555);
+    home.call(["doctor"]).by_nobody().run().fails(5).shows("Permission denied");
+    allow(home.folder(), 0o755);
+    assert!(!home.path().exists());
+}
+
+#[test]
+fn a_home_that_others_may_enter_is_told() {
+    let home = Home::with_jobs(&["a"]);
+    allow(&home.path(), 0o750);
+    Visit::pay(&home)
+        .code(0)
+        .finds("home", "warning", "can be looked into by others (mode 0750)")
+        .advises(&format!("run `chmod 700 {}`", home.path().display()));
+    allow(&home.path(), 0o777);
+    Visit::pay(&home).code(1).finds("home", "error", "they can run commands as you");
+}
+
+#[test]
+fn files_that_others_may_read_are_told() {
+    let home = Home::with_jobs(&["a"]);
+    home.file("home/logs/1-1.log", "said");
+    allow(&home.path().join("logs"), 0o700);
+    allow(&home.path().join("logs/1-1.log"), 0o600);
+    Visit::pay(&home).code(0).finds("files", "ok", "6 files").finds("logs", "ok", "1 file, 4 bytes");
+
+    allow(&home.path().join("logs/1-1.log"), 0o644);
+    Visit::pay(&home)
+        .code(0)
+        .finds("files", "warning", "1 of 6 have rights for others: logs/1-1.log")
+        .advises("chmod -R go-rwx ");
+
+    allow(&home.database(), 0o666);
+    Visit::pay(&home).code(0).finds("files", "warning", "2 of 6");
+    allow(&home.path(), 0o755);
+    Visit::pay(&home).code(1).finds("files", "error", "queue.db");
+}
+
+#[test]
+fn fault_14_a_home_that_is_a_file_is_told() {
+    let home = Home::new();
+    home.file("home", "precious");
+    Visit::pay(&home).code(7).finds("home", "error", "is a file, but the home must be a folder");
+}
+
+#[test]
+fn a_home_that_nobody_else_may_enter_stays_closed_to_others() {
+    if !is_root() {
+        return; // Only root can make a home that belongs to somebody else.
+    }
+    let home = Home::with_jobs(&["a"]);
+    allow(home.folder(), 0o755);
+    let before = picture(home.folder());
+    let ran = home.call(["doctor", "--json"]).by_nobody().run();
+    assert!(picture(home.folder()) == before, "something was changed");
+    Visit { ran }
+        .code(5)
+        .finds("home", "warning", "belongs to another user (uid 0)")
+        .finds("files", "error", "Permission denied")
+        .finds("user", "ok", "not root");
+}
+
+#[test]
+fn a_queue_that_others_may_read_can_be_examined_by_them() {
+    if !is_root() {
+        return; // As above.
+    }
+    let home = Home::with_jobs(&["a"]);
+    allow(home.folder(), 0o755);
+    allow(&home.path(), 0o755);
+    for entry in home.path().read_dir().expect("a folder") {
+        allow(&entry.expect("an entry").path(), 0o644);
+    }
+    for without_index in [false, true] {
+        if without_index {
+            fs::remove_file(home.path().join("queue.db-shm")).expect("it was there");
+        }
+        let before = picture(home.folder());
+        let ran = home.call(["doctor", "--json"]).by_nobody().run();
+        assert!(picture(home.folder()) == before, "something was changed");
+        Visit { ran }
+            .code(5)
+            .finds("home", "error", "Permission denied")
+            .finds("database", "ok", "whole")
+            .finds("no_worker", "warning", "1 job waits");
+    }
+}
+
+#[test]
+fn a_settings_file_that_is_not_understood_is_told() {
+    let home = Home::with_jobs(&["a"]);
+    let file = home.file("home/config.toml", "stroe = \"x\"\n");
+    allow(&file, 0o600);
+    Visit::pay(&home).code(1).finds("config", "error", "line 1").finds_no("database").finds("proc", "ok", "");
+    home.file("home/config.toml", "store = \"other.db\"\n");
+    Visit::pay(&home)
+        .code(0)
+        .finds("config", "ok", "config.toml is understood")
+        .finds("database", "ok", "none yet");
+}
+
+#[test]
+fn without_any_home_the_machine_is_looked_at() {
+    let home = Home::new();
+    let ran = home.call_without_home(["doctor", "--json"]).without_env("HOME").run();
+    Visit { ran }.code(1).finds("home", "error", "there is no home folder").finds("proc", "ok", "");
+}

@@ -1,0 +1,42 @@
+//! Settings that cannot be, and what `status` calls a problem.
+
+use queuectl::store::{Pause, Store};
+
+use super::super::harness::Home;
+use super::{Visit, tamper};
+
+#[test]
+fn a_setting_that_cannot_be_read_is_told() {
+    let home = Home::with_jobs(&["a"]);
+    tamper(&home, "insert into settings values ('lease', 'soon')");
+    Visit::pay(&home).code(7).finds("settings", "error", "lease").finds("database", "ok", "whole").finds(
+        "workers",
+        "ok",
+        "none runs",
+    );
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_told() {
+    let home = Home::with_jobs(&["a"]);
+    tamper(&home, "insert into settings values ('lease', '1s')");
+    Visit::pay(&home).code(1).finds("settings", "error", "lease").advises("queuectl config set");
+}
+
+#[test]
+fn the_problems_of_status_are_warnings() {
+    let home = Home::new();
+    home.completed_job("a");
+    Visit::pay(&home).code(0).finds("queue", "ok", "no queue is paused").finds("settings", "ok", "");
+
+    home.run(["enqueue", "-q", "--", "true"]).ok();
+    home.run(["config", "set", "durability", "normal"]).ok();
+    let pause = Pause { by: "ada".to_owned(), reason: Some("the disk is full".to_owned()) };
+    home.store().hold(&"default".parse().expect("a name"), Some(&pause)).expect("it is paused");
+    Visit::pay(&home)
+        .code(0)
+        .finds("no_worker", "warning", "1 job waits and no worker is running")
+        .finds("durability_lowered", "warning", "durability is normal")
+        .finds("queue_paused", "warning", "paused by ada (the disk is full)")
+        .finds_no("queue");
+}

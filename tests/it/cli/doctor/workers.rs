@@ -1,0 +1,84 @@
+//! Workers that died or hang, what they left behind, and who is in the gate.
+
+use std::fs::File;
+use std::time::{Duration, SystemTime};
+
+use queuectl::store::sqlite::gate_path;
+use queuectl::sys::lock::lock_within;
+
+use super::super::harness::{Home, is_root};
+use super::super::test_worker::TestWorker;
+use super::{Visit, tamper};
+
+#[test]
+fn a_worker_that_died_is_told() {
+    let home = Home::with_jobs(&["a"]);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("a");
+    Visit::pay_among_others(&home).code(0).finds("workers", "ok", "1 runs").finds_no("dead_worker");
+    drop(worker);
+    Visit::pay(&home)
+        .code(0)
+        .finds("dead_worker", "warning", "worker w1 (process 4242) died; 1 job waits to be given back")
+        .finds("workers", "ok", "none runs")
+        .advises("queuectl worker start")
+        .finds_no("worker_files");
+
+    tamper(&home, "update workers set boot_id = 'another'");
+    Visit::pay(&home).finds("dead_worker", "warning", "was running when the machine went down");
+}
+
+#[test]
+fn a_worker_that_hangs_is_told() {
+    let home = Home::with_jobs(&["a"]);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("a");
+    home.run(["config", "set", "heartbeat_interval", "1ms"]).ok();
+    home.run(["config", "set", "lease", "1m"]).ok();
+    let lease_is_over = "update jobs set lease_until = 0 where state = 'processing'";
+    rusqlite::Connection::open(home.database())
+        .expect("it opens")
+        .execute_batch(lease_is_over)
+        .expect("late");
+    Visit::pay_among_others(&home).finds_no("hung_worker");
+
+    let lock = File::options().write(true).open(home.path().join("workers/w1.lock")).expect("its lock");
+    lock.set_modified(SystemTime::now() - Duration::from_secs(3_600)).expect("no sign of life");
+    Visit::pay_among_others(&home).code(0).finds(
+        "hung_worker",
+        "warning",
+        "worker w1 (process 4242) holds jobs",
+    );
+}
+
+#[test]
+fn files_of_workers_that_have_ended_are_told() {
+    let home = Home::with_jobs(&["a"]);
+    drop(TestWorker::new(&home, "w1"));
+    let other = TestWorker::new(&home, "w2");
+    Visit::pay_among_others(&home)
+        .code(0)
+        .finds("worker_files", "warning", "files of 1 worker are left in workers/")
+        .finds_no("dead_worker");
+    drop(other);
+}
+
+#[test]
+fn whoever_stands_in_the_gate_is_named() {
+    let home = Home::with_jobs(&["a"]);
+    let gate = File::open(gate_path(&home.database())).expect("the gate");
+    assert!(lock_within(&gate, Duration::ZERO).expect("it is locked"));
+    let me = std::process::id();
+    Visit::pay(&home)
+        .code(0)
+        .finds("gate", "warning", &format!("process {me} ("))
+        .advises(&format!("kill -CONT {me}"));
+    drop(gate);
+    Visit::pay(&home).code(0).finds("gate", "ok", "");
+}
+
+#[test]
+fn a_worker_that_root_starts_is_told() {
+    let level = if is_root() { "warning" } else { "ok" };
+    Visit::pay(&Home::new()).code(0).finds("user", level, "root");
+}
