@@ -160,6 +160,9 @@ fn find_store(diagnosis: &mut Diagnosis, wanted: &Wanted, home: &Path) -> Option
     }
 }
 
+/// No verb works on settings that it cannot read.
+const UNSET_BY_HAND: &str = "somebody else wrote it; delete its row from the table `settings` with sqlite3";
+
 /// Gives the settings in force, if they can be read.
 fn look_at_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> Option<Settings> {
     let settings = in_force(store);
@@ -175,7 +178,7 @@ fn look_at_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> O
             Some(settings)
         }
         Err(error) => {
-            diagnosis.refuse("settings", error, Some("set it anew with `queuectl config set`"));
+            diagnosis.refuse("settings", error, Some(UNSET_BY_HAND));
             None
         }
     }

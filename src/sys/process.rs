@@ -173,11 +173,6 @@ pub fn name(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
-/// The number of the user that a process runs as.
-pub fn user(pid: u32) -> Option<u32> {
-    Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid())
-}
-
 /// `lock: 1: OFDLCK ADVISORY WRITE -1 fe:00:4711 256 511`: the last two are the first and the last byte.
 fn parse_lock(line: &str) -> Option<Range<u64>> {
     let mut words = line.strip_prefix("lock:")?.split_ascii_whitespace().rev();
@@ -219,7 +214,6 @@ mod tests {
         assert!(all().expect("a list").contains(&me));
         let stat = stat(me).expect("it is alive");
         assert!(!stat.is_zombie && stat.start_time > 0);
-        assert_eq!(user(std::process::id()), Some(rustix::process::geteuid().as_raw()));
         assert!(name(std::process::id()).is_some_and(|name| !name.is_empty()));
         assert!(environment(me).windows(5).any(|part| part == b"PATH="));
     }

@@ -1,7 +1,5 @@
 //! The gate that every writer passes: whether it is free, and who stands in it.
 
-use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,7 +7,7 @@ use super::{Diagnosis, Finding};
 use crate::domain::span::format_span;
 use crate::store::sqlite::gate_path;
 use crate::sys::lock::{lock_within, unlock};
-use crate::sys::process;
+use crate::sys::{private, process};
 
 /// A writer is through in a few milliseconds. One that takes so long does not move.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -17,9 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The lock is taken and let go of at once, which keeps nobody.
 pub(super) fn check(diagnosis: &mut Diagnosis, database: &Path) {
     let path = gate_path(database);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+    let file = match private::open_regular(&path) {
+        Ok(Some(file)) => file,
+        Ok(None) => return,
         Err(error) => {
             diagnosis.add(Finding::warning("gate", format!("{} cannot be read ({error})", path.display())));
             return;

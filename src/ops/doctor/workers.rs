@@ -1,6 +1,7 @@
 //! The workers: which have died without anybody noticing, which hang, and what they left lying about.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::ops::alive::is_alive;
 use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::store::{Store, StoreError, Worker};
 use crate::sys::life_line::{self, Role};
-use crate::sys::{boot, process, user};
+use crate::sys::{boot, user};
 
 /// Where workers keep their files, in a home.
 pub(super) const FOLDER: &str = "workers";
@@ -37,7 +38,7 @@ pub(super) fn check(
     if let Some(finding) = leftovers(&home.join(FOLDER), &workers) {
         diagnosis.add(finding);
     }
-    for worker in live.iter().filter(|worker| process::user(worker.pid) == Some(user::ROOT)) {
+    for worker in live.iter().filter(|worker| runs_as_root(worker)) {
         let said = format!("worker {} runs as root, and so does each of its jobs", worker.id);
         diagnosis.add(Finding::warning("root_worker", said).advise(NOT_AS_ROOT));
     }
@@ -77,6 +78,12 @@ fn hung(worker: &Worker) -> Finding {
         format!("worker {id} (process {pid}) holds jobs past its lease and hangs"),
     )
     .advise("its guardian is about to replace it; if it stays so, worker.log says why")
+}
+
+/// Whoever made its lock runs it; its pid may be a stranger's where a home is shared between containers.
+fn runs_as_root(worker: &Worker) -> bool {
+    let lock = life_line::path(&worker.folder, worker.id.as_str());
+    lock.metadata().is_ok_and(|meta| meta.uid() == user::ROOT)
 }
 
 /// Files of workers that have ended, where whoever was to remove them died before.

@@ -70,7 +70,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     let connection =
         Connection::open_with_flags(address, flags).map_err(|error| cannot_open(error.into()))?;
     connection.busy_timeout(PATIENCE)?;
-    // Otherwise the last one to close it would fold the log in, and delete it.
+    // The last one to close a database folds its log in and deletes it. One that may not write does not even try.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     if beside == Beside::Log {
         connection.pragma_update(None, "locking_mode", "exclusive")?;

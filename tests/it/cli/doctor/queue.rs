@@ -9,11 +9,15 @@ use super::{Visit, tamper};
 fn a_setting_that_cannot_be_read_is_told() {
     let home = Home::with_jobs(&["a"]);
     tamper(&home, "insert into settings values ('lease', 'soon')");
-    Visit::pay(&home).code(7).finds("settings", "error", "lease").finds("database", "ok", "whole").finds(
-        "workers",
-        "ok",
-        "none runs",
-    );
+    Visit::pay(&home)
+        .code(7)
+        .finds("settings", "error", "lease")
+        .finds("database", "ok", "whole")
+        .finds("workers", "ok", "none runs")
+        .advises("from the table `settings`");
+    home.run(["config", "unset", "lease"]).fails(7);
+    tamper(&home, "delete from settings where key = 'lease'");
+    Visit::pay(&home).code(0).finds("settings", "ok", "");
 }
 
 #[test]
@@ -21,6 +25,8 @@ fn settings_that_contradict_each_other_are_told() {
     let home = Home::with_jobs(&["a"]);
     tamper(&home, "insert into settings values ('lease', '1s')");
     Visit::pay(&home).code(1).finds("settings", "error", "lease").advises("queuectl config set");
+    home.run(["config", "set", "lease", "1m"]).ok();
+    Visit::pay(&home).code(0).finds("settings", "ok", "");
 }
 
 #[test]

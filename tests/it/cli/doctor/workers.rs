@@ -79,6 +79,24 @@ fn whoever_stands_in_the_gate_is_named() {
 
 #[test]
 fn a_worker_that_root_starts_is_told() {
+    let home = Home::new();
     let level = if is_root() { "warning" } else { "ok" };
-    Visit::pay(&Home::new()).code(0).finds("user", level, "root");
+    Visit::pay(&home).code(0).finds("user", level, "root").finds_no("root_worker");
+    let _worker = TestWorker::new(&home, "w1");
+    let visit = Visit::pay_among_others(&home).code(0);
+    if is_root() {
+        visit.finds("root_worker", "warning", "worker w1 runs as root");
+    } else {
+        visit.finds_no("root_worker");
+    }
+}
+
+#[test]
+fn a_pipe_in_place_of_the_gate_keeps_nobody_waiting() {
+    let home = Home::with_jobs(&["a"]);
+    let gate = gate_path(&home.database());
+    std::fs::remove_file(&gate).expect("it was there");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &gate, mode).expect("a pipe");
+    Visit::pay(&home).code(0).finds_no("gate");
 }
