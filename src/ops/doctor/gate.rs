@@ -36,10 +36,10 @@ pub(super) fn check(diagnosis: &mut Diagnosis, database: &Path) {
 
 fn free(waited: Duration) -> Finding {
     match waited.as_millis().try_into() {
-        Ok(0) => Finding::ok("gate", "nobody is in the way of who wants to write"),
+        Ok(0) => Finding::ok("gate", "free to write"),
         millis => {
             let waited = millis.map_or(PATIENCE, Duration::from_millis);
-            Finding::ok("gate", format!("it took {} until one could write", format_span(waited)))
+            Finding::ok("gate", format!("free to write after {}", format_span(waited)))
         }
     }
 }

@@ -125,7 +125,8 @@ fn modes(home: &Path, meta: &Metadata, files: &[Entry]) -> Finding {
     if loose.len() > names.len() {
         names.push("…".to_owned());
     }
-    let said = format!("{} of {} have rights for others: {}", loose.len(), files.len(), names.join(", "));
+    let said =
+        format!("others have rights to {} of {} files: {}", loose.len(), files.len(), names.join(", "));
     // Behind a folder that nobody else can enter they are out of reach.
     let in_reach = meta.mode() & OTHERS_ENTER != 0;
     let level = if in_reach && loose.iter().any(|file| file.mode & OTHERS_WRITE != 0) {

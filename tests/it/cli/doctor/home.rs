@@ -49,11 +49,11 @@ fn files_that_others_may_read_are_told() {
     allow(&home.path().join("logs/1-1.log"), 0o644);
     Visit::pay(&home)
         .code(0)
-        .finds("files", "warning", "1 of 6 have rights for others: logs/1-1.log")
+        .finds("files", "warning", "others have rights to 1 of 6 files: logs/1-1.log")
         .advises("chmod -R go-rwx ");
 
     allow(&home.database(), 0o666);
-    Visit::pay(&home).code(0).finds("files", "warning", "2 of 6");
+    Visit::pay(&home).code(0).finds("files", "warning", "to 2 of 6 files");
     allow(&home.path(), 0o755);
     Visit::pay(&home).code(1).finds("files", "error", "queue.db");
 }
