@@ -16,6 +16,7 @@ use super::migrate;
 use crate::domain::settings::Durability;
 use crate::store::StoreError;
 use crate::sys::bell::Bell;
+use crate::sys::sabotage::{self, Guard};
 use crate::sys::{disk, private};
 
 /// Older libraries can lose commits when one process writes while another checkpoints.
@@ -54,7 +55,7 @@ impl Opened {
 
     /// Lets commits wait for what the setting says.
     pub(super) fn adopt(&self, durability: Durability) -> Result<(), StoreError> {
-        if self.durability.get() != durability {
+        if self.durability.get() != durability && !sabotage::is_off(Guard::Durability) {
             self.connection.pragma_update(None, "synchronous", durability.name())?;
             self.durability.set(durability);
         }
@@ -157,6 +158,9 @@ fn configure(connection: &mut Connection) -> Result<Arc<AtomicI32>, StoreError> 
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Checkpoints are ours to time: after the gate, and not whenever a process ends.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if sabotage::is_off(Guard::Durability) {
+        connection.pragma_update(None, "synchronous", "off")?;
+    }
     let wal_pages = Arc::new(AtomicI32::new(0));
     let counter = Arc::clone(&wal_pages);
     connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
