@@ -1,0 +1,126 @@
+//! Holds a home that was found after a power cut against what was promised before it.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use queuectl::domain::request::JobRequest;
+use queuectl::ops::enqueue::{Caller, Enqueuer};
+use queuectl::ops::location::{DATABASE, Location, StoreAddress, open};
+use queuectl::store::{JobFilter, Page, Store};
+use rusqlite::Connection;
+
+use super::promise::{Found, Promise};
+use crate::cli::background::end_of;
+use crate::cli::harness::PROGRAM;
+
+/// The job that shows that the queue still takes jobs.
+const AFTERWARDS: &str = "after-the-cut";
+
+/// What is wrong with a home.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// Promises that were broken.
+    pub broken: Vec<Promise>,
+    /// Everything worse: it cannot be opened, is corrupt, takes no jobs, holds jobs that nobody asked for.
+    pub unsound: Vec<String>,
+}
+
+/// What a home is held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    pub promises: &'a [&'a Promise],
+    /// The ids of all jobs that anybody ever asked for.
+    pub asked: &'a BTreeSet<String>,
+    /// Whether a worker has to finish what is left.
+    pub drain: bool,
+}
+
+/// Looks at the home, uses it, and looks into it.
+pub fn check(home: &Path, expected: &Expected<'_>) -> Faults {
+    let mut faults = Faults::default();
+    match look(home) {
+        Ok(found) => faults.compare(&found, expected),
+        Err(error) => faults.unsound.push(format!("it cannot be read: {}", chain(error.as_ref()))),
+    }
+    if let Err(error) = enqueue(home) {
+        faults.unsound.push(format!("it takes no job: {}", chain(error.as_ref())));
+    }
+    if expected.drain && faults.unsound.is_empty() {
+        faults.unsound.extend(drain(home));
+    }
+    match integrity(home) {
+        Ok(answer) if answer == "ok" => {}
+        Ok(answer) => faults.unsound.push(format!("it is corrupt: {answer}")),
+        Err(error) => faults.unsound.push(format!("it cannot be checked: {error}")),
+    }
+    faults
+}
+
+impl Faults {
+    pub fn is_empty(&self) -> bool {
+        self.broken.is_empty() && self.unsound.is_empty()
+    }
+
+    fn compare(&mut self, found: &Found, expected: &Expected<'_>) {
+        let broken = expected.promises.iter().filter(|promise| !found.keeps(promise));
+        self.broken.extend(broken.map(|promise| (*promise).clone()));
+        let strange = found.ids().into_iter().filter(|id| !expected.asked.contains(*id));
+        self.unsound.extend(strange.map(|id| format!("nobody asked for job `{id}`")));
+    }
+}
+
+/// The store of a home, by the way that the program takes.
+fn store(home: &Path) -> Result<Box<dyn Store>, Box<dyn Error>> {
+    let location = Location { home: home.to_owned(), store: StoreAddress::Sqlite(home.join(DATABASE)) };
+    Ok(open(&location)?)
+}
+
+/// What is in a home.
+pub fn look(home: &Path) -> Result<Found, Box<dyn Error>> {
+    let store = store(home)?;
+    let everything = Page { limit: usize::MAX, after: None };
+    Ok(Found::new(&store.list(&JobFilter::default(), &everything)?, &store.settings()?, store.now()?))
+}
+
+fn enqueue(home: &Path) -> Result<(), Box<dyn Error>> {
+    let store = store(home)?;
+    let caller = Caller { cwd: None, environment: None, if_absent: false };
+    let request: JobRequest = serde_json::from_str(&format!(r#"{{"id":"{AFTERWARDS}","command":"true"}}"#))?;
+    Enqueuer::new(store.as_ref(), caller)?.enqueue(vec![request])?;
+    let stored = store.find(&AFTERWARDS.parse()?)?;
+    Ok(stored.map(drop).ok_or("what was enqueued is not there")?)
+}
+
+/// Lets a worker finish everything, on a machine that was started anew.
+fn drain(home: &Path) -> Vec<String> {
+    let reboot = Connection::open(home.join(DATABASE))
+        .and_then(|database| database.execute("update workers set boot_id = 'before the cut'", []));
+    if let Err(error) = reboot {
+        return vec![format!("its workers cannot be changed: {error}")];
+    }
+    let mut command = Command::new(PROGRAM);
+    command.arg("--home").arg(home).args(["worker", "run", "--quiet", "--until-empty", "--concurrency", "2"]);
+    command.current_dir("/").env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = end_of(command.spawn().expect("a worker starts"));
+    if !status.success() {
+        return vec![format!("a worker cannot empty it: {status}")];
+    }
+    match look(home) {
+        Ok(found) => found.unfinished().into_iter().map(|id| format!("job `{id}` was never run")).collect(),
+        Err(error) => vec![format!("it cannot be read afterwards: {}", chain(error.as_ref()))],
+    }
+}
+
+fn integrity(home: &Path) -> rusqlite::Result<String> {
+    let database = Connection::open(home.join(DATABASE))?;
+    database.query_row("pragma integrity_check", [], |row| row.get(0))
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,54 @@
+//! FAULTS 28: after a power cut, whatever of the unsynced changes reached the disk, every promise holds.
+
+use std::collections::HashMap;
+
+use super::record::Record;
+use super::recording::Recording;
+use super::trial::{Plan, assert_harmless, assert_same, restore_all};
+use super::workload::{busy_queue, first_use_by_many};
+
+#[test]
+fn fault_28_nothing_acknowledged_is_lost_by_a_power_cut() {
+    let recording = Recording::of(busy_queue);
+    assert_has_checkpoints(&recording.records());
+    let test = "fault_28_nothing_acknowledged_is_lost_by_a_power_cut";
+    assert_harmless(recording, Plan::new(28, 240), test);
+}
+
+#[test]
+fn fault_28_everything_that_is_written_is_recorded() {
+    let recording = Recording::of(busy_queue);
+    let again = tempfile::tempdir().expect("a temporary folder");
+    restore_all(&recording, &recording.records(), again.path());
+    assert_same(&recording.disk(), again.path());
+}
+
+/// All of them make the home, the database and its schema, and only one of them is the first.
+#[test]
+fn fault_28_the_first_use_of_a_home_by_many_survives_a_power_cut() {
+    let recording = Recording::of(first_use_by_many);
+    assert_harmless(
+        recording,
+        Plan::new(30, 60),
+        "fault_28_the_first_use_of_a_home_by_many_survives_a_power_cut",
+    );
+}
+
+/// The log was folded into the database, and begun anew.
+fn assert_has_checkpoints(records: &[Record]) {
+    let mut names: HashMap<u64, &str> = HashMap::new();
+    let (mut pages, mut headers) = (0, 0);
+    for record in records {
+        match record {
+            Record::Create { inode, path, .. } => drop(names.insert(*inode, path)),
+            Record::Write { inode, offset, .. } => match names.get(inode) {
+                Some(name) if name.ends_with("queue.db") && *offset > 0 => pages += 1,
+                Some(name) if name.ends_with("-wal") && *offset == 0 => headers += 1,
+                Some(_) | None => {}
+            },
+            _ => {}
+        }
+    }
+    assert!(pages > 0, "nothing was folded into the database");
+    assert!(headers > 1, "the log was never begun anew");
+}

@@ -1,0 +1,134 @@
+//! What programs have promised by what they printed, or by ending well.
+//!
+//! A call is named `NUMBER#PROMISE`: `enqueue` promises that the ids it prints exist, `wait` that they are completed;
+//! `cancel ID`, `retry ID` and `set KEY VALUE` promise by their end.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use queuectl::domain::job::Job;
+use queuectl::domain::life::StateName;
+use queuectl::domain::settings::SettingKey;
+use queuectl::domain::timestamp::Timestamp;
+
+use super::record::Record;
+
+/// Something that must be true after every cut from a position on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Promise {
+    Exists(String),
+    Completed(String),
+    Cancelled(String),
+    /// It is not cancelled any more.
+    Retried(String),
+    Set(String, String),
+}
+
+/// All promises, each with the position from which it holds.
+#[derive(Clone, Debug)]
+pub struct Promises(Vec<(usize, Promise)>);
+
+impl Promises {
+    pub fn of(records: &[Record]) -> Self {
+        let mut lines: HashMap<&str, Vec<u8>> = HashMap::new();
+        let mut promises = Vec::new();
+        for (at, record) in records.iter().enumerate() {
+            match record {
+                Record::Say { call, text } => {
+                    let said = lines.entry(call).or_default();
+                    said.extend_from_slice(text);
+                    promises.extend(
+                        whole_lines(said)
+                            .into_iter()
+                            .filter_map(|id| Some((at + 1, by_line(promise_of(call), id)?))),
+                    );
+                }
+                Record::End { call } => {
+                    promises.extend(by_end(promise_of(call)).map(|promise| (at + 1, promise)))
+                }
+                _ => {}
+            }
+        }
+        Self(promises)
+    }
+
+    /// Where each was made.
+    pub fn positions(&self) -> Vec<usize> {
+        self.0.iter().map(|(at, _)| *at).collect()
+    }
+
+    /// Those that a cut at this position must not break.
+    pub fn before(&self, cut: usize) -> impl Iterator<Item = &Promise> {
+        self.0.iter().take_while(move |(at, _)| *at <= cut).map(|(_, promise)| promise)
+    }
+}
+
+fn promise_of(call: &str) -> &str {
+    call.split_once('#').expect("a call has a number").1
+}
+
+/// Takes the lines that are complete.
+fn whole_lines(said: &mut Vec<u8>) -> Vec<String> {
+    let whole = said.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let text = String::from_utf8(said.drain(..whole).collect()).expect("ids are text");
+    text.lines().map(str::to_owned).collect()
+}
+
+fn by_line(promise: &str, id: String) -> Option<Promise> {
+    match promise {
+        "enqueue" => Some(Promise::Exists(id)),
+        "wait" => Some(Promise::Completed(id)),
+        _ => None,
+    }
+}
+
+fn by_end(promise: &str) -> Option<Promise> {
+    let words: Vec<&str> = promise.split(' ').collect();
+    match words[..] {
+        ["cancel", id] => Some(Promise::Cancelled(id.to_owned())),
+        ["retry", id] => Some(Promise::Retried(id.to_owned())),
+        ["set", key, value] => Some(Promise::Set(key.to_owned(), value.to_owned())),
+        _ => None,
+    }
+}
+
+/// A queue as it was found.
+#[derive(Debug)]
+pub struct Found {
+    jobs: BTreeMap<String, StateName>,
+    settings: BTreeMap<String, String>,
+    /// Those whose time had not come.
+    scheduled: BTreeSet<String>,
+}
+
+impl Found {
+    pub fn new(jobs: &[Job], settings: &BTreeMap<SettingKey, String>, now: Timestamp) -> Self {
+        let scheduled = jobs.iter().filter(|job| job.life.due_at > now);
+        Self {
+            scheduled: scheduled.map(|job| job.id.to_string()).collect(),
+            jobs: jobs.iter().map(|job| (job.id.to_string(), job.life.state.name())).collect(),
+            settings: settings.iter().map(|(key, value)| (key.name().to_owned(), value.clone())).collect(),
+        }
+    }
+
+    pub fn ids(&self) -> BTreeSet<&str> {
+        self.jobs.keys().map(String::as_str).collect()
+    }
+
+    /// What a worker should have finished.
+    pub fn unfinished(&self) -> Vec<&str> {
+        let over = [StateName::Completed, StateName::Cancelled];
+        let rest =
+            self.jobs.iter().filter(|(id, state)| !over.contains(state) && !self.scheduled.contains(*id));
+        rest.map(|(id, _)| id.as_str()).collect()
+    }
+
+    pub fn keeps(&self, promise: &Promise) -> bool {
+        match promise {
+            Promise::Exists(id) => self.jobs.contains_key(id),
+            Promise::Completed(id) => self.jobs.get(id) == Some(&StateName::Completed),
+            Promise::Cancelled(id) => self.jobs.get(id) == Some(&StateName::Cancelled),
+            Promise::Retried(id) => self.jobs.get(id).is_some_and(|state| *state != StateName::Cancelled),
+            Promise::Set(key, value) => self.settings.get(key) == Some(value),
+        }
+    }
+}

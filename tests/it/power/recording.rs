@@ -1,0 +1,193 @@
+//! A folder that stands for a disk, and programs that are recorded while they write to it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::disk::Disk;
+use super::record::{self, Record};
+use crate::cli::background::end_of;
+use crate::cli::harness::PROGRAM;
+
+/// Where the home is on the disk. The folder above it is missing too, at first.
+pub const HOME: &str = "made/home";
+
+pub struct Recording {
+    folder: TempDir,
+    /// The disk before anything was recorded.
+    pub start: Disk,
+    calls: AtomicUsize,
+    /// Variables that every call gets.
+    variables: &'static [(&'static str, &'static str)],
+}
+
+impl Recording {
+    /// Records this work on an empty disk.
+    pub fn of(work: impl FnOnce(&Self)) -> Self {
+        Self::on(|_| {}, &[], work)
+    }
+
+    /// The same by programs with these variables.
+    pub fn with(variables: &'static [(&'static str, &'static str)], work: impl FnOnce(&Self)) -> Self {
+        Self::on(|_| {}, variables, work)
+    }
+
+    /// Records work on a disk with a home that was prepared. Where `QUEUECTL_POWER_RECORD` names an earlier record, that
+    /// is taken instead.
+    pub fn on(
+        prepare: impl FnOnce(&Path),
+        variables: &'static [(&'static str, &'static str)],
+        work: impl FnOnce(&Self),
+    ) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let disk = folder.path().join("disk");
+        fs::create_dir(&disk).expect("the disk is made");
+        fs::write(folder.path().join("record"), "").expect("the record is begun");
+        prepare(&disk.join(HOME));
+        let recording = Self { start: Disk::holding(&disk), folder, calls: AtomicUsize::new(0), variables };
+        match std::env::var_os("QUEUECTL_POWER_RECORD") {
+            Some(earlier) => drop(fs::copy(earlier, recording.log()).expect("the earlier record is copied")),
+            None => work(&recording),
+        }
+        recording
+    }
+
+    /// The root of the disk, by the name that the kernel gives to it.
+    pub fn disk(&self) -> PathBuf {
+        self.folder.path().canonicalize().expect("it is there").join("disk")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.disk().join(HOME)
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.folder.path().join("record")
+    }
+
+    pub fn records(&self) -> Vec<Record> {
+        record::read(&self.log())
+    }
+
+    /// The program with these arguments, recorded. What it says and that it ends well is a promise, or none.
+    pub fn command<A: AsRef<OsStr>>(&self, promise: &str, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.arg("--home").arg(self.home()).args(args).current_dir(self.folder.path()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.folder.path());
+        command.env("LD_PRELOAD", recorder()).env("POWER_LOG", self.log()).env("POWER_ROOT", self.disk());
+        command.env("POWER_PROGRAM", Path::new(PROGRAM).canonicalize().expect("the program is there"));
+        command.envs(self.variables.iter().copied());
+        if !promise.is_empty() {
+            let number = self.calls.fetch_add(1, Ordering::Relaxed);
+            command.env("POWER_CALL", format!("{number}#{promise}"));
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    pub fn run<A: AsRef<OsStr>>(&self, promise: &str, args: impl IntoIterator<Item = A>) {
+        let mut command = self.command(promise, args);
+        let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().expect("it starts");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {}: {complaint}", output.status);
+    }
+
+    /// Enqueues one job by a process of its own.
+    #[track_caller]
+    pub fn enqueue(&self, id: &str, command: &str) {
+        self.run("enqueue", ["enqueue", "--id", id, "--command", command]);
+    }
+
+    /// Leaves the folder behind, for whoever wants to know what went wrong.
+    pub fn keep(&mut self) {
+        self.folder.disable_cleanup(true);
+    }
+}
+
+/// A stream of jobs into one process, which stores and acknowledges them in chunks.
+pub struct Stream {
+    child: Child,
+    stdin: ChildStdin,
+    printed: Lines<BufReader<ChildStdout>>,
+}
+
+impl Stream {
+    pub fn open(recording: &Recording) -> Self {
+        let mut command = recording.command("enqueue", ["enqueue", "-"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+        let stdin = child.stdin.take().expect("stdin is a pipe");
+        let printed = BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines();
+        Self { child, stdin, printed }
+    }
+
+    /// Sends jobs and waits until each is acknowledged.
+    pub fn send(&mut self, jobs: &[(String, String)]) {
+        let line = |(id, command): &(String, String)| serde_json::json!({"id": id, "command": command});
+        let lines: String = jobs.iter().map(|job| format!("{}\n", line(job))).collect();
+        self.stdin.write_all(lines.as_bytes()).expect("it reads");
+        for (id, _) in jobs {
+            let printed = self.printed.next().expect("it acknowledges").expect("an id is text");
+            assert_eq!(printed, *id);
+        }
+    }
+
+    pub fn close(self) {
+        drop(self.stdin);
+        assert!(end_of(self.child).success(), "the stream ends well");
+    }
+}
+
+/// Workers that run beside everything else.
+pub struct Workers {
+    child: Option<Child>,
+}
+
+impl Workers {
+    pub fn start(recording: &Recording) -> Self {
+        let args = ["worker", "run", "--quiet", "--concurrency", "2"];
+        let child = recording.command("", args).stdout(Stdio::null()).spawn().expect("they start");
+        Self { child: Some(child) }
+    }
+
+    /// Lets them finish what they run.
+    pub fn stop(mut self) {
+        let child = self.child.take().expect("they run");
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("they get the signal");
+        assert!(end_of(child).success(), "they end well");
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // A test that failed leaves nobody behind: workers end with their guardian.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The library that records, compiled once.
+fn recorder() -> &'static Path {
+    static RECORDER: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, library) = RECORDER.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (source, library) = (folder.path().join("recorder.c"), folder.path().join("recorder.so"));
+        fs::write(&source, include_str!("recorder.c")).expect("its source is written");
+        let mut compile = Command::new("cc");
+        compile.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(&source);
+        let output = compile.output().expect("there is a C compiler: SQLite was built with it");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        (folder, library)
+    });
+    library
+}
