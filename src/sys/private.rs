@@ -8,11 +8,16 @@ use std::path::Path;
 use rustix::fs::{Access, Mode, OFlags, access, open};
 use rustix::io::Errno;
 
+use super::failpoint;
+
 /// Makes a folder, and those above it, with mode 0700, so that they survive a power cut. What is there already is left
 /// as it is.
 pub fn create_folder(path: &Path) -> io::Result<()> {
-    let missing: Vec<&Path> =
-        path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
+    let folders = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty());
+    let (missing, found): (Vec<&Path>, Vec<&Path>) = folders.partition(|folder| !folder.exists());
+    if let (false, Some(lowest)) = (missing.is_empty(), found.first()) {
+        sync_found(lowest)?;
+    }
     missing.into_iter().rev().try_for_each(add_folder)
 }
 
@@ -23,12 +28,27 @@ pub fn add_folder(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         result => result?,
     }
+    failpoint::hit("folder.made");
     sync_entry(path)
 }
 
 /// Makes sure that what was just made at `path` is still listed in its folder after a power cut.
 pub fn sync_entry(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
+}
+
+/// The same for a folder that somebody else made: they may not have come to it yet, or have died before. Where it lies in
+/// a folder that we may not read, or cannot sync, it is none that we would have made, and nothing can be done.
+pub fn sync_found(folder: &Path) -> io::Result<()> {
+    match sync_entry(folder) {
+        Err(error) if is_beyond_us(&error) => Ok(()),
+        result => result,
+    }
+}
+
+fn is_beyond_us(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), InvalidInput | PermissionDenied | ReadOnlyFilesystem)
 }
 
 /// The folder that holds `path`.

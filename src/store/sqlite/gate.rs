@@ -57,10 +57,8 @@ impl Gate {
         let Some(mut file) = self.file.as_ref() else {
             return Ok(());
         };
-        if self.remembers_a_queue()? {
-            return Ok(());
-        }
-        file.write_all(b"queuectl\n")?;
+        file.write_all(b"queuectl
+")?;
         file.sync_all()
     }
 }

@@ -1,12 +1,13 @@
 //! Bringing the schema of a database up to date.
 
+use std::io;
 use std::path::Path;
 
 use rusqlite::Connection;
 
 use super::gate::Gate;
 use crate::store::StoreError;
-use crate::sys::private;
+use crate::sys::{failpoint, private};
 
 /// The statements that lead from each version to the next. Append-only.
 const MIGRATIONS: [&str; 2] = [
@@ -27,16 +28,21 @@ pub(super) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path
         let _pass = gate.enter()?;
         if !is_current(connection, path)? {
             migrate(connection)?;
-            // Still inside the gate: nobody acknowledges anything before the files are there to stay.
-            private::sync_entry(path).map_err(unavailable)?;
+            failpoint::hit("migrate.after_commit");
         }
     }
-    // Each time: who made the queue may have died before this.
-    gate.remember_the_queue().map_err(unavailable)
+    keep(gate, path).map_err(|error| StoreError::Unavailable { source: error.into() })
 }
 
-fn unavailable(error: std::io::Error) -> StoreError {
-    StoreError::Unavailable { source: error.into() }
+/// Sees to it that the files are there to stay, before anybody acknowledges anything. Whoever made them, or the folder,
+/// may be about to do this, or have died before it: so everybody does until the gate remembers that it was done.
+fn keep(gate: &Gate, path: &Path) -> io::Result<()> {
+    if gate.remembers_a_queue()? {
+        return Ok(());
+    }
+    private::sync_entry(path)?;
+    private::sync_found(private::folder_of(path))?;
+    gate.remember_the_queue()
 }
 
 fn migrate(connection: &Connection) -> Result<(), StoreError> {

@@ -34,6 +34,21 @@ fn fault_28_the_first_use_of_a_home_by_many_survives_a_power_cut() {
     );
 }
 
+/// A process dies between making something and syncing its name; the next one finds it made, and promises.
+#[test]
+fn fault_28_what_a_killed_process_did_not_sync_is_synced_by_the_next() {
+    for (number, point) in
+        ["folder.made=MARK", "folder.made=+MARK", "migrate.after_commit"].iter().enumerate()
+    {
+        let recording = Recording::of(|recording| {
+            recording.die_at(point, ["enqueue", "--id", "nobody-promised", "--", "true"]);
+            recording.enqueue("promised", "true");
+        });
+        let test = "fault_28_what_a_killed_process_did_not_sync_is_synced_by_the_next";
+        assert_harmless(recording, Plan::new(31 + number as u64, 20), test);
+    }
+}
+
 /// The log was folded into the database, and begun anew.
 fn assert_has_checkpoints(records: &[Record]) {
     let mut names: HashMap<u64, &str> = HashMap::new();

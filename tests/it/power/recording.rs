@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
@@ -99,6 +100,15 @@ impl Recording {
         let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().expect("it starts");
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command:?}: {}: {complaint}", output.status);
+    }
+
+    /// Runs it until it dies at this fail-point. `MARK` in it is a file beside the disk.
+    pub fn die_at<A: AsRef<OsStr>>(&self, point: &str, args: impl IntoIterator<Item = A>) {
+        let mark = self.folder.path().join("mark");
+        let point = point.replace("MARK", mark.to_str().expect("names here are text"));
+        let child = self.command("", args).env("QUEUECTL_FAILPOINT", &point).spawn();
+        let status = end_of(child.expect("it starts"));
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{point} is passed");
     }
 
     /// Enqueues one job by a process of its own.
