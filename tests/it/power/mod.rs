@@ -7,6 +7,7 @@ mod disk;
 mod durability;
 mod file;
 mod folder;
+mod migration;
 mod promise;
 mod record;
 mod recording;

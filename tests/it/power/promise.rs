@@ -28,9 +28,10 @@ pub enum Promise {
 pub struct Promises(Vec<(usize, Promise)>);
 
 impl Promises {
-    pub fn of(records: &[Record]) -> Self {
+    /// Those that the records tell of; that these jobs exist was promised before.
+    pub fn of(records: &[Record], old_jobs: &[&str]) -> Self {
         let mut lines: HashMap<&str, Vec<u8>> = HashMap::new();
-        let mut promises = Vec::new();
+        let mut promises: Vec<_> = old_jobs.iter().map(|id| (0, Promise::Exists((*id).to_owned()))).collect();
         for (at, record) in records.iter().enumerate() {
             match record {
                 Record::Say { call, text } => {
@@ -51,9 +52,9 @@ impl Promises {
         Self(promises)
     }
 
-    /// Where each was made.
+    /// Where each of those that the records tell of was made.
     pub fn positions(&self) -> Vec<usize> {
-        self.0.iter().map(|(at, _)| *at).collect()
+        self.0.iter().map(|(at, _)| *at).filter(|at| *at > 0).collect()
     }
 
     /// Those that a cut at this position must not break.

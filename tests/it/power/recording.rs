@@ -24,6 +24,8 @@ pub struct Recording {
     folder: TempDir,
     /// The disk before anything was recorded.
     pub start: Disk,
+    /// The jobs that were on it.
+    pub old_jobs: &'static [&'static str],
     calls: AtomicUsize,
     /// Variables that every call gets.
     variables: &'static [(&'static str, &'static str)],
@@ -32,32 +34,31 @@ pub struct Recording {
 impl Recording {
     /// Records this work on an empty disk.
     pub fn of(work: impl FnOnce(&Self)) -> Self {
-        Self::on(|_| {}, &[], work)
+        Self::with(&[], work)
     }
 
     /// The same by programs with these variables.
     pub fn with(variables: &'static [(&'static str, &'static str)], work: impl FnOnce(&Self)) -> Self {
-        Self::on(|_| {}, variables, work)
+        Self { variables, ..Self::on_home(|_| {}, &[]) }.record(work)
     }
 
-    /// Records work on a disk with a home that was prepared. Where `QUEUECTL_POWER_RECORD` names an earlier record, that
-    /// is taken instead.
-    pub fn on(
-        prepare: impl FnOnce(&Path),
-        variables: &'static [(&'static str, &'static str)],
-        work: impl FnOnce(&Self),
-    ) -> Self {
+    /// A recording that begins with a home that was made before, and holds these jobs.
+    pub fn on_home(make: impl FnOnce(&Path), old_jobs: &'static [&'static str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let disk = folder.path().join("disk");
         fs::create_dir(&disk).expect("the disk is made");
         fs::write(folder.path().join("record"), "").expect("the record is begun");
-        prepare(&disk.join(HOME));
-        let recording = Self { start: Disk::holding(&disk), folder, calls: AtomicUsize::new(0), variables };
+        make(&disk.join(HOME));
+        Self { start: Disk::holding(&disk), folder, old_jobs, calls: AtomicUsize::new(0), variables: &[] }
+    }
+
+    /// Records this work. Where `QUEUECTL_POWER_RECORD` names an earlier record, that is taken instead.
+    pub fn record(self, work: impl FnOnce(&Self)) -> Self {
         match std::env::var_os("QUEUECTL_POWER_RECORD") {
-            Some(earlier) => drop(fs::copy(earlier, recording.log()).expect("the earlier record is copied")),
-            None => work(&recording),
+            Some(earlier) => drop(fs::copy(earlier, self.log()).expect("the earlier record is copied")),
+            None => work(&self),
         }
-        recording
+        self
     }
 
     /// The root of the disk, by the name that the kernel gives to it.

@@ -49,7 +49,7 @@ pub struct Found {
 /// Cuts the recording as planned, and tells of each cut that did harm.
 pub fn cut(recording: &Recording, plan: Plan) -> Vec<Found> {
     let records = recording.records();
-    let promises = Promises::of(&records);
+    let promises = Promises::of(&records, recording.old_jobs);
     let asked = asked(recording, &records);
     let mut disk = recording.start.clone();
     let mut found = Vec::new();
@@ -127,10 +127,12 @@ pub fn assert_harmless(mut recording: Recording, plan: Plan, test: &str) {
         let _ = writeln!(report, "  {} promises broken; {unsound:?}", broken.len());
     }
     let (log, Plan { seed, cuts, .. }) = (recording.log(), plan);
+    // A record of what was done to a home that was there before means nothing without that home.
+    let record = format!("QUEUECTL_POWER_RECORD={} ", log.display());
+    let record = if recording.old_jobs.is_empty() { record } else { String::new() };
     panic!(
-        "{report}\nthe same cuts through the same recording:\n  QUEUECTL_POWER_RECORD={} QUEUECTL_POWER_SEED={seed} \
-         QUEUECTL_POWER_CUTS={cuts} cargo test --test it -- {test}",
-        log.display(),
+        "{report}\nto see it again:\n  {record}QUEUECTL_POWER_SEED={seed} QUEUECTL_POWER_CUTS={cuts} \
+         cargo test --test it -- {test}"
     );
 }
 

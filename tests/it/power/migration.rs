@@ -1,0 +1,36 @@
+//! FAULTS 35: the power is cut while the schema is brought up to date. The old queue is found, or the new one.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::recording::Recording;
+use super::trial::{Plan, assert_harmless};
+
+const FIRST_SCHEMA: &str = include_str!("../../../migrations/sqlite/0001_foundation.sql");
+const FIRST_JOBS: &str = "
+    insert into queues (id, name, created_at) values (1, 'default', 1);
+    insert into jobs (seq, id, queue_id, priority, state, due_at, attempts, max_retries, created_at, updated_at, command)
+    values (1, 'old-1', 1, 0, 'pending', 1, 0, 3, 1, 1, 'true'), (2, 'old-2', 1, 0, 'pending', 1, 0, 3, 1, 1, 'true');
+    insert into ready values (1, 0, 1, 1), (1, 0, 1, 2);
+    insert into counters values (1, 'pending', 2);
+    pragma application_id = 1366648163; pragma user_version = 1;";
+
+/// A home as the first program left it.
+fn first_home(home: &Path) {
+    fs::create_dir_all(home).expect("the home is made");
+    fs::write(home.join("queue.db-gate"), "queuectl\n").expect("its gate is written");
+    let database = Connection::open(home.join("queue.db")).expect("the database is made");
+    let properties = "pragma page_size = 2048; pragma auto_vacuum = incremental; pragma journal_mode = wal;";
+    for statements in [properties, FIRST_SCHEMA, FIRST_JOBS] {
+        database.execute_batch(statements).expect("the statements are right");
+    }
+}
+
+#[test]
+fn fault_35_a_power_cut_during_a_migration_loses_nothing() {
+    let recording = Recording::on_home(first_home, &["old-1", "old-2"]);
+    let recording = recording.record(|recording| recording.enqueue("new", "true"));
+    assert_harmless(recording, Plan::new(35, 40), "fault_35_a_power_cut_during_a_migration_loses_nothing");
+}
