@@ -78,7 +78,7 @@ impl Disk {
                 let (folder, name) = self.place(path);
                 self.folders[folder].add(at, name, node);
             }
-            Record::Write { inode, .. } | Record::Resize { inode, .. } | Record::Zero { inode, .. } => {
+            Record::Change { inode, .. } => {
                 let file = self.file(*inode);
                 self.files[file].change(at);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::record::Record;
+use super::record::{Change, Record};
 use super::recording::Recording;
 use super::trial::{Plan, assert_harmless, assert_same, restore_all};
 use super::workload::{busy_queue, first_use_by_many};
@@ -54,14 +54,12 @@ fn assert_has_checkpoints(records: &[Record]) {
     let mut names: HashMap<u64, &str> = HashMap::new();
     let (mut pages, mut headers) = (0, 0);
     for record in records {
-        match record {
-            Record::Create { inode, path, .. } => drop(names.insert(*inode, path)),
-            Record::Write { inode, offset, .. } => match names.get(inode) {
-                Some(name) if name.ends_with("queue.db") && *offset > 0 => pages += 1,
-                Some(name) if name.ends_with("-wal") && *offset == 0 => headers += 1,
-                Some(_) | None => {}
-            },
-            _ => {}
+        if let Record::Create { inode, path, .. } = record {
+            names.insert(*inode, path);
+        } else if let Record::Change { inode, change: Change::Write { offset, .. } } = record {
+            let name = names.get(inode).copied().unwrap_or_default();
+            pages += usize::from(name.ends_with("queue.db") && *offset > 0);
+            headers += usize::from(name.ends_with("-wal") && *offset == 0);
         }
     }
     assert!(pages > 0, "nothing was folded into the database");

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cut::Limits;
-use super::record::Record;
+use super::record::{Change, Record};
 
 /// The content of a file, through all that a power cut can make of it.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl File {
 
     /// What is found after a cut. Each block shows a moment of its own, and so does the length.
     pub fn content(&self, records: &[Record], limits: &mut Limits) -> Vec<u8> {
-        let changes = || self.pending.iter().map(|&at| (at, &records[at]));
+        let changes = || self.pending.iter().map(|&at| (at, change_at(records, at)));
         let longest = changes().map(|(_, change)| end(change)).max().unwrap_or(0).max(self.synced.len());
         let (size_limit, blocks) = (limits.moment(), limits.blocks(longest));
         let mut content = self.synced.clone();
@@ -52,36 +52,39 @@ impl File {
     }
 }
 
+fn change_at(records: &[Record], at: usize) -> &Change {
+    let Record::Change { change, .. } = &records[at] else { unreachable!("only changes are pending") };
+    change
+}
+
 /// The length that a change needs or makes.
-fn end(change: &Record) -> usize {
+fn end(change: &Change) -> usize {
     size_after(change, 0)
 }
 
-fn size_after(change: &Record, size: usize) -> usize {
+fn size_after(change: &Change, size: usize) -> usize {
     match change {
-        Record::Write { offset, data, .. } => size.max(offset + data.len()),
-        Record::Resize { size, .. } => *size,
-        Record::Zero { .. } => size,
-        other => unreachable!("this does not change a file: {other:?}"),
+        Change::Write { offset, data } => size.max(offset + data.len()),
+        Change::Resize { size } => *size,
+        Change::Zero { .. } => size,
     }
 }
 
 /// The bytes that a change touches. What is cut off reads as zeros if the file grows again.
-fn range(change: &Record, longest: usize) -> Range<usize> {
+fn range(change: &Change, longest: usize) -> Range<usize> {
     match change {
-        Record::Write { offset, data, .. } => *offset..offset + data.len(),
-        Record::Resize { size, .. } => *size..longest,
-        Record::Zero { offset, length, .. } => (*offset).min(longest)..(offset + length).min(longest),
-        other => unreachable!("this does not change a file: {other:?}"),
+        Change::Write { offset, data } => *offset..offset + data.len(),
+        Change::Resize { size } => *size..longest,
+        Change::Zero { offset, length } => (*offset).min(longest)..(offset + length).min(longest),
     }
 }
 
-fn apply(change: &Record, content: &mut [u8], part: Range<usize>) {
+fn apply(change: &Change, content: &mut [u8], part: Range<usize>) {
     match change {
-        Record::Write { offset, data, .. } => {
+        Change::Write { offset, data } => {
             let from = part.start - offset;
             content[part.clone()].copy_from_slice(&data[from..from + part.len()]);
         }
-        _ => content[part].fill(0),
+        Change::Resize { .. } | Change::Zero { .. } => content[part].fill(0),
     }
 }

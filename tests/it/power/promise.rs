@@ -33,20 +33,13 @@ impl Promises {
         let mut lines: HashMap<&str, Vec<u8>> = HashMap::new();
         let mut promises: Vec<_> = old_jobs.iter().map(|id| (0, Promise::Exists((*id).to_owned()))).collect();
         for (at, record) in records.iter().enumerate() {
-            match record {
-                Record::Say { call, text } => {
-                    let said = lines.entry(call).or_default();
-                    said.extend_from_slice(text);
-                    promises.extend(
-                        whole_lines(said)
-                            .into_iter()
-                            .filter_map(|id| Some((at + 1, by_line(promise_of(call), id)?))),
-                    );
-                }
-                Record::End { call } => {
-                    promises.extend(by_end(promise_of(call)).map(|promise| (at + 1, promise)))
-                }
-                _ => {}
+            if let Record::Say { call, text } = record {
+                let said = lines.entry(call).or_default();
+                said.extend_from_slice(text);
+                let made = whole_lines(said).into_iter().filter_map(|line| by_line(promise_of(call), line));
+                promises.extend(made.map(|promise| (at + 1, promise)));
+            } else if let Record::End { call } = record {
+                promises.extend(by_end(promise_of(call)).map(|promise| (at + 1, promise)));
             }
         }
         Self(promises)

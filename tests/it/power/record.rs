@@ -15,20 +15,10 @@ pub enum Record {
     MakeFolder {
         path: String,
     },
-    Write {
+    /// The file with this inode was changed.
+    Change {
         inode: u64,
-        offset: usize,
-        data: Vec<u8>,
-    },
-    Resize {
-        inode: u64,
-        size: usize,
-    },
-    /// A hole was punched.
-    Zero {
-        inode: u64,
-        offset: usize,
-        length: usize,
+        change: Change,
     },
     Rename {
         inode: u64,
@@ -53,6 +43,23 @@ pub enum Record {
     /// A call is about to end.
     End {
         call: String,
+    },
+}
+
+/// What was done to the content of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Write {
+        offset: usize,
+        data: Vec<u8>,
+    },
+    Resize {
+        size: usize,
+    },
+    /// A hole was punched.
+    Zero {
+        offset: usize,
+        length: usize,
     },
 }
 
@@ -85,9 +92,11 @@ impl Rest<'_> {
         match kind {
             1 => Record::Create { inode, path, is_pipe: length != 0 },
             2 => Record::MakeFolder { path },
-            3 => Record::Write { inode, offset: size(offset), data },
-            4 => Record::Resize { inode, size: size(offset) },
-            5 => Record::Zero { inode, offset: size(offset), length: size(length) },
+            3 => Record::Change { inode, change: Change::Write { offset: size(offset), data } },
+            4 => Record::Change { inode, change: Change::Resize { size: size(offset) } },
+            5 => {
+                Record::Change { inode, change: Change::Zero { offset: size(offset), length: size(length) } }
+            }
             6 => Record::Rename { inode, from: path, to: text(data) },
             7 => Record::Remove { path },
             8 if offset != 0 => Record::SyncBegin { token: length, target: Target::Folder(path) },

@@ -142,8 +142,12 @@ impl Stream {
 
     /// Sends jobs and waits until each is acknowledged.
     pub fn send(&mut self, jobs: &[(String, String)]) {
-        let line = |(id, command): &(String, String)| serde_json::json!({"id": id, "command": command});
-        let lines: String = jobs.iter().map(|job| format!("{}\n", line(job))).collect();
+        let mut lines = String::new();
+        for (id, command) in jobs {
+            let line = serde_json::json!({"id": id, "command": command});
+            lines += &line.to_string();
+            lines.push('\n');
+        }
         self.stdin.write_all(lines.as_bytes()).expect("it reads");
         for (id, _) in jobs {
             let printed = self.printed.next().expect("it acknowledges").expect("an id is text");
