@@ -1,7 +1,7 @@
 //! Opening the database file: what it must be, and how the connection is set up.
 
 use std::cell::{Cell, RefCell};
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub(super) struct Opened {
     pub(super) wal_pages: Arc<AtomicI32>,
     /// What the connection's commits wait for.
     pub(super) durability: Cell<Durability>,
+    /// Where the write-ahead log is.
+    log: PathBuf,
     /// Where the bell is that workers listen to.
     pub(super) bell: PathBuf,
     /// Most jobs of a worker come with the same one.
@@ -48,6 +50,7 @@ impl Opened {
             wal_pages,
             // A connection begins with full durability.
             durability: Cell::new(Durability::Full),
+            log: beside(path, "-wal"),
             bell: beside(path, "-bell"),
             last_environment: RefCell::default(),
         }
@@ -60,6 +63,20 @@ impl Opened {
             self.durability.set(durability);
         }
         Ok(())
+    }
+
+    /// Makes sure that what can be read can also be promised. A commit whose process was killed before its sync is found
+    /// by the next one that opens the store; it would be lost in a power cut.
+    pub(super) fn sync_log(&self) -> Result<(), StoreError> {
+        if self.durability.get() != Durability::Full || sabotage::is_off(Guard::Durability) {
+            return Ok(());
+        }
+        // Unlike the database, the log has no locks that would go when another descriptor of it is closed.
+        match File::open(&self.log).and_then(|log| log.sync_data()) {
+            // Without a log everything is in the database, and was synced on the way.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result.map_err(|error| StoreError::Unavailable { source: error.into() }),
+        }
     }
 
     /// The bell that is rung when there may be work.

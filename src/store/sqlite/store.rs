@@ -142,7 +142,13 @@ impl Store for SqliteStore {
             let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
             return Err(EnqueueError::Refused { at, reason: Refused::Cycle(id) });
         }
-        self.write("enqueue", |tx| enqueue::enqueue(tx, jobs))
+        let answers = self.write("enqueue", |tx| enqueue::enqueue(tx, jobs))?;
+        let is_existing = |answer: &Enqueued| matches!(answer, Enqueued::Existing(_));
+        if answers.iter().all(is_existing) {
+            // There was nothing to commit, but whoever asked may rely on these jobs all the same.
+            self.lock().sync_log()?;
+        }
+        Ok(answers)
     }
 
     fn taken(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {

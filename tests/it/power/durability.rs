@@ -49,6 +49,22 @@ fn fault_28_what_a_killed_process_did_not_sync_is_synced_by_the_next() {
     }
 }
 
+/// A process dies between writing a job and syncing it; the next one finds the job, and promises that it exists.
+#[test]
+fn fault_28_a_job_that_was_found_is_as_safe_as_one_that_was_enqueued() {
+    // Without an environment, which is written anew where it differs: then there is nothing to commit.
+    let enqueue = ["enqueue", "--id", "twice", "--if-absent", "--no-env-capture", "--", "true"];
+    let recording = Recording::of(|recording| {
+        recording.enqueue("first", "true");
+        // This one folds in the log and begins it anew, so that the next has nothing to sync but its own commit.
+        recording.enqueue("second", "true");
+        recording.die_before_sync("queue.db-wal", enqueue);
+        recording.run("enqueue", enqueue);
+    });
+    let test = "fault_28_a_job_that_was_found_is_as_safe_as_one_that_was_enqueued";
+    assert_harmless(recording, Plan::new(34, 40), test);
+}
+
 /// The log was folded into the database, and begun anew.
 fn assert_has_checkpoints(records: &[Record]) {
     let mut names: HashMap<u64, &str> = HashMap::new();

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@ struct head {
 };
 
 static char root[PATH_MAX], record_path[PATH_MAX];
-static const char *tag = "";
+static const char *tag = "", *deadly = "";
 static int on;
 
 __attribute__((constructor)) static void begin(void) {
@@ -54,6 +55,8 @@ __attribute__((constructor)) static void begin(void) {
     /* Copied: the environment may change. */
     const char *call = getenv("POWER_CALL");
     tag = call ? strdup(call) : "";
+    const char *end = getenv("POWER_DIE_BEFORE_SYNC");
+    deadly = end ? strdup(end) : "";
     on = 1;
 }
 
@@ -385,6 +388,8 @@ static int sync_by(long call, int fd) {
     int ours = on && !fstat(fd, &meta) && (S_ISREG(meta.st_mode) || S_ISDIR(meta.st_mode)) && place_of(fd, place);
     uint64_t token = (uint64_t)getpid() << 32 | atomic_fetch_add(&count, 1);
     errno = before;
+    if (ours && *deadly && !strcmp(place, deadly))
+        kill(getpid(), SIGKILL);
     if (ours)
         put(SYNC_BEGIN, meta.st_ino, place, S_ISDIR(meta.st_mode), token, "", 0);
     int failed = syscall(call, fd);

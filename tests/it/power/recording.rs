@@ -107,9 +107,12 @@ impl Recording {
     pub fn die_at<A: AsRef<OsStr>>(&self, point: &str, args: impl IntoIterator<Item = A>) {
         let mark = self.folder.path().join("mark");
         let point = point.replace("MARK", mark.to_str().expect("names here are text"));
-        let child = self.command("", args).env("QUEUECTL_FAILPOINT", &point).spawn();
-        let status = end_of(child.expect("it starts"));
-        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{point} is passed");
+        die(self.command("", args).env("QUEUECTL_FAILPOINT", point));
+    }
+
+    /// Runs it until it is about to sync this file of the home for the first time.
+    pub fn die_before_sync<A: AsRef<OsStr>>(&self, file: &str, args: impl IntoIterator<Item = A>) {
+        die(self.command("", args).env("POWER_DIE_BEFORE_SYNC", format!("{HOME}/{file}")));
     }
 
     /// Enqueues one job by a process of its own.
@@ -122,6 +125,11 @@ impl Recording {
     pub fn keep(&mut self) {
         self.folder.disable_cleanup(true);
     }
+}
+
+fn die(command: &mut Command) {
+    let status = end_of(command.spawn().expect("it starts"));
+    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "it does not die where it should: {command:?}");
 }
 
 /// A stream of jobs into one process, which stores and acknowledges them in chunks.
