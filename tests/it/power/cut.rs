@@ -26,7 +26,7 @@ pub struct Cut {
     pub at: usize,
     pub files: Kept,
     pub folders: Kept,
-    seed: u64,
+    pub seed: u64,
 }
 
 impl Cut {
