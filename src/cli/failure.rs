@@ -196,6 +196,7 @@ fn hint_for(error: &OpError) -> Option<String> {
             "use the queuectl that last opened this store, or a newer one"
         }
         OpError::Store(StoreError::NetworkFilesystem { .. }) => "choose another folder with --home",
+        OpError::Store(StoreError::Full) => "make room on the disk that the home is on, and try again",
         OpError::NoHome => "name a folder with --home",
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             return Some(match nearest {
@@ -206,7 +207,6 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::Store(
             StoreError::CannotOpen { .. }
             | StoreError::Unavailable { .. }
-            | StoreError::Full
             | StoreError::ReadOnly
             | StoreError::Busy { .. }
             | StoreError::OldLibrary { .. }

@@ -4,6 +4,10 @@
 mod disk;
 #[cfg(debug_assertions)]
 mod every_call;
+#[cfg(debug_assertions)]
+mod full_disk;
 #[cfg(debug_assertions)] // Released builds are linked statically: no library can step in.
 pub(crate) mod shim;
+#[cfg(debug_assertions)]
+mod small_disk;
 mod trials;

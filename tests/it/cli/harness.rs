@@ -180,7 +180,7 @@ impl Call {
     }
 
     /// The same call by way of another command, which gets the arguments.
-    fn through(self, mut command: Command) -> Self {
+    pub(crate) fn through(self, mut command: Command) -> Self {
         let variables = self.command.get_envs().filter_map(|(name, value)| Some((name, value?)));
         command.args(self.command.get_args()).env_clear().envs(variables);
         command.current_dir(self.command.get_current_dir().expect("every call has a folder"));
