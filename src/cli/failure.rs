@@ -166,6 +166,7 @@ fn exit_of_store(error: &StoreError) -> Exit {
         StoreError::CannotOpen { .. }
         | StoreError::Unavailable { .. }
         | StoreError::Full
+        | StoreError::FileLimit
         | StoreError::ReadOnly
         | StoreError::Busy { .. }
         | StoreError::NetworkFilesystem { .. }
@@ -197,6 +198,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         }
         OpError::Store(StoreError::NetworkFilesystem { .. }) => "choose another folder with --home",
         OpError::Store(StoreError::Full) => "make room on the disk that the home is on, and try again",
+        OpError::Store(StoreError::FileLimit) => "raise the limit (`ulimit -f`), and try again",
         OpError::NoHome => "name a folder with --home",
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             return Some(match nearest {

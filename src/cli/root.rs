@@ -122,6 +122,7 @@ fn plain_enqueue(arguments: &[OsString]) -> Option<Cli> {
 /// Parses the arguments, runs the verb, reports what went wrong.
 pub fn main() -> ExitCode {
     signal::end_quietly_on_closed_pipe();
+    signal::survive_file_limit();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match parse(&arguments) {
         Ok(cli) => {

@@ -56,6 +56,7 @@ pub type OpenStore<'a> = &'a dyn Fn() -> Result<Box<dyn Store>, StoreError>;
 pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<(), EngineError> {
     signal::reset_ignored();
     signal::survive_closed_pipe();
+    signal::survive_file_limit();
     abort_on_panic();
     let signals = Interrupts::catch(&[
         Signal::USR1,

@@ -24,6 +24,8 @@ pub enum StoreError {
     },
     #[error("the disk is full")]
     Full,
+    #[error("a file of the store has reached the limit of file sizes")]
+    FileLimit,
     #[error("the store is read-only")]
     ReadOnly,
     #[error("the store was busy for {} s", waited.as_secs())]

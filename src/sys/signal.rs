@@ -34,6 +34,15 @@ pub fn survive_closed_pipe() {
     }
 }
 
+/// Makes a write beyond the limit of file sizes (`ulimit -f`) fail, and no more: it would kill this process.
+#[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
+pub fn survive_file_limit() {
+    // SAFETY: ignores a signal; no handler of ours is involved.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// Makes a write to a closed pipe end this process quietly, as in any other tool of a pipeline. Rust starts programs
 /// with that signal ignored.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]

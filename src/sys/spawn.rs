@@ -139,10 +139,11 @@ impl Attributes {
         unsafe {
             check(libc::posix_spawnattr_init(attributes.as_mut_ptr()))?;
             let mut attributes = Self(attributes.assume_init());
-            // The one signal that this program ignores. Others it sets to their default when it starts.
+            // The signals that this program ignores. Others it sets to their default when it starts.
             let mut defaults = MaybeUninit::uninit();
             libc::sigemptyset(defaults.as_mut_ptr());
             libc::sigaddset(defaults.as_mut_ptr(), libc::SIGPIPE);
+            libc::sigaddset(defaults.as_mut_ptr(), libc::SIGXFSZ);
             check(libc::posix_spawnattr_setsigdefault(&raw mut attributes.0, defaults.as_ptr()))?;
             libc::sigemptyset(no_signals.as_mut_ptr());
             check(libc::posix_spawnattr_setsigmask(&raw mut attributes.0, no_signals.as_ptr()))?;

@@ -4,6 +4,7 @@
 mod disk;
 #[cfg(debug_assertions)]
 mod every_call;
+mod file_limit;
 #[cfg(debug_assertions)]
 mod full_disk;
 #[cfg(debug_assertions)] // Released builds are linked statically: no library can step in.

@@ -1,0 +1,69 @@
+//! A limit on the size of files (`ulimit -f`): writing beyond it is an error, and not a signal that kills.
+
+use std::process::Command;
+
+use crate::cli::harness::{Call, Home, PROGRAM};
+use crate::crash_engine::harness::Ground;
+use crate::crash_engine::processes::wait;
+
+/// The program with a limit, in KiB.
+fn limited(call: Call, kibibytes: u32) -> Call {
+    let mut command = Command::new("/bin/bash");
+    command.arg("-c").arg(format!("ulimit -f {kibibytes} && exec \"$0\" \"$@\"")).arg(PROGRAM);
+    call.through(command)
+}
+
+#[test]
+fn fault_29_an_enqueue_beyond_the_limit_of_file_sizes_is_refused() {
+    let long = format!(": {}", "x".repeat(100_000));
+    for (home, what) in [(Home::new(), "a new home"), (Home::with_jobs(&["first"]), "a home in use")] {
+        let before = home.count();
+        for kibibytes in [0, 1, 16, 64] {
+            let call = home.call(["enqueue", "--id", "long", "--command", &long]);
+            let ran = limited(call, kibibytes).run();
+            println!("{what}, {kibibytes} KiB: {ran}");
+            let ran = ran.fails(5).prints("");
+            assert!(
+                ran.stderr.contains("limit of file sizes") || ran.stderr.contains("File too large"),
+                "{ran}"
+            );
+            assert_eq!(home.count(), before, "{what}, {kibibytes} KiB: nothing is stored");
+        }
+        home.run(["enqueue", "--id", "long", "--command", &long]).ok();
+        assert_eq!(home.count(), before + 1);
+    }
+}
+
+#[test]
+fn fault_29_a_worker_lives_with_a_limit_of_file_sizes() {
+    let ground = Ground::new();
+    ground.job("loud", "head -c 3000000 /dev/zero");
+    ground.jobs(3, |_| "sleep 0.01");
+    let call = limited(ground.call(&["worker", "run", "--until-empty"]), 1_024);
+    call.run().ok();
+    for id in ground.ids() {
+        assert_eq!(ground.story(&id), "completed: success", "{id}: {}", ground.journal());
+    }
+}
+
+#[test]
+fn fault_21_a_job_is_killed_by_the_limit_as_anybody_would_be() {
+    let ground = Ground::new();
+    ground
+        .home
+        .run([
+            "enqueue",
+            "-q",
+            "--id",
+            "a",
+            "--max-retries",
+            "0",
+            "--command",
+            "ulimit -f 1; exec head -c 9999 /dev/zero > big",
+        ])
+        .ok();
+    ground.pool();
+    wait("it has ended", || ground.unfinished().is_empty());
+    let job = ground.home.show("a");
+    assert_eq!(job["signal"], "SIGXFSZ", "{job}");
+}
