@@ -1,4 +1,5 @@
-//! Sizes in bytes as people write them: `4096`, `512K`, `16 MiB`, `1G`. `K`, `M` and `G` are powers of 1024.
+//! Sizes in bytes as people write them: `4096`, `512K`, `16 MiB`, `1G`. `K`, `M` and `G` are powers of 1024, whether
+//! or not `B`, `i` or `iB` follows.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
@@ -18,16 +19,24 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     if digits.is_empty() {
         return Err(malformed());
     }
-    let unit = unit.trim().to_ascii_uppercase();
-    let unit = unit.trim_end_matches('B').trim_end_matches('I');
-    let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(malformed)?;
+    let factor = factor_of(unit.trim()).ok_or_else(malformed)?;
     let too_large = || SizeError::TooLarge(text.to_owned());
     let number: u64 = digits.parse().map_err(|_| too_large())?;
-    let bytes = number.checked_mul(*factor).ok_or_else(too_large)?;
+    let bytes = number.checked_mul(factor).ok_or_else(too_large)?;
     if i64::try_from(bytes).is_err() {
         return Err(too_large());
     }
     Ok(bytes)
+}
+
+fn factor_of(unit: &str) -> Option<u64> {
+    let unit = unit.to_ascii_uppercase();
+    let is_unit = |name: &str| match unit.strip_prefix(name) {
+        Some("" | "B") => true,
+        Some("I" | "IB") => !name.is_empty(),
+        Some(_) | None => false,
+    };
+    UNITS.into_iter().find(|(name, _)| is_unit(name)).map(|(_, factor)| factor)
 }
 
 /// Writes a size so that [`parse_size`] reads the same one.
@@ -62,6 +71,7 @@ mod tests {
             ("16M", 16 << 20),
             ("16 MiB", 16 << 20),
             ("16MB", 16 << 20),
+            ("16Mi", 16 << 20),
             ("1G", 1 << 30),
         ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
@@ -71,7 +81,7 @@ mod tests {
 
     #[test]
     fn refuses_everything_else() {
-        for text in ["", "M", "-1", "1.5M", "5 parsecs", "1T"] {
+        for text in ["", "M", "-1", "1.5M", "5 parsecs", "1T", "5i", "5iB", "1MBB", "1MiiB"] {
             assert!(matches!(parse_size(text), Err(SizeError::Malformed(_))), "{text}");
         }
         for text in ["99999999999999999999", "9223372036854775808", "9007199254740992G"] {
