@@ -29,11 +29,12 @@ impl Resume {
                 None if reading.read() == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 None => break,
                 Some(Err(error)) => return Err(io::Error::other(error)),
-                Some(Ok(Entry::Cut { bytes })) => self.printed += bytes,
+                // Whoever shares our user can have written any number into it.
+                Some(Ok(Entry::Cut { bytes })) => self.printed = self.printed.saturating_add(bytes),
                 Some(Ok(Entry::Output(frame))) => {
                     let (skipped, kept) = frame.split_at(bytes);
                     encode_into(&mut self.part, kept);
-                    self.printed += skipped.printed();
+                    self.printed = self.printed.saturating_add(skipped.printed());
                     bytes -= skipped.printed();
                 }
             }
@@ -83,7 +84,9 @@ impl LogFile {
     fn copy(&self, from: u64, to: u64, new: &mut File) -> io::Result<()> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(from))?;
-        let copied = io::copy(&mut file.take(to - from), new)?;
-        if copied < to - from { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+        // Where it does not go on before its end, it is not what was written.
+        let length = to.checked_sub(from).ok_or(io::ErrorKind::InvalidData)?;
+        let copied = io::copy(&mut file.take(length), new)?;
+        if copied < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 }

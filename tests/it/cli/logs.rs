@@ -281,6 +281,15 @@ fn a_damaged_log_is_shown_as_far_as_it_goes() {
 }
 
 #[test]
+fn a_log_that_claims_to_lack_more_than_can_be_counted_is_shown_all_the_same() {
+    let mut entries = Vec::new();
+    log::encode_cut_into(&mut entries, u64::MAX);
+    log::encode_cut_into(&mut entries, u64::MAX);
+    entries.extend(frame(Stream::Out, "whole\n"));
+    Home::with_log(&log_of(&entries)).run(["logs", "a"]).ok().prints("whole\n");
+}
+
+#[test]
 fn damage_in_what_is_stored_is_noticed_too() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w");
