@@ -23,6 +23,7 @@ pub enum TimestampError {
     OutOfRange(String),
 }
 
+const NANOS_PER_MILLI: i128 = 1_000_000;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 impl Timestamp {
@@ -94,7 +95,9 @@ impl FromStr for Timestamp {
             Some(_) => return Err(malformed()),
         };
         let since_epoch = pieces.date().to_datetime(time).duration_since(EPOCH);
-        let millis = i64::try_from(since_epoch.as_millis()).map_err(|_| malformed())?;
+        // Down to the whole millisecond, before 1970 too.
+        let millis = since_epoch.as_nanos().div_euclid(NANOS_PER_MILLI);
+        let millis = i64::try_from(millis).map_err(|_| malformed())?;
         let at = Self(millis - offset * 1000);
         if at < Self::MIN || at > Self::MAX {
             return Err(TimestampError::OutOfRange(text.to_owned()));
@@ -114,6 +117,7 @@ mod tests {
             ("2026-01-31T09:30:00.1234+02:00", "2026-01-31T07:30:00.123Z"),
             ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
             ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59.000Z"),
+            ("1969-12-31T23:59:58.1239Z", "1969-12-31T23:59:58.123Z"),
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
             ("0000-12-31T23:00:00-01:00", "0001-01-01T00:00:00.000Z"),
         ] {
