@@ -13,6 +13,7 @@ mod engine;
 #[cfg(debug_assertions)]
 // Released builds are linked statically, so nothing can stand between them and the system.
 mod power;
+mod fuzz;
 mod shell;
 mod store;
 mod tidy;

@@ -1,0 +1,81 @@
+//! `config.toml` of any content: it says where the store is, or it is refused in one line in which no password stands.
+
+use std::cell::RefCell;
+use std::fs;
+
+use queuectl::ops::OpError;
+use queuectl::ops::location::{DATABASE, StoreAddress, Wanted, locate};
+use tempfile::TempDir;
+
+use super::message;
+
+pub const TOKENS: &[&str] = &[
+    "store",
+    "stroe",
+    "=",
+    " = ",
+    "\"",
+    "'",
+    "\"\"\"",
+    "\n",
+    "\r",
+    "#",
+    "[",
+    "]",
+    "[store]",
+    "[[store]]",
+    "{",
+    "}",
+    ".",
+    "\"queue.db\"",
+    "\"/tmp/queue.db\"",
+    "\"postgres://user:hunter2@host/db\"",
+    "mysql://user:hunter2@host",
+    "://",
+    "POSTGRES://",
+    "\\u0000",
+    "\\u001b",
+    "1979-05-27T07:32:00Z",
+    "1e400",
+    "true",
+    "\0",
+    "\u{1b}",
+    "\u{feff}",
+];
+
+/// Stands for a secret in the inputs.
+const PASSWORD: &str = "hunter2";
+
+thread_local! {
+    static HOME: RefCell<Option<TempDir>> = const { RefCell::new(None) };
+}
+
+pub fn run(data: &[u8]) {
+    HOME.with_borrow_mut(|home| {
+        let home = home.get_or_insert_with(|| tempfile::tempdir().expect("a temporary folder")).path();
+        fs::write(home.join("config.toml"), data).expect("the file is written");
+        match locate(&Wanted { home: Some(home.to_owned()), store: None }) {
+            Ok(location) => {
+                assert_eq!(location.home, home);
+                let StoreAddress::Sqlite(store) = location.store;
+                let text = std::str::from_utf8(data).expect("what is read is text");
+                let is_named = text.contains("store");
+                assert!(is_named || store == home.join(DATABASE), "{text:?}");
+                assert!(!store.to_string_lossy().contains("://"), "{} is a URL", store.display());
+            }
+            Err(error) => check(&error, data),
+        }
+    });
+}
+
+fn check(error: &OpError, data: &[u8]) {
+    message::check(error, data);
+    let said = error.to_string();
+    assert!(!said.contains(PASSWORD), "{said:?}");
+    let is_expected = matches!(
+        error,
+        OpError::BadConfigFile { .. } | OpError::NoPostgres | OpError::UnknownStore | OpError::EmptyStore
+    );
+    let is_text = std::str::from_utf8(data).is_ok();
+    assert!(is_expected || (!is_text && matches!(error, OpError::CannotRead { .. })), "{error:?}");
+}

@@ -1,0 +1,62 @@
+//! The error line: short, harmless, and it begins with how the attempt ended.
+
+use queuectl::domain::error_line::{MAX_ERROR_BYTES, error_line};
+use queuectl::domain::hostile::is_hostile;
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::signal::Signal;
+
+pub const TOKENS: &[&str] = &[
+    "\u{1b}",
+    "\u{1b}[",
+    "\u{1b}[1;31m",
+    "\u{1b}[0m",
+    "\u{1b}]0;",
+    "\u{7}",
+    "\u{1b}\\",
+    "\u{1b}(B",
+    "\u{9b}",
+    "\u{202e}",
+    "\u{200b}",
+    "\u{feff}",
+    "\r",
+    "\n",
+    "\t",
+    "\0",
+    "ä",
+    "漢",
+    "…",
+    "error: ",
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+];
+
+pub fn run(data: &[u8]) {
+    let said = String::from_utf8_lossy(data);
+    for outcome in outcomes(data.first().copied().unwrap_or(0)) {
+        let Some(line) = error_line(outcome, Some(&said)) else {
+            assert!(matches!(outcome, Outcome::Success | Outcome::Released));
+            continue;
+        };
+        assert!(line.len() <= MAX_ERROR_BYTES, "{} bytes", line.len());
+        assert!(!line.contains(is_hostile), "{line:?}");
+        assert_eq!(line, line.trim());
+        let rest = line.strip_prefix(&outcome.to_string()).expect("it begins with how it ended");
+        assert!(rest.is_empty() || rest.starts_with(": "), "{line:?}");
+        let is_plain = !said.contains(|c: char| is_hostile(c)) && !said.trim().is_empty();
+        let whole = format!("{outcome}: {}", said.trim());
+        assert!(!is_plain || whole.len() > MAX_ERROR_BYTES || line == whole, "{line:?} is not {said:?}");
+    }
+}
+
+fn outcomes(number: u8) -> [Outcome; 8] {
+    let signal = Signal::from_number(i32::from(number % 64) + 1).unwrap_or(Signal::KILL);
+    [
+        Outcome::Success,
+        Outcome::Failure { exit_code: number.into() },
+        Outcome::Signal { signal },
+        Outcome::Timeout,
+        Outcome::SpawnError,
+        Outcome::Lost,
+        Outcome::Cancelled,
+        Outcome::Released,
+    ]
+}

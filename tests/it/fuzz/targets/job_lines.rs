@@ -1,0 +1,142 @@
+//! Jobs as lines of JSON: a file is refused at its first bad line, and what is taken whole is stored whole.
+
+use std::cell::RefCell;
+use std::io::{self, BufRead, Read};
+use std::sync::Arc;
+
+use queuectl::domain::name::JobId;
+use queuectl::domain::request::JobRequest;
+use queuectl::domain::settings::SettingKey;
+use queuectl::ops::OpError;
+use queuectl::ops::enqueue::{Caller, Enqueuer};
+use queuectl::ops::lines::{self, Progress, Source};
+use queuectl::store::sqlite::SqliteStore;
+use queuectl::store::{Enqueued, Store};
+use queuectl::sys::clock::SystemClock;
+use tempfile::TempDir;
+
+use super::message;
+
+pub const TOKENS: &[&str] = &[
+    "\n",
+    "\r\n",
+    "\n\n",
+    " ",
+    "{\"command\":\"x\"}\n",
+    "{\"id\":\"a\",\"command\":\"x\"}\n",
+    "{\"id\":\"b\",\"command\":\"x\",\"depends_on\":[\"a\"]}\n",
+    "\"depends_on\":[\"b\"],",
+    "\"unique_key\":\"k\",",
+    "\"max_attempts\":1,",
+    "\"max_retries\":1,",
+    "\"id\":\"c\",",
+    "[",
+    "null\n",
+    "{}",
+    "\0",
+    "\u{feff}",
+    ",",
+];
+
+/// What is stored in one go is at most this here, so that an input takes little time.
+const MOST_STORED: u64 = 50;
+
+thread_local! {
+    static STORE: RefCell<Option<(TempDir, SqliteStore)>> = const { RefCell::new(None) };
+}
+
+pub fn run(data: &[u8]) {
+    STORE.with_borrow_mut(|store| {
+        let (_, store) = store.get_or_insert_with(open);
+        check(data, store);
+    });
+}
+
+fn open() -> (TempDir, SqliteStore) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
+    store.set(SettingKey::Durability, Some("normal"), "test").expect("it is stored").expect("it is taken");
+    (folder, store)
+}
+
+fn check(data: &[u8], store: &SqliteStore) {
+    let numbered = data.split(|byte| *byte == b'\n').zip(1_u64..);
+    let lines: Vec<(&[u8], u64)> = numbered.filter(|(line, _)| !line.trim_ascii().is_empty()).collect();
+    let no_job = lines.iter().find(|(line, _)| serde_json::from_slice::<JobRequest>(line).is_err());
+    let mut progress = Counted::default();
+    match lines::check(&mut enqueuer(store), data, &mut progress) {
+        Ok(total) => {
+            assert_eq!(no_job, None, "a line that is no job is taken");
+            assert_eq!((total, progress.checked), (lines.len() as u64, total));
+            if total <= MOST_STORED {
+                check_stored(data, store, total);
+            }
+        }
+        Err(error) => {
+            let OpError::BadLine { line, .. } = &error else { panic!("another error: {error}") };
+            assert!(lines.iter().any(|(_, number)| number == line), "there is no job on line {line}");
+            assert!(no_job.is_none_or(|(_, number)| line <= number), "line {line} is not the first bad one");
+            assert!(error.to_string().contains(&line.to_string()));
+            message::check(&error, data);
+        }
+    }
+    assert_eq!(progress.stored, [], "checking stores nothing");
+}
+
+/// What was checked is stored, all of it; then it is removed, children first.
+fn check_stored(data: &[u8], store: &SqliteStore, total: u64) {
+    let mut progress = Counted::default();
+    let stored = lines::store(&mut enqueuer(store), Bytes(data), &mut progress).expect("it was checked");
+    assert_eq!((stored, progress.stored.len() as u64), (total, total));
+    let mut ids: Vec<JobId> = progress.stored.iter().map(|answer| answer.id().clone()).collect();
+    ids.reverse();
+    assert_eq!(store.taken(&ids).expect("they are looked up").len(), ids.len());
+    store.remove(&ids, "test").expect("they are removed");
+    assert_eq!(store.taken(&ids).expect("they are looked up"), []);
+}
+
+fn enqueuer(store: &SqliteStore) -> Enqueuer<'_> {
+    let caller = Caller { cwd: Some("/".into()), environment: None, if_absent: false };
+    Enqueuer::new(store, caller).expect("settings are read")
+}
+
+#[derive(Default)]
+struct Counted {
+    checked: u64,
+    stored: Vec<Enqueued>,
+}
+
+impl Progress for Counted {
+    fn checked(&mut self, lines: u64) {
+        self.checked += lines;
+    }
+
+    fn stored(&mut self, jobs: &[Enqueued]) {
+        self.stored.extend_from_slice(jobs);
+    }
+}
+
+/// A stream of which all is there already.
+struct Bytes<'a>(&'a [u8]);
+
+impl Read for Bytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl BufRead for Bytes<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.0.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.0.consume(count);
+    }
+}
+
+impl Source for Bytes<'_> {
+    fn has_more_now(&self) -> bool {
+        !self.0.is_empty()
+    }
+}

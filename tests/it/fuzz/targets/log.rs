@@ -1,0 +1,117 @@
+//! The entries of a log: bytes of any origin are read as far as they make sense, and what is written is read back.
+
+use std::time::Duration;
+
+use queuectl::domain::log::{
+    Entry, Frame, HEADER_BYTES, Header, LogError, MAX_FRAME_BYTES, Stream, encode_cut_into, encode_into,
+    entries, keep_ends,
+};
+
+use super::numbers::Numbers;
+
+pub const TOKENS: &[&str] = &[
+    "\0\0\u{1}",
+    "\0\0\0",
+    "\0\u{5}hello",
+    "\u{1}\u{5}hello",
+    "\u{7f}",
+    "qctllog\u{1}",
+    "\0\0\u{7f}",
+    "\u{2}\u{1}\n",
+];
+
+pub fn run(data: &[u8]) {
+    check_reading(data);
+    check_writing(data);
+    check_header(data);
+}
+
+/// All entries up to the first that cannot be read.
+fn read(bytes: &[u8]) -> (Vec<Entry<'_>>, usize, Option<LogError>) {
+    let mut reading = entries(bytes);
+    let mut found = Vec::new();
+    let error = loop {
+        match reading.next() {
+            Some(Ok(entry)) => found.push(entry),
+            Some(Err(error)) => break Some(error),
+            None => break None,
+        }
+    };
+    assert!(reading.next().is_none(), "it goes on behind its end");
+    (found, reading.read(), error)
+}
+
+fn check_reading(data: &[u8]) {
+    let (found, taken, error) = read(data);
+    assert!(taken <= data.len());
+    let mut written = Vec::new();
+    for entry in &found {
+        match entry {
+            Entry::Output(frame) => {
+                assert!((1..=MAX_FRAME_BYTES).contains(&frame.bytes.len()));
+                encode_into(&mut written, *frame);
+            }
+            Entry::Cut { bytes } => encode_cut_into(&mut written, *bytes),
+        }
+    }
+    assert_eq!(read(&written), (found.clone(), written.len(), None), "what was read can be written");
+    // What was torn off is not there yet; what came before it is.
+    let torn = &data[..data.len() / 2];
+    let (before, torn_taken, torn_error) = read(torn);
+    assert!(found.starts_with(&before) && torn_taken <= taken, "a beginning is read as something else");
+    assert!(torn_error.is_none() || torn_error == error, "only what is torn off could mend it");
+}
+
+/// The input cut up into frames, all of which come back.
+fn check_writing(data: &[u8]) {
+    let mut written = Vec::new();
+    let frames: Vec<Frame<'_>> = data.chunks(7).map(frame).collect();
+    for frame in &frames {
+        encode_into(&mut written, *frame);
+    }
+    let expected: Vec<Entry<'_>> = frames.iter().copied().map(Entry::Output).collect();
+    assert_eq!(read(&written), (expected, written.len(), None));
+    let first = usize::from(data.first().copied().unwrap_or(0));
+    let last = usize::from(data.last().copied().unwrap_or(0));
+    check_ends(data, &written, first, last);
+}
+
+fn frame(bytes: &[u8]) -> Frame<'_> {
+    let stream = Stream::ALL[usize::from(bytes[0] & 1)];
+    Frame { stream, at: Duration::from_millis(u64::from(bytes[0]) << (bytes.len() * 4)), bytes }
+}
+
+fn check_ends(printed: &[u8], written: &[u8], head: usize, tail: usize) {
+    let kept = keep_ends(written, head as u64, tail as u64);
+    let (found, _, error) = read(&kept);
+    assert_eq!(error, None);
+    let (mut before, mut after, mut cut) = (Vec::new(), Vec::new(), None);
+    for entry in found {
+        match entry {
+            Entry::Output(frame) if cut.is_none() => before.extend_from_slice(frame.bytes),
+            Entry::Output(frame) => after.extend_from_slice(frame.bytes),
+            Entry::Cut { bytes } => assert_eq!(cut.replace(bytes), None, "one cut is enough"),
+        }
+    }
+    if head + tail >= printed.len() {
+        assert_eq!((before.as_slice(), cut), (printed, None), "what fits is kept");
+        return;
+    }
+    assert_eq!(before, printed[..head], "the beginning");
+    assert_eq!(after, printed[printed.len() - tail..], "the end");
+    assert_eq!(cut, Some((printed.len() - head - tail) as u64), "and how much is missing");
+}
+
+fn check_header(data: &[u8]) {
+    let mut bytes = [0; HEADER_BYTES];
+    let count = data.len().min(HEADER_BYTES);
+    bytes[..count].copy_from_slice(&data[..count]);
+    if let Ok(header) = Header::decode(&bytes) {
+        assert_eq!(Header::decode(&header.encode()), Ok(header));
+    }
+    let mut whole = Header::default().encode();
+    let mut numbers = Numbers(data);
+    let (at, bit) = (usize::from(numbers.byte()) % HEADER_BYTES, numbers.byte() % 8);
+    whole[at] ^= 1 << bit;
+    assert_ne!(Header::decode(&whole), Ok(Header::default()), "a flipped bit shows");
+}

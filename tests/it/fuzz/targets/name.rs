@@ -1,0 +1,65 @@
+//! Names of jobs, queues and workers: exactly what the contract allows, and nothing that could be a path.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use queuectl::domain::name::{JobId, JobIdSequence, NameError, QueueName, WorkerId};
+use queuectl::domain::timestamp::Timestamp;
+
+use super::message;
+use super::numbers::Numbers;
+
+pub const TOKENS: &[&str] = &[
+    "a",
+    "Z",
+    "0",
+    ".",
+    "..",
+    "_",
+    ":",
+    "-",
+    "/",
+    "\\",
+    "\0",
+    "\n",
+    "\u{1b}[0m",
+    "ä",
+    "\u{202e}",
+    " ",
+    "default",
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+];
+
+pub fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    check::<JobId>(&text, 128, "._:-");
+    check::<WorkerId>(&text, 128, "._:-");
+    check::<QueueName>(&text, 64, "._-");
+    check_sequence(Numbers(data));
+}
+
+fn check<Name: FromStr<Err = NameError> + Display>(text: &str, limit: usize, punctuation: &str) {
+    let begins_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || punctuation.contains(c));
+    match text.parse::<Name>() {
+        Ok(name) => {
+            assert!(begins_well && is_plain && text.len() <= limit, "{text:?} is taken");
+            assert_eq!(name.to_string(), text);
+        }
+        Err(error) => {
+            assert!(!(begins_well && is_plain && text.len() <= limit), "{text:?} is refused");
+            message::check(&error, b"");
+            assert!(!error.to_string().contains(char::is_control), "{error:?}");
+        }
+    }
+}
+
+/// Generated ids are valid and grow, whatever the clock does.
+fn check_sequence(mut numbers: Numbers<'_>) {
+    let mut sequence = JobIdSequence::default();
+    let ids: Vec<JobId> = (0..4)
+        .map(|_| sequence.next(Timestamp::from_millis(numbers.u64().cast_signed()), numbers.u64()))
+        .collect();
+    assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
+    assert!(ids.iter().all(|id| id.as_str().parse::<JobId>().as_ref() == Ok(id)), "{ids:?}");
+}

@@ -1,0 +1,84 @@
+//! Commands that are run without a shell: each is what a shell would take it for, by rules that are written down anew.
+
+use queuectl::domain::shell::{direct_words, fixed_result, quote_words};
+
+pub const TOKENS: &[&str] = &[
+    "ls", "echo", "true", ":", "false", " ", "\t", "\n", "'", "\"", "''", "\"\"", "'a b'", "\"a b\"", "\\",
+    "$", "$HOME", "`", "*", "?", "[", "]", "{a,b}", "~", "#", "!", "|", "&", "&&", ";", "<", ">", "(", ")",
+    "a=b", "-x", "--x=y", "%1", "+", "@", "^", "if", "then", "time", "exec", "cd", "/bin/ls", "./x", "é",
+    "\u{a0}", "\0", "\r", "\u{7f}",
+];
+
+pub fn run(data: &[u8]) {
+    let command = String::from_utf8_lossy(data);
+    if let Some(words) = direct_words(&command) {
+        assert_eq!(split(&command).as_ref(), Some(&words), "{command:?}");
+        assert!(is_program(&words[0]), "{command:?}");
+        assert_eq!(fixed_result(&command), None, "{command:?} is one or the other");
+        let quoted = direct_words(&quote_words(&words));
+        assert!(quoted.is_none_or(|again| again == words), "{command:?} means another when it is quoted");
+    }
+    if let Some(succeeds) = fixed_result(&command) {
+        let words = split(&command).expect("it has words");
+        assert!(
+            matches!((words[0].as_str(), succeeds), ("true" | ":", true) | ("false", false)),
+            "{command:?}"
+        );
+        assert_eq!(words.len(), 1, "{command:?}");
+    }
+    let words: Vec<String> = command.split(',').map(str::to_owned).collect();
+    assert_eq!(split_quoted(&quote_words(&words)), words, "quoted words come back");
+}
+
+/// The words of a command in which nothing but blanks and quotes has a meaning. `None` if anything else may have.
+fn split(command: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for character in command.chars() {
+        match (quote, character) {
+            (None, '\'' | '"') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, ' ' | '\t') => words.extend(word.take()),
+            (
+                None,
+                '|' | '&' | ';' | '<' | '>' | '(' | ')' | '$' | '`' | '\\' | '*' | '?' | '[' | ']' | '#'
+                | '~' | '{' | '}' | '!' | '^' | '\n',
+            )
+            | (Some('"'), '$' | '`' | '\\' | '!') => return None,
+            (Some(open), close) if open == close => quote = None,
+            (None | Some(_), other) if other.is_ascii_graphic() || (quote.is_some() && other == ' ') => {
+                word.get_or_insert_default().push(other);
+            }
+            (None | Some(_), _) => return None,
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+/// Whether the first word can be nothing but the name of a program: no assignment, no keyword, no builtin.
+fn is_program(word: &str) -> bool {
+    const TAKEN: [&str; 14] =
+        ["if", "then", "time", "exec", "cd", "echo", "true", "false", "[", ".", ":", "{", "!", "exit"];
+    !word.is_empty() && !word.contains('=') && !TAKEN.contains(&word)
+}
+
+/// What a shell makes of words of which each is plain or in single quotes, where `\'` stands for a quote.
+fn split_quoted(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut inside) = (Vec::new(), String::new(), false);
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\'' => inside = !inside,
+            '\\' if !inside => word.extend(characters.next()),
+            ' ' if !inside => words.push(std::mem::take(&mut word)),
+            other => {
+                assert!(inside || other.is_ascii_alphanumeric() || "_@%+=:,./-".contains(other), "{line:?}");
+                word.push(other);
+            }
+        }
+    }
+    words.push(word);
+    words
+}
