@@ -28,7 +28,7 @@ pub(super) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path
         let _pass = gate.enter()?;
         if !is_current(connection, path)? {
             migrate(connection)?;
-            failpoint::hit("migrate.after_commit");
+            failpoint::hit("migrate.before_sync");
         }
     }
     keep(gate, path).map_err(|error| StoreError::Unavailable { source: error.into() })
@@ -53,9 +53,12 @@ fn migrate(connection: &Connection) -> Result<(), StoreError> {
             "pragma page_size = 2048; pragma auto_vacuum = incremental; pragma journal_mode = wal;",
         )?;
     }
+    failpoint::hit("migrate.before_begin");
     connection.execute_batch("begin immediate")?;
     let applied = apply(connection);
+    failpoint::hit("migrate.before_commit");
     let ended = connection.execute_batch(if applied.is_ok() { "commit" } else { "rollback" });
+    failpoint::hit("migrate.after_commit");
     applied?;
     Ok(ended?)
 }

@@ -5,7 +5,7 @@ mod commands;
 mod crowd;
 mod deleted_home;
 mod environment;
-mod harness;
+pub(crate) mod harness;
 mod inheritance;
 mod journal;
 mod leftovers;

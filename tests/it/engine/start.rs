@@ -11,7 +11,7 @@ fn listed(home: &Home) -> usize {
 }
 
 #[test]
-fn workers_are_up_when_start_returns_and_starting_again_adds() {
+fn fault_31_workers_are_up_when_start_returns_and_starting_again_adds() {
     let home = Home::new();
     let _pool = Pool::of(&home);
     home.run(["worker", "start", "--count", "2", "--concurrency", "3"]).ok().says("2 workers started");

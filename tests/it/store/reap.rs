@@ -15,7 +15,7 @@ every_store!(
     a_started_job_is_lost_and_an_unstarted_one_released,
     all_are_lost_where_nobody_knows,
     none_is_lost_where_nothing_was_started,
-    a_second_reaper_changes_nothing,
+    fault_31_a_second_reaper_changes_nothing,
     a_reaped_worker_is_gone,
     an_idle_worker_is_reaped_too,
     an_unknown_worker_cannot_be_reaped,
@@ -26,6 +26,7 @@ every_store!(
     a_lease_runs_out_by_its_own_clock,
     a_heartbeat_keeps_a_lease,
     a_jump_of_the_wall_clock_expires_nothing,
+    fault_25_a_laptop_that_sleeps_for_an_hour_loses_no_lease,
 );
 
 fn a_started_job_is_lost_and_an_unstarted_one_released(fixture: &Fixture) {
@@ -64,7 +65,7 @@ fn none_is_lost_where_nothing_was_started(fixture: &Fixture) {
     assert_eq!(["a", "b"].map(|id| fixture.outcomes(id)), [[Outcome::Released], [Outcome::Released]]);
 }
 
-fn a_second_reaper_changes_nothing(fixture: &Fixture) {
+fn fault_31_a_second_reaper_changes_nothing(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -232,4 +233,22 @@ fn a_jump_of_the_wall_clock_expires_nothing(fixture: &Fixture) {
         assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
     }
     assert!(fixture.settle(&worker, &lease, Outcome::Success));
+}
+
+/// While a machine sleeps the wall clock goes on, and the clock of leases does not.
+fn fault_25_a_laptop_that_sleeps_for_an_hour_loses_no_lease(fixture: &Fixture) {
+    const HOUR_MILLIS: i64 = 3_600 * 1_000;
+    let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
+    fixture.enqueue("a");
+    let lease = fixture.lease(&worker);
+    fixture.pass_secs(29);
+    fixture.clock.jump(HOUR_MILLIS);
+    assert_eq!(overdue(fixture), [""; 0], "nobody has a reason to take it away");
+    let State::Processing(held) = fixture.job("a").life.state else { panic!("it still runs") };
+    assert_eq!(held.until, fixture.now().saturating_add(Duration::from_secs(1)), "as much is left as before");
+    assert_eq!(fixture.claim(&other, 9), [""; 0], "nobody else gets it");
+    assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
+    fixture.clock.jump(HOUR_MILLIS);
+    assert!(fixture.settle(&worker, &lease, Outcome::Success), "its result is recorded");
+    assert_eq!(fixture.outcomes("a"), [Outcome::Success]);
 }

@@ -6,6 +6,9 @@ mod crash;
 mod examine;
 mod file;
 mod migration;
+mod migration_killed;
+#[cfg(debug_assertions)]
+mod migration_seams;
 mod plans;
 mod schema;
 

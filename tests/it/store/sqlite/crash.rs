@@ -1,4 +1,4 @@
-//! FAULTS 26: a process that dies around a commit of a worker's verb leaves all of it or nothing.
+//! FAULTS 26: a process that dies around a commit leaves all of it or nothing.
 //!
 //! The one that dies is this test program, started again for one test of its own.
 
@@ -9,10 +9,12 @@ use std::process::Command;
 use queuectl::domain::life::StateName;
 use queuectl::domain::name::WorkerId;
 use queuectl::domain::outcome::Outcome;
+use queuectl::domain::settings::SettingKey;
+use queuectl::store::{JobFilter, Stop};
 use rustix::process::Signal;
 
 use super::{Home, value};
-use crate::store::fixture::Fixture;
+use crate::store::fixture::{Fixture, SOMEBODY};
 
 /// Says to the one that dies where the queue is and what to do.
 const HOME: &str = "TEST_CRASH_HOME";
@@ -30,10 +32,18 @@ fn the_one_that_dies() {
     };
     let fixture = Fixture::sqlite_in(Path::new(&home));
     match verb.as_str() {
+        "enqueue" => fixture.enqueue("b"),
+        "cancel" => drop(fixture.cancel("a")),
+        "retry" => drop(fixture.retry("a")),
+        "remove" => drop(fixture.remove("a")),
         "register" => drop(fixture.worker("new")),
+        "set_worker_state" => fixture.retire(&worker()),
+        "stop" => drop(fixture.store.stop(&Stop { host: None, kill_at: None }, SOMEBODY)),
         "exchange" => drop(fixture.lease(&worker())),
         "extend" => drop(fixture.store.extend(&worker(), &[])),
         "reap" => drop(fixture.reap(&worker())),
+        "set" => fixture.set(SettingKey::MaxRetries, "9"),
+        "hold" => fixture.pause("default"),
         other => panic!("nobody dies of {other}"),
     }
 }
@@ -51,33 +61,62 @@ fn die_at(home: &Home, verb: &str, moment: &str) {
     assert!(mark.exists());
 }
 
-/// A queue with a worker and one job, which it holds already if the verb is about leases that it has.
+/// A queue with a worker and one job, which is as it must be for the verb.
 fn queue_for(verb: &str) -> Home {
     let home = Home::new();
     let fixture = home.fixture();
     fixture.enqueue("a");
     let worker = fixture.worker("w");
-    if ["extend", "reap"].contains(&verb) {
-        fixture.lease(&worker);
+    match verb {
+        "extend" | "reap" => drop(fixture.lease(&worker)),
+        "retry" => drop(fixture.cancel("a")),
+        _ => {}
     }
     home
 }
 
+/// What the queue holds: jobs and their states, workers, whether they are told to stop, settings, paused queues.
+fn picture(fixture: &Fixture) -> String {
+    let mut words = fixture.list_by(&JobFilter::default(), 9);
+    words.sort();
+    for word in &mut words {
+        *word = format!("{word}={}", fixture.state(word).name());
+    }
+    for worker in fixture.workers() {
+        let told = if fixture.orders(&worker.id).drain { " stops" } else { "" };
+        words.push(format!("{}{told}", worker.id));
+    }
+    let settings = fixture.store.settings().expect("settings");
+    words.extend(settings.iter().map(|(key, value)| format!("{key}={value}")));
+    let queues = fixture.store.queues().expect("queues").into_iter();
+    words.extend(
+        queues.filter(|queue| queue.paused.is_some()).map(|queue| format!("{} is paused", queue.name)),
+    );
+    words.join(", ")
+}
+
 #[test]
-fn nothing_is_half_done() {
+fn fault_26_a_crash_around_any_commit_leaves_nothing_half_done() {
     for (verb, before, after) in [
-        ("register", ("pending", 1), ("pending", 2)),
-        ("exchange", ("pending", 1), ("processing", 1)),
-        ("extend", ("processing", 1), ("pending", 1)),
-        ("reap", ("processing", 1), ("pending", 0)),
+        ("enqueue", "a=pending, w", "a=pending, b=pending, w"),
+        ("cancel", "a=pending, w", "a=cancelled, w"),
+        ("retry", "a=cancelled, w", "a=pending, w"),
+        ("remove", "a=pending, w", "w"),
+        ("register", "a=pending, w", "a=pending, w, new"),
+        ("set_worker_state", "a=pending, w", "a=pending"),
+        ("stop", "a=pending, w", "a=pending, w stops"),
+        ("exchange", "a=pending, w", "a=processing, w"),
+        ("extend", "a=processing, w", "a=pending, w"),
+        ("reap", "a=processing, w", "a=pending"),
+        ("set", "a=pending, w", "a=pending, w, max_retries=9"),
+        ("hold", "a=pending, w", "a=pending, w, default is paused"),
     ] {
         for (moment, expected) in [("before_commit", before), ("after_commit", after)] {
             let home = queue_for(verb);
             die_at(&home, verb, moment);
             let fixture = home.fixture();
             fixture.recount();
-            let found = (fixture.state("a").name(), fixture.workers().len());
-            assert_eq!(found, expected, "{verb}.{moment}");
+            assert_eq!(picture(&fixture), expected, "{verb}.{moment}");
             drop(fixture);
             assert_eq!(value(&home.connect(), "pragma integrity_check"), "ok");
         }
@@ -85,7 +124,7 @@ fn nothing_is_half_done() {
 }
 
 #[test]
-fn a_claim_that_nobody_heard_of_is_given_back_by_the_next_heartbeat() {
+fn fault_26_a_claim_that_nobody_heard_of_is_given_back_by_the_next_heartbeat() {
     let home = queue_for("exchange");
     die_at(&home, "exchange", "after_commit");
     let fixture = home.fixture();

@@ -28,7 +28,7 @@ const FIRST_ROWS: &str = "
     insert into ready values (1, 0, 1, 3);
     insert into counters values (1, 'completed', 1), (1, 'processing', 1), (1, 'pending', 1);";
 
-fn first_database() -> Home {
+pub(super) fn first_database() -> Home {
     let home = Home::new();
     let connection = home.connect();
     connection
@@ -86,20 +86,19 @@ fn the_queue_goes_on() {
     assert_eq!(fixture.claim(&new, 9), ["processing"]);
 }
 
+/// Everything that the schema is made of.
+pub(super) fn schema(home: &Home) -> Vec<[Option<String>; 4]> {
+    let connection = home.connect();
+    let mut select = connection
+        .prepare("select type, name, tbl_name, sql from sqlite_schema order by type, name")
+        .expect("the schema");
+    let rows = select.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]));
+    rows.expect("the schema").collect::<Result<Vec<_>, _>>().expect("the schema")
+}
+
 #[test]
 fn a_migrated_database_is_like_a_new_one() {
-    let schema = |home: &Home| {
-        let connection = home.connect();
-        let mut select = connection
-            .prepare("select type, name, tbl_name, sql from sqlite_schema order by type, name")
-            .expect("the schema");
-        let rows = select.query_map([], |row| {
-            Ok([row.get::<_, Option<String>>(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
-        });
-        rows.expect("the schema").collect::<Result<Vec<_>, _>>().expect("the schema")
-    };
     let migrated = first_database();
     drop(migrated.open().expect("it is migrated"));
-    let new = Home::with_queue();
-    assert_eq!(schema(&migrated), schema(&new));
+    assert_eq!(schema(&migrated), schema(&Home::with_queue()));
 }
