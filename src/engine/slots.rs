@@ -215,6 +215,7 @@ fn bytes(index: u64) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn lease(attempt: u32) -> LeaseRef {
         LeaseRef { job: "x".repeat(128).parse().expect("an id"), attempt }
@@ -257,5 +258,40 @@ mod tests {
         let kept: Vec<u32> =
             read(folder.path(), "w").expect("traces").iter().map(|trace| trace.lease.attempt).collect();
         assert_eq!(kept, [3, 2, 5]);
+    }
+
+    fn started(pid: i32, ticks: Range<u64>) -> Trace {
+        let pid = Pid::from_raw(pid).expect("a pid");
+        Trace { lease: lease(u32::MAX), process: Some(Started { pid, ticks }) }
+    }
+
+    #[test]
+    fn the_longest_record_fits() {
+        let longest = started(i32::MAX, u64::MAX..u64::MAX).to_bytes();
+        assert_eq!((longest.len() as u64, longest.last()), (RECORD_BYTES, Some(&0)));
+        assert_eq!(Trace::from_bytes(&longest), Some(started(i32::MAX, u64::MAX..u64::MAX)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_of_any_bytes_holds_only_records_that_could_be_written(bytes: Vec<u8>) {
+            let folder = tempfile::tempdir().expect("a folder");
+            std::fs::write(path(folder.path(), "w"), &bytes).expect("written");
+            for trace in read(folder.path(), "w").expect("traces") {
+                prop_assert_eq!(Trace::from_bytes(&trace.to_bytes()), Some(trace));
+            }
+        }
+
+        #[test]
+        fn a_record_that_was_not_written_whole_names_no_process(
+            pid in 1..=i32::MAX,
+            ticks: Range<u64>,
+            whole: prop::sample::Index,
+        ) {
+            let mut bytes = started(pid, ticks).to_bytes();
+            let text = bytes.iter().position(|byte| *byte == b'\n').expect("its end");
+            bytes[whole.index(text + 1)..].fill(0);
+            prop_assert!(Trace::from_bytes(&bytes).is_none_or(|trace| trace.process.is_none()));
+        }
     }
 }

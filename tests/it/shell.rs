@@ -9,6 +9,8 @@ use std::process::Command;
 use proptest::prelude::*;
 use queuectl::domain::shell::{direct_words, quote_words};
 
+use crate::fuzz::corpus;
+
 /// Not written by the test: a file that some thread has open for writing cannot be executed, and a process that another
 /// thread is about to start has it open for a moment.
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/shell/say-arguments");
@@ -111,6 +113,13 @@ fn check(command: &str) {
     for shell in shells() {
         let seen = seen(&shell, command, &words[0]);
         assert_eq!(shown(&seen), shown(&said_about(&words)), "{}: {command:?}", shell.display());
+    }
+}
+
+#[test]
+fn what_is_kept_for_fuzzing_means_the_same_to_a_shell() {
+    for (_, input) in corpus::inputs("shell") {
+        check(&String::from_utf8_lossy(&input));
     }
 }
 

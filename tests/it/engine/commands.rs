@@ -140,3 +140,23 @@ fn what_an_attempt_used_is_recorded() {
     assert!(attempt["max_rss_bytes"].as_u64() > Some(100_000), "{attempt}");
     assert!(attempt["duration_ms"].as_u64() >= attempt["cpu_ms"].as_u64(), "{attempt}");
 }
+
+#[test]
+fn fault_03_a_command_of_131071_bytes_runs() {
+    const LONGEST: usize = 131_071;
+    let home = Home::new();
+    // One for a shell, and one that is started without it.
+    let scripted = "echo ran > shell; : ";
+    let direct = "env sh -c 'echo ran > direct' ";
+    for (id, start) in [("shell", scripted), ("direct", direct)] {
+        let command = format!("{start}{}", "x".repeat(LONGEST - start.len()));
+        let job = json!({"id": id, "command": command, "max_retries": 0});
+        home.call(["enqueue", "-q", "-"]).with_stdin(job.to_string()).run().ok();
+    }
+    Pool::drain(&home, "");
+    for id in ["shell", "direct"] {
+        let job = home.show(id);
+        assert_eq!((&job["state"], &job["error"]), (&json!("completed"), &Value::Null), "{id}");
+        assert_eq!(home.read(id), "ran\n");
+    }
+}

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use queuectl::domain::life::StateName;
+use queuectl::store::{JobFilter, Page, Phase, Store};
 use serde_json::json;
 
 use super::harness::{Home, Pool, wait_until};
@@ -74,4 +76,36 @@ fn one_slot_takes_jobs_by_priority_then_by_due_time_then_in_the_order_of_enqueui
     let order = home.read("order");
     let expected = ["highest", "high", "high-soon", "plain-1", "plain-2", "soon", "late", "low"];
     assert_eq!(order.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn fault_30_fifty_processes_enqueue_while_sixteen_workers_drain() {
+    const ROUNDS: usize = 3;
+    const PROCESSES: usize = 50;
+    let home = Home::new();
+    let _pool = Pool::run(&home, "--count 16");
+    for round in 0..ROUNDS {
+        let call = |at: usize| {
+            home.call(["enqueue", "--id", &format!("j{round}.{at}"), "--max-retries=0", "--command", LEDGER])
+        };
+        let children: Vec<_> = (0..PROCESSES).map(|at| call(at).spawn()).collect();
+        for (at, child) in children.into_iter().enumerate() {
+            let output = child.wait_with_output().expect("it ends");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.is_empty(), "{}: {said}", output.status);
+            assert_eq!(String::from_utf8_lossy(&output.stdout), format!("j{round}.{at}\n"));
+        }
+    }
+    let store = home.store();
+    wait_until("all are done", || {
+        let done = JobFilter { phase: Some(Phase::State(StateName::Completed)), ..JobFilter::default() };
+        let page = Page { limit: usize::MAX, after: None };
+        store.list(&done, &page).expect("they are listed").len() == ROUNDS * PROCESSES
+    });
+    let (jobs, most) = read_ledger(&home);
+    assert!(jobs.len() == ROUNDS * PROCESSES && jobs.values().all(|counts| *counts == (1, 1)), "{jobs:?}");
+    assert!(most <= 16, "{most} ran at once");
+    let said = home.journal() + &home.read("said");
+    assert!(!said.contains("locked") && !said.contains("crashed"), "{said}");
+    assert_eq!(home.workers().len(), 16, "none was replaced");
 }

@@ -24,10 +24,12 @@ fn peak_memory(pid: u32) -> u64 {
 }
 
 #[test]
-fn fault_19_a_command_that_prints_very_much_is_cut_in_the_middle() {
+fn fault_19_a_command_that_prints_1_gb_is_cut_in_the_middle() {
     let home = Home::new();
     home.set("log_max_bytes", "1M");
-    home.enqueue("loud", "echo begin; head -c 200000000 /dev/zero; echo; echo finish; exit 3");
+    let half = "head -c 500000000 /dev/zero";
+    let look = "du -sk \"$QUEUECTL_HOME/logs\" | cut -f 1 > midway";
+    home.enqueue("loud", &format!("echo begin; {half}; {look}; {half}; echo; echo finish; exit 3"));
     let _pool = Pool::run(&home, "");
     let job = home.wait_for("loud", "dead");
     assert_eq!((&job["exit_code"], &job["error"]), (&json!(3), &json!("exit code 3")));
@@ -35,6 +37,8 @@ fn fault_19_a_command_that_prints_very_much_is_cut_in_the_middle() {
     assert!((MIB / 2..=MIB).contains(&kept), "{kept} bytes are kept");
     let on_disk = disk_usage(&home.path().join("logs"));
     assert!(on_disk < 2 * MIB, "{on_disk} bytes on the disk");
+    let midway: u64 = home.wait_for_file("midway").parse().expect("a number of KiB");
+    assert!(midway * 1024 < 4 * MIB, "{midway} KiB on the disk while it ran");
     let peak = peak_memory(home.workers()[0].pid);
     assert!(peak < 48 * MIB, "the worker took {peak} bytes");
     let printed = home.printed("loud");
@@ -57,9 +61,9 @@ fn fault_19_binary_output_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn fault_19_one_endless_line_is_no_trouble() {
+fn fault_19_one_line_of_100_mb_is_no_trouble() {
     let home = Home::new();
-    home.enqueue("line", "head -c 20000000 /dev/zero | tr '\\0' x >&2; exit 1");
+    home.enqueue("line", "head -c 100000000 /dev/zero | tr '\\0' x >&2; exit 1");
     let _pool = Pool::run(&home, "");
     let job = home.wait_for("line", "dead");
     let error = job["error"].as_str().expect("an error");
@@ -96,6 +100,77 @@ fn fault_20_a_command_that_deletes_its_own_log_harms_nobody() {
         assert!(printed.len() == 100_004 && printed.ends_with(b"\0end\n"), "{what}");
         assert!(!home.journal().contains("crashed"), "{what}: {}", home.journal());
     }
+}
+
+/// It shares our user, so it can write into its own log what it likes.
+#[test]
+fn fault_20_a_command_that_spoils_its_own_log_harms_nobody() {
+    for what in [
+        "head -c 3000000 /dev/urandom > $log",
+        "truncate -s 0 $log",
+        "truncate -s 41 $log",
+        "printf qctllog > $log; truncate -s 10000000 $log",
+        "rm -f $log; ln -s /dev/full $log",
+    ] {
+        let home = Home::new();
+        home.set("log_max_bytes", "64K");
+        let loud = "head -c 200000 /dev/zero";
+        let find = "until log=$(ls \"$QUEUECTL_HOME\"/logs/*.log 2>/dev/null); do sleep 0.02; done";
+        let vandal = format!("{loud}; {find}; {what} && : > spoiled; {loud}; echo words >&2; exit 4");
+        home.enqueue("vandal", &vandal);
+        home.enqueue("next", "head -c 50000 /dev/zero; echo end");
+        Pool::drain(&home, "--concurrency 1");
+        let job = home.show("vandal");
+        assert_eq!((&job["exit_code"], &job["error"]), (&json!(4), &json!("exit code 4: words")), "{what}");
+        assert!(home.folder().join("spoiled").exists(), "{what} did nothing");
+        // Who asks for it gets what is left or is told why not.
+        let shown = home.call(["logs", "vandal"]).into_command().output().expect("it runs");
+        let said = String::from_utf8_lossy(&shown.stderr);
+        assert!(
+            matches!(shown.status.code(), Some(0 | 1 | 3 | 7)) && !said.contains("panicked"),
+            "{what}: {said}"
+        );
+        assert!(home.printed("next").ends_with(b"\0end\n"), "{what}");
+        assert!(!home.journal().contains("crashed"), "{what}: {}", home.journal());
+    }
+}
+
+#[test]
+fn fault_04_an_id_never_becomes_a_file_name() {
+    let home = Home::new();
+    let id = "A.b_c:d-9";
+    home.enqueue(id, "head -c 100000 /dev/zero; find \"$QUEUECTL_HOME\" > names; echo done >> names");
+    Pool::drain(&home, "");
+    let during = home.read("names");
+    assert!(during.contains(".log") && during.contains(".slots"), "{during}");
+    let after = String::from_utf8(
+        std::process::Command::new("find").arg(home.path()).output().expect("find runs").stdout,
+    );
+    for names in [during, after.expect("names are text")] {
+        assert!(!names.contains(id) && !names.contains("b_c"), "{names}");
+    }
+}
+
+#[test]
+fn fault_15_hostile_output_is_kept_byte_by_byte_and_escaped_in_json() {
+    let home = Home::new();
+    let hostile = "\u{1b}[31mred\u{1b}]0;title\u{7}\r\n\u{202e}gpj.exe\u{9b}2J\u{feff}\u{0}\n";
+    home.file("hostile", hostile);
+    let job = home.ran("cat hostile; cat hostile >&2; exit 1");
+    assert_eq!(home.printed_text("it"), hostile.repeat(2));
+    let error = job["error"].as_str().expect("an error");
+    assert!(!error.contains(char::is_control) && error.starts_with("exit code 1: "), "{error:?}");
+    let ran = home.run(["logs", "it", "--json"]).ok();
+    assert!(
+        !ran.stdout.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'),
+        "{:?}",
+        ran.stdout
+    );
+    let texts = ran.lines().into_iter().map(|line| {
+        let frame: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
+        frame["text"].as_str().expect("text").to_owned()
+    });
+    assert_eq!(texts.collect::<String>(), hostile.repeat(2), "nothing is lost");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! `QUEUECTL_FUZZ_SEED` and `QUEUECTL_FUZZ_ITERATIONS` choose other inputs and more of them; `QUEUECTL_FUZZ_INPUT` is a
 //! file that is tried instead.
 
-mod corpus;
+pub mod corpus;
 mod mutate;
 mod run;
 mod targets;

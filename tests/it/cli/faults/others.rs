@@ -146,6 +146,8 @@ fn fault_11_an_unknown_id_is_not_found() {
     let home = Home::with_jobs(&["a"]);
     for args in [
         ["show", "nope"].as_slice(),
+        &["logs", "nope"],
+        &["logs", "nope", "-f"],
         &["cancel", "nope"],
         &["retry", "nope"],
         &["remove", "nope"],
@@ -165,12 +167,17 @@ fn fault_11_a_job_in_the_wrong_state_is_left_as_it_is() {
     let home = Home::new();
     home.completed_job("completed");
     home.dead_job("dead", "exit code 1");
-    home.run(["enqueue", "-q", "--id", "pending", "--", "true"]).ok();
+    for id in ["pending", "cancelled"] {
+        home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+    }
+    home.run(["cancel", "-q", "cancelled"]).ok();
     for (args, state) in [
         (["cancel", "completed"].as_slice(), "completed"),
         (&["cancel", "dead"], "dead"),
         (&["retry", "pending"], "pending"),
         (&["dlq", "retry", "pending"], "pending"),
+        (&["dlq", "retry", "completed"], "completed"),
+        (&["cancel", "cancelled"], "cancelled"),
         (&["dlq", "purge", "completed"], "completed"),
     ] {
         let id = args[args.len() - 1];
@@ -187,6 +194,11 @@ fn fault_12_unknown_states_keys_and_bad_queue_names_are_refused() {
         &["list", "--state", "Pending"],
         &["list", "--state", ""],
         &["config", "get", "no_such"],
+        &["config", "set", "no_such", "1"],
+        &["config", "unset", "no_such"],
+        &["worker", "run", "--queue", "a b"],
+        &["worker", "start", "--queue", ""],
+        &["worker", "run", "--queue", "a,,b"],
         &["list", "--queue", "a b"],
         &["list", "--queue", "a/b"],
         &["enqueue", "--queue", "a b", "--", "x"],
@@ -198,5 +210,17 @@ fn fault_12_unknown_states_keys_and_bad_queue_names_are_refused() {
         let home = Home::new();
         home.run(args).fails(2).prints("");
         assert!(home.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn fault_12_the_nearest_state_key_and_field_are_offered() {
+    for (args, nearest) in [
+        (["list", "--state", "pendign"].as_slice(), "pending"),
+        (&["config", "set", "max-retires", "1"], "max_retries"),
+        (&["config", "get", "leese"], "lease"),
+        (&["enqueue", r#"{"command":"x","que":"a"}"#], "queue"),
+    ] {
+        Home::new().run(args).fails(2).says(nearest);
     }
 }

@@ -29,6 +29,36 @@ fn fault_13_a_reader_that_leaves_early_ends_it_quietly() {
 }
 
 #[test]
+fn fault_13_whatever_prints_ends_quietly_where_nobody_ever_read() {
+    let home = Home::with_jobs(&["a", "b"]);
+    for args in [
+        ["list"].as_slice(),
+        &["list", "--json"],
+        &["show", "a"],
+        &["status"],
+        &["status", "--json"],
+        &["config", "list"],
+        &["dlq", "list"],
+        &["worker", "list", "--json"],
+        &["completions", "bash"],
+        &["--help"],
+        &["enqueue", "--id", "c", "--", "true"],
+        &["cancel", "a", "--json"],
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = home.call(args).into_command();
+        let output = command.stdout(writer).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
+        let is_quiet = !["panicked", "broken pipe", "error"].iter().any(|word| said.contains(word));
+        assert!(is_quiet, "{args:?} says {said}");
+        let is_end = output.status.signal() == Some(SIGPIPE) || output.status.success();
+        assert!(is_end, "{args:?} ends with {}", output.status);
+    }
+    assert_eq!((home.state_of("a"), home.state_of("c")), ("cancelled".to_owned(), "pending".to_owned()));
+}
+
+#[test]
 fn fault_13_an_output_that_is_full_is_an_error_of_one_line() {
     let home = Home::with_jobs(&["a"]);
     let mut command = home.call(["list"]).into_command();
@@ -124,6 +154,39 @@ fn fault_14_a_newer_schema_is_refused() {
         &format!("schema version {newer}, newer than the {SCHEMA_VERSION}"),
     );
     home.run(["list"]).fails(7).says("hint: use the queuectl that last opened this store");
+}
+
+/// A newer program has it open and has not written all of it into the file yet.
+#[test]
+fn fault_35_an_older_program_leaves_a_newer_queue_untouched() {
+    let home = Home::with_jobs(&["a"]);
+    let newer = Connection::open(home.database()).expect("the database opens");
+    newer.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("the version is set");
+    newer.execute_batch("create table later (x); insert into later values (1)").expect("a newer schema");
+    let files =
+        || ["queue.db", "queue.db-wal"].map(|name| fs::read(home.path().join(name)).expect("it is there"));
+    let before = files();
+    assert!(!before[1].is_empty(), "something is not in the database yet");
+    for args in [
+        ["list"].as_slice(),
+        &["enqueue", "--", "true"],
+        &["cancel", "a"],
+        &["retry", "a"],
+        &["remove", "a", "--yes"],
+        &["config", "set", "lease", "60s"],
+        &["status"],
+        &["logs", "a"],
+        &["wait", "a"],
+        &["run", "--", "true"],
+        &["worker", "run"],
+        &["worker", "start"],
+        &["worker", "list"],
+        &["worker", "stop"],
+    ] {
+        home.run(args).fails(7).prints("").says("newer than");
+        assert!(files() == before, "{args:?} modified the queue");
+    }
+    drop(newer);
 }
 
 #[test]
