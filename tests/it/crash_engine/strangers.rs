@@ -96,6 +96,21 @@ fn fault_32_a_stranger_with_the_pid_of_a_hung_worker_is_left_alone() {
 }
 
 #[test]
+fn fault_32_neither_a_stop_nor_a_cancel_signals_a_stranger() {
+    let stranger = Stranger::new();
+    let ground = with_worker_of(&stranger, &this_boot());
+    ground.run(&["-q", "cancel", "a"]).ok();
+    ground.run(&["-q", "worker", "stop", "--now"]).ok();
+    assert!(stranger.lives(), "before anybody has looked after the dead worker");
+    let pool = ground.pool();
+    wait("the job is over", || ground.story("a") == "cancelled: lost");
+    ground.run(&["-q", "worker", "stop", "--now"]).ok();
+    assert!(ground.ending_of(pool).success());
+    assert!(stranger.lives(), "nor afterwards");
+    ground.finish();
+}
+
+#[test]
 fn fault_33_what_ran_under_another_boot_is_given_back_at_once() {
     let stranger = Stranger::new();
     let ground = with_worker_of(&stranger, "another boot");

@@ -158,6 +158,21 @@ fn fault_18_a_command_that_stopped_itself_is_cancelled() {
 }
 
 #[test]
+fn fault_18_a_command_that_stopped_itself_does_not_hold_up_a_stop() {
+    let home = Home::new();
+    home.set("kill_grace", "300ms");
+    home.enqueue("still", "trap '' TERM; echo $$ > still; kill -STOP $$; while :; do sleep 0.05; done");
+    let pool = Pool::run(&home, "");
+    let pid = home.wait_for_pid("still");
+    wait_until("it stops", || is_stopped(pid));
+    home.run(["worker", "stop", "--now"]).ok();
+    pool.ends_well();
+    let job = home.show("still");
+    assert_eq!((&job["state"], &history(&job)[0]["outcome"]), (&json!("pending"), &json!("released")));
+    assert!(!is_alive(pid));
+}
+
+#[test]
 fn fault_18_a_child_that_tidies_up_may_finish_although_its_shell_is_gone() {
     let home = Home::new();
     let tidy =
