@@ -10,10 +10,11 @@ mod chaos;
 mod cli;
 mod crash_engine;
 mod engine;
+mod faults;
+mod fuzz;
 #[cfg(debug_assertions)]
 // Released builds are linked statically, so nothing can stand between them and the system.
 mod power;
-mod fuzz;
 mod shell;
 mod store;
 mod tidy;

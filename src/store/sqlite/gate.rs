@@ -57,8 +57,10 @@ impl Gate {
         let Some(mut file) = self.file.as_ref() else {
             return Ok(());
         };
-        file.write_all(b"queuectl
-")?;
+        file.write_all(
+            b"queuectl
+",
+        )?;
         file.sync_all()
     }
 }

@@ -38,7 +38,7 @@ fn those_who_wait_for_it_are_cancelled_with_it() {
 }
 
 #[test]
-fn finished_jobs_are_left_as_they_are() {
+fn fault_11_finished_jobs_are_left_as_they_are() {
     let home = Home::new();
     home.completed_job("done");
     home.dead_job("dead", "exit code 1");

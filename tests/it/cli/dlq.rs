@@ -76,7 +76,7 @@ fn retry_all_says_how_many() {
 }
 
 #[test]
-fn jobs_that_are_not_dead_are_left_as_they_are() {
+fn fault_11_jobs_that_are_not_dead_are_left_as_they_are() {
     let home = with_dead(&["a"]);
     home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
     for verb in ["retry", "purge"] {

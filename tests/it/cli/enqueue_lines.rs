@@ -104,7 +104,7 @@ fn a_stream_takes_dependencies_on_earlier_lines_only() {
 }
 
 #[test]
-fn a_stream_that_stored_nothing_is_bad_input_whatever_was_wrong() {
+fn fault_10_a_stream_that_stored_nothing_is_bad_input_whatever_was_wrong() {
     let home = Home::with_jobs(&["a"]);
     let taken = "{\"id\":\"a\",\"command\":\"x\"}\n";
     home.call(["enqueue", "-"])

@@ -236,7 +236,7 @@ fn it_stays_live_beyond_the_limit_and_tells_what_it_missed() {
 }
 
 #[test]
-fn nobody_waits_for_a_reader_that_is_gone() {
+fn fault_13_nobody_waits_for_a_reader_that_is_gone() {
     let home = home(0);
     let mut alone = home.call(["logs", "a", "-f"]).spawn();
     drop(alone.stdout.take());

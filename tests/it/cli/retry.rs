@@ -25,7 +25,7 @@ fn every_job_that_is_not_waiting_runs_again_with_fresh_retries() {
 }
 
 #[test]
-fn a_job_that_waits_or_runs_is_a_conflict() {
+fn fault_11_a_job_that_waits_or_runs_is_a_conflict() {
     let home = Home::with_jobs(&["runs", "waits"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("runs");

@@ -316,7 +316,7 @@ fn read_a_line_of(home: &WorkingHome, args: &[&str]) {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_job_as_it_would_end_the_command() {
+fn fault_13_a_reader_that_goes_away_ends_the_job_as_it_would_end_the_command() {
     let home = WorkingHome::new();
     read_a_line_of(&home, &[]);
     assert_eq!(home.state_of("a"), "cancelled");
@@ -332,7 +332,7 @@ fn it_does_not_end_the_job_of_somebody_else() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_an_error_and_the_job_goes_on() {
+fn fault_13_output_that_cannot_be_written_is_an_error_and_the_job_goes_on() {
     let home = WorkingHome::new();
     let full = std::fs::File::options().write(true).open("/dev/full").expect("it opens");
     let mut command = home.call(["run", "--id", "a", "--command", UNTIL_GO]).into_command();

@@ -110,7 +110,7 @@ fn in_a_pipe_frames_follow_each_other() {
 }
 
 #[test]
-fn it_ends_when_nobody_reads_any_more() {
+fn fault_13_watching_ends_when_nobody_reads_any_more() {
     let home = Home::with_jobs(&["a"]);
     let mut child = home.call(["status", "--watch", "--json", "--interval", "1h"]).spawn();
     let mut line = String::new();

@@ -8,7 +8,7 @@ use super::harness::Ground;
 use super::processes::{kill_all, wait};
 
 #[test]
-fn a_job_that_kills_its_worker_dies_and_the_pool_goes_on() {
+fn fault_23_a_job_that_kills_its_worker_dies_and_the_pool_goes_on() {
     let ground = Ground::new();
     ground.job("poison", "kill -9 $PPID; hang");
     ground.job("b", "true");

@@ -39,7 +39,7 @@ fn fault_23_the_other_workers_of_its_pool_lose_nothing() {
 }
 
 #[test]
-fn a_log_that_its_worker_did_not_finish_can_be_read() {
+fn fault_23_a_log_that_its_worker_did_not_finish_can_be_read() {
     let ground = Ground::new();
     ground.job("a", "first && { seq 200000; escape daemon env; seq 200000 900000; hang; }");
     let pool = ground.pool();
@@ -81,7 +81,7 @@ fn fault_23_all_workers_of_a_pool_may_die_at_once() {
 }
 
 #[test]
-fn a_cancelled_job_does_not_come_back_when_its_worker_is_killed() {
+fn fault_23_a_cancelled_job_does_not_come_back_when_its_worker_is_killed() {
     let ground = Ground::new();
     ground.job("a", "hang");
     let pool = ground.pool();

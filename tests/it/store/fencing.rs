@@ -10,7 +10,7 @@ use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
 
 every_store!(
-    a_late_word_changes_nothing,
+    fault_25_a_late_word_changes_nothing,
     another_worker_cannot_speak_for_the_holder,
     an_attempt_that_was_never_claimed_cannot_be_settled,
     a_reaper_takes_back_only_what_the_worker_still_holds,
@@ -106,7 +106,7 @@ const LOSSES: [(&str, Loss); 9] = [
     }),
 ];
 
-fn a_late_word_changes_nothing(fixture: &Fixture) {
+fn fault_25_a_late_word_changes_nothing(fixture: &Fixture) {
     for (at, (how, lose)) in LOSSES.into_iter().enumerate() {
         let worker = fixture.worker(&format!("w{at}"));
         fixture.enqueue("a");

@@ -66,7 +66,7 @@ fn what_was_stored_is_there_when_it_is_opened_again() {
 }
 
 #[test]
-fn an_interrupted_creation_is_completed() {
+fn fault_35_an_interrupted_creation_is_completed() {
     let cases: [(&str, Put); 3] = [
         ("an empty file", |path| fs::write(path, "").expect("write")),
         ("no table yet", |path| {
@@ -90,7 +90,7 @@ fn an_interrupted_creation_is_completed() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_and_left_alone() {
+fn fault_35_a_newer_schema_is_refused_and_left_alone() {
     let home = Home::with_queue();
     let newer = SCHEMA_VERSION + 1;
     let connection = home.connect();
@@ -106,7 +106,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_is_no_queue_is_refused_and_left_alone() {
+fn fault_14_what_is_no_queue_is_refused_and_left_alone() {
     let cases: [(&str, Put); 7] = [
         ("another program's database", |path| {
             connect(path).execute_batch("create table t (x);").expect("setup");
@@ -175,7 +175,7 @@ fn an_empty_file_where_a_queue_was_is_refused() {
 }
 
 #[test]
-fn many_can_open_a_new_path_at_once() {
+fn fault_30_many_can_open_a_new_path_at_once() {
     const OPENERS: usize = 20;
     for round in 0..3 {
         let home = Home::new();

@@ -1,0 +1,120 @@
+//! `docs/reliability.md` says which tests make each fault happen: the table there and the names of the tests are held to
+//! each other, and so is every path that the page mentions.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PAGE: &str = "docs/reliability.md";
+const SECTION: &str = "## Every fault, and its tests";
+/// The cases in the table.
+const CASES: std::ops::RangeInclusive<u32> = 1..=35;
+/// Those without a test: what they are about is not there yet.
+const WITHOUT: [u32; 3] = [22, 28, 29];
+/// What the page may mention a path in.
+const FOLDERS: [&str; 7] = ["bench/", "docs/", "migrations/", "src/", "tests/", "tools/", ".ci/"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn page() -> String {
+    fs::read_to_string(root().join(PAGE)).expect("the page is there")
+}
+
+/// All names of tests in a text, where `before` stands before them. Beginnings of names, as filters, are left out.
+fn names<'t>(text: &'t str, before: &str) -> Vec<&'t str> {
+    let is_there = |at: &usize| text[..*at].ends_with(before);
+    let starts = text.match_indices("fault_").map(|(at, _)| at).filter(is_there);
+    let name = |at: usize| text[at..].split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next();
+    starts.filter_map(name).filter(|name| !name.ends_with('_')).collect()
+}
+
+/// The tests of each case, in the order of their names.
+fn tests() -> BTreeMap<u32, Vec<String>> {
+    let mut tests: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    let mut folders = vec![root().join("src"), root().join("tests/it")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path: PathBuf = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("a source is text");
+                for name in names(&text, "fn ") {
+                    tests.entry(case_of(name)).or_default().push(name.to_owned());
+                }
+            }
+        }
+    }
+    for names in tests.values_mut() {
+        names.sort();
+    }
+    tests
+}
+
+fn case_of(name: &str) -> u32 {
+    let number = name.split('_').nth(1).filter(|number| number.len() == 2);
+    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name} has no case"))
+}
+
+/// The rows of the table: the case, and the tests that stand there.
+fn rows(page: &str) -> Vec<(u32, Vec<&str>)> {
+    let (_, section) = page.split_once(SECTION).expect("the section is there");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    section
+        .lines()
+        .filter_map(|line| {
+            let cell = line.strip_prefix("| ")?.split(" |").next()?;
+            Some((cell.parse().ok()?, names(line, "`")))
+        })
+        .collect()
+}
+
+#[test]
+fn every_fault_has_a_test_named_after_it() {
+    let tests = tests();
+    for case in CASES {
+        match (tests.contains_key(&case), WITHOUT.contains(&case)) {
+            (true, true) => panic!("case {case} has a test by now: take it off the list of those without"),
+            (false, false) => panic!("case {case} has no test"),
+            (true, false) | (false, true) => {}
+        }
+    }
+    let mut all: Vec<&String> = tests.values().flatten().collect();
+    let count = all.len();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), count, "two tests have one name");
+}
+
+#[test]
+fn the_table_lists_every_fault_and_all_of_its_tests() {
+    let (page, tests) = (page(), tests());
+    let rows = rows(&page);
+    let cases: Vec<u32> = rows.iter().map(|(case, _)| *case).collect();
+    assert_eq!(cases, CASES.collect::<Vec<u32>>(), "one row for each case, in their order");
+    let mut wrong = Vec::new();
+    for (case, listed) in rows {
+        let expected = tests.get(&case).map_or(&[][..], Vec::as_slice);
+        if listed != expected {
+            let cell: Vec<String> = expected.iter().map(|name| format!("`{name}`")).collect();
+            wrong.push(format!("| {case} | … | {} |", cell.join(", ")));
+        }
+    }
+    assert!(wrong.is_empty(), "these rows of {PAGE} should end so:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_page_names_only_what_is_there() {
+    let (page, tests) = (page(), tests());
+    let is_test = |name: &str| tests.values().flatten().any(|test| test == name);
+    let unknown: Vec<&str> = names(&page, "").into_iter().filter(|name| !is_test(name)).collect();
+    assert_eq!(unknown, [""; 0], "these tests do not exist");
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
+    let words = page.split(|c: char| !is_path(c)).map(|word| word.trim_end_matches('.'));
+    let words = words.map(|word| word.trim_start_matches("../"));
+    let paths = words.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder)));
+    let missing: Vec<&str> = paths.filter(|path| !root().join(path).exists()).collect();
+    assert_eq!(missing, [""; 0], "these paths do not exist");
+}
