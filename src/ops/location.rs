@@ -136,10 +136,14 @@ fn configured_store(home: &Path) -> Result<Option<StoreAddress>, OpError> {
     Ok(Some(StoreAddress::Sqlite(home.join(store))))
 }
 
-/// What is wrong and where. The error's own text would quote the line, in which there may be a password.
+/// What is wrong and where. The error's own text would quote the line, in which there may be a password; its message
+/// quotes a key at most, and an address can stand there by mistake.
 fn problem(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+    let message = error.message();
+    let quotes_address = ["@", "://"].iter().any(|mark| message.contains(mark));
+    let message = if quotes_address { "an address stands where none belongs" } else { message };
+    format!("line {}: {message}", before.matches('\n').count() + 1)
 }
 
 fn parse_address(address: &OsStr) -> Result<StoreAddress, OpError> {

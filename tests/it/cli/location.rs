@@ -192,6 +192,9 @@ fn a_password_in_a_broken_settings_file_is_not_printed_either() {
             format!("store = {url:?}"),
             format!("stor = {url:?}"),
             format!("store = \"{url}"),
+            format!("[{url:?}]"),
+            format!("{url:?} = 1"),
+            format!("[[store]]\n{url:?} = 1"),
             url.to_owned(),
         ] {
             let home = Home::new();
