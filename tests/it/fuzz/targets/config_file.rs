@@ -1,12 +1,12 @@
 //! `config.toml` of any content: it says where the store is, or it is refused in one line in which no password stands.
 
 use std::cell::RefCell;
-use std::fs;
 
 use queuectl::ops::OpError;
 use queuectl::ops::location::{DATABASE, StoreAddress, Wanted, locate};
 use tempfile::TempDir;
 
+use super::file::write_new;
 use super::message;
 
 pub const TOKENS: &[&str] = &[
@@ -43,8 +43,8 @@ pub const TOKENS: &[&str] = &[
     "\u{feff}",
 ];
 
-/// Stands for a secret in the inputs.
-const PASSWORD: &str = "hunter2";
+/// Stands for a secret in the inputs, as it stands in an address.
+const PASSWORD: &str = ":hunter2@";
 
 thread_local! {
     static HOME: RefCell<Option<TempDir>> = const { RefCell::new(None) };
@@ -53,7 +53,7 @@ thread_local! {
 pub fn run(data: &[u8]) {
     HOME.with_borrow_mut(|home| {
         let home = home.get_or_insert_with(|| tempfile::tempdir().expect("a temporary folder")).path();
-        fs::write(home.join("config.toml"), data).expect("the file is written");
+        write_new(&home.join("config.toml"), data);
         match locate(&Wanted { home: Some(home.to_owned()), store: None }) {
             Ok(location) => {
                 assert_eq!(location.home, home);

@@ -4,13 +4,13 @@
 //! one whose cut is made of the numbers that follow. No chance would find the right checksum.
 
 use std::cell::RefCell;
-use std::fs;
 
 use queuectl::domain::log::{Cut, Entry, Header, entries};
 use queuectl::ops::log_reader::LogReader;
 use queuectl::ops::logs::Piece;
 use tempfile::TempDir;
 
+use super::file::write_new;
 use super::message;
 use super::numbers::Numbers;
 
@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
         let path = folder.path().join("1-1.log");
         let (header, body) = parts(data);
         let bytes = header.map_or_else(|| body.to_vec(), |header| [&header.encode()[..], body].concat());
-        fs::write(&path, &bytes).expect("the file is written");
+        write_new(&path, &bytes);
         let mut reader = LogReader::open(&path).expect("it is a file").expect("it is there");
         check(&mut reader, header, body);
     });

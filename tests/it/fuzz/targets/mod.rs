@@ -3,6 +3,7 @@
 pub mod backoff;
 pub mod config_file;
 pub mod error_line;
+mod file;
 pub mod hostile;
 pub mod job_json;
 pub mod job_lines;
