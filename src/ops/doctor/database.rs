@@ -115,6 +115,7 @@ fn advice_for(error: &StoreError) -> Option<&'static str> {
         StoreError::CannotOpen { .. }
         | StoreError::Unavailable { .. }
         | StoreError::Full
+        | StoreError::FileLimit
         | StoreError::ReadOnly
         | StoreError::Busy { .. }
         | StoreError::NetworkFilesystem { .. }
