@@ -107,8 +107,9 @@ pub fn act(act: &Act, who: &Who) -> io::Result<ExitCode> {
     let writer = Writer::new(&act.ledger, &who.job, who.attempt, &nonce);
     writer.write(What::Start { worker: who.worker.clone() })?;
     // Before it leaves anything behind: the nonce is the proof that what is recorded comes from here.
-    println!("{nonce}");
-    io::stdout().flush()?;
+    let mut out = io::stdout();
+    writeln!(out, "{nonce}")?;
+    out.flush()?;
     leave_behind(act, who, &nonce)?;
     show_life(&writer, COMMAND, act.lives)?;
     let at = usize::try_from(who.attempt.saturating_sub(1)).unwrap_or(usize::MAX);

@@ -8,6 +8,7 @@ mod crowding;
 mod endings;
 mod existence;
 mod invariant;
+mod judge;
 mod remains;
 mod story;
 mod timing;
@@ -15,24 +16,9 @@ mod verdict;
 
 pub use case::Case;
 pub use invariant::Invariant;
+pub use judge::check;
 pub use story::story;
 pub use verdict::{Verdict, Violation};
-
-use super::evidence::Evidence;
-
-/// Judges a trial.
-pub fn check(evidence: &Evidence) -> Verdict {
-    let mut verdict = Verdict::default();
-    for case in case::cases(evidence) {
-        existence::check(&case, &mut verdict);
-        endings::check(&case, &mut verdict);
-        attempts::check(&case, &mut verdict);
-        timing::check(&case, &mut verdict);
-    }
-    crowding::check(evidence, &mut verdict);
-    remains::check(evidence, &mut verdict);
-    verdict
-}
 
 #[cfg(test)]
 mod tests;

@@ -5,11 +5,13 @@
 
 mod enqueue;
 mod kill;
+mod roster;
 mod stop;
 mod storm;
 
 pub use enqueue::KillEnqueue;
 pub use kill::{KillBoth, KillGuardian, KillWorker};
+pub use roster::all;
 pub use stop::{StopBoth, StopWorker};
 pub use storm::Storm;
 
@@ -48,17 +50,4 @@ pub trait Nemesis: Send {
 
     /// Undoes what does not pass by itself.
     fn heal(&mut self, _field: &Field) {}
-}
-
-/// All that everybody can have.
-pub fn all() -> Vec<Box<dyn Nemesis>> {
-    vec![
-        Box::new(KillWorker),
-        Box::new(KillBoth),
-        Box::new(KillGuardian),
-        Box::new(KillEnqueue::default()),
-        Box::new(StopWorker),
-        Box::new(StopBoth),
-        Box::new(Storm),
-    ]
 }

@@ -46,7 +46,7 @@ pub(super) fn commit_error(error: Error) -> StoreError {
     let extended = error.sqlite_error().map(|error| error.extended_code);
     match error.sqlite_error_code() {
         Some(ErrorCode::SystemIoFailure)
-            if extended != Some(ffi::SQLITE_IOERR_WRITE) || !Limit::FileSize.now().is_some() =>
+            if extended != Some(ffi::SQLITE_IOERR_WRITE) || Limit::FileSize.now().is_none() =>
         {
             StoreError::OutcomeUnknown { source: error.into() }
         }

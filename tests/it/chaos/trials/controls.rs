@@ -37,8 +37,10 @@ fn control_without_fencing() {
 }
 
 #[test]
-fn chaos_declare_dead() {
-    Trials::of("chaos_declare_dead", |_| Box::new(DeclareDead)).with_plans(nothing_escapes).all_hold();
+fn fault_25_chaos_declare_dead() {
+    Trials::of("fault_25_chaos_declare_dead", |_| Box::new(DeclareDead))
+        .with_plans(nothing_escapes)
+        .all_hold();
 }
 
 /// A worker that is stopped cannot kill what its commands leave behind.

@@ -43,6 +43,6 @@ impl Nemesis for FileSize {
 }
 
 #[test]
-fn chaos_file_size() {
-    Trials::of("chaos_file_size", |_| Box::new(FileSize)).all_hold();
+fn fault_29_chaos_file_size() {
+    Trials::of("fault_29_chaos_file_size", |_| Box::new(FileSize)).all_hold();
 }

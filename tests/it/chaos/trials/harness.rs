@@ -97,21 +97,18 @@ impl Trials {
             return held;
         }
         field.keep();
-        let mut told = String::new();
-        for violation in &held.verdict.violations {
-            told += &format!("{violation}\n");
-        }
-        let mut jobs: Vec<&String> =
-            held.verdict.violations.iter().filter_map(|one| one.job.as_ref()).collect();
+        let violations = &held.verdict.violations;
+        let mut jobs: Vec<&String> = violations.iter().filter_map(|one| one.job.as_ref()).collect();
         jobs.dedup();
-        for job in jobs.into_iter().take(3) {
-            told += &format!("{job}\n{}", story(&held.evidence, job));
-        }
+        let said = violations.iter().map(ToString::to_string);
+        let stories = jobs.into_iter().take(3).map(|job| format!("{job}\n{}", story(&held.evidence, job)));
+        let told: Vec<String> = said.chain(stories).collect();
         panic!(
-            "{} is broken with seed {seed}; everything is kept in {}\n{told}\
+            "{} is broken with seed {seed}; everything is kept in {}\n{}\n\
              to try the same again: tests/chaos --only {} --seed {seed} --seconds 1",
             self.test,
             field.folder().display(),
+            told.join("\n"),
             self.test
         );
     }

@@ -1,0 +1,19 @@
+//! All questions, asked.
+
+use super::verdict::Verdict;
+use super::{attempts, case, crowding, endings, existence, remains, timing};
+use crate::proof::evidence::Evidence;
+
+/// Judges a trial.
+pub fn check(evidence: &Evidence) -> Verdict {
+    let mut verdict = Verdict::default();
+    for case in case::cases(evidence) {
+        existence::check(&case, &mut verdict);
+        endings::check(&case, &mut verdict);
+        attempts::check(&case, &mut verdict);
+        timing::check(&case, &mut verdict);
+    }
+    crowding::check(evidence, &mut verdict);
+    remains::check(evidence, &mut verdict);
+    verdict
+}

@@ -1,0 +1,16 @@
+//! Who takes turns in `queuectl selftest`.
+
+use super::{KillBoth, KillEnqueue, KillGuardian, KillWorker, Nemesis, StopBoth, StopWorker, Storm};
+
+/// All that everybody can have.
+pub fn all() -> Vec<Box<dyn Nemesis>> {
+    vec![
+        Box::new(KillWorker),
+        Box::new(KillBoth),
+        Box::new(KillGuardian),
+        Box::new(KillEnqueue::default()),
+        Box::new(StopWorker),
+        Box::new(StopBoth),
+        Box::new(Storm),
+    ]
+}
