@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_millis(100);
 /// How long a worker that could do nothing about a ring leaves the bell to others.
 const MUTE: Duration = Duration::from_millis(20);
+/// A worker shows that it lives so many times in the time of a lease.
+const SIGNS_PER_LEASE: u32 = 4;
 /// How long a store that just failed is left alone.
 const STORE_PAUSE: Duration = Duration::from_millis(250);
 
@@ -76,8 +78,19 @@ impl Worker<'_> {
         (&mut self.ledger, tools)
     }
 
+    /// To be called before the store is: where it is slow, a heartbeat may come too late for a lease, and still nobody is
+    /// to take this worker for one that hangs.
+    fn show_life(&mut self) {
+        let now = Instant::now();
+        if self.times.sign <= now {
+            self.files.touch();
+            self.times.sign = now + self.settings.lease / SIGNS_PER_LEASE;
+        }
+    }
+
     /// Does what is due because time has passed.
     fn keep_time(&mut self) -> Result<(), EngineError> {
+        self.show_life();
         let now = Instant::now();
         if let Phase::Draining { kill_at: Some(at) } = self.phase
             && at <= now
@@ -99,6 +112,7 @@ impl Worker<'_> {
             self.times.beat = now + self.settings.heartbeat_interval;
         }
         if self.times.tick <= now {
+            self.show_life();
             let ticked = self.tick();
             self.note_failure(ticked)?;
             self.times.tick = now + TICK;
@@ -157,6 +171,7 @@ impl Worker<'_> {
             ledger.collect(&tools);
             return Ok(());
         }
+        self.show_life();
         let slots = if self.phase == Phase::Working { self.slots() } else { 0 };
         let (ledger, tools) = self.books();
         let turn = ledger.turn(&tools, slots, reason.look);

@@ -269,11 +269,13 @@ pub(super) struct Times {
     pub(super) muted_until: Instant,
     /// The store failed: not before this moment again.
     pub(super) store: Instant,
+    /// Others are shown that this worker lives.
+    pub(super) sign: Instant,
 }
 
 impl Times {
     fn now() -> Self {
         let now = Instant::now();
-        Self { tick: now, look: now, beat: now, muted_until: now, store: now }
+        Self { tick: now, look: now, beat: now, muted_until: now, store: now, sign: now }
     }
 }

@@ -10,5 +10,7 @@ mod full_disk;
 #[cfg(debug_assertions)] // Released builds are linked statically: no library can step in.
 pub(crate) mod shim;
 #[cfg(debug_assertions)]
+mod slow;
+#[cfg(debug_assertions)]
 mod small_disk;
 mod trials;

@@ -1,0 +1,32 @@
+//! A disk on which every call takes long.
+
+use std::time::Duration;
+
+use super::shim::Shim;
+use crate::crash_engine::harness::Ground;
+use crate::crash_engine::processes::{wait, wait_within};
+
+#[test]
+fn fault_29_a_slow_disk_loses_nothing() {
+    let ground = Ground::new();
+    ground.set("heartbeat_interval", "1s");
+    ground.set("lease", "3s");
+    let shim = Shim::new(&ground.home);
+    let ground = ground.under(shim.variables());
+    // Some are longer than the lease.
+    ground.jobs(9, |at| if at % 4 == 0 { "sleep 4" } else { "true" });
+    ground.pool_of(&["--count", "2", "--concurrency", "2"]);
+    shim.slow(Duration::from_millis(20));
+    for at in 0..3 {
+        let (id, command) = (format!("late-{at}"), ". ./job.sh; say START; say END");
+        ground.run(&["enqueue", "-q", "--id", &id, "--command", command]).ok();
+    }
+    wait_within(Duration::from_secs(60), "every job has ended", || ground.unfinished().is_empty());
+    wait("many calls were slow", || shim.delayed() > 100);
+    shim.heal();
+    println!("{} calls were slow\n{}", shim.delayed(), ground.journal());
+    ground.finish();
+    for id in ground.ids() {
+        assert_eq!(ground.story(&id), "completed: success", "{id}");
+    }
+}
