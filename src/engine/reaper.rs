@@ -158,7 +158,7 @@ fn recover(
         folder: &worker.folder,
         worker: worker.id.as_str(),
         traces: &traces,
-        last_seen_ticks: ticks_at(worker.last_heartbeat, store.now()?) + ticks(lease),
+        last_seen_ticks: last_seen_ticks(worker, store.now()?, lease),
     };
     match sweep(remains) {
         Ok(true) => give_back(store, worker, what, journal),
@@ -167,9 +167,11 @@ fn recover(
     }
 }
 
-/// A moment of the past in ticks since boot.
-fn ticks_at(at: Timestamp, now: Timestamp) -> u64 {
-    boot_ticks().saturating_sub(ticks(now.since(at)))
+/// Until when the worker may have started anything: until its leases ran out. These do not move when somebody sets the
+/// clock, unlike the time of its last heartbeat, which has to do where it held none.
+fn last_seen_ticks(worker: &Worker, now: Timestamp, lease: Duration) -> u64 {
+    let until = worker.lease_until.unwrap_or_else(|| worker.last_heartbeat.saturating_add(lease));
+    boot_ticks().saturating_sub(ticks(now.since(until))) + ticks(until.since(now))
 }
 
 fn give_back(

@@ -1,6 +1,8 @@
 //! A disk, a clock and a machine that misbehave: what must not break queuectl however its surroundings fail.
 
 #[cfg(debug_assertions)]
+mod clock;
+#[cfg(debug_assertions)]
 mod disk;
 #[cfg(debug_assertions)]
 mod every_call;
