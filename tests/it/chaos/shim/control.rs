@@ -127,7 +127,7 @@ impl Control {
     }
 
     fn read(&self, word: u64) -> u64 {
-        let mut bytes = [0; WORD as usize];
+        let mut bytes = [0; size_of::<u64>()];
         self.file.read_exact_at(&mut bytes, word * WORD).expect("the control file is read");
         u64::from_ne_bytes(bytes)
     }
