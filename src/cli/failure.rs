@@ -186,7 +186,8 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, .. } => return Some(ask_again(ids)),
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
-        OpError::BadLine { source, .. } | OpError::Stopped { stored: 0, source, .. } => {
+        OpError::BadLine { source, .. } => return hint_for(source),
+        OpError::Stopped { stored: 0, source, .. } if exit_of(source) != Exit::Unknown => {
             return hint_for(source);
         }
         OpError::Stopped { .. } => {

@@ -85,7 +85,7 @@ pub enum OpError {
         #[source]
         source: Box<OpError>,
     },
-    #[error("{}", stopped(*line, *stored))]
+    #[error("{}", stopped(*line, *stored, source))]
     Stopped {
         line: u64,
         stored: u64,
@@ -159,10 +159,18 @@ fn timed_out(after: Duration, unfinished: &[(JobId, StateName)], of: usize) -> S
     format!("{count} of {of} jobs {are} unfinished after {after} ({})", names.join(", "))
 }
 
-fn stopped(line: u64, stored: u64) -> String {
-    match stored {
-        0 => format!("line {line} was refused, nothing was stored"),
-        1 => format!("stopped at line {line}, 1 job was stored before it"),
-        _ => format!("stopped at line {line}, {stored} jobs were stored before it"),
+fn stopped(line: u64, stored: u64, why: &OpError) -> String {
+    let before = match stored {
+        0 => "nothing was stored before it".to_owned(),
+        1 => "1 job was stored before it".to_owned(),
+        _ => format!("{stored} jobs were stored before it"),
+    };
+    if let OpError::Store(StoreError::OutcomeUnknown { .. }) = why {
+        return format!("stopped at line {line}, {before}, and whether more was stored is unknown");
     }
+    // Where the store failed, the line is not to blame.
+    if stored == 0 && !matches!(why, OpError::Store(_)) {
+        return format!("line {line} was refused, nothing was stored");
+    }
+    format!("stopped at line {line}, {before}")
 }
