@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use queuectl::domain::life::StateName;
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 use super::shim::{Fault, Shim, When};
 use crate::cli::harness::Home;
 use crate::crash_engine::harness::Ground;
 use crate::crash_engine::ledger::What;
-use crate::crash_engine::processes::wait;
+use crate::crash_engine::processes::{kill, wait};
 
 // Enqueuing
 
@@ -89,6 +89,48 @@ fn fault_29_nothing_is_stored_on_a_full_disk() {
     call().run().ok().prints("a\n");
 }
 
+/// More than are stored with one commit.
+const LINES: usize = 11_000;
+
+/// Strikes one call of a stream of jobs, or none to count them. Gives the exit code, and how many calls there were.
+fn strike_stream(fault: Fault, error: Errno, nth: u64) -> (Option<i32>, u64) {
+    let lines: Vec<String> =
+        (0..LINES).map(|at| format!("{{\"id\":\"j{at}\",\"command\":\"true\"}}")).collect();
+    let home = Home::with_jobs(&["first"]);
+    let shim = Shim::new(&home);
+    // While somebody has the store open, nobody finds what was written and not acknowledged.
+    let _other = home.store();
+    let stream = || home.call(["enqueue", "-q", "--if-absent", "-"]).with_stdin(lines.join("\n"));
+    shim.fails(fault, error, When::Nth(nth));
+    let ran = stream().envs(shim.variables()).run();
+    let stored = home.count() - 1;
+    println!("{fault:?} {nth}: {stored} stored, {}", ran.stderr);
+    let code = ran.status.code();
+    if code == Some(0) {
+        assert_eq!(stored, LINES, "all were acknowledged");
+    } else {
+        let said =
+            if stored == 0 { "nothing was stored".to_owned() } else { format!("{stored} jobs were stored") };
+        let ran = ran.says(&said);
+        if code == Some(6) {
+            ran.says("whether more was stored is unknown").says("--if-absent");
+        }
+        stream().run().ok();
+        assert_eq!(home.count() - 1, LINES, "the whole input can be repeated");
+    }
+    (code, shim.seen(fault))
+}
+
+#[test]
+fn fault_29_a_stream_says_exactly_what_was_stored_before_the_disk_failed() {
+    let (_, syncs) = strike_stream(Fault::Sync, Errno::IO, u64::MAX);
+    let codes: Vec<_> = (1..=syncs).map(|nth| strike_stream(Fault::Sync, Errno::IO, nth).0).collect();
+    assert!(codes.contains(&Some(6)) && !codes.contains(&Some(1)), "{codes:?}");
+    let (_, writes) = strike_stream(Fault::Write, Errno::NOSPC, u64::MAX);
+    let codes = [1, writes / 3, writes - 10].map(|nth| strike_stream(Fault::Write, Errno::NOSPC, nth).0);
+    assert!(codes.contains(&Some(5)), "{codes:?}");
+}
+
 // Workers
 
 /// Processor time that a process has used.
@@ -162,6 +204,29 @@ fn fault_29_results_wait_until_there_is_space_again() {
 }
 
 #[test]
+fn fault_29_results_wait_until_the_disk_can_be_written_again() {
+    outage(|shim| shim.write_fails(Errno::ROFS, When::Always));
+}
+
+#[test]
+fn fault_29_a_worker_that_dies_on_a_full_disk_is_recovered_when_there_is_space() {
+    let ground = Ground::new();
+    let shim = Shim::new(&ground.home);
+    let ground = ground.under(shim.variables());
+    ground.job("a", "first && hang");
+    let pool = ground.pool();
+    ground.runs("a", 1, &[]);
+    shim.is_full();
+    kill(ground.worker_of(pool), Signal::KILL);
+    wait("its command is dead", || !ground.has_shell("a", 1));
+    wait("the guardian has tried", || ground.said().contains("the disk is full"));
+    assert_eq!(ground.state("a"), StateName::Processing, "nothing can be given back");
+    shim.heal();
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: lost success");
+}
+
+#[test]
 fn fault_29_workers_record_each_result_once_while_commits_fail_at_random() {
     let ground = Ground::with_short_leases();
     let shim = Shim::new(&ground.home);
@@ -170,6 +235,7 @@ fn fault_29_workers_record_each_result_once_while_commits_fail_at_random() {
     ground.pool_of(&["--count", "2", "--concurrency", "2"]);
     shim.sync_fails(Errno::IO, When::Chance { per_mille: 200, seed: 29 });
     shim.write_fails(Errno::NOSPC, When::Chance { per_mille: 20, seed: 30 });
+    shim.fails(Fault::Read, Errno::IO, When::Chance { per_mille: 20, seed: 31 });
     wait("every job has ended", || ground.unfinished().is_empty());
     shim.heal();
     println!("{} commits failed, {} writes", shim.struck(Fault::Sync), shim.struck(Fault::Write));

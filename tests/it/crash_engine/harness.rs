@@ -321,6 +321,11 @@ impl Ground {
         fs::read_to_string(self.home.path().join("worker.log")).unwrap_or_default()
     }
 
+    /// What the last pool said on standard error.
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(self.home.folder().join("pool.log")).unwrap_or_default()
+    }
+
     // Processes
 
     /// Kills a guardian and its workers as if in one moment: none sees another die.

@@ -96,6 +96,10 @@ impl Control {
         word(MODE, mode);
     }
 
+    pub(super) fn seen(&self, fault: Fault) -> u64 {
+        self.read(fault as u64 * FAULT_WORDS + SEEN)
+    }
+
     pub(super) fn struck(&self, fault: Fault) -> u64 {
         self.read(fault as u64 * FAULT_WORDS + STRUCK)
     }

@@ -93,6 +93,11 @@ impl Shim {
         self.only("");
     }
 
+    /// How many calls there were since the fault was set; with `When::Nth(u64::MAX)` they are only counted.
+    pub(crate) fn seen(&self, fault: Fault) -> u64 {
+        self.control.seen(fault)
+    }
+
     /// How many calls have failed because of this fault, ever.
     pub(crate) fn struck(&self, fault: Fault) -> u64 {
         self.control.struck(fault)
