@@ -72,6 +72,8 @@ pub enum RequestError {
     TooMany { field: &'static str, limit: usize, what: &'static str },
     #[error("`{field}` is empty")]
     Empty { field: &'static str },
+    #[error("the folder that you are in is gone or its name is not UTF-8; give the job an absolute `cwd`")]
+    NoFolder,
     #[error("`{name}` is no name for an environment variable")]
     BadVariable { name: String },
     #[error("a `timeout` of 0 would kill the command at once; use \"none\" for no timeout")]
@@ -88,7 +90,7 @@ pub enum RequestError {
 #[derive(Clone, Debug)]
 pub struct Origin {
     pub settings: Settings,
-    /// Where the caller stood.
+    /// Where the caller stood. `None`: that cannot be told, so a job must say where it runs.
     pub cwd: Option<String>,
     pub environment: Option<Arc<Environment>>,
     pub if_absent: bool,
@@ -103,6 +105,7 @@ impl JobRequest {
     ) -> Result<NewJob, RequestError> {
         let max_retries = self.retries(&origin.settings)?;
         let start = self.start()?;
+        let cwd = resolve_cwd(self.cwd, origin.cwd.as_deref())?;
         let id = match self.id {
             Some(id) if self.depends_on.contains(&id) => {
                 return Err(RequestError::DependsOnItself(id));
@@ -126,7 +129,7 @@ impl JobRequest {
             depends_on: self.depends_on,
             on_dependency_failure: self.on_dependency_failure.unwrap_or_default(),
             unique_key: self.unique_key,
-            cwd: resolve_cwd(self.cwd, origin.cwd.as_deref()),
+            cwd: Some(cwd),
             env: self.env,
             environment: origin.environment.clone(),
             tags: self.tags,
@@ -154,11 +157,12 @@ impl JobRequest {
 }
 
 /// A relative folder is meant from where the caller stood.
-fn resolve_cwd(cwd: Option<String>, here: Option<&str>) -> Option<String> {
+fn resolve_cwd(cwd: Option<String>, here: Option<&str>) -> Result<String, RequestError> {
     match (cwd, here) {
-        (Some(cwd), Some(here)) if !cwd.starts_with('/') => Some(format!("{here}/{cwd}")),
-        (Some(cwd), _) => Some(cwd),
-        (None, here) => here.map(str::to_owned),
+        (Some(cwd), _) if cwd.starts_with('/') => Ok(cwd),
+        (Some(cwd), Some(here)) => Ok(format!("{here}/{cwd}")),
+        (None, Some(here)) => Ok(here.to_owned()),
+        (Some(_) | None, None) => Err(RequestError::NoFolder),
     }
 }
 

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
+use std::process::Command;
 
 use serde_json::json;
 
-use super::super::harness::{Call, Home};
+use super::super::harness::{Call, Home, PROGRAM};
 
 /// A home on which every one of these calls fails with this code and message, and stores nothing.
 #[track_caller]
@@ -144,6 +145,32 @@ fn fault_02_invalid_utf_8_is_an_error_and_not_a_panic() {
     let line = b"{\"command\":\"caf\xe9\"}\n".to_vec();
     refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(line)], 2, "line 1");
     refused(|home| vec![home.call([text("enqueue"), text("--file"), bad])], 2, "failed to read");
+}
+
+/// Elsewhere a command could do what nobody wanted.
+#[test]
+fn fault_02_a_folder_that_cannot_be_kept_is_not_exchanged_for_another() {
+    let home = Home::new();
+    let unnamed = home.folder().join(OsString::from_vec(b"caf\xe9".to_vec()));
+    fs::create_dir(&unnamed).expect("a folder");
+    let vanishes = |args: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "mkdir gone && cd gone && rmdir ../gone && exec \"$@\"", "sh"]);
+        command.args([PROGRAM, "--home"]).arg(home.path()).args(args);
+        command.current_dir(home.folder()).output().expect("a shell")
+    };
+    for job in [r#"{"command":"rm *"}"#, r#"{"command":"rm *","cwd":"inner"}"#] {
+        let ran = home.call(["enqueue", job]).at(&unnamed).run().fails(2);
+        ran.prints("").says("an absolute `cwd`");
+        let output = vanishes(&["enqueue", job]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("an absolute `cwd`"), "{said}");
+    }
+    assert!(home.is_empty());
+    let absolute = r#"{"id":"a","command":"ls","cwd":"/"}"#;
+    home.call(["enqueue", absolute]).at(&unnamed).run().ok().prints("a\n");
+    assert!(vanishes(&["enqueue", "--id", "b", "--cwd", "/", "--", "ls"]).status.success());
+    assert_eq!((&home.show("a")["cwd"], &home.show("b")["cwd"]), (&json!("/"), &json!("/")));
 }
 
 #[test]
