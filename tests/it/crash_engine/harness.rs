@@ -85,6 +85,11 @@ impl Ground {
         (0..count).for_each(|at| self.job(&format!("j{at}"), script(at)));
     }
 
+    /// How many run.
+    pub(crate) fn processing(&self) -> usize {
+        self.list().iter().filter(|job| job.life.state.name() == StateName::Processing).count()
+    }
+
     pub(crate) fn find(&self, id: &str) -> Job {
         self.store.find(&id.parse().expect("an id")).expect("the job is read").expect("the job is there")
     }
