@@ -135,7 +135,7 @@ impl Report {
 
     /// What to type to try the same again.
     pub fn repeat(&self) -> String {
-        format!("queuectl selftest --only {} --seed {} --seconds 1", self.nemesis, self.seed)
+        format!("queuectl selftest --only {} --seed {} --seconds 0", self.nemesis, self.seed)
     }
 }
 

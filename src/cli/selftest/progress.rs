@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::Signal;
 
 use crate::cli::context::Context;
 use crate::cli::progress::Bar;
-use crate::proof::campaign::{Campaign, Spectator};
+use crate::cli::text::jobs;
+use crate::proof::campaign::Spectator;
 use crate::proof::trial::News;
 use crate::sys::interrupts::Interrupts;
 
 pub(super) struct Progress {
-    lasts: Duration,
     began: Instant,
     interrupts: Interrupts,
     scene: Mutex<Scene>,
@@ -23,14 +23,15 @@ struct Scene {
     bar: Bar,
     /// The trials that are under way, and what was last heard of each.
     under_way: BTreeMap<u64, String>,
+    judged: u64,
     interrupted_by: Option<Signal>,
 }
 
 impl Progress {
-    pub(super) fn new(context: &Context, campaign: &Campaign, interrupts: Interrupts) -> Self {
-        let bar = Bar::new(context, "trying", Some(campaign.lasts.as_secs().max(1)));
-        let scene = Scene { bar, under_way: BTreeMap::new(), interrupted_by: None };
-        Self { lasts: campaign.lasts, began: Instant::now(), interrupts, scene: Mutex::new(scene) }
+    pub(super) fn new(context: &Context, interrupts: Interrupts) -> Self {
+        let bar = Bar::new(context, "trying", None);
+        let scene = Scene { bar, under_way: BTreeMap::new(), judged: 0, interrupted_by: None };
+        Self { began: Instant::now(), interrupts, scene: Mutex::new(scene) }
     }
 
     fn scene(&self) -> MutexGuard<'_, Scene> {
@@ -47,13 +48,16 @@ impl Progress {
 impl Spectator for Progress {
     fn told(&self, trial: u64, nemesis: &'static str, news: &News) {
         let mut scene = self.scene();
-        match words(news) {
-            Some(words) => _ = scene.under_way.insert(trial, format!("{nemesis}: {words}")),
-            None => _ = scene.under_way.remove(&trial),
+        if let Some(words) = words(news) {
+            scene.under_way.insert(trial, format!("{nemesis}: {words}"));
+        } else {
+            scene.under_way.remove(&trial);
+            scene.judged += 1;
         }
-        let under_way = scene.under_way.values().cloned().collect::<Vec<_>>().join(" · ");
-        let seconds = self.began.elapsed().min(self.lasts).as_secs();
-        scene.bar.show(seconds, || format!("s, {under_way}"));
+        let done = format!("{}s, {} trials done", self.began.elapsed().as_secs(), scene.judged);
+        let under_way = scene.under_way.values().cloned();
+        let line = std::iter::once(done).chain(under_way).collect::<Vec<_>>().join(" · ");
+        scene.bar.say(|| line);
     }
 
     fn has_enough(&self) -> bool {
@@ -68,8 +72,9 @@ impl Spectator for Progress {
 fn words(news: &News) -> Option<String> {
     match news {
         News::Loading => Some("loading".to_owned()),
-        News::Struck { strikes } => Some(format!("struck {strikes} times")),
-        News::Draining { left } => Some(format!("{left} jobs left")),
+        News::Struck { strikes: 1 } => Some("1 strike".to_owned()),
+        News::Struck { strikes } => Some(format!("{strikes} strikes")),
+        News::Draining { left } => Some(format!("{} left", jobs(*left))),
         News::Judging => None,
     }
 }

@@ -179,3 +179,65 @@ fn tell_violations(context: &Context, reports: &[Report]) -> Result<(), Failure>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proof::checker::{Invariant, Violation};
+    use crate::proof::field::Program;
+    use crate::proof::trial::Terms;
+
+    fn broken() -> Report {
+        let violation = Violation {
+            invariant: Invariant::NoOverlap,
+            job: Some("j7".to_owned()),
+            what: "the daemon of attempt 1 was alive".to_owned(),
+        };
+        let looked_at = [(Invariant::NoOverlap, 12), (Invariant::Kept, 3)].into();
+        Report {
+            seed: 8,
+            nemesis: "kill-worker",
+            does: "kill -9 of a worker",
+            strikes: 2,
+            jobs: 5,
+            attempts: 6,
+            calls: 7,
+            longest_abandoned: None,
+            verdict: Verdict { looked_at, violations: vec![violation] },
+            stories: vec!["j7\n  history".to_owned()],
+            kept: Some("/tmp/kept".into()),
+        }
+    }
+
+    fn sum(reports: &[Report]) -> Sum {
+        let campaign = Campaign {
+            program: Program::new("queuectl".into()),
+            inside: "/tmp".into(),
+            seed: 7,
+            lasts: Duration::ZERO,
+            only: None,
+            terms: Terms { notice_within: Duration::from_secs(1) },
+        };
+        Sum::of(&campaign, reports)
+    }
+
+    #[test]
+    fn a_broken_promise_is_told_with_how_to_break_it_again() {
+        let sum = sum(&[broken()]);
+        assert!(!sum.ok);
+        let violation = &sum.violations[0];
+        assert_eq!((violation.invariant, violation.job.as_deref()), ("I6", Some("j7")));
+        assert_eq!(violation.repeat, "queuectl selftest --only kill-worker --seed 8 --seconds 0");
+        let mut out = Vec::new();
+        sum.write(&mut anstream::StripStream::new(&mut out), 80).expect("memory takes everything");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.contains("NO            12  two attempts of one job never overlap"), "{text}");
+        assert!(text.contains("yes            3  a job that was acknowledged is never lost"), "{text}");
+        assert!(text.contains("not tried      0  an attempt starts once"), "{text}");
+    }
+
+    #[test]
+    fn where_nothing_was_tried_nothing_held() {
+        assert!(!sum(&[]).ok);
+    }
+}

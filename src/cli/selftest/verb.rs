@@ -45,7 +45,7 @@ const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 pub(in crate::cli) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let campaign = campaign(args)?;
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
-    let progress = Progress::new(context, &campaign, interrupts);
+    let progress = Progress::new(context, interrupts);
     let reports = campaign.run(&progress)?;
     let interrupted = progress.end();
     let all_held = results::show(context, &campaign, &reports)?;

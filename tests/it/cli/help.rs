@@ -44,6 +44,7 @@ fn every_verb_has_help_with_an_example_and_the_common_flags() {
         "worker",
         "init",
         "doctor",
+        "selftest",
         "completions",
     ] {
         assert!(verbs.iter().any(|verb| verb.join(" ") == known), "{known} is missing in {verbs:?}");

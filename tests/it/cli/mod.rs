@@ -25,6 +25,7 @@ mod run;
 mod run_on_terminal;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
+mod selftest;
 mod show;
 mod status;
 mod terminal;

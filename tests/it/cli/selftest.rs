@@ -1,0 +1,76 @@
+//! `queuectl selftest`. What it finds is tested where the trials are (`chaos`); this is about the verb.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+
+use queuectl::proof::census::processes_of;
+use rustix::process::Signal;
+
+use super::background::Background;
+use super::harness::{Call, Home};
+use crate::engine::harness::wait_until;
+
+/// A run whose trials take place in a folder of this home.
+fn selftest(home: &Home, args: &[&str]) -> Call {
+    let inside = home.folder().join("tmp");
+    fs::create_dir_all(&inside).expect("a folder");
+    home.call(["selftest"].iter().chain(args)).env("TMPDIR", inside)
+}
+
+fn assert_left_nothing(home: &Home) {
+    let left: Vec<_> = fs::read_dir(home.folder().join("tmp")).expect("a folder").collect();
+    assert!(left.is_empty(), "folders are left: {left:?}");
+    assert_eq!(processes_of(home.folder()), [], "processes are left");
+}
+
+#[test]
+fn a_short_run_tells_what_was_tried_and_what_held() {
+    let home = Home::new();
+    let ran =
+        selftest(&home, &["--only", "kill-enqueue", "--seed", "42", "--seconds", "0", "--json"]).run().ok();
+    let told = ran.json();
+    assert_eq!((&told["ok"], &told["seed"], &told["trials"]), (&true.into(), &42.into(), &1.into()));
+    assert_eq!(told["violations"], serde_json::json!([]));
+    assert_eq!(told["damage"][0]["kind"], "kill-enqueue");
+    assert!(told["damage"][0]["strikes"].as_u64() > Some(0), "{told}");
+    let promises = told["promises"].as_array().expect("a list");
+    assert_eq!(promises.len(), 5);
+    assert!(promises.iter().all(|promise| promise["held"] == true), "{told}");
+    assert_left_nothing(&home);
+    assert!(!home.path().exists(), "the user's own queue is not touched");
+}
+
+#[test]
+fn a_person_sees_two_tables() {
+    let home = Home::new();
+    let ran = selftest(&home, &["--only", "kill-guardian", "--seed", "7", "--seconds", "0"]).run().ok();
+    ran.shows("kill -9 of a guardian").shows("yes").shows("1 trials with seed 7").says_nothing();
+    assert_left_nothing(&home);
+}
+
+#[test]
+fn an_unknown_kind_of_damage_is_refused_and_the_nearest_offered() {
+    let home = Home::new();
+    selftest(&home, &["--only", "kill-wroker"]).run().fails(2).says("did you mean `kill-worker`?");
+    selftest(&home, &["--only", "x"]).run().fails(2).says("there are kill-worker, kill-both");
+    selftest(&home, &["--seconds", "-1"]).run().fails(2);
+    selftest(&home, &["--seed", "x"]).run().fails(2);
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing_behind() {
+    let home = Home::new();
+    let background = Background::start(selftest(&home, &["--seconds", "600"]));
+    wait_until("workers run", || processes_of(home.folder()).len() > 3);
+    background.signal(Signal::INT);
+    let (status, said) = background.end();
+    assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{said:?}");
+    assert_left_nothing(&home);
+}
+
+#[test]
+fn what_the_trials_call_is_for_nobody_else() {
+    let home = Home::new();
+    home.run(["__act", "ledger", "--lives", "1s"]).fails(2).says("use `queuectl selftest`");
+    assert!(!home.folder().join("ledger").exists());
+}
