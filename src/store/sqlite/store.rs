@@ -96,6 +96,15 @@ impl SqliteStore {
     }
 }
 
+/// Whether this answer says of jobs that they are there, and stored nothing.
+fn found_and_added_none(answer: &Result<Vec<Enqueued>, EnqueueError>) -> bool {
+    match answer {
+        Ok(answers) => answers.iter().all(|answer| matches!(answer, Enqueued::Existing(_))),
+        Err(EnqueueError::Refused { reason, .. }) => matches!(reason, Refused::IdTaken(_)),
+        Err(EnqueueError::Store(_)) => false,
+    }
+}
+
 /// A transaction that is rolled back unless it was committed.
 struct Transaction<'c> {
     connection: &'c rusqlite::Connection,
@@ -142,13 +151,12 @@ impl Store for SqliteStore {
             let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
             return Err(EnqueueError::Refused { at, reason: Refused::Cycle(id) });
         }
-        let answers = self.write("enqueue", |tx| enqueue::enqueue(tx, jobs))?;
-        let is_existing = |answer: &Enqueued| matches!(answer, Enqueued::Existing(_));
-        if answers.iter().all(is_existing) {
+        let answer = self.write("enqueue", |tx| enqueue::enqueue(tx, jobs));
+        if found_and_added_none(&answer) {
             // There was nothing to commit, but whoever asked may rely on these jobs all the same.
             self.lock().sync_log()?;
         }
-        Ok(answers)
+        answer
     }
 
     fn taken(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {

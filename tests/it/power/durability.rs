@@ -65,6 +65,20 @@ fn fault_28_a_job_that_was_found_is_as_safe_as_one_that_was_enqueued() {
     assert_harmless(recording, Plan::new(34, 40), test);
 }
 
+/// Whoever was not told whether a job was stored asks again with the same id, and takes the conflict for an answer.
+#[test]
+fn fault_28_a_job_that_is_in_the_way_is_as_safe_as_one_that_was_enqueued() {
+    let enqueue = ["enqueue", "--id", "twice", "--no-env-capture", "--", "true"];
+    let recording = Recording::of(|recording| {
+        recording.enqueue("first", "true");
+        recording.enqueue("second", "true");
+        recording.die_before_sync("queue.db-wal", enqueue);
+        recording.conflict("exists twice", enqueue);
+    });
+    let test = "fault_28_a_job_that_is_in_the_way_is_as_safe_as_one_that_was_enqueued";
+    assert_harmless(recording, Plan::new(36, 40), test);
+}
+
 /// The log was folded into the database, and begun anew.
 fn assert_has_checkpoints(records: &[Record]) {
     let mut names: HashMap<u64, &str> = HashMap::new();

@@ -1,7 +1,7 @@
 //! What programs have promised by what they printed, or by ending well.
 //!
 //! A call is named `NUMBER#PROMISE`: `enqueue` promises that the ids it prints exist, `wait` that they are completed;
-//! `cancel ID`, `retry ID` and `set KEY VALUE` promise by their end.
+//! `exists ID`, `cancel ID`, `retry ID` and `set KEY VALUE` promise by their end.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -78,6 +78,7 @@ fn by_line(promise: &str, id: String) -> Option<Promise> {
 fn by_end(promise: &str) -> Option<Promise> {
     let words: Vec<&str> = promise.split(' ').collect();
     match words[..] {
+        ["exists", id] => Some(Promise::Exists(id.to_owned())),
         ["cancel", id] => Some(Promise::Cancelled(id.to_owned())),
         ["retry", id] => Some(Promise::Retried(id.to_owned())),
         ["set", key, value] => Some(Promise::Set(key.to_owned(), value.to_owned())),

@@ -103,6 +103,15 @@ impl Recording {
         assert!(output.status.success(), "{command:?}: {}: {complaint}", output.status);
     }
 
+    /// Runs it to its end, which is that what it wants is there already.
+    #[track_caller]
+    pub fn conflict<A: AsRef<OsStr>>(&self, promise: &str, args: impl IntoIterator<Item = A>) {
+        let mut command = self.command(promise, args);
+        let output = command.stderr(Stdio::piped()).output().expect("it starts");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{command:?}: {}: {complaint}", output.status);
+    }
+
     /// Runs it until it dies at this fail-point. `MARK` in it is a file beside the disk.
     pub fn die_at<A: AsRef<OsStr>>(&self, point: &str, args: impl IntoIterator<Item = A>) {
         let mark = self.folder.path().join("mark");
