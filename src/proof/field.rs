@@ -2,6 +2,7 @@
 //!
 //! Dropping it kills whatever is left and removes the folder, unless it is to be kept for a look.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
@@ -55,6 +56,8 @@ pub struct Field {
     program: Program,
     store: Box<dyn Store>,
     pools: Mutex<Vec<Child>>,
+    /// Guardians whose workers were seen.
+    were_up: Mutex<HashSet<Pid>>,
     pub calls: CallLog,
     is_kept: bool,
 }
@@ -72,6 +75,7 @@ impl Field {
             program,
             store,
             pools: Mutex::default(),
+            were_up: Mutex::default(),
             calls: CallLog::default(),
             is_kept: false,
         })
@@ -217,7 +221,17 @@ impl Field {
 
     /// The workers that are alive.
     pub fn workers(&self) -> Result<Vec<Worker>, StoreError> {
-        live_workers(self.store())
+        let workers = live_workers(self.store())?;
+        let mut were_up = self.were_up.lock().unwrap_or_else(PoisonError::into_inner);
+        were_up.extend(workers.iter().filter_map(|worker| worker.guardian_pid.and_then(pid)));
+        Ok(workers)
+    }
+
+    /// Whether every pool that was started here has had a worker. One that has not is not concerned by an order to stop.
+    pub fn all_were_up(&self) -> bool {
+        let _ = self.workers();
+        let were_up = self.were_up.lock().unwrap_or_else(PoisonError::into_inner);
+        self.guardians().iter().all(|guardian| were_up.contains(guardian))
     }
 
     // Processes

@@ -187,6 +187,7 @@ fn drain(
         }
         std::thread::sleep(LOOK);
     }
+    field.wait(POOL_PATIENCE, || field.all_were_up());
     field.run(&["-q", "worker", "stop", "--timeout", "5s"])?;
     field.wait(POOL_PATIENCE, || field.guardians().is_empty());
     field.wait(REST_PATIENCE, || census::processes_of(field.folder()).is_empty());
