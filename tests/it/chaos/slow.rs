@@ -27,6 +27,8 @@ fn fault_29_a_slow_disk_loses_nothing() {
     println!("{} calls were slow\n{}", shim.delayed(), ground.journal());
     ground.finish();
     for id in ground.ids() {
-        assert_eq!(ground.story(&id), "completed: success", "{id}");
+        // What was claimed ahead may have been given back.
+        let story = ground.story(&id);
+        assert!(story.ends_with(" success") && !story.contains("lost"), "{id}: {story}");
     }
 }
