@@ -15,7 +15,10 @@ const DAY: i64 = 86_400;
 
 /// Everything but the test itself goes by the clock of the shim.
 fn ground() -> (Ground, Shim) {
-    let ground = Ground::with_short_leases();
+    under_shim(Ground::with_short_leases())
+}
+
+fn under_shim(ground: Ground) -> (Ground, Shim) {
     let shim = Shim::new(&ground.home);
     (ground.under(shim.variables()), shim)
 }
@@ -129,7 +132,8 @@ const HIDDEN: &str = "escape by_session env -i PATH=$PATH bash unlock.sh";
 #[test]
 fn fault_33_what_the_dead_left_behind_is_found_after_a_jump_of_the_clock() {
     for seconds in [DAY, -DAY] {
-        let (ground, shim) = ground();
+        // What is started when the leases have run out may be a stranger's, so they must not.
+        let (ground, shim) = under_shim(Ground::new());
         ground.job("a", &format!("first && {{ {HIDDEN}; until_there go; exit 0; }}"));
         let pool = ground.pool();
         ground.runs("a", 1, &["by_session"]);
