@@ -66,7 +66,7 @@ fn fault_33_leases_outlast_jumps_of_the_clock_and_the_queue_goes_on() {
     wait("every job has ended", || ground.unfinished().is_empty());
     ground.stop_pools();
     for at in 0..4 {
-        assert_eq!(ground.story(&format!("j{at}")), "completed: success");
+        assert_eq!(ground.story_of_started(&format!("j{at}")), "completed: success");
     }
     assert!(shim.clock_shifted() > 0 && !ground.journal().contains("died"), "{}", ground.journal());
     // How long an attempt took is measured, and not told by the clock.
@@ -100,7 +100,7 @@ fn fault_33_a_clock_set_forward_makes_due_what_waits_for_its_time() {
     jump(&ground, &shim, 2 * DAY + 60);
     wait("its time has come", || ground.state("in-two-days") == StateName::Completed);
     ground.finish();
-    assert_eq!(ground.story("retry"), "completed: failure success");
+    assert_eq!(ground.story_of_started("retry"), "completed: failure success");
 }
 
 #[test]
@@ -122,8 +122,8 @@ fn fault_33_a_clock_set_back_puts_off_what_waits_for_its_time_and_nothing_else()
     assert_eq!((ground.state("retry"), ground.state("timed")), (StateName::Failed, StateName::Pending));
     jump(&ground, &shim, 0);
     ground.finish();
-    assert_eq!(ground.story("retry"), "completed: failure success");
-    assert_eq!(ground.story("timed"), "completed: success");
+    assert_eq!(ground.story_of_started("retry"), "completed: failure success");
+    assert_eq!(ground.story_of_started("timed"), "completed: success");
 }
 
 /// They have shed all marks but their session, whose leader has gone too.
@@ -144,6 +144,6 @@ fn fault_33_what_the_dead_left_behind_is_found_after_a_jump_of_the_clock() {
         shim.shift_clock(seconds);
         ground.pool();
         ground.finish();
-        assert_eq!(ground.story("a"), "completed: lost success");
+        assert_eq!(ground.story_of_started("a"), "completed: lost success");
     }
 }

@@ -187,7 +187,7 @@ fn outage(fault: impl Fn(&Shim)) {
     ground.finish();
     println!("{used:?} of processor time, {} complaints\n{}", complaints(&ground), ground.journal());
     for id in ground.ids() {
-        assert_eq!(ground.story(&id), "completed: success");
+        assert_eq!(ground.story_of_started(&id), "completed: success");
     }
     assert!(used < Duration::from_millis(250), "{used:?} of processor time: it does not rest");
     assert!((1..=6).contains(&complaints(&ground)), "it complains, but not each time");
@@ -223,7 +223,7 @@ fn fault_29_a_worker_that_dies_on_a_full_disk_is_recovered_when_there_is_space()
     assert_eq!(ground.state("a"), StateName::Processing, "nothing can be given back");
     shim.heal();
     ground.finish();
-    assert_eq!(ground.story("a"), "completed: lost success");
+    assert_eq!(ground.story_of_started("a"), "completed: lost success");
 }
 
 #[test]

@@ -124,6 +124,11 @@ impl Ground {
         story
     }
 
+    /// The same without attempts that were given back before they started: what was claimed ahead may be.
+    pub(crate) fn story_of_started(&self, id: &str) -> String {
+        self.story(id).replace(" released", "")
+    }
+
     // The ledger
 
     pub(crate) fn ledger(&self) -> Vec<Line> {
