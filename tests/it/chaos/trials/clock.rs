@@ -14,6 +14,8 @@ const DAY: i64 = 24 * 60 * 60;
 struct Clock {
     shim: Shim,
     days: i64,
+    /// How often somebody was told a wrong time so far.
+    told: u64,
 }
 
 impl Nemesis for Clock {
@@ -26,10 +28,12 @@ impl Nemesis for Clock {
     }
 
     fn strike(&mut self, _field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let before = self.shim.clock_shifted();
+        let told = self.shim.clock_shifted();
+        let was_told_wrong = told > self.told;
+        self.told = told;
         self.days = if self.days == 0 { random.i64(0..=1) * 2 - 1 } else { 0 };
         self.shim.shift_clock(self.days * DAY);
-        Ok(self.days == 0 || self.shim.clock_shifted() >= before)
+        Ok(was_told_wrong)
     }
 
     fn heal(&mut self, _field: &Field) {
@@ -42,7 +46,7 @@ fn fault_33_chaos_clock() {
     let summon = |field: &mut Field| -> Box<dyn Nemesis> {
         let shim = Shim::below(&field.home());
         equip(field, &shim);
-        Box::new(Clock { shim, days: 0 })
+        Box::new(Clock { shim, days: 0, told: 0 })
     };
     // A wait that is written down as a time of day ends with a jump: that is what a jump is.
     let adjust = |plan: &mut queuectl::proof::plan::Plan| {

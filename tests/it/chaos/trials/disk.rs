@@ -31,12 +31,19 @@ impl Disk {
         equip(field, &shim);
         Box::new(Self { shim, name, spoil, lasts })
     }
+
+    /// How many calls have failed or were delayed.
+    fn struck(&self) -> u64 {
+        let failed: u64 = Fault::ALL.iter().map(|fault| self.shim.struck(*fault)).sum();
+        failed + self.shim.delayed()
+    }
 }
 
-/// Lets workers and calls feel what the shim does. Commands do not: what they are given is not passed on.
+/// Lets workers and calls feel what the shim does. Commands do not: variables of ours are not handed on to them.
 pub(super) fn equip(field: &mut Field, shim: &Shim) {
     let variables = || shim.variables().into_iter().map(|(name, value)| (OsString::from(name), value));
     field.equip_workers(variables());
+    field.equip_calls(variables());
 }
 
 impl Nemesis for Disk {
@@ -49,15 +56,12 @@ impl Nemesis for Disk {
     }
 
     fn strike(&mut self, _field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let before: u64 =
-            Fault::ALL.iter().map(|fault| self.shim.struck(*fault)).sum::<u64>() + self.shim.delayed();
+        let before = self.struck();
         (self.spoil)(&self.shim, random);
         // Not to wait for anything: this is how long the fault lasts.
         std::thread::sleep((self.lasts)(random));
         self.shim.heal();
-        let after: u64 =
-            Fault::ALL.iter().map(|fault| self.shim.struck(*fault)).sum::<u64>() + self.shim.delayed();
-        Ok(after > before)
+        Ok(self.struck() > before)
     }
 
     fn heal(&mut self, _field: &Field) {
