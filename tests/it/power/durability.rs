@@ -52,15 +52,8 @@ fn fault_28_what_a_killed_process_did_not_sync_is_synced_by_the_next() {
 /// A process dies between writing a job and syncing it; the next one finds the job, and promises that it exists.
 #[test]
 fn fault_28_a_job_that_was_found_is_as_safe_as_one_that_was_enqueued() {
-    // Without an environment, which is written anew where it differs: then there is nothing to commit.
     let enqueue = ["enqueue", "--id", "twice", "--if-absent", "--no-env-capture", "--", "true"];
-    let recording = Recording::of(|recording| {
-        recording.enqueue("first", "true");
-        // This one folds in the log and begins it anew, so that the next has nothing to sync but its own commit.
-        recording.enqueue("second", "true");
-        recording.die_before_sync("queue.db-wal", enqueue);
-        recording.run("enqueue", enqueue);
-    });
+    let recording = unsynced(&enqueue, |recording| recording.run("enqueue", enqueue));
     let test = "fault_28_a_job_that_was_found_is_as_safe_as_one_that_was_enqueued";
     assert_harmless(recording, Plan::new(34, 40), test);
 }
@@ -69,14 +62,21 @@ fn fault_28_a_job_that_was_found_is_as_safe_as_one_that_was_enqueued() {
 #[test]
 fn fault_28_a_job_that_is_in_the_way_is_as_safe_as_one_that_was_enqueued() {
     let enqueue = ["enqueue", "--id", "twice", "--no-env-capture", "--", "true"];
-    let recording = Recording::of(|recording| {
-        recording.enqueue("first", "true");
-        recording.enqueue("second", "true");
-        recording.die_before_sync("queue.db-wal", enqueue);
-        recording.conflict("exists twice", enqueue);
-    });
+    let recording = unsynced(&enqueue, |recording| recording.conflict("exists twice", enqueue));
     let test = "fault_28_a_job_that_is_in_the_way_is_as_safe_as_one_that_was_enqueued";
     assert_harmless(recording, Plan::new(36, 40), test);
+}
+
+/// What comes after an enqueue that died before its sync. It has no environment, which would be written anew where it
+/// differs: so there is nothing to commit.
+fn unsynced(enqueue: &[&str], then: impl FnOnce(&Recording)) -> Recording {
+    Recording::of(|recording| {
+        recording.enqueue("first", "true");
+        // This one folds in the log and begins it anew, so that the next has nothing to sync but its own commit.
+        recording.enqueue("second", "true");
+        recording.die_before_sync("queue.db-wal", enqueue);
+        then(recording);
+    })
 }
 
 /// The log was folded into the database, and begun anew.
