@@ -78,6 +78,8 @@ enum Verb {
     Act(selftest::ActArgs),
     #[command(name = "__linger", hide = true)]
     Linger(selftest::LingerArgs),
+    #[command(name = "__tied", hide = true)]
+    Tied(selftest::TiedArgs),
     Config(config::Args),
     Init(init::Args),
     Doctor(doctor::Args),
@@ -172,6 +174,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::WorkerProcess(args) => worker::run_worker(args, context),
         Verb::Act(args) => selftest::act(args),
         Verb::Linger(args) => selftest::linger(args),
+        Verb::Tied(args) => selftest::become_tied(&args),
         Verb::Config(args) => config::run(args, context),
         Verb::Init(args) => init::run(&args, context),
         Verb::Doctor(args) => doctor::run(&args, context),

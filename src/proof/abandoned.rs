@@ -23,7 +23,8 @@ impl Abandoned {
         let live: Vec<String> = field.workers()?.iter().map(|worker| worker.id.to_string()).collect();
         let abandoned: Vec<String> =
             held.into_iter().filter(|(_, worker)| !live.contains(worker)).map(|(lease, _)| lease).collect();
-        self.since.retain(|lease, _| abandoned.contains(lease));
+        // Where nobody is left to notice, the time begins with the next who is.
+        self.since.retain(|lease, _| abandoned.contains(lease) && !live.is_empty());
         for lease in abandoned {
             let since = *self.since.entry(lease).or_insert_with(Instant::now);
             self.longest = self.longest.max(since.elapsed());

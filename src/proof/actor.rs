@@ -7,16 +7,23 @@
 use std::ffi::{CString, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{
+    Resource, Rlimit, Signal, getpid, getppid, getrlimit, kill_process, set_parent_process_death_signal,
+    setrlimit,
+};
 
 use super::ledger::{COMMAND, How, What, Writer, nonce};
 use crate::sys::interrupts::Interrupts;
 use crate::sys::spawn::{Leads, Spawn, keep_descriptors_to_ourselves, own_environment, spawn};
 
+/// How the program is called to be a command of a trial, and what one leaves behind.
+pub const ACT: &str = "__act";
+pub const LINGER: &str = "__linger";
 /// How often a command shows that it lives.
 const TICK: Duration = Duration::from_millis(20);
 /// What was left behind ends by itself after this time, whatever else fails.
@@ -102,6 +109,7 @@ impl Escape {
 
 /// Does it all. Gives the exit code, unless it ends by a signal.
 pub fn act(act: &Act, who: &Who) -> io::Result<ExitCode> {
+    lift_file_limit();
     let _deafness = act.is_deaf.then(|| Interrupts::catch(&[Signal::TERM])).transpose()?;
     let nonce = nonce();
     let writer = Writer::new(&act.ledger, &who.job, who.attempt, &nonce);
@@ -116,6 +124,25 @@ pub fn act(act: &Act, who: &Who) -> io::Result<ExitCode> {
     let how = act.ends.get(at).or(act.ends.last()).copied().unwrap_or(How::Exit(0));
     writer.write(What::End { how })?;
     end(how)
+}
+
+/// The ledger is no part of what is tried: a limit that a nemesis has set for a worker is none for it.
+fn lift_file_limit() {
+    let limit = getrlimit(Resource::Fsize);
+    // Where it cannot be lifted, the first line that does not fit will tell.
+    let _ = setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Becomes this program with other arguments, and is asked to end when whoever started it does: workers of a trial must
+/// not outlive the one who holds it.
+pub fn become_tied(parent: u32, words: &[OsString]) -> io::Error {
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::TERM)) {
+        return error.into();
+    }
+    if getppid().map(|pid| pid.as_raw_pid().cast_unsigned()) != Some(parent) {
+        return io::Error::other("whoever started it has gone");
+    }
+    Command::new("/proc/self/exe").args(words).exec()
 }
 
 fn end(how: How) -> io::Result<ExitCode> {
@@ -163,7 +190,7 @@ fn start_escapee(escape: Escape, ledger: &Path, who: &Who, nonce: &str) -> io::R
     let attempt = who.attempt.to_string();
     let words: [&OsString; 6] = [
         &"queuectl".into(),
-        &"__linger".into(),
+        &LINGER.into(),
         &ledger.as_os_str().to_owned(),
         &(&who.job).into(),
         &attempt.into(),

@@ -80,6 +80,13 @@ impl Call {
         self.jobs().iter().any(|job| job.id == id) && !nothing_changed
     }
 
+    /// Whether somebody who saw it knows that the job is cancelled. One that ran and has not ended within the patience of
+    /// `cancel` is only marked.
+    pub fn has_cancelled(&self, id: &str) -> bool {
+        let jobs: serde_json::Value = serde_json::from_str(&self.printed.join("\n")).unwrap_or_default();
+        self.cancels(id) && self.answer == Answer::Ok && jobs[0]["state"] == "cancelled"
+    }
+
     pub fn cancels(&self, id: &str) -> bool {
         matches!(&self.wish, Wish::Cancel(wanted) if wanted == id)
     }

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ProofError;
@@ -56,43 +56,49 @@ pub trait Spectator: Sync {
 }
 
 impl Campaign {
-    /// Holds trials until the time is up; at least one, and with all of them at least one of each. The first error ends
-    /// it, as does a spectator who has enough: then there is what there is.
-    pub fn run(&self, spectator: &dyn Spectator) -> Result<Vec<Report>, ProofError> {
+    /// Holds trials until the time is up; at least one, and with all of them at least one of each. An error ends it, and
+    /// so does a spectator who has enough: then there is what there is.
+    pub fn run(&self, spectator: &dyn Spectator) -> (Vec<Report>, Result<(), ProofError>) {
         let at_least = if self.only.is_some() { 1 } else { nemesis::all().len() as u64 };
         let (began, next) = (Instant::now(), AtomicU64::new(0));
-        let reports: Mutex<Vec<Report>> = Mutex::default();
-        let work = || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let is_over = began.elapsed() >= self.lasts && number >= at_least;
-                if is_over || spectator.has_enough() {
-                    return Ok(());
-                }
-                let report = self.hold_one(number, spectator)?;
-                reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+        let (reports, error) = (Mutex::new(Vec::new()), Mutex::new(None));
+        let has_failed = || lock(&error).is_some();
+        let work = || loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let is_over = began.elapsed() >= self.lasts && number >= at_least;
+            if is_over || spectator.has_enough() || has_failed() {
+                return;
+            }
+            let house = House { spectator, has_failed: &has_failed };
+            match self.hold_one(number, &house) {
+                Ok(report) => lock(&reports).push(report),
+                // Because somebody has enough, or because another trial failed.
+                Err(ProofError::Interrupted) => return,
+                Err(failure) => _ = lock(&error).get_or_insert(failure),
             }
         };
         let beside = std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_BESIDE);
-        let ended: Result<(), ProofError> = std::thread::scope(|scope| {
+        let panicked = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..beside).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Err(ProofError::Interrupted)))
+            threads.into_iter().filter_map(|thread| thread.join().err()).count() > 0
         });
-        match ended {
-            Ok(()) | Err(ProofError::Interrupted) => {}
-            Err(error) => return Err(error),
-        }
         let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
-        reports.sort_by_key(|report| report.seed.wrapping_sub(self.seed));
-        Ok(reports)
+        reports.sort_by_key(|report: &Report| report.seed.wrapping_sub(self.seed));
+        let error = error.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let ended = match error {
+            Some(error) => Err(error),
+            None if panicked => Err(ProofError::Panicked),
+            None => Ok(()),
+        };
+        (reports, ended)
     }
 
-    fn hold_one(&self, number: u64, spectator: &dyn Spectator) -> Result<Report, ProofError> {
+    fn hold_one(&self, number: u64, house: &House<'_>) -> Result<Report, ProofError> {
         let mut nemesis = self.nemesis(number);
         let seed = self.seed.wrapping_add(number);
         let plan = Plan::new(seed, nemesis.escapes());
         let mut field = Field::new(&self.inside, self.program.clone())?;
-        let audience = Seat { spectator, trial: number, nemesis: nemesis.name() };
+        let audience = Seat { house, trial: number, nemesis: nemesis.name() };
         let held = hold(&plan, nemesis.as_mut(), &field, self.terms, &audience)?;
         let kept = (!held.verdict.violations.is_empty()).then(|| {
             field.keep();
@@ -139,19 +145,30 @@ impl Report {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the trials of a campaign have in common.
+struct House<'a> {
+    spectator: &'a dyn Spectator,
+    /// Whether another trial ended in an error.
+    has_failed: &'a (dyn Fn() -> bool + Sync),
+}
+
 /// Tells the spectator which trial the news is from.
 struct Seat<'a> {
-    spectator: &'a dyn Spectator,
+    house: &'a House<'a>,
     trial: u64,
     nemesis: &'static str,
 }
 
 impl Audience for Seat<'_> {
     fn told(&self, news: &News) {
-        self.spectator.told(self.trial, self.nemesis, news);
+        self.house.spectator.told(self.trial, self.nemesis, news);
     }
 
     fn has_enough(&self) -> bool {
-        self.spectator.has_enough()
+        self.house.spectator.has_enough() || (self.house.has_failed)()
     }
 }

@@ -12,18 +12,20 @@ pub enum ProofError {
     CannotMake { path: PathBuf, source: io::Error },
     #[error("failed to read `{path}`")]
     CannotRead { path: PathBuf, source: io::Error },
+    #[error("`{path}` is no place for a trial: its name is not UTF-8")]
+    NotText { path: PathBuf },
     #[error("failed to start `{program}`")]
     CannotStart { program: PathBuf, source: io::Error },
     #[error("failed to {what}")]
     System { what: &'static str, source: io::Error },
-    #[error("line {number} of the ledger makes no sense: `{line}`")]
-    BadLedger { number: usize, line: String },
     #[error("`queuectl {call}` failed before the trial began: {said}")]
     CannotBegin { call: String, said: String },
     #[error("failed to read the queue of the trial")]
     Store(#[from] StoreError),
     #[error("failed to read the output of a job")]
     Output(#[from] OpError),
+    #[error("a trial ended in a panic")]
+    Panicked,
     #[error("interrupted")]
     Interrupted,
 }

@@ -30,6 +30,8 @@ pub struct Evidence {
     pub longest_abandoned: Duration,
     /// For how long that may be; `None` where nothing is promised.
     pub abandoned_limit: Option<Duration>,
+    /// Whether what commands print may be lost: a nemesis spoils the disk.
+    pub may_lose_output: bool,
     /// Problems that `status` named while no worker ran.
     pub problems: Vec<String>,
 }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,45 +53,72 @@ impl Program {
 
 #[derive(Debug)]
 pub struct Field {
-    folder: PathBuf,
     program: Program,
     store: Box<dyn Store>,
     pools: Mutex<Vec<Child>>,
     /// Guardians whose workers were seen.
     were_up: Mutex<HashSet<Pid>>,
     pub calls: CallLog,
+    folder: Folder,
+}
+
+/// A folder that goes when it is dropped, unless it is to be kept.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
     is_kept: bool,
+}
+
+impl Folder {
+    /// In one that is there. All paths of a trial are part of command lines in JSON, so they must be text.
+    fn new(inside: &Path) -> Result<Self, ProofError> {
+        let inside = inside
+            .canonicalize()
+            .map_err(|source| ProofError::CannotRead { path: inside.to_owned(), source })?;
+        if inside.to_str().is_none() {
+            return Err(ProofError::NotText { path: inside });
+        }
+        let path = inside.join(format!("queuectl-{}-{:08x}", std::process::id(), fastrand::u32(..)));
+        private::add_folder(&path).map_err(|source| ProofError::CannotMake { path: path.clone(), source })?;
+        Ok(Self { path, is_kept: false })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
 }
 
 impl Field {
     /// Makes the folder, inside this one, and the queue in it.
     pub fn new(inside: &Path, program: Program) -> Result<Self, ProofError> {
-        let name = format!("queuectl-{}-{:08x}", std::process::id(), fastrand::u32(..));
-        let folder = inside.join(name);
-        let cannot_make = |source| ProofError::CannotMake { path: folder.clone(), source };
-        private::create_folder(&folder.join("home")).map_err(cannot_make)?;
-        let store = reopen(&StoreAddress::Sqlite(folder.join("home").join(DATABASE)))?;
+        let folder = Folder::new(inside)?;
+        let home = folder.path.join("home");
+        private::add_folder(&home).map_err(|source| ProofError::CannotMake { path: home.clone(), source })?;
+        let store = reopen(&StoreAddress::Sqlite(home.join(DATABASE)))?;
         Ok(Self {
-            folder,
-            program,
             store,
+            program,
             pools: Mutex::default(),
             were_up: Mutex::default(),
             calls: CallLog::default(),
-            is_kept: false,
+            folder,
         })
     }
 
     pub fn folder(&self) -> &Path {
-        &self.folder
+        &self.folder.path
     }
 
     pub fn home(&self) -> PathBuf {
-        self.folder.join("home")
+        self.folder().join("home")
     }
 
     pub fn ledger(&self) -> PathBuf {
-        self.folder.join("ledger")
+        self.folder().join("ledger")
     }
 
     pub fn store(&self) -> &dyn Store {
@@ -109,7 +137,7 @@ impl Field {
 
     /// Leaves the folder behind, for somebody to look at.
     pub fn keep(&mut self) {
-        self.is_kept = true;
+        self.folder.is_kept = true;
     }
 
     // Calls
@@ -117,10 +145,12 @@ impl Field {
     /// The program with these arguments, on this home, which is named in the environment: so whatever it starts is found.
     pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(&self.program.path);
-        command.args(args).current_dir(&self.folder).env_clear();
+        command.args(args).current_dir(self.folder()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("HOME", &self.folder).env("QUEUECTL_HOME", self.home());
+        command.env("HOME", self.folder()).env("QUEUECTL_HOME", self.home());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C is for the one who holds the trial.
+        command.process_group(0);
         command
     }
 
@@ -173,7 +203,7 @@ impl Field {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let json = |job: &JobPlan| job.to_json(&self.program.path, &self.ledger());
         match wish {
-            Wish::Cancel(id) => (words(&["-q", "cancel", id]), String::new()),
+            Wish::Cancel(id) => (words(&["--json", "cancel", id]), String::new()),
             Wish::Retry(id) => (words(&["-q", "retry", id]), String::new()),
             Wish::Enqueue(jobs) => match jobs.as_slice() {
                 [job] => (words(&["enqueue", &json(job).to_string()]), String::new()),
@@ -197,9 +227,12 @@ impl Field {
 
     pub fn start_pool(&self, pool: PoolPlan) -> Result<(), ProofError> {
         let (count, concurrency) = (pool.count.to_string(), pool.concurrency.to_string());
+        let parent = std::process::id().to_string();
+        let tied = ["__tied", &parent, "--"];
         let args = ["-q", "worker", "run", "--count", &count, "--concurrency", &concurrency];
+        let args = tied.iter().chain(&args);
         let mut command = self.command(args);
-        let path = self.folder.join("pools.log");
+        let path = self.folder().join("pools.log");
         let log = File::options().append(true).create(true).open(&path);
         let log = log.map_err(|source| ProofError::CannotMake { path, source })?;
         command.envs(self.program.for_workers.iter().cloned()).stdout(Stdio::null()).stderr(log);
@@ -242,7 +275,7 @@ impl Field {
             return false;
         };
         // Looked at after the handle was opened: it is the same process.
-        is_of(target, &self.folder) && handle.signal(signal).is_ok()
+        is_of(target, self.folder()) && handle.signal(signal).is_ok()
     }
 
     /// Waits until this is so, or for so long. Gives whether it is.
@@ -259,7 +292,7 @@ impl Field {
 
     fn kill_all(&self) {
         self.wait(PATIENCE, || {
-            let left = processes_of(&self.folder);
+            let left = processes_of(self.folder());
             for pid in &left {
                 self.signal(*pid, Signal::KILL);
             }
@@ -277,10 +310,9 @@ impl Drop for Field {
     fn drop(&mut self) {
         self.kill_all();
         for child in self.pools().iter_mut() {
+            // Where nobody could be found, those that were started here are known all the same.
+            let _ = child.kill();
             let _ = child.wait();
-        }
-        if !self.is_kept {
-            let _ = fs::remove_dir_all(&self.folder);
         }
     }
 }

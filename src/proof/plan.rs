@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use super::actor::Escape;
+use super::actor::{ACT, Escape};
 use super::ledger::How;
 use crate::domain::shell::quote_words;
 use crate::domain::signal::Signal;
@@ -229,7 +229,7 @@ impl JobPlan {
         let listed = |words: Vec<String>| words.join(",");
         let mut words = vec![
             program.display().to_string(),
-            "__act".to_owned(),
+            ACT.to_owned(),
             ledger.display().to_string(),
             format!("--lives={}ms", self.lives.as_millis()),
             format!("--ends={}", listed(self.ends.iter().map(How::to_string).collect())),

@@ -15,6 +15,7 @@ use super::plan::{Deed, HEARTBEAT, KILL_GRACE, LEASE, Plan, PoolPlan, Wish};
 use super::{ProofError, census};
 use crate::domain::life::StateName;
 use crate::store::Store;
+use crate::sys::load;
 
 /// How long jobs may take to come to an end when nobody does any more damage.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
@@ -52,6 +53,16 @@ pub enum News {
 pub struct Terms {
     /// How soon a dead worker must be noticed.
     pub notice_within: Duration,
+    /// Where more processes than this want to run, for each processor, nobody can say how soon that should be.
+    pub up_to_load: f64,
+}
+
+impl Terms {
+    /// The limit on a machine that is as busy as this one.
+    fn notice_limit(self) -> Option<Duration> {
+        let is_busy = load::per_processor().is_some_and(|load| load > self.up_to_load);
+        (!is_busy).then_some(self.notice_within)
+    }
 }
 
 pub fn hold(
@@ -67,7 +78,9 @@ pub fn hold(
         field.start_pool(*pool)?;
     }
     let wanted: u32 = plan.pools.iter().map(|pool| pool.count).sum();
-    field.wait(POOL_PATIENCE, || field.workers().is_ok_and(|workers| workers.len() >= wanted as usize));
+    field.wait(POOL_PATIENCE, || {
+        audience.has_enough() || field.workers().is_ok_and(|workers| workers.len() >= wanted as usize)
+    });
     let mut abandoned = Abandoned::default();
     let strikes = strike(plan, nemesis, field, &mut abandoned, audience)?;
     nemesis.heal(field);
@@ -76,7 +89,8 @@ pub fn hold(
     let mut evidence = gather(field, plan.concurrency())?;
     evidence.problems = problems;
     evidence.longest_abandoned = abandoned.longest;
-    evidence.abandoned_limit = nemesis.is_noticed_at_once().then_some(terms.notice_within);
+    evidence.abandoned_limit = terms.notice_limit().filter(|_| nemesis.is_noticed_at_once());
+    evidence.may_lose_output = nemesis.may_cost_output();
     Ok(Held { verdict: check(&evidence), evidence, strikes })
 }
 
@@ -89,6 +103,7 @@ fn load(plan: &Plan, field: &Field) -> Result<Vec<String>, ProofError> {
         ("lease", millis(LEASE)),
         ("kill_grace", millis(KILL_GRACE)),
         ("crash_limit", "1000".to_owned()),
+        ("concurrency", plan.concurrency().to_string()),
     ];
     for (key, value) in settings {
         field.need(&["-q", "config", "set", key, &value])?;
@@ -134,7 +149,7 @@ fn strike(
             std::thread::sleep(LOOK);
         }
         for client in clients {
-            client.join().unwrap_or(Err(ProofError::Interrupted))?;
+            client.join().unwrap_or(Err(ProofError::Panicked))?;
         }
         Ok(strikes)
     })

@@ -12,6 +12,7 @@ pub mod hole;
 pub mod interrupts;
 pub mod life_line;
 pub mod limit;
+pub mod load;
 pub mod lock;
 pub mod private;
 pub mod process;

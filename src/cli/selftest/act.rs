@@ -1,5 +1,6 @@
 //! What the jobs of a trial call: hidden, because it is of no use to anybody else.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,6 +22,18 @@ pub(in crate::cli) struct ActArgs {
     escapes: Vec<Escape>,
     #[arg(long)]
     deaf: bool,
+}
+
+/// The workers of a trial, which end with it
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct TiedArgs {
+    parent: u32,
+    #[arg(last = true)]
+    words: Vec<OsString>,
+}
+
+pub(in crate::cli) fn become_tied(args: &TiedArgs) -> Result<ExitCode, Failure> {
+    Err(actor::become_tied(args.parent, &args.words).into())
 }
 
 /// What a command of a trial left behind

@@ -5,5 +5,5 @@ mod progress;
 mod results;
 mod verb;
 
-pub(super) use act::{ActArgs, LingerArgs, act, linger};
+pub(super) use act::{ActArgs, LingerArgs, TiedArgs, act, become_tied, linger};
 pub(super) use verb::{Args, run};

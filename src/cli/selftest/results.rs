@@ -56,7 +56,8 @@ struct Damage {
 struct Kept {
     promise: &'static str,
     facts: u64,
-    held: bool,
+    /// `None` where it was not tried, or the machine was too busy to tell.
+    held: Option<bool>,
     /// What was measured for it, if anything was.
     measured: Option<String>,
 }
@@ -116,19 +117,21 @@ impl Kept {
     fn of(promise: Promise, verdict: &Verdict, reports: &[Report]) -> Self {
         let invariants = promise.rests_on();
         let longest = reports.iter().filter_map(|report| report.longest_abandoned).max();
+        let facts = invariants.iter().filter_map(|one| verdict.looked_at.get(one)).sum();
+        let is_kept = !invariants.iter().any(|invariant| verdict.is_broken(*invariant));
         Self {
             promise: promise.says(),
-            facts: invariants.iter().filter_map(|one| verdict.looked_at.get(one)).sum(),
-            held: !invariants.iter().any(|invariant| verdict.is_broken(*invariant)),
+            facts,
+            held: (facts > 0).then_some(is_kept),
             measured: longest.filter(|_| promise == Promise::NoticedSoon).map(in_words),
         }
     }
 
     fn row(&self) -> Vec<Cell> {
-        let held = match (self.facts, self.held) {
-            (0, _) => Cell::styled("not tried", Style::new().dimmed()),
-            (_, true) => Cell::styled("yes", AnsiColor::Green.on_default()),
-            (_, false) => Cell::styled("NO", AnsiColor::Red.on_default().bold()),
+        let held = match self.held {
+            None => Cell::styled("not tried", Style::new().dimmed()),
+            Some(true) => Cell::styled("yes", AnsiColor::Green.on_default()),
+            Some(false) => Cell::styled("NO", AnsiColor::Red.on_default().bold()),
         };
         let measured = self.measured.as_deref().map_or_else(String::new, |measured| format!(" ({measured})"));
         vec![held, grouped(self.facts).into(), format!("{}{measured}", self.promise).into()]
@@ -216,7 +219,7 @@ mod tests {
             seed: 7,
             lasts: Duration::ZERO,
             only: None,
-            terms: Terms { notice_within: Duration::from_secs(1) },
+            terms: Terms { notice_within: Duration::from_secs(1), up_to_load: 2.0 },
         };
         Sum::of(&campaign, reports)
     }

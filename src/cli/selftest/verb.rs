@@ -41,14 +41,18 @@ pub(in crate::cli) struct Args {
 const SEEDS: u64 = 1_000_000_000;
 /// The promise.
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
+/// Where so many processes wait for each processor, a second is no measure.
+const BUSY: f64 = 2.0;
 
 pub(in crate::cli) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let campaign = campaign(args)?;
-    let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
+    let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT])?;
     let progress = Progress::new(context, interrupts);
-    let reports = campaign.run(&progress)?;
+    let (reports, ended) = campaign.run(&progress);
     let interrupted = progress.end();
     let all_held = results::show(context, &campaign, &reports)?;
+    // First what was found: it may be worth more than what went wrong.
+    ended?;
     if let Some((interrupts, signal)) = interrupted {
         interrupts.end_by(signal);
     }
@@ -72,6 +76,6 @@ fn campaign(args: &Args) -> Result<Campaign, Failure> {
         seed: args.seed.unwrap_or_else(|| fastrand::u64(..SEEDS)),
         lasts: Duration::from_secs(args.seconds.into()),
         only: args.only.clone(),
-        terms: Terms { notice_within: NOTICE_WITHIN },
+        terms: Terms { notice_within: NOTICE_WITHIN, up_to_load: BUSY },
     })
 }

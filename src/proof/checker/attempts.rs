@@ -4,6 +4,7 @@ use super::case::{Case, is_own_doing, is_own_failure};
 use super::invariant::Invariant;
 use super::verdict::Verdict;
 use crate::domain::job::Attempt;
+use crate::domain::outcome::Outcome;
 use crate::proof::ledger::{COMMAND, Line, What};
 
 pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
@@ -65,7 +66,8 @@ fn check_numbers(case: &Case<'_>, verdict: &mut Verdict) {
     }
     let failures = case.history().iter().filter_map(|attempt| attempt.ending.as_ref());
     let failures = failures.filter(|ending| is_own_failure(ending)).count() as u64;
-    let allowed = u64::from(job.record.job.life.max_retries) + 1;
+    let policy = case.plan.map_or(job.record.job.life.max_retries, |plan| plan.max_retries);
+    let allowed = u64::from(policy) + 1;
     verdict.expect(Invariant::NoGaps, Some(case.id), failures <= allowed * (1 + case.retry_count()), || {
         format!("it failed {failures} times, and {allowed} are allowed")
     });
@@ -76,14 +78,29 @@ fn check_author(case: &Case<'_>, attempt: &Attempt, verdict: &mut Verdict) {
     let Some(job) = case.job.filter(|_| attempt.ending.as_ref().is_some_and(is_own_doing)) else {
         return;
     };
-    let printed = job.nonces.get(&attempt.number);
-    let started = case.start_of(attempt.number).map(|line| &line.nonce);
-    // A command can be killed before it has printed anything.
-    let is_author = printed.is_none() || printed == started;
-    verdict.expect(Invariant::Fenced, Some(case.id), is_author, || {
-        let number = attempt.number;
-        format!("what is recorded of attempt {number} is by {printed:?}, and it was {started:?} that ran")
+    let (number, printed) = (attempt.number, job.nonces.get(&attempt.number));
+    let Some(start) = case.start_of(number) else {
+        return verdict.expect(Invariant::Fenced, Some(case.id), false, || {
+            format!("a result of attempt {number} is recorded, and it never started")
+        });
+    };
+    // A command can be killed by its timeout before it has printed anything, and a spoiled disk can cost its output.
+    let is_by_nobody = printed.is_none() && (case.may_lose_output || was_killed(attempt));
+    verdict.expect(Invariant::Fenced, Some(case.id), is_by_nobody || printed == Some(&start.nonce), || {
+        let started = &start.nonce;
+        format!("what is recorded of attempt {number} is by {printed:?}, and it was {started} that ran")
     });
+    let by = match &start.what {
+        What::Start { worker } => worker.as_str(),
+        What::Tick { .. } | What::End { .. } => "",
+    };
+    verdict.expect(Invariant::Fenced, Some(case.id), attempt.worker.as_str() == by, || {
+        format!("attempt {number} is recorded as run by {}, and it was {by} that ran it", attempt.worker)
+    });
+}
+
+fn was_killed(attempt: &Attempt) -> bool {
+    attempt.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Timeout)
 }
 
 /// No attempt was claimed before the one before it was over.

@@ -19,6 +19,8 @@ pub struct Case<'e> {
     pub lines: Vec<&'e Line>,
     /// As it is stored, if it is.
     pub job: Option<&'e JobEvidence>,
+    /// See [`Evidence::may_lose_output`].
+    pub may_lose_output: bool,
 }
 
 /// One for each job that anybody asked for, that ran, or that is stored.
@@ -37,6 +39,7 @@ pub(super) fn cases(evidence: &Evidence) -> Vec<Case<'_>> {
     }
     for (id, case) in &mut cases {
         case.id = id;
+        case.may_lose_output = evidence.may_lose_output;
         case.calls = evidence.calls.iter().filter(|call| call.concerns(id)).collect();
     }
     cases.into_values().collect()

@@ -1,27 +1,23 @@
-//! I3, I4 and I8: every job comes to an end, and what is recorded is what happened.
+//! I4 and I8: what is recorded is what happened.
+
+use std::time::Duration;
 
 use super::case::{Case, is_own_doing};
 use super::invariant::Invariant;
 use super::verdict::Verdict;
 use crate::domain::job::{Attempt, Ending};
-use crate::domain::life::StateName;
 use crate::domain::outcome::Outcome;
 use crate::proof::ledger::What;
 
+/// How late a command may be killed on a busy machine, its grace included.
+const LATE: Duration = Duration::from_secs(5);
+
 pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
-    let Some(job) = case.job else {
-        return;
-    };
-    let state = job.record.job.life.state.name();
-    let has_ended = match state {
-        StateName::Completed | StateName::Dead | StateName::Cancelled => true,
-        StateName::Pending | StateName::Processing | StateName::Failed => false,
-    };
-    verdict.expect(Invariant::Terminal, Some(case.id), has_ended, || format!("it is still {}", state.name()));
     check_successes(case, verdict);
     for attempt in case.history() {
         if let Some(ending) = attempt.ending.as_ref().filter(|ending| is_own_doing(ending)) {
             check_outcome(case, attempt, ending, verdict);
+            check_timeout(case, attempt, ending, verdict);
         }
     }
 }
@@ -55,8 +51,8 @@ fn check_outcome(case: &Case<'_>, attempt: &Attempt, ending: &Ending, verdict: &
         What::Start { .. } | What::Tick { .. } => Outcome::Lost,
     });
     let is_real = match ending.outcome {
-        // It may come to its end and be killed in the same moment.
-        Outcome::Timeout => case.plan.is_some_and(|plan| plan.timeout.is_some()),
+        // It may come to its end and be killed in the same moment; see below.
+        Outcome::Timeout => true,
         Outcome::Success | Outcome::Failure { .. } | Outcome::Signal { .. } => real == Some(ending.outcome),
         Outcome::SpawnError | Outcome::Lost | Outcome::Cancelled | Outcome::Released => false,
     };
@@ -64,5 +60,20 @@ fn check_outcome(case: &Case<'_>, attempt: &Attempt, ending: &Ending, verdict: &
         let really = real.map_or("nothing is known of its end".to_owned(), |real| format!("it was: {real}"));
         let said = ending.error.as_deref().unwrap_or("no error");
         format!("attempt {number} is recorded as: {} ({said}); {really}", ending.outcome)
+    });
+}
+
+/// A timeout is one that was asked for and has passed, and nothing else runs for much longer.
+fn check_timeout(case: &Case<'_>, attempt: &Attempt, ending: &Ending, verdict: &mut Verdict) {
+    let asked = case.plan.and_then(|plan| plan.timeout);
+    let is_timeout = ending.outcome == Outcome::Timeout;
+    let is_right = match asked {
+        None => !is_timeout,
+        Some(timeout) if is_timeout => ending.duration >= timeout,
+        Some(timeout) => ending.duration <= timeout + LATE,
+    };
+    verdict.expect(Invariant::RealOutcome, Some(case.id), is_right, || {
+        let (number, outcome, ran) = (attempt.number, ending.outcome, ending.duration);
+        format!("attempt {number} ran for {ran:?} with a timeout of {asked:?} and is recorded as: {outcome}")
     });
 }

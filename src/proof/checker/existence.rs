@@ -16,8 +16,7 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
             .expect(Invariant::Kept, Some(case.id), is_stored, || format!("it is gone, and it ran: {line}"));
     }
     if is_stored {
-        let was_wanted =
-            case.calls.iter().any(|call| call.may_have_stored(case.id) || call.acknowledges(case.id));
+        let was_wanted = case.calls.iter().any(|call| call.may_have_stored(case.id));
         verdict.expect(Invariant::Wanted, Some(case.id), was_wanted, || {
             "it is there, but every call that wanted it said that nothing was changed".to_owned()
         });

@@ -1,7 +1,7 @@
 //! All questions, asked.
 
 use super::verdict::Verdict;
-use super::{attempts, case, crowding, endings, existence, remains, timing};
+use super::{attempts, case, crowding, endings, existence, remains, standing, timing};
 use crate::proof::evidence::Evidence;
 
 /// Judges a trial.
@@ -9,6 +9,7 @@ pub fn check(evidence: &Evidence) -> Verdict {
     let mut verdict = Verdict::default();
     for case in case::cases(evidence) {
         existence::check(&case, &mut verdict);
+        standing::check(&case, &mut verdict);
         endings::check(&case, &mut verdict);
         attempts::check(&case, &mut verdict);
         timing::check(&case, &mut verdict);

@@ -10,6 +10,7 @@ mod existence;
 mod invariant;
 mod judge;
 mod remains;
+mod standing;
 mod story;
 mod timing;
 mod verdict;

@@ -4,7 +4,7 @@ mod evidence;
 
 use std::time::Duration;
 
-use evidence::{at, attempt, call, completed, end, evidence, plan, start, tick};
+use evidence::{at, attempt, call, cancel, completed, end, evidence, plan, start, tick};
 
 use super::{Invariant, check, story};
 use crate::domain::life::StateName;
@@ -76,12 +76,67 @@ fn a_job_that_never_ends() {
 }
 
 #[test]
+fn an_end_that_the_history_does_not_account_for() {
+    use crate::domain::life::{CancelReason, DeadReason, State};
+    let now = crate::domain::timestamp::Timestamp::from_millis(0);
+    let ends = |state: State, outcome: Outcome| {
+        breaks(move |evidence| {
+            evidence.counted = [(StateName::Completed, 1)].into();
+            *evidence.counted.entry(state.name()).or_default() += 1;
+            evidence.jobs[1].record.job.life.state = state;
+            evidence.jobs[1].record.history[0] = attempt(1, outcome);
+        })
+    };
+    let dead = |reason| State::Dead { finished_at: now, reason };
+    let cancelled = |reason| State::Cancelled { finished_at: now, reason };
+    for (state, outcome) in [
+        (State::Completed { finished_at: now }, Outcome::Lost),
+        (dead(DeadReason::RetriesExhausted), Outcome::Lost),
+        (dead(DeadReason::CrashLimit), Outcome::Lost),
+        (cancelled(CancelReason::Dependency), Outcome::Lost),
+    ] {
+        assert_eq!(ends(state.clone(), outcome), [Invariant::Terminal], "{state:?}");
+    }
+    let by_nobody = breaks(|evidence| {
+        evidence.counted = [(StateName::Completed, 1), (StateName::Cancelled, 1)].into();
+        evidence.jobs[0].record.job.life.state = cancelled(CancelReason::User);
+    });
+    assert_eq!(by_nobody, [Invariant::Terminal]);
+}
+
+#[test]
+fn a_timeout_that_was_none() {
+    let timed = |asked: Option<Duration>, outcome: Outcome, ran: Duration| {
+        breaks(move |evidence| {
+            let mut wanted = plan("b");
+            wanted.timeout = asked;
+            evidence.calls[1] = call(Wish::Enqueue(vec![wanted]), Answer::Ok);
+            evidence.jobs[1].record.history[0] = attempt(1, outcome);
+            let ending = evidence.jobs[1].record.history[0].ending.as_mut().expect("it has ended");
+            ending.duration = ran;
+            let failed = outcome != Outcome::Success;
+            if failed {
+                evidence.jobs[1].record.job.life.state = crate::domain::life::State::Failed;
+                evidence.counted = [(StateName::Completed, 1), (StateName::Failed, 1)].into();
+            }
+        })
+    };
+    let hour = Duration::from_secs(3600);
+    let unreal = [Invariant::Terminal, Invariant::RealOutcome];
+    assert_eq!(timed(None, Outcome::Timeout, hour), unreal, "none was asked for");
+    assert_eq!(timed(Some(hour), Outcome::Timeout, at(20)), unreal, "it had not passed");
+    assert_eq!(timed(Some(at(20)), Outcome::Success, hour), [Invariant::RealOutcome], "it had passed");
+    assert_eq!(timed(Some(at(20)), Outcome::Success, at(30)), [], "in the same moment");
+}
+
+#[test]
 fn a_success_without_an_end_and_a_second_one() {
     let unreal = breaks(|evidence| evidence.lines.retain(|line| line.job != "b" || line.at < at(225)));
     assert_eq!(unreal, [Invariant::OneSuccess, Invariant::RealOutcome]);
     let second = breaks(|evidence| {
         evidence.jobs[1].record.history.push(attempt(2, Outcome::Success));
         evidence.jobs[1].record.job.life.attempts = 2;
+        evidence.jobs[1].nonces.insert(2, "b-2".to_owned());
         evidence.lines.extend([start("b", 2, 900), end("b", 2, 910, How::Exit(0))]);
     });
     assert_eq!(second, [Invariant::OneSuccess]);
@@ -92,6 +147,7 @@ fn a_second_success_after_a_retry_is_fine() {
     let fine = breaks(|evidence| {
         evidence.jobs[1].record.history.push(attempt(2, Outcome::Success));
         evidence.jobs[1].record.job.life.attempts = 2;
+        evidence.jobs[1].nonces.insert(2, "b-2".to_owned());
         evidence.lines.extend([start("b", 2, 900), end("b", 2, 910, How::Exit(0))]);
         evidence.calls.push(call(Wish::Retry("b".to_owned()), Answer::Ok));
     });
@@ -119,22 +175,21 @@ fn an_attempt_that_nobody_knows_of_and_more_than_are_allowed() {
     let too_many = breaks(|evidence| evidence.jobs[0].record.job.life.max_retries = 0);
     assert_eq!(too_many, [], "one failure is always allowed");
     let too_many = breaks(|evidence| {
-        evidence.jobs[0].record.job.life.max_retries = 0;
+        let mut wanted = plan("a");
+        wanted.max_retries = 0;
+        evidence.calls[0] = call(Wish::Enqueue(vec![wanted]), Answer::Ok);
         evidence.jobs[0].record.history[1] = attempt(2, Outcome::Failure { exit_code: 3 });
         evidence.lines.retain(|line| line.job != "a" || line.at < at(610));
         evidence.lines.push(end("a", 2, 620, How::Exit(3)));
     });
-    assert_eq!(too_many, [Invariant::NoGaps]);
+    assert_eq!(too_many, [Invariant::Terminal, Invariant::NoGaps]);
 }
 
 #[test]
 fn an_outcome_that_is_not_the_real_one() {
-    for wrong in [
-        Outcome::Failure { exit_code: 4 },
-        Outcome::Signal { signal: Signal::KILL },
-        Outcome::Timeout,
-        Outcome::SpawnError,
-    ] {
+    for wrong in
+        [Outcome::Failure { exit_code: 4 }, Outcome::Signal { signal: Signal::KILL }, Outcome::SpawnError]
+    {
         let unreal = breaks(|evidence| evidence.jobs[0].record.history[0] = attempt(1, wrong));
         assert_eq!(unreal, [Invariant::RealOutcome], "{wrong}");
     }
@@ -150,6 +205,15 @@ fn a_start_before_its_time() {
         })
     };
     assert_eq!(soon("a", 2, 150), [Invariant::InTime], "its backoff was not over");
+    let after_release = breaks(|evidence| {
+        evidence.jobs[0].record.history.insert(1, attempt(2, Outcome::Released));
+        evidence.jobs[0].record.history[2] = attempt(3, Outcome::Success);
+        evidence.jobs[0].record.job.life.attempts = 3;
+        evidence.jobs[0].nonces = [(1, "a-1".to_owned()), (3, "a-3".to_owned())].into();
+        evidence.lines.truncate(5);
+        evidence.lines.extend([start("a", 3, 240), end("a", 3, 250, How::Exit(0))]);
+    });
+    assert_eq!(after_release, [Invariant::InTime], "a claim that came to nothing does not end it");
     let delayed = breaks(|evidence| {
         let mut wanted = plan("b");
         wanted.delay = Some(Duration::from_secs(1));
@@ -168,17 +232,23 @@ fn a_start_before_its_time() {
 
 #[test]
 fn a_start_after_a_cancel() {
-    let cancel = |answer| {
-        let mut cancel = call(Wish::Cancel("a".to_owned()), answer);
-        (cancel.began, cancel.ended) = (at(200), at(300));
-        cancel
-    };
+    let cancel = |answer| cancel("a", answer, (200, 300));
     assert_eq!(breaks(|evidence| evidence.calls.push(cancel(Answer::Ok))), [Invariant::CancelHolds]);
     assert_eq!(breaks(|evidence| evidence.calls.push(cancel(Answer::Failed(4)))), []);
+    let marked = breaks(|evidence| {
+        let mut marked = cancel(Answer::Ok);
+        marked.printed = vec![r#"[{"id":"a","state":"processing"}]"#.to_owned()];
+        evidence.calls.push(marked);
+    });
+    assert_eq!(marked, [], "it was not cancelled yet");
     let revived = breaks(|evidence| {
-        let mut retry = call(Wish::Retry("a".to_owned()), Answer::Ok);
-        (retry.began, retry.ended) = (at(310), at(320));
-        evidence.calls.extend([cancel(Answer::Ok), retry]);
+        let retry = |span: (u64, u64)| {
+            let mut retry = call(Wish::Retry("a".to_owned()), Answer::Ok);
+            (retry.began, retry.ended) = (at(span.0), at(span.1));
+            retry
+        };
+        // The one that began last was answered first.
+        evidence.calls.extend([cancel(Answer::Ok), retry((700, 710)), retry((310, 720))]);
     });
     assert_eq!(revived, []);
 }
@@ -202,6 +272,17 @@ fn a_result_by_somebody_else() {
     assert_eq!(foreign, [Invariant::Fenced]);
     let open = breaks(|evidence| evidence.jobs[0].record.history[0].ending = None);
     assert_eq!(open, [Invariant::Fenced]);
+    let by_nobody = breaks(|evidence| evidence.jobs[1].nonces.clear());
+    assert_eq!(by_nobody, [Invariant::Fenced]);
+    let spoiled = breaks(|evidence| {
+        evidence.jobs[1].nonces.clear();
+        evidence.may_lose_output = true;
+    });
+    assert_eq!(spoiled, []);
+    let other_worker = breaks(|evidence| {
+        evidence.jobs[1].record.history[0].worker = "x".parse().expect("a worker id");
+    });
+    assert_eq!(other_worker, [Invariant::Fenced]);
 }
 
 #[test]

@@ -7,8 +7,6 @@ use std::time::Duration;
 use super::case::{Case, is_own_failure};
 use super::invariant::Invariant;
 use super::verdict::Verdict;
-use crate::domain::job::Attempt;
-use crate::proof::calls::Answer;
 use crate::proof::ledger::Line;
 use crate::proof::plan::JobPlan;
 
@@ -25,9 +23,9 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
 }
 
 fn check_cancels(case: &Case<'_>, verdict: &mut Verdict) {
-    let cancels = case.calls.iter().filter(|call| call.cancels(case.id) && call.answer == Answer::Ok);
-    for cancel in cancels {
-        let revived = case.retries().find(|retry| retry.ended > cancel.began).map(|retry| retry.began);
+    for cancel in case.calls.iter().filter(|call| call.has_cancelled(case.id)) {
+        let later = case.retries().filter(|retry| retry.ended > cancel.began);
+        let revived = later.map(|retry| retry.began).min();
         let is_late =
             |line: &&Line| line.at > cancel.ended && revived.is_none_or(|revived| line.at < revived);
         let late = case.starts().find(is_late);
@@ -54,30 +52,24 @@ fn check_delay(case: &Case<'_>, plan: &JobPlan, verdict: &mut Verdict) {
     });
 }
 
+/// From its last sign of life each failure is followed by its wait, whatever happens to claims in between.
 fn check_backoff(case: &Case<'_>, plan: &JobPlan, verdict: &mut Verdict) {
     let mut failures = 0;
-    for pair in case.history().windows(2) {
-        failures += u32::from(pair[0].ending.as_ref().is_some_and(is_own_failure));
-        let wait = plan.retry_delay * 2_u32.saturating_pow(failures);
-        let Some((last, start)) = gap(case, &pair[0], &pair[1]) else {
-            continue;
-        };
-        verdict.expect(Invariant::InTime, Some(case.id), start.at + ROUNDING >= last.at + wait, || {
-            format!(
-                "attempt {} started {:?} after attempt {} had failed, and was to wait {wait:?}",
-                pair[1].number,
-                start.at.saturating_sub(last.at),
-                pair[0].number
-            )
-        });
+    let mut not_before = Duration::ZERO;
+    for attempt in case.history() {
+        if let Some(start) = case.start_of(attempt.number) {
+            verdict.expect(Invariant::InTime, Some(case.id), start.at + ROUNDING >= not_before, || {
+                let early = not_before.saturating_sub(start.at);
+                format!("attempt {} started {early:?} before its backoff was over", attempt.number)
+            });
+        }
+        if attempt.ending.as_ref().is_some_and(is_own_failure) {
+            failures += 1;
+            let last = case.lines_of(attempt.number).filter(|line| line.is_by_command()).last();
+            let wait = plan.retry_delay * 2_u32.saturating_pow(failures);
+            not_before = last.map_or(not_before, |line| line.at + wait);
+        }
     }
-}
-
-/// The last sign of life of an attempt that failed, and the start of the next.
-fn gap<'e>(case: &Case<'e>, failed: &Attempt, next: &Attempt) -> Option<(&'e Line, &'e Line)> {
-    failed.ending.as_ref().filter(|ending| is_own_failure(ending))?;
-    let is_its = |line: &&Line| line.is_by_command();
-    Some((case.lines_of(failed.number).filter(is_its).last()?, case.start_of(next.number)?))
 }
 
 /// Whether a job that waits for another started only after that had succeeded.

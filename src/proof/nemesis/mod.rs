@@ -40,6 +40,11 @@ pub trait Nemesis: Send {
         false
     }
 
+    /// Whether what commands print may be lost.
+    fn may_cost_output(&self) -> bool {
+        false
+    }
+
     /// How long to wait before the next strike.
     fn pause(&self, random: &mut Rng) -> Duration {
         Duration::from_millis(random.u64(150..600))

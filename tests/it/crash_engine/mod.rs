@@ -8,7 +8,7 @@ mod doctor;
 mod guardian_killed;
 pub(crate) mod harness;
 pub(crate) mod ledger;
-mod leftovers;
+pub(crate) mod leftovers;
 pub(crate) mod processes;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;

@@ -17,8 +17,7 @@ pub(super) fn evidence() -> Evidence {
     first.record.history = vec![attempt(1, Outcome::Failure { exit_code: 3 }), attempt(2, Outcome::Success)];
     first.record.job.life.attempts = 2;
     first.nonces.insert(2, "a-2".to_owned());
-    let mut cancel = call(Wish::Cancel("b".to_owned()), Answer::Ok);
-    (cancel.began, cancel.ended) = (at(900), at(901));
+    let cancel = cancel("b", Answer::Ok, (900, 901));
     Evidence {
         calls: vec![
             call(Wish::Enqueue(vec![plan("a")]), Answer::Ok),
@@ -40,6 +39,7 @@ pub(super) fn evidence() -> Evidence {
         left: Vec::new(),
         longest_abandoned: Duration::from_millis(3),
         abandoned_limit: Some(Duration::from_secs(1)),
+        may_lose_output: false,
         problems: vec!["no_worker".to_owned()],
     }
 }
@@ -63,6 +63,16 @@ pub(super) fn plan(id: &str) -> JobPlan {
         depends_on: None,
         priority: 0,
     }
+}
+
+/// A cancel that is answered so; where that is well, the job was cancelled.
+pub(super) fn cancel(id: &str, answer: Answer, span: (u64, u64)) -> Call {
+    let mut cancel = call(Wish::Cancel(id.to_owned()), answer);
+    (cancel.began, cancel.ended) = (at(span.0), at(span.1));
+    if answer == Answer::Ok {
+        cancel.printed = vec![format!(r#"[{{"id":"{id}","state":"cancelled"}}]"#)];
+    }
+    cancel
 }
 
 pub(super) fn call(wish: Wish, answer: Answer) -> Call {

@@ -48,7 +48,8 @@ fn fault_33_chaos_clock() {
         equip(field, &shim);
         Box::new(Clock { shim, days: 0, told: 0 })
     };
-    // A wait that is written down as a time of day ends with a jump: that is what a jump is.
+    // A wait that is written down as a time of day ends with a jump: that is what a jump is. What becomes of one is
+    // tested in `chaos/clock.rs`.
     let adjust = |plan: &mut queuectl::proof::plan::Plan| {
         plan.each_job(|job| {
             job.delay = None;

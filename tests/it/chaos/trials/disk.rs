@@ -55,6 +55,10 @@ impl Nemesis for Disk {
         self.name
     }
 
+    fn may_cost_output(&self) -> bool {
+        true
+    }
+
     fn strike(&mut self, _field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
         let before = self.struck();
         (self.spoil)(&self.shim, random);

@@ -33,6 +33,10 @@ impl Nemesis for FileSize {
         "no file may grow"
     }
 
+    fn may_cost_output(&self) -> bool {
+        true
+    }
+
     fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
         let any = Self::limit(field, Some(random.u64(0..200_000)))?;
         // Not to wait for anything: this is how long the fault lasts.
