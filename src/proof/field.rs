@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal};
 use super::ProofError;
 use super::calls::{Answer, Call, CallLog};
 use super::census::{is_of, processes_of};
+use super::folder::Folder;
 use super::plan::{JobPlan, PoolPlan, Wish};
 use crate::ops::alive::live_workers;
 use crate::ops::location::{DATABASE, StoreAddress, reopen};
@@ -60,36 +61,6 @@ pub struct Field {
     were_up: Mutex<HashSet<Pid>>,
     pub calls: CallLog,
     folder: Folder,
-}
-
-/// A folder that goes when it is dropped, unless it is to be kept.
-#[derive(Debug)]
-struct Folder {
-    path: PathBuf,
-    is_kept: bool,
-}
-
-impl Folder {
-    /// In one that is there. All paths of a trial are part of command lines in JSON, so they must be text.
-    fn new(inside: &Path) -> Result<Self, ProofError> {
-        let inside = inside
-            .canonicalize()
-            .map_err(|source| ProofError::CannotRead { path: inside.to_owned(), source })?;
-        if inside.to_str().is_none() {
-            return Err(ProofError::NotText { path: inside });
-        }
-        let path = inside.join(format!("queuectl-{}-{:08x}", std::process::id(), fastrand::u32(..)));
-        private::add_folder(&path).map_err(|source| ProofError::CannotMake { path: path.clone(), source })?;
-        Ok(Self { path, is_kept: false })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            let _ = fs::remove_dir_all(&self.path);
-        }
-    }
 }
 
 impl Field {

@@ -23,6 +23,7 @@ pub mod checker;
 pub mod error;
 pub mod evidence;
 pub mod field;
+mod folder;
 pub mod ledger;
 pub mod nemesis;
 pub mod plan;
