@@ -132,7 +132,7 @@ impl State {
         if let Some(is_ours) = family.mark.is_on(pid) {
             return is_ours;
         }
-        // Where this slot's commands bear a brand, those of the others bear theirs.
+        // Where this slot's commands bear a brand, those of the others bear theirs. A worker in one of them adds none.
         if let (Some(own), Some(borne)) = (family.brand, Brand::of(pid)) {
             return own == borne;
         }

@@ -29,7 +29,8 @@ pub(super) fn start(
     })
 }
 
-/// Brands this thread with a number of its own: so what it starts can be told from what others start.
+/// Brands this thread with a number of its own: so what it starts can be told from what others start. A worker inside a
+/// job leaves the brand that it came with, or what it leaves behind could not be told by the worker that runs that job.
 fn brand(slot: usize) -> Option<Brand> {
     Brand::new(u32::try_from(slot).ok()?.checked_add(1)?)?.apply()
 }

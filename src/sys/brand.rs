@@ -5,6 +5,7 @@
 //! (containers with a filter of system calls, systemd's `LockPersonality`): then there is none.
 
 use std::fs;
+use std::thread::Builder;
 
 use rustix::process::Pid;
 
@@ -16,6 +17,7 @@ const HIGH_SHIFT: u32 = 28 - LOW_BITS;
 const LOW_BITS: u32 = 9;
 /// Asks for the present value and changes nothing.
 const ASK: libc::c_ulong = 0xffff_ffff;
+const FAILED: libc::c_int = -1;
 
 /// A number from 1 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +39,26 @@ impl Brand {
         Self::new((personality & LOW) >> LOW_SHIFT | (personality & HIGH) >> HIGH_SHIFT)
     }
 
-    /// Brands this thread, and so whatever it starts. `None` where that is not allowed.
-    #[expect(unsafe_code, reason = "there is no safe wrapper for personality(2)")]
+    /// Whether a thread may be branded here. Asks the kernel, which may allow some values and others not.
+    pub fn is_allowed() -> bool {
+        // In a thread of its own, which takes the brand with it.
+        let attempt = Builder::new().spawn(|| present().is_some_and(|bits| Self(Self::MAX).put_on(bits)));
+        attempt.is_ok_and(|thread| thread.join().unwrap_or(false))
+    }
+
+    /// Brands this thread, and so whatever it starts. `None` where that is not allowed, and where there is a brand
+    /// already: whatever is started here has to stay known to the one who put it on.
     pub fn apply(self) -> Option<Self> {
-        // SAFETY: asks for a number.
-        let present = u32::try_from(unsafe { libc::personality(ASK) }).ok()?;
+        let present = present().filter(|bits| Self::of_bits(*bits).is_none())?;
+        self.put_on(present).then_some(self)
+    }
+
+    #[expect(unsafe_code, reason = "there is no safe wrapper for personality(2)")]
+    fn put_on(self, present: u32) -> bool {
         let branded = present & !(LOW | HIGH) | self.bits();
         // SAFETY: changes bits of this task that the kernel only hands on.
-        let changed = unsafe { libc::personality(branded.into()) };
-        (changed != -1).then_some(self)
+        let before = unsafe { libc::personality(branded.into()) };
+        before != FAILED
     }
 
     /// The brand of a process; `None` if it has none, or that cannot be known.
@@ -53,6 +66,15 @@ impl Brand {
         let text = fs::read_to_string(format!("/proc/{}/personality", pid.as_raw_pid())).ok()?;
         Self::of_bits(u32::from_str_radix(text.trim(), 16).ok()?)
     }
+}
+
+/// The personality of this thread.
+#[expect(unsafe_code, reason = "there is no safe wrapper for personality(2)")]
+fn present() -> Option<u32> {
+    // SAFETY: asks for a number.
+    let present = unsafe { libc::personality(ASK) };
+    // The highest bit belongs to the brand, so the number may well be negative.
+    (present != FAILED).then_some(present.cast_unsigned())
 }
 
 #[cfg(test)]
@@ -71,20 +93,35 @@ mod tests {
         assert_eq!(Brand::of_bits(0x0040_0008), None);
     }
 
+    /// The brand of what a thread starts after it was branded with these numbers, one after the other.
+    fn seen_after(numbers: &'static [u32]) -> Option<Brand> {
+        let thread = std::thread::spawn(move || {
+            for number in numbers {
+                Brand::new(*number).and_then(Brand::apply);
+            }
+            let mut child = Command::new("env");
+            let output = child.args(["-i", "setsid", "--wait", "cat", "/proc/self/personality"]).output();
+            let text = String::from_utf8(output.expect("it runs").stdout).expect("text");
+            Brand::of_bits(u32::from_str_radix(text.trim(), 16).expect("a number"))
+        });
+        thread.join().expect("a thread")
+    }
+
     #[test]
     fn what_a_branded_thread_starts_has_its_brand_and_others_have_not() {
-        let seen = |brand: u32| {
-            std::thread::spawn(move || {
-                Brand::new(brand).and_then(Brand::apply)?;
-                let mut child = Command::new("env");
-                let output = child.args(["-i", "setsid", "--wait", "cat", "/proc/self/personality"]).output();
-                let text = String::from_utf8(output.expect("it runs").stdout).expect("text");
-                Brand::of_bits(u32::from_str_radix(text.trim(), 16).expect("a number"))
-            })
-        };
-        let (one, other) = (seen(1), seen(4_000));
-        // Where it is forbidden there is nothing to see.
-        let seen = [one, other].map(|thread| thread.join().expect("a thread"));
-        assert!(seen == [Brand::new(1), Brand::new(4_000)] || seen == [None, None], "{seen:?}");
+        // From 4096 on the highest bit is set. Where it is forbidden there is nothing to see.
+        for number in [&[1], &[4_000], &[4_096], &[Brand::MAX]] {
+            let expected = Brand::new(number[0]).filter(|_| Brand::is_allowed());
+            assert_eq!(seen_after(number), expected, "{number:?}");
+        }
+        assert_eq!(seen_after(&[]), None);
+    }
+
+    #[test]
+    fn a_brand_stays() {
+        for numbers in [&[1, 2], &[5_000, 1], &[1, 5_000]] {
+            let expected = Brand::new(numbers[0]).filter(|_| Brand::is_allowed());
+            assert_eq!(seen_after(numbers), expected, "{numbers:?}");
+        }
     }
 }

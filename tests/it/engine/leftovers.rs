@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::harness::{Home, PATIENCE, Pool, history, is_alive, wait_until};
+use super::harness::{Home, PATIENCE, Pool, history, is_alive, send, wait_until};
+use crate::cli::harness::PROGRAM;
 
 /// A command that starts something in the background, which writes its pid to `left`, and ends when that is done.
 fn leaving(background: &str) -> String {
@@ -103,6 +105,57 @@ fn fault_17_daemons_without_an_environment_are_told_apart() {
 #[test]
 fn fault_17_daemons_that_have_shed_everything_are_told_apart() {
     assert_told_apart("env -i setsid bash -c 'exec 0<&- 1>&- 2>&- 60>&-; exec \"$@\"' it");
+}
+
+/// More than the outer worker has slots.
+const INNER_JOBS: [&str; 3] = ["in1", "in2", "in3"];
+
+/// A home whose jobs run for long, and a command that starts a worker for them in the background.
+fn inner_queue() -> (Home, String) {
+    let inner = Home::new();
+    for id in INNER_JOBS {
+        inner.enqueue(id, &format!("echo $$ > {id}; exec sleep 600"));
+    }
+    let start = format!("{PROGRAM} --home {} worker start --concurrency 3", inner.path().display());
+    (inner, start)
+}
+
+/// The commands that the inner worker has started.
+fn inner_commands(inner: &Home) -> [u32; 3] {
+    INNER_JOBS.map(|id| inner.wait_for_pid(id))
+}
+
+#[test]
+fn fault_17_a_worker_that_a_job_leaves_behind_is_killed_with_all_that_it_runs() {
+    let (home, (inner, start)) = (Home::new(), inner_queue());
+    home.enqueue("nests", &format!("{start}; until [ -e go ]; do sleep 0.02; done"));
+    let _inner_pool = Pool::of(&inner);
+    let _pool = Pool::run(&home, "--concurrency 1");
+    let commands = inner_commands(&inner);
+    home.file("go", "");
+    home.wait_for("nests", "completed");
+    assert_eq!(commands.map(is_alive), [false; 3]);
+}
+
+#[test]
+fn fault_17_what_a_worker_inside_a_job_leaves_behind_is_not_taken_for_a_neighbours() {
+    let (home, (inner, start)) = (Home::new(), inner_queue());
+    home.enqueue("nests", &format!("{start}; until [ -e go ]; do sleep 0.02; done"));
+    let _inner_pool = Pool::of(&inner);
+    let _pool = Pool::run(&home, "--concurrency 2");
+    let commands = inner_commands(&inner);
+    for worker in inner.workers() {
+        send(worker.guardian_pid.expect("a guardian"), Signal::KILL);
+        send(worker.pid, Signal::KILL);
+    }
+    for id in ["b1", "b2", "b3", "b4"] {
+        home.enqueue(id, "true");
+        home.wait_for(id, "completed");
+    }
+    assert_eq!(commands.map(is_alive), [true; 3], "their job still runs");
+    home.file("go", "");
+    home.wait_for("nests", "completed");
+    assert_eq!(commands.map(is_alive), [false; 3]);
 }
 
 #[test]
