@@ -106,11 +106,11 @@ impl Worker<'_> {
         }
         if self.times.beat <= now + SLACK {
             let beaten = self.beat();
-            if self.note_failure(beaten)?.is_none() {
-                return Ok(());
+            if self.note_failure(beaten)?.is_some() {
+                self.times.beat = now + self.settings.heartbeat_interval;
             }
-            self.times.beat = now + self.settings.heartbeat_interval;
         }
+        // Also where nothing can be written: what is in the way may be a worker that hangs, which is killed here.
         if self.times.tick <= now {
             self.show_life();
             let ticked = self.tick();
@@ -225,6 +225,8 @@ impl Worker<'_> {
             // back by the next heartbeat, which tells the store what we have.
             if let Ok(store) = (self.open)() {
                 self.store = store;
+                // With the lease it learns how long it may wait for others. The orders themselves are read again soon.
+                let _ = self.store.orders(&self.plan.id);
             }
             self.times.beat = Instant::now();
         }

@@ -3,6 +3,8 @@
 //! While a guardian lives, its workers are its own business. Only when guardian and worker are both dead, or have both
 //! been silent for far longer than a lease, does another worker step in. It is safe for many to do so at once: killing
 //! what is dead does nothing, and the store takes a worker's leases back once.
+//!
+//! A round kills first and writes afterwards: what is killed may be what keeps everybody from writing.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,8 +23,12 @@ use crate::sys::failpoint;
 use crate::sys::life_line::{self, Role};
 use crate::sys::process::{self, ProcessHandle};
 
-/// A round that comes this much later than it should tells nothing about others: we ourselves were asleep.
+/// A round that comes this much later than it should tells nothing about others: we ourselves were asleep. Where leases
+/// are long, so is the time that a worker may wait for the store.
 const TOO_LATE: Duration = Duration::from_secs(5);
+const TOO_LATE_PER_LEASE: u32 = 2;
+/// How long one that was killed is waited for.
+const DEATH: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Reaper {
@@ -47,6 +53,18 @@ enum Verdict {
     Hung,
 }
 
+impl Verdict {
+    /// What became of a worker that will be gone; `None` if it is to be left alone.
+    fn what(self) -> Option<&'static str> {
+        match self {
+            Self::Leave => None,
+            Self::Rebooted => Some("was running when the machine went down"),
+            Self::Dead => Some("died with its guardian"),
+            Self::Hung => Some("hung past its lease and was killed"),
+        }
+    }
+}
+
 impl Reaper {
     pub(super) fn new(boot_id: String) -> Self {
         Self { boot_id, last_round: Instant::now(), overdue_since: HashMap::new(), obstacles: HashMap::new() }
@@ -60,19 +78,22 @@ impl Reaper {
         lease: Duration,
         journal: &Journal,
     ) -> Result<(), StoreError> {
-        if self.last_round.elapsed() > TOO_LATE {
+        if self.last_round.elapsed() > TOO_LATE.max(lease / TOO_LATE_PER_LEASE) {
             self.overdue_since.clear();
         }
         self.last_round = Instant::now();
         let workers = store.workers()?;
         self.overdue_since.retain(|id, _| workers.iter().any(|worker| worker.id == *id && worker.overdue));
         self.obstacles.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
+        let now = store.now()?;
+        let mut gone = Vec::new();
         for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
             let verdict = self.judge(worker, lease);
-            let obstacle = act(verdict, worker, store, lease, journal)?;
-            self.note(&worker.id, obstacle, journal);
+            let cleared = clear(verdict, worker, now, lease);
+            gone.extend(verdict.what().filter(|_| cleared.is_ok()).map(|what| (worker, what)));
+            self.note(&worker.id, cleared.err(), journal);
         }
-        Ok(())
+        give_all_back(store, &gone, journal)
     }
 
     fn note(&mut self, worker: &WorkerId, obstacle: Option<String>, journal: &Journal) {
@@ -107,22 +128,13 @@ impl Reaper {
     }
 }
 
-/// Gives why it could not be done, if so.
-fn act(
-    verdict: Verdict,
-    worker: &Worker,
-    store: &dyn Store,
-    lease: Duration,
-    journal: &Journal,
-) -> Result<Option<String>, StoreError> {
+/// Kills what is left of it. Gives why that could not be done, if so.
+fn clear(verdict: Verdict, worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), String> {
     match verdict {
-        Verdict::Leave => Ok(None),
-        Verdict::Rebooted => give_back(store, worker, "was running when the machine went down", journal),
-        Verdict::Dead => recover(store, worker, lease, "died with its guardian", journal),
-        Verdict::Hung if kill(worker) => {
-            recover(store, worker, lease, "hung past its lease and was killed", journal)
-        }
-        Verdict::Hung => Ok(Some("it hangs past its lease and cannot be found or killed".to_owned())),
+        Verdict::Leave | Verdict::Rebooted => Ok(()),
+        Verdict::Dead => sweep_after(worker, now, lease),
+        Verdict::Hung if kill(worker) => sweep_after(worker, now, lease),
+        Verdict::Hung => Err("it hangs past its lease and cannot be found or killed".to_owned()),
     }
 }
 
@@ -140,30 +152,24 @@ fn kill(worker: &Worker) -> bool {
         && !process::locks_on(pid, &life_line::path(folder, name)).is_empty()
     {
         let _ = handle.signal(Signal::KILL);
-        let _ = handle.ends_within(TOO_LATE);
+        let _ = handle.ends_within(DEATH);
     }
     !life_line::is_held(folder, name, Role::Worker).unwrap_or(true)
 }
 
 /// Kills what a dead worker left behind; only when all of it is gone are its jobs given back.
-fn recover(
-    store: &dyn Store,
-    worker: &Worker,
-    lease: Duration,
-    what: &str,
-    journal: &Journal,
-) -> Result<Option<String>, StoreError> {
+fn sweep_after(worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), String> {
     let traces = slots::read(&worker.folder, worker.id.as_str()).unwrap_or_default();
     let remains = Remains {
         folder: &worker.folder,
         worker: worker.id.as_str(),
         traces: &traces,
-        last_seen_ticks: last_seen_ticks(worker, store.now()?, lease),
+        last_seen_ticks: last_seen_ticks(worker, now, lease),
     };
     match sweep(remains) {
-        Ok(true) => give_back(store, worker, what, journal),
-        Ok(false) => Ok(Some("something that it started cannot be found or killed".to_owned())),
-        Err(error) => Ok(Some(error.to_string())),
+        Ok(true) => Ok(()),
+        Ok(false) => Err("something that it started cannot be found or killed".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -174,19 +180,27 @@ fn last_seen_ticks(worker: &Worker, now: Timestamp, lease: Duration) -> u64 {
     boot_ticks().saturating_sub(ticks(now.since(until))) + ticks(until.since(now))
 }
 
-fn give_back(
-    store: &dyn Store,
-    worker: &Worker,
-    what: &str,
-    journal: &Journal,
-) -> Result<Option<String>, StoreError> {
+/// Whatever is wrong with one of them, the others get their turn; but where one waited in vain they would too.
+fn give_all_back(store: &dyn Store, gone: &[(&Worker, &str)], journal: &Journal) -> Result<(), StoreError> {
+    let mut result = Ok(());
+    for (worker, what) in gone {
+        let given = give_back(store, worker, what, journal);
+        if let Err(StoreError::Busy { .. }) = given {
+            return given;
+        }
+        result = result.and(given);
+    }
+    result
+}
+
+fn give_back(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) -> Result<(), StoreError> {
     let started = started(&worker.folder, &worker.id);
     failpoint::hit("reaper.before_reap");
     let leases = store.reap(&worker.id, started.as_deref())?;
     failpoint::hit("reaper.after_reap");
     journal.reaped(&worker.id, what, &leases);
     files::remove(&worker.folder, &worker.id);
-    Ok(None)
+    Ok(())
 }
 
 /// The leases whose commands were started, or about to be. `None`: nobody knows any more.

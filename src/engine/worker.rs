@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
 
@@ -31,6 +31,9 @@ use crate::store::{NewWorker, Served, Store, StoreError, WorkerState, settings};
 use crate::sys::bell::Bell;
 use crate::sys::interrupts::Interrupts;
 use crate::sys::{boot, failpoint, signal, spawn, user};
+
+/// How long a worker that has nothing left to do waits for its turn to say so.
+const RETIRE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a worker is told when it is started.
 #[derive(Debug)]
@@ -229,12 +232,23 @@ impl<'a> Worker<'a> {
     fn end(mut self) -> Result<(), EngineError> {
         self.close();
         failpoint::hit("worker.before_retire");
-        self.store.set_worker_state(&self.plan.id, WorkerState::Stopped)?;
+        self.retire()?;
         failpoint::hit("worker.after_retire");
         self.journal.worker_stopped();
         self.journal.flush();
         self.files.remove();
         Ok(())
+    }
+
+    /// It holds no lease any more, so there is time: nobody takes it for one that hangs.
+    fn retire(&self) -> Result<(), StoreError> {
+        let began = Instant::now();
+        loop {
+            match self.store.set_worker_state(&self.plan.id, WorkerState::Stopped) {
+                Err(StoreError::Busy { .. }) if began.elapsed() < RETIRE_PATIENCE => {}
+                result => return result,
+            }
+        }
     }
 }
 

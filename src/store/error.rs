@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::name::{JobId, WorkerId};
+use crate::domain::span::format_span;
 
 /// Why the store itself could not answer.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -28,7 +29,7 @@ pub enum StoreError {
     FileLimit,
     #[error("the store is read-only")]
     ReadOnly,
-    #[error("the store was busy for {} s", waited.as_secs())]
+    #[error("the store was busy for {}", format_span(*waited))]
     Busy { waited: Duration },
     #[error("`{}` is on {kind}, a network filesystem, where SQLite's locks cannot be trusted", path.display())]
     NetworkFilesystem { path: PathBuf, kind: &'static str },

@@ -1,8 +1,9 @@
-//! Places at which a test can make this process die as if by kill -9.
+//! Places at which a test can make this process die as if by kill -9, or stop as if by kill -STOP.
 //!
 //! `QUEUECTL_FAILPOINT=NAME=PATH` arms the fail-point of that name. It makes the file `PATH` and dies; where the file is
 //! there already it lives on, so that each fires once, however many processes come by. `QUEUECTL_FAILPOINT=NAME` fires
-//! each time, `QUEUECTL_FAILPOINT=NAME=+PATH` each time but the first. Released builds have none.
+//! each time, `QUEUECTL_FAILPOINT=NAME=+PATH` each time but the first. `QUEUECTL_FAILPOINT=NAME=!PATH` stops it, once.
+//! Released builds have none.
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ pub fn hit(name: impl fmt::Display) {
         && point.name == name.to_string()
         && point.when.is_now()
     {
-        armed::die();
+        point.what.happens();
     }
 }
 
@@ -34,6 +35,17 @@ mod armed {
     pub(super) struct Point {
         pub(super) name: String,
         pub(super) when: When,
+        pub(super) what: What,
+    }
+
+    impl Point {
+        fn parse(variable: &str) -> Self {
+            let Some((name, mark)) = variable.split_once('=') else {
+                return Self { name: variable.to_owned(), when: When::Always, what: What::Death };
+            };
+            let (what, mark) = mark.strip_prefix('!').map_or((What::Death, mark), |mark| (What::Stop, mark));
+            Self { name: name.to_owned(), when: When::parse(mark), what }
+        }
     }
 
     /// The file is made by the first who comes by.
@@ -62,16 +74,28 @@ mod armed {
         static POINT: OnceLock<Option<Point>> = OnceLock::new();
         let read = || {
             let variable = std::env::var("QUEUECTL_FAILPOINT").ok()?;
-            Some(match variable.split_once('=') {
-                Some((name, mark)) => Point { name: name.to_owned(), when: When::parse(mark) },
-                None => Point { name: variable, when: When::Always },
-            })
+            Some(Point::parse(&variable))
         };
         POINT.get_or_init(read).as_ref()
     }
 
-    pub(super) fn die() {
-        let killed = kill_process(getpid(), Signal::KILL);
-        unreachable!("a process cannot outlive its own SIGKILL: {killed:?}")
+    pub(super) enum What {
+        Death,
+        Stop,
+    }
+
+    impl What {
+        pub(super) fn happens(&self) {
+            match self {
+                Self::Death => {
+                    let killed = kill_process(getpid(), Signal::KILL);
+                    unreachable!("a process cannot outlive its own SIGKILL: {killed:?}")
+                }
+                Self::Stop => {
+                    // Where it fails the test will miss it.
+                    let _ = kill_process(getpid(), Signal::STOP);
+                }
+            }
+        }
     }
 }

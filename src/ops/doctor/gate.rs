@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Diagnosis, Finding};
 use crate::domain::span::format_span;
 use crate::store::sqlite::gate_path;
-use crate::sys::lock::{lock_within, unlock};
+use crate::sys::lock::PatientLock;
 use crate::sys::{private, process};
 
 /// A writer is through in a few milliseconds. One that takes so long does not move.
@@ -24,9 +24,10 @@ pub(super) fn check(diagnosis: &mut Diagnosis, database: &Path) {
         }
     };
     let began = Instant::now();
-    diagnosis.add(match lock_within(&file, PATIENCE) {
+    let lock = PatientLock::new(file);
+    diagnosis.add(match lock.take_within(PATIENCE) {
         Ok(true) => {
-            let _ = unlock(&file);
+            let _ = lock.let_go();
             free(began.elapsed())
         }
         Ok(false) => held(&path),

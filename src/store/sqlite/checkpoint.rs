@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::gate::PATIENCE;
 use super::open::Opened;
 use super::workers;
 
@@ -50,7 +49,7 @@ pub(super) fn at_close(opened: &Opened) {
         // Whoever is at work does not have to wait for this.
         let _ = opened.connection.busy_timeout(Duration::ZERO);
         let _ = opened.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()));
-        let _ = opened.connection.busy_timeout(PATIENCE);
+        let _ = opened.connection.busy_timeout(opened.patience.get());
         opened.wal_pages.store(0, Ordering::Relaxed);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::gate::Gate;
+use super::gate::{Gate, PATIENCE};
 use crate::store::StoreError;
 use crate::sys::{failpoint, private};
 
@@ -25,7 +25,7 @@ const APPLICATION_ID: i64 = 0x5175_6563;
 /// Whatever the version, many processes may do this at once: one migrates, the others find it done.
 pub(super) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path) -> Result<(), StoreError> {
     if !is_current(connection, path)? {
-        let _pass = gate.enter()?;
+        let _pass = gate.enter(PATIENCE)?;
         if !is_current(connection, path)? {
             migrate(connection)?;
             failpoint::hit("migrate.before_sync");

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -25,6 +26,12 @@ const STATEMENTS_KEPT: usize = 64;
 /// No database is shorter. SQLite takes a file of one byte for an empty one and writes over it.
 const MIN_DATABASE_BYTES: u64 = 512;
 
+/// A worker that waits shows nobody that it lives: it does so for this part of a lease at most, which leaves time for
+/// what else it has to do before others give it up.
+const WAITS_PER_LEASE: u32 = 4;
+/// Even a worker with a very short lease waits for writers that are merely slow.
+const SHORTEST_PATIENCE: Duration = Duration::from_millis(100);
+
 /// An open database.
 #[derive(Debug)]
 pub(super) struct Opened {
@@ -32,6 +39,8 @@ pub(super) struct Opened {
     pub(super) gate: Gate,
     /// Pages in the write-ahead log after the last commit of this connection.
     pub(super) wal_pages: Arc<AtomicI32>,
+    /// How long to wait where others are in the way.
+    pub(super) patience: Cell<Duration>,
     /// What the connection's commits wait for.
     pub(super) durability: Cell<Durability>,
     /// Where the write-ahead log is.
@@ -48,6 +57,7 @@ impl Opened {
             connection,
             gate,
             wal_pages,
+            patience: Cell::new(PATIENCE),
             // A connection begins with full durability.
             durability: Cell::new(Durability::Full),
             log: beside(path, "-wal"),
@@ -61,6 +71,15 @@ impl Opened {
         if self.durability.get() != durability && !sabotage::is_off(Guard::Durability) {
             self.connection.pragma_update(None, "synchronous", durability.name())?;
             self.durability.set(durability);
+        }
+        Ok(())
+    }
+
+    /// Waits for others no longer than one whose leases are this long can afford.
+    pub(super) fn adopt_patience(&self, lease: Duration) -> Result<(), StoreError> {
+        let patience = (lease / WAITS_PER_LEASE).clamp(SHORTEST_PATIENCE, PATIENCE);
+        if self.patience.replace(patience) != patience {
+            self.connection.busy_timeout(patience)?;
         }
         Ok(())
     }

@@ -74,8 +74,8 @@ impl SqliteStore {
         work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         checkpoint::before_first_write(opened);
-        let _pass = opened.gate.enter()?;
-        let transaction = Transaction::begin(&opened.connection, "begin immediate")?;
+        let _pass = opened.gate.enter(opened.patience.get())?;
+        let transaction = Transaction::begin(opened, "begin immediate")?;
         let result = work(&Tx::new(opened, self.clock.as_ref()))?;
         failpoint::hit(format_args!("{verb}.before_commit"));
         transaction.commit()?;
@@ -86,7 +86,7 @@ impl SqliteStore {
     /// Runs `work` on one consistent view.
     fn read<T>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let opened = self.lock();
-        let _transaction = Transaction::begin(&opened.connection, "begin")?;
+        let _transaction = Transaction::begin(&opened, "begin")?;
         work(&Tx::new(&opened, self.clock.as_ref()))
     }
 
@@ -111,9 +111,14 @@ struct Transaction<'c> {
 }
 
 impl<'c> Transaction<'c> {
-    fn begin(connection: &'c rusqlite::Connection, how: &str) -> Result<Self, StoreError> {
-        connection.prepare_cached(how)?.execute([])?;
-        Ok(Self { connection })
+    fn begin(opened: &'c Opened, how: &str) -> Result<Self, StoreError> {
+        let connection = &opened.connection;
+        let begun = connection.prepare_cached(how)?.execute([]).map_err(StoreError::from);
+        match begun {
+            Ok(_) => Ok(Self { connection }),
+            Err(StoreError::Busy { .. }) => Err(StoreError::Busy { waited: opened.patience.get() }),
+            Err(error) => Err(error),
+        }
     }
 
     fn commit(self) -> Result<(), StoreError> {
@@ -208,7 +213,9 @@ impl Store for SqliteStore {
 
     fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError> {
         let orders = self.read(|tx| orders::orders(tx, worker))?;
-        self.lock().adopt(orders.settings.durability)?;
+        let opened = self.lock();
+        opened.adopt(orders.settings.durability)?;
+        opened.adopt_patience(orders.settings.lease)?;
         Ok(orders)
     }
 
@@ -294,6 +301,29 @@ mod tests {
             store.orders(&worker.id).expect("orders");
             assert_eq!(synchronous(&store), expected, "{value:?}");
         }
+    }
+
+    #[test]
+    fn a_worker_waits_for_others_no_longer_than_its_lease_allows() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open =
+            || SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
+        let (store, elsewhere) = (open(), open());
+        let worker = worker();
+        store.register(&worker).expect("register");
+        let set = |key, value| elsewhere.set(key, Some(value), "tester").expect("set").expect("a value");
+        set(SettingKey::HeartbeatInterval, "50ms");
+        for (lease, expected) in [("2s", 500), ("200ms", 100), ("1h", 30_000), ("800ms", 200)] {
+            set(SettingKey::Lease, lease);
+            store.orders(&worker.id).expect("orders");
+            assert_eq!(store.lock().patience.get().as_millis(), expected, "{lease}");
+        }
+        let opened = elsewhere.lock();
+        let _pass = opened.gate.enter(opened.patience.get()).expect("it is free");
+        let began = std::time::Instant::now();
+        let refused = store.extend(&worker.id, &[]).expect_err("somebody is in the gate");
+        assert_eq!(refused.to_string(), "the store was busy for 200ms");
+        assert!(began.elapsed().as_millis() >= 200);
     }
 
     fn worker() -> NewWorker {

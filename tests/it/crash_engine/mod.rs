@@ -5,6 +5,7 @@ mod both_killed;
 mod checker;
 mod crash_loop;
 mod doctor;
+mod gate;
 mod guardian_killed;
 pub(crate) mod harness;
 pub(crate) mod ledger;

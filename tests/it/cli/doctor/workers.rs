@@ -4,7 +4,7 @@ use std::fs::File;
 use std::time::{Duration, SystemTime};
 
 use queuectl::store::sqlite::gate_path;
-use queuectl::sys::lock::lock_within;
+use queuectl::sys::lock::PatientLock;
 
 use super::super::harness::{Home, is_root};
 use super::super::test_worker::TestWorker;
@@ -66,8 +66,8 @@ fn files_of_workers_that_have_ended_are_told() {
 #[test]
 fn whoever_stands_in_the_gate_is_named() {
     let home = Home::with_jobs(&["a"]);
-    let gate = File::open(gate_path(&home.database())).expect("the gate");
-    assert!(lock_within(&gate, Duration::ZERO).expect("it is locked"));
+    let gate = PatientLock::new(File::open(gate_path(&home.database())).expect("the gate"));
+    assert!(gate.take_within(Duration::ZERO).expect("it is locked"));
     let me = std::process::id();
     Visit::pay(&home)
         .code(0)
