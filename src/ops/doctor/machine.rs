@@ -1,4 +1,4 @@
-//! The machine: its clock, and what `/proc` has to tell.
+//! The machine: its clock, what `/proc` has to tell, and what a sandbox forbids.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use super::{Diagnosis, Finding};
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{JobFilter, Page, Store, StoreError};
+use crate::sys::brand::Brand;
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::{boot, process};
 
@@ -24,6 +25,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis) {
         diagnosis.add(Finding::warning("clock", format!("it says {now}")).advise(SET_THE_CLOCK));
     }
     diagnosis.add(proc_filesystem());
+    diagnosis.add(brand(Brand::is_allowed()));
 }
 
 fn proc_filesystem() -> Finding {
@@ -40,6 +42,17 @@ fn proc_filesystem() -> Finding {
         return Finding::error("proc", said).advise("workers cannot start without it; mount all of /proc");
     }
     Finding::ok("proc", "/proc lists processes and their children")
+}
+
+/// What a worker that is started from here may do to tell the daemons of its slots apart.
+fn brand(is_allowed: bool) -> Finding {
+    if is_allowed {
+        return Finding::ok("brand", "what jobs leave behind can be told apart");
+    }
+    let said = "personality(2) is forbidden here: a daemon that sheds its session, environment and descriptors lives on \
+                until every job that ran beside its own has ended";
+    Finding::warning("brand", said)
+        .advise("start workers with `--concurrency 1`, or let the sandbox allow personality(2)")
 }
 
 /// Whether the clock has fallen behind what was written by it.
@@ -65,6 +78,14 @@ fn clock(now: Timestamp, newest: Timestamp) -> Finding {
 mod tests {
     use super::super::Level;
     use super::*;
+
+    #[test]
+    fn a_sandbox_without_brands_is_noticed() {
+        assert_eq!(brand(true).level, Level::Ok);
+        let forbidden = brand(false);
+        assert_eq!(forbidden.level, Level::Warning);
+        assert!(forbidden.advice.is_some_and(|advice| advice.contains("--concurrency 1")));
+    }
 
     #[test]
     fn a_clock_that_was_set_back_is_noticed() {

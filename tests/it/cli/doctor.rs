@@ -123,6 +123,7 @@ fn a_queue_in_order_has_no_errors() {
         "clock",
         "user",
         "proc",
+        "brand",
         "open_files",
         "processes",
         "file_size",

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use queuectl::sys::brand::Brand;
 use queuectl::sys::disk::Filesystem;
 
 use super::super::harness::Home;
@@ -13,6 +14,12 @@ fn a_clock_that_was_set_back_is_told() {
     Visit::pay(&home).finds("clock", "ok", "not behind");
     tamper(&home, "update jobs set updated_at = updated_at + 7200000");
     Visit::pay(&home).code(0).finds("clock", "warning", "behind the newest time in the queue");
+}
+
+#[test]
+fn whether_leftovers_can_be_told_apart_is_told() {
+    let level = if Brand::is_allowed() { "ok" } else { "warning" };
+    Visit::pay(&Home::with_jobs(&["a"])).code(0).finds("brand", level, "");
 }
 
 #[test]
