@@ -50,6 +50,7 @@ pub(super) struct Rules {
 /// An attempt that is over.
 #[derive(Debug)]
 pub(super) struct Finished {
+    pub(super) began: Instant,
     /// `None` where the lease was lost: nothing of it may be recorded.
     pub(super) settlement: Option<Settlement>,
     /// The record that says that it was started, if it was.
@@ -79,11 +80,11 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
             (Some(record), ending(cause, ended))
         }
         Err(NotStarted::Job(problem)) => (None, Ending::failed_to_start(problem)),
-        Err(NotStarted::Worker(obstacle)) => return given_back(claim, obstacle),
+        Err(NotStarted::Worker(obstacle)) => return given_back(claim, began, obstacle),
     };
     failpoint::hit("attempt.before_settle");
     let settlement = settlement(claim, ending, capture, began.elapsed());
-    Finished { settlement, record, obstacle: None }
+    Finished { began, settlement, record, obstacle: None }
 }
 
 /// Why a command was not started.
@@ -94,9 +95,9 @@ enum NotStarted {
     Worker(EngineError),
 }
 
-fn given_back(claim: &Claim, obstacle: EngineError) -> Finished {
+fn given_back(claim: &Claim, began: Instant, obstacle: EngineError) -> Finished {
     let settlement = Settlement::never_started(claim.lease.clone());
-    Finished { settlement: Some(settlement), record: None, obstacle: Some(obstacle) }
+    Finished { began, settlement: Some(settlement), record: None, obstacle: Some(obstacle) }
 }
 
 /// Starts the command. Gives the number of its record too; from here on only the command and what it starts hold the

@@ -134,14 +134,14 @@ impl Ledger {
 
     /// Takes over what the slots have finished.
     pub(super) fn collect(&mut self, tools: &Tools<'_>) {
-        for Finished { settlement, record, obstacle } in tools.desk.take_finished() {
+        for Finished { began, settlement, record, obstacle } in tools.desk.take_finished() {
             let is_hindered = obstacle.is_some();
             match obstacle {
                 Some(obstacle) => {
                     tools.journal.trouble(&obstacle);
                     self.hindrance.note(Instant::now());
                 }
-                None if record.is_some() => self.hindrance.clear(),
+                None if record.is_some() => self.hindrance.clear_by(began),
                 None => {}
             }
             match settlement {
