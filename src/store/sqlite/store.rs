@@ -122,8 +122,8 @@ impl<'c> Transaction<'c> {
     }
 
     fn commit(self) -> Result<(), StoreError> {
-        self.connection.prepare_cached("commit")?.execute([]).map_err(commit_error)?;
-        Ok(())
+        let committed = self.connection.prepare_cached("commit")?.execute([]);
+        committed.map(drop).map_err(|error| commit_error(error, self.connection.path()))
     }
 }
 

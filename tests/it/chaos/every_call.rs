@@ -4,13 +4,17 @@
 use rustix::io::Errno;
 
 use super::shim::{Fault, Shim, When};
-use crate::cli::harness::{Home, Ran};
+use crate::cli::harness::{Call, Home, Ran};
 
 /// More calls than one run makes.
 const MANY: u64 = 200;
 
+fn call(home: &Home, id: &str) -> Call {
+    home.call(["enqueue", "-q", "--id", id, "--if-absent", "--", "true"])
+}
+
 fn enqueue(home: &Home, shim: &Shim, id: &str) -> Ran {
-    home.call(["enqueue", "-q", "--id", id, "--if-absent", "--", "true"]).envs(shim.variables()).run()
+    call(home, id).envs(shim.variables()).run()
 }
 
 fn is_stored(home: &Home, id: &str) -> bool {
@@ -81,5 +85,24 @@ fn fault_29_any_write_of_an_enqueue_finds_the_disk_full() {
     for make in [used_home, Home::new] {
         let codes = strike_all(make, &[Fault::Write, Fault::Allocate], Errno::NOSPC);
         assert!(codes.contains(&5) && !codes.contains(&6), "nothing was stored: {codes:?}");
+    }
+}
+
+/// In the words of `ulimit`: 512 MiB, which no file of these homes comes near.
+const FAR_LIMIT: &str = "-f 1048576";
+
+#[test]
+fn fault_29_a_commit_is_unknown_also_where_there_is_a_limit_far_off() {
+    for error in [Errno::IO, Errno::FBIG] {
+        let home = used_home();
+        let shim = Shim::new(&home);
+        // While somebody has the store open, the first write to the log is that of the commit.
+        let other = home.store();
+        shim.only("-wal");
+        shim.write_fails(error, When::Always);
+        let limited = call(&home, "a").with_limit(FAR_LIMIT).envs(shim.variables());
+        limited.run().fails(6).says("whether job `a` is stored is unknown").says("--id a");
+        assert!(shim.struck(Fault::Write) > 0);
+        drop(other);
     }
 }
