@@ -169,6 +169,7 @@ fn exit_of_store(error: &StoreError) -> Exit {
         | StoreError::FileLimit
         | StoreError::ReadOnly
         | StoreError::Busy { .. }
+        | StoreError::Changing
         | StoreError::NetworkFilesystem { .. }
         | StoreError::OldLibrary { .. } => Exit::Unavailable,
         StoreError::OutcomeUnknown { .. } => Exit::Unknown,
@@ -212,6 +213,7 @@ fn hint_for(error: &OpError) -> Option<String> {
             | StoreError::Unavailable { .. }
             | StoreError::ReadOnly
             | StoreError::Busy { .. }
+            | StoreError::Changing
             | StoreError::OldLibrary { .. }
             | StoreError::Corrupt { .. }
             | StoreError::NotAStore { .. }

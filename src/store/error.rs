@@ -31,6 +31,9 @@ pub enum StoreError {
     ReadOnly,
     #[error("the store was busy for {}", format_span(*waited))]
     Busy { waited: Duration },
+    /// It was read without locks, because it seemed that nobody used it.
+    #[error("the store was being changed each time it was read")]
+    Changing,
     #[error("`{}` is on {kind}, a network filesystem, where SQLite's locks cannot be trusted", path.display())]
     NetworkFilesystem { path: PathBuf, kind: &'static str },
     /// The commit failed in a way that leaves open whether it took place.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Diagnosis, Examiner, Finding, cannot_open, word};
 use crate::domain::size::rough_size;
+use crate::ops::error::chain;
 use crate::store::StoreError;
 use crate::store::sqlite::{Depth, Examination, SqliteStore, examine, gate_path};
 use crate::sys::clock::SystemClock;
@@ -36,6 +37,11 @@ pub(super) fn check(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, path: &P
         }
         // That was found when the filesystem was looked at.
         Err(StoreError::NetworkFilesystem { .. }) => None,
+        // What was read may have been half of this and half of that.
+        Err(error @ StoreError::Changing) => {
+            diagnosis.add(Finding::warning("database", chain(&error)).advise(ASK_AGAIN));
+            None
+        }
         Err(error) => {
             let advice = advice_for(&error);
             diagnosis.refuse("database", error, advice);
@@ -70,6 +76,7 @@ fn integrity(diagnosis: &mut Diagnosis, found: &Examination, depth: Depth) {
     diagnosis.refuse("database", StoreError::Corrupt { source: said.into() }, Some(SAVE_FIRST));
 }
 
+const ASK_AGAIN: &str = "whether it is whole is not known; ask again when less is going on";
 const SAVE_FIRST: &str = "stop the workers and copy the whole folder away before anything else";
 
 fn schema(diagnosis: &mut Diagnosis, found: &Examination) {
@@ -118,6 +125,7 @@ fn advice_for(error: &StoreError) -> Option<&'static str> {
         | StoreError::FileLimit
         | StoreError::ReadOnly
         | StoreError::Busy { .. }
+        | StoreError::Changing
         | StoreError::NetworkFilesystem { .. }
         | StoreError::OutcomeUnknown { .. }
         | StoreError::TooNew { .. }

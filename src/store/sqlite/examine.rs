@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use super::migrate::{self, SCHEMA_VERSION};
 use super::open::{check_kind, check_place, log_length};
+use super::picture::look_until_undisturbed;
 use super::{gate, read_only};
 use crate::store::StoreError;
 
@@ -40,21 +41,34 @@ const MAX_DAMAGE_TOLD: u32 = 20;
 
 /// Looks at the database. A file that is missing, cannot be read, or is no queue is an error; a damaged one is not.
 pub fn examine(path: &Path, depth: Depth) -> Result<Examination, StoreError> {
+    look_until_undisturbed(|| look(path, depth).unwrap_or_else(|error| Some(Err(error))))
+}
+
+/// `None`: there is damage, or so it seems, but somebody was writing.
+fn look(path: &Path, depth: Depth) -> Result<Option<Result<Examination, StoreError>>, StoreError> {
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     check_place(path)?;
     let meta = path.metadata().map_err(cannot_open)?;
     let queue_was_there = gate::path(path).metadata().is_ok_and(|gate| gate.len() > 0);
     check_kind(path, &meta, meta.len() == 0 && queue_was_there)?;
-    let connection = read_only::connect(path)?;
-    let schema = migrate::schema(&connection, path)?;
+    let reader = read_only::connect(path)?;
+    let found = examine_with(&reader.connection, path, depth);
+    if found.as_ref().is_ok_and(|found| found.damage.is_empty()) {
+        return Ok(Some(found));
+    }
+    Ok(reader.answer(found))
+}
+
+fn examine_with(connection: &Connection, path: &Path, depth: Depth) -> Result<Examination, StoreError> {
+    let schema = migrate::schema(connection, path)?;
     Ok(Examination {
         library: rusqlite::version(),
         schema: version(schema),
         newest_schema: version(SCHEMA_VERSION),
         log_bytes: log_length(path),
-        database_bytes: meta.len(),
-        damage: damage(&connection, depth),
+        database_bytes: path.metadata().map_or(0, |meta| meta.len()),
+        damage: damage(connection, depth),
     })
 }
 

@@ -31,6 +31,7 @@ mod list;
 mod migrate;
 mod open;
 mod orders;
+mod picture;
 mod places;
 mod queues;
 mod read_only;

@@ -14,6 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::environments::Known;
 use super::gate::{Gate, PATIENCE};
 use super::migrate;
+use super::picture::Picture;
 use crate::domain::settings::Durability;
 use crate::store::StoreError;
 use crate::sys::bell::Bell;
@@ -49,6 +50,8 @@ pub(super) struct Opened {
     pub(super) bell: PathBuf,
     /// Most jobs of a worker come with the same one.
     pub(super) last_environment: RefCell<Option<Known>>,
+    /// What the files looked like, where they are read without locks.
+    pub(super) unguarded: Option<Picture>,
 }
 
 impl Opened {
@@ -63,6 +66,7 @@ impl Opened {
             log: beside(path, "-wal"),
             bell: beside(path, "-bell"),
             last_environment: RefCell::default(),
+            unguarded: None,
         }
     }
 
@@ -96,6 +100,12 @@ impl Opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             result => result.map_err(|error| StoreError::Unavailable { source: error.into() }),
         }
+    }
+
+    /// Where the database is, if it was read without locks and somebody has changed it since it was opened.
+    pub(super) fn disturbed(&self) -> Option<PathBuf> {
+        let picture = self.unguarded.as_ref().filter(|picture| picture.is_outdated())?;
+        Some(picture.database().to_owned())
     }
 
     /// The bell that is rung when there may be work.
@@ -144,8 +154,8 @@ fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     match path.metadata() {
         Ok(meta) => {
-            let lost = meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)? && is_empty(path);
-            check_kind(path, &meta, lost)
+            let is_lost = meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)?;
+            check_kind(path, &meta, is_lost)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             private::open_file(path).map(drop).map_err(cannot_open)
@@ -154,13 +164,14 @@ fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses what cannot be a queue, also an empty file where one was `lost`.
-pub(super) fn check_kind(path: &Path, meta: &Metadata, lost: bool) -> Result<(), StoreError> {
+/// Refuses what cannot be a queue, also an empty file where one `is_lost`. Then the file is looked at again, because
+/// another process may be making the queue: it is remembered when the file is not empty any more.
+pub(super) fn check_kind(path: &Path, meta: &Metadata, is_lost: bool) -> Result<(), StoreError> {
     let not_a_store = |problem| Err(StoreError::NotAStore { path: path.to_owned(), problem });
     if !meta.is_file() {
         return not_a_store("is not a file");
     }
-    if lost {
+    if is_lost && is_empty(path) {
         return not_a_store("is empty, but a queue was there");
     }
     if (1..MIN_DATABASE_BYTES).contains(&meta.len()) {
@@ -169,7 +180,6 @@ pub(super) fn check_kind(path: &Path, meta: &Metadata, lost: bool) -> Result<(),
     Ok(())
 }
 
-/// Looked at again, because another process may be making the queue: it is remembered when the file is not empty any more.
 fn is_empty(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.len() == 0)
 }

@@ -8,6 +8,9 @@
 //! - no log, or an empty one: all is in the file, and nobody else has it open.
 //! - a log without an index: nobody else has it open either. SQLite makes the index in memory for whoever has the file
 //!   locked for itself; it may not be written, so it cannot be locked, hence a file system layer that locks nothing.
+//!
+//! Without locks nobody is kept from writing a moment later, and what is read then may be half of this and half of that.
+//! Such a read counts only if the files look the same before and after; else they are opened anew, as they are by then.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -20,6 +23,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::gate::{Gate, PATIENCE};
 use super::migrate::{self, SCHEMA_VERSION};
 use super::open::{Opened, beside, log_length};
+use super::picture::{Picture, look_until_undisturbed};
 use crate::store::StoreError;
 
 /// What lies beside the database.
@@ -40,6 +44,14 @@ impl Beside {
         }
     }
 
+    /// Whether whoever writes respects the reader.
+    fn is_guarded(self) -> bool {
+        match self {
+            Self::LogAndIndex => true,
+            Self::Log | Self::Nothing => false,
+        }
+    }
+
     fn parameters(self) -> &'static str {
         match self {
             Self::LogAndIndex => "mode=ro&readonly_shm=1",
@@ -51,18 +63,44 @@ impl Beside {
 
 /// A queue whose schema is current, for reading.
 pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
-    let connection = connect(path)?;
-    match migrate::schema(&connection, path)? {
-        SCHEMA_VERSION => Ok(Opened::new(path, connection, Gate::closed(), Arc::default())),
+    look_until_undisturbed(|| match connect(path) {
+        Ok(reader) => reader.answer(understood(&reader, path)).map(|understood| {
+            understood?;
+            let mut opened = Opened::new(path, reader.connection, Gate::closed(), Arc::default());
+            opened.unguarded = reader.unguarded;
+            Ok(opened)
+        }),
+        Err(error) => Some(Err(error)),
+    })
+}
+
+fn understood(reader: &Reader, path: &Path) -> Result<(), StoreError> {
+    match migrate::schema(&reader.connection, path)? {
+        SCHEMA_VERSION => Ok(()),
         newer if newer > SCHEMA_VERSION => Err(StoreError::TooNew { found: newer, known: SCHEMA_VERSION }),
         // It would have to be migrated first.
         _ => Err(StoreError::ReadOnly),
     }
 }
 
+/// A connection that changes nothing.
+pub(super) struct Reader {
+    pub(super) connection: Connection,
+    /// What the files looked like, where there are no locks to rely on.
+    unguarded: Option<Picture>,
+}
+
+impl Reader {
+    /// What was found, unless that cannot be relied on.
+    pub(super) fn answer<T>(&self, found: T) -> Option<T> {
+        (!self.unguarded.as_ref().is_some_and(Picture::is_outdated)).then_some(found)
+    }
+}
+
 /// Any database.
-pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn connect(path: &Path) -> Result<Reader, StoreError> {
     let cannot_open = |source| StoreError::CannotOpen { path: path.to_owned(), source };
+    let picture = Picture::of(path);
     let beside = Beside::of(path);
     let address = address(path, beside).map_err(|error| cannot_open(error.into()))?;
     let flags =
@@ -77,7 +115,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     }
     // Whatever has to be sorted stays in memory.
     connection.pragma_update(None, "temp_store", "memory")?;
-    Ok(connection)
+    Ok(Reader { connection, unguarded: (!beside.is_guarded()).then_some(picture) })
 }
 
 /// The path as a URI, for a path need not be text and may hold what means something in a URI.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::commit_error;
 use super::open::{Opened, open};
+use super::picture::look_until_undisturbed;
 use super::tx::Tx;
 use super::{
     cancel, checkpoint, enqueue, exchange, extend, find, list, orders, queues, read_only, reap, remove,
@@ -83,11 +84,33 @@ impl SqliteStore {
         Ok(result)
     }
 
-    /// Runs `work` on one consistent view.
-    fn read<T>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let opened = self.lock();
-        let _transaction = Transaction::begin(&opened, "begin")?;
-        work(&Tx::new(&opened, self.clock.as_ref()))
+    /// Runs `work` on one consistent view. Where files are read without locks, they are opened anew if somebody has
+    /// changed them.
+    fn read<T>(&self, work: impl Fn(&Tx<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut opened = self.lock();
+        if opened.unguarded.is_none() {
+            return self.view(&opened, work);
+        }
+        look_until_undisturbed(|| {
+            let found = self.view(&opened, &work);
+            let Some(database) = opened.disturbed() else {
+                return Some(found);
+            };
+            match read_only::open(&database) {
+                Ok(anew) => *opened = anew,
+                Err(error) => return Some(Err(error)),
+            }
+            None
+        })
+    }
+
+    fn view<T>(
+        &self,
+        opened: &Opened,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let _transaction = Transaction::begin(opened, "begin")?;
+        work(&Tx::new(opened, self.clock.as_ref()))
     }
 
     fn adopt_durability(&self) -> Result<(), StoreError> {

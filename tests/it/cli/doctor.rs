@@ -5,6 +5,7 @@ mod home;
 mod machine;
 mod queue;
 mod workers;
+mod writers;
 
 use std::collections::BTreeMap;
 use std::fs;
