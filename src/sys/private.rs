@@ -47,8 +47,8 @@ pub fn sync_found(folder: &Path) -> io::Result<()> {
 }
 
 fn is_beyond_us(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem};
-    matches!(error.kind(), InvalidInput | PermissionDenied | ReadOnlyFilesystem)
+    use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(error.kind(), InvalidInput | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
 /// The folder that holds `path`.
