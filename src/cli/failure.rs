@@ -7,7 +7,7 @@ use clap::ColorChoice;
 use serde::Serialize;
 
 use super::context::notes;
-use super::text::printable;
+use super::text::{jobs, printable};
 use crate::domain::name::JobId;
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::engine::EngineError;
@@ -41,6 +41,8 @@ pub(super) struct Failure {
     pub(super) exit: Exit,
     message: String,
     hint: Option<String>,
+    /// The jobs of which nobody knows whether they are stored.
+    ids: Vec<JobId>,
 }
 
 /// The longest message: what was typed may be quoted in it.
@@ -48,7 +50,7 @@ const MAX_MESSAGE_CHARS: usize = 1_000;
 
 impl Failure {
     pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None }
+        Self { exit, message: message.into(), hint: None, ids: Vec::new() }
     }
 
     pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -69,13 +71,14 @@ impl Failure {
         let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
         let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
         let hint = tip.map(str::to_owned).or_else(|| usage.map(|usage| format!("usage: {usage}")));
-        Self { exit: Exit::Usage, message: message.to_owned(), hint }
+        Self { hint, ..Self::usage(message) }
     }
 }
 
 impl From<OpError> for Failure {
     fn from(error: OpError) -> Self {
-        Self { exit: exit_of(&error), hint: hint_for(&error), message: chain(&error) }
+        let (hint, ids) = (hint_for(&error), unacknowledged(&error).to_vec());
+        Self { hint, ids, ..Self::new(exit_of(&error), chain(&error)) }
     }
 }
 
@@ -185,13 +188,16 @@ fn hint_for(error: &OpError) -> Option<String> {
     let hint = match error {
         OpError::NoSuchJob(_) => "`queuectl list` shows the jobs that are kept",
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
-        OpError::Unacknowledged { ids, .. } => return Some(ask_again(ids)),
+        OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
         OpError::BadLine { source, .. } => return hint_for(source),
         OpError::Stopped { stored: 0, source, .. } if exit_of(source) != Exit::Unknown => {
             return hint_for(source);
         }
-        OpError::Stopped { .. } => {
+        OpError::Stopped { line, source, .. } => {
+            if let OpError::Unacknowledged { ids, witness: Some(witness), .. } = &**source {
+                return Some(lines_or_none(*line, ids.len(), witness));
+            }
             "what was stored stays; give ids and --if-absent to repeat the whole input safely"
         }
         OpError::Store(StoreError::OutcomeUnknown { .. }) => "ask again with the same id",
@@ -245,13 +251,31 @@ fn hint_for(error: &OpError) -> Option<String> {
     Some(hint.to_owned())
 }
 
+/// Those of which nobody knows whether they are stored.
+fn unacknowledged(error: &OpError) -> &[JobId] {
+    let error = if let OpError::Stopped { source, .. } = error { source } else { error };
+    if let OpError::Unacknowledged { ids, .. } = error { ids } else { &[] }
+}
+
 /// How to find out, and make it so.
-fn ask_again(ids: &[JobId]) -> String {
-    if let [id] = ids {
-        return format!("ask again with the same id: `--id {id} --if-absent`");
+fn ask_again(ids: &[JobId], witness: Option<&JobId>) -> String {
+    match (ids, witness) {
+        ([id], _) => format!("ask again with the same id: `--id {id} --if-absent`"),
+        (_, Some(witness)) => {
+            format!("all of them or none was stored: `queuectl show {witness}` tells which")
+        }
+        // There may be too many to name them here.
+        (_, None) => "ask again with the same ids and --if-absent; with --json they are told".to_owned(),
     }
-    let ids: Vec<&str> = ids.iter().map(JobId::as_str).collect();
-    format!("ask again with the same ids and --if-absent: {}", ids.join(", "))
+}
+
+/// The same for lines, of which so many were to be stored with one commit.
+fn lines_or_none(line: u64, count: usize, witness: &JobId) -> String {
+    if count == 1 {
+        return format!("`queuectl show {witness}` tells whether the job of line {line} was stored");
+    }
+    let jobs = jobs(count as u64);
+    format!("of {jobs} from line {line} on all or none was stored: `queuectl show {witness}` tells which")
 }
 
 /// Which attempts there are.
@@ -268,6 +292,8 @@ struct FailureJson<'a> {
     error: &'a str,
     exit_code: u8,
     hint: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ids: Vec<&'a str>,
 }
 
 /// Says what went wrong on standard error.
@@ -288,8 +314,13 @@ fn cut(message: &str) -> String {
 
 fn report_json(failure: &Failure) -> io::Result<()> {
     let hint = failure.hint.as_deref().map(cut);
-    let value =
-        FailureJson { error: &cut(&failure.message), exit_code: failure.exit as u8, hint: hint.as_deref() };
+    let value = FailureJson {
+        error: &cut(&failure.message),
+        exit_code: failure.exit as u8,
+        hint: hint.as_deref(),
+        // Uncut: nobody else knows those that were made up.
+        ids: failure.ids.iter().map(JobId::as_str).collect(),
+    };
     let mut out = io::stderr().lock();
     write_json(&mut out, &value, false)?;
     out.write_all(b"\n")

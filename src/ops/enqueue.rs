@@ -6,7 +6,7 @@ use super::OpError;
 
 use crate::domain::environment::Environment;
 use crate::domain::job::NewJob;
-use crate::domain::name::JobIdSequence;
+use crate::domain::name::{JobId, JobIdSequence};
 use crate::domain::request::{JobRequest, Origin, RequestError};
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
@@ -70,13 +70,21 @@ impl<'s> Enqueuer<'s> {
 }
 
 /// Whoever is to ask again must know the ids, also those that were made up.
-fn named(error: EnqueueError, jobs: &[NewJob]) -> OpError {
+pub(super) fn named(error: EnqueueError, jobs: &[NewJob]) -> OpError {
     match error {
         EnqueueError::Store(StoreError::OutcomeUnknown { source }) => {
-            OpError::Unacknowledged { ids: jobs.iter().map(|job| job.id.clone()).collect(), source }
+            let ids = jobs.iter().map(|job| job.id.clone()).collect();
+            OpError::Unacknowledged { ids, witness: witness(jobs), source }
         }
         EnqueueError::Store(_) | EnqueueError::Refused { .. } => error.into(),
     }
+}
+
+/// They are stored with one commit, so one tells of all; but not one that may have been there before, nor one in whose
+/// place another may have been found.
+fn witness(jobs: &[NewJob]) -> Option<JobId> {
+    let is_new = |job: &&NewJob| !job.if_absent && job.unique_key.is_none();
+    jobs.iter().find(is_new).map(|job| job.id.clone())
 }
 
 impl From<EnqueueError> for OpError {

@@ -31,6 +31,8 @@ pub enum OpError {
     #[error("the commit failed, and whether {} is unknown", stored(ids))]
     Unacknowledged {
         ids: Vec<JobId>,
+        /// One that is there if they were stored, and only then.
+        witness: Option<JobId>,
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -165,7 +167,7 @@ fn stopped(line: u64, stored: u64, why: &OpError) -> String {
         1 => "1 job was stored before it".to_owned(),
         _ => format!("{stored} jobs were stored before it"),
     };
-    if let OpError::Store(StoreError::OutcomeUnknown { .. }) = why {
+    if let OpError::Unacknowledged { .. } = why {
         return format!("stopped at line {line}, {before}, and whether more was stored is unknown");
     }
     // Where the store failed, the line is not to blame.

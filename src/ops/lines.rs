@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, Read};
 
 use super::OpError;
-use super::enqueue::Enqueuer;
+use super::enqueue::{Enqueuer, named};
 use crate::domain::job::NewJob;
 use crate::domain::name::JobId;
 use crate::domain::request::JobRequest;
@@ -130,8 +130,8 @@ fn store_chunk(
                 bad = Some(BadLine { line: line_of(at), source: OpError::Refused(reason) });
                 end = at;
             }
-            Err(EnqueueError::Store(error)) => {
-                return Err(BadLine { line: line_of(0), source: error.into() });
+            Err(error @ EnqueueError::Store(_)) => {
+                return Err(BadLine { line: line_of(0), source: named(error, &jobs[..end]) });
             }
         }
     }

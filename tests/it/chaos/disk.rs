@@ -6,6 +6,7 @@ use std::time::Duration;
 use queuectl::domain::life::StateName;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
+use serde_json::Value;
 
 use super::shim::{Fault, Shim, When};
 use crate::cli::harness::Home;
@@ -67,6 +68,44 @@ fn fault_29_an_id_that_was_made_up_is_told_when_its_commit_is_unknown() {
     let at = words.iter().position(|word| *word == "--id").expect("the hint names the id");
     home.run(["enqueue", "--id", words[at + 1], "--if-absent", "--", "true"]).ok();
     assert_eq!(home.count(), 2, "the first one, and one that was asked for twice");
+}
+
+/// Enqueues jobs without ids while no commit succeeds, and gives the error. What it names tells whether they are stored.
+fn told_of_many(args: &[&str], stdin: &str, count: usize) -> Value {
+    let home = Home::with_jobs(&["first"]);
+    let shim = Shim::new(&home);
+    shim.sync_fails(Errno::IO, When::Always);
+    let call = || home.call(args).with_stdin(stdin).envs(shim.variables());
+    let error = call().run().fails(6).error_json();
+    shim.heal();
+    let ids: Vec<&str> = error["ids"].as_array().expect("ids").iter().filter_map(Value::as_str).collect();
+    assert_eq!(ids.len(), count, "{error}");
+    let witness = format!("`queuectl show {}`", ids[0]);
+    assert!(error["hint"].as_str().expect("a hint").contains(&witness), "{error}");
+    let expected = if home.run(["show", ids[0]]).status.success() { count } else { 0 };
+    let stored = home.jobs().into_iter().filter(|job| ids.contains(&job.id.as_str())).count();
+    assert_eq!((stored, home.count()), (expected, expected + 1), "{error}");
+    error
+}
+
+#[test]
+fn fault_29_all_ids_of_a_batch_are_told_when_its_commit_is_unknown() {
+    let batch = format!("[{}]", vec![r#"{"command":"true"}"#; 60].join(","));
+    let error = told_of_many(&["enqueue", "--json", &batch], "", 60);
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(hint.starts_with("all of them or none was stored: "), "{error}");
+}
+
+#[test]
+fn fault_29_all_ids_of_a_stream_are_told_when_its_commit_is_unknown() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), "{\"command\":\"true\"}\n".repeat(60)).expect("60 lines");
+    let path = file.path().to_str().expect("text");
+    let error = told_of_many(&["enqueue", "--json", "-q", "--file", path], "", 60);
+    let hint = error["hint"].as_str().expect("a hint");
+    assert!(hint.starts_with("of 60 jobs from line 1 on all or none was stored: "), "{error}");
+    let error = told_of_many(&["enqueue", "--json", "-q", "-"], "\n{\"command\":\"true\"}\n", 1);
+    assert!(error["hint"].as_str().expect("a hint").ends_with("the job of line 2 was stored"), "{error}");
 }
 
 #[test]
