@@ -188,7 +188,11 @@ impl Store for SqliteStore {
     }
 
     fn taken(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
-        self.read(|tx| find::taken(tx, ids))
+        let taken = self.read(|tx| find::taken(tx, ids))?;
+        if !taken.is_empty() {
+            self.lock().sync_log()?;
+        }
+        Ok(taken)
     }
 
     fn find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {

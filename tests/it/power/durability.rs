@@ -67,6 +67,18 @@ fn fault_28_a_job_that_is_in_the_way_is_as_safe_as_one_that_was_enqueued() {
     assert_harmless(recording, Plan::new(36, 40), test);
 }
 
+/// The same where the conflict is found in a file that is checked before anything is stored.
+#[test]
+fn fault_28_a_job_that_is_in_the_way_of_a_file_is_as_safe_as_one_that_was_enqueued() {
+    let lines = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(lines.path(), "{\"id\":\"twice\",\"command\":\"true\"}\n").expect("a line");
+    let path = lines.path().to_str().expect("names here are text");
+    let enqueue = ["enqueue", "--no-env-capture", "--file", path];
+    let recording = unsynced(&enqueue, |recording| recording.conflict("exists twice", enqueue));
+    let test = "fault_28_a_job_that_is_in_the_way_of_a_file_is_as_safe_as_one_that_was_enqueued";
+    assert_harmless(recording, Plan::new(37, 40), test);
+}
+
 /// What comes after an enqueue that died before its sync. It has no environment, which would be written anew where it
 /// differs: so there is nothing to commit.
 fn unsynced(enqueue: &[&str], then: impl FnOnce(&Recording)) -> Recording {
