@@ -1,14 +1,17 @@
 //! Holds a home that was found after a power cut against what was promised before it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use queuectl::domain::job::Job;
+use queuectl::domain::life::StateName;
+use queuectl::domain::name::QueueName;
 use queuectl::domain::request::JobRequest;
 use queuectl::ops::enqueue::{Caller, Enqueuer};
 use queuectl::ops::location::{DATABASE, Location, StoreAddress, open};
-use queuectl::store::{JobFilter, Page, Store};
+use queuectl::store::{JobFilter, Page, Store, StoreError};
 use rusqlite::Connection;
 
 use super::promise::{Found, Promise};
@@ -44,11 +47,13 @@ pub fn check(home: &Path, expected: &Expected<'_>) -> Faults {
         Ok(found) => faults.compare(&found, expected),
         Err(error) => faults.unsound.push(format!("it cannot be read: {}", chain(error.as_ref()))),
     }
+    faults.recount(home);
     if let Err(error) = enqueue(home) {
         faults.unsound.push(format!("it takes no job: {}", chain(error.as_ref())));
     }
     if expected.drain && faults.unsound.is_empty() {
         faults.unsound.extend(drain(home));
+        faults.recount(home);
     }
     match integrity(home) {
         Ok(answer) if answer == "ok" => {}
@@ -69,6 +74,36 @@ impl Faults {
         let strange = found.ids().into_iter().filter(|id| !expected.asked.contains(*id));
         self.unsound.extend(strange.map(|id| format!("nobody asked for job `{id}`")));
     }
+
+    /// The counters are kept beside the jobs, and must not part from them.
+    fn recount(&mut self, home: &Path) {
+        match counts(home) {
+            Ok((kept, counted)) if kept == counted => {}
+            Ok((kept, counted)) => self.unsound.push(format!("it counts {kept:?}, but holds {counted:?}")),
+            Err(error) => self.unsound.push(format!("it cannot be counted: {}", chain(error.as_ref()))),
+        }
+    }
+}
+
+/// How many jobs of each queue are in each state.
+type Counts = BTreeMap<(QueueName, StateName), u64>;
+
+/// What the counters say, and what is there.
+fn counts(home: &Path) -> Result<(Counts, Counts), Box<dyn Error>> {
+    let store = store(home)?;
+    let mut kept = Counts::new();
+    for queue in store.queues()? {
+        kept.extend(queue.counts.iter().map(|(state, count)| ((queue.name.clone(), *state), *count)));
+    }
+    let mut counted = Counts::new();
+    for job in all_jobs(store.as_ref())? {
+        *counted.entry((job.queue, job.life.state.name())).or_default() += 1;
+    }
+    Ok((kept, counted))
+}
+
+fn all_jobs(store: &dyn Store) -> Result<Vec<Job>, StoreError> {
+    store.list(&JobFilter::default(), &Page { limit: usize::MAX, after: None })
 }
 
 /// The store of a home, by the way that the program takes.
@@ -80,8 +115,7 @@ fn store(home: &Path) -> Result<Box<dyn Store>, Box<dyn Error>> {
 /// What is in a home.
 pub fn look(home: &Path) -> Result<Found, Box<dyn Error>> {
     let store = store(home)?;
-    let everything = Page { limit: usize::MAX, after: None };
-    Ok(Found::new(&store.list(&JobFilter::default(), &everything)?, &store.settings()?, store.now()?))
+    Ok(Found::new(&all_jobs(store.as_ref())?, &store.settings()?, store.now()?))
 }
 
 fn enqueue(home: &Path) -> Result<(), Box<dyn Error>> {

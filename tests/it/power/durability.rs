@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::promise::Promises;
 use super::record::{Change, Record};
 use super::recording::Recording;
 use super::trial::{Plan, assert_harmless, assert_same, restore_all};
@@ -10,7 +11,13 @@ use super::workload::{busy_queue, first_use_by_many};
 #[test]
 fn fault_28_nothing_acknowledged_is_lost_by_a_power_cut() {
     let recording = Recording::of(busy_queue);
-    assert_has_checkpoints(&recording.records());
+    let records = recording.records();
+    assert_has_checkpoints(&records);
+    let kinds = Promises::of(&records, recording.old_jobs).kinds();
+    assert!(
+        kinds.iter().eq(&["cancelled", "completed", "exists", "retried", "set"]),
+        "some are missing: {kinds:?}"
+    );
     let test = "fault_28_nothing_acknowledged_is_lost_by_a_power_cut";
     assert_harmless(recording, Plan::new(28, 240), test);
 }

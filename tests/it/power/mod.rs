@@ -26,7 +26,8 @@
 //! **When something is safe.** The rules are those of POSIX, and nothing that a good filesystem adds to them. The content
 //! and length of a file are safe after an `fsync` or `fdatasync` of it. A name is safe after an `fsync` of its folder: that
 //! a file was synced does not save its name. Everything else may be found at any earlier state since the last sync, every
-//! sector and every name by itself; a rename alone is never found half done. The home itself is a name too.
+//! sector and every name by itself; a rename alone is never found half done. The home itself is a name too. Two things are taken for granted: a sector is
+//! written whole or not at all, and what was never written reads as zeros, not as what a deleted file left there.
 //!
 //! **Why the order can be trusted.** Many processes write one record. A change is recorded after it was made, before its
 //! process goes on, so whatever follows from it is recorded later. A sync has two records: it covers only the changes

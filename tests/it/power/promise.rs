@@ -23,6 +23,18 @@ pub enum Promise {
     Set(String, String),
 }
 
+impl Promise {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Exists(_) => "exists",
+            Self::Completed(_) => "completed",
+            Self::Cancelled(_) => "cancelled",
+            Self::Retried(_) => "retried",
+            Self::Set(..) => "set",
+        }
+    }
+}
+
 /// All promises, each with the position from which it holds.
 #[derive(Clone, Debug)]
 pub struct Promises(Vec<(usize, Promise)>);
@@ -48,6 +60,11 @@ impl Promises {
     /// Where each of those that the records tell of was made.
     pub fn positions(&self) -> Vec<usize> {
         self.0.iter().map(|(at, _)| *at).filter(|at| *at > 0).collect()
+    }
+
+    /// Which kinds there are.
+    pub fn kinds(&self) -> BTreeSet<&'static str> {
+        self.0.iter().map(|(_, promise)| promise.kind()).collect()
     }
 
     /// Those that a cut at this position must not break.
