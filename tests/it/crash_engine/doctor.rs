@@ -3,6 +3,9 @@
 use super::harness::Ground;
 use super::processes::wait;
 
+/// How often a pool at work is looked at.
+const LOOKS: usize = 20;
+
 /// What it says of this check, if anything.
 fn said(ground: &Ground, check: &str) -> Option<String> {
     let diagnosis = ground.run(&["doctor", "--json"]).ok().json();
@@ -34,10 +37,16 @@ fn fault_24_a_pool_that_was_killed_is_told_until_another_has_cleaned_up() {
 #[test]
 fn a_pool_at_work_is_not_disturbed() {
     let ground = Ground::new();
-    ground.jobs(30, |_| "true");
+    ground.jobs(LOOKS, |_| "until_there go-$QUEUECTL_JOB_ID");
     ground.pool_of(&["--count", "2"]);
-    while !ground.unfinished().is_empty() {
+    let ids = ground.ids();
+    // The oldest first: each look is taken while a job ends and the next one is claimed.
+    for id in ids.iter().rev() {
+        assert!(!ground.unfinished().is_empty(), "the pool is at work");
+        ground.put(&format!("go-{id}"));
         assert_eq!(said(&ground, "database").map(|said| said.starts_with("whole")), Some(true));
     }
+    assert_eq!(ids.len(), LOOKS);
     ground.finish();
+    assert!(ids.iter().all(|id| ground.story(id) == "completed: success"));
 }
