@@ -17,6 +17,8 @@ pub enum Role {
     Guardian,
 }
 
+/// Where workers keep these files and their others, in a home.
+pub const FOLDER: &str = "workers";
 /// How the names of these files end.
 pub const LOCK: &str = "lock";
 /// The bytes of both.

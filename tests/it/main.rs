@@ -12,6 +12,7 @@ mod crash_engine;
 mod engine;
 mod faults;
 mod fuzz;
+mod picture;
 #[cfg(debug_assertions)]
 // Released builds are linked statically, so nothing can stand between them and the system.
 mod power;

@@ -8,7 +8,7 @@ use super::{Diagnosis, Examiner, Finding, cannot_open, word};
 use crate::domain::size::rough_size;
 use crate::ops::error::chain;
 use crate::store::StoreError;
-use crate::store::sqlite::{Depth, Examination, SqliteStore, examine, gate_path};
+use crate::store::sqlite::{Depth, Examination, SqliteStore, examine, remembers_a_queue};
 use crate::sys::clock::SystemClock;
 
 /// A write-ahead log longer than this was not folded in for long.
@@ -51,7 +51,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, path: &P
 }
 
 fn missing(path: &Path) -> Finding {
-    if gate_path(path).metadata().is_ok_and(|gate| gate.len() > 0) {
+    if remembers_a_queue(path) {
         let said =
             format!("{} is gone, but a queue was there; a new one is made on next use", path.display());
         return Finding::warning("database", said).advise("put it back before that, if it was lost");

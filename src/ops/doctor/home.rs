@@ -9,7 +9,7 @@ use super::{Diagnosis, Finding, Level, cannot_open, counted, word};
 use crate::domain::log;
 use crate::domain::size::rough_size;
 use crate::ops::location::not_a_folder;
-use crate::sys::{private, user};
+use crate::sys::{life_line, private, user};
 
 /// What a home is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ fn files(home: &Path) -> io::Result<Vec<Entry>> {
     for entry in home.read_dir()?.flatten() {
         add(&mut found, home, &entry.path());
     }
-    for folder in [log::FOLDER, super::workers::FOLDER] {
+    for folder in [log::FOLDER, life_line::FOLDER] {
         for entry in home.join(folder).read_dir().into_iter().flatten().flatten() {
             add(&mut found, home, &entry.path());
         }

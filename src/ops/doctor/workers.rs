@@ -10,11 +10,8 @@ use super::{Diagnosis, Finding, counted};
 use crate::ops::alive::is_alive;
 use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::store::{Store, StoreError, Worker};
-use crate::sys::life_line::{self, Role};
+use crate::sys::life_line::{self, FOLDER, Role};
 use crate::sys::{boot, user};
-
-/// Where workers keep their files, in a home.
-pub(super) const FOLDER: &str = "workers";
 
 pub(super) fn check(
     diagnosis: &mut Diagnosis,

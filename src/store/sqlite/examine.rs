@@ -50,8 +50,7 @@ fn look(path: &Path, depth: Depth) -> Result<Option<Result<Examination, StoreErr
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     check_place(path)?;
     let meta = path.metadata().map_err(cannot_open)?;
-    let queue_was_there = gate::path(path).metadata().is_ok_and(|gate| gate.len() > 0);
-    check_kind(path, &meta, meta.len() == 0 && queue_was_there)?;
+    check_kind(path, &meta, meta.len() == 0 && gate::remembers_a_queue(path))?;
     let reader = read_only::connect(path)?;
     let found = examine_with(&reader.connection, path, depth);
     if found.as_ref().is_ok_and(|found| found.damage.is_empty()) {

@@ -3,6 +3,7 @@
 //! It also remembers that there is a queue: once the database is complete a word is written into the file. An empty
 //! database beside it is then not a new one but a lost one.
 
+use std::fs::Metadata;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -49,17 +50,14 @@ impl Gate {
 
     /// Whether a queue was once completed behind this gate.
     pub(super) fn remembers_a_queue(&self) -> std::io::Result<bool> {
-        self.lock.as_ref().map_or(Ok(false), |lock| Ok(lock.file().metadata()?.len() > 0))
+        self.lock.as_ref().map_or(Ok(false), |lock| Ok(holds_a_word(&lock.file().metadata()?)))
     }
 
     pub(super) fn remember_the_queue(&self) -> std::io::Result<()> {
         let Some(mut file) = self.lock.as_ref().map(PatientLock::file) else {
             return Ok(());
         };
-        file.write_all(
-            b"queuectl
-",
-        )?;
+        file.write_all(b"queuectl\n")?;
         file.sync_all()
     }
 }
@@ -67,6 +65,15 @@ impl Gate {
 /// Where the gate of a database is.
 pub fn path(database: &Path) -> PathBuf {
     beside(database, "-gate")
+}
+
+/// The same for those who leave the gate alone.
+pub fn remembers_a_queue(database: &Path) -> bool {
+    path(database).metadata().is_ok_and(|gate| holds_a_word(&gate))
+}
+
+fn holds_a_word(gate: &Metadata) -> bool {
+    gate.len() > 0
 }
 
 impl Drop for Pass<'_> {

@@ -48,6 +48,6 @@ mod unique_keys;
 mod workers;
 
 pub use examine::{Depth, Examination, examine};
-pub use gate::path as gate_path;
+pub use gate::{path as gate_path, remembers_a_queue};
 pub use migrate::SCHEMA_VERSION;
 pub use store::SqliteStore;
