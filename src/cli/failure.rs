@@ -200,13 +200,7 @@ fn hint_for(error: &OpError) -> Option<String> {
             }
             "what was stored stays; give ids and --if-absent to repeat the whole input safely"
         }
-        OpError::Store(StoreError::OutcomeUnknown { .. }) => "ask again with the same id",
-        OpError::Store(StoreError::TooNew { .. }) => {
-            "use the queuectl that last opened this store, or a newer one"
-        }
-        OpError::Store(StoreError::NetworkFilesystem { .. }) => "choose another folder with --home",
-        OpError::Store(StoreError::Full) => "make room on the disk that the home is on, and try again",
-        OpError::Store(StoreError::FileLimit) => "raise the limit (`ulimit -f`), and try again",
+        OpError::Store(error) => return hint_for_store(error).map(str::to_owned),
         OpError::NoHome => "name a folder with --home",
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             return Some(match nearest {
@@ -214,20 +208,7 @@ fn hint_for(error: &OpError) -> Option<String> {
                 None => format!("the settings are {}", SettingKey::ALL.map(SettingKey::name).join(", ")),
             });
         }
-        OpError::Store(
-            StoreError::CannotOpen { .. }
-            | StoreError::Unavailable { .. }
-            | StoreError::ReadOnly
-            | StoreError::Busy { .. }
-            | StoreError::Changing
-            | StoreError::OldLibrary { .. }
-            | StoreError::Corrupt { .. }
-            | StoreError::NotAStore { .. }
-            | StoreError::Malformed { .. }
-            | StoreError::NoSuchJob(_)
-            | StoreError::NoSuchWorker(_),
-        )
-        | OpError::Request(_)
+        OpError::Request(_)
         | OpError::Json { .. }
         | OpError::Refused(Refused::UnknownDependency(_) | Refused::Cycle(_) | Refused::TooLate)
         | OpError::BadId { .. }
@@ -249,6 +230,28 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::NoPostgres => return None,
     };
     Some(hint.to_owned())
+}
+
+fn hint_for_store(error: &StoreError) -> Option<&'static str> {
+    match error {
+        StoreError::OutcomeUnknown { .. } => Some("ask again with the same id"),
+        StoreError::TooNew { .. } => Some("use the queuectl that last opened this store, or a newer one"),
+        StoreError::OldLibrary { .. } => {
+            Some("use a queuectl that was built with the SQLite that comes with it")
+        }
+        StoreError::NetworkFilesystem { .. } => Some("choose another folder with --home"),
+        StoreError::Full => Some("make room on the disk that the home is on, and try again"),
+        StoreError::FileLimit => Some("raise the limit (`ulimit -f`), and try again"),
+        StoreError::Busy { .. } => Some("`queuectl doctor` tells who is in the way"),
+        StoreError::ReadOnly => Some("the disk may be mounted read-only; `queuectl doctor` tells more"),
+        StoreError::CannotOpen { .. }
+        | StoreError::Unavailable { .. }
+        | StoreError::Changing
+        | StoreError::Corrupt { .. }
+        | StoreError::NotAStore { .. }
+        | StoreError::Malformed { .. } => Some("`queuectl doctor` tells more"),
+        StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => None,
+    }
 }
 
 /// Those of which nobody knows whether they are stored.

@@ -22,7 +22,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, path: &P
             return None;
         }
         Err(error) => {
-            diagnosis.refuse("database", cannot_open(path, error), None);
+            refuse(diagnosis, "database", cannot_open(path, error), path);
             return None;
         }
         Ok(meta) => (examiner.before_reading)(meta.len()),
@@ -43,8 +43,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, path: &P
             None
         }
         Err(error) => {
-            let advice = advice_for(&error);
-            diagnosis.refuse("database", error, advice);
+            refuse(diagnosis, "database", error, path);
             None
         }
     }
@@ -109,36 +108,62 @@ fn open(diagnosis: &mut Diagnosis, path: &Path) -> Option<SqliteStore> {
     match SqliteStore::open_to_read(path, Arc::new(SystemClock)) {
         Ok(store) => Some(store),
         Err(error) => {
-            diagnosis.refuse("queue", error, None);
+            refuse(diagnosis, "queue", error, path);
             None
         }
     }
 }
 
-fn advice_for(error: &StoreError) -> Option<&'static str> {
-    match error {
-        StoreError::Corrupt { .. } | StoreError::Malformed { .. } => Some(SAVE_FIRST),
-        StoreError::NotAStore { .. } => Some("put the right file there, or name another with --store"),
-        StoreError::CannotOpen { .. }
-        | StoreError::Unavailable { .. }
-        | StoreError::Full
-        | StoreError::FileLimit
-        | StoreError::ReadOnly
-        | StoreError::Busy { .. }
-        | StoreError::Changing
-        | StoreError::NetworkFilesystem { .. }
+fn refuse(diagnosis: &mut Diagnosis, check: &'static str, error: StoreError, path: &Path) {
+    let advice = advice_for(&error, path);
+    diagnosis.refuse(check, error, advice.as_deref());
+}
+
+fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
+    let advice = match error {
+        StoreError::Corrupt { .. } | StoreError::Malformed { .. } => SAVE_FIRST,
+        StoreError::NotAStore { .. } => "put the right file there, or name another with --store",
+        StoreError::CannotOpen { .. } => {
+            "you must be able to read it, and to enter each folder above it: `namei -l` shows who may"
+        }
+        StoreError::Unavailable { .. } => "the disk may be failing: see what `dmesg` says of it",
+        StoreError::Full => "make room on the disk that it is on",
+        StoreError::FileLimit => "raise the limit (`ulimit -f`)",
+        StoreError::ReadOnly => {
+            return Some(format!("see whether the disk is mounted read-only: `findmnt -T {}`", word(path)));
+        }
+        StoreError::Busy { .. } => return Some(format!("see who has it locked: `fuser -v {}`", word(path))),
+        StoreError::Changing => ASK_AGAIN,
+        StoreError::OldLibrary { .. } => "use a queuectl that was built with the SQLite that comes with it",
+        StoreError::NetworkFilesystem { .. }
         | StoreError::OutcomeUnknown { .. }
         | StoreError::TooNew { .. }
-        | StoreError::OldLibrary { .. }
         | StoreError::NoSuchJob(_)
-        | StoreError::NoSuchWorker(_) => None,
-    }
+        | StoreError::NoSuchWorker(_) => return None,
+    };
+    Some(advice.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Level;
     use super::*;
+
+    #[test]
+    fn whatever_keeps_a_database_from_being_read_comes_with_advice() {
+        let path = Path::new("/a b/queue.db");
+        for (error, part) in [
+            (cannot_open(path, io::ErrorKind::PermissionDenied.into()), "read"),
+            (StoreError::Unavailable { source: "".into() }, "dmesg"),
+            (StoreError::ReadOnly, "`findmnt -T '/a b/queue.db'`"),
+            (StoreError::Busy { waited: std::time::Duration::ZERO }, "`fuser -v '/a b/queue.db'`"),
+            (StoreError::OldLibrary { found: "1", needed: "2" }, "built with"),
+            (StoreError::Changing, "ask again"),
+        ] {
+            let advice = advice_for(&error, path).unwrap_or_default();
+            assert!(advice.contains(part), "{error}: {advice}");
+        }
+    }
 
     #[test]
     fn a_log_that_nobody_folds_in_is_a_warning() {

@@ -211,7 +211,8 @@ fn a_store_that_breaks_is_reported_after_the_screen_is_given_back() {
     database.execute_batch("update counters set state = 'broken'").expect("it is broken");
     let seen = terminal.end();
     let (_, after) = seen.screen.rsplit_once(LEAVE).expect("the screen was given back");
-    assert_eq!((after, seen.code), ("error: a stored state is malformed: broken\n", Some(7)));
+    let told = "error: a stored state is malformed: broken\nhint: `queuectl doctor` tells more\n";
+    assert_eq!((after, seen.code), (told, Some(7)));
 }
 
 #[test]
