@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use super::adopted::Adopted;
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::adopted::{Adopted, Family};
 use super::capture::Capture;
-use super::child::{Cause, Child, Oversight};
+use super::child::{self, Cause, Child, Oversight, StartError};
 use super::command;
 use super::cookie::Cookie;
 use super::desk::{Interrupt, SlotBell};
@@ -55,7 +58,8 @@ pub(super) struct Finished {
     pub(super) settlement: Option<Settlement>,
     /// The record that says that it was started, if it was.
     pub(super) record: Option<u64>,
-    /// Why this worker cannot start anything now, if so: no fault of the job, which is given back.
+    /// Why this worker cannot start anything now, if so: no fault of the job, which is given back, or lost where it had
+    /// begun.
     pub(super) obstacle: Option<EngineError>,
 }
 
@@ -63,10 +67,10 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
     let began = Instant::now();
     let path = around.logs.join(log::file_name(claim.number, claim.lease.attempt));
     let mut capture = Capture::new(path, rules.log_max_bytes);
-    let (record, ending) = match start(claim, around) {
+    let LeaseRef { job, attempt } = claim.lease.clone();
+    let cookie = Cookie { worker: around.command.worker_id.clone(), job, attempt };
+    let (record, ending, obstacle) = match start(claim, around) {
         Ok((record, child)) => {
-            let LeaseRef { job, attempt } = claim.lease.clone();
-            let cookie = Cookie { worker: around.command.worker_id.clone(), job, attempt };
             let oversight = Oversight {
                 timeout: claim.timeout,
                 kill_grace: rules.kill_grace,
@@ -77,22 +81,30 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
                 mark: &around.slots.mark(record),
             };
             let (cause, ended) = child.run(oversight, &mut capture);
-            (Some(record), ending(cause, ended))
+            (Some(record), ending(cause, ended), None)
         }
-        Err(NotStarted::Job(problem)) => (None, Ending::failed_to_start(problem)),
+        Err(NotStarted::Job(problem)) => (None, Ending::failed_to_start(problem), None),
         Err(NotStarted::Worker(obstacle)) => return given_back(claim, began, obstacle),
+        Err(NotStarted::Unwatched { leader, record, error }) => {
+            let mark = &around.slots.mark(record);
+            let family = Family { leader, cookie: &cookie, mark, brand: place.brand };
+            child::end_unwatched(family, &around.adopted);
+            (Some(record), Ending::lost(&error), Some(cannot_start(error)))
+        }
     };
     failpoint::hit("attempt.before_settle");
     let settlement = settlement(claim, ending, capture, began.elapsed());
-    Finished { began, settlement, record, obstacle: None }
+    Finished { began, settlement, record, obstacle }
 }
 
-/// Why a command was not started.
+/// Why a command was not started, or does not run any more.
 enum NotStarted {
     /// It cannot be.
     Job(String),
     /// Whatever it is, this worker could not: without a record nobody would know that it runs.
     Worker(EngineError),
+    /// It was started, but this worker cannot watch it.
+    Unwatched { leader: Pid, record: u64, error: io::Error },
 }
 
 fn given_back(claim: &Claim, began: Instant, obstacle: EngineError) -> Finished {
@@ -114,13 +126,30 @@ fn start(claim: &Claim, around: &Surroundings) -> Result<(u64, Child), NotStarte
             failpoint::hit("attempt.after_record");
             Ok((record.index(), child))
         }
-        Err(error) => {
+        Err(StartError::Unwatched { pid, error }) => {
+            Err(NotStarted::Unwatched { leader: pid, record: record.index(), error })
+        }
+        Err(StartError::NotStarted(error)) => {
             around.slots.give_back(record.index());
-            // The folder may have gone meanwhile, and an error that names it says more.
-            let cwd = command::check_cwd(plan.cwd()).err();
-            Err(NotStarted::Job(cwd.map_or(error.to_string(), |problem| problem.to_string())))
+            Err(if is_scarcity(&error) {
+                NotStarted::Worker(cannot_start(error))
+            } else {
+                // The folder may have gone meanwhile, and an error that names it says more.
+                let cwd = command::check_cwd(plan.cwd()).err();
+                NotStarted::Job(cwd.map_or(error.to_string(), |problem| problem.to_string()))
+            })
         }
     }
+}
+
+fn cannot_start(error: io::Error) -> EngineError {
+    EngineError::system("failed to start a command")(error)
+}
+
+/// Whether this says that there are no more descriptors, processes or memory to be had: no job is to blame for that.
+fn is_scarcity(error: &io::Error) -> bool {
+    let scarce = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
+    Errno::from_io_error(error).is_some_and(|errno| scarce.contains(&errno))
 }
 
 /// How an attempt ended.
@@ -133,6 +162,12 @@ struct Ending {
 }
 
 impl Ending {
+    /// It may have done something, so it is not as if it had never been started; and it is no failure of its own.
+    fn lost(error: &io::Error) -> Self {
+        let problem = format!("could not be watched: {error}");
+        Self { outcome: Some(Outcome::Lost), problem: Some(problem), usage: Usage::default() }
+    }
+
     fn failed_to_start(problem: String) -> Self {
         Self { outcome: Some(Outcome::SpawnError), problem: Some(problem), usage: Usage::default() }
     }
@@ -177,4 +212,16 @@ fn settlement(claim: &Claim, ending: Ending, capture: Capture, duration: Duratio
         log_bytes: captured.log_bytes,
         output: captured.output,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_not_enough_of_is_told_from_what_a_job_lacks() {
+        let is_scarcity = |errno: Errno| is_scarcity(&io::Error::from_raw_os_error(errno.raw_os_error()));
+        assert!([Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN].into_iter().all(is_scarcity));
+        assert!(![Errno::NOENT, Errno::ACCESS, Errno::TOOBIG, Errno::NOTDIR].into_iter().any(is_scarcity));
+    }
 }

@@ -43,6 +43,17 @@ pub(super) struct Child {
     pipes: Pipes,
 }
 
+/// Why a command does not run.
+#[derive(Debug)]
+pub(super) enum StartError {
+    NotStarted(io::Error),
+    /// It was started, and there is nothing to watch it with: it must be ended at once. It may have done something.
+    Unwatched {
+        pid: Pid,
+        error: io::Error,
+    },
+}
+
 /// What decides over a running command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Oversight<'a> {
@@ -72,8 +83,8 @@ struct Ladder {
 
 impl Child {
     /// Starts the command in a session of its own; the record says which process it is.
-    pub(super) fn start(plan: &Plan, record: &Record) -> io::Result<Self> {
-        let (pipes, ends) = Pipes::open()?;
+    pub(super) fn start(plan: &Plan, record: &Record) -> Result<Self, StartError> {
+        let (pipes, ends) = Pipes::open().map_err(StartError::NotStarted)?;
         let descriptors =
             [(ends.out.as_fd(), 1), (ends.err.as_fd(), 2), (record.file().as_fd(), LOCK_DESCRIPTOR)];
         let is_unlocked = sabotage::is_off(Guard::AttemptLock);
@@ -86,9 +97,12 @@ impl Child {
             });
             failpoint::hit("attempt.after_spawn");
             pid
-        })?;
-        let handle = ProcessHandle::open(pid).inspect_err(|_| end_unwatched(pid))?;
-        Ok(Self { pid, handle, pipes })
+        });
+        let pid = pid.map_err(StartError::NotStarted)?;
+        match ProcessHandle::open(pid) {
+            Ok(handle) => Ok(Self { pid, handle, pipes }),
+            Err(error) => Err(StartError::Unwatched { pid, error }),
+        }
     }
 
     /// Watches it to its end. Nothing that it started is left then.
@@ -209,10 +223,11 @@ fn spawn_session(prepared: &Prepared, descriptors: &[(BorrowedFd<'_>, i32)]) -> 
     })
 }
 
-/// There is no descriptor left to watch it with, so it must not run.
-fn end_unwatched(pid: Pid) {
-    let _ = kill_process_group(pid, Signal::KILL);
-    while let Ok(None) = process::reap(pid) {
+/// Ends a command that nobody can watch, and what it may have left behind.
+pub(super) fn end_unwatched(family: Family<'_>, adopted: &Adopted) {
+    let _ = kill_process_group(family.leader, Signal::KILL);
+    adopted.end(family);
+    while let Ok(None) = process::reap(family.leader) {
         std::thread::yield_now();
     }
 }

@@ -1,5 +1,6 @@
-//! A worker that cannot start anything, because it cannot write down what it is about to start: what it claims it has to
-//! give back. It waits longer each time, so that a full disk is not filled with attempts that came to nothing.
+//! A worker that cannot start anything, because it cannot write down what it is about to start, or has no descriptors or
+//! processes left: what it claims it has to give back. It waits longer each time, so that a full disk is not filled with
+//! attempts that came to nothing.
 
 use std::time::{Duration, Instant};
 
@@ -8,32 +9,52 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Default)]
 pub(super) struct Hindrance {
-    noted: Option<Instant>,
-    until: Option<Instant>,
+    pause: Option<Pause>,
+    /// When the one before it was over.
+    last_end: Option<Instant>,
     /// How often in a row.
     times: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    since: Instant,
+    until: Instant,
+    /// When the last attempt could not be started.
+    noted: Instant,
 }
 
 impl Hindrance {
     /// An attempt could not be started. Those of several slots at once count as one.
     pub(super) fn note(&mut self, now: Instant) {
-        self.noted = Some(now);
-        if !self.holds(now) {
-            let pause = FIRST_PAUSE.saturating_mul(1 << self.times.min(16)).min(LONGEST_PAUSE);
-            self.until = now.checked_add(pause);
-            self.times += 1;
+        match &mut self.pause {
+            Some(pause) if now < pause.until => pause.noted = now,
+            before => {
+                self.last_end = before.map(|pause| pause.until);
+                let length = FIRST_PAUSE.saturating_mul(1 << self.times.min(16)).min(LONGEST_PAUSE);
+                *before = Some(Pause { since: now, until: now + length, noted: now });
+                self.times += 1;
+            }
         }
     }
 
-    /// An attempt that was begun at this moment could be started. One that was before the obstacle says nothing of it.
+    /// An attempt that was begun at this moment could be started. One from before the obstacle says nothing of it. But
+    /// where one could be started since the last pause, some can and some cannot, and there is no need to wait longer each
+    /// time.
     pub(super) fn clear_by(&mut self, began: Instant) {
-        if self.noted.is_some_and(|noted| noted < began) {
+        let Some(pause) = &mut self.pause else {
+            return;
+        };
+        if pause.noted < began {
             *self = Self::default();
+        } else if self.last_end.is_some_and(|end| end <= began) {
+            pause.until = pause.until.min(pause.since + FIRST_PAUSE);
+            self.times = 1;
         }
     }
 
     pub(super) fn holds(&self, now: Instant) -> bool {
-        self.until.is_some_and(|until| now < until)
+        self.pause.is_some_and(|pause| now < pause.until)
     }
 }
 
@@ -70,10 +91,22 @@ mod tests {
         hindrance.clear_by(began);
         assert!(hindrance.holds(began + second), "it ran already");
         hindrance.note(began + second * 2);
-        hindrance.clear_by(began + second * 2);
         hindrance.clear_by(began + second);
-        assert!(hindrance.holds(began + second * 3), "neither was begun after the last obstacle");
+        assert!(hindrance.holds(began + second * 3), "it was begun before the last obstacle");
         hindrance.clear_by(began + second * 3);
         assert!(!hindrance.holds(began + second * 3));
+    }
+    #[test]
+    fn where_some_can_be_started_it_does_not_grow() {
+        let mut now = Instant::now();
+        let mut hindrance = Hindrance::default();
+        for _ in 0..4 {
+            let began = now;
+            hindrance.note(now);
+            hindrance.clear_by(began);
+            assert!(hindrance.holds(now));
+            now += FIRST_PAUSE;
+            assert!(!hindrance.holds(now));
+        }
     }
 }

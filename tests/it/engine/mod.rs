@@ -14,6 +14,7 @@ mod output;
 mod promptness;
 mod queues;
 mod retries;
+mod scarcity;
 mod signals;
 mod start;
 mod stop;

@@ -1,0 +1,28 @@
+//! A worker that runs out of descriptors or processes: that is no fault of the jobs that it could not start.
+
+use super::harness::{Home, Pool, history, wait_until};
+
+/// Low, but above the number under which a command inherits its lock.
+const LIMIT: &str = "-n 64";
+const SLOTS: &str = "24";
+const JOBS: usize = 24;
+
+#[test]
+fn a_job_that_cannot_be_started_for_want_of_descriptors_is_given_back() {
+    let home = Home::new();
+    let ids: Vec<String> = (0..JOBS).map(|at| format!("j{at}")).collect();
+    for id in &ids {
+        home.enqueue(id, "until [ -e go ]; do sleep 0.05; done");
+    }
+    let call = home.call(["worker", "run", "--concurrency", SLOTS]).with_limit(LIMIT);
+    let _pool = Pool::up(&home, call.into_command());
+    wait_until("the descriptors are used up", || home.journal().contains("Too many open files"));
+    home.file("go", "");
+    for id in &ids {
+        let job = home.wait_for(id, "completed");
+        let outcomes: Vec<&str> = history(&job).iter().filter_map(|row| row["outcome"].as_str()).collect();
+        // Lost is one that had begun and could not be watched.
+        let is_fair = |outcome: &&str| ["released", "lost", "success"].contains(outcome);
+        assert!(outcomes.iter().all(is_fair), "{id}: {outcomes:?}\n{}", home.journal());
+    }
+}
