@@ -16,6 +16,7 @@ use super::command;
 use super::cookie::Cookie;
 use super::desk::{Interrupt, SlotBell};
 use super::error::EngineError;
+use super::journal::Journal;
 use super::slots::Slots;
 use crate::domain::job::Usage;
 use crate::domain::log;
@@ -41,6 +42,7 @@ pub(super) struct Place<'a> {
     pub(super) bell: &'a SlotBell,
     /// What everything bears that is started here, where that is allowed.
     pub(super) brand: Option<Brand>,
+    pub(super) journal: &'a Journal,
 }
 
 /// What the settings say about an attempt that starts now.
@@ -71,6 +73,7 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
     let cookie = Cookie { worker: around.command.worker_id.clone(), job, attempt };
     let (record, ending, obstacle) = match start(claim, around) {
         Ok((record, child)) => {
+            place.journal.started(claim);
             let oversight = Oversight {
                 timeout: claim.timeout,
                 kill_grace: rules.kill_grace,

@@ -21,9 +21,8 @@ pub(super) fn start(
     let (number, bell) = desk.add_slot()?;
     let (desk, around, journal) = (Arc::clone(desk), Arc::clone(around), Arc::clone(journal));
     Builder::new().name(format!("slot-{number}")).stack_size(STACK_BYTES).spawn(move || {
-        let place = Place { bell: &bell, brand: brand(number) };
+        let place = Place { bell: &bell, brand: brand(number), journal: &journal };
         while let Some((claim, rules)) = desk.take(number) {
-            journal.started(&claim);
             desk.hand_in(number, attempt::run(&claim, rules, &around, place));
         }
     })

@@ -34,3 +34,16 @@ fn the_journal_has_the_start_and_the_end_of_each_attempt() {
         assert_eq!(said.iter().filter(is_it).count(), 1, "{begins} … {ends}: {said:#?}");
     }
 }
+
+#[test]
+fn an_attempt_that_could_not_be_started_has_an_end_and_no_start() {
+    let home = Home::new();
+    let gone = home.folder().join("gone");
+    std::fs::create_dir(&gone).expect("a folder");
+    home.enqueue_with("it", "true", &format!("--max-retries 0 --cwd {}", gone.display()));
+    std::fs::remove_dir(&gone).expect("it is empty");
+    Pool::drain(&home, "");
+    let said = said(&home);
+    assert!(said.iter().any(|line| line.starts_with("end it attempt 1: could not be started")), "{said:#?}");
+    assert!(!said.iter().any(|line| line.starts_with("start it")), "{said:#?}");
+}
