@@ -8,11 +8,8 @@ use super::error::EngineError;
 use super::slots;
 use crate::domain::name::WorkerId;
 use crate::store::{Store, StoreError, worker_bell};
-use crate::sys::life_line::{self, LOCK, LifeLine, Role};
+use crate::sys::life_line::{self, FOLDER, LOCK, LifeLine, Role};
 use crate::sys::private;
-
-/// The folder for them in a home.
-const FOLDER: &str = "workers";
 
 /// What a worker that is gone no longer needs. What is not there is not missed.
 pub(super) fn remove(folder: &Path, worker: &WorkerId) {
