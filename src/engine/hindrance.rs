@@ -96,6 +96,7 @@ mod tests {
         hindrance.clear_by(began + second * 3);
         assert!(!hindrance.holds(began + second * 3));
     }
+
     #[test]
     fn where_some_can_be_started_it_does_not_grow() {
         let mut now = Instant::now();
