@@ -93,6 +93,10 @@ impl Nemesis for DeclareDead {
 /// Whether its jobs run again elsewhere.
 fn declare(field: &Field, worker: &Worker) -> Result<bool, ProofError> {
     let held = held_by(field, worker)?;
+    if held.is_empty() {
+        // It settled them in the last moment. Should it stand in the gate, nobody would come to clear it.
+        return Ok(false);
+    }
     if !field.wait(PATIENCE, || held.iter().all(|(job, attempt)| has_ended(field, job, *attempt))) {
         return Ok(false);
     }
