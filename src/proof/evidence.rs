@@ -52,20 +52,24 @@ impl JobEvidence {
 
 /// Gathers it all.
 pub fn gather(field: &Field, concurrency: u32) -> Result<Evidence, ProofError> {
-    let store = field.store();
-    let mut counted = BTreeMap::new();
-    for (state, count) in store.queues()?.into_iter().flat_map(|queue| queue.counts) {
-        *counted.entry(state).or_default() += count;
-    }
     Ok(Evidence {
         calls: field.calls.all(),
         lines: ledger::read(&field.ledger())?,
         jobs: jobs(field)?,
         concurrency,
-        counted,
+        counted: counted(field.store())?,
         left: left(field)?,
         ..Evidence::default()
     })
+}
+
+/// How many jobs there are in each state, as the store counts them.
+pub(super) fn counted(store: &dyn Store) -> Result<BTreeMap<StateName, u64>, ProofError> {
+    let mut counted = BTreeMap::new();
+    for (state, count) in store.queues()?.into_iter().flat_map(|queue| queue.counts) {
+        *counted.entry(state).or_default() += count;
+    }
+    Ok(counted)
 }
 
 fn jobs(field: &Field) -> Result<Vec<JobEvidence>, ProofError> {

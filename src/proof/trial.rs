@@ -1,6 +1,5 @@
 //! One trial, top to bottom: load, let the nemesis strike, heal, drain, gather the evidence, judge.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -8,14 +7,14 @@ use fastrand::Rng;
 use super::abandoned::Abandoned;
 use super::calls::Answer;
 use super::checker::{Verdict, check};
-use super::evidence::{Evidence, gather};
+use super::evidence::{Evidence, counted, gather};
 use super::field::{Field, LOOK};
 use super::nemesis::Nemesis;
 use super::plan::{Deed, HEARTBEAT, KILL_GRACE, LEASE, Plan, PoolPlan, Wish};
 use super::{ProofError, census};
 use crate::domain::life::StateName;
 use crate::store::Store;
-use crate::sys::load;
+use crate::sys;
 
 /// How long jobs may take to come to an end when nobody does any more damage.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
@@ -60,7 +59,7 @@ pub struct Terms {
 impl Terms {
     /// The limit on a machine that is as busy as this one.
     fn notice_limit(self) -> Option<Duration> {
-        let is_busy = load::per_processor().is_some_and(|load| load > self.up_to_load);
+        let is_busy = sys::load::per_processor().is_some_and(|load| load > self.up_to_load);
         (!is_busy).then_some(self.notice_within)
     }
 }
@@ -210,10 +209,7 @@ fn drain(
 }
 
 fn unfinished(store: &dyn Store) -> Result<u64, ProofError> {
-    let mut counts: BTreeMap<StateName, u64> = BTreeMap::new();
-    for (state, count) in store.queues()?.into_iter().flat_map(|queue| queue.counts) {
-        *counts.entry(state).or_default() += count;
-    }
+    let counts = counted(store)?;
     let unfinished = [StateName::Pending, StateName::Processing, StateName::Failed];
     Ok(unfinished.iter().filter_map(|state| counts.get(state)).sum())
 }

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use rustix::process::Signal;
 
 use super::progress::Progress;
 use super::results;
 use crate::cli::context::{Context, catch};
 use crate::cli::failure::{Exit, Failure};
-use crate::domain::nearest::nearest;
 use crate::proof::campaign::Campaign;
 use crate::proof::field::Program;
 use crate::proof::nemesis;
@@ -32,8 +32,8 @@ pub(in crate::cli) struct Args {
     /// Repeat the trials of this seed [default: a new one]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Only this kind of damage: kill-worker, kill-both, kill-guardian, kill-enqueue, stop-worker, stop-both, storm
-    #[arg(long, value_name = "KIND")]
+    /// Only this kind of damage
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
     only: Option<String>,
 }
 
@@ -60,16 +60,6 @@ pub(in crate::cli) fn run(args: &Args, context: &Context) -> Result<ExitCode, Fa
 }
 
 fn campaign(args: &Args) -> Result<Campaign, Failure> {
-    if let Some(only) = &args.only {
-        let known: Vec<&str> = nemesis::all().iter().map(|nemesis| nemesis.name()).collect();
-        if !known.contains(&only.as_str()) {
-            let failure = Failure::usage(format!("`{only}` is no kind of damage"));
-            return Err(match nearest(only, known.iter().copied()) {
-                Some(nearest) => failure.with_hint(format!("did you mean `{nearest}`?")),
-                None => failure.with_hint(format!("there are {}", known.join(", "))),
-            });
-        }
-    }
     Ok(Campaign {
         program: Program::own()?,
         inside: std::env::temp_dir(),
@@ -78,4 +68,9 @@ fn campaign(args: &Args) -> Result<Campaign, Failure> {
         only: args.only.clone(),
         terms: Terms { notice_within: NOTICE_WITHIN, up_to_load: BUSY },
     })
+}
+
+/// Every kind of damage that there is.
+fn kinds() -> PossibleValuesParser {
+    PossibleValuesParser::new(nemesis::all().iter().map(|nemesis| nemesis.name()))
 }

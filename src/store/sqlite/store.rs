@@ -315,14 +315,21 @@ mod tests {
         pragma.expect("a pragma")
     }
 
+    fn open(folder: &tempfile::TempDir) -> SqliteStore {
+        SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store")
+    }
+
+    /// The store of a worker, somebody else's, and the worker.
+    fn with_a_worker(folder: &tempfile::TempDir) -> (SqliteStore, SqliteStore, NewWorker) {
+        let (store, worker) = (open(folder), worker());
+        store.register(&worker).expect("register");
+        (store, open(folder), worker)
+    }
+
     #[test]
     fn a_worker_adopts_a_changed_durability_with_its_orders() {
         let folder = tempfile::tempdir().expect("a folder");
-        let open =
-            || SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
-        let (store, elsewhere) = (open(), open());
-        let worker = worker();
-        store.register(&worker).expect("register");
+        let (store, elsewhere, worker) = with_a_worker(&folder);
         for (value, expected) in [(Some("normal"), NORMAL), (None, FULL)] {
             elsewhere.set(SettingKey::Durability, value, "tester").expect("set").expect("a value");
             store.orders(&worker.id).expect("orders");
@@ -333,11 +340,7 @@ mod tests {
     #[test]
     fn a_worker_waits_for_others_no_longer_than_its_lease_allows() {
         let folder = tempfile::tempdir().expect("a folder");
-        let open =
-            || SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
-        let (store, elsewhere) = (open(), open());
-        let worker = worker();
-        store.register(&worker).expect("register");
+        let (store, elsewhere, worker) = with_a_worker(&folder);
         let set = |key, value| elsewhere.set(key, Some(value), "tester").expect("set").expect("a value");
         set(SettingKey::HeartbeatInterval, "50ms");
         for (lease, expected) in [("2s", 500), ("200ms", 100), ("1h", 30_000), ("800ms", 200)] {
@@ -370,8 +373,7 @@ mod tests {
     #[test]
     fn commits_wait_for_what_the_setting_says() {
         let folder = tempfile::tempdir().expect("a folder");
-        let open =
-            || SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
+        let open = || open(&folder);
         let store = open();
         assert_eq!(synchronous(&store), FULL, "nothing is set");
         for (value, expected) in [(Some("normal"), NORMAL), (Some("full"), FULL), (Some("normal"), NORMAL)] {

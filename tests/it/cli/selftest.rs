@@ -52,8 +52,11 @@ fn a_person_sees_two_tables() {
 #[test]
 fn an_unknown_kind_of_damage_is_refused_and_the_nearest_offered() {
     let home = Home::new();
-    selftest(&home, &["--only", "kill-wroker"]).run().fails(2).says("did you mean `kill-worker`?");
-    selftest(&home, &["--only", "x"]).run().fails(2).says("there are kill-worker, kill-both");
+    selftest(&home, &["--only", "kill-wroker"])
+        .run()
+        .fails(2)
+        .says("hint: a similar value exists: 'kill-worker'");
+    selftest(&home, &["--only", "x"]).run().fails(2).says("possible values: kill-worker, kill-both");
     selftest(&home, &["--seconds", "-1"]).run().fails(2);
     selftest(&home, &["--seed", "x"]).run().fails(2);
 }
