@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use super::migrate::{self, SCHEMA_VERSION};
 use super::open::{check_kind, check_place, log_length};
-use super::picture::look_until_undisturbed;
+use super::picture::{look_until_undisturbed, past_the_moment};
 use super::{gate, read_only};
 use crate::store::StoreError;
 
@@ -52,7 +52,7 @@ fn look(path: &Path, depth: Depth) -> Result<Option<Result<Examination, StoreErr
     let meta = path.metadata().map_err(cannot_open)?;
     check_kind(path, &meta, meta.len() == 0 && gate::remembers_a_queue(path))?;
     let reader = read_only::connect(path)?;
-    let found = examine_with(&reader.connection, path, depth);
+    let found = past_the_moment(|| examine_with(&reader.connection, path, depth));
     if found.as_ref().is_ok_and(|found| found.damage.is_empty()) {
         return Ok(Some(found));
     }
@@ -67,7 +67,7 @@ fn examine_with(connection: &Connection, path: &Path, depth: Depth) -> Result<Ex
         newest_schema: version(SCHEMA_VERSION),
         log_bytes: log_length(path),
         database_bytes: path.metadata().map_or(0, |meta| meta.len()),
-        damage: damage(connection, depth),
+        damage: damage(connection, depth)?,
     })
 }
 
@@ -75,19 +75,21 @@ fn version(schema: i64) -> u32 {
     u32::try_from(schema).unwrap_or(0)
 }
 
-/// Damage can be such that the examination itself fails; then that is what was found.
-fn damage(connection: &Connection, depth: Depth) -> Vec<String> {
+/// Damage can be such that the examination itself fails; then that is what was found. That it may not write is no damage.
+fn damage(connection: &Connection, depth: Depth) -> Result<Vec<String>, StoreError> {
     let checks: &[Check] = match depth {
         Depth::Quick => &[quick_check],
         Depth::Full => &[integrity_check, foreign_key_check],
     };
     let mut found = Vec::new();
     for check in checks {
-        if let Err(error) = check(connection, &mut found) {
-            found.push(error.to_string());
+        match check(connection, &mut found) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly) => return Err(error.into()),
+            Err(error) => found.push(error.to_string()),
+            Ok(()) => {}
         }
     }
-    found
+    Ok(found)
 }
 
 /// Adds what it finds to the list.

@@ -54,6 +54,23 @@ pub(super) fn look_until_undisturbed<T>(
     (0..MAX_LOOKS).find_map(|_| look()).unwrap_or(Err(StoreError::Changing))
 }
 
+/// How often one asks for an index that is just being written. It takes microseconds.
+const MAX_TRIES: u32 = 20;
+
+/// Reads past a moment in which the head of the shared index is being written: SQLite then takes it for one that has to be
+/// made anew, which a reader may not do, and says that the database is read-only.
+pub(super) fn past_the_moment<T>(mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let mut found = read();
+    for _ in 1..MAX_TRIES {
+        if !matches!(found, Err(StoreError::ReadOnly)) {
+            break;
+        }
+        std::thread::yield_now();
+        found = read();
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +92,18 @@ mod tests {
         write("-new", "three");
         std::fs::rename(beside(&database, "-new"), &database).expect("it is put in its place");
         assert!(picture.is_outdated(), "it is another");
+    }
+
+    #[test]
+    fn what_is_read_only_for_a_moment_is_read_and_what_stays_so_is_told() {
+        let mut tries = 0;
+        let read = past_the_moment(|| {
+            tries += 1;
+            if tries < 3 { Err(StoreError::ReadOnly) } else { Ok("read") }
+        });
+        assert_eq!(read.ok(), Some("read"));
+        let never = past_the_moment(|| Err::<(), _>(StoreError::ReadOnly));
+        assert!(matches!(never, Err(StoreError::ReadOnly)), "{never:?}");
     }
 
     #[test]

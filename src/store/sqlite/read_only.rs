@@ -23,7 +23,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::gate::{Gate, PATIENCE};
 use super::migrate::{self, SCHEMA_VERSION};
 use super::open::{Opened, beside, log_length};
-use super::picture::{Picture, look_until_undisturbed};
+use super::picture::{Picture, look_until_undisturbed, past_the_moment};
 use crate::store::StoreError;
 
 /// What lies beside the database.
@@ -75,7 +75,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
 }
 
 fn understood(reader: &Reader, path: &Path) -> Result<(), StoreError> {
-    match migrate::schema(&reader.connection, path)? {
+    match past_the_moment(|| migrate::schema(&reader.connection, path))? {
         SCHEMA_VERSION => Ok(()),
         newer if newer > SCHEMA_VERSION => Err(StoreError::TooNew { found: newer, known: SCHEMA_VERSION }),
         // It would have to be migrated first.

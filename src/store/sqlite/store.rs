@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::commit_error;
 use super::open::{Opened, open};
-use super::picture::look_until_undisturbed;
+use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
     cancel, checkpoint, enqueue, exchange, extend, find, list, orders, queues, read_only, reap, remove,
@@ -89,7 +89,7 @@ impl SqliteStore {
     fn read<T>(&self, work: impl Fn(&Tx<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut opened = self.lock();
         if opened.unguarded.is_none() {
-            return self.view(&opened, work);
+            return past_the_moment(|| self.view(&opened, &work));
         }
         look_until_undisturbed(|| {
             let found = self.view(&opened, &work);
@@ -255,7 +255,8 @@ impl Store for SqliteStore {
     }
 
     fn has_worker(&self) -> Result<bool, StoreError> {
-        workers::any_live(&self.lock().connection)
+        let opened = self.lock();
+        past_the_moment(|| workers::any_live(&opened.connection))
     }
 
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError> {
