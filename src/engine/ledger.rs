@@ -107,8 +107,7 @@ impl Ledger {
         if claimed > 0 {
             failpoint::hit("ledger.after_claim");
         }
-        let low_stock = if self.pace.ahead(slots) > 0 { slots } else { 0 };
-        tools.desk.hand_out(exchanged.claimed, low_stock);
+        tools.desk.hand_out(exchanged.claimed, self.pace.low_stock(slots));
         Ok(Turn { claimed, has_settled, may_be_more: self.may_be_more, is_retired: exchanged.retired })
     }
 
