@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use queuectl::sys::c_list::CList;
 use queuectl::sys::spawn::{Leads, Spawn, spawn};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitOptions, waitpid};
@@ -29,15 +30,21 @@ pub(crate) fn plain(count: u32, at_once: u32) -> Result<f64> {
 /// The seconds for `count` runs, each in a session of its own and with both outputs read to their end.
 pub(crate) fn with_pipes(count: u32, at_once: u32) -> Result<f64> {
     in_threads(count, at_once, || {
-        let (program, envp) = (CString::new(TRUE)?, environment()?);
+        let (program, envp) = (CString::new(TRUE)?, environment_list()?);
         Ok(move || run_with_pipes(&program, &envp))
     })
 }
 
-fn run_with_pipes(program: &CString, envp: &[CString]) -> Result<()> {
+fn environment_list() -> Result<CList> {
+    let mut list = CList::default();
+    environment()?.iter().try_for_each(|entry| list.push(&[entry.as_bytes()]))?;
+    Ok(list)
+}
+
+fn run_with_pipes(program: &CString, envp: &CList) -> Result<()> {
     let (out, out_end) = pipe_with(PipeFlags::CLOEXEC)?;
     let (err, err_end) = pipe_with(PipeFlags::CLOEXEC)?;
-    let pid = spawn(&Spawn {
+    let started = spawn(&Spawn {
         program,
         argv: std::slice::from_ref(program),
         envp,
@@ -50,7 +57,7 @@ fn run_with_pipes(program: &CString, envp: &[CString]) -> Result<()> {
     for pipe in [out, err] {
         File::from(pipe).read_to_end(&mut output)?;
     }
-    let ended = waitpid(Some(pid), WaitOptions::empty())?;
+    let ended = waitpid(Some(started.pid), WaitOptions::empty())?;
     ensure!(ended.is_some_and(|(_, status)| status.exit_status() == Some(0)), "{program:?} failed");
     Ok(())
 }

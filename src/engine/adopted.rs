@@ -9,28 +9,30 @@
 //! was first seen, and is killed when the last of those is over.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpgid, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpgid, kill_process};
 
 use super::cookie::Cookie;
 use super::slots::Mark;
 use crate::sys::brand::Brand;
-use crate::sys::process::{self, ProcessHandle};
+use crate::sys::process::{self, Children, ProcessHandle};
 
 /// How long to wait for one process to be gone before the next look.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Signalling and reaping happen under one lock: a pid that one thread has read must not be reaped by another, because
 /// it might then be a stranger's.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Adopted {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    children: Children,
     running: HashSet<Pid>,
     suspects: HashMap<Pid, HashSet<Pid>>,
 }
@@ -45,6 +47,11 @@ pub(super) struct Family<'a> {
 }
 
 impl Adopted {
+    pub(super) fn new() -> io::Result<Self> {
+        let state = State { children: Children::open()?, running: HashSet::new(), suspects: HashMap::new() };
+        Ok(Self { state: Mutex::new(state) })
+    }
+
     pub(super) fn began(&self, leader: Pid) {
         self.lock().running.insert(leader);
     }
@@ -104,7 +111,7 @@ impl State {
     /// the next list only, so the last one is of those that have not ended.
     fn living(&mut self) -> Vec<Pid> {
         loop {
-            let listed = process::children_of(getpid());
+            let listed = self.children.list();
             let is_living = |pid: &&Pid| matches!(process::reap(**pid), Ok(None));
             let living: Vec<Pid> = listed.iter().filter(is_living).copied().collect();
             if living.len() == listed.len() {

@@ -7,11 +7,10 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::Pid;
 
-use super::adopted::{Adopted, Family};
+use super::adopted::Adopted;
 use super::capture::Capture;
-use super::child::{self, Cause, Child, Oversight, StartError};
+use super::child::{Cause, Child, Oversight};
 use super::command;
 use super::cookie::Cookie;
 use super::desk::{Interrupt, SlotBell};
@@ -88,26 +87,18 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
         }
         Err(NotStarted::Job(problem)) => (None, Ending::failed_to_start(problem), None),
         Err(NotStarted::Worker(obstacle)) => return given_back(claim, began, obstacle),
-        Err(NotStarted::Unwatched { leader, record, error }) => {
-            let mark = &around.slots.mark(record);
-            let family = Family { leader, cookie: &cookie, mark, brand: place.brand };
-            child::end_unwatched(family, &around.adopted);
-            (Some(record), Ending::lost(&error), Some(cannot_start(error)))
-        }
     };
     failpoint::hit("attempt.before_settle");
     let settlement = settlement(claim, ending, capture, began.elapsed());
     Finished { began, settlement, record, obstacle }
 }
 
-/// Why a command was not started, or does not run any more.
+/// Why a command was not started.
 enum NotStarted {
     /// It cannot be.
     Job(String),
     /// Whatever it is, this worker could not: without a record nobody would know that it runs.
     Worker(EngineError),
-    /// It was started, but this worker cannot watch it.
-    Unwatched { leader: Pid, record: u64, error: io::Error },
 }
 
 fn given_back(claim: &Claim, began: Instant, obstacle: EngineError) -> Finished {
@@ -129,10 +120,7 @@ fn start(claim: &Claim, around: &Surroundings) -> Result<(u64, Child), NotStarte
             failpoint::hit("attempt.after_record");
             Ok((record.index(), child))
         }
-        Err(StartError::Unwatched { pid, error }) => {
-            Err(NotStarted::Unwatched { leader: pid, record: record.index(), error })
-        }
-        Err(StartError::NotStarted(error)) => {
+        Err(error) => {
             around.slots.give_back(record.index());
             Err(if is_scarcity(&error) {
                 NotStarted::Worker(cannot_start(error))
@@ -165,12 +153,6 @@ struct Ending {
 }
 
 impl Ending {
-    /// It may have done something, so it is not as if it had never been started; and it is no failure of its own.
-    fn lost(error: &io::Error) -> Self {
-        let problem = format!("could not be watched: {error}");
-        Self { outcome: Some(Outcome::Lost), problem: Some(problem), usage: Usage::default() }
-    }
-
     fn failed_to_start(problem: String) -> Self {
         Self { outcome: Some(Outcome::SpawnError), problem: Some(problem), usage: Usage::default() }
     }

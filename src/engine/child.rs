@@ -28,7 +28,7 @@ use crate::sys::brand::Brand;
 use crate::sys::failpoint;
 use crate::sys::process::{self, Ended, ProcessHandle};
 use crate::sys::sabotage::{self, Guard};
-use crate::sys::spawn::{Leads, Spawn, spawn};
+use crate::sys::spawn::{Leads, Spawn, Spawned, spawn};
 
 /// The number under which a command inherits the lock of its slot. Below 64, because a larger table of descriptors must
 /// be allocated; far above what scripts use.
@@ -41,17 +41,6 @@ pub(super) struct Child {
     pub(super) pid: Pid,
     handle: ProcessHandle,
     pipes: Pipes,
-}
-
-/// Why a command does not run.
-#[derive(Debug)]
-pub(super) enum StartError {
-    NotStarted(io::Error),
-    /// It was started, and there is nothing to watch it with: it must be ended at once. It may have done something.
-    Unwatched {
-        pid: Pid,
-        error: io::Error,
-    },
 }
 
 /// What decides over a running command.
@@ -83,26 +72,23 @@ struct Ladder {
 
 impl Child {
     /// Starts the command in a session of its own; the record says which process it is.
-    pub(super) fn start(plan: &Plan, record: &Record) -> Result<Self, StartError> {
-        let (pipes, ends) = Pipes::open().map_err(StartError::NotStarted)?;
-        let descriptors =
-            [(ends.out.as_fd(), 1), (ends.err.as_fd(), 2), (record.file().as_fd(), LOCK_DESCRIPTOR)];
+    pub(super) fn start(plan: &Plan, record: &Record) -> io::Result<Self> {
+        let pipes = Pipes::open()?;
+        let [out, err] = pipes.command_ends();
+        let descriptors = [(out, 1), (err, 2), (record.file().as_fd(), LOCK_DESCRIPTOR)];
         let is_unlocked = sabotage::is_off(Guard::AttemptLock);
         let descriptors = if is_unlocked { &descriptors[..2] } else { &descriptors[..] };
-        let pid = record.start(|| {
+        let Spawned { pid, handle } = record.start(|| {
             // Whatever is wrong with a program, the shell has the right words for it.
-            let pid = spawn_session(plan.prepared(), descriptors).or_else(|error| match plan.fallback() {
-                Some(shell) => spawn_session(&shell, descriptors),
-                None => Err(error),
-            });
+            let started =
+                spawn_session(plan.prepared(), descriptors).or_else(|error| match plan.fallback() {
+                    Some(shell) => spawn_session(&shell, descriptors),
+                    None => Err(error),
+                });
             failpoint::hit("attempt.after_spawn");
-            pid
-        });
-        let pid = pid.map_err(StartError::NotStarted)?;
-        match ProcessHandle::open(pid) {
-            Ok(handle) => Ok(Self { pid, handle, pipes }),
-            Err(error) => Err(StartError::Unwatched { pid, error }),
-        }
+            started
+        })?;
+        Ok(Self { pid, handle, pipes })
     }
 
     /// Watches it to its end. Nothing that it started is left then.
@@ -212,7 +198,7 @@ impl Child {
     }
 }
 
-fn spawn_session(prepared: &Prepared, descriptors: &[(BorrowedFd<'_>, i32)]) -> io::Result<Pid> {
+fn spawn_session(prepared: &Prepared, descriptors: &[(BorrowedFd<'_>, i32)]) -> io::Result<Spawned> {
     spawn(&Spawn {
         program: &prepared.program,
         argv: &prepared.argv,
@@ -221,13 +207,4 @@ fn spawn_session(prepared: &Prepared, descriptors: &[(BorrowedFd<'_>, i32)]) -> 
         leads: Leads::Session,
         descriptors,
     })
-}
-
-/// Ends a command that nobody can watch, and what it may have left behind.
-pub(super) fn end_unwatched(family: Family<'_>, adopted: &Adopted) {
-    let _ = kill_process_group(family.leader, Signal::KILL);
-    adopted.end(family);
-    while let Ok(None) = process::reap(family.leader) {
-        std::thread::yield_now();
-    }
 }

@@ -4,7 +4,7 @@
 //! started directly, and the shell is what to fall back to when that fails, so that every failure is told in the
 //! shell's words. Nothing is remembered from one attempt to the next; files come and go.
 
-use std::ffi::{CString, NulError, OsStr};
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use crate::domain::environment::Environment;
 use crate::domain::name::WorkerId;
 use crate::domain::shell::{direct_words, fixed_result};
 use crate::store::Claim;
+use crate::sys::c_list::{CList, HasNul};
 
 /// What is the same for all attempts of a worker.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ pub(super) struct Prepared {
     /// May be relative, to `cwd`.
     pub(super) program: CString,
     pub(super) argv: Vec<CString>,
-    pub(super) envp: Vec<CString>,
+    pub(super) envp: CList,
     pub(super) cwd: CString,
 }
 
@@ -95,7 +96,6 @@ pub(super) fn prepare(claim: &Claim, context: &Context) -> Result<Plan, SpawnPro
     let base = claim.environment.as_deref().unwrap_or(&context.own_environment);
     let variables = Variables { base, added: &claim.env };
     let cwd = folder(claim.cwd.as_deref(), &variables);
-    check_cwd(&cwd)?;
     let envp =
         envp(claim, context, variables, &cwd).map_err(|_| SpawnProblem::Nul { what: "environment" })?;
     let line = CString::new(claim.command.as_str()).map_err(|_| SpawnProblem::Nul { what: "command" })?;
@@ -108,7 +108,7 @@ pub(super) fn prepare(claim: &Claim, context: &Context) -> Result<Plan, SpawnPro
     })
 }
 
-/// Says which folder is the problem, which an error from the spawn itself would not.
+/// Says which folder is the problem, which an error from the spawn itself does not.
 pub(super) fn check_cwd(path: &Path) -> Result<(), SpawnProblem> {
     let why = match path.metadata() {
         Ok(meta) if !meta.is_dir() => CwdProblem::NoFolder,
@@ -141,12 +141,7 @@ fn login_folder<'a>(variables: &Variables<'a>) -> &'a Path {
     home.filter(|home| home.is_absolute() && home.is_dir()).unwrap_or(Path::new("/"))
 }
 
-fn envp(
-    claim: &Claim,
-    context: &Context,
-    variables: Variables<'_>,
-    cwd: &Path,
-) -> Result<Vec<CString>, NulError> {
+fn envp(claim: &Claim, context: &Context, variables: Variables<'_>, cwd: &Path) -> Result<CList, HasNul> {
     variables.to_envp(&[
         (variables::JOB_ID, claim.lease.job.as_str().as_bytes()),
         (variables::ATTEMPT, claim.lease.attempt.to_string().as_bytes()),
@@ -163,10 +158,8 @@ fn direct(command: &str, variables: &Variables<'_>, cwd: &Path) -> Option<(CStri
         return None;
     }
     match fixed_result(command) {
-        Some(true) => Some((program::first_of(["/bin/true", "/usr/bin/true"])?, vec![c"true".to_owned()])),
-        Some(false) => {
-            Some((program::first_of(["/bin/false", "/usr/bin/false"])?, vec![c"false".to_owned()]))
-        }
+        Some(true) => Some((c"/bin/true".to_owned(), vec![c"true".to_owned()])),
+        Some(false) => Some((c"/bin/false".to_owned(), vec![c"false".to_owned()])),
         None => {
             let words = direct_words(command)?;
             let program = program::find(words.first()?, variables.get("PATH"), cwd)?;
@@ -176,7 +169,7 @@ fn direct(command: &str, variables: &Variables<'_>, cwd: &Path) -> Option<(CStri
     }
 }
 
-fn in_shell(line: CString, envp: Vec<CString>, cwd: CString) -> Prepared {
+fn in_shell(line: CString, envp: CList, cwd: CString) -> Prepared {
     let mut argv = vec![c"sh".to_owned(), c"-c".to_owned()];
     // Else the line itself would be read as more options.
     if line.as_bytes().starts_with(b"-") || line.as_bytes().starts_with(b"+") {

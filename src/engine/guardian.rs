@@ -26,8 +26,9 @@ use crate::store::{Store, StoreError, Worker, settings};
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::interrupts::{Interrupts, timespec};
 use crate::sys::life_line::{LifeLine, Role};
-use crate::sys::process::{self, ProcessHandle};
+use crate::sys::process::{self, Children, ProcessHandle};
 use crate::sys::sabotage::{self, Guard};
+use crate::sys::spawn::Spawned;
 use crate::sys::{failpoint, signal, spawn};
 
 /// How many crashes in a row are too many.
@@ -47,16 +48,14 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Runs a pool until its workers have ended for good. Says whether it has `begun` as soon as that is known: when all
 /// workers are up for the first time, or when it is given up; then those that are up still finish what they run.
 pub fn run(pool: &Pool, open: OpenStore<'_>, begun: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
-    if !process::lists_children() {
-        return Err(EngineError::NoChildrenList);
-    }
+    let children = Children::open().map_err(|_| EngineError::NoChildrenList)?;
     signal::survive_closed_pipe();
     let signals = Interrupts::catch(&[Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT])
         .map_err(EngineError::system("failed to take over signals"))?;
     spawn::keep_descriptors_to_ourselves().map_err(EngineError::system("failed to mark descriptors"))?;
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
-    Guardian::new(pool, open, signals)?.guard(begun)
+    Guardian::new(pool, open, signals, children)?.guard(begun)
 }
 
 struct Guardian<'a> {
@@ -65,6 +64,7 @@ struct Guardian<'a> {
     /// Opened when it is needed for the first time.
     store: Option<Box<dyn Store>>,
     signals: Interrupts,
+    children: Children,
     journal: Journal,
     folder: Folder,
     seats: Vec<Seat>,
@@ -108,7 +108,12 @@ struct Member {
 }
 
 impl<'a> Guardian<'a> {
-    fn new(pool: &'a Pool, open: OpenStore<'a>, signals: Interrupts) -> Result<Self, EngineError> {
+    fn new(
+        pool: &'a Pool,
+        open: OpenStore<'a>,
+        signals: Interrupts,
+        children: Children,
+    ) -> Result<Self, EngineError> {
         let now = Instant::now();
         let who = format!("guardian-{}", std::process::id());
         Ok(Self {
@@ -116,6 +121,7 @@ impl<'a> Guardian<'a> {
             open,
             store: None,
             signals,
+            children,
             journal: Journal::open(&pool.home, &who, pool.echo),
             folder: Folder::create(&pool.home)?,
             seats: (0..pool.count).map(|_| Seat::Free { at: now, crashes: 0 }).collect(),
@@ -185,9 +191,8 @@ impl<'a> Guardian<'a> {
         let life_line = LifeLine::hold(self.folder.path(), id.as_str(), Role::Guardian)?;
         let start =
             WorkerStart { id: id.clone(), guardian_pid: std::process::id(), stop_seen: self.stop_seen };
-        let (pid, report) = start_worker(self.pool, &start)?;
+        let (Spawned { pid, handle }, report) = start_worker(self.pool, &start)?;
         failpoint::hit("guardian.after_start");
-        let handle = ProcessHandle::open(pid)?;
         let since = Instant::now();
         Ok(Member {
             id,
@@ -276,7 +281,7 @@ impl<'a> Guardian<'a> {
             return;
         }
         loop {
-            let mut orphans = process::children_of(getpid());
+            let mut orphans = self.children.list();
             orphans.retain(|pid| !self.is_member(*pid));
             // That those of the list have ended is not enough: what they left behind in that moment is in the next.
             if orphans.is_empty() {

@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::process::Pid;
 use rustix::stdio;
 
 use super::error::EngineError;
@@ -15,7 +14,7 @@ use super::journal::JOURNAL;
 use crate::domain::name::WorkerId;
 use crate::store::Served;
 use crate::sys::private;
-use crate::sys::spawn::{Leads, Spawn, own_environment, spawn};
+use crate::sys::spawn::{Leads, Spawn, Spawned, own_environment, spawn};
 
 /// The number under which a guardian or a worker inherits the pipe on which it reports that it is up.
 pub const READY_DESCRIPTOR: i32 = 3;
@@ -60,10 +59,10 @@ impl WorkerStart {
 
 /// Starts a worker in a group of its own, so that the terminal's signals reach only the guardian. Gives its pid, and the
 /// pipe on which it will report.
-pub(super) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Pid, OwnedFd)> {
+pub(super) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Spawned, OwnedFd)> {
     let (report, ready) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let stderr = stdio::stderr();
-    let pid = spawn(&Spawn {
+    let worker = spawn(&Spawn {
         program: SELF,
         argv: &c_strings(start.call(pool))?,
         envp: &own_environment()?,
@@ -71,7 +70,7 @@ pub(super) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Pid,
         leads: Leads::Group,
         descriptors: &[(stderr, 1), (stderr, 2), (ready.as_fd(), READY_DESCRIPTOR)],
     })?;
-    Ok((pid, report))
+    Ok((worker, report))
 }
 
 /// Starts this program as a guardian that belongs to nobody: a session of its own, and nothing of the caller's. Returns

@@ -31,23 +31,15 @@ pub(super) fn find(word: &str, path: Option<&[u8]>, cwd: &Path) -> Option<CStrin
     None
 }
 
-/// The first of these programs that this system has.
-pub(super) fn first_of(programs: [&str; 2]) -> Option<CString> {
-    let root = Path::new("/");
-    programs
-        .into_iter()
-        .find(|program| is_executable(program.as_bytes(), root))
-        .and_then(|p| CString::new(p).ok())
-}
-
 /// Some shells put a slash after any folder and a dot in place of none, some do not.
 fn is_clear(folder: &[u8]) -> bool {
     folder.last().is_some_and(|last| *last != b'/')
 }
 
+/// A folder is executable too. Whoever is told so tries it, fails, and leaves it to the shell, which looks further.
 fn is_executable(program: &[u8], cwd: &Path) -> bool {
     let path = cwd.join(OsStr::from_bytes(program));
-    accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).is_ok() && path.is_file()
+    accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 #[cfg(test)]
@@ -82,11 +74,13 @@ mod tests {
             ("./link", None, Some("./link")),
             (absolute.as_str(), None, Some(absolute.as_str())),
             ("off/tool", None, None),
-            ("./bin", None, None),
+            ("./bin", None, Some("./bin")),
             ("./none", None, None),
             // Without one: in `PATH`, past what cannot be executed.
             ("tool", Some(bin.as_str()), Some(absolute.as_str())),
-            ("tool", Some(&format!("/none:off:taken:{bin}")), Some(absolute.as_str())),
+            ("tool", Some(&format!("/none:off:{bin}")), Some(absolute.as_str())),
+            // A folder: only trying to execute it tells.
+            ("tool", Some(&format!("taken:{bin}")), Some("taken/tool")),
             ("tool", Some("bin"), Some("bin/tool")),
             ("here", Some("."), Some("./here")),
             ("text", Some("off"), None),

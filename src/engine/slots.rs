@@ -20,6 +20,7 @@ use rustix::process::Pid;
 
 use crate::store::LeaseRef;
 use crate::sys::clock::boot_ticks;
+use crate::sys::spawn::Spawned;
 use crate::sys::{private, process, range_lock};
 
 /// A job's id has 128 characters at most; the rest are numbers.
@@ -143,12 +144,12 @@ impl Record {
     }
 
     /// Starts the process, and writes down which it is.
-    pub(super) fn start<E>(&self, spawn: impl FnOnce() -> Result<Pid, E>) -> Result<Pid, E> {
+    pub(super) fn start(&self, spawn: impl FnOnce() -> io::Result<Spawned>) -> io::Result<Spawned> {
         let before = boot_ticks();
-        let pid = spawn()?;
+        let spawned = spawn()?;
         // The lease is there already, and the cookie too: a record without a pid costs the finder time, nothing else.
-        let _ = self.write(Some(Started { pid, ticks: before..boot_ticks() + 1 }));
-        Ok(pid)
+        let _ = self.write(Some(Started { pid: spawned.pid, ticks: before..boot_ticks() + 1 }));
+        Ok(spawned)
     }
 
     fn write(&self, process: Option<Started>) -> io::Result<()> {
@@ -215,6 +216,7 @@ fn bytes(index: u64) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::process::ProcessHandle;
     use proptest::prelude::*;
 
     fn lease(attempt: u32) -> LeaseRef {
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!(read(folder.path(), "w").expect("traces"), [expected], "before it is started");
 
         let me = rustix::process::getpid();
-        record.start(|| Ok::<_, io::Error>(me)).expect("started");
+        record.start(|| Ok(Spawned { pid: me, handle: ProcessHandle::open(me)? })).expect("started");
         let traces = read(folder.path(), "w").expect("traces");
         assert_eq!(traces[0].process.as_ref().map(|started| started.pid), Some(me));
         let inherited = record.file().try_clone().expect("clone");

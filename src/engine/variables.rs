@@ -2,9 +2,9 @@
 //! queuectl says about the attempt. Each name comes once, and the later source wins.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, NulError};
 
 use crate::domain::environment::Environment;
+use crate::sys::c_list::{CList, HasNul};
 
 pub(super) const JOB_ID: &str = "QUEUECTL_JOB_ID";
 pub(super) const ATTEMPT: &str = "QUEUECTL_ATTEMPT";
@@ -40,16 +40,19 @@ impl<'a> Variables<'a> {
     }
 
     /// `NAME=value` for each, `own` included, which win.
-    pub(super) fn to_envp(self, own: &[(&str, &[u8])]) -> Result<Vec<CString>, NulError> {
+    pub(super) fn to_envp(self, own: &[(&str, &[u8])]) -> Result<CList, HasNul> {
         let is_own = |name: &[u8]| own.iter().any(|(taken, _)| taken.as_bytes() == name);
         let others = self.all().filter(|(name, _)| *name != DROPPED && !is_own(name));
         let own = own.iter().map(|(name, value)| (name.as_bytes(), *value));
-        others.chain(own).map(|(name, value)| entry(name, value)).collect()
+        let mut envp = CList::default();
+        others.chain(own).try_for_each(|(name, value)| envp.push(&[name, b"=", value]))?;
+        Ok(envp)
     }
 
     fn all(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         let added = self.added;
-        let is_added = move |name| str::from_utf8(name).is_ok_and(|name| added.contains_key(name));
+        let is_added =
+            move |name| !added.is_empty() && str::from_utf8(name).is_ok_and(|name| added.contains_key(name));
         let kept = self.base.iter().filter(move |(name, _)| !is_added(name));
         kept.chain(added.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())))
     }
@@ -58,15 +61,6 @@ impl<'a> Variables<'a> {
 fn is_identifier(name: &[u8]) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     name.first().is_some_and(|first| !first.is_ascii_digit()) && name.iter().all(is_word)
-}
-
-fn entry(name: &[u8], value: &[u8]) -> Result<CString, NulError> {
-    // The last byte is for the NUL, which then needs no new allocation.
-    let mut entry = Vec::with_capacity(name.len() + value.len() + 2);
-    entry.extend_from_slice(name);
-    entry.push(b'=');
-    entry.extend_from_slice(value);
-    CString::new(entry)
 }
 
 #[cfg(test)]
@@ -100,7 +94,8 @@ mod tests {
     fn values_need_not_be_text_but_hold_no_nul() {
         let base = Environment::from_bytes(b"A=\xff\0");
         let variables = Variables { base: &base, added: &BTreeMap::new() };
-        assert_eq!(variables.to_envp(&[]).expect("no NUL")[0].as_bytes(), b"A=\xff");
+        let envp = variables.to_envp(&[]).expect("no NUL");
+        assert!(envp.iter().eq([c"A=\xff"]));
         assert!(variables.to_envp(&[(PWD, b"/\0")]).is_err());
     }
 

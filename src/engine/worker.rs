@@ -259,6 +259,8 @@ pub(super) fn rules(settings: &Settings) -> Rules {
 fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, EngineError> {
     let slots = Slots::create(files.folder(), plan.id.as_str())
         .map_err(EngineError::system("failed to make the file of slots"))?;
+    let adopted =
+        Adopted::new().map_err(EngineError::system("failed to watch for what commands leave behind"))?;
     Ok(Surroundings {
         command: command::Context {
             worker_id: plan.id.clone(),
@@ -267,7 +269,7 @@ fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, Engine
         },
         logs: plan.home.join(log::FOLDER),
         slots,
-        adopted: Adopted::default(),
+        adopted,
     })
 }
 

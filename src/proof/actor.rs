@@ -18,6 +18,7 @@ use rustix::process::{
 };
 
 use super::ledger::{COMMAND, How, What, Writer, nonce};
+use crate::sys::c_list::CList;
 use crate::sys::interrupts::Interrupts;
 use crate::sys::spawn::{Leads, Spawn, keep_descriptors_to_ourselves, own_environment, spawn};
 
@@ -198,7 +199,7 @@ fn start_escapee(escape: Escape, ledger: &Path, who: &Who, nonce: &str) -> io::R
     ];
     let mut argv = words.iter().map(|word| CString::new(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
     argv.push(CString::new(nonce)?);
-    let envp = if escape.keeps_environment() { own_environment()? } else { Vec::new() };
+    let envp = if escape.keeps_environment() { own_environment()? } else { CList::default() };
     spawn(&Spawn {
         program: c"/proc/self/exe",
         argv: &argv,

@@ -1,14 +1,14 @@
 //! Signals that a person sends, taken when it suits instead of ending the process on the spot.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::signal::is_ignored;
+use super::signal_set::SignalSet;
 
 /// While this lives the signals wait to be taken, in this thread and those that it starts.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Interrupts {
     pub fn catch(signals: &[Signal]) -> io::Result<Self> {
         let heeded = signals.iter().copied().filter(|signal| !is_ignored(signal.as_raw()));
         let caught = SignalSet::of(heeded);
-        caught.apply(libc::SIG_BLOCK)?;
+        caught.block()?;
         Ok(Self { waiting: caught.open()?, caught })
     }
 
@@ -59,7 +59,7 @@ impl AsFd for Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        let _ = self.caught.apply(libc::SIG_UNBLOCK);
+        let _ = self.caught.unblock();
     }
 }
 
@@ -67,52 +67,6 @@ impl Drop for Interrupts {
 pub fn timespec(length: Duration) -> Timespec {
     let tv_sec = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: length.subsec_nanos().into() }
-}
-
-struct SignalSet(libc::sigset_t);
-
-impl std::fmt::Debug for SignalSet {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("SignalSet")
-    }
-}
-
-#[expect(unsafe_code, reason = "there are no safe wrappers for sets of signals")]
-impl SignalSet {
-    fn of(signals: impl Iterator<Item = Signal>) -> Self {
-        let mut set = MaybeUninit::uninit();
-        // SAFETY: `sigemptyset` makes the set whole before anything else touches it.
-        let mut set = unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            set.assume_init()
-        };
-        for signal in signals {
-            // SAFETY: the set is whole and the number is a signal's.
-            unsafe { libc::sigaddset(&raw mut set, signal.as_raw()) };
-        }
-        Self(set)
-    }
-
-    /// Blocks or unblocks these signals for this thread.
-    fn apply(&self, how: libc::c_int) -> io::Result<()> {
-        // SAFETY: the set is whole; the mask that was there before is not asked for.
-        match unsafe { libc::pthread_sigmask(how, &raw const self.0, std::ptr::null_mut()) } {
-            0 => Ok(()),
-            error => Err(io::Error::from_raw_os_error(error)),
-        }
-    }
-
-    /// A descriptor from which these signals are read.
-    fn open(&self) -> io::Result<OwnedFd> {
-        // SAFETY: the set is whole; -1 asks for a new descriptor, which is nobody else's yet.
-        let descriptor =
-            unsafe { libc::signalfd(-1, &raw const self.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        if descriptor == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: it was just opened and belongs to nobody else.
-        Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 pub mod bell;
 pub mod boot;
 pub mod brand;
+pub mod c_list;
 pub mod clock;
 pub mod disk;
 pub mod failpoint;
@@ -19,5 +20,6 @@ pub mod process;
 pub mod range_lock;
 pub mod sabotage;
 pub mod signal;
+mod signal_set;
 pub mod spawn;
 pub mod user;

@@ -1,11 +1,11 @@
 //! Processes: watching, signalling and reaping them, and what `/proc` says about them.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -45,6 +45,13 @@ impl ProcessHandle {
                 result => return Ok(result? > 0),
             }
         }
+    }
+}
+
+impl From<OwnedFd> for ProcessHandle {
+    /// What the kernel gave us for a process.
+    fn from(descriptor: OwnedFd) -> Self {
+        Self { descriptor }
     }
 }
 
@@ -122,17 +129,37 @@ pub fn environment(pid: Pid) -> Vec<u8> {
     fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).unwrap_or_default()
 }
 
-/// The children of a process's main thread: those that it started there, and those that it adopted as a subreaper.
-pub fn children_of(pid: Pid) -> Vec<Pid> {
-    let pid = pid.as_raw_pid();
-    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    list.split_ascii_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
+/// The children of this process's main thread: those that it started there, and those that it adopted as a subreaper.
+/// Kept open, because finding the file costs more than reading it.
+#[derive(Debug)]
+pub struct Children {
+    file: File,
 }
 
-/// Whether the kernel lists children at all: it can be built without.
-pub fn lists_children() -> bool {
-    let pid = rustix::process::getpid().as_raw_pid();
-    Path::new(&format!("/proc/{pid}/task/{pid}/children")).exists()
+impl Children {
+    /// Fails where the kernel does not list children at all: it can be built without.
+    pub fn open() -> io::Result<Self> {
+        let pid = rustix::process::getpid().as_raw_pid();
+        Ok(Self { file: File::open(format!("/proc/self/task/{pid}/children"))? })
+    }
+
+    /// Those of now.
+    pub fn list(&self) -> Vec<Pid> {
+        let list = self.read().unwrap_or_default();
+        let list = String::from_utf8_lossy(&list);
+        list.split_ascii_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
+    }
+
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let (mut list, mut part) = (Vec::new(), [0; 1024]);
+        loop {
+            let read = self.file.read_at(&mut part, list.len() as u64)?;
+            if read == 0 {
+                return Ok(list);
+            }
+            list.extend_from_slice(&part[..read]);
+        }
+    }
 }
 
 /// All processes that can be seen.

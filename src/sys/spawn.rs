@@ -1,16 +1,25 @@
-//! Starting a program with `posix_spawn`.
+//! Starting a program.
 //!
-//! Never fork and exec: copying the page tables of a large process makes that many times slower, and nothing between
-//! the two may allocate. The child gets what is listed here and nothing else, because every descriptor of ours is
-//! closed on exec.
+//! The new process borrows our memory, and the thread that starts it stands still until the program runs: as
+//! `posix_spawn` does it, but without mapping and unmapping a stack for each program, without asking for the disposition
+//! of every signal, and with a handle to the process from the first moment. Never fork and exec: copying the page tables
+//! of a large process makes that many times slower. The child gets what is listed here and nothing else, because every
+//! descriptor of ours is closed on exec.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_short};
+mod child;
+mod stack;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::process::Pid;
 
+use self::child::Orders;
+use self::stack::Stack;
+use super::c_list::CList;
+use super::process::{self, ProcessHandle};
+use super::signal_set::SignalSet;
 use super::user;
 
 /// What to start, and how.
@@ -19,7 +28,7 @@ pub struct Spawn<'a> {
     /// A path; nothing is searched.
     pub program: &'a CStr,
     pub argv: &'a [CString],
-    pub envp: &'a [CString],
+    pub envp: &'a CList,
     pub cwd: Option<&'a CStr>,
     pub leads: Leads,
     /// Descriptors of ours, and the numbers they have in the child. Standard input is `/dev/null` unless it is listed.
@@ -35,138 +44,74 @@ pub enum Leads {
     Group,
 }
 
-/// Starts the program with no signal blocked.
-#[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn(3)")]
-pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Pid> {
-    let actions = Actions::of(spawn)?;
-    let attributes = Attributes::of(spawn.leads)?;
-    let (argv, envp) = (pointers(spawn.argv), pointers(spawn.envp));
-    let mut pid = 0;
-    // SAFETY: all pointers are to values that outlive the call; both lists end with a null pointer.
-    let result = unsafe {
-        libc::posix_spawn(
-            &raw mut pid,
-            spawn.program.as_ptr(),
-            &raw const actions.0,
-            &raw const attributes.0,
-            argv.as_ptr(),
-            envp.as_ptr(),
-        )
+/// A program that was started.
+#[derive(Debug)]
+pub struct Spawned {
+    pub pid: Pid,
+    pub handle: ProcessHandle,
+}
+
+/// Starts the program with no signal blocked and none ignored.
+pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
+    let (argv, envp) = (pointers(spawn.argv), spawn.envp.pointers());
+    let descriptors: Vec<(RawFd, RawFd)> =
+        spawn.descriptors.iter().map(|(ours, number)| (ours.as_raw_fd(), *number)).collect();
+    let mut orders = Orders {
+        program: spawn.program,
+        argv: &argv,
+        envp: &envp,
+        cwd: spawn.cwd,
+        leads: spawn.leads,
+        descriptors: &descriptors,
+        error: None,
     };
-    check(result)?;
-    Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no pid"))
-}
-
-fn pointers(strings: &[CString]) -> Vec<*mut c_char> {
-    strings.iter().map(|text| text.as_ptr().cast_mut()).chain([std::ptr::null_mut()]).collect()
-}
-
-/// These functions return the error instead of setting it.
-fn check(result: c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
-}
-
-/// What happens in the child before the program runs.
-struct Actions(libc::posix_spawn_file_actions_t);
-
-impl Actions {
-    #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn(3)")]
-    fn of(spawn: &Spawn<'_>) -> io::Result<Self> {
-        let mut actions = MaybeUninit::uninit();
-        // SAFETY: the initialiser writes the whole structure, or fails.
-        let mut actions = unsafe {
-            check(libc::posix_spawn_file_actions_init(actions.as_mut_ptr()))?;
-            Self(actions.assume_init())
-        };
-        if !spawn.descriptors.iter().any(|(_, number)| *number == 0) {
-            actions.open_null(0)?;
-        }
-        for (descriptor, number) in spawn.descriptors {
-            // SAFETY: the structure is initialised.
-            check(unsafe {
-                libc::posix_spawn_file_actions_adddup2(&raw mut actions.0, descriptor.as_raw_fd(), *number)
-            })?;
-        }
-        if let Some(cwd) = spawn.cwd {
-            // SAFETY: the structure is initialised; the path is copied.
-            check(unsafe { libc::posix_spawn_file_actions_addchdir_np(&raw mut actions.0, cwd.as_ptr()) })?;
-        }
-        Ok(actions)
-    }
-
-    #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn(3)")]
-    fn open_null(&mut self, number: RawFd) -> io::Result<()> {
-        // SAFETY: the structure is initialised; the path is copied.
-        check(unsafe {
-            libc::posix_spawn_file_actions_addopen(
-                &raw mut self.0,
-                number,
-                c"/dev/null".as_ptr(),
-                libc::O_RDONLY,
-                0,
-            )
-        })
-    }
-}
-
-impl Drop for Actions {
-    #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn(3)")]
-    fn drop(&mut self) {
-        // SAFETY: it was initialised, and this is the last use.
-        unsafe {
-            libc::posix_spawn_file_actions_destroy(&raw mut self.0);
+    let started = start(&mut orders)?;
+    match orders.error {
+        None => Ok(started),
+        Some(error) => {
+            // It has nothing more to do than to end.
+            while let Ok(None) = process::reap(started.pid) {
+                std::thread::yield_now();
+            }
+            Err(error.into())
         }
     }
 }
 
-struct Attributes(libc::posix_spawnattr_t);
-
-impl Attributes {
-    #[expect(
-        unsafe_code,
-        clippy::cast_possible_truncation,
-        reason = "there is no safe wrapper for posix_spawn(3); its flags are defined wider than it takes them"
-    )]
-    fn of(leads: Leads) -> io::Result<Self> {
-        let flags = libc::POSIX_SPAWN_SETSIGMASK as c_short
-            | libc::POSIX_SPAWN_SETSIGDEF as c_short
-            | match leads {
-                Leads::Session => libc::POSIX_SPAWN_SETSID,
-                Leads::Group => libc::POSIX_SPAWN_SETPGROUP as c_short,
-            };
-        let (mut attributes, mut no_signals) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: the initialisers write the whole structures, or fail. Group 0, the default, is the child's own.
-        unsafe {
-            check(libc::posix_spawnattr_init(attributes.as_mut_ptr()))?;
-            let mut attributes = Self(attributes.assume_init());
-            // The signals that this program ignores. Others it sets to their default when it starts.
-            let mut defaults = MaybeUninit::uninit();
-            libc::sigemptyset(defaults.as_mut_ptr());
-            libc::sigaddset(defaults.as_mut_ptr(), libc::SIGPIPE);
-            libc::sigaddset(defaults.as_mut_ptr(), libc::SIGXFSZ);
-            check(libc::posix_spawnattr_setsigdefault(&raw mut attributes.0, defaults.as_ptr()))?;
-            libc::sigemptyset(no_signals.as_mut_ptr());
-            check(libc::posix_spawnattr_setsigmask(&raw mut attributes.0, no_signals.as_ptr()))?;
-            check(libc::posix_spawnattr_setflags(&raw mut attributes.0, flags))?;
-            Ok(attributes)
-        }
-    }
+/// Returns when the program runs, or the process has given up.
+#[expect(unsafe_code, reason = "there is no safe wrapper for clone(2)")]
+fn start(orders: &mut Orders<'_>) -> io::Result<Spawned> {
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+    let mut handle: RawFd = -1;
+    // The process shares our memory: no handler of ours may run there.
+    let mask = SignalSet::all().be_mask()?;
+    let result = Stack::with(|stack| {
+        let orders = std::ptr::from_mut(orders).cast::<c_void>();
+        // SAFETY: this thread sleeps until the process has memory of its own or is gone. So what it borrows stays as it
+        // is, the stack is nobody else's meanwhile, and `begin` keeps to what is allowed there.
+        let pid = unsafe { libc::clone(child::begin, stack.top(), flags, orders, &raw mut handle) };
+        if pid == -1 { Err(io::Error::last_os_error()) } else { Ok(pid) }
+    });
+    mask.be_mask()?;
+    let pid = result.flatten()?;
+    // SAFETY: the kernel has just opened it for us.
+    let handle = unsafe { OwnedFd::from_raw_fd(handle) };
+    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no pid"))?;
+    Ok(Spawned { pid, handle: handle.into() })
 }
 
-impl Drop for Attributes {
-    #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn(3)")]
-    fn drop(&mut self) {
-        // SAFETY: it was initialised, and this is the last use.
-        unsafe {
-            libc::posix_spawnattr_destroy(&raw mut self.0);
-        }
-    }
+/// As the system takes a list of strings: with a null pointer at its end.
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
 /// The variables of this process, for a program that is to have the same.
-pub fn own_environment() -> io::Result<Vec<CString>> {
-    let entry = |(name, value): (Vec<u8>, Vec<u8>)| Ok(CString::new([name, value].join(&b'='))?);
-    user::variables().map(entry).collect()
+pub fn own_environment() -> io::Result<CList> {
+    let mut list = CList::default();
+    for (name, value) in user::variables() {
+        list.push(&[&name, b"=", &value])?;
+    }
+    Ok(list)
 }
 
 /// Makes sure that no program that is started from here on inherits a descriptor that somebody handed to us.

@@ -46,6 +46,10 @@ fn texts(strings: &[CString]) -> Vec<&str> {
     strings.iter().map(|text| text.to_str().expect("UTF-8")).collect()
 }
 
+fn variables(envp: &CList) -> Vec<&str> {
+    envp.iter().map(|text| text.to_str().expect("UTF-8")).collect()
+}
+
 fn os(text: &CString) -> &OsStr {
     OsStr::from_bytes(text.as_bytes())
 }
@@ -53,7 +57,7 @@ fn os(text: &CString) -> &OsStr {
 fn run(prepared: &Prepared) -> Output {
     let mut command = Command::new(os(&prepared.program));
     command.arg0(os(&prepared.argv[0])).args(prepared.argv[1..].iter().map(os)).env_clear();
-    for entry in texts(&prepared.envp) {
+    for entry in variables(&prepared.envp) {
         let (name, value) = entry.split_once('=').expect("NAME=value");
         command.env(name, value);
     }
@@ -175,7 +179,7 @@ fn the_environment_says_which_attempt_it_is() {
     claim.environment = Some(environment(&[("A", "1"), ("QUEUECTL_JOB_ID", "x"), ("OLDPWD", "/")]).into());
     claim.env.insert("QUEUECTL_HOME".to_owned(), "/elsewhere".to_owned());
     assert_eq!(
-        texts(&plan(&claim).prepared().envp),
+        variables(&plan(&claim).prepared().envp),
         [
             "A=1",
             "QUEUECTL_JOB_ID=job1",
@@ -193,7 +197,7 @@ fn a_job_without_an_environment_gets_the_workers() {
     let mut claim = claim("ls", None);
     claim.environment = None;
     let plan = plan(&claim);
-    assert!(texts(&plan.prepared().envp).contains(&"OWN=1"));
+    assert!(variables(&plan.prepared().envp).contains(&"OWN=1"));
     assert!(matches!(plan, Plan::Direct { .. }), "its PATH is the worker's as well");
 }
 
@@ -226,7 +230,7 @@ fn a_job_without_a_folder_starts_where_its_user_would() {
         claim.env.extend(variable.map(|home| ("HOME".to_owned(), home.to_owned())));
         let prepared = plan(&claim).prepared().clone();
         assert_eq!(prepared.cwd.to_str(), Ok(folder), "{cwd:?} {variable:?}");
-        assert!(texts(&prepared.envp).contains(&format!("PWD={folder}").as_str()));
+        assert!(variables(&prepared.envp).contains(&format!("PWD={folder}").as_str()));
     }
 }
 
@@ -238,11 +242,11 @@ fn a_folder_that_is_none_is_named() {
         ("/bin/sh", "cwd /bin/sh is no folder"),
         ("no/such", "cwd /no/such does not exist"),
     ] {
-        let problem = prepare(&claim("ls", Some(Path::new(cwd))), &context()).expect_err("no such folder");
+        let problem = check_cwd(plan(&claim("ls", Some(Path::new(cwd)))).cwd()).expect_err("no such folder");
         assert_eq!(problem.to_string(), message);
     }
     let long = format!("/{}", "x".repeat(300));
-    let problem = prepare(&claim("ls", Some(Path::new(&long))), &context()).expect_err("too long");
+    let problem = check_cwd(plan(&claim("ls", Some(Path::new(&long)))).cwd()).expect_err("too long");
     assert!(problem.to_string().starts_with(&format!("cwd {long} cannot be entered: ")), "{problem}");
 }
 

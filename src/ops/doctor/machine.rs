@@ -7,9 +7,10 @@ use super::{Diagnosis, Finding};
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{JobFilter, Page, Store, StoreError};
+use crate::sys::boot;
 use crate::sys::brand::Brand;
 use crate::sys::clock::{Clock, SystemClock};
-use crate::sys::{boot, process};
+use crate::sys::process::Children;
 
 /// 2024-01-01: a clock that says it is earlier was never set.
 const NOT_BEFORE: Timestamp = Timestamp::from_millis(1_704_067_200_000);
@@ -32,7 +33,7 @@ fn proc_filesystem() -> Finding {
     if !Path::new("/proc/self").exists() {
         return Finding::error("proc", "/proc is not mounted").advise("`mount -t proc proc /proc`");
     }
-    if !process::lists_children() {
+    if Children::open().is_err() {
         let said = "the kernel lists no children of processes (CONFIG_PROC_CHILDREN)";
         return Finding::error("proc", said)
             .advise("use a kernel that does; workers cannot start on this one");

@@ -1,0 +1,63 @@
+//! The stack on which a new process runs until it has its own.
+
+use std::cell::OnceCell;
+use std::ffi::c_void;
+use std::io;
+use std::ptr::{NonNull, null_mut};
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+/// Far more than is used; what is not touched costs nothing.
+const BYTES: usize = 64 << 10;
+/// At its lower end, so that running out of it ends the process instead of changing what lies there.
+const GUARD_BYTES: usize = 16 << 10;
+
+thread_local! {
+    /// Each thread starts one process at a time. Mapping one anew for each costs more than all else that is done here,
+    /// because unmapping it makes the other cores forget what they know of this memory.
+    static STACK: OnceCell<Stack> = const { OnceCell::new() };
+}
+
+#[derive(Debug)]
+pub(super) struct Stack {
+    lowest: NonNull<c_void>,
+}
+
+impl Stack {
+    /// The stack of this thread's next process.
+    pub(super) fn with<T>(use_it: impl FnOnce(&Self) -> T) -> io::Result<T> {
+        STACK.with(|cell| {
+            if let Some(stack) = cell.get() {
+                return Ok(use_it(stack));
+            }
+            let stack = Self::map()?;
+            Ok(use_it(cell.get_or_init(|| stack)))
+        })
+    }
+
+    #[expect(unsafe_code, reason = "there is no safe wrapper for mmap(2)")]
+    fn map() -> io::Result<Self> {
+        let writable = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: maps memory that was nobody's, and makes a part of it inaccessible before anybody knows of it.
+        unsafe {
+            let lowest = mmap_anonymous(null_mut(), BYTES, writable, MapFlags::PRIVATE | MapFlags::STACK)?;
+            let stack =
+                Self { lowest: NonNull::new(lowest).ok_or_else(|| io::Error::other("no memory at zero"))? };
+            mprotect(lowest, GUARD_BYTES, MprotectFlags::empty())?;
+            Ok(stack)
+        }
+    }
+
+    /// Where it begins: it grows downwards.
+    pub(super) fn top(&self) -> *mut c_void {
+        self.lowest.as_ptr().wrapping_byte_add(BYTES)
+    }
+}
+
+impl Drop for Stack {
+    #[expect(unsafe_code, reason = "there is no safe wrapper for munmap(2)")]
+    fn drop(&mut self) {
+        // SAFETY: this thread ends, and with it the only one that used this memory. Should it fail, it stays mapped.
+        let _ = unsafe { munmap(self.lowest.as_ptr(), BYTES) };
+    }
+}
