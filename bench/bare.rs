@@ -1,4 +1,4 @@
-//! Starting and reaping `/bin/true` over and over, several at a time, and doing nothing else: what a pool is up against.
+//! Starting and reaping a program over and over, several at a time, and doing nothing else: what a pool is up against.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -16,21 +16,38 @@ use rustix::process::{WaitOptions, waitpid};
 
 use crate::spawn::{Program, environment};
 
-/// What a pool executes for the command `true`.
-const TRUE: &str = "/bin/true";
+/// What a loop starts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Command {
+    /// As one would type it.
+    pub(crate) typed: &'static str,
+    words: &'static [&'static str],
+}
+
+impl Command {
+    /// What a pool executes for the command `true`, and for `/bin/true`.
+    pub(crate) const TRUE: Self = Self { typed: "/bin/true", words: &["/bin/true"] };
+    /// What somebody with a shell would run for the command `true`.
+    pub(crate) const SHELL_TRUE: Self = Self { typed: "sh -c true", words: &["/bin/sh", "-c", "true"] };
+    /// What a pool executes for a command that writes to both outputs.
+    pub(crate) const SHELL_ECHO: Self = Self {
+        typed: "sh -c 'echo hello; echo err >&2'",
+        words: &["/bin/sh", "-c", "echo hello; echo err >&2"],
+    };
+}
 
 /// The seconds for `count` runs with their output going nowhere.
-pub(crate) fn plain(count: u32, at_once: u32) -> Result<f64> {
+pub(crate) fn plain(command: Command, count: u32, at_once: u32) -> Result<f64> {
     in_threads(count, at_once, || {
-        let program = Program::new([TRUE])?;
+        let program = Program::new(command.words)?;
         Ok(move || program.run().map(drop))
     })
 }
 
-/// The seconds for `count` runs, each in a session of its own and with both outputs read to their end.
+/// The seconds for `count` runs of `/bin/true`, each in a session of its own and with both outputs read to their end.
 pub(crate) fn with_pipes(count: u32, at_once: u32) -> Result<f64> {
     in_threads(count, at_once, || {
-        let (program, envp) = (CString::new(TRUE)?, environment_list()?);
+        let (program, envp) = (CString::new("/bin/true")?, environment_list()?);
         Ok(move || run_with_pipes(&program, &envp))
     })
 }

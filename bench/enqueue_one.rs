@@ -1,19 +1,17 @@
 //! One durable `queuectl enqueue` process, against a process that does nothing at all.
 
 use std::fs::File;
-use std::io::Write;
-use std::time::Instant;
 
 use anyhow::Result;
 
 use crate::Bench;
+use crate::raw;
 use crate::report::{Bar, Report, Unit};
 use crate::sample::{Sample, ratio_of_medians};
 use crate::spawn::Program;
 
 const MOST: f64 = 3.0;
 const RUNS_PER_ROUND: usize = 50;
-const PAGE: [u8; 4096] = [b'x'; 4096];
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rounds = if bench.quick { 6 } else { 20 };
@@ -27,12 +25,13 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     for program in [&enqueue, &version, &nothing] {
         program.seconds(RUNS_PER_ROUND)?;
     }
-    for _ in 0..rounds {
+    for round in 1..=rounds {
+        bench.progress(&format!("single processes, round {round} of {rounds}"));
         measured.push(Round {
             nothing: nothing.seconds(RUNS_PER_ROUND)?,
             enqueue: enqueue.seconds(RUNS_PER_ROUND)?,
             version: version.seconds(RUNS_PER_ROUND)?,
-            sync: sync_seconds(&mut log, RUNS_PER_ROUND)?,
+            sync: raw::sync_seconds(&mut log, RUNS_PER_ROUND)?,
         });
     }
 
@@ -40,7 +39,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         ratio_of_medians(measured.iter().map(|round| (subject(round), &round.nothing)))
     };
     let means: Sample = measured.iter().map(|round| round.enqueue.mean() / round.nothing.mean()).collect();
-    Report::section("One process, against /bin/true");
+    report.section("One process, against /bin/true");
     let ratio = Unit::Ratio;
     report.line("enqueue", &against_nothing(|round| &round.enqueue), ratio, Bar::AtMost(MOST));
     report.line("enqueue, by the means (with checkpoints)", &means, ratio, Bar::None);
@@ -59,16 +58,4 @@ struct Round {
     enqueue: Sample,
     version: Sample,
     sync: Sample,
-}
-
-/// What the disk alone asks for one durable write.
-fn sync_seconds(log: &mut File, count: usize) -> Result<Sample> {
-    (0..count)
-        .map(|_| {
-            let began = Instant::now();
-            log.write_all(&PAGE)?;
-            log.sync_data()?;
-            Ok(began.elapsed().as_secs_f64())
-        })
-        .collect()
 }

@@ -1,4 +1,4 @@
-//! A store full of jobs, and a worker that takes them one by one.
+//! A store full of jobs, and a worker that takes them.
 
 use std::collections::BTreeMap;
 use std::process;
@@ -12,9 +12,11 @@ use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{Exchange, LeaseRef, NewWorker, Pause, Served, Settlement, Store};
 
+use crate::Bench;
 use crate::workspace::Home;
 
 const JOBS_PER_TRANSACTION: u32 = 10_000;
+const JOBS_PER_MESSAGE: u32 = 1_000_000;
 const QUEUES: u32 = 10;
 const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -45,9 +47,9 @@ pub(crate) struct Filled {
 }
 
 impl Filled {
-    pub(crate) fn new(home: Home, count: u32, shape: Shape) -> Result<Self> {
-        let filled = Self { home };
-        fill(&filled.open()?, count, shape)?;
+    pub(crate) fn new(bench: &Bench, name: &str, count: u32, shape: Shape) -> Result<Self> {
+        let filled = Self { home: bench.workspace.home(name)? };
+        fill(bench, &filled.open()?, count, shape)?;
         Ok(filled)
     }
 
@@ -56,16 +58,17 @@ impl Filled {
     }
 }
 
-/// A worker with one slot.
-pub(crate) struct OneSlot<'a> {
+/// A worker that runs nothing: every job succeeds between two of its turns.
+pub(crate) struct Worker<'a> {
     store: &'a SqliteStore,
     id: WorkerId,
-    running: Option<LeaseRef>,
+    slots: usize,
+    running: Vec<LeaseRef>,
 }
 
-impl<'a> OneSlot<'a> {
-    /// A new worker that has claimed its first job.
-    pub(crate) fn register(store: &'a SqliteStore) -> Result<Self> {
+impl<'a> Worker<'a> {
+    /// A new worker that has claimed its first jobs.
+    pub(crate) fn register(store: &'a SqliteStore, slots: u32) -> Result<Self> {
         let id: WorkerId = format!("bench-{:x}", fastrand::u64(..)).parse()?;
         store.register(&NewWorker {
             id: id.clone(),
@@ -74,23 +77,23 @@ impl<'a> OneSlot<'a> {
             pid: process::id(),
             guardian_pid: None,
             served: Served::All,
-            concurrency: 1,
+            concurrency: slots,
             folder: "/".into(),
             stop_seen: None,
         })?;
-        let mut worker = Self { store, id, running: None };
+        let mut worker = Self { store, id, slots: slots as usize, running: Vec::new() };
         worker.turn()?;
         Ok(worker)
     }
 
-    /// Settles the job in hand and claims the next.
+    /// Settles the jobs in hand and claims as many as there are slots.
     pub(crate) fn turn(&mut self) -> Result<()> {
-        let settlements: Vec<Settlement> = self.running.take().map(success).into_iter().collect();
-        let exchanged =
-            self.store.exchange(&Exchange { worker: &self.id, settlements: &settlements, want: 1 })?;
+        let settlements: Vec<Settlement> = self.running.drain(..).map(success).collect();
+        let exchange = Exchange { worker: &self.id, settlements: &settlements, want: self.slots };
+        let exchanged = self.store.exchange(&exchange)?;
         ensure!(exchanged.stale.is_empty(), "a lease was lost");
-        self.running = exchanged.claimed.into_iter().next().map(|claim| claim.lease);
-        ensure!(self.running.is_some(), "the store ran out of ready jobs");
+        self.running.extend(exchanged.claimed.into_iter().map(|claim| claim.lease));
+        ensure!(self.running.len() == self.slots, "the store ran out of ready jobs");
         Ok(())
     }
 }
@@ -107,7 +110,7 @@ fn success(lease: LeaseRef) -> Settlement {
     }
 }
 
-fn fill(store: &SqliteStore, count: u32, shape: Shape) -> Result<()> {
+fn fill(bench: &Bench, store: &SqliteStore, count: u32, shape: Shape) -> Result<()> {
     let mut ids = JobIdSequence::default();
     let far_away = store.now()?.saturating_add(FAR_AWAY);
     for first in (0..count).step_by(JOBS_PER_TRANSACTION as usize) {
@@ -116,6 +119,10 @@ fn fill(store: &SqliteStore, count: u32, shape: Shape) -> Result<()> {
         let jobs: Vec<NewJob> =
             chunk.map(|number| job(&mut ids, now, number, count, shape, far_away)).collect::<Result<_>>()?;
         store.enqueue(&jobs)?;
+        let stored = first + JOBS_PER_TRANSACTION;
+        if stored.is_multiple_of(JOBS_PER_MESSAGE) {
+            bench.progress(&format!("filled in {stored} of {count} jobs, {}", shape.describe()));
+        }
     }
     match shape {
         Shape::Plain | Shape::Future { .. } => Ok(()),

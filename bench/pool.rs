@@ -45,13 +45,15 @@ impl Pool {
         Pid::from_raw(worker.pid.cast_signed()).context("a pid is positive")
     }
 
+    /// How many jobs are completed.
+    pub(crate) fn completed(&self) -> Result<u64> {
+        let queues = self.store.queues()?;
+        Ok(queues.iter().filter_map(|queue| queue.counts.get(&StateName::Completed)).sum())
+    }
+
     pub(crate) fn wait_for_completed(&self, jobs: u32) -> Result<()> {
-        wait_for("the jobs to be completed", LOOK, || {
-            let queues = self.store.queues()?;
-            let completed: u64 =
-                queues.iter().filter_map(|queue| queue.counts.get(&StateName::Completed)).sum();
-            Ok((completed == u64::from(jobs)).then_some(()))
-        })
+        let all = u64::from(jobs);
+        wait_for("the jobs to be completed", LOOK, || Ok((self.completed()? == all).then_some(())))
     }
 
     /// Ends the workers, and hands back their home.

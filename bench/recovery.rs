@@ -27,14 +27,15 @@ const MIDDLE_MILLISECONDS: std::ops::Range<u64> = 50..150;
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rounds = if bench.quick { 3 } else { 10 };
     let (mut given_back, mut runs_again) = (Sample::default(), Sample::default());
-    for _ in 0..rounds {
+    for round in 1..=rounds {
+        bench.progress(&format!("kill -9 of a worker, round {round} of {rounds}"));
         let pool = Pool::start(bench.workspace.home("recovery")?, 1, 1)?;
         let (reaped, restarted) = kill_in_the_middle(&pool).context("failed to measure a recovery")?;
         pool.stop()?;
         given_back.push(reaped.as_secs_f64() * 1000.0);
         runs_again.push(restarted.as_secs_f64() * 1000.0);
     }
-    Report::section(&format!("kill -9 of a worker in the middle of a job, {rounds} times"));
+    report.section(&format!("kill -9 of a worker in the middle of a job, {rounds} times"));
     let unit = Unit::Milliseconds;
     report.line("until the job was given back", &given_back, unit, Bar::None);
     report.line("until the job was given back, at worst", &given_back.at(1.0), unit, Bar::None);

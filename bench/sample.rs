@@ -43,6 +43,22 @@ impl Sample {
         self.0.iter().sum::<f64>() / count
     }
 
+    /// Each value divided by the same number.
+    pub(crate) fn divided_by(&self, number: f64) -> Self {
+        self.0.iter().map(|value| value / number).collect()
+    }
+
+    /// These values over those of another, round by round: what slows both down cancels out.
+    pub(crate) fn over(&self, other: &Self) -> Self {
+        self.0.iter().zip(&other.0).map(|(above, below)| above / below).collect()
+    }
+
+    /// How large a part of the values is not above each of them, in per cent.
+    pub(crate) fn cumulative(&self) -> Vec<(f64, f64)> {
+        let percent = (0..=100_u32).map(f64::from);
+        percent.map(|percent| (self.quantile(percent / 100.0), percent)).collect()
+    }
+
     pub(crate) fn push(&mut self, value: f64) {
         self.0.push(value);
     }

@@ -1,10 +1,12 @@
-//! How soon a job starts on a worker that has nothing to do.
+//! How soon a job starts: on a worker that has nothing to do, on one that has too much, and on a busy machine.
 //!
 //! The command is this program itself, called to write down the time as its first act: what is measured ends when the
 //! command really runs, its own start by the kernel and the linker included.
 
 use std::fs;
+use std::hint;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,43 +15,143 @@ use queuectl::domain::life::StateName;
 use queuectl::domain::name::JobId;
 use queuectl::store::Store;
 
-use crate::Bench;
+use crate::plot::{Axis, Kind, LineChart, Series};
 use crate::pool::Pool;
 use crate::report::{Bar, Report, Unit};
 use crate::running::wait_for;
 use crate::sample::Sample;
+use crate::{Bench, tiny_jobs};
 
 /// The argument with which this program is a job; the file to write follows.
 pub(crate) const STAMP: &str = "--stamp";
 const MEDIAN_MILLISECONDS: f64 = 5.0;
 const TAIL_MILLISECONDS: f64 = 15.0;
 const TAIL: f64 = 0.99;
+const SLOTS: u32 = 4;
+/// Lasts longer than one measurement.
+const LEAST_BACKLOG: u64 = 5_000;
+const MORE_BACKLOG: u32 = 20_000;
+/// Ahead of the backlog.
+const PRIORITY: &str = "100";
 const LOOK: Duration = Duration::from_millis(1);
 /// Long enough for the worker to have gone to sleep again.
 const PAUSE_MILLISECONDS: std::ops::Range<u64> = 10..40;
 
+/// What else goes on while a start is measured.
+#[derive(Clone, Copy, Debug)]
+enum Beside {
+    Nothing,
+    /// The worker has more short jobs than it can run, which are less urgent.
+    Backlog,
+    /// The worker has nothing to do, but every core of the machine has.
+    OtherPrograms,
+}
+
+/// The milliseconds of every start.
+#[derive(Default)]
+struct Starts {
+    after_return: Sample,
+    after_call: Sample,
+}
+
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let count = if bench.quick { 50 } else { 300 };
-    let pool = Pool::start(bench.workspace.home("start-latency")?, 1, 1)?;
-    measure(&pool, 0)?;
-    let (mut after_return, mut after_call) = (Sample::default(), Sample::default());
-    for number in 1..=count {
-        let measured = measure(&pool, number).context("failed to measure a start")?;
-        // The command may well start while `enqueue` is still ending.
-        after_return.push(milliseconds_between(measured.returned, measured.started));
-        after_call.push(milliseconds_between(measured.called, measured.started));
+    let mut series = Vec::new();
+    for beside in [Beside::Nothing, Beside::Backlog, Beside::OtherPrograms] {
+        bench.progress(&format!("{count} starts, {}", beside.describe()));
+        let starts = measure_all(bench, beside, count).context("failed to measure a start")?;
+        report.section(&format!("Starting a job {count} times, {}", beside.describe()));
+        lines(report, beside, &starts);
+        series.push(Series::new(beside.name(), starts.after_return.cumulative()));
     }
-    pool.stop()?;
-
-    Report::section(&format!("Starting a job on an idle worker, {count} times"));
-    let unit = Unit::Milliseconds;
-    report.line("after `enqueue` returned", &after_return, unit, Bar::AtMost(MEDIAN_MILLISECONDS));
-    let tail = after_return.at(TAIL);
-    report.line("after `enqueue` returned, 99th percentile", &tail, unit, Bar::AtMost(TAIL_MILLISECONDS));
-    report.line("after `enqueue` was called", &after_call, unit, Bar::None);
-    let tail = after_call.at(TAIL);
-    report.line("after `enqueue` was called, 99th percentile", &tail, unit, Bar::None);
+    let chart = LineChart {
+        title: "How soon a job starts after `enqueue` returned".to_owned(),
+        across: Axis::new("milliseconds", Kind::Linear),
+        upwards: Axis::new("per cent of the jobs that have started", Kind::LinearTo(100.0)),
+        series,
+    };
+    report.plot("start-latency", &chart.title, chart.svg());
     Ok(())
+}
+
+fn lines(report: &mut Report, beside: Beside, starts: &Starts) {
+    let (median, tail) = match beside {
+        Beside::Nothing => (Bar::AtMost(MEDIAN_MILLISECONDS), Bar::AtMost(TAIL_MILLISECONDS)),
+        Beside::Backlog | Beside::OtherPrograms => (Bar::None, Bar::None),
+    };
+    let unit = Unit::Milliseconds;
+    report.line("after `enqueue` returned", &starts.after_return, unit, median);
+    report.line("after `enqueue` returned, 99th percentile", &starts.after_return.at(TAIL), unit, tail);
+    report.line("after `enqueue` was called", &starts.after_call, unit, Bar::None);
+    report.line("after `enqueue` was called, 99th percentile", &starts.after_call.at(TAIL), unit, Bar::None);
+}
+
+fn measure_all(bench: &Bench, beside: Beside, count: u32) -> Result<Starts> {
+    let pool = Pool::start(bench.workspace.home("start-latency")?, 1, SLOTS)?;
+    let starts = match beside {
+        Beside::Nothing => measure_each(&pool, count, || Ok(())),
+        Beside::Backlog => measure_each(&pool, count, || keep_busy(&pool)),
+        Beside::OtherPrograms => while_all_cores_spin(|| measure_each(&pool, count, || Ok(()))),
+    }?;
+    // What is left of a backlog is not waited for.
+    pool.stop()?;
+    Ok(starts)
+}
+
+/// The first start is not counted.
+fn measure_each(pool: &Pool, count: u32, prepare: impl Fn() -> Result<()>) -> Result<Starts> {
+    let mut starts = Starts::default();
+    for number in 0..=count {
+        prepare()?;
+        let measured = measure(pool, number)?;
+        if number > 0 {
+            // The command may well start while `enqueue` is still ending.
+            starts.after_return.push(milliseconds_between(measured.returned, measured.started));
+            starts.after_call.push(milliseconds_between(measured.called, measured.started));
+        }
+    }
+    Ok(starts)
+}
+
+fn keep_busy(pool: &Pool) -> Result<()> {
+    let queues = pool.store.queues()?;
+    let pending: u64 = queues.iter().filter_map(|queue| queue.counts.get(&StateName::Pending)).sum();
+    if pending < LEAST_BACKLOG { tiny_jobs::enqueue(&pool.home, "true", MORE_BACKLOG) } else { Ok(()) }
+}
+
+fn while_all_cores_spin<T>(measure: impl FnOnce() -> Result<T>) -> Result<T> {
+    let cores = thread::available_parallelism()?.get();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    hint::spin_loop();
+                }
+            });
+        }
+        let measured = measure();
+        is_over.store(true, Ordering::Relaxed);
+        measured
+    })
+}
+
+impl Beside {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "idle worker",
+            Self::Backlog => "4 slots, all busy",
+            Self::OtherPrograms => "idle worker, busy machine",
+        }
+    }
+
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Nothing => "on an idle worker",
+            Self::Backlog => "ahead of a backlog that keeps all slots busy",
+            Self::OtherPrograms => "on an idle worker while every core is busy",
+        }
+    }
 }
 
 /// Since 1970, by the clock that all processes share.
@@ -66,7 +168,8 @@ fn measure(pool: &Pool, number: u32) -> Result<Measured> {
     let stamp = pool.home.path().join("stamp");
     let stamp_path = stamp.to_str().context("a plain path")?;
     let id = format!("job-{number}");
-    let enqueue = pool.home.queuectl(&["enqueue", "-q", "--id", &id, "--", program, STAMP, stamp_path])?;
+    let enqueue = ["enqueue", "-q", "--id", &id, "--priority", PRIORITY, "--", program, STAMP, stamp_path];
+    let enqueue = pool.home.queuectl(&enqueue)?;
 
     let called = now()?;
     enqueue.run()?;

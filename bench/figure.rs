@@ -1,0 +1,16 @@
+//! Numbers as people read them.
+
+/// With a comma between thousands, and so many digits after the point.
+pub(crate) fn grouped(value: f64, digits: usize) -> String {
+    let plain = format!("{value:.digits$}");
+    let (sign, plain) = plain.strip_prefix('-').map_or(("", plain.as_str()), |rest| ("-", rest));
+    let (whole, rest) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
+    let mut text = sign.to_owned();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + rest
+}

@@ -1,0 +1,131 @@
+//! From values to places along an axis, and where its ticks are.
+
+use super::super::figure::grouped;
+
+/// About so many ticks are wanted; there may be a few less.
+const TICKS: f64 = 7.0;
+/// A logarithmic axis that spans more decades has a tick at each power of ten only.
+const DECADES_WITH_STEPS: f64 = 2.5;
+/// For rounding: what is so close to a tick is at it.
+const TINY: f64 = 1e-9;
+
+/// What an axis is called, and how values lie along it.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    pub(crate) label: String,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// From zero.
+    Linear,
+    /// From zero to here; what lies beyond is at the edge.
+    LinearTo(f64),
+    Logarithmic,
+    /// Logarithmic, with ticks at these values and nowhere else.
+    Marked(Vec<f64>),
+}
+
+impl Axis {
+    pub(crate) fn new(label: &str, kind: Kind) -> Self {
+        Self { label: label.to_owned(), kind }
+    }
+
+    /// Wide enough for all of these values.
+    pub(super) fn scale(&self, values: impl Iterator<Item = f64>) -> Scale {
+        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        let high = values.iter().copied().fold(0.0, f64::max);
+        match &self.kind {
+            Kind::Linear => Scale::linear(high),
+            Kind::LinearTo(high) => Scale::linear(*high),
+            Kind::Logarithmic => Scale::logarithmic(&values),
+            Kind::Marked(marks) => Scale::marked(marks),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    is_logarithmic: bool,
+    ticks: Vec<f64>,
+}
+
+impl Scale {
+    fn linear(high: f64) -> Self {
+        let high = if high > 0.0 { high } else { 1.0 };
+        let step = step_of(high / TICKS);
+        let ticks = steps(step, (high / step - TINY).ceil());
+        Self { low: 0.0, high: ticks.last().copied().unwrap_or(high), is_logarithmic: false, ticks }
+    }
+
+    fn logarithmic(values: &[f64]) -> Self {
+        let low = values.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(0.0, f64::max);
+        if !low.is_finite() || high <= 0.0 {
+            return Self::marked(&[1.0, 10.0]);
+        }
+        let (first, last) =
+            (low.log10().floor(), (high.log10() - TINY).ceil().max(low.log10().floor() + 1.0));
+        let factors: &[f64] =
+            if high.log10() - low.log10() > DECADES_WITH_STEPS { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let powers = std::iter::successors(Some(first), |power| Some(power + 1.0));
+        let all: Vec<f64> = powers
+            .take_while(|power| *power <= last)
+            .flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powf(power)))
+            .collect();
+        let below = all.iter().copied().rfind(|tick| *tick <= low * (1.0 + TINY)).unwrap_or(low);
+        let above = all.iter().copied().find(|tick| *tick >= high * (1.0 - TINY)).unwrap_or(high);
+        let ticks = all.into_iter().filter(|tick| (below..=above).contains(tick)).collect();
+        Self { low: below, high: above, is_logarithmic: true, ticks }
+    }
+
+    fn marked(marks: &[f64]) -> Self {
+        let low = marks.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = marks.iter().copied().fold(0.0, f64::max);
+        Self { low, high, is_logarithmic: true, ticks: marks.to_vec() }
+    }
+
+    /// Where a value lies: 0 at the beginning of the axis, 1 at its end.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let value = value.clamp(self.low, self.high);
+        let place = if self.is_logarithmic {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        if place.is_finite() { place } else { 0.0 }
+    }
+
+    /// The ticks and how they are written.
+    pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
+        self.ticks.iter().map(|tick| (*tick, figure(*tick)))
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, and not less than this.
+fn step_of(least: f64) -> f64 {
+    let power = 10_f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= least)
+        .unwrap_or(power * 10.0)
+}
+
+/// From zero, so many steps.
+fn steps(step: f64, count: f64) -> Vec<f64> {
+    let numbers = std::iter::successors(Some(0.0), |number| Some(number + 1.0));
+    numbers.take_while(|number| *number <= count).map(|number| number * step).collect()
+}
+
+/// With as many digits after the point as it takes, and no more than three.
+fn figure(value: f64) -> String {
+    let digits = (0..3).find(|digits| {
+        let scaled = value * 10_f64.powi(*digits);
+        (scaled - scaled.round()).abs() < TINY * scaled.abs().max(1.0)
+    });
+    grouped(value, digits.map_or(3, i32::unsigned_abs) as usize)
+}
