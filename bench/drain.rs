@@ -5,6 +5,7 @@ mod matrix;
 use anyhow::Result;
 
 use crate::bare::Command;
+use crate::figure::count;
 use crate::report::{Bar, Report, Unit};
 use crate::sample::Sample;
 use crate::tiny_jobs::{self, Drained};
@@ -31,7 +32,7 @@ fn four_slots(bench: &Bench, report: &mut Report) -> Result<()> {
     }
 
     let sample = |value: fn(&Round) -> f64| measured.iter().map(value).collect::<Sample>();
-    report.section(&format!("{jobs} jobs `true`, {SLOTS} slots, against a bare spawn loop"));
+    report.section(&format!("{} jobs `true`, {SLOTS} slots, against a bare spawn loop", count(jobs)));
     let ratio = sample(|round| round.drain / round.limit);
     report.line("rate of a drain, against the loop of `/bin/true`", &ratio, Unit::Ratio, Bar::AtLeast(LEAST));
     let shell = sample(|round| round.drain / round.shell);
@@ -65,22 +66,24 @@ struct Round {
 }
 
 fn measure(bench: &Bench, jobs: u32) -> Result<Round> {
-    let (count, fewer) = (f64::from(jobs), jobs / BESIDE);
+    let (all, fewer) = (f64::from(jobs), jobs / BESIDE);
     let home = bench.workspace.home("drain")?;
     tiny_jobs::enqueue(&home, "true", jobs)?;
-    let limit = bare::plain(Command::TRUE, jobs, SLOTS)?;
+    // Half of the loop before the drain and half after it, so that a machine that changes its pace does so for both.
+    let before = bare::plain(Command::TRUE, jobs / 2, SLOTS)?;
     let whole = tiny_jobs::drain_by_slots(&home, SLOTS)?;
+    let limit = before + bare::plain(Command::TRUE, jobs / 2, SLOTS)?;
     let piped = bare::with_pipes(fewer, SLOTS)?;
     let shell = bare::plain(Command::SHELL_TRUE, fewer, SLOTS)?;
     let Drained { seconds, failures } = tiny_jobs::drained(&home.open()?, jobs)?;
     Ok(Round {
-        limit: count / limit,
+        limit: all / limit,
         shell: f64::from(fewer) / shell,
         piped: f64::from(fewer) / piped,
-        drain: count / seconds,
-        whole: count / whole,
+        drain: all / seconds,
+        whole: all / whole,
         beside_milliseconds: (whole - seconds) * 1000.0,
         failures,
-        bytes_per_job: tiny_jobs::folded_bytes(&home)? / count,
+        bytes_per_job: tiny_jobs::folded_bytes(&home)? / all,
     })
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::Bench;
+use crate::figure::count;
 use crate::raw;
 use crate::report::{Bar, Report, Unit};
 use crate::sample::Sample;
@@ -39,7 +40,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     }
     fs::remove_file(&file)?;
 
-    report.section(&format!("enqueue --file with {jobs} lines"));
+    report.section(&format!("enqueue --file with {} lines", count(jobs)));
     let least = Bar::AtLeast(LEAST_JOBS_PER_SECOND);
     report.line("jobs stored", &rate, Unit::PerSecond, least);
     report.line("time, against bare inserts of the same rows", &ratio, Unit::Ratio, Bar::None);

@@ -14,3 +14,8 @@ pub(crate) fn grouped(value: f64, digits: usize) -> String {
     }
     text + rest
 }
+
+/// A number of things.
+pub(crate) fn count(number: u32) -> String {
+    grouped(f64::from(number), 0)
+}

@@ -12,8 +12,8 @@ use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{Exchange, LeaseRef, NewWorker, Pause, Served, Settlement, Store};
 
-use crate::Bench;
 use crate::workspace::Home;
+use crate::{Bench, figure};
 
 const JOBS_PER_TRANSACTION: u32 = 10_000;
 const JOBS_PER_MESSAGE: u32 = 1_000_000;
@@ -35,7 +35,9 @@ impl Shape {
     pub(crate) fn describe(self) -> String {
         match self {
             Self::Plain => "all ready".to_owned(),
-            Self::Future { ready } => format!("all but {ready} scheduled, with a higher priority"),
+            Self::Future { ready } => {
+                format!("all but {} scheduled, with a higher priority", figure::count(ready))
+            }
             Self::Paused => "nine of ten queues paused".to_owned(),
         }
     }
@@ -121,7 +123,12 @@ fn fill(bench: &Bench, store: &SqliteStore, count: u32, shape: Shape) -> Result<
         store.enqueue(&jobs)?;
         let stored = first + JOBS_PER_TRANSACTION;
         if stored.is_multiple_of(JOBS_PER_MESSAGE) {
-            bench.progress(&format!("filled in {stored} of {count} jobs, {}", shape.describe()));
+            bench.progress(&format!(
+                "filled in {} of {} jobs, {}",
+                figure::count(stored),
+                figure::count(count),
+                shape.describe()
+            ));
         }
     }
     match shape {

@@ -22,8 +22,8 @@ pub(crate) const TURNS: &str = "--turns";
 const VALGRIND: &str = "valgrind";
 const SLOTS: [u32; 3] = [1, 16, 64];
 /// So many jobs are settled and claimed by the few turns, and by the many.
-const FEW_JOBS: u32 = 640;
-const MANY_JOBS: u32 = 6_400;
+const FEW_JOBS: u32 = 320;
+const MANY_JOBS: u32 = 3_200;
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rounds = if bench.quick { 1 } else { 3 };

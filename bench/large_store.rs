@@ -11,7 +11,7 @@ use queuectl::store::Store;
 use queuectl::store::sqlite::SqliteStore;
 
 use crate::Bench;
-use crate::figure::grouped;
+use crate::figure::count;
 use crate::filled::{Filled, Shape, Worker};
 use crate::plot::{Axis, Kind, LineChart, Series};
 use crate::report::{Bar, Report, Unit};
@@ -30,18 +30,17 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     } else {
         (&[SMALL, 1_000_000, 10_000_000], 10_000_000)
     };
-    let small = Filled::new(bench, "small", SMALL, Shape::Plain)?;
-    let chart = all_ready(bench, report, &small, &sizes[1..])?;
+    let chart = all_ready(bench, report, &sizes[1..])?;
     for shape in [Shape::Future { ready: SMALL }, Shape::Paused] {
         let large = Filled::new(bench, "large", largest, shape)?;
-        compare(bench, report, &small, &[Subject { filled: &large, size: largest, shape }])?;
+        compare(bench, report, &[Subject { filled: &large, size: largest, shape }])?;
     }
     report.plot("large-store", &chart.title, chart.svg());
     Ok(())
 }
 
 /// The usual shape, in every size.
-fn all_ready(bench: &Bench, report: &mut Report, small: &Filled, sizes: &[u32]) -> Result<LineChart> {
+fn all_ready(bench: &Bench, report: &mut Report, sizes: &[u32]) -> Result<LineChart> {
     let shape = Shape::Plain;
     let filled: Vec<(u32, Filled)> = sizes
         .iter()
@@ -49,7 +48,7 @@ fn all_ready(bench: &Bench, report: &mut Report, small: &Filled, sizes: &[u32]) 
         .collect::<Result<_>>()?;
     let subjects: Vec<Subject<'_>> =
         filled.iter().map(|(size, filled)| Subject { filled, size: *size, shape }).collect();
-    let series = compare(bench, report, small, &subjects)?;
+    let series = compare(bench, report, &subjects)?;
     let all_sizes = std::iter::once(SMALL).chain(sizes.iter().copied()).map(f64::from).collect();
     Ok(LineChart {
         title: "What looking and claiming costs, by the size of the store".to_owned(),
@@ -73,14 +72,11 @@ struct Times {
 }
 
 /// Measures everything on all of these stores in turn, and says how each compares with the small one.
-fn compare(
-    bench: &Bench,
-    report: &mut Report,
-    small: &Filled,
-    subjects: &[Subject<'_>],
-) -> Result<Vec<Series>> {
+fn compare(bench: &Bench, report: &mut Report, subjects: &[Subject<'_>]) -> Result<Vec<Series>> {
+    // A new one each time, so that it carries nothing from earlier comparisons.
+    let small = Filled::new(bench, "small", SMALL, Shape::Plain)?;
     let filled: Vec<&Filled> =
-        std::iter::once(small).chain(subjects.iter().map(|subject| subject.filled)).collect();
+        std::iter::once(&small).chain(subjects.iter().map(|subject| subject.filled)).collect();
     bench.progress("looking and claiming");
     let looks = ["status", "list"].map(|verb| look(&filled, verb));
     let stores: Vec<SqliteStore> = filled.iter().map(|filled| filled.open()).collect::<Result<_>>()?;
@@ -88,7 +84,7 @@ fn compare(
     let all: Vec<Times> = looks.into_iter().chain(turns).collect::<Result<_>>()?;
 
     for (at, Subject { size, shape, .. }) in subjects.iter().enumerate() {
-        let (size, small) = (grouped(f64::from(*size), 0), grouped(f64::from(SMALL), 0));
+        let (size, small) = (count(*size), count(SMALL));
         report.section(&format!("{size} jobs, {}, against {small} ready ones", shape.describe()));
         for times in &all {
             times.report(report, at + 1);

@@ -4,11 +4,10 @@ use std::fs::File;
 
 use anyhow::Result;
 
-use crate::Bench;
 use crate::bare::{self, Command};
-use crate::raw;
 use crate::report::{Bar, Report, Unit};
 use crate::sample::Sample;
+use crate::{Bench, figure, raw};
 
 const COMMANDS: [Command; 2] = [Command::TRUE, Command::SHELL_TRUE];
 const IN_FLIGHT: [u32; 4] = [1, 2, 4, 16];
@@ -51,7 +50,7 @@ fn disk(bench: &Bench, report: &mut Report) -> Result<()> {
     }
     report.section("SQLite (one table, no index, WAL, `synchronous=full`) and the disk");
     report.line("rows inserted, one for each transaction", &singles, Unit::PerSecond, Bar::None);
-    let what = format!("rows inserted, {ROWS_PER_TRANSACTION} for each transaction");
+    let what = format!("rows inserted, {} for each transaction", figure::count(ROWS_PER_TRANSACTION));
     report.line(&what, &bulks, Unit::PerSecond, Bar::None);
     report.line("appending 4 KiB and fdatasync", &syncs, Unit::Milliseconds, Bar::None);
     Ok(())

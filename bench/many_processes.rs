@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::Bench;
+use crate::figure::count;
 use crate::report::{Bar, Report, Unit};
 use crate::sample::Sample;
 use crate::tiny_jobs::{self, Drained, PoolShape};
@@ -28,7 +29,10 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rate = |drained: &Drained| f64::from(jobs) / drained.seconds;
     let rate_of_one: Sample = measured.iter().map(|(one, _)| rate(one)).collect();
     let rate_of_many: Sample = measured.iter().map(|(_, many)| rate(many)).collect();
-    report.section(&format!("{jobs} jobs `true`, {SLOTS} workers with one slot, against one with {SLOTS}"));
+    report.section(&format!(
+        "{} jobs `true`, {SLOTS} workers with one slot, against one with {SLOTS}",
+        count(jobs)
+    ));
     let ratio = sample(|one, many| one.seconds / many.seconds);
     report.line("rate of many, against one", &ratio, Unit::Ratio, Bar::AtLeast(LEAST));
     let failures = sample(|one, many| one.failures + many.failures);

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use self::beside::Calls;
 use self::watch::Watched;
-use crate::figure::grouped;
+use crate::figure::count;
 use crate::plot::{Axis, Kind, LineChart, Series};
 use crate::pool::Pool;
 use crate::report::{Bar, Report, Unit};
@@ -28,7 +28,7 @@ const POINTS: u32 = 120;
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let (jobs, step) = if bench.quick { (20_000, 1_000) } else { (1_000_000, 50_000) };
     let home = bench.workspace.home("million")?;
-    bench.progress(&format!("enqueuing {jobs} jobs"));
+    bench.progress(&format!("enqueuing {} jobs", count(jobs)));
     tiny_jobs::enqueue(&home, "true", jobs)?;
 
     let pool = Pool::start(home, 1, SLOTS)?;
@@ -38,7 +38,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let home = pool.stop()?;
     let bytes = Sample::of(tiny_jobs::folded_bytes(&home)? / f64::from(stored));
 
-    let jobs = grouped(f64::from(jobs), 0);
+    let jobs = count(jobs);
     report.section(&format!(
         "{jobs} jobs `true` drained with {SLOTS} slots, while others enqueue, list and look"
     ));
@@ -61,7 +61,7 @@ fn say_how_it_drained(report: &mut Report, watched: &Watched, step: u32) {
     let rates = watched.rates(step);
     let seconds = Sample::of(watched.seconds());
     report.line("time until they were finished", &seconds, Unit::Seconds, Bar::None);
-    report.line(&format!("jobs drained, for every {step}"), &rates, Unit::PerSecond, Bar::None);
+    report.line(&format!("jobs drained, for every {}", count(step)), &rates, Unit::PerSecond, Bar::None);
     report.line("worker: resident", &watched.memory(), Unit::Megabytes, Bar::None);
     report.line("worker: resident, at most", &watched.memory().at(1.0), Unit::Megabytes, Bar::None);
     let growth = Sample::of(watched.growth());
@@ -89,7 +89,7 @@ fn charts(watched: &Watched, calls: &[Calls], step: u32) -> [(&'static str, Line
         series: calls.iter().map(worst).collect(),
     };
     let rate = LineChart {
-        title: format!("The long run: rate of every {} jobs", grouped(f64::from(step), 0)),
+        title: format!("The long run: rate of every {} jobs", count(step)),
         across: Axis::new("jobs finished", Kind::Linear),
         upwards: Axis::new("jobs per second", Kind::Linear),
         series: vec![Series::new("true, 16 slots", watched.rates_over_jobs(step))],

@@ -78,7 +78,7 @@ impl Report {
             format!("{} – {}", unit.show(sample.quantile(0.1)), unit.show(sample.quantile(0.9)))
         };
         let (limit, verdict) = (bar.show(unit), bar.judge(sample.median()));
-        println!("  {what:<58} {value:>12}  {spread:>23}  {limit:>11}  {verdict}");
+        println!("  {what:<58} {value:>12}  {spread:>23}  {limit:>13}  {verdict}");
         if verdict == MISSED {
             self.missed.push(what.to_owned());
         }

@@ -5,6 +5,7 @@ use anyhow::Result;
 
 use super::LEAST;
 use crate::bare::Command;
+use crate::figure::count;
 use crate::plot::{Axis, BarChart, Kind, LineChart, Mark, Series};
 use crate::report::{Bar, Report, Unit};
 use crate::sample::Sample;
@@ -66,7 +67,8 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         }
     }
 
-    let title = format!("Drains of {jobs} jobs, against bare loops with as many in flight, {ROUNDS} rounds");
+    let title =
+        format!("Drains of {} jobs, against bare loops with as many in flight, {ROUNDS} rounds", count(jobs));
     report.table(&table(title, &cells));
     let failures = Sample::of(cells.iter().map(|cell| cell.failures).sum());
     report.section("All drains of this table");

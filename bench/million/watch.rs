@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use rustix::process::Pid;
 
 use crate::Bench;
-use crate::figure::grouped;
+use crate::figure::count;
 use crate::pool::Pool;
 use crate::sample::Sample;
 use crate::usage::resident_megabytes;
@@ -55,8 +55,8 @@ pub(super) fn drain(bench: &Bench, pool: &Pool, jobs: u32, step: u32) -> Result<
             watched.steps.push(began.elapsed().as_secs_f64());
             bench.progress(&format!(
                 "{} of {} jobs are finished",
-                shown(finished)?,
-                grouped(f64::from(jobs), 0)
+                count(u32::try_from(finished)?),
+                count(jobs)
             ));
         }
     }
@@ -70,10 +70,6 @@ fn look(began: Instant, worker: Pid, log: &PathBuf) -> Result<Look> {
         resident_megabytes: resident_megabytes(worker)?,
         log_megabytes: f64::from(u32::try_from(log_bytes / 1024)?) / 1024.0,
     })
-}
-
-fn shown(count: u64) -> Result<String> {
-    Ok(grouped(f64::from(u32::try_from(count)?), 0))
 }
 
 impl Watched {

@@ -4,8 +4,6 @@ use super::super::figure::grouped;
 
 /// About so many ticks are wanted; there may be a few less.
 const TICKS: f64 = 7.0;
-/// A logarithmic axis that spans more decades has a tick at each power of ten only.
-const DECADES_WITH_STEPS: f64 = 2.5;
 /// For rounding: what is so close to a tick is at it.
 const TINY: f64 = 1e-9;
 
@@ -22,7 +20,6 @@ pub(crate) enum Kind {
     Linear,
     /// From zero to here; what lies beyond is at the edge.
     LinearTo(f64),
-    Logarithmic,
     /// Logarithmic, with ticks at these values and nowhere else.
     Marked(Vec<f64>),
 }
@@ -34,12 +31,9 @@ impl Axis {
 
     /// Wide enough for all of these values.
     pub(super) fn scale(&self, values: impl Iterator<Item = f64>) -> Scale {
-        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-        let high = values.iter().copied().fold(0.0, f64::max);
         match &self.kind {
-            Kind::Linear => Scale::linear(high),
+            Kind::Linear => Scale::linear(values.filter(|value| value.is_finite()).fold(0.0, f64::max)),
             Kind::LinearTo(high) => Scale::linear(*high),
-            Kind::Logarithmic => Scale::logarithmic(&values),
             Kind::Marked(marks) => Scale::marked(marks),
         }
     }
@@ -59,27 +53,6 @@ impl Scale {
         let step = step_of(high / TICKS);
         let ticks = steps(step, (high / step - TINY).ceil());
         Self { low: 0.0, high: ticks.last().copied().unwrap_or(high), is_logarithmic: false, ticks }
-    }
-
-    fn logarithmic(values: &[f64]) -> Self {
-        let low = values.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(0.0, f64::max);
-        if !low.is_finite() || high <= 0.0 {
-            return Self::marked(&[1.0, 10.0]);
-        }
-        let (first, last) =
-            (low.log10().floor(), (high.log10() - TINY).ceil().max(low.log10().floor() + 1.0));
-        let factors: &[f64] =
-            if high.log10() - low.log10() > DECADES_WITH_STEPS { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        let powers = std::iter::successors(Some(first), |power| Some(power + 1.0));
-        let all: Vec<f64> = powers
-            .take_while(|power| *power <= last)
-            .flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powf(power)))
-            .collect();
-        let below = all.iter().copied().rfind(|tick| *tick <= low * (1.0 + TINY)).unwrap_or(low);
-        let above = all.iter().copied().find(|tick| *tick >= high * (1.0 - TINY)).unwrap_or(high);
-        let ticks = all.into_iter().filter(|tick| (below..=above).contains(tick)).collect();
-        Self { low: below, high: above, is_logarithmic: true, ticks }
     }
 
     fn marked(marks: &[f64]) -> Self {

@@ -6,6 +6,7 @@
     reason = "a test binary exports nothing, so `pub` can only mean `for the other modules`"
 )]
 
+mod bench;
 mod chaos;
 mod cli;
 mod crash_engine;
