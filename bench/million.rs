@@ -19,6 +19,7 @@ const SLOTS: u32 = 16;
 const MOST_BYTES: f64 = 600.0;
 /// What is resident near the end may be so much more than near the beginning.
 const MOST_GROWTH: f64 = 1.25;
+/// Bounds that nothing comes near unless it grows with the number of jobs.
 const MOST_LOG_MEGABYTES: f64 = 64.0;
 const MOST_WAIT_MILLISECONDS: f64 = 250.0;
 const TAIL: f64 = 0.99;
@@ -65,7 +66,12 @@ fn say_how_it_drained(report: &mut Report, watched: &Watched, step: u32) {
     report.line("worker: resident", &watched.memory(), Unit::Megabytes, Bar::None);
     report.line("worker: resident, at most", &watched.memory().at(1.0), Unit::Megabytes, Bar::None);
     let growth = Sample::of(watched.growth());
-    report.line("worker: the last fifth, against the second", &growth, Unit::Ratio, Bar::AtMost(MOST_GROWTH));
+    report.line(
+        "worker: resident in the last fifth, against the second",
+        &growth,
+        Unit::Ratio,
+        Bar::AtMost(MOST_GROWTH),
+    );
     let log = watched.log().at(1.0);
     report.line("write-ahead log, at most", &log, Unit::Megabytes, Bar::AtMost(MOST_LOG_MEGABYTES));
 }

@@ -65,7 +65,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         series.push(Series::new(beside.name(), starts.after_return.cumulative()));
     }
     let chart = LineChart {
-        title: "How soon a job starts after `enqueue` returned".to_owned(),
+        title: "How soon a job starts after enqueue returned".to_owned(),
         across: Axis::new("milliseconds", Kind::Linear),
         upwards: Axis::new("per cent of the jobs that have started", Kind::LinearTo(100.0)),
         series,
