@@ -48,5 +48,7 @@ fn a_pool_at_work_is_not_disturbed() {
     }
     assert_eq!(ids.len(), LOOKS);
     ground.finish();
-    assert!(ids.iter().all(|id| ground.story(id) == "completed: success"));
+    // A job that was claimed ahead and found no slot soon was given back.
+    let is_undisturbed = |story: &str| story.replace(" released", "") == "completed: success";
+    assert!(ids.iter().all(|id| is_undisturbed(&ground.story(id))));
 }
