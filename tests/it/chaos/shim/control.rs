@@ -68,7 +68,8 @@ const DELAY: u64 = FAULT_WORDS * Fault::ALL.len() as u64;
 const DELAYED: u64 = DELAY + 1;
 const SHIFT: u64 = DELAY + 2;
 const SHIFTED: u64 = DELAY + 3;
-const SUFFIX: u64 = DELAY + 4;
+const SLOWDOWN: u64 = DELAY + 4;
+const SUFFIX: u64 = DELAY + 5;
 const SUFFIX_BYTES: usize = 128;
 
 #[derive(Debug)]
@@ -118,6 +119,10 @@ impl Control {
 
     pub(super) fn clock_shifted(&self) -> u64 {
         self.read(SHIFTED)
+    }
+
+    pub(super) fn slow_clock(&self, times: u64) {
+        self.write(SLOWDOWN, times);
     }
 
     pub(super) fn only(&self, suffix: &str) {

@@ -79,6 +79,12 @@ impl Shim {
         self.control.shift_clock(seconds);
     }
 
+    /// The clock that counts from boot goes so many times slower, and those who wait for a time wait longer: whatever
+    /// happens seems to happen faster, however slow the machine is. For processes that are not started yet.
+    pub(crate) fn slow_clock(&self, times: u64) {
+        self.control.slow_clock(times);
+    }
+
     /// The disk works again, as fast as it can, and the clock is right. Counters stay.
     pub(crate) fn heal(&self) {
         self.heal_disk();

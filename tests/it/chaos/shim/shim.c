@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -44,12 +45,16 @@ struct control {
     _Atomic uint64_t delayed;
     _Atomic int64_t clock_shift_seconds;
     _Atomic uint64_t clock_shifted;
+    /* So many times slower does the clock go that counts from boot; 0 means as fast as it should. */
+    _Atomic uint64_t slowdown;
     /* Only files whose paths end so; an empty one means all. */
     char suffix[128];
 };
 
 static struct control *control;
 static char below[PATH_MAX];
+/* What the clock that counts from boot showed at the beginning of this process. */
+static struct timespec began;
 
 /* The function that this library stands before; looked up once. */
 #define REAL(name)                                                                                                     \
@@ -70,6 +75,7 @@ __attribute__((constructor)) static void attach(void) {
         return;
     void *mapped = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
+    REAL(clock_gettime)(CLOCK_MONOTONIC, &began);
     if (mapped != MAP_FAILED)
         control = mapped;
 }
@@ -191,12 +197,39 @@ static int64_t shift(void) {
     return seconds;
 }
 
+static int64_t slowdown(void) {
+    int64_t times = control ? (int64_t)atomic_load(&control->slowdown) : 0;
+    return times > 1 ? times : 1;
+}
+
+static int64_t nanos(const struct timespec *time) { return time->tv_sec * 1000000000LL + time->tv_nsec; }
+
+static struct timespec timespec(int64_t nanos) { return (struct timespec){nanos / 1000000000, nanos % 1000000000}; }
+
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int result = REAL(clock_gettime)(clock, now);
     if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
         now->tv_sec += shift();
+    if (result == 0 && clock == CLOCK_MONOTONIC && slowdown() > 1)
+        *now = timespec(nanos(&began) + (nanos(now) - nanos(&began)) / slowdown());
     return result;
 }
+
+/* Whoever has a slow clock also waits for longer. */
+int epoll_wait(int fd, struct epoll_event *events, int count, int millis) {
+    return REAL(epoll_wait)(fd, events, count, millis > 0 ? millis * (int)slowdown() : millis);
+}
+
+int epoll_pwait(int fd, struct epoll_event *events, int count, int millis, const sigset_t *mask) {
+    return REAL(epoll_pwait)(fd, events, count, millis > 0 ? millis * (int)slowdown() : millis, mask);
+}
+
+#if __GLIBC_PREREQ(2, 35)
+int epoll_pwait2(int fd, struct epoll_event *events, int count, const struct timespec *wait, const sigset_t *mask) {
+    struct timespec longer = wait ? timespec(nanos(wait) * slowdown()) : (struct timespec){0, 0};
+    return REAL(epoll_pwait2)(fd, events, count, wait ? &longer : NULL, mask);
+}
+#endif
 
 int gettimeofday(struct timeval *restrict now, void *restrict zone) {
     int result = REAL(gettimeofday)(now, zone);
