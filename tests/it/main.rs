@@ -9,6 +9,7 @@
 mod bench;
 mod chaos;
 mod cli;
+mod cost;
 mod crash_engine;
 mod engine;
 mod faults;

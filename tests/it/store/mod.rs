@@ -3,8 +3,8 @@
 //! The tests know only `dyn Store` and a clock that they turn themselves, and `every_store!` runs each of them on each
 //! store. What is true of one store alone is in the file of its name.
 
-mod fixture;
-mod new_job;
+pub(crate) mod fixture;
+pub(crate) mod new_job;
 
 mod cancel;
 mod claim_order;

@@ -9,7 +9,6 @@ mod migration;
 mod migration_killed;
 #[cfg(debug_assertions)]
 mod migration_seams;
-mod plans;
 mod schema;
 
 use std::path::{Path, PathBuf};

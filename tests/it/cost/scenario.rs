@@ -1,0 +1,201 @@
+//! A store with jobs of every kind, and every verb on it.
+
+use std::sync::Arc;
+
+use queuectl::domain::environment::Environment;
+use queuectl::domain::job::NewJob;
+use queuectl::domain::name::WorkerId;
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::settings::SettingKey;
+use queuectl::store::{JobFilter, LeaseRef, Page, Phase, Served, Settlement, Stop, WorkerState};
+
+use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
+use crate::store::new_job::{JobSpec, job, job_id, queue_name};
+
+/// More jobs wait for one than one transaction releases.
+const CHILDREN: usize = 1_002;
+/// How many jobs a list shows here.
+const PAGE: usize = 5;
+
+/// Puts so many jobs of each kind into the store.
+pub(super) fn fill(fixture: &Fixture, count: usize) {
+    fixture.set(SettingKey::Durability, "normal");
+    // What has failed stays so.
+    fixture.set(SettingKey::MaxBackoff, "48h");
+    fixture.set(SettingKey::RetryDelay, "24h");
+    let worker = fixture.worker("filler");
+    enqueue(fixture, "completed", count, |job| job.tags(&["old"]));
+    run(fixture, &worker, count, Outcome::Success);
+    enqueue(fixture, "dead", count, |job| job.max_retries(0));
+    run(fixture, &worker, count, FAILURE);
+    enqueue(fixture, "failed", count, |job| job);
+    run(fixture, &worker, count, FAILURE);
+    enqueue(fixture, "cancelled", count, |job| job);
+    let ids: Vec<_> = (0..count).map(|at| job_id(&format!("cancelled-{at}"))).collect();
+    fixture.store.cancel(&ids, SOMEBODY).expect("they are cancelled");
+    enqueue(fixture, "scheduled", count, |job| job.delay_secs(86_400).priority(9).tags(&["later"]));
+    enqueue(fixture, "blocked", count, |job| job.after(&["scheduled-0"]).tags(&["waits"]));
+    enqueue(fixture, "held", count, |job| job.queue("held").priority(5));
+    fixture.pause("held");
+    enqueue(fixture, "unique", count, |job| job);
+    enqueue(fixture, "ready", count, |job| job.tags(&["soon"]));
+    fixture.retire(&worker);
+}
+
+fn enqueue(fixture: &Fixture, kind: &str, count: usize, adjust: impl Fn(JobSpec) -> JobSpec) {
+    let jobs = (0..count).map(|at| {
+        let id = format!("{kind}-{at}");
+        let job = if kind == "unique" { job(&id).unique_key(&id) } else { job(&id) };
+        adjust(job)
+    });
+    fixture.enqueue_all(jobs);
+}
+
+fn run(fixture: &Fixture, worker: &WorkerId, count: usize, outcome: Outcome) {
+    let settlements: Vec<Settlement> =
+        fixture.leases(worker, count).iter().map(|lease| settlement(lease, outcome)).collect();
+    assert_eq!(settlements.len(), count, "all of them are ready");
+    fixture.exchange(worker, &settlements, 0);
+}
+
+/// Runs every verb of the store, in every way that leads to another statement.
+pub(super) fn use_every_verb(fixture: &Fixture) {
+    look_at_all(fixture);
+    enqueue_some(fixture);
+    work(fixture);
+    release_many(fixture);
+    change_some(fixture);
+    die(fixture);
+    fixture.store.queues().expect("the queues");
+    fixture.store.dead_by_error().expect("the dead");
+}
+
+fn look_at_all(fixture: &Fixture) {
+    let store = &fixture.store;
+    for id in ["completed-1", "blocked-1", "nobody"] {
+        store.find(&job_id(id)).expect("find");
+        store.record(&job_id(id)).expect("record");
+        store.output(&job_id(id), 1).expect("output");
+    }
+    store.taken(&[job_id("dead-1"), job_id("nobody")]).expect("taken");
+    store.settings().expect("the settings");
+    store.has_worker().expect("the workers");
+    for (phase, queue, tag, after) in [
+        (None, None, None, Some("ready-1")),
+        (None, Some("default"), None, None),
+        (None, None, Some("old"), None),
+        (Some(Phase::Blocked), None, Some("waits"), None),
+        (Some(Phase::Scheduled), Some("default"), Some("later"), Some("scheduled-1")),
+        (Some(Phase::Ready), Some("default"), Some("soon"), Some("ready-1")),
+    ] {
+        list(fixture, &JobFilter { phase, queue: queue.map(queue_name), tag: tag.map(str::to_owned) }, after);
+    }
+    for phase in Phase::ALL {
+        list(fixture, &JobFilter { phase: Some(phase), ..JobFilter::default() }, None);
+    }
+}
+
+fn list(fixture: &Fixture, filter: &JobFilter, after: Option<&str>) {
+    let page = Page { limit: PAGE, after: after.map(job_id) };
+    fixture.store.list(filter, &page).expect("a list");
+}
+
+fn enqueue_some(fixture: &Fixture) {
+    for (id, variables) in
+        [("here", "HOME=/root\0"), ("elsewhere", "HOME=/\0"), ("here-again", "HOME=/root\0")]
+    {
+        let environment = Some(Arc::new(Environment::from_bytes(variables.as_bytes())));
+        fixture.enqueue(NewJob { environment, ..NewJob::from(job(id).priority(7)) });
+    }
+    fixture.enqueue_all([
+        job("new").priority(3).tags(&["soon", "new"]).unique_key("new"),
+        job("again").unique_key("unique-1"),
+        job("new-queue").queue("another"),
+        job("soon").delay_secs(1).priority(8),
+        job("child").after(&["new", "completed-1"]),
+        job("new").if_absent(),
+    ]);
+}
+
+/// Turns of a worker: promote, settle, claim; and what it asks and says beside them.
+fn work(fixture: &Fixture) {
+    let worker = fixture.worker("worker");
+    fixture.pass_secs(2);
+    list(fixture, &JobFilter { phase: Some(Phase::Ready), ..JobFilter::default() }, None);
+    fixture.orders(&worker);
+    let idle = fixture.worker_serving("idle", serving(&["nowhere"]));
+    fixture.orders(&idle);
+    let leases = fixture.leases(&worker, 8);
+    assert_eq!(leases.len(), 8, "there is enough to do");
+    fixture.workers();
+    fixture.store.record(&leases[0].job).expect("a job that runs");
+    fixture.store.cancel(&[leases[7].job.clone()], SOMEBODY).expect("it is marked");
+    fixture.orders(&worker);
+    fixture.store.extend(&worker, &leases).expect("a heartbeat");
+    let with_output =
+        Settlement { output: Some(b"hello".to_vec()), ..settlement(&leases[0], Outcome::Success) };
+    fixture.exchange(&worker, &[with_output, settlement(&leases[1], FAILURE)], 2);
+    fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("it drains");
+    fixture.retire(&worker);
+    for served in [serving(&["another", "default"]), Served::Job(job_id("ready-9"))] {
+        let name = if matches!(served, Served::Job(_)) { "one-job" } else { "in-order" };
+        let worker = fixture.worker_serving(name, served);
+        fixture.orders(&worker);
+        fixture.leases(&worker, 1);
+        fixture.retire(&worker);
+    }
+    // Somebody sets the clock back: what is ready is not due any more.
+    fixture.clock.jump(-3_600_000);
+    let worker = fixture.worker("early");
+    fixture.leases(&worker, 1);
+    fixture.retire(&worker);
+    fixture.clock.jump(3_600_000);
+}
+
+/// So many jobs wait for one that they are released by several transactions.
+fn release_many(fixture: &Fixture) {
+    for parent in ["parent", "retried-parent"] {
+        fixture.enqueue(parent);
+        let children =
+            (0..CHILDREN).map(|at| job(&format!("{parent}-{at}")).after(&[parent]).delay_secs(80_000));
+        fixture.enqueue_all(children);
+        let worker = fixture.worker_serving(&format!("worker-of-{parent}"), Served::Job(job_id(parent)));
+        let lease = fixture.lease(&worker);
+        assert!(fixture.settle(&worker, &lease, Outcome::Cancelled), "the lease is held");
+        if parent == "retried-parent" {
+            fixture.retry(parent);
+        } else {
+            fixture.orders(&worker);
+            fixture.leases(&worker, 1);
+        }
+        fixture.retire(&worker);
+    }
+}
+
+fn change_some(fixture: &Fixture) {
+    for id in ["scheduled-2", "failed-2", "unique-2", "nobody"] {
+        fixture.cancel(id);
+    }
+    for id in ["dead-3", "unique-2", "child"] {
+        fixture.retry(id);
+    }
+    for id in ["completed-4", "scheduled-4", "ready-40", "scheduled-0"] {
+        fixture.remove(id);
+    }
+    fixture.set(SettingKey::Lease, "60s");
+    fixture.store.set(SettingKey::Lease, None, SOMEBODY).expect("unset").expect("it may be unset");
+    fixture.pause("another");
+    fixture.resume("another");
+    let stop = Stop { host: None, kill_at: Some(fixture.now()) };
+    fixture.store.stop(&stop, SOMEBODY).expect("they are told to stop");
+}
+
+/// A worker dies, and what it held is taken back.
+fn die(fixture: &Fixture) {
+    let worker = fixture.worker("doomed");
+    let held = fixture.leases(&worker, 4);
+    // It knows of one lease only.
+    fixture.extend(&worker, &held[0]);
+    let started: Vec<LeaseRef> = fixture.leases(&worker, 2);
+    fixture.reap_started(&worker, &started[..1]);
+}
