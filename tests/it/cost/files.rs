@@ -86,7 +86,9 @@ impl Watch {
     fn new(root: &Path, folders: &[PathBuf]) -> Self {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("inotify");
         let mut watch = Self { inotify, root: root.to_owned(), folders: Vec::new() };
-        folders.iter().for_each(|folder| watch.add(folder));
+        for folder in folders {
+            watch.add(folder);
+        }
         watch
     }
 
