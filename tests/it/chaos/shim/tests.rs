@@ -5,7 +5,7 @@ use std::process::Command;
 use rustix::io::Errno;
 
 use super::{Fault, Shim, When};
-use crate::cli::harness::Home;
+use crate::engine::harness::{Home, Pool, history};
 
 /// Runs a script in the folder that the home is in, and gives what it printed.
 fn run(home: &Home, shim: &Shim, script: &str) -> String {
@@ -77,4 +77,17 @@ fn the_shim_shifts_the_wall_clock() {
     shim.shift_clock(-86_400);
     assert!((now - 86_400..now - 86_400 + 60).contains(&seconds()));
     assert!(shim.clock_shifted() > 0);
+}
+
+#[test]
+fn the_shim_slows_the_clock_that_counts_from_boot() {
+    let home = Home::new();
+    home.enqueue("it", "sleep 1");
+    let shim = Shim::new(&home);
+    shim.slow_clock(30);
+    let call = home.call(["worker", "run", "-q", "--until-empty"]).envs(shim.variables());
+    Pool::spawn(&home, call.interruptible().into_command()).ends_well();
+    let job = home.show("it");
+    let seemed = history(&job)[0]["duration_ms"].as_u64().expect("a duration");
+    assert!((33..500).contains(&seemed), "a second seemed to be {seemed} ms");
 }
