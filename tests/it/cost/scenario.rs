@@ -137,8 +137,9 @@ fn work(fixture: &Fixture) {
     fixture.exchange(&worker, &[with_output, settlement(&leases[1], FAILURE)], 2);
     fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("it drains");
     fixture.retire(&worker);
-    for served in [serving(&["another", "default"]), Served::Job(job_id("ready-9"))] {
-        let name = if matches!(served, Served::Job(_)) { "one-job" } else { "in-order" };
+    for (name, served) in
+        [("in-order", serving(&["another", "default"])), ("one-job", Served::Job(job_id("ready-9")))]
+    {
         let worker = fixture.worker_serving(name, served);
         fixture.orders(&worker);
         fixture.leases(&worker, 1);
@@ -154,22 +155,23 @@ fn work(fixture: &Fixture) {
 
 /// So many jobs wait for one that they are released by several transactions.
 fn release_many(fixture: &Fixture) {
-    for parent in ["parent", "retried-parent"] {
-        fixture.enqueue(parent);
-        let children =
-            (0..CHILDREN).map(|at| job(&format!("{parent}-{at}")).after(&[parent]).delay_secs(80_000));
-        fixture.enqueue_all(children);
-        let worker = fixture.worker_serving(&format!("worker-of-{parent}"), Served::Job(job_id(parent)));
-        let lease = fixture.lease(&worker);
-        assert!(fixture.settle(&worker, &lease, Outcome::Cancelled), "the lease is held");
-        if parent == "retried-parent" {
-            fixture.retry(parent);
-        } else {
-            fixture.orders(&worker);
-            fixture.leases(&worker, 1);
-        }
-        fixture.retire(&worker);
-    }
+    let worker = end_parent(fixture, "parent");
+    fixture.orders(&worker);
+    fixture.leases(&worker, 1);
+    // One that begins again first tells all who wait for its last end.
+    end_parent(fixture, "retried-parent");
+    fixture.retry("retried-parent");
+}
+
+/// Cancels a job for which many wait; gives the worker that did so.
+fn end_parent(fixture: &Fixture, parent: &str) -> WorkerId {
+    fixture.enqueue(parent);
+    let child = |at| job(&format!("{parent}-{at}")).after(&[parent]).delay_secs(80_000);
+    fixture.enqueue_all((0..CHILDREN).map(child));
+    let worker = fixture.worker_serving(&format!("worker-of-{parent}"), Served::Job(job_id(parent)));
+    let lease = fixture.lease(&worker);
+    assert!(fixture.settle(&worker, &lease, Outcome::Cancelled), "the lease is held");
+    worker
 }
 
 fn change_some(fixture: &Fixture) {
