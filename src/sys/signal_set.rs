@@ -44,6 +44,12 @@ impl SignalSet {
         }
     }
 
+    pub(super) fn without(mut self, signal: Signal) -> Self {
+        // SAFETY: the set is whole and the number is a signal's.
+        unsafe { libc::sigdelset(&raw mut self.0, signal.as_raw()) };
+        self
+    }
+
     /// Blocks these signals too, for this thread.
     pub(super) fn block(&self) -> io::Result<()> {
         self.change_mask(libc::SIG_BLOCK).map(drop)

@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 use self::child::Orders;
 use self::stack::Stack;
@@ -83,8 +83,9 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
 fn start(orders: &mut Orders<'_>) -> io::Result<Spawned> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let mut handle: RawFd = -1;
-    // The process shares our memory: no handler of ours may run there.
-    let mask = SignalSet::all().be_mask()?;
+    // The process shares our memory: no handler of ours may run there. That a child has ended is told by a signal without
+    // one: where it is not blocked it is dropped, else it would wake up some other thread of ours later.
+    let mask = SignalSet::all().without(Signal::CHILD).be_mask()?;
     let result = Stack::with(|stack| {
         let orders = std::ptr::from_mut(orders).cast::<c_void>();
         // SAFETY: this thread sleeps until the process has memory of its own or is gone. So what it borrows stays as it
