@@ -10,8 +10,10 @@ mod child;
 mod stack;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 
 use rustix::process::{Pid, Signal};
 
@@ -21,6 +23,8 @@ use super::c_list::CList;
 use super::process::{self, ProcessHandle};
 use super::signal_set::SignalSet;
 use super::user;
+
+const STDIN: RawFd = 0;
 
 /// What to start, and how.
 #[derive(Debug)]
@@ -54,8 +58,11 @@ pub struct Spawned {
 /// Starts the program with no signal blocked and none ignored.
 pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
     let (argv, envp) = (pointers(spawn.argv), spawn.envp.pointers());
-    let descriptors: Vec<(RawFd, RawFd)> =
-        spawn.descriptors.iter().map(|(ours, number)| (ours.as_raw_fd(), *number)).collect();
+    let mut descriptors = Vec::with_capacity(spawn.descriptors.len() + 1);
+    if !spawn.descriptors.iter().any(|(_, number)| *number == STDIN) {
+        descriptors.push((nothing()?.as_raw_fd(), STDIN));
+    }
+    descriptors.extend(spawn.descriptors.iter().map(|(ours, number)| (ours.as_raw_fd(), *number)));
     let mut orders = Orders {
         program: spawn.program,
         argv: &argv,
@@ -76,6 +83,16 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
             Err(error.into())
         }
     }
+}
+
+/// `/dev/null`, opened once: it has no state that those who share it could disturb.
+fn nothing() -> io::Result<&'static File> {
+    static NOTHING: OnceLock<File> = OnceLock::new();
+    if let Some(nothing) = NOTHING.get() {
+        return Ok(nothing);
+    }
+    let nothing = File::open("/dev/null")?;
+    Ok(NOTHING.get_or_init(|| nothing))
 }
 
 /// Returns when the program runs, or the process has given up.

@@ -14,7 +14,6 @@ use crate::sys::signal_set::SignalSet;
 
 /// Signals that this program ignores, or handles because Rust does. All others are at their default.
 const CHANGED_SIGNALS: [c_int; 4] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGSEGV, libc::SIGBUS];
-const STDIN: RawFd = 0;
 /// What a shell says of a program that it could not start; nobody sees it.
 const FAILED: c_int = 127;
 
@@ -54,7 +53,7 @@ impl Orders<'_> {
                 Leads::Group => libc::setpgid(0, 0),
             }
         })?;
-        self.arrange_descriptors()?;
+        self.descriptors.iter().try_for_each(|(ours, number)| give(*ours, *number))?;
         if let Some(cwd) = self.cwd {
             // SAFETY: the path ends with a NUL.
             check(unsafe { libc::chdir(cwd.as_ptr()) })?;
@@ -67,15 +66,6 @@ impl Orders<'_> {
         // SAFETY: both lists end with a null pointer, and all else with a NUL.
         check(unsafe { libc::execve(self.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr()) })?;
         Err(Errno::NOEXEC)
-    }
-
-    fn arrange_descriptors(&self) -> Result<(), Errno> {
-        if !self.descriptors.iter().any(|(_, number)| *number == STDIN) {
-            // SAFETY: the path ends with a NUL.
-            let null = check(unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })?;
-            give(null, STDIN)?;
-        }
-        self.descriptors.iter().try_for_each(|(ours, number)| give(*ours, *number))
     }
 }
 
