@@ -22,24 +22,28 @@ pub(crate) struct Command {
     /// As one would type it.
     pub(crate) typed: &'static str,
     words: &'static [&'static str],
+    prints: bool,
 }
 
 impl Command {
     /// What a pool executes for the command `true`, and for `/bin/true`.
-    pub(crate) const TRUE: Self = Self { typed: "/bin/true", words: &["/bin/true"] };
+    pub(crate) const TRUE: Self = Self { typed: "/bin/true", words: &["/bin/true"], prints: false };
     /// What somebody with a shell would run for the command `true`.
-    pub(crate) const SHELL_TRUE: Self = Self { typed: "sh -c true", words: &["/bin/sh", "-c", "true"] };
+    pub(crate) const SHELL_TRUE: Self =
+        Self { typed: "sh -c true", words: &["/bin/sh", "-c", "true"], prints: false };
     /// What a pool executes for a command that writes to both outputs.
     pub(crate) const SHELL_ECHO: Self = Self {
         typed: "sh -c 'echo hello; echo err >&2'",
         words: &["/bin/sh", "-c", "echo hello; echo err >&2"],
+        prints: true,
     };
 }
 
 /// The seconds for `count` runs with their output going nowhere.
 pub(crate) fn plain(command: Command, count: u32, at_once: u32) -> Result<f64> {
     in_threads(count, at_once, || {
-        let program = Program::new(command.words)?;
+        let program =
+            if command.prints { Program::new(command.words)? } else { Program::silent(command.words)? };
         Ok(move || program.run().map(drop))
     })
 }

@@ -62,7 +62,8 @@ fn count_enqueue(bench: &Bench, rounds: usize) -> Result<Sample> {
     let arguments = ["enqueue", "--", "true"];
     home.queuectl(&arguments)?.run()?;
     let folder = home.path().to_str().context("a plain path")?;
-    let words = [env!("CARGO_BIN_EXE_queuectl"), "--home", folder];
+    let program = bench.workspace.program();
+    let words = [program.to_str().context("a plain path")?, "--home", folder];
     let words: Vec<&str> = words.into_iter().chain(arguments).collect();
     (0..rounds).map(|_| count(bench, &words)).collect()
 }

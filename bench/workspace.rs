@@ -11,6 +11,9 @@ use queuectl::sys::clock::SystemClock;
 
 use crate::spawn::Program;
 
+/// The program in the folder of a run.
+const PROGRAM: &str = "queuectl";
+
 pub(crate) struct Workspace {
     folder: PathBuf,
     /// Held while the run lasts, so that two runs do not disturb each other.
@@ -27,6 +30,9 @@ impl Workspace {
         let folder = parent.join("bench");
         remove_if_there(&folder)?;
         fs::create_dir(&folder)?;
+        // A copy, as whoever installs it makes one. Of the file as the linker left it, each page lies in memory by itself,
+        // and a third more of them have to be found when it starts.
+        fs::copy(env!("CARGO_BIN_EXE_queuectl"), folder.join(PROGRAM))?;
         Ok(Self { folder, _lock: lock })
     }
 
@@ -34,11 +40,15 @@ impl Workspace {
         &self.folder
     }
 
+    pub(crate) fn program(&self) -> PathBuf {
+        self.folder.join(PROGRAM)
+    }
+
     /// A new folder in it that goes when it is dropped.
     pub(crate) fn home(&self, name: &str) -> Result<Home> {
         let folder = self.folder.join(name);
         fs::create_dir(&folder)?;
-        Ok(Home { folder })
+        Ok(Home { folder, program: self.program() })
     }
 }
 
@@ -52,13 +62,13 @@ impl Drop for Workspace {
 /// A home of queuectl.
 pub(crate) struct Home {
     folder: PathBuf,
+    program: PathBuf,
 }
 
 impl Home {
     /// A command line of queuectl here.
     pub(crate) fn queuectl(&self, arguments: &[&str]) -> Result<Program> {
-        let program = OsStr::new(env!("CARGO_BIN_EXE_queuectl"));
-        let before = [program, OsStr::new("--home"), self.folder.as_os_str()];
+        let before = [self.program.as_os_str(), OsStr::new("--home"), self.folder.as_os_str()];
         Program::new(before.into_iter().chain(arguments.iter().map(OsStr::new)))
     }
 
