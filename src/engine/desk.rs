@@ -25,6 +25,15 @@ pub(super) enum Interrupt {
     Lost,
 }
 
+/// Which of the claims that lie here a slot takes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The one with the highest priority.
+    Priority,
+    /// The one that was claimed first: some queues go before others.
+    Claimed,
+}
+
 #[derive(Debug)]
 pub(super) struct Desk {
     state: Mutex<State>,
@@ -37,6 +46,7 @@ pub(super) struct Desk {
 #[derive(Debug)]
 struct State {
     claims: VecDeque<Waiting>,
+    order: Order,
     finished: Vec<Finished>,
     slots: Vec<Slot>,
     rules: Rules,
@@ -64,6 +74,22 @@ impl State {
     fn idle_slots(&self) -> usize {
         self.slots.iter().filter(|slot| slot.running.is_none()).count()
     }
+
+    /// Where the priority alone decides, what was claimed later may still go before others that lie here.
+    fn put(&mut self, waiting: Waiting) {
+        let at = match self.order {
+            Order::Priority => {
+                self.claims.partition_point(|other| other.claim.priority >= waiting.claim.priority)
+            }
+            Order::Claimed => self.claims.len(),
+        };
+        self.claims.insert(at, waiting);
+    }
+
+    /// Since when the oldest of those has been waiting that no idle slot takes.
+    fn oldest_ahead(&self) -> Option<Instant> {
+        self.claims.iter().skip(self.idle_slots()).map(|waiting| waiting.since).min()
+    }
 }
 
 /// How many attempts run, and how many claims no slot has taken yet.
@@ -74,9 +100,10 @@ pub(super) struct Load {
 }
 
 impl Desk {
-    pub(super) fn new(rules: Rules) -> io::Result<Self> {
+    pub(super) fn new(rules: Rules, order: Order) -> io::Result<Self> {
         let state = State {
             claims: VecDeque::new(),
+            order,
             finished: Vec::new(),
             slots: Vec::new(),
             rules,
@@ -141,7 +168,9 @@ impl Desk {
         let mut state = self.lock();
         let to_wake = claims.len().min(state.idle);
         state.low_stock = low_stock;
-        state.claims.extend(claims.into_iter().map(|claim| Waiting { claim, since }));
+        for claim in claims {
+            state.put(Waiting { claim, since });
+        }
         drop(state);
         for _ in 0..to_wake {
             self.changed.notify_one();
@@ -202,21 +231,20 @@ impl Desk {
         self.lock().claims.drain(..).map(|waiting| waiting.claim).collect()
     }
 
-    /// Takes back the claims that wait for a busy slot, if the first of them has done so since before this moment. All of
+    /// Takes back the claims that wait for a busy slot, if one of them has done so since before this moment. All of
     /// them: one that was claimed later must not run before one that is claimed again.
     pub(super) fn recall_ahead(&self, before: Instant) -> Vec<Claim> {
         let mut state = self.lock();
-        let soon_taken = state.idle_slots().min(state.claims.len());
-        if state.claims.get(soon_taken).is_none_or(|waiting| waiting.since >= before) {
+        if state.oldest_ahead().is_none_or(|since| since >= before) {
             return Vec::new();
         }
+        let soon_taken = state.idle_slots();
         state.claims.split_off(soon_taken).into_iter().map(|waiting| waiting.claim).collect()
     }
 
     /// Since when the oldest of those has been waiting.
     pub(super) fn oldest_ahead(&self) -> Option<Instant> {
-        let state = self.lock();
-        state.claims.get(state.idle_slots()).map(|waiting| waiting.since)
+        self.lock().oldest_ahead()
     }
 
     /// Attempts that start from now on follow these.
@@ -314,17 +342,26 @@ mod tests {
     use std::time::Duration;
 
     fn claim(id: &str) -> Claim {
+        claim_of(0, id)
+    }
+
+    fn claim_of(priority: i32, id: &str) -> Claim {
         Claim {
             lease: LeaseRef { job: id.parse().expect("an id"), attempt: 1 },
             number: 1,
             lease_until: Timestamp::EPOCH,
             queue: "default".parse().expect("a name"),
+            priority,
             command: "true".to_owned(),
             cwd: None,
             environment: None,
             env: BTreeMap::new(),
             timeout: None,
         }
+    }
+
+    fn desk(order: Order) -> Desk {
+        Desk::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }, order).expect("a desk")
     }
 
     fn ids(claims: &[Claim]) -> Vec<&str> {
@@ -345,7 +382,7 @@ mod tests {
 
     #[test]
     fn what_an_idle_slot_is_about_to_take_is_not_recalled_as_claimed_ahead() {
-        let desk = Desk::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }).expect("a desk");
+        let desk = desk(Order::Priority);
         let (slot, _bell) = desk.add_slot().expect("a slot");
         desk.hand_out(vec![claim("first"), claim("second"), claim("third")], 0);
         let later = Instant::now() + Duration::from_secs(1);
@@ -360,8 +397,35 @@ mod tests {
     }
 
     #[test]
+    fn the_highest_priority_is_taken_first_unless_some_queues_go_before_others() {
+        for (order, expected) in [
+            (Order::Priority, ["urgent", "first", "second", "late"]),
+            (Order::Claimed, ["first", "second", "urgent", "late"]),
+        ] {
+            let desk = desk(order);
+            let (slot, _bell) = desk.add_slot().expect("a slot");
+            desk.hand_out(vec![claim("first"), claim("second")], 0);
+            desk.hand_out(vec![claim_of(1, "urgent"), claim_of(-1, "late")], 0);
+            let taken = expected.map(|_| desk.take(slot).expect("a claim").0);
+            assert_eq!(ids(&taken), expected);
+        }
+    }
+
+    #[test]
+    fn what_others_overtake_is_not_forgotten() {
+        let desk = desk(Order::Priority);
+        let (slot, _bell) = desk.add_slot().expect("a slot");
+        desk.hand_out(vec![claim("first"), claim("second")], 0);
+        desk.take(slot).expect("the first");
+        let between = Instant::now();
+        desk.hand_out(vec![claim_of(1, "urgent")], 0);
+        assert!(desk.oldest_ahead().is_some_and(|since| since <= between));
+        assert_eq!(ids(&desk.recall_ahead(between)), ["urgent", "second"]);
+    }
+
+    #[test]
     fn a_claim_is_not_recalled_without_those_behind_it() {
-        let desk = Desk::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }).expect("a desk");
+        let desk = desk(Order::Priority);
         let (slot, _bell) = desk.add_slot().expect("a slot");
         desk.hand_out(vec![claim("first"), claim("second")], 0);
         desk.take(slot).expect("the first");

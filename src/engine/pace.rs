@@ -13,7 +13,7 @@ const STOCK: Duration = Duration::from_millis(50);
 /// How many claims are in hand for each slot at most, beyond the one that it runs.
 const MOST_PER_SLOT: u32 = 16;
 /// How long outcomes may gather while no slot waits for the ledger.
-pub(super) const GATHER: Duration = Duration::from_millis(15);
+pub(super) const GATHER: Duration = Duration::from_millis(10);
 /// A claim that found no slot for this long is given back.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 /// The share of the newest attempt in the average.

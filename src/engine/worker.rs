@@ -13,7 +13,7 @@ use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_p
 
 use super::adopted::Adopted;
 use super::attempt::{Rules, Surroundings};
-use super::desk::{Desk, Interrupt};
+use super::desk::{Desk, Interrupt, Order};
 use super::duties::End;
 use super::error::EngineError;
 use super::files::{self, Files};
@@ -144,7 +144,8 @@ impl<'a> Worker<'a> {
         let store = open()?;
         let settings = settings::in_force(store.as_ref())?;
         let boot_id = boot::id().map_err(EngineError::system("failed to read the boot id"))?;
-        let desk = Desk::new(rules(&settings)).map_err(EngineError::system("failed to make a bell"))?;
+        let desk = Desk::new(rules(&settings), order(&plan.served))
+            .map_err(EngineError::system("failed to make a bell"))?;
         let registered = store.register(&NewWorker {
             id: plan.id.clone(),
             host: boot::host(),
@@ -249,6 +250,13 @@ impl<'a> Worker<'a> {
                 result => return result,
             }
         }
+    }
+}
+
+fn order(served: &Served) -> Order {
+    match served {
+        Served::All | Served::Job(_) => Order::Priority,
+        Served::InOrder(_) => Order::Claimed,
     }
 }
 

@@ -248,6 +248,7 @@ pub struct Claim {
     pub number: u64,
     pub lease_until: Timestamp,
     pub queue: QueueName,
+    pub priority: i32,
     pub command: String,
     pub cwd: Option<String>,
     /// The environment it was enqueued in; without one the worker's is taken.

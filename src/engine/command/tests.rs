@@ -17,6 +17,7 @@ fn claim(command: &str, cwd: Option<&Path>) -> Claim {
         lease: LeaseRef { job: "job1".parse().expect("an id"), attempt: 2 },
         lease_until: Timestamp::EPOCH,
         queue: QueueName::default_queue(),
+        priority: 0,
         command: command.to_owned(),
         cwd: cwd.map(|cwd| cwd.to_str().expect("UTF-8").to_owned()),
         environment: Some(environment(&[("PATH", "/bin:/usr/bin")]).into()),

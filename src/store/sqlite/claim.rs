@@ -211,6 +211,7 @@ fn read_claim(
         number: row.get(5)?,
         lease_until,
         queue: row::name(row, 4)?,
+        priority: job.priority,
         command: row.get(0)?,
         cwd: row.get(1)?,
         environment: environment_id.map(|id| environments::load(tx, id)).transpose()?,
