@@ -19,6 +19,8 @@ mod limits;
 mod machine;
 mod many_processes;
 mod million;
+mod peer;
+mod peers;
 mod plot;
 mod pool;
 
@@ -48,7 +50,7 @@ use crate::workspace::Workspace;
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 
 /// In the order in which they run and are written down.
-const BENCHMARKS: [(&str, Benchmark); 11] = [
+const BENCHMARKS: [(&str, Benchmark); 12] = [
     ("limits", limits::run),
     ("enqueue-one", enqueue_one::run),
     ("enqueue-bulk", enqueue_bulk::run),
@@ -59,6 +61,7 @@ const BENCHMARKS: [(&str, Benchmark); 11] = [
     ("recovery", recovery::run),
     ("large-store", large_store::run),
     ("instructions", instructions::run),
+    ("peers", peers::run),
     ("million", million::run),
 ];
 

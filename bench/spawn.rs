@@ -45,6 +45,15 @@ impl Program {
         Ok(Self { arguments, environment: environment()?, actions: None })
     }
 
+    /// The same with this variable in its environment.
+    pub(crate) fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Result<Self> {
+        let mut variable = OsString::from(format!("{name}="));
+        self.environment.retain(|other| !other.as_bytes().starts_with(variable.as_bytes()));
+        variable.push(value);
+        self.environment.push(CString::new(variable.into_vec())?);
+        Ok(self)
+    }
+
     /// Starts it, waits for it, and fails unless it exits with 0.
     pub(crate) fn run(&self) -> Result<Run> {
         let began = Instant::now();

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::hint;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -20,6 +21,7 @@ use crate::pool::Pool;
 use crate::report::{Bar, Report, Unit};
 use crate::running::wait_for;
 use crate::sample::Sample;
+use crate::spawn::Program;
 use crate::{Bench, tiny_jobs};
 
 /// The argument with which this program is a job; the file to write follows.
@@ -163,21 +165,48 @@ struct Measured {
 
 fn measure(pool: &Pool, number: u32) -> Result<Measured> {
     thread::sleep(Duration::from_millis(fastrand::u64(PAUSE_MILLISECONDS)));
-    let program = std::env::current_exe()?;
-    let program = program.to_str().context("a plain path")?;
     let stamp = pool.home.path().join("stamp");
-    let stamp_path = stamp.to_str().context("a plain path")?;
+    let command = stamp_command(&stamp)?;
     let id = format!("job-{number}");
-    let enqueue = ["enqueue", "-q", "--id", &id, "--priority", PRIORITY, "--", program, STAMP, stamp_path];
-    let enqueue = pool.home.queuectl(&enqueue)?;
+    let mut arguments = vec!["enqueue", "-q", "--id", &id, "--priority", PRIORITY, "--"];
+    arguments.extend(command.iter().map(String::as_str));
+    let enqueue = pool.home.queuectl(&arguments)?;
 
     let called = now()?;
     enqueue.run()?;
     let returned = now()?;
     wait_for_completed(pool, &id.parse()?)?;
-    let nanoseconds: u64 = fs::read_to_string(&stamp)?.parse()?;
-    fs::remove_file(&stamp)?;
-    Ok(Measured { called, returned, started: Duration::from_nanos(nanoseconds) })
+    let started = take_stamp(&stamp)?.context("a completed job has left its stamp")?;
+    Ok(Measured { called, returned, started })
+}
+
+/// Milliseconds from the end of this program, which submits a job that writes this stamp, to the first act of that job.
+/// Zero if the job was faster.
+pub(crate) fn start_after(submit: &Program, stamp: &Path) -> Result<f64> {
+    thread::sleep(Duration::from_millis(fastrand::u64(PAUSE_MILLISECONDS)));
+    submit.run()?;
+    let returned = now()?;
+    let started = wait_for("a job to start", LOOK, || take_stamp(stamp))?;
+    Ok(milliseconds_between(returned, started))
+}
+
+/// The command of a job that writes this stamp.
+pub(crate) fn stamp_command(stamp: &Path) -> Result<[String; 3]> {
+    let plain = |path: &Path| path.to_str().map(str::to_owned).context("a plain path");
+    Ok([plain(&std::env::current_exe()?)?, STAMP.to_owned(), plain(stamp)?])
+}
+
+/// When the job started, and the stamp is gone; none if it is not there or not written yet.
+pub(crate) fn take_stamp(stamp: &Path) -> Result<Option<Duration>> {
+    let text = match fs::read_to_string(stamp) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        result => result?,
+    };
+    if text.is_empty() {
+        return Ok(None);
+    }
+    fs::remove_file(stamp)?;
+    Ok(Some(Duration::from_nanos(text.parse()?)))
 }
 
 fn wait_for_completed(pool: &Pool, id: &JobId) -> Result<()> {
@@ -193,7 +222,7 @@ pub(crate) fn write_stamp(path: &Path) -> Result<()> {
     Ok(fs::write(path, nanoseconds.to_string())?)
 }
 
-fn now() -> Result<Duration> {
+pub(crate) fn now() -> Result<Duration> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?)
 }
 

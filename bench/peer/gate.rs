@@ -1,0 +1,25 @@
+//! What keeps a job waiting: a lock that the benchmark holds, so that the kernel frees it however the benchmark ends.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+/// Closed until it is dropped.
+pub(crate) struct Gate {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Gate {
+    pub(crate) fn closed(path: &Path) -> Result<Self> {
+        let locked = File::create(path)?;
+        locked.lock()?;
+        Ok(Self { path: path.to_owned(), _locked: locked })
+    }
+
+    /// Runs `program` once the gate is open.
+    pub(crate) fn before<'a>(&'a self, program: &[&'a str]) -> Result<Vec<&'a str>> {
+        Ok(["flock", super::plain(&self.path)?].into_iter().chain(program.iter().copied()).collect())
+    }
+}

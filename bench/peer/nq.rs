@@ -1,0 +1,100 @@
+//! nq: no server; a job is a process that waits for the locks of those before it. One job runs at a time.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::gate::Gate;
+use super::{Acknowledges, Facts, LONG, Peer, Queue, line, program};
+use crate::spawn::Program;
+use crate::workspace::Home;
+
+struct Nq {
+    program: PathBuf,
+}
+
+pub(crate) fn find() -> Option<Box<dyn Peer>> {
+    Some(Box::new(Nq { program: program("nq")? }))
+}
+
+impl Peer for Nq {
+    fn facts(&self) -> Facts {
+        Facts {
+            drained: 200,
+            queued: LONG,
+            // strace -f nq: the parent prints the id while the child is in fsync(the folder); the child writes the
+            // command to its file after that, and never syncs it. A job is that child: kill -9 loses it.
+            acknowledges: Acknowledges::Unsynced("a waiting process; its file is not synced"),
+        }
+    }
+
+    /// It does not say.
+    fn version(&self) -> Result<String> {
+        Ok(String::new())
+    }
+
+    fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
+        let mut folder = self.closed(home)?;
+        folder.fill(jobs)?;
+        let wait = folder.client(&["-w"])?;
+        let began = Instant::now();
+        folder.gate = None;
+        wait.run()?;
+        Ok(began.elapsed().as_secs_f64())
+    }
+
+    fn held(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(Some(Box::new(self.closed(home)?)))
+    }
+
+    fn idle(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(Some(Box::new(self.open(home))))
+    }
+}
+
+impl Nq {
+    fn open(&self, home: Home) -> Folder {
+        Folder { program: self.program.clone(), gate: None, home }
+    }
+
+    fn closed(&self, home: Home) -> Result<Folder> {
+        let mut folder = self.open(home);
+        let gate = Gate::closed(&folder.home.path().join("gate"))?;
+        folder.client(&gate.before(&["true"])?)?.run()?;
+        folder.gate = Some(gate);
+        Ok(folder)
+    }
+}
+
+struct Folder {
+    program: PathBuf,
+    gate: Option<Gate>,
+    home: Home,
+}
+
+impl Folder {
+    fn client(&self, arguments: &[&str]) -> Result<Program> {
+        Program::new(line(&self.program, arguments))?.with("NQDIR", self.home.path())
+    }
+}
+
+impl Queue for Folder {
+    fn submit(&self, command: &[&str]) -> Result<Program> {
+        self.client(command)
+    }
+
+    fn home(&self) -> &Home {
+        &self.home
+    }
+}
+
+impl Drop for Folder {
+    /// What still waits is `true`, and runs through.
+    fn drop(&mut self) {
+        self.gate = None;
+        if let Err(error) = self.client(&["-w"]).and_then(|wait| wait.run()) {
+            eprintln!("jobs of nq may still run: {error:#}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! GNU parallel: runs a list of jobs and ends; nothing is submitted to it later.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::{Acknowledges, Facts, Peer, Queue, SLOTS, line, plain, program, version};
+use crate::spawn::Program;
+use crate::workspace::Home;
+
+struct Parallel {
+    program: PathBuf,
+}
+
+pub(crate) fn find() -> Option<Box<dyn Peer>> {
+    Some(Box::new(Parallel { program: program("parallel")? }))
+}
+
+impl Peer for Parallel {
+    fn facts(&self) -> Facts {
+        let acknowledges = Acknowledges::Unsynced("nothing is submitted; the list is its input");
+        Facts { drained: 600, queued: 0, acknowledges }
+    }
+
+    fn version(&self) -> Result<String> {
+        version(&self.program, &["--version"])
+    }
+
+    /// Without keeping the output, with the smallest shell, and with the command given once, which is quicker than one
+    /// on each line.
+    fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
+        let list = home.path().join("list");
+        fs::write(&list, "job\n".repeat(jobs as usize))?;
+        let slots = SLOTS.to_string();
+        let arguments = ["--will-cite", "--ungroup", "-j", &slots, "-a", plain(&list)?, "true"];
+        let program = Program::new(line(&self.program, &arguments))?
+            .with("PARALLEL_HOME", home.path())?
+            .with("PARALLEL_SHELL", "/bin/sh")?
+            .with("TMPDIR", home.path())?;
+        Ok(program.run()?.wall.as_secs_f64())
+    }
+
+    fn held(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(None)
+    }
+
+    fn idle(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,79 @@
+//! queuectl, in the place of a peer.
+
+use anyhow::{Result, ensure};
+
+use super::{Acknowledges, Facts, LONG, Peer, Queue, SLOTS};
+use crate::pool::Pool;
+use crate::spawn::Program;
+use crate::tiny_jobs;
+use crate::workspace::Home;
+
+pub(crate) struct Queuectl;
+
+impl Peer for Queuectl {
+    fn facts(&self) -> Facts {
+        Facts {
+            drained: 2_000,
+            queued: LONG,
+            acknowledges: Acknowledges::Synced("synced: SQLite, WAL, synchronous=full"),
+        }
+    }
+
+    fn version(&self) -> Result<String> {
+        Ok(env!("CARGO_PKG_VERSION").to_owned())
+    }
+
+    /// With starting and ending the pool, which counts against queuectl: daemons are up before they are measured.
+    fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
+        tiny_jobs::enqueue(&home, "true", jobs)?;
+        let seconds = tiny_jobs::drain_by_slots(&home, SLOTS)?;
+        let failures = tiny_jobs::drained(&home.open()?, jobs)?.failures;
+        ensure!(failures == 0.0, "{failures} attempts of `true` failed");
+        Ok(seconds)
+    }
+
+    /// Without a worker, which enqueuing does not need.
+    fn held(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(Some(Box::new(Held { home })))
+    }
+
+    fn idle(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(Some(Box::new(Idle { pool: Pool::start(home, 1, SLOTS)? })))
+    }
+}
+
+struct Held {
+    home: Home,
+}
+
+impl Queue for Held {
+    fn submit(&self, command: &[&str]) -> Result<Program> {
+        enqueue(&self.home, command)
+    }
+
+    fn home(&self) -> &Home {
+        &self.home
+    }
+
+    fn fill(&self, jobs: u32) -> Result<()> {
+        tiny_jobs::enqueue(&self.home, "true", jobs)
+    }
+}
+
+struct Idle {
+    pool: Pool,
+}
+
+impl Queue for Idle {
+    fn submit(&self, command: &[&str]) -> Result<Program> {
+        enqueue(&self.pool.home, command)
+    }
+
+    fn home(&self) -> &Home {
+        &self.pool.home
+    }
+}
+
+fn enqueue(home: &Home, command: &[&str]) -> Result<Program> {
+    home.queuectl(&[&["enqueue", "-q", "--"], command].concat())
+}

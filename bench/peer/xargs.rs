@@ -1,0 +1,46 @@
+//! xargs: runs a list of jobs and ends; nothing is submitted to it later.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::{Acknowledges, Facts, Peer, Queue, SLOTS, line, plain, program, version};
+use crate::spawn::Program;
+use crate::workspace::Home;
+
+struct Xargs {
+    program: PathBuf,
+}
+
+pub(crate) fn find() -> Option<Box<dyn Peer>> {
+    Some(Box::new(Xargs { program: program("xargs")? }))
+}
+
+impl Peer for Xargs {
+    fn facts(&self) -> Facts {
+        let acknowledges = Acknowledges::Unsynced("nothing is submitted; the list is its input");
+        Facts { drained: 2_000, queued: 0, acknowledges }
+    }
+
+    fn version(&self) -> Result<String> {
+        version(&self.program, &["--version"])
+    }
+
+    /// Each line is a command for a shell, which has `true` built in: quicker than starting `true` itself.
+    fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
+        let list = home.path().join("list");
+        fs::write(&list, "true\n".repeat(jobs as usize))?;
+        let slots = SLOTS.to_string();
+        let arguments = ["-a", plain(&list)?, "-P", &slots, "-d", "\\n", "-n", "1", "sh", "-c"];
+        Ok(Program::new(line(&self.program, &arguments))?.run()?.wall.as_secs_f64())
+    }
+
+    fn held(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(None)
+    }
+
+    fn idle(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(None)
+    }
+}
