@@ -107,9 +107,8 @@ fn measure_each(pool: &Pool, count: u32, prepare: impl Fn() -> Result<()>) -> Re
         prepare()?;
         let measured = measure(pool, number)?;
         if number > 0 {
-            // The command may well start while `enqueue` is still ending.
-            starts.after_return.push(milliseconds_between(measured.returned, measured.started));
-            starts.after_call.push(milliseconds_between(measured.called, measured.started));
+            starts.after_return.push(measured.after_return());
+            starts.after_call.push(measured.after_call());
         }
     }
     Ok(starts)
@@ -156,38 +155,46 @@ impl Beside {
     }
 }
 
-/// Since 1970, by the clock that all processes share.
-struct Measured {
+/// When a job was submitted, and when it started. Since 1970, by the clock that all processes share.
+pub(crate) struct Start {
     called: Duration,
     returned: Duration,
     started: Duration,
 }
 
-fn measure(pool: &Pool, number: u32) -> Result<Measured> {
-    thread::sleep(Duration::from_millis(fastrand::u64(PAUSE_MILLISECONDS)));
+impl Start {
+    /// Milliseconds from the end of the process that submitted it. Zero if the job was faster, as it may well be while
+    /// that process is still ending.
+    pub(crate) fn after_return(&self) -> f64 {
+        milliseconds_between(self.returned, self.started)
+    }
+
+    /// Milliseconds from the start of that process.
+    pub(crate) fn after_call(&self) -> f64 {
+        milliseconds_between(self.called, self.started)
+    }
+}
+
+fn measure(pool: &Pool, number: u32) -> Result<Start> {
     let stamp = pool.home.path().join("stamp");
     let command = stamp_command(&stamp)?;
     let id = format!("job-{number}");
     let mut arguments = vec!["enqueue", "-q", "--id", &id, "--priority", PRIORITY, "--"];
     arguments.extend(command.iter().map(String::as_str));
     let enqueue = pool.home.queuectl(&arguments)?;
-
-    let called = now()?;
-    enqueue.run()?;
-    let returned = now()?;
+    let measured = start_of(&enqueue, &stamp)?;
     wait_for_completed(pool, &id.parse()?)?;
-    let started = take_stamp(&stamp)?.context("a completed job has left its stamp")?;
-    Ok(Measured { called, returned, started })
+    Ok(measured)
 }
 
-/// Milliseconds from the end of this program, which submits a job that writes this stamp, to the first act of that job.
-/// Zero if the job was faster.
-pub(crate) fn start_after(submit: &Program, stamp: &Path) -> Result<f64> {
+/// Runs a program that submits a job that writes this stamp, on an idle machine, and waits for the stamp.
+pub(crate) fn start_of(submit: &Program, stamp: &Path) -> Result<Start> {
     thread::sleep(Duration::from_millis(fastrand::u64(PAUSE_MILLISECONDS)));
+    let called = now()?;
     submit.run()?;
     let returned = now()?;
     let started = wait_for("a job to start", LOOK, || take_stamp(stamp))?;
-    Ok(milliseconds_between(returned, started))
+    Ok(Start { called, returned, started })
 }
 
 /// The command of a job that writes this stamp.
@@ -222,7 +229,7 @@ pub(crate) fn write_stamp(path: &Path) -> Result<()> {
     Ok(fs::write(path, nanoseconds.to_string())?)
 }
 
-pub(crate) fn now() -> Result<Duration> {
+fn now() -> Result<Duration> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?)
 }
 

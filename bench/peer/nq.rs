@@ -31,7 +31,7 @@ impl Peer for Nq {
 
     /// It does not say.
     fn version(&self) -> Result<String> {
-        Ok(String::new())
+        Ok("–".to_owned())
     }
 
     fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
