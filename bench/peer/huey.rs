@@ -49,7 +49,7 @@ impl Peer for Huey {
             drained: 1_000,
             queued: LONG,
             // strace -f python: pwrite64(…-wal) and fdatasync(…-wal) before exit_group; WAL is its default, and FULL that
-            // of SQLite. A task is deleted from its table before it runs, so that kill -9 of the consumer loses it.
+            // of SQLite. While a task runs its row is gone already: after kill -9 of the consumer it is lost.
             acknowledges: Acknowledges::Synced(
                 "synced: SQLite, WAL, synchronous=full; lost if it dies running",
             ),

@@ -15,6 +15,7 @@ impl Peer for Queuectl {
         Facts {
             drained: 2_000,
             queued: LONG,
+            // strace enqueue: pwrite64(queue.db-wal), fdatasync(queue.db-wal), then the id is written.
             acknowledges: Acknowledges::Synced("synced: SQLite, WAL, synchronous=full"),
         }
     }
