@@ -2,6 +2,9 @@
 
 /// With a comma between thousands, and so many digits after the point.
 pub(crate) fn grouped(value: f64, digits: usize) -> String {
+    if value == f64::INFINITY {
+        return "∞".to_owned();
+    }
     let plain = format!("{value:.digits$}");
     let (sign, plain) = plain.strip_prefix('-').map_or(("", plain.as_str()), |rest| ("-", rest));
     let (whole, rest) = plain.split_at(plain.find('.').unwrap_or(plain.len()));

@@ -40,7 +40,7 @@ impl Table {
     fn is_numeric(&self, at: usize) -> bool {
         let mut filled = self.cells(at).filter(|cell| !cell.is_empty()).peekable();
         filled.peek().is_some()
-            && filled.all(|cell| cell.starts_with(|c: char| c.is_ascii_digit() || "≤≥–".contains(c)))
+            && filled.all(|cell| cell.starts_with(|c: char| c.is_ascii_digit() || "≤≥–∞".contains(c)))
     }
 
     fn cells(&self, at: usize) -> impl Iterator<Item = &str> {

@@ -36,3 +36,11 @@ fn thousands_are_set_apart() {
     }
     assert_eq!(count(10_000_000), "10,000,000");
 }
+
+#[test]
+fn a_ratio_without_end_stands_among_the_numbers() {
+    let row = |cell: String| vec![cell];
+    let rows = vec![row(grouped(12.5, 2)), row(grouped(1.0 / 0.0, 2))];
+    let table = Table { title: String::new(), columns: row("ratio".to_owned()), rows };
+    assert_eq!(table.text(), "  ratio\n  12.50\n      ∞\n");
+}
