@@ -5,6 +5,7 @@
 use anyhow::{Context, Result};
 
 use crate::Bench;
+use crate::figure::count;
 use crate::peer::{self, Acknowledges, PEERS, Peer, SLOTS};
 use crate::report::{Bar, Report, Unit};
 use crate::sample::{Sample, ratio_of_medians};
@@ -36,13 +37,14 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     }
     for round in 0..effort.rounds {
         for measured in [&mut queuectl].into_iter().chain(&mut peers) {
+            bench.progress(&format!("{}, round {} of {}", measured.name, round + 1, effort.rounds));
             measured
                 .add(bench, &effort, round == 0)
                 .with_context(|| format!("failed to measure {}", measured.name))?;
         }
     }
 
-    report.section(&format!("Peers: queuectl against each, jobs `true`, {SLOTS} slots"));
+    report.section(&format!("queuectl against each, jobs `true`, {SLOTS} slots"));
     for peer in &peers {
         compare(&queuectl, peer, report);
     }
@@ -154,25 +156,25 @@ fn median_of(rounds: &[Sample]) -> Option<f64> {
 
 fn compare(queuectl: &Measured, peer: &Measured, report: &mut Report) {
     let name = peer.name;
+    let bar = bar_against(&peer.peer.facts().acknowledges);
     let drains: Sample =
         queuectl.drain_rates.iter().zip(&peer.drain_rates).map(|(ours, theirs)| ours / theirs).collect();
     report.line(&format!("{name}: rate of a drain"), &drains, Unit::Ratio, Bar::AtLeast(AHEAD));
     if !peer.submit_seconds.is_empty() {
         let submits = ratio_of_medians(queuectl.submit_seconds.iter().zip(&peer.submit_seconds));
-        let bar = submit_bar(&peer.peer.facts().acknowledges);
         report.line(&format!("{name}: time of a submit"), &submits, Unit::Ratio, bar);
     }
     if !peer.start_milliseconds.is_empty() {
         let starts = ratio_of_medians(queuectl.start_milliseconds.iter().zip(&peer.start_milliseconds));
-        report.line(&format!("{name}: start after submit"), &starts, Unit::Ratio, Bar::AtMost(AHEAD));
-        // Infinite above where a submit is still ending when its job starts; here its own time is in it.
+        // Not judged: a job may start while its submit is still ending, and the ratio is then without end.
+        report.line(&format!("{name}: start after submit"), &starts, Unit::Ratio, Bar::None);
         let whole = ratio_of_medians(queuectl.whole_milliseconds.iter().zip(&peer.whole_milliseconds));
-        report.line(&format!("{name}: submit and start together"), &whole, Unit::Ratio, Bar::None);
+        report.line(&format!("{name}: submit and start together"), &whole, Unit::Ratio, bar);
     }
 }
 
-/// A sync costs what it costs: those who leave it out are only looked at.
-fn submit_bar(acknowledges: &Acknowledges) -> Bar {
+/// For what has a submit in it. A sync costs what it costs: those who leave it out are only looked at.
+fn bar_against(acknowledges: &Acknowledges) -> Bar {
     if acknowledges.is_synced() { Bar::AtMost(AHEAD) } else { Bar::None }
 }
 
@@ -182,7 +184,8 @@ fn table(queuectl: &Measured, peers: &[Measured], missing: &[&str]) -> Result<Ta
         rows.push(peer.row()?);
     }
     rows.extend(missing.iter().map(|name| row_of_missing(name)));
-    let title = format!("Peers: medians; a long queue has {} jobs, or as many as fit", peer::LONG);
+    let title =
+        format!("Each by itself; a long queue has about {} jobs, or as many as fit", count(peer::LONG));
     Ok(Table { title, columns: COLUMNS.map(str::to_owned).to_vec(), rows })
 }
 

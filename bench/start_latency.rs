@@ -187,7 +187,7 @@ fn measure(pool: &Pool, number: u32) -> Result<Start> {
     Ok(measured)
 }
 
-/// Runs a program that submits a job that writes this stamp, on an idle machine, and waits for the stamp.
+/// Runs a program that submits a job that writes this stamp, after a pause, and waits for the stamp.
 pub(crate) fn start_of(submit: &Program, stamp: &Path) -> Result<Start> {
     thread::sleep(Duration::from_millis(fastrand::u64(PAUSE_MILLISECONDS)));
     let called = now()?;
