@@ -95,13 +95,12 @@ impl Plan {
 pub(super) fn prepare(claim: &Claim, context: &Context) -> Result<Plan, SpawnProblem> {
     let base = claim.environment.as_deref().unwrap_or(&context.own_environment);
     let variables = Variables { base, added: &claim.env };
-    let cwd = folder(claim.cwd.as_deref(), &variables);
-    let envp =
-        envp(claim, context, variables, &cwd).map_err(|_| SpawnProblem::Nul { what: "environment" })?;
-    let line = CString::new(claim.command.as_str()).map_err(|_| SpawnProblem::Nul { what: "command" })?;
-    let direct = direct(&claim.command, &variables, &cwd);
-    let cwd = CString::new(cwd.into_os_string().into_encoded_bytes())
-        .map_err(|_| SpawnProblem::Nul { what: "cwd" })?;
+    let folder = folder(claim.cwd.as_deref(), &variables);
+    let has_nul = |what| SpawnProblem::Nul { what };
+    let cwd = CString::new(folder.as_os_str().as_bytes()).map_err(|_| has_nul("cwd"))?;
+    let envp = envp(claim, context, variables, &folder).map_err(|_| has_nul("environment"))?;
+    let line = CString::new(claim.command.as_str()).map_err(|_| has_nul("command"))?;
+    let direct = direct(&claim.command, &variables, &folder);
     Ok(match direct {
         Some((program, argv)) => Plan::Direct { prepared: Prepared { program, argv, envp, cwd }, line },
         None => Plan::Shell(in_shell(line, envp, cwd)),
