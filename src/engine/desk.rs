@@ -208,15 +208,18 @@ impl Desk {
         waiting.chain(running).chain(finished.map(|settlement| &settlement.lease)).cloned().collect()
     }
 
-    /// Ends one attempt. One that no slot has taken yet is handed back as a claim.
-    pub(super) fn interrupt(&self, lease: &LeaseRef, why: Interrupt) -> Option<Claim> {
+    /// Ends these attempts. Those that no slot has taken yet are handed back as claims. All at once: a slot that is done
+    /// with one of them must not take another.
+    pub(super) fn interrupt(&self, leases: &[LeaseRef], why: Interrupt) -> Vec<Claim> {
         let mut state = self.lock();
-        if let Some(slot) = state.slots.iter().find(|slot| slot.running.as_ref() == Some(lease)) {
+        let is_meant = |lease: &LeaseRef| leases.contains(lease);
+        for slot in state.slots.iter().filter(|slot| slot.running.as_ref().is_some_and(is_meant)) {
             slot.bell.ring(why);
-            return None;
         }
-        let at = state.claims.iter().position(|waiting| waiting.claim.lease == *lease)?;
-        state.claims.remove(at).map(|waiting| waiting.claim)
+        let (meant, others) =
+            state.claims.drain(..).partition(|waiting: &Waiting| is_meant(&waiting.claim.lease));
+        state.claims = others;
+        VecDeque::into_iter(meant).map(|waiting| waiting.claim).collect()
     }
 
     /// Ends every attempt that runs.
@@ -394,6 +397,18 @@ mod tests {
         assert_eq!(ids(&desk.recall_ahead(later)), ["fourth"], "the slot is busy");
         desk.hand_out(vec![claim("fifth")], 0);
         assert_eq!(ids(&desk.recall()), ["fifth"]);
+    }
+
+    #[test]
+    fn what_is_interrupted_is_out_of_reach_at_once() {
+        let desk = desk(Order::Priority);
+        let (slot, bell) = desk.add_slot().expect("a slot");
+        desk.hand_out(["runs", "long", "other", "waits"].map(claim).to_vec(), 0);
+        desk.take(slot).expect("the first");
+        let leases = ["waits", "long", "runs", "gone"].map(|id| claim(id).lease);
+        assert_eq!(ids(&desk.interrupt(&leases, Interrupt::Cancel)), ["long", "waits"]);
+        assert_eq!(bell.take(), Some(Interrupt::Cancel));
+        assert_eq!(ids(&desk.recall()), ["other"]);
     }
 
     #[test]

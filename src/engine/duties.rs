@@ -15,7 +15,7 @@ use super::pace;
 use super::wake::Event;
 use super::worker::{Phase, Worker, rules};
 use crate::domain::settings::Settings;
-use crate::store::{LeaseRef, Orders, Served, StoreError, WorkerState};
+use crate::store::{Orders, Served, StoreError, WorkerState};
 use crate::sys::bell;
 
 /// How often orders are read and dead workers looked for.
@@ -130,8 +130,9 @@ impl Worker<'_> {
     }
 
     fn follow(&mut self, orders: Orders) {
-        for lease in &orders.cancelled {
-            self.interrupt(lease, Interrupt::Cancel);
+        if !orders.cancelled.is_empty() {
+            let (ledger, tools) = self.books();
+            ledger.cancel(&tools, &orders.cancelled);
         }
         if orders.settings != self.settings {
             self.adopt(orders.settings);
@@ -241,11 +242,6 @@ impl Worker<'_> {
     fn recall(&mut self) {
         let (ledger, tools) = self.books();
         ledger.recall(&tools);
-    }
-
-    fn interrupt(&mut self, lease: &LeaseRef, why: Interrupt) {
-        let (ledger, tools) = self.books();
-        ledger.interrupt(&tools, lease, why);
     }
 
     // Stopping

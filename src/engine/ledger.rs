@@ -162,23 +162,23 @@ impl Ledger {
         let mut leases = tools.desk.leases();
         leases.extend(self.unsettled.iter().map(|settlement| settlement.lease.clone()));
         let statuses = tools.store.extend(&self.worker, &leases)?;
-        for (lease, status) in leases.iter().zip(statuses) {
+        let (mut cancelled, mut lost) = (Vec::new(), Vec::new());
+        for (lease, status) in leases.into_iter().zip(statuses) {
             match status {
                 LeaseStatus::Held => {}
-                LeaseStatus::CancelRequested => self.interrupt(tools, lease, Interrupt::Cancel),
-                LeaseStatus::Lost => self.interrupt(tools, lease, Interrupt::Lost),
+                LeaseStatus::CancelRequested => cancelled.push(lease),
+                LeaseStatus::Lost => lost.push(lease),
             }
         }
+        tools.desk.interrupt(&lost, Interrupt::Lost);
+        self.cancel(tools, &cancelled);
         Ok(())
     }
 
-    /// Ends one attempt, or gives it back if it was never started.
-    pub(super) fn interrupt(&mut self, tools: &Tools<'_>, lease: &LeaseRef, why: Interrupt) {
-        if let Some(claim) = tools.desk.interrupt(lease, why)
-            && why != Interrupt::Lost
-        {
-            self.unsettled.push(Settlement::never_started(claim.lease));
-        }
+    /// Ends these attempts, and gives those back that were never started.
+    pub(super) fn cancel(&mut self, tools: &Tools<'_>, leases: &[LeaseRef]) {
+        let recalled = tools.desk.interrupt(leases, Interrupt::Cancel);
+        self.unsettled.extend(recalled.into_iter().map(|claim| Settlement::never_started(claim.lease)));
     }
 
     /// Gives back everything that no slot has taken.

@@ -161,3 +161,75 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: it is open, and nobody else in this process knows of it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::*;
+
+    /// What a program prints that is started like this.
+    fn output_of(program: &CStr, arguments: &[&CStr], cwd: Option<&CStr>) -> io::Result<String> {
+        let (out, end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let argv: Vec<CString> =
+            [program].iter().chain(arguments).map(|argument| (*argument).to_owned()).collect();
+        let mut envp = CList::default();
+        envp.push(&[b"A=", b"1"])?;
+        let descriptors = [(end.as_fd(), 1)];
+        let started = spawn(&Spawn {
+            program,
+            argv: &argv,
+            envp: &envp,
+            cwd,
+            leads: Leads::Session,
+            descriptors: &descriptors,
+        })?;
+        drop(end);
+        let mut text = String::new();
+        File::from(out).read_to_string(&mut text)?;
+        assert!(started.handle.ends_within(std::time::Duration::from_secs(60))?);
+        assert!(process::reap(started.pid)?.is_some_and(|ended| ended.status.success()));
+        Ok(text)
+    }
+
+    #[test]
+    fn a_program_gets_what_it_is_given() {
+        let script = c"echo $A; pwd; cat; readlink /proc/self/fd/0";
+        let text = output_of(c"/bin/sh", &[c"-c", script], Some(c"/usr")).expect("it runs");
+        assert_eq!(text.lines().collect::<Vec<_>>(), ["1", "/usr", "/dev/null"]);
+    }
+
+    #[test]
+    fn no_signal_is_blocked_and_those_that_we_ignore_are_not() {
+        let text = output_of(c"/bin/cat", &[c"/proc/self/status"], None).expect("it runs");
+        let mask = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line");
+            u64::from_str_radix(line.trim(), 16).expect("a number")
+        };
+        let bit = |signal: c_int| 1_u64 << (signal - 1);
+        assert_eq!(mask("SigBlk:"), 0);
+        assert_eq!(mask("SigIgn:") & (bit(libc::SIGPIPE) | bit(libc::SIGXFSZ) | bit(libc::SIGSEGV)), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_started_says_why() {
+        for (program, cwd, error) in [
+            (c"/no/such/program", None, libc::ENOENT),
+            (c"/bin", None, libc::EACCES),
+            (c"/bin/true", Some(c"/no/such/folder"), libc::ENOENT),
+            (c"/bin/true", Some(c"/bin/sh"), libc::ENOTDIR),
+        ] {
+            let failure = output_of(program, &[], cwd).expect_err("nothing to start");
+            assert_eq!(failure.raw_os_error(), Some(error), "{program:?} in {cwd:?}");
+        }
+    }
+
+    #[test]
+    fn threads_start_programs_at_the_same_time() {
+        let start = || (0..50).for_each(|_| drop(output_of(c"/bin/true", &[], None).expect("it runs")));
+        std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(start)));
+    }
+}

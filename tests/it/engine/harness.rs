@@ -209,11 +209,15 @@ impl Home {
     #[track_caller]
     pub(crate) fn wait_for(&self, id: &str, state: &str) -> Value {
         let (store, job) = (self.store(), id.parse().expect("an id"));
-        wait_until(&format!("`{id}` is {state}"), || {
+        let began = Instant::now();
+        loop {
             let found = store.find(&job).expect("the job is read").expect("the job is there");
-            found.life.state.name().name() == state
-        });
-        self.show(id)
+            if found.life.state.name().name() == state {
+                return self.show(id);
+            }
+            assert!(began.elapsed() < PATIENCE, "`{id}` is not {state}: {}", self.show(id));
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Waits until a command has written a whole line to this file; gives what is in it.
