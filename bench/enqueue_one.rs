@@ -17,12 +17,14 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rounds = if bench.quick { 6 } else { 20 };
     let home = bench.workspace.home("enqueue-one")?;
     let enqueue = home.queuectl(&["enqueue", "--", "true"])?;
+    let copy = bench.workspace.copy_program("copied")?;
+    let copied = home.queuectl_at(&copy, &["enqueue", "--", "true"])?;
     let version = home.queuectl(&["--version"])?;
     let nothing = Program::new(["/bin/true"])?;
     let mut log = File::create(bench.workspace.path().join("synced"))?;
 
     let mut measured = Vec::new();
-    for program in [&enqueue, &version, &nothing] {
+    for program in [&enqueue, &copied, &version, &nothing] {
         program.seconds(RUNS_PER_ROUND)?;
     }
     for round in 1..=rounds {
@@ -30,6 +32,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         measured.push(Round {
             nothing: nothing.seconds(RUNS_PER_ROUND)?,
             enqueue: enqueue.seconds(RUNS_PER_ROUND)?,
+            copied: copied.seconds(RUNS_PER_ROUND)?,
             version: version.seconds(RUNS_PER_ROUND)?,
             sync: raw::sync_seconds(&mut log, RUNS_PER_ROUND)?,
         });
@@ -43,6 +46,8 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let ratio = Unit::Ratio;
     report.line("enqueue", &against_nothing(|round| &round.enqueue), ratio, Bar::AtMost(MOST));
     report.line("enqueue, by the means (with checkpoints)", &means, ratio, Bar::None);
+    let copied = against_nothing(|round| &round.copied);
+    report.line("enqueue, of a program that was just copied", &copied, ratio, Bar::None);
     report.line("--version (starting alone)", &against_nothing(|round| &round.version), ratio, Bar::None);
     report.line(
         "appending 4 KiB and fdatasync (no process)",
@@ -56,6 +61,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
 struct Round {
     nothing: Sample,
     enqueue: Sample,
+    copied: Sample,
     version: Sample,
     sync: Sample,
 }

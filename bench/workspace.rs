@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::sys::clock::SystemClock;
+use rustix::fs::{Advice, fadvise};
 
 use crate::spawn::Program;
 
@@ -30,14 +31,21 @@ impl Workspace {
         let folder = parent.join("bench");
         remove_if_there(&folder)?;
         fs::create_dir(&folder)?;
-        // A copy, as whoever installs it makes one. Of the file as the linker left it, each page lies in memory by itself,
-        // and a third more of them have to be found when it starts.
-        fs::copy(env!("CARGO_BIN_EXE_queuectl"), folder.join(PROGRAM))?;
-        Ok(Self { folder, _lock: lock })
+        let workspace = Self { folder, _lock: lock };
+        // As after a reboot. A program that was just written lies in memory in larger pieces, and starts faster.
+        forget(&workspace.copy_program(PROGRAM)?)?;
+        Ok(workspace)
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.folder
+    }
+
+    /// The program once more, as it is right after somebody installed it.
+    pub(crate) fn copy_program(&self, name: &str) -> Result<PathBuf> {
+        let copy = self.folder.join(name);
+        fs::copy(env!("CARGO_BIN_EXE_queuectl"), &copy)?;
+        Ok(copy)
     }
 
     pub(crate) fn program(&self) -> PathBuf {
@@ -68,7 +76,12 @@ pub(crate) struct Home {
 impl Home {
     /// A command line of queuectl here.
     pub(crate) fn queuectl(&self, arguments: &[&str]) -> Result<Program> {
-        let before = [self.program.as_os_str(), OsStr::new("--home"), self.folder.as_os_str()];
+        self.queuectl_at(&self.program, arguments)
+    }
+
+    /// The same with another copy of the program.
+    pub(crate) fn queuectl_at(&self, program: &Path, arguments: &[&str]) -> Result<Program> {
+        let before = [program.as_os_str(), OsStr::new("--home"), self.folder.as_os_str()];
         Program::new(before.into_iter().chain(arguments.iter().map(OsStr::new)))
     }
 
@@ -89,6 +102,13 @@ impl Drop for Home {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Makes the system read a file from the disk again.
+fn forget(path: &Path) -> Result<()> {
+    let file = File::open(path)?;
+    file.sync_all()?;
+    Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
 fn remove_if_there(folder: &Path) -> Result<()> {
