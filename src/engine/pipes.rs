@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::capture::Capture;
@@ -37,10 +38,13 @@ struct Pipe {
 impl Pipe {
     fn open() -> io::Result<Self> {
         let (ours, command_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        // Only this end: a command expects that its own blocks.
+        fcntl_setfl(&ours, OFlags::NONBLOCK)?;
         Ok(Self { ours, command_end })
     }
 
-    /// One read, which does not block because there is something to read.
+    /// One read of what there is. A command can open its output for reading, and take that away before us: a read that
+    /// blocks would then last for ever, because the pipe never comes to its end.
     fn read(&self, stream: Stream, capture: &mut Capture) {
         BUFFER.with_borrow_mut(|buffer| {
             if let Ok(read) = rustix::io::read(&self.ours, &mut buffer[..]) {
@@ -104,5 +108,26 @@ impl Pipes {
 
     fn both(&self) -> [(Stream, &Pipe); 2] {
         [(Stream::Out, &self.out), (Stream::Err, &self.err)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::fcntl_getfl;
+
+    #[test]
+    fn what_somebody_else_has_read_is_not_waited_for() {
+        let pipes = Pipes::open().expect("pipes");
+        let mut capture = Capture::new("/none".into(), 0);
+        pipes.out.read(Stream::Out, &mut capture);
+        pipes.err.read(Stream::Err, &mut capture);
+        assert_eq!(capture.finish().output, None);
+        for end in pipes.command_ends() {
+            assert!(
+                !fcntl_getfl(end).expect("flags").contains(OFlags::NONBLOCK),
+                "a command may rely on that"
+            );
+        }
     }
 }
