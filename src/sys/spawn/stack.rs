@@ -8,9 +8,11 @@ use std::ptr::{NonNull, null_mut};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 /// Far more than is used; what is not touched costs nothing.
-const BYTES: usize = 64 << 10;
-/// At its lower end, so that running out of it ends the process instead of changing what lies there.
-const GUARD_BYTES: usize = 16 << 10;
+const BYTES: usize = 256 << 10;
+/// At its lower end, so that running out of it ends the process instead of changing what lies there. As long as the
+/// longest page that there is: where pages are longer than this, the whole first page would become inaccessible, and that
+/// may be all there is.
+const GUARD_BYTES: usize = 64 << 10;
 
 thread_local! {
     /// Each thread starts one process at a time. Mapping one anew for each costs more than all else that is done here,
