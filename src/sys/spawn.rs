@@ -15,7 +15,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
-use rustix::process::{Pid, Signal};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 
 use self::child::Orders;
 use self::stack::Stack;
@@ -76,10 +77,7 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
     match orders.error {
         None => Ok(started),
         Some(error) => {
-            // It has nothing more to do than to end.
-            while let Ok(None) = process::reap(started.pid) {
-                std::thread::yield_now();
-            }
+            wait_for_end(started.pid);
             Err(error.into())
         }
     }
@@ -112,10 +110,23 @@ fn start(orders: &mut Orders<'_>) -> io::Result<Spawned> {
     });
     mask.be_mask()?;
     let pid = result.flatten()?;
+    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no pid"))?;
+    if handle == -1 {
+        // A kernel that does not know the flag takes no notice of it, and nothing may run that nobody watches.
+        let _ = kill_process(pid, Signal::KILL);
+        wait_for_end(pid);
+        return Err(Errno::NOSYS.into());
+    }
     // SAFETY: the kernel has just opened it for us.
     let handle = unsafe { OwnedFd::from_raw_fd(handle) };
-    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no pid"))?;
     Ok(Spawned { pid, handle: handle.into() })
+}
+
+/// Reaps a process that has nothing more to do than to end.
+fn wait_for_end(pid: Pid) {
+    while let Ok(None) = process::reap(pid) {
+        std::thread::yield_now();
+    }
 }
 
 /// As the system takes a list of strings: with a null pointer at its end.
