@@ -49,6 +49,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// workers are up for the first time, or when it is given up; then those that are up still finish what they run.
 pub fn run(pool: &Pool, open: OpenStore<'_>, begun: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
     let children = Children::open().map_err(|_| EngineError::NoChildrenList)?;
+    signal::keep_ended_children();
     signal::survive_closed_pipe();
     let signals = Interrupts::catch(&[Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT])
         .map_err(EngineError::system("failed to take over signals"))?;

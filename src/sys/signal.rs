@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 /// Sets every ignored signal to its default: whoever started us may have ignored some, and our children would inherit
-/// that. Signals that nobody ignored are not touched: the C library looks, at each spawn, at all that ever were.
+/// that. Signals that nobody ignored are not touched.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn reset_ignored() {
     for number in (1..=libc::SIGRTMAX()).filter(|number| is_ignored(*number)) {
@@ -22,6 +22,16 @@ pub fn is_ignored(number: i32) -> bool {
     unsafe {
         libc::sigaction(number, std::ptr::null(), present.as_mut_ptr()) == 0
             && present.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Lets children wait to be reaped. Where the signal of their end is ignored, which whoever started us may have wanted, the
+/// kernel reaps them itself, and nobody learns how they ended.
+#[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
+pub fn keep_ended_children() {
+    // SAFETY: sets a disposition to its default; no handler of ours is involved.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
 }
 

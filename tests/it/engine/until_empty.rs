@@ -1,14 +1,29 @@
 //! `worker run --until-empty`: what holds it and what does not.
 
+use std::process::Command;
 use std::time::Duration;
 
 use queuectl::store::{Pause, Store};
 
 use super::harness::{Home, Pool, UNTIL_GO, millis_between};
+use crate::cli::harness::PROGRAM;
 
 #[test]
 fn an_empty_queue_is_the_end() {
     Pool::drain(&Home::new(), "--count 2");
+}
+
+/// Then the kernel would reap them, and one that ended well would be taken for one that crashed.
+#[test]
+fn a_caller_who_ignores_the_end_of_children_changes_nothing() {
+    let home = Home::new();
+    home.enqueue("it", "true");
+    let mut env = Command::new("env");
+    env.args(["--default-signal=INT,TERM,HUP", "--ignore-signal=CHLD", PROGRAM]);
+    let call = home.call(["worker", "run", "--until-empty"]).through(env);
+    Pool::spawn(&home, call.into_command()).ends_well();
+    assert_eq!(home.state_of("it"), "completed");
+    assert!(!home.journal().contains("died"), "{}", home.journal());
 }
 
 #[test]
