@@ -193,7 +193,7 @@ impl Ledger {
 
     fn give_back(&mut self, recalled: Vec<Claim>) {
         if !recalled.is_empty() {
-            self.pace.forget();
+            self.pace.note_wait();
             self.may_be_more = false;
         }
         self.unsettled.extend(recalled.into_iter().map(|claim| Settlement::never_started(claim.lease)));

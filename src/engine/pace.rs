@@ -16,8 +16,14 @@ const MOST_PER_SLOT: u32 = 16;
 pub(super) const GATHER: Duration = Duration::from_millis(10);
 /// A claim that found no slot for this long is given back.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
-/// The share of the newest attempt in the average.
-const WEIGHT: f64 = 0.2;
+/// Attempts that take longer count as this: all of them are far too long, and one of an hour is not to be remembered for
+/// hundreds of others.
+const LONG: Duration = Duration::from_secs(1);
+/// The share of the newest attempt in the average. Of one for which nothing is claimed ahead it is more: a few of them among
+/// many short ones are the worst case, because what was claimed ahead waits behind them and is given back. So they are
+/// noticed at once and remembered for a while.
+const WEIGHT: f64 = 0.02;
+const WEIGHT_OF_LONG: f64 = 0.2;
 
 #[derive(Debug, Default)]
 pub(super) struct Pace {
@@ -26,14 +32,17 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn note(&mut self, attempt: Duration) {
-        let seconds = attempt.as_secs_f64();
+        let seconds = attempt.min(LONG).as_secs_f64();
         let average = self.average_seconds.unwrap_or(seconds);
-        self.average_seconds = Some(average + WEIGHT * (seconds - average));
+        let weight = if attempt > STOCK { WEIGHT_OF_LONG } else { WEIGHT };
+        self.average_seconds = Some(average + weight * (seconds - average));
     }
 
-    /// Something lay waiting for too long: begin to measure anew.
-    pub(super) fn forget(&mut self) {
-        self.average_seconds = None;
+    /// Something lay waiting for too long: what it waited for takes at least that time. To forget everything instead would
+    /// mean to claim as much again after the next short attempt.
+    pub(super) fn note_wait(&mut self) {
+        let waited = PATIENCE.as_secs_f64();
+        self.average_seconds = Some(self.average_seconds.map_or(waited, |average| average.max(waited)));
     }
 
     /// How many jobs to have in hand beyond those that can start at once.
@@ -71,14 +80,28 @@ mod tests {
     fn one_long_attempt_is_enough_to_stop_it_and_many_short_ones_to_begin_again() {
         let mut pace = Pace::default();
         pace.note(Duration::from_millis(1));
-        pace.note(Duration::from_secs(1));
+        pace.note(Duration::from_hours(1));
         assert_eq!((pace.ahead(4), pace.low_stock(4)), (0, 0));
-        for _ in 0..40 {
-            pace.note(Duration::from_millis(1));
+        let mut ahead = Vec::new();
+        for _ in 0..5 {
+            (0..50).for_each(|_| pace.note(Duration::from_millis(1)));
+            ahead.push(pace.ahead(4));
         }
-        assert_eq!((pace.ahead(4), pace.low_stock(4)), (64, 32));
-        pace.forget();
+        assert_eq!(ahead, [0, 4, 16, 44, 64], "step by step");
+        assert_eq!(pace.low_stock(4), 32);
+    }
+
+    #[test]
+    fn what_lay_waiting_is_remembered_like_a_long_attempt() {
+        let mut pace = Pace::default();
+        pace.note(Duration::from_millis(1));
+        pace.note_wait();
+        pace.note(Duration::from_millis(1));
         assert_eq!(pace.ahead(4), 0);
+        pace.note(Duration::from_secs(10));
+        pace.note_wait();
+        (0..50).for_each(|_| pace.note(Duration::from_millis(1)));
+        assert_eq!(pace.ahead(4), 0, "it does not make a longer one shorter");
     }
 
     #[test]
