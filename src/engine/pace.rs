@@ -80,7 +80,7 @@ mod tests {
     fn one_long_attempt_is_enough_to_stop_it_and_many_short_ones_to_begin_again() {
         let mut pace = Pace::default();
         pace.note(Duration::from_millis(1));
-        pace.note(Duration::from_hours(1));
+        pace.note(Duration::from_secs(3_600));
         assert_eq!((pace.ahead(4), pace.low_stock(4)), (0, 0));
         let mut ahead = Vec::new();
         for _ in 0..5 {
