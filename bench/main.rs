@@ -23,7 +23,6 @@ mod peer;
 mod peers;
 mod plot;
 mod pool;
-
 mod raw;
 mod recovery;
 mod report;

@@ -38,10 +38,14 @@ pub(crate) trait Peer {
     fn drain(&self, home: Home, jobs: u32) -> Result<f64>;
 
     /// A queue whose jobs wait. None where nothing can be submitted by a process of its own.
-    fn held(&self, home: Home) -> Result<Option<Box<dyn Queue>>>;
+    fn held(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(None)
+    }
 
-    /// A queue with nothing in it, whose jobs start at once.
-    fn idle(&self, home: Home) -> Result<Option<Box<dyn Queue>>>;
+    /// A queue with nothing in it, whose jobs start at once. None as above.
+    fn idle(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(None)
+    }
 }
 
 /// A queue that is ready for jobs. What serves it ends when it is dropped.

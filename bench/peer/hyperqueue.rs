@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::{Acknowledges, Facts, Peer, Queue, SLOTS, daemon, installed, line, plain, version};
+use super::{Acknowledges, Facts, Peer, SLOTS, daemon, installed, line, plain, version};
 use crate::running::Running;
 use crate::start_latency::{stamp_command, take_stamp};
 use crate::workspace::Home;
@@ -68,13 +68,5 @@ impl Peer for HyperQueue {
         let began = take_stamp(&first)?.context("the first task has left its stamp")?;
         let ended = take_stamp(&last)?.context("the last task has left its stamp")?;
         Ok(ended.saturating_sub(began).as_secs_f64())
-    }
-
-    fn held(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
-        Ok(None)
-    }
-
-    fn idle(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
-        Ok(None)
     }
 }

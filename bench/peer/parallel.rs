@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{Acknowledges, Facts, Peer, Queue, SLOTS, line, plain, program, version};
+use super::{Acknowledges, Facts, Peer, SLOTS, line, plain, program, version};
 use crate::spawn::Program;
 use crate::workspace::Home;
 
@@ -40,13 +40,5 @@ impl Peer for Parallel {
             .with("PARALLEL_SHELL", "/bin/sh")?
             .with("TMPDIR", home.path())?;
         Ok(program.run()?.wall.as_secs_f64())
-    }
-
-    fn held(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
-        Ok(None)
-    }
-
-    fn idle(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
-        Ok(None)
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{Acknowledges, Facts, Peer, Queue, SLOTS, line, plain, program, version};
+use super::{Acknowledges, Facts, Peer, SLOTS, line, plain, program, version};
 use crate::spawn::Program;
 use crate::workspace::Home;
 
@@ -35,13 +35,5 @@ impl Peer for Xargs {
         let slots = SLOTS.to_string();
         let arguments = ["-a", plain(&list)?, "-P", &slots, "-d", "\\n", "-n", "1", "sh", "-c"];
         Ok(Program::new(line(&self.program, &arguments))?.run()?.wall.as_secs_f64())
-    }
-
-    fn held(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
-        Ok(None)
-    }
-
-    fn idle(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
-        Ok(None)
     }
 }

@@ -59,8 +59,7 @@ pub(super) struct Finished {
     pub(super) settlement: Option<Settlement>,
     /// The record that says that it was started, if it was.
     pub(super) record: Option<u64>,
-    /// Why this worker cannot start anything now, if so: no fault of the job, which is given back, or lost where it had
-    /// begun.
+    /// Why this worker cannot start anything now, if so: no fault of the job, which is given back.
     pub(super) obstacle: Option<EngineError>,
 }
 
@@ -68,11 +67,11 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
     let began = Instant::now();
     let path = around.logs.join(log::file_name(claim.number, claim.lease.attempt));
     let mut capture = Capture::new(path, rules.log_max_bytes);
-    let LeaseRef { job, attempt } = claim.lease.clone();
-    let cookie = Cookie { worker: around.command.worker_id.clone(), job, attempt };
-    let (record, ending, obstacle) = match start(claim, around) {
+    let (record, ending) = match start(claim, around) {
         Ok((record, child)) => {
             place.journal.started(claim);
+            let LeaseRef { job, attempt } = claim.lease.clone();
+            let cookie = Cookie { worker: around.command.worker_id.clone(), job, attempt };
             let oversight = Oversight {
                 timeout: claim.timeout,
                 kill_grace: rules.kill_grace,
@@ -83,14 +82,14 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
                 mark: &around.slots.mark(record),
             };
             let (cause, ended) = child.run(oversight, &mut capture);
-            (Some(record), ending(cause, ended), None)
+            (Some(record), ending(cause, ended))
         }
-        Err(NotStarted::Job(problem)) => (None, Ending::failed_to_start(problem), None),
+        Err(NotStarted::Job(problem)) => (None, Ending::failed_to_start(problem)),
         Err(NotStarted::Worker(obstacle)) => return given_back(claim, began, obstacle),
     };
     failpoint::hit("attempt.before_settle");
     let settlement = settlement(claim, ending, capture, began.elapsed());
-    Finished { began, settlement, record, obstacle }
+    Finished { began, settlement, record, obstacle: None }
 }
 
 /// Why a command was not started.
@@ -125,7 +124,7 @@ fn start(claim: &Claim, around: &Surroundings) -> Result<(u64, Child), NotStarte
             Err(if is_scarcity(&error) {
                 NotStarted::Worker(cannot_start(error))
             } else {
-                // The folder may have gone meanwhile, and an error that names it says more.
+                // If it is the folder, an error that names it says more.
                 let cwd = command::check_cwd(plan.cwd()).err();
                 NotStarted::Job(cwd.map_or(error.to_string(), |problem| problem.to_string()))
             })

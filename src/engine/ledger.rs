@@ -177,8 +177,7 @@ impl Ledger {
 
     /// Ends these attempts, and gives those back that were never started.
     pub(super) fn cancel(&mut self, tools: &Tools<'_>, leases: &[LeaseRef]) {
-        let recalled = tools.desk.interrupt(leases, Interrupt::Cancel);
-        self.unsettled.extend(recalled.into_iter().map(|claim| Settlement::never_started(claim.lease)));
+        self.settle_unstarted(tools.desk.interrupt(leases, Interrupt::Cancel));
     }
 
     /// Gives back everything that no slot has taken.
@@ -196,7 +195,11 @@ impl Ledger {
             self.pace.note_wait();
             self.may_be_more = false;
         }
-        self.unsettled.extend(recalled.into_iter().map(|claim| Settlement::never_started(claim.lease)));
+        self.settle_unstarted(recalled);
+    }
+
+    fn settle_unstarted(&mut self, claims: Vec<Claim>) {
+        self.unsettled.extend(claims.into_iter().map(|claim| Settlement::never_started(claim.lease)));
     }
 
     /// When the oldest claim for which there was no slot will have waited for too long.

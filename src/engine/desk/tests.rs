@@ -1,0 +1,111 @@
+//! What lies on the desk, who takes it, and who gets it back.
+
+use super::*;
+use crate::domain::timestamp::Timestamp;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+fn claim(id: &str) -> Claim {
+    claim_of(0, id)
+}
+
+fn claim_of(priority: i32, id: &str) -> Claim {
+    Claim {
+        lease: LeaseRef { job: id.parse().expect("an id"), attempt: 1 },
+        number: 1,
+        lease_until: Timestamp::EPOCH,
+        queue: "default".parse().expect("a name"),
+        priority,
+        command: "true".to_owned(),
+        cwd: None,
+        environment: None,
+        env: BTreeMap::new(),
+        timeout: None,
+    }
+}
+
+fn desk(order: Order) -> Desk {
+    Desk::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }, order).expect("a desk")
+}
+
+fn ids(claims: &[Claim]) -> Vec<&str> {
+    claims.iter().map(|claim| claim.lease.job.as_str()).collect()
+}
+
+#[test]
+fn a_softer_order_does_not_replace_one_that_was_not_heard_yet() {
+    let bell = SlotBell::new().expect("a bell");
+    bell.ring(Interrupt::Cancel);
+    bell.ring(Interrupt::Lost);
+    bell.ring(Interrupt::Release);
+    assert_eq!(bell.take(), Some(Interrupt::Lost));
+    bell.ring(Interrupt::Cancel);
+    assert_eq!(bell.take(), Some(Interrupt::Cancel), "what was heard is over");
+    assert_eq!(bell.take(), None);
+}
+
+#[test]
+fn what_an_idle_slot_is_about_to_take_is_not_recalled_as_claimed_ahead() {
+    let desk = desk(Order::Priority);
+    let (slot, _bell) = desk.add_slot().expect("a slot");
+    desk.hand_out(vec![claim("first"), claim("second"), claim("third")], 0);
+    let later = Instant::now() + Duration::from_secs(1);
+    assert!(desk.oldest_ahead().is_some_and(|since| since < later));
+    assert_eq!(ids(&desk.recall_ahead(later)), ["second", "third"]);
+    assert_eq!(desk.oldest_ahead(), None, "nobody need look again");
+    desk.take(slot).expect("the first");
+    desk.hand_out(vec![claim("fourth")], 0);
+    assert_eq!(ids(&desk.recall_ahead(later)), ["fourth"], "the slot is busy");
+    desk.hand_out(vec![claim("fifth")], 0);
+    assert_eq!(ids(&desk.recall()), ["fifth"]);
+}
+
+#[test]
+fn what_is_interrupted_is_out_of_reach_at_once() {
+    let desk = desk(Order::Priority);
+    let (slot, bell) = desk.add_slot().expect("a slot");
+    desk.hand_out(["runs", "long", "other", "waits"].map(claim).to_vec(), 0);
+    desk.take(slot).expect("the first");
+    let leases = ["waits", "long", "runs", "gone"].map(|id| claim(id).lease);
+    assert_eq!(ids(&desk.interrupt(&leases, Interrupt::Cancel)), ["long", "waits"]);
+    assert_eq!(bell.take(), Some(Interrupt::Cancel));
+    assert_eq!(ids(&desk.recall()), ["other"]);
+}
+
+#[test]
+fn the_highest_priority_is_taken_first_unless_some_queues_go_before_others() {
+    for (order, expected) in [
+        (Order::Priority, ["urgent", "first", "second", "late"]),
+        (Order::Claimed, ["first", "second", "urgent", "late"]),
+    ] {
+        let desk = desk(order);
+        let (slot, _bell) = desk.add_slot().expect("a slot");
+        desk.hand_out(vec![claim("first"), claim("second")], 0);
+        desk.hand_out(vec![claim_of(1, "urgent"), claim_of(-1, "late")], 0);
+        let taken = expected.map(|_| desk.take(slot).expect("a claim").0);
+        assert_eq!(ids(&taken), expected);
+    }
+}
+
+#[test]
+fn what_others_overtake_is_not_forgotten() {
+    let desk = desk(Order::Priority);
+    let (slot, _bell) = desk.add_slot().expect("a slot");
+    desk.hand_out(vec![claim("first"), claim("second")], 0);
+    desk.take(slot).expect("the first");
+    let between = Instant::now();
+    desk.hand_out(vec![claim_of(1, "urgent")], 0);
+    assert!(desk.oldest_ahead().is_some_and(|since| since <= between));
+    assert_eq!(ids(&desk.recall_ahead(between)), ["urgent", "second"]);
+}
+
+#[test]
+fn a_claim_is_not_recalled_without_those_behind_it() {
+    let desk = desk(Order::Priority);
+    let (slot, _bell) = desk.add_slot().expect("a slot");
+    desk.hand_out(vec![claim("first"), claim("second")], 0);
+    desk.take(slot).expect("the first");
+    let between = Instant::now();
+    desk.hand_out(vec![claim("third")], 0);
+    assert_eq!(ids(&desk.recall_ahead(between)), ["second", "third"], "or the third would overtake it");
+}
