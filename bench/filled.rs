@@ -10,7 +10,7 @@ use queuectl::domain::name::{JobIdSequence, QueueName, WorkerId};
 use queuectl::domain::outcome::Outcome;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{Exchange, LeaseRef, NewWorker, Pause, Served, Settlement, Store};
+use queuectl::store::{Exchange, LeaseRef, NewWorker, Pause, Queues, Served, Settlement, Store};
 
 use crate::workspace::Home;
 use crate::{Bench, figure};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use queuectl::domain::life::StateName;
-use queuectl::store::Store;
 use queuectl::store::sqlite::SqliteStore;
+use queuectl::store::{Queues, Store};
 use rustix::process::Pid;
 
 use crate::running::{Running, wait_for};

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use queuectl::domain::life::StateName;
 use queuectl::domain::name::JobId;
-use queuectl::store::Store;
+use queuectl::store::{Queues, Store};
 
 use crate::plot::{Axis, Kind, LineChart, Series};
 use crate::pool::Pool;

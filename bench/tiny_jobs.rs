@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use queuectl::domain::life::State;
 use queuectl::domain::name::QueueName;
 use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{JobFilter, Page, Pause, Store};
+use queuectl::store::{JobFilter, Page, Pause, Queues, Store};
 use rusqlite::Connection;
 
 use crate::pool::Pool;

@@ -221,6 +221,11 @@ impl Worker<'_> {
             self.abandon(Interrupt::Lost);
             return Err(EngineError::DeclaredDead);
         }
+        if let StoreError::TooNew { .. } = error {
+            // Nothing of what runs could ever be recorded: a worker of the newer program takes it back and runs it again.
+            self.abandon(Interrupt::ReleaseAtOnce);
+            return Err(error.into());
+        }
         if let StoreError::OutcomeUnknown { .. } = error {
             // Nothing is believed of what this connection knows. What was claimed without our learning of it is given
             // back by the next heartbeat, which tells the store what we have.

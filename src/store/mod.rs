@@ -1,30 +1,41 @@
 //! Where the queue lives: few verbs, each one transaction.
 //!
-//! [`Store`] is synchronous and object-safe. An implementation applies what [`crate::domain`] decides and decides
+//! [`Store`] is synchronous and object-safe: jobs, workers and settings here, everything else in one trait per area, in the
+//! file of its name. An implementation applies what [`crate::domain`] decides and decides
 //! nothing itself. Every implementation passes the same suite, `tests/it/store/`.
 //!
 //! **Fencing.** A claim raises the attempt number, which never goes back. Whatever a worker writes later carries the
 //! number that it was given; if that is no longer the current one, the write changes nothing and the worker is told so.
 
+pub mod batches;
 pub mod error;
 pub mod filter;
+pub mod hooks;
 pub mod options;
+pub mod queues;
+pub mod schedules;
 pub mod settings;
 pub mod sqlite;
+pub mod upkeep;
 pub mod verbs;
 
+pub use batches::Batches;
 pub use error::{EnqueueError, Refused, StoreError};
 pub use filter::{JobFilter, Page, Phase};
+pub use hooks::Hooks;
+pub use queues::{Pause, Queue, Queues};
+pub use schedules::Schedules;
+pub use upkeep::Upkeep;
 pub use verbs::*;
 
 use std::collections::BTreeMap;
 
 use crate::domain::job::{Job, JobRecord, NewJob};
-use crate::domain::name::{JobId, QueueName, WorkerId};
+use crate::domain::name::{JobId, WorkerId};
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 
-pub trait Store: Send + Sync + std::fmt::Debug {
+pub trait Store: Queues + Schedules + Batches + Hooks + Upkeep + Send + Sync + std::fmt::Debug {
     /// The store's clock: the only one that times are taken from.
     fn now(&self) -> Result<Timestamp, StoreError>;
 
@@ -77,7 +88,7 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// knows which were started, so all are lost.
     fn reap(&self, worker: &WorkerId, started: Option<&[LeaseRef]>) -> Result<Vec<LeaseRef>, StoreError>;
 
-    // Settings and queues
+    // Settings
 
     /// The settings that were set, as text.
     fn settings(&self) -> Result<BTreeMap<SettingKey, String>, StoreError>;
@@ -88,8 +99,4 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         value: Option<&str>,
         by: &str,
     ) -> Result<Result<(), SettingError>, StoreError>;
-    /// All queues with the number of their jobs in each state.
-    fn queues(&self) -> Result<Vec<Queue>, StoreError>;
-    /// Holds a queue back, or lets it go on when `pause` is `None`. A queue that is not there yet is made.
-    fn hold(&self, queue: &QueueName, pause: Option<&Pause>) -> Result<(), StoreError>;
 }

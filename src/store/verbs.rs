@@ -257,19 +257,3 @@ pub struct Claim {
     pub env: BTreeMap<String, String>,
     pub timeout: Option<Duration>,
 }
-
-/// Why a queue is held back, and by whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
-    pub by: String,
-    pub reason: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queue {
-    pub name: QueueName,
-    /// Since when it is held back, and why.
-    pub paused: Option<(Timestamp, Pause)>,
-    /// States without a job are left out.
-    pub counts: BTreeMap<StateName, u64>,
-}

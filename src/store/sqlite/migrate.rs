@@ -10,9 +10,10 @@ use crate::store::StoreError;
 use crate::sys::{failpoint, private};
 
 /// The statements that lead from each version to the next. Append-only.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../../../migrations/sqlite/0001_foundation.sql"),
     include_str!("../../../migrations/sqlite/0002_orders.sql"),
+    include_str!("../../../migrations/sqlite/0003_order_and_time.sql"),
 ];
 
 /// The version that this program reads and writes.
@@ -84,6 +85,16 @@ fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> 
         return Err(StoreError::TooNew { found: version, known: SCHEMA_VERSION });
     }
     Ok(version == SCHEMA_VERSION)
+}
+
+/// To be asked in every transaction that writes: a newer program may have changed the schema since this one opened it, and
+/// what this one writes may then be less than what belongs there.
+pub(super) fn refuse_newer(connection: &Connection) -> Result<(), StoreError> {
+    let found = connection.prepare_cached("pragma user_version")?.query_row([], |row| row.get(0))?;
+    if found > SCHEMA_VERSION {
+        return Err(StoreError::TooNew { found, known: SCHEMA_VERSION });
+    }
+    Ok(())
 }
 
 /// The version of the schema, 0 where nothing was made yet. A file that is none of ours is refused.

@@ -9,8 +9,8 @@ use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
-    cancel, checkpoint, enqueue, exchange, extend, find, list, orders, queues, read_only, reap, remove,
-    retry, settings, stops, workers,
+    cancel, checkpoint, enqueue, exchange, extend, find, list, migrate, orders, queues, read_only, reap,
+    remove, retry, settings, stops, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
@@ -18,8 +18,9 @@ use crate::domain::name::{JobId, QueueName, WorkerId};
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
-    Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus,
-    NewWorker, Orders, Page, Pause, Queue, Refused, Registered, Stop, Store, StoreError, Worker, WorkerState,
+    Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Hooks, JobFilter, LeaseRef,
+    LeaseStatus, NewWorker, Orders, Page, Pause, Queue, Queues, Refused, Registered, Schedules, Stop, Store,
+    StoreError, Upkeep, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint};
@@ -77,6 +78,7 @@ impl SqliteStore {
         checkpoint::before_first_write(opened);
         let _pass = opened.gate.enter(opened.patience.get())?;
         let transaction = Transaction::begin(opened, "begin immediate")?;
+        migrate::refuse_newer(&opened.connection)?;
         let result = work(&Tx::new(opened, self.clock.as_ref()))?;
         failpoint::hit(format_args!("{verb}.before_commit"));
         transaction.commit()?;
@@ -290,7 +292,9 @@ impl Store for SqliteStore {
         self.adopt_durability()?;
         Ok(set)
     }
+}
 
+impl Queues for SqliteStore {
     fn queues(&self) -> Result<Vec<Queue>, StoreError> {
         self.read(queues::list)
     }
@@ -299,6 +303,14 @@ impl Store for SqliteStore {
         self.write("hold", |tx| queues::hold(tx, queue, pause))
     }
 }
+
+impl Schedules for SqliteStore {}
+
+impl Batches for SqliteStore {}
+
+impl Hooks for SqliteStore {}
+
+impl Upkeep for SqliteStore {}
 
 #[cfg(test)]
 mod tests {

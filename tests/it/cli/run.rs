@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use queuectl::domain::life::StateName;
 use queuectl::domain::name::QueueName;
 use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Pause, Store};
+use queuectl::store::{Pause, Queues};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use queuectl::store::{Pause, Store};
+use queuectl::store::{Pause, Queues};
 use serde_json::{Value, json};
 
 use super::harness::Home;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use queuectl::domain::life::StateName;
-use queuectl::store::{JobFilter, Page, Store};
+use queuectl::store::{JobFilter, Page, Queues, Store};
 use serde_json::Value;
 
 use super::harness::Ground;

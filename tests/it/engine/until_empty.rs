@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use queuectl::store::{Pause, Store};
+use queuectl::store::{Pause, Queues};
 
 use super::harness::{Home, Pool, UNTIL_GO, millis_between};
 use crate::cli::harness::PROGRAM;

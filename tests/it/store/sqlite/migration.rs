@@ -5,7 +5,7 @@ use std::time::Duration;
 use queuectl::domain::life::{State, StateName};
 use queuectl::domain::outcome::Outcome;
 use queuectl::store::sqlite::SCHEMA_VERSION;
-use queuectl::store::{Served, WorkerState};
+use queuectl::store::{Served, StoreError, WorkerState};
 
 use super::{Home, value};
 
@@ -44,6 +44,23 @@ pub(super) fn first_database() -> Home {
     home
 }
 
+/// The reasons for an end that were added later are taken, and no others.
+#[test]
+fn a_migrated_table_takes_the_new_reasons() {
+    let home = first_database();
+    drop(home.open().expect("it is migrated"));
+    let connection = home.connect();
+    let end = |state: &str, reason: &str| {
+        let sql =
+            format!("update jobs set state = '{state}', reason = '{reason}', finished_at = 1 where seq = 3");
+        connection.execute(&sql, [])
+    };
+    assert_eq!(end("dead", "not_retried"), Ok(1));
+    assert_eq!(end("cancelled", "replaced"), Ok(1));
+    assert!(end("dead", "boredom").is_err());
+    assert_eq!(value(&connection, "pragma integrity_check"), "ok");
+}
+
 #[test]
 fn everything_is_still_there() {
     let home = first_database();
@@ -70,9 +87,9 @@ fn everything_is_still_there() {
     drop(fixture);
 
     let connection = home.connect();
-    assert_eq!(value(&connection, "pragma user_version"), "2");
+    assert_eq!(value(&connection, "pragma user_version"), "3");
     assert_eq!(value(&connection, "pragma integrity_check"), "ok");
-    assert_eq!(SCHEMA_VERSION, 2);
+    assert_eq!(SCHEMA_VERSION, 3);
 }
 
 #[test]
@@ -101,4 +118,17 @@ fn a_migrated_database_is_like_a_new_one() {
     let migrated = first_database();
     drop(migrated.open().expect("it is migrated"));
     assert_eq!(schema(&migrated), schema(&Home::with_queue()));
+}
+
+#[test]
+fn fault_35_who_has_it_open_writes_no_more_once_a_newer_program_has_migrated_it() {
+    let home = Home::new();
+    let fixture = home.fixture();
+    fixture.enqueue("before");
+    let newer = SCHEMA_VERSION + 1;
+    home.connect().pragma_update(None, "user_version", newer).expect("pragma");
+    let refused =
+        fixture.store.cancel(&["before".parse().expect("an id")], "tester").expect_err("it is newer");
+    assert!(matches!(refused, StoreError::TooNew { found, .. } if found == newer), "{refused}");
+    assert_eq!(fixture.state("before"), StateName::Pending, "nothing changed, and it can still be read");
 }

@@ -1,0 +1,69 @@
+-- Order and time: what queues, schedules, batches, hooks and history need beside what was there.
+
+-- More reasons for an end. SQLite cannot change a check of a table, but it documents this way of changing its text; the
+-- statements below that add columns make every other process read the schema again.
+pragma writable_schema = on;
+update sqlite_schema
+set sql = replace(sql, 'or reason = ''dependency'')',
+                       'or reason = ''dependency'' or reason = ''not_retried'' or reason = ''replaced'')')
+where type = 'table' and name = 'jobs';
+pragma writable_schema = off;
+
+-- Queues
+
+alter table queues add column retry_on text; -- a JSON array of exit codes; null: all
+alter table queues add column no_retry_on text; -- a JSON array of exit codes; null: none
+
+-- Batches
+
+alter table batches add column finished_at integer; -- null: some of its jobs are not finished
+
+-- Jobs by batch and state, changed like `counters`.
+create table batch_counters (
+  batch_id integer not null,
+  state text not null,
+  count integer not null check (count >= 0),
+  primary key (batch_id, state)
+) strict, without rowid;
+
+create index jobs_by_batch on jobs (batch_id, seq) where batch_id is not null;
+
+-- Schedules
+
+alter table schedules add column environment_id integer; -- of whoever added it; null: the worker's
+alter table schedules add column missed_limit integer not null default 1 check (missed_limit >= 1); -- for on_missed = 'all'
+alter table schedules add column created_by text not null default '';
+alter table schedules add column missed_at integer; -- the last time that an occurrence was missed
+
+create index schedules_due on schedules (next_at) where next_at is not null and paused_at is null;
+
+-- Hooks
+
+create table hooks (
+  id integer primary key,
+  name text not null unique,
+  event text not null,
+  queue text,        -- null: all queues
+  threshold integer check (threshold >= 0),
+  command text,
+  url text,
+  secret text,
+  cwd text,
+  environment_id integer,
+  created_at integer not null,
+  created_by text not null,
+  check ((command is null) <> (url is null))
+) strict;
+
+-- What hooks are still to be told: written with the change that they are about, deleted when it was delivered.
+create table deliveries (
+  id integer primary key,
+  hook_id integer not null,
+  payload text not null, -- an event as JSON
+  created_at integer not null,
+  due_at integer not null,
+  tries integer not null default 0,
+  error text
+) strict;
+
+create index deliveries_due on deliveries (due_at);

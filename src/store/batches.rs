@@ -1,0 +1,3 @@
+//! Batches: jobs that were enqueued together under a name.
+
+pub trait Batches {}

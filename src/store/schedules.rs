@@ -1,0 +1,3 @@
+//! Schedules: jobs that are enqueued when their time comes, again and again.
+
+pub trait Schedules {}

@@ -1,0 +1,3 @@
+//! Upkeep: pruning, copies of the whole, and what people did.
+
+pub trait Upkeep {}
