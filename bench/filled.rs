@@ -140,7 +140,7 @@ fn fill(bench: &Bench, store: &SqliteStore, count: u32, shape: Shape) -> Result<
 fn pause_all_but_one(store: &SqliteStore) -> Result<()> {
     let pause = Pause { by: "bench".to_owned(), reason: None };
     for number in 1..QUEUES {
-        store.hold(&queue(number)?, Some(&pause))?;
+        store.pause_queue(&queue(number)?, &pause)?;
     }
     Ok(())
 }

@@ -35,10 +35,10 @@ pub(crate) fn drain_by_slots(home: &Home, slots: u32) -> Result<f64> {
 /// Drains a new queue by a pool. It is held back until every worker is up: starting them is not what is measured.
 pub(crate) fn drain_by_pool(home: Home, command: &str, count: u32, shape: PoolShape) -> Result<Drained> {
     let queue = QueueName::default_queue();
-    home.open()?.hold(&queue, Some(&Pause { by: "bench".to_owned(), reason: None }))?;
+    home.open()?.pause_queue(&queue, &Pause { by: "bench".to_owned(), reason: None })?;
     enqueue(&home, command, count)?;
     let pool = Pool::start(home, shape.workers as usize, shape.slots)?;
-    pool.store.hold(&queue, None)?;
+    pool.store.resume_queue(&queue, "bench")?;
     pool.wait_for_completed(count)?;
     let drained = drained(&pool.store, count)?;
     pool.stop()?;

@@ -215,7 +215,7 @@ mod tests {
 
     fn queue(name: &str) -> Queue {
         let counts = [(StateName::Pending, 1_200), (StateName::Completed, 7)].into();
-        Queue { name: name.parse().expect("a name"), paused: None, counts }
+        Queue::new(name.parse().expect("a name"), counts)
     }
 
     fn worker() -> Worker {

@@ -21,6 +21,7 @@ mod list;
 mod logs;
 mod output;
 mod progress;
+mod queue;
 mod remove;
 mod retry;
 mod root;

@@ -11,8 +11,8 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
-    cancel, completions, config, dlq, doctor, enqueue, init, list, logs, remove, retry, run as run_verb,
-    selftest, show, status, wait, worker,
+    cancel, completions, config, dlq, doctor, enqueue, init, list, logs, queue, remove, retry,
+    run as run_verb, selftest, show, status, wait, worker,
 };
 use crate::sys::signal;
 
@@ -69,6 +69,7 @@ enum Verb {
     Retry(retry::Args),
     Remove(remove::Args),
     Dlq(dlq::Args),
+    Queue(queue::Args),
     Worker(worker::Args),
     #[command(name = "__guardian", hide = true)]
     Guardian(worker::GuardianArgs),
@@ -169,6 +170,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Retry(args) => retry::run(&args, context),
         Verb::Remove(args) => remove::run(&args, context),
         Verb::Dlq(args) => dlq::run(args, context),
+        Verb::Queue(args) => queue::run(&args, context),
         Verb::Worker(args) => worker::run(&args, context),
         Verb::Guardian(args) => worker::run_guardian(args, context),
         Verb::WorkerProcess(args) => worker::run_worker(args, context),

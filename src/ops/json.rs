@@ -308,12 +308,16 @@ fn by_state(counts: &BTreeMap<StateName, u64>) -> BTreeMap<&'static str, u64> {
 }
 
 #[derive(Debug, Serialize)]
-struct QueueJson<'a> {
+pub struct QueueJson<'a> {
     name: &'a str,
     paused: bool,
     paused_at: Option<Timestamp>,
     paused_by: Option<&'a str>,
     pause_reason: Option<&'a str>,
+    concurrency: Option<u32>,
+    rate: Option<String>,
+    /// When its rate lets the next job start, if that is later than now.
+    next_start_at: Option<Timestamp>,
     jobs: BTreeMap<&'static str, u64>,
 }
 
@@ -326,6 +330,9 @@ impl<'a> From<&'a Queue> for QueueJson<'a> {
             paused_at: queue.paused.as_ref().map(|(at, _)| *at),
             paused_by: pause.map(|pause| pause.by.as_str()),
             pause_reason: pause.and_then(|pause| pause.reason.as_deref()),
+            concurrency: queue.concurrency,
+            rate: queue.rate.map(|rate| rate.to_string()),
+            next_start_at: queue.next_start_at,
             jobs: by_state(&queue.counts),
         }
     }

@@ -19,6 +19,7 @@ pub mod lines;
 pub mod location;
 pub mod log_reader;
 pub mod logs;
+pub mod queues;
 pub mod status;
 pub mod stop;
 pub mod throughput;

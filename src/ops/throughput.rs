@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn queue(name: &str, counts: &[(StateName, u64)]) -> Queue {
-        Queue { name: name.parse().expect("a name"), paused: None, counts: counts.iter().copied().collect() }
+        Queue::new(name.parse().expect("a name"), counts.iter().copied().collect())
     }
 
     fn seconds(seconds: u64) -> Duration {

@@ -23,7 +23,7 @@ pub use batches::Batches;
 pub use error::{EnqueueError, Refused, StoreError};
 pub use filter::{JobFilter, Page, Phase};
 pub use hooks::Hooks;
-pub use queues::{Pause, Queue, Queues};
+pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
 pub use schedules::Schedules;
 pub use upkeep::Upkeep;
 pub use verbs::*;

@@ -34,6 +34,7 @@ mod orders;
 mod picture;
 mod places;
 mod queues;
+mod rates;
 mod read_only;
 mod reap;
 mod remove;

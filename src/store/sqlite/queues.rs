@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{OptionalExtension, params};
 
 use super::events;
+use super::rates::{self, Meter};
 use super::row::{self, malformed};
 use super::tx::Tx;
 use crate::domain::life::StateName;
 use crate::domain::name::QueueName;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{Pause, Queue, StoreError};
+use crate::store::{Pause, Queue, QueueUpdate, StoreError, Update};
 
 /// The number of a queue, which is made if it is new.
 pub(super) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
@@ -31,38 +32,56 @@ pub(super) fn is_open(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
     Ok(select.query_row([id], |row| row.get(0))?)
 }
 
-pub(super) fn hold(tx: &Tx<'_>, queue: &QueueName, pause: Option<&Pause>) -> Result<(), StoreError> {
-    let id = id(tx, queue)?;
-    let paused_at = pause.map(|_| tx.now.as_millis());
+pub(super) fn pause(tx: &Tx<'_>, queue: &QueueName, pause: &Pause) -> Result<(), StoreError> {
     tx.prepare("update queues set paused_at = ?2, paused_by = ?3, pause_reason = ?4 where id = ?1")?
-        .execute(params![
-            id,
-            paused_at,
-            pause.map(|pause| &pause.by),
-            pause.and_then(|pause| pause.reason.as_ref()),
-        ])?;
-    let Some(pause) = pause else {
-        // Whatever was ready in it can run now.
-        tx.note_ready();
-        return Ok(());
-    };
+        .execute(params![id(tx, queue)?, tx.now.as_millis(), pause.by, pause.reason])?;
     events::note(tx, None, "pause", &pause.by, Some(queue.as_str()))
+}
+
+pub(super) fn resume(tx: &Tx<'_>, queue: &QueueName, by: &str) -> Result<(), StoreError> {
+    tx.prepare("update queues set paused_at = null, paused_by = null, pause_reason = null where id = ?1")?
+        .execute([id(tx, queue)?])?;
+    // Whatever was ready in it can run now.
+    tx.note_ready();
+    events::note(tx, None, "resume", by, Some(queue.as_str()))
+}
+
+pub(super) fn set(tx: &Tx<'_>, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError> {
+    let id = id(tx, queue)?;
+    if update.concurrency != Update::Keep {
+        tx.prepare("update queues set concurrency = ?2 where id = ?1")?
+            .execute(params![id, update.concurrency.apply(None)])?;
+    }
+    if update.rate != Update::Keep {
+        rates::set(tx, id, update.rate.apply(None))?;
+    }
+    // It may have room now that it had not before.
+    tx.note_ready();
+    let changes = [update.concurrency.describe("concurrency"), update.rate.describe("rate")];
+    let changes: Vec<String> = changes.into_iter().flatten().collect();
+    events::note(tx, None, "set", by, Some(&format!("queue {queue}: {}", changes.join(", "))))
 }
 
 pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
     let mut counts = counts(tx)?;
-    let mut select =
-        tx.prepare("select id, name, paused_at, paused_by, pause_reason from queues order by name")?;
+    let mut select = tx.prepare(
+        "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
+                rate_refilled_at
+         from queues order by name",
+    )?;
     let mut rows = select.query([])?;
     let mut queues = Vec::new();
     while let Some(row) = rows.next()? {
         let by: Option<String> = row.get(3)?;
         let pause = by.map(|by| Ok::<_, StoreError>(Pause { by, reason: row.get(4)? })).transpose()?;
         let since: Option<Timestamp> = row::time(row, 2)?;
+        let meter = Meter::read(tx, row, 6)?;
         queues.push(Queue {
-            name: row::name(row, 1)?,
             paused: since.zip(pause),
-            counts: counts.remove(&row.get(0)?).unwrap_or_default(),
+            concurrency: row.get(5)?,
+            rate: meter.map(|meter| meter.rate),
+            next_start_at: meter.and_then(|meter| meter.next_token_at(tx.now)),
+            ..Queue::new(row::name(row, 1)?, counts.remove(&row.get(0)?).unwrap_or_default())
         });
     }
     Ok(queues)

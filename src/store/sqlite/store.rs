@@ -19,8 +19,8 @@ use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
     Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Hooks, JobFilter, LeaseRef,
-    LeaseStatus, NewWorker, Orders, Page, Pause, Queue, Queues, Refused, Registered, Schedules, Stop, Store,
-    StoreError, Upkeep, Worker, WorkerState,
+    LeaseStatus, NewWorker, Orders, Page, Pause, Queue, QueueUpdate, Queues, Refused, Registered, Schedules,
+    Stop, Store, StoreError, Upkeep, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint};
@@ -299,8 +299,16 @@ impl Queues for SqliteStore {
         self.read(queues::list)
     }
 
-    fn hold(&self, queue: &QueueName, pause: Option<&Pause>) -> Result<(), StoreError> {
-        self.write("hold", |tx| queues::hold(tx, queue, pause))
+    fn pause_queue(&self, queue: &QueueName, pause: &Pause) -> Result<(), StoreError> {
+        self.write("pause_queue", |tx| queues::pause(tx, queue, pause))
+    }
+
+    fn resume_queue(&self, queue: &QueueName, by: &str) -> Result<(), StoreError> {
+        self.write("resume_queue", |tx| queues::resume(tx, queue, by))
+    }
+
+    fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError> {
+        self.write("set_queue", |tx| queues::set(tx, queue, update, by))
     }
 }
 

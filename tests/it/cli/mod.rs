@@ -19,6 +19,7 @@ mod location;
 mod logs;
 mod logs_follow;
 pub(crate) mod pseudo_terminal;
+mod queue;
 mod remove;
 mod retry;
 mod run;

@@ -256,14 +256,14 @@ fn a_paused_queue_is_told_of() {
     let home = WorkingHome::new();
     let queue: QueueName = "ci".parse().expect("a name");
     let pause = Pause { by: "ann".to_owned(), reason: Some("release".to_owned()) };
-    home.store().hold(&queue, Some(&pause)).expect("it is held");
+    home.store().pause_queue(&queue, &pause).expect("it is held");
     let running = start(&home, &["--queue", "ci"], "echo done");
     assert_eq!(
         running.says(),
         "queue ci is paused by ann (release), so the job waits; `queuectl logs -f a` shows the job, \
          `queuectl wait a` waits for it"
     );
-    home.store().hold(&queue, None).expect("it goes on");
+    home.store().resume_queue(&queue, "tester").expect("it goes on");
     let (status, rest) = running.end();
     assert_eq!((status.code(), rest), (Some(0), vec!["done".to_owned()]));
 }

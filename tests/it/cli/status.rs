@@ -95,7 +95,7 @@ fn what_is_wrong_is_said() {
     home.run(["config", "unset", "durability"]).ok();
 
     let pause = Pause { by: "ada".to_owned(), reason: Some("the disk is full".to_owned()) };
-    home.store().hold(&"default".parse().expect("a name"), Some(&pause)).expect("it is paused");
+    home.store().pause_queue(&"default".parse().expect("a name"), &pause).expect("it is paused");
     let paused = problems(&home);
     assert_eq!(paused[0]["problem"], "queue_paused");
     let message = paused[0]["message"].as_str().expect("text");

@@ -188,6 +188,9 @@ fn change_some(fixture: &Fixture) {
     fixture.store.set(SettingKey::Lease, None, SOMEBODY).expect("unset").expect("it may be unset");
     fixture.pause("another");
     fixture.resume("another");
+    for rate in ["10/m", "5/m"] {
+        fixture.limit("another", Some(2), Some(rate));
+    }
     let stop = Stop { host: None, kill_at: Some(fixture.now()) };
     fixture.store.stop(&stop, SOMEBODY).expect("they are told to stop");
 }

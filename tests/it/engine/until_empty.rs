@@ -42,7 +42,7 @@ fn what_is_scheduled_or_held_back_is_not_waited_for() {
     home.enqueue_with("held", "true", "--queue held");
     home.enqueue_with("ready", "true", "");
     let pause = Pause { by: "test".to_owned(), reason: None };
-    home.store().hold(&"held".parse().expect("a name"), Some(&pause)).expect("it is held");
+    home.store().pause_queue(&"held".parse().expect("a name"), &pause).expect("it is held");
     Pool::drain(&home, "");
     for (id, state) in [("tomorrow", "pending"), ("held", "pending"), ("ready", "completed")] {
         assert_eq!(home.state_of(id), state, "{id}");

@@ -15,7 +15,7 @@ use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{
     Change, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus, NewWorker, Orders,
-    Page, Pause, Refused, Served, Settlement, Store, Worker, WorkerState,
+    Page, Pause, QueueUpdate, Refused, Served, Settlement, Store, Update, Worker, WorkerState,
 };
 use queuectl::sys::clock::Clock;
 use tempfile::TempDir;
@@ -311,11 +311,21 @@ impl Fixture {
 
     pub fn pause(&self, queue: &str) {
         let pause = Pause { by: SOMEBODY.to_owned(), reason: None };
-        self.store.hold(&queue_name(queue), Some(&pause)).expect("pause");
+        self.store.pause_queue(&queue_name(queue), &pause).expect("pause");
+    }
+
+    /// Sets both limits of a queue; without a value it has none.
+    pub fn limit(&self, queue: &str, concurrency: Option<u32>, rate: Option<&str>) {
+        let rate = rate.map(|rate| rate.parse().expect("a rate"));
+        let update = QueueUpdate {
+            concurrency: concurrency.map_or(Update::Clear, Update::Set),
+            rate: rate.map_or(Update::Clear, Update::Set),
+        };
+        self.store.set_queue(&queue_name(queue), &update, SOMEBODY).expect("limits");
     }
 
     pub fn resume(&self, queue: &str) {
-        self.store.hold(&queue_name(queue), None).expect("resume");
+        self.store.resume_queue(&queue_name(queue), SOMEBODY).expect("resume");
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use queuectl::domain::life::StateName;
 use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Pause, Queue};
+use queuectl::store::{Pause, Queue, QueueUpdate, Update};
 
-use super::fixture::{FAILURE, Fixture, every_store};
+use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{job, queue_name};
 
 every_store!(
@@ -14,6 +14,7 @@ every_store!(
     pausing_makes_a_queue,
     a_pause_holds_back_claims_and_nothing_else,
     every_state_is_counted,
+    limits_are_set_one_by_one_and_taken_away,
 );
 
 fn queue(fixture: &Fixture, name: &str) -> Queue {
@@ -25,13 +26,13 @@ fn queue(fixture: &Fixture, name: &str) -> Queue {
 fn a_pause_says_since_when_by_whom_and_why(fixture: &Fixture) {
     fixture.enqueue_all([job("a").queue("q"), job("b").queue("other")]);
     let pause = Pause { by: "alice".to_owned(), reason: Some("the disk is full".to_owned()) };
-    fixture.store.hold(&queue_name("q"), Some(&pause)).expect("hold");
+    fixture.store.pause_queue(&queue_name("q"), &pause).expect("pause");
     assert_eq!(queue(fixture, "q").paused, Some((fixture.now(), pause)));
     assert_eq!(queue(fixture, "other").paused, None);
 
     fixture.pass_secs(1);
     let again = Pause { by: "bob".to_owned(), reason: None };
-    fixture.store.hold(&queue_name("q"), Some(&again)).expect("hold");
+    fixture.store.pause_queue(&queue_name("q"), &again).expect("pause");
     assert_eq!(queue(fixture, "q").paused, Some((fixture.now(), again)));
     for _ in 0..2 {
         fixture.resume("q");
@@ -91,4 +92,22 @@ fn every_state_is_counted(fixture: &Fixture) {
     );
     fixture.remove("pending");
     assert_eq!(queue(fixture, "q").counts.get(&StateName::Pending), None);
+}
+
+fn set(fixture: &Fixture, update: &QueueUpdate) -> Queue {
+    fixture.store.set_queue(&queue_name("q"), update, SOMEBODY).expect("it is set");
+    queue(fixture, "q")
+}
+
+fn limits_are_set_one_by_one_and_taken_away(fixture: &Fixture) {
+    let rate = "10/m".parse().expect("a rate");
+    let limited = set(fixture, &QueueUpdate { concurrency: Update::Set(2), ..QueueUpdate::default() });
+    assert_eq!((limited.concurrency, limited.rate), (Some(2), None), "a new queue");
+    let limited = set(fixture, &QueueUpdate { rate: Update::Set(rate), ..QueueUpdate::default() });
+    assert_eq!((limited.concurrency, limited.rate), (Some(2), Some(rate)), "the other stays");
+    assert_eq!((limited.is_full(), limited.next_start_at), (false, None), "nothing has started yet");
+    let limited = set(fixture, &QueueUpdate { concurrency: Update::Clear, ..QueueUpdate::default() });
+    assert_eq!((limited.concurrency, limited.rate), (None, Some(rate)));
+    let limited = set(fixture, &QueueUpdate { rate: Update::Clear, ..QueueUpdate::default() });
+    assert_eq!((limited.concurrency, limited.rate), (None, None));
 }

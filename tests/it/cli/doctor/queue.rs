@@ -38,7 +38,7 @@ fn the_problems_of_status_are_warnings() {
     home.run(["enqueue", "-q", "--", "true"]).ok();
     home.run(["config", "set", "durability", "normal"]).ok();
     let pause = Pause { by: "ada".to_owned(), reason: Some("the disk is full".to_owned()) };
-    home.store().hold(&"default".parse().expect("a name"), Some(&pause)).expect("it is paused");
+    home.store().pause_queue(&"default".parse().expect("a name"), &pause).expect("it is paused");
     Visit::pay(&home)
         .code(0)
         .finds("no_worker", "warning", "1 job waits and no worker is running")

@@ -43,7 +43,9 @@ fn the_one_that_dies() {
         "extend" => drop(fixture.store.extend(&worker(), &[])),
         "reap" => drop(fixture.reap(&worker())),
         "set" => fixture.set(SettingKey::MaxRetries, "9"),
-        "hold" => fixture.pause("default"),
+        "pause_queue" => fixture.pause("default"),
+        "resume_queue" => fixture.resume("default"),
+        "set_queue" => fixture.limit("default", Some(1), Some("1/m")),
         other => panic!("nobody dies of {other}"),
     }
 }
@@ -70,12 +72,13 @@ fn queue_for(verb: &str) -> Home {
     match verb {
         "extend" | "reap" => drop(fixture.lease(&worker)),
         "retry" => drop(fixture.cancel("a")),
+        "resume_queue" => fixture.pause("default"),
         _ => {}
     }
     home
 }
 
-/// What the queue holds: jobs and their states, workers, whether they are told to stop, settings, paused queues.
+/// What the queue holds: jobs and their states, workers, whether they are told to stop, settings, queues that are held back.
 fn picture(fixture: &Fixture) -> String {
     let mut words = fixture.list_by(&JobFilter::default(), 9);
     words.sort();
@@ -88,10 +91,11 @@ fn picture(fixture: &Fixture) -> String {
     }
     let settings = fixture.store.settings().expect("settings");
     words.extend(settings.iter().map(|(key, value)| format!("{key}={value}")));
-    let queues = fixture.store.queues().expect("queues").into_iter();
-    words.extend(
-        queues.filter(|queue| queue.paused.is_some()).map(|queue| format!("{} is paused", queue.name)),
-    );
+    for queue in fixture.store.queues().expect("queues") {
+        let paused = queue.paused.map(|_| format!("{} is paused", queue.name));
+        let limited = queue.concurrency.zip(queue.rate).map(|_| format!("{} is limited", queue.name));
+        words.extend(paused.into_iter().chain(limited));
+    }
     words.join(", ")
 }
 
@@ -109,7 +113,9 @@ fn fault_26_a_crash_around_any_commit_leaves_nothing_half_done() {
         ("extend", "a=processing, w", "a=pending, w"),
         ("reap", "a=processing, w", "a=pending"),
         ("set", "a=pending, w", "a=pending, w, max_retries=9"),
-        ("hold", "a=pending, w", "a=pending, w, default is paused"),
+        ("pause_queue", "a=pending, w", "a=pending, w, default is paused"),
+        ("resume_queue", "a=pending, w, default is paused", "a=pending, w"),
+        ("set_queue", "a=pending, w", "a=pending, w, default is limited"),
     ] {
         for (moment, expected) in [("before_commit", before), ("after_commit", after)] {
             let home = queue_for(verb);

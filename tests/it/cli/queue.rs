@@ -1,0 +1,78 @@
+use serde_json::{Value, json};
+
+use super::harness::Home;
+
+fn queues(home: &Home) -> Value {
+    home.run(["queue", "list", "--json"]).ok().json()
+}
+
+#[test]
+fn a_pause_is_shown_with_who_and_why_and_ends_with_resume() {
+    let home = Home::with_jobs(&["a", "b"]);
+    let paused =
+        home.run(["queue", "pause", "default", "--reason", "the disk is full", "--json"]).ok().json();
+    assert_eq!((&paused["name"], &paused["paused"]), (&json!("default"), &json!(true)));
+    assert_eq!(paused["pause_reason"], "the disk is full");
+    assert!(paused["paused_by"].is_string() && paused["paused_at"].is_string());
+    assert_eq!(paused["jobs"]["pending"], 2);
+    home.run(["queue", "list"]).ok().shows("paused just now by").shows("(the disk is full)");
+    home.run(["worker", "run", "--until-empty"]).ok();
+    assert_eq!(home.state_of("a"), "pending", "a paused queue holds nobody up");
+    home.run(["queue", "resume", "default"]).ok().prints("").says_nothing();
+    assert_eq!(queues(&home)[0]["paused"], false);
+    home.run(["worker", "run", "--until-empty"]).ok();
+    assert_eq!(home.state_of("a"), "completed");
+}
+
+#[test]
+fn limits_are_set_shown_and_taken_away() {
+    let home = Home::new();
+    let set =
+        home.run(["queue", "set", "mail", "--concurrency", "2", "--rate", "100/h", "--json"]).ok().json();
+    assert_eq!((&set["concurrency"], &set["rate"]), (&json!(2), &json!("100/h")));
+    assert_eq!((&set["next_start_at"], &set["paused"]), (&Value::Null, &json!(false)));
+    home.run(["queue", "list"]).ok().shows("mail       0/2  100/h");
+    let set = home.run(["queue", "set", "mail", "--rate", "none", "--json"]).ok().json();
+    assert_eq!((&set["concurrency"], &set["rate"]), (&json!(2), &Value::Null), "the other stays");
+    let status = home.run(["status", "--json"]).ok().json();
+    assert_eq!(status["queues"], queues(&home), "one shape everywhere");
+}
+
+#[test]
+fn a_verb_that_names_a_queue_makes_it_and_offers_the_one_that_was_meant() {
+    let home = Home::new();
+    home.run(["queue", "list", "--json"]).ok().prints("[]\n").says_nothing();
+    home.run(["queue", "list"]).ok().prints("").says("hint: there are no queues");
+    home.run(["queue", "resume", "email"]).ok().says_nothing();
+    home.run(["queue", "pause", "emial"]).ok().says("hint: queue emial is new; did you mean email?");
+    home.run(["queue", "pause", "emial"]).ok().says_nothing();
+    home.run(["queue", "set", "video", "--concurrency", "1"]).ok().says_nothing();
+    let names: Vec<String> =
+        queues(&home).as_array().expect("queues").iter().map(|queue| queue["name"].to_string()).collect();
+    assert_eq!(names, ["\"email\"", "\"emial\"", "\"video\""]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_nothing_is_made() {
+    let home = Home::new();
+    for (arguments, message) in [
+        (&["queue", "pause"][..], "<QUEUE>"),
+        (&["queue", "pause", "a b"], "may not contain ' '"),
+        (&["queue", "pause", "a", "--reason", ""], "--reason"),
+        (&["queue", "resume", ""], "it is empty"),
+        (&["queue", "set", "a"], "--concurrency"),
+        (&["queue", "set", "a", "--concurrency", "0"], "write a number from 1 to 100000, or none"),
+        (&["queue", "set", "a", "--concurrency", "-1"], "write a number"),
+        (&["queue", "set", "a", "--concurrency", "1.5"], "write a number"),
+        (&["queue", "set", "a", "--concurrency", "9223372036854775808"], "write a number"),
+        (&["queue", "set", "a", "--rate", "10"], "is no rate; write 10/m"),
+        (&["queue", "set", "a", "--rate", "0/m"], "lets 1 to 1000000 jobs start"),
+        (&["queue", "set", "a", "--rate", "-1/m"], "lets 1 to 1000000 jobs start"),
+        (&["queue", "set", "a", "--rate", "5/0s"], "cannot be 0"),
+        (&["queue", "set", "a", "--rate", "5/soon"], "is no duration"),
+        (&["queue", "set", "a", "--rate", "5/1e400"], "longer than 100 years"),
+    ] {
+        home.run(arguments).fails(2).says(message);
+    }
+    home.run(["queue", "list", "--json"]).ok().prints("[]\n");
+}
