@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use super::changed::{change_ids, code_of, parse_ids};
+use super::bulk::{self, BulkArgs, Wording};
 use super::context::Context;
 use super::failure::Failure;
+use super::selection::WhichArgs;
 use crate::domain::life::StateName;
 use crate::ops::change::{Changed, Verb};
 
@@ -13,18 +14,23 @@ use crate::ops::change::{Changed, Verb};
 /// A job that waits is cancelled at once. For one that runs its worker is told to kill the command with everything that
 /// it started; this waits for that, but for no longer than a second. Finished jobs are left as they are (exit code 4).
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  queuectl cancel job1\n  queuectl cancel job1 job2 --json")]
+#[command(after_help = "Examples:
+  queuectl cancel job1
+  queuectl cancel job1 job2 --json
+  queuectl cancel --queue mail --state ready,scheduled --dry-run
+  queuectl cancel --command-like 'convert *' --yes")]
 pub(super) struct Args {
-    /// Jobs to cancel
-    #[arg(required = true, value_name = "ID")]
-    ids: Vec<String>,
+    #[command(flatten)]
+    which: WhichArgs,
+    #[command(flatten)]
+    bulk: BulkArgs,
 }
 
+const CANCEL: Wording = Wording { verb: Verb::Cancel, what: "cancel", done: "cancelled", is_final: false };
+
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let ids = parse_ids(&args.ids)?;
-    let store = context.store()?;
-    let worst = change_ids(context, store, Verb::Cancel, &ids, say)?;
-    Ok(code_of(worst))
+    let which = args.which.resolve(context)?;
+    bulk::run(context, which, &args.bulk, &CANCEL, say)
 }
 
 fn say(changed: &Changed) -> String {

@@ -1,7 +1,6 @@
 //! What the verbs that change jobs by id have in common: all ids are tried, each is answered, the highest exit code
 //! is returned.
 
-use std::collections::HashSet;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -15,19 +14,6 @@ use crate::ops::change::{Changed, Verb, change};
 use crate::ops::json::JobJson;
 use crate::store::Store;
 use crate::sys::user;
-
-/// Ids as they were typed, each once. A bad one is refused before anything is changed.
-pub(super) fn parse_ids(typed: &[String]) -> Result<Vec<JobId>, Failure> {
-    let mut ids: Vec<JobId> = Vec::with_capacity(typed.len());
-    let mut known = HashSet::with_capacity(typed.len());
-    for id in typed {
-        let id: JobId = id.parse().map_err(|source| OpError::BadId { id: id.clone(), source })?;
-        if known.insert(id.clone()) {
-            ids.push(id);
-        }
-    }
-    Ok(ids)
-}
 
 /// Changes these jobs and says what became of each; `say` words it for a person. Returns the worst failure.
 pub(super) fn change_ids(

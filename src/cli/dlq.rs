@@ -3,23 +3,22 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use super::ask::confirm;
-use super::changed::{change_ids, code_of, parse_ids, tell};
+use super::bulk::{self, BulkArgs, Wording, change_kind};
+use super::changed::{code_of, tell};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::list::{PageArgs, show_page};
-use super::progress::Bar;
+use super::retry::RETRY;
+use super::selection::{NarrowArgs, resolve_id, resolve_ids};
 use super::show;
 use super::table::{Align, Table};
-use super::text::{ago, grouped, jobs};
+use super::text::{ago, grouped};
 use crate::domain::life::StateName;
 use crate::domain::name::JobId;
-use crate::ops::change::{Changed, Verb, change_all_dead, only_dead};
+use crate::ops::change::{Changed, Verb, only_dead};
 use crate::ops::dlq::group_by_cause;
 use crate::ops::json::CauseJson;
-use crate::ops::status::status;
 use crate::store::{JobFilter, Phase, Store};
-use crate::sys::user;
 
 /// The dead-letter queue: jobs that used up their retries
 ///
@@ -53,27 +52,31 @@ enum DlqVerb {
         id: String,
     },
     /// Run dead jobs again, with fresh retries
-    #[command(after_help = "Examples:\n  queuectl dlq retry job1\n  queuectl dlq retry --all")]
-    Retry(Which),
+    #[command(after_help = "Examples:
+  queuectl dlq retry job1
+  queuectl dlq retry --all
+  queuectl dlq retry --queue mail --command-like '*smtp*' --dry-run")]
+    Retry(WhichDead),
     /// Forget dead jobs
-    #[command(after_help = "Examples:\n  queuectl dlq purge job1\n  queuectl dlq purge --all --yes")]
-    Purge {
-        #[command(flatten)]
-        which: Which,
-        /// Do not ask before forgetting more than one job
-        #[arg(short, long)]
-        yes: bool,
-    },
+    #[command(after_help = "Examples:
+  queuectl dlq purge job1
+  queuectl dlq purge --all --yes
+  queuectl dlq purge --older-than 30d --yes")]
+    Purge(WhichDead),
 }
 
 #[derive(Debug, clap::Args)]
-struct Which {
-    /// Dead jobs
-    #[arg(value_name = "ID", required_unless_present = "all")]
+struct WhichDead {
+    /// Dead jobs, by id or the beginning of one
+    #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// All of them
     #[arg(long, conflicts_with = "ids")]
     all: bool,
+    #[command(flatten)]
+    narrow: NarrowArgs,
+    #[command(flatten)]
+    bulk: BulkArgs,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
@@ -81,71 +84,59 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     match args.verb {
         DlqVerb::List { group: true, .. } => list_groups(context, store)?,
         DlqVerb::List { group: false, page } => {
-            let filter = JobFilter { phase: Some(Phase::State(StateName::Dead)), ..JobFilter::default() };
+            let filter = JobFilter::in_phase(Phase::State(StateName::Dead));
             show_page(context, store, &filter, &page, Some("there are no dead jobs"))?;
         }
         DlqVerb::Show { id } => {
-            for id in parse_ids(&[id])? {
-                only_dead(store, &id)?;
-                show::show(context, store, &id)?;
-            }
+            let id = resolve_id(context, &id)?;
+            only_dead(store, &id)?;
+            show::show(context, store, &id)?;
         }
-        DlqVerb::Retry(which) if which.all => change_all(context, store, Verb::Retry, "retried")?,
-        DlqVerb::Retry(which) => {
-            return change_some(context, store, Verb::Retry, &parse_ids(&which.ids)?, "is pending again");
+        // To run all of them again can be undone, so it is not asked about.
+        DlqVerb::Retry(mut which) => {
+            which.bulk.yes |= which.all && which.narrow.is_empty();
+            return change(context, which, &RETRY, "is pending again");
         }
-        DlqVerb::Purge { which, yes } if which.all => {
-            let dead = status(store, &context.location()?.home)?.jobs;
-            confirm(context, "purge", dead.get(&StateName::Dead).copied().unwrap_or(0), yes)?;
-            change_all(context, store, Verb::Remove, "purged")?;
-        }
-        DlqVerb::Purge { which, yes } => {
-            let ids = parse_ids(&which.ids)?;
-            confirm(context, "purge", ids.len() as u64, yes)?;
-            return change_some(context, store, Verb::Remove, &ids, "purged");
-        }
+        DlqVerb::Purge(which) => return change(context, which, &PURGE, "purged"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Changes those of these jobs that are dead, and reports the others.
-fn change_some(
-    context: &Context,
-    store: &dyn Store,
-    verb: Verb,
-    ids: &[JobId],
-    done: &str,
-) -> Result<ExitCode, Failure> {
+const PURGE: Wording = Wording { verb: Verb::Remove, what: "purge", done: "purged", is_final: true };
+
+fn change(context: &Context, which: WhichDead, wording: &Wording, done: &str) -> Result<ExitCode, Failure> {
+    let WhichDead { ids, all, narrow, bulk } = which;
+    if ids.is_empty() && !all && narrow.is_empty() {
+        return Err(Failure::usage("which jobs are meant is missing").with_hint(
+            "name their ids, or say --all, --queue, --tag, --batch, --older-than or --command-like",
+        ));
+    }
+    if ids.is_empty() {
+        let dead = vec![Phase::State(StateName::Dead)];
+        let filter = JobFilter { phases: dead, ..narrow.filter(context)? };
+        change_kind(context, &filter, &bulk, wording)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !narrow.is_empty() {
+        return Err(Failure::usage("jobs are named by id and selected by what they are")
+            .with_hint("give ids or a selection, not both"));
+    }
+    let (dead, worst) = only_the_dead(context, &resolve_ids(context, &ids)?)?;
+    let say = |changed: &Changed| format!("Job {} {done}", changed.job.id);
+    bulk::run_ids(context, &dead, &bulk, wording, say).map(|also| code_of(worst.max(also)))
+}
+
+/// Those of these jobs that are dead; the others are reported.
+fn only_the_dead(context: &Context, ids: &[JobId]) -> Result<(Vec<JobId>, Option<Exit>), Failure> {
     let mut worst: Option<Exit> = None;
     let mut dead = Vec::new();
     for id in ids {
-        match only_dead(store, id) {
+        match only_dead(context.store()?, id) {
             Ok(job) => dead.push(job.id),
             Err(error) => worst = worst.max(Some(tell(context, &error.into()))),
         }
     }
-    let say = |changed: &Changed| format!("Job {} {done}", changed.job.id);
-    let worst = worst.max(change_ids(context, store, verb, &dead, say)?);
-    Ok(code_of(worst))
-}
-
-fn change_all(context: &Context, store: &dyn Store, verb: Verb, done: &'static str) -> Result<(), Failure> {
-    let mut bar = Bar::new(context, done, None);
-    let count = change_all_dead(store, verb, &user::name(), |more| bar.advance(more))?;
-    drop(bar);
-    if context.json {
-        return context.print_json(&serde_json::json!({ "count": count }));
-    }
-    if !context.quiet {
-        let mut out = context.out();
-        if context.person_reads {
-            writeln!(out, "{} {done}", jobs(count))?;
-        } else {
-            writeln!(out, "{count}")?;
-        }
-        out.flush()?;
-    }
-    Ok(())
+    Ok((dead, worst))
 }
 
 fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {

@@ -124,7 +124,7 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::Removed(_)
         | OpError::NoSuchAttempt { .. }
         | OpError::OutputGone { .. } => Exit::NotFound,
-        OpError::Unsuccessful { .. } => Exit::Failed,
+        OpError::Unsuccessful { .. } | OpError::HalfDone { .. } => Exit::Failed,
         OpError::Unacknowledged { .. } => Exit::Unknown,
         OpError::TimedOut { .. } => Exit::TimedOut,
         OpError::Stopped { stored, source, .. } => match exit_of(source) {
@@ -200,6 +200,7 @@ fn hint_for(error: &OpError) -> Option<String> {
             }
             "what was stored stays; give ids and --if-absent to repeat the whole input safely"
         }
+        OpError::HalfDone { .. } => "the rest was left as it is; the same command goes on with it",
         OpError::Store(error) => return hint_for_store(error).map(str::to_owned),
         OpError::NoHome => "name a folder with --home",
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {

@@ -3,17 +3,15 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use super::changed::parse_ids;
 use super::context::Context;
 use super::failure::Failure;
+use super::selection::{FilterArgs, hint_at_unknown, resolve_id};
 use super::table::{Align, Cell, Table};
 use super::text::{state_style, when};
 use crate::domain::job::Job;
-use crate::domain::name::QueueName;
-use crate::domain::nearest::nearest;
 use crate::domain::timestamp::Timestamp;
 use crate::ops::json::JobJson;
-use crate::store::{JobFilter, Page, Phase, Store};
+use crate::store::{JobFilter, Page, Store};
 
 /// Show jobs, the newest first
 ///
@@ -26,15 +24,8 @@ use crate::store::{JobFilter, Page, Phase, Store};
   queuectl list --state failed --queue mail
   queuectl list --json --limit 1000 | jq -r '.[].id'")]
 pub(super) struct Args {
-    /// Only jobs in this state
-    #[arg(long, value_name = "STATE")]
-    state: Option<String>,
-    /// Only jobs of this queue
-    #[arg(long, value_name = "QUEUE")]
-    queue: Option<String>,
-    /// Only jobs with this tag
-    #[arg(long, value_name = "TAG")]
-    tag: Option<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
     #[command(flatten)]
     page: PageArgs,
 }
@@ -51,16 +42,9 @@ pub(super) struct PageArgs {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let filter = JobFilter {
-        phase: args.state.as_deref().map(parse_phase).transpose()?,
-        queue: args.queue.as_deref().map(parse_queue).transpose()?,
-        tag: args.tag.clone(),
-    };
-    let store = context.store()?;
-    show_page(context, store, &filter, &args.page, nothing(&filter))?;
-    if let Some(queue) = &filter.queue {
-        hint_at_queue(context, store, queue)?;
-    }
+    let filter = args.filter.filter(context)?;
+    show_page(context, context.store()?, &filter, &args.page, nothing(&filter))?;
+    hint_at_unknown(context, &filter)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -72,8 +56,7 @@ pub(super) fn show_page(
     args: &PageArgs,
     nothing: Option<&str>,
 ) -> Result<(), Failure> {
-    let after = args.after.as_ref().map(|id| parse_ids(std::slice::from_ref(id))).transpose()?;
-    let after = after.and_then(|ids| ids.into_iter().next());
+    let after = args.after.as_deref().map(|id| resolve_id(context, id)).transpose()?;
     // One more than is shown tells whether there is more.
     let page = Page { limit: args.limit.saturating_add(1), after };
     let mut jobs = store.list(filter, &page)?;
@@ -93,7 +76,14 @@ fn print(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure>
     if context.json {
         return context.print_json(&jobs.iter().map(JobJson::from).collect::<Vec<_>>());
     }
-    if context.quiet || jobs.is_empty() {
+    if context.quiet {
+        return Ok(());
+    }
+    print_table(context, jobs, now)
+}
+
+pub(super) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure> {
+    if jobs.is_empty() {
         return Ok(());
     }
     let mut table = Table::new(&[
@@ -122,37 +112,10 @@ fn print(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure>
     Ok(out.flush()?)
 }
 
-fn parse_phase(typed: &str) -> Result<Phase, Failure> {
-    Phase::from_name(typed).ok_or_else(|| {
-        let names = Phase::ALL.map(Phase::name);
-        let hint = match nearest(typed, names) {
-            Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => format!("the states are {}", names.join(", ")),
-        };
-        Failure::usage(format!("there is no state `{typed}`")).with_hint(hint)
-    })
-}
-
-fn parse_queue(typed: &str) -> Result<QueueName, Failure> {
-    typed.parse().map_err(|error| Failure::usage(format!("invalid queue `{typed}` ({error})")))
-}
-
 /// What to say when there is nothing to show; of a queue more is said below.
 fn nothing(filter: &JobFilter) -> Option<&'static str> {
     if *filter == JobFilter::default() {
         return Some("there are no jobs; try `queuectl enqueue -- echo hi`");
     }
     filter.queue.is_none().then_some("there are no such jobs")
-}
-
-/// A queue that nobody has used yet is empty, but it may also be a slip of the fingers.
-fn hint_at_queue(context: &Context, store: &dyn Store, queue: &QueueName) -> Result<(), Failure> {
-    let queues = store.queues()?;
-    if queues.iter().any(|known| known.name == *queue) {
-        return Ok(());
-    }
-    match nearest(queue.as_str(), queues.iter().map(|known| known.name.as_str())) {
-        Some(nearest) => context.hint(&format!("there is no queue {queue}; did you mean {nearest}?")),
-        None => context.hint(&format!("there is no queue {queue}")),
-    }
 }

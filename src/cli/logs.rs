@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::changed::{code_of, find, parse_ids, tell};
+use super::changed::{code_of, find, tell};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{Printer, Wanted};
+use super::selection::resolve_id;
 use super::text::rough;
 use crate::domain::job::{Attempt, Job};
 use crate::domain::life::State;
@@ -39,7 +40,7 @@ use crate::store::Store;
   queuectl logs job1 --attempt 2 --stderr
   queuectl logs job1 --json | jq -r .text")]
 pub(super) struct Args {
-    /// The job
+    /// The job, by its id or the beginning of it
     #[arg(value_name = "ID")]
     id: String,
     /// Go on as it prints, through all further attempts, until the job is finished
@@ -73,8 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.raw && context.json {
         return Err(Failure::usage("--raw and --json exclude each other"));
     }
-    let mut ids = parse_ids(std::slice::from_ref(&args.id))?;
-    let id = ids.remove(0);
+    let id = resolve_id(context, &args.id)?;
     let store = context.store()?;
     let home = context.location()?.home;
     let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;

@@ -3,6 +3,7 @@
 //! Nothing is decided here: verbs call [`crate::ops`] and show what comes back.
 
 mod ask;
+mod bulk;
 mod caller;
 mod cancel;
 mod changed;
@@ -27,6 +28,7 @@ mod retry;
 mod root;
 mod run;
 mod screen;
+mod selection;
 mod selftest;
 mod show;
 mod status;

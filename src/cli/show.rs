@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anstyle::Style;
 
-use super::changed::parse_ids;
 use super::context::Context;
 use super::failure::Failure;
+use super::selection::resolve_id;
 use super::table::{Align, Cell, Table};
 use super::text::{moment, printable, rough, state_style};
 use crate::domain::job::{Attempt, Job, JobRecord, OnDependencyFailure};
@@ -24,17 +24,14 @@ use crate::store::Store;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl show job1\n  queuectl show job1 --json | jq .history")]
 pub(super) struct Args {
-    /// The job
+    /// The job, by its id or the beginning of it
     #[arg(value_name = "ID")]
     id: String,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let ids = parse_ids(std::slice::from_ref(&args.id))?;
-    let store = context.store()?;
-    for id in &ids {
-        show(context, store, id)?;
-    }
+    let id = resolve_id(context, &args.id)?;
+    show(context, context.store()?, &id)?;
     Ok(ExitCode::SUCCESS)
 }
 

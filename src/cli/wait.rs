@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::changed::{code_of, parse_ids, tell};
+use super::changed::{code_of, tell};
 use super::context::{Context, catch};
 use super::failure::{Exit, Failure};
 use super::progress::Bar;
+use super::selection::{Which, WhichArgs, hint_at_nothing};
 use super::text::{grouped, rough};
 use crate::domain::job::Job;
 use crate::domain::life::StateName;
@@ -19,6 +20,7 @@ use crate::domain::span::parse_span;
 use crate::domain::timestamp::Timestamp;
 use crate::ops::OpError;
 use crate::ops::alive::live_workers;
+use crate::ops::bulk::select;
 use crate::ops::json::JobJson;
 use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::ops::wait::{Ended, Unfinished, Wait};
@@ -33,11 +35,11 @@ use crate::store::Store;
 #[command(after_help = "Examples:
   queuectl wait job1 job2
   queuectl wait job1 --timeout 10m && echo done
+  queuectl wait --tag nightly --state ready,processing
   queuectl enqueue --file jobs.jsonl | xargs queuectl wait -q")]
 pub(super) struct Args {
-    /// Jobs to wait for
-    #[arg(required = true, value_name = "ID")]
-    ids: Vec<String>,
+    #[command(flatten)]
+    which: WhichArgs,
     /// How long to wait at most: 90, 1m30s [default: for ever]
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     timeout: Option<Duration>,
@@ -52,7 +54,7 @@ const WORKERS_PAUSE: Duration = Duration::from_secs(1);
 const MAX_RUNNING_NAMED: usize = 3;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let ids = parse_ids(&args.ids)?;
+    let ids = meant(args.which.resolve(context)?, context)?;
     let store = context.store()?;
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -80,6 +82,21 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         waiting.give_up(&wait, after)?;
     }
     waiting.finish(&ids)
+}
+
+/// Those of a kind are the ones that are there now; what comes later is not waited for.
+fn meant(which: Which, context: &Context) -> Result<Vec<JobId>, Failure> {
+    match which {
+        Which::Ids(ids) => Ok(ids),
+        Which::Kind(filter) => {
+            let mut selected = select(context.store()?, &filter)?;
+            if selected.is_empty() {
+                hint_at_nothing(context, &filter)?;
+            }
+            selected.reverse();
+            Ok(selected.into_iter().map(|seen| seen.id).collect())
+        }
+    }
 }
 
 /// What is said while jobs are waited for, and what comes of it.

@@ -16,6 +16,7 @@ pub mod log;
 pub mod name;
 pub mod nearest;
 pub mod outcome;
+pub mod pattern;
 pub mod rate;
 pub mod request;
 pub mod settings;

@@ -1,4 +1,4 @@
-//! The names that things go by: jobs, queues and workers. Parsed at the edge, trusted inside.
+//! The names that things go by: jobs, queues, batches and workers. Parsed at the edge, trusted inside.
 
 use std::fmt;
 use std::str::FromStr;
@@ -78,6 +78,11 @@ name!(
 name!(
     /// What a queue is called.
     QueueName,
+    Grammar { limit: 64, punctuation: "._-" }
+);
+name!(
+    /// What a batch is called.
+    BatchName,
     Grammar { limit: 64, punctuation: "._-" }
 );
 name!(

@@ -51,6 +51,12 @@ impl Timestamp {
         self.checked_add(duration).unwrap_or(Self::MAX)
     }
 
+    #[must_use]
+    pub fn saturating_sub(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis)).max(Self::MIN)
+    }
+
     /// How long ago `earlier` was; zero when it is later.
     pub fn since(self, earlier: Self) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);

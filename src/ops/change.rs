@@ -6,21 +6,15 @@ use super::{OpError, announce};
 use crate::domain::job::Job;
 use crate::domain::life::{State, StateName};
 use crate::domain::name::{JobId, WorkerId};
-use crate::store::{Change, Conflict, JobFilter, Page, Phase, Store, StoreError};
+pub use crate::store::JobVerb as Verb;
+use crate::store::{Change, Conflict, Store, StoreError};
 
 /// How many jobs one transaction changes at most.
-const CHUNK: usize = 1_000;
+pub(super) const CHUNK: usize = 1_000;
 
 /// How long a cancel waits for running jobs to end. One that takes longer goes on without being waited for.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
-const CANCEL_LOOK: Duration = Duration::from_millis(5);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    Cancel,
-    Retry,
-    Remove,
-}
+pub(super) const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const CANCEL_LOOK: Duration = Duration::from_millis(5);
 
 /// A job that was changed: as it is now, or as it was if it is gone.
 #[derive(Debug)]
@@ -49,33 +43,6 @@ pub fn change(
         }
     }
     Ok(answers)
-}
-
-/// Changes every job in the dead-letter queue, and tells `progress` how many more are done.
-pub fn change_all_dead(
-    store: &dyn Store,
-    verb: Verb,
-    by: &str,
-    mut progress: impl FnMut(u64),
-) -> Result<u64, StoreError> {
-    let filter = JobFilter { phase: Some(Phase::State(StateName::Dead)), ..JobFilter::default() };
-    let mut after = None;
-    let mut total = 0;
-    loop {
-        let page = store.list(&filter, &Page { limit: CHUNK, after: after.take() })?;
-        let ids: Vec<JobId> = page.into_iter().map(|job| job.id).collect();
-        if ids.is_empty() {
-            return Ok(total);
-        }
-        let changes = apply(store, verb, &ids, by)?;
-        let done = changes.iter().filter(|change| matches!(change, Change::Done(_))).count() as u64;
-        if done == 0 {
-            // What cannot be changed stays in the list: go on behind it.
-            after = ids.last().cloned();
-        }
-        total += done;
-        progress(done);
-    }
 }
 
 fn apply(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {

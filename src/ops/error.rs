@@ -79,6 +79,12 @@ pub enum OpError {
         #[source]
         conflict: Conflict,
     },
+    #[error("stopped after {done} of the jobs were changed")]
+    HalfDone {
+        done: u64,
+        #[source]
+        source: StoreError,
+    },
     #[error(transparent)]
     Setting(#[from] SettingError),
     #[error("line {line} was refused, nothing was stored")]

@@ -79,7 +79,7 @@ impl<'s> Watch<'s> {
     }
 
     fn in_state(&self, state: StateName, limit: usize) -> Result<Vec<Job>, StoreError> {
-        let filter = JobFilter { phase: Some(Phase::State(state)), ..JobFilter::default() };
+        let filter = JobFilter::in_phase(Phase::State(state));
         self.store.list(&filter, &Page { limit, after: None })
     }
 }

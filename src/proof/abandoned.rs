@@ -35,10 +35,7 @@ impl Abandoned {
 
 /// Attempts that run, each with its worker.
 fn held(field: &Field) -> Result<Vec<(String, String)>, ProofError> {
-    let filter = JobFilter {
-        phase: Some(Phase::State(crate::domain::life::StateName::Processing)),
-        ..JobFilter::default()
-    };
+    let filter = JobFilter::in_phase(Phase::State(crate::domain::life::StateName::Processing));
     let everything = Page { limit: usize::MAX, after: None };
     let jobs = field.store().list(&filter, &everything)?;
     let held = jobs.into_iter().filter_map(|job| match job.life.state {

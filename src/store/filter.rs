@@ -1,7 +1,9 @@
 //! Which jobs to list, and how many.
 
 use crate::domain::life::StateName;
-use crate::domain::name::{JobId, QueueName};
+use crate::domain::name::{BatchName, JobId, QueueName};
+use crate::domain::pattern::CommandPattern;
+use crate::domain::timestamp::Timestamp;
 
 /// A state, or one of the finer cuts of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,15 +44,26 @@ impl Phase {
     }
 }
 
-/// Which jobs; what is `None` does not matter.
+/// Which jobs; what is `None` or empty does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilter {
-    pub phase: Option<Phase>,
+    /// In any of these.
+    pub phases: Vec<Phase>,
     pub queue: Option<QueueName>,
     pub tag: Option<String>,
+    pub batch: Option<BatchName>,
+    /// Last changed before this.
+    pub changed_before: Option<Timestamp>,
+    pub command: Option<CommandPattern>,
 }
 
-/// A stretch of the list: newest first, but for the phases that say otherwise.
+impl JobFilter {
+    pub fn in_phase(phase: Phase) -> Self {
+        Self { phases: vec![phase], ..Self::default() }
+    }
+}
+
+/// A stretch of the list: newest first, but for a filter with one phase that says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub limit: usize,

@@ -54,6 +54,12 @@ pub trait Store: Queues + Schedules + Batches + Hooks + Upkeep + Send + Sync + s
     /// The output that was stored with an attempt, if any was.
     fn output(&self, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError>;
     fn list(&self, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError>;
+    /// The numbers of the jobs that a filter lets through, from new to old and below `below`, where that is given.
+    fn select(&self, filter: &JobFilter, below: Option<u64>, limit: usize) -> Result<Vec<Seen>, StoreError>;
+    /// The ids that begin like this, in their order.
+    fn ids_like(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError>;
+    /// Changes those of these jobs that are still in the state in which they were seen.
+    fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Vec<Change>, StoreError>;
     /// Ends jobs, or marks those that run, so that their workers end them.
     fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError>;
     /// Makes jobs pending again, with fresh retries.

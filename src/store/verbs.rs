@@ -30,6 +30,23 @@ impl Enqueued {
     }
 }
 
+/// A job as a selection saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub id: JobId,
+    /// See [`crate::domain::job::Job::number`].
+    pub number: u64,
+    pub state: StateName,
+}
+
+/// What somebody can want done to jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobVerb {
+    Cancel,
+    Retry,
+    Remove,
+}
+
 /// What became of one job that somebody wanted changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {

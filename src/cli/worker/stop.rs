@@ -83,7 +83,7 @@ fn wait(stopping: &Stopping, store: &dyn Store, context: &Context) -> Result<(),
 
 /// `job1 for 12s, job2 for 3s`
 fn waits_for(workers: &[Worker], store: &dyn Store) -> Result<String, StoreError> {
-    let running = JobFilter { phase: Some(Phase::State(StateName::Processing)), ..JobFilter::default() };
+    let running = JobFilter::in_phase(Phase::State(StateName::Processing));
     let jobs = store.list(&running, &Page { limit: MAX_RUNNING_NAMED, after: None })?;
     let now = store.now()?;
     let named: Vec<String> = jobs.iter().filter_map(|job| runs_in(job, workers, now)).collect();

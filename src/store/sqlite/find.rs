@@ -1,6 +1,6 @@
 //! Looking one job up.
 
-use rusqlite::OptionalExtension;
+use rusqlite::{OptionalExtension, params};
 
 use super::row::{self, read_job, select_whole_jobs};
 use super::tx::Tx;
@@ -29,6 +29,14 @@ pub(super) fn output(tx: &Tx<'_>, id: &JobId, attempt: u32) -> Result<Option<Vec
         Some(job) => history::output(tx, job.seq, attempt),
         None => Ok(None),
     }
+}
+
+pub(super) fn ids_like(tx: &Tx<'_>, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
+    // By the index of ids. No id has a character behind the tilde.
+    let mut select =
+        tx.prepare("select id from jobs where id >= ?1 and id < ?1 || '~' order by id limit ?2")?;
+    let rows = select.query_map(params![prefix.as_str(), limit], |row| Ok(row::name(row, 0)))?;
+    rows.map(|id| id?).collect()
 }
 
 pub(super) fn taken(tx: &Tx<'_>, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {

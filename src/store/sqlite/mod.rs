@@ -9,10 +9,13 @@
 //!
 //! **Never open the database file by other means in this process**: closing any descriptor of it drops SQLite's locks.
 
+mod batches;
 mod cancel;
+mod change;
 mod checkpoint;
 mod claim;
 mod counters;
+mod cut;
 mod dependencies;
 mod enqueue;
 mod environments;

@@ -1,15 +1,20 @@
 //! Forgetting a job.
 
+use super::row::{self, JobRow};
 use super::tx::Tx;
-use super::{dependencies, events, places, row, unique_keys};
+use super::{dependencies, events, places, unique_keys};
 use crate::domain::life::{Place, StateName};
 use crate::domain::name::JobId;
 use crate::store::{Change, Conflict, StoreError};
 
 pub(super) fn remove(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreError> {
-    let Some(job) = row::by_id(tx, id)? else {
-        return Ok(Change::NotFound);
-    };
+    match row::by_id(tx, id)? {
+        Some(job) => remove_job(tx, &job, by),
+        None => Ok(Change::NotFound),
+    }
+}
+
+pub(super) fn remove_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, StoreError> {
     let state = job.life.state.name();
     if state == StateName::Processing {
         return Ok(Change::Conflict(Conflict::State(state)));
@@ -19,13 +24,13 @@ pub(super) fn remove(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreE
         return Ok(Change::Conflict(Conflict::WaitedFor { count }));
     }
     if job.life.place(tx.now) != Place::Nowhere {
-        places::take_away(tx, &job)?;
+        places::take_away(tx, job)?;
     }
-    unique_keys::release(tx, &job)?;
+    unique_keys::release(tx, job)?;
     dependencies::forget_parents(tx, job.seq)?;
     forget(tx, job.seq)?;
     tx.counters.borrow_mut().leave(job.queue_id, state);
-    events::note(tx, None, "remove", by, Some(id.as_str()))?;
+    events::note(tx, None, "remove", by, Some(job.id.as_str()))?;
     Ok(Change::Done(state))
 }
 

@@ -2,7 +2,7 @@
 
 use super::dependencies::{self, Parent};
 use super::jobs::apply;
-use super::row::{self, strings};
+use super::row::{self, JobRow, strings};
 use super::tx::Tx;
 use super::{events, settings, unique_keys};
 use crate::domain::job::Latest;
@@ -11,21 +11,25 @@ use crate::domain::name::JobId;
 use crate::store::{Change, Conflict, StoreError};
 
 pub(super) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreError> {
-    let Some(job) = row::by_id(tx, id)? else {
-        return Ok(Change::NotFound);
-    };
+    match row::by_id(tx, id)? {
+        Some(job) => retry_job(tx, &job, by),
+        None => Ok(Change::NotFound),
+    }
+}
+
+pub(super) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, StoreError> {
     let state = job.life.state.name();
     let blockers = unfinished_parents(tx, job.seq)?;
     let event = Event::Retry { blocked_by: u32::try_from(blockers.len()).unwrap_or(u32::MAX) };
-    let policy = settings::policy(tx, &job)?;
+    let policy = settings::policy(tx, job)?;
     let Ok(retried) = transition(&job.life, event, &policy, tx.now) else {
         return Ok(Change::Conflict(Conflict::State(state)));
     };
-    if let Some(conflict) = take_key_again(tx, &job)? {
+    if let Some(conflict) = take_key_again(tx, job)? {
         return Ok(Change::Conflict(conflict));
     }
     let latest = Latest { error: None, ..job.latest.clone() };
-    if !apply(tx, &job, &retried, &latest)? {
+    if !apply(tx, job, &retried, &latest)? {
         return Ok(Change::Conflict(Conflict::State(state)));
     }
     dependencies::release_rest(tx, job.seq)?;
@@ -37,7 +41,7 @@ pub(super) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreEr
 }
 
 /// A finished job gave its unique key back; another may have taken it since.
-fn take_key_again(tx: &Tx<'_>, job: &row::JobRow) -> Result<Option<Conflict>, StoreError> {
+fn take_key_again(tx: &Tx<'_>, job: &JobRow) -> Result<Option<Conflict>, StoreError> {
     let Some(key) = &job.unique_key else {
         return Ok(None);
     };

@@ -59,6 +59,13 @@ pub(super) fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRow>, StoreErro
     row.transpose()
 }
 
+/// The same by its number, if it is still there.
+pub(super) fn by_number(tx: &Tx<'_>, number: u64) -> Result<Option<JobRow>, StoreError> {
+    let mut select = tx.prepare(select_jobs!("", "where j.seq = ?1"))?;
+    let row = select.query_row(params![number], |row| Ok(read_row(tx, row))).optional()?;
+    row.transpose()
+}
+
 pub(super) fn by_seq(tx: &Tx<'_>, seq: i64) -> Result<JobRow, StoreError> {
     let mut select = tx.prepare(select_jobs!("", "where j.seq = ?1"))?;
     select.query_row(params![seq], |row| Ok(read_row(tx, row)))?

@@ -9,8 +9,8 @@ use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
-    cancel, checkpoint, enqueue, exchange, extend, find, list, migrate, orders, queues, read_only, reap,
-    remove, retry, settings, stops, workers,
+    cancel, change, checkpoint, enqueue, exchange, extend, find, list, migrate, orders, queues, read_only,
+    reap, remove, retry, settings, stops, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
@@ -18,9 +18,9 @@ use crate::domain::name::{JobId, QueueName, WorkerId};
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
-    Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Hooks, JobFilter, LeaseRef,
-    LeaseStatus, NewWorker, Orders, Page, Pause, Queue, QueueUpdate, Queues, Refused, Registered, Schedules,
-    Stop, Store, StoreError, Upkeep, Worker, WorkerState,
+    Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Hooks, JobFilter, JobVerb,
+    LeaseRef, LeaseStatus, NewWorker, Orders, Page, Pause, Queue, QueueUpdate, Queues, Refused, Registered,
+    Schedules, Seen, Stop, Store, StoreError, Upkeep, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint};
@@ -211,6 +211,18 @@ impl Store for SqliteStore {
 
     fn list(&self, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError> {
         self.read(|tx| list::list(tx, filter, page))
+    }
+
+    fn select(&self, filter: &JobFilter, below: Option<u64>, limit: usize) -> Result<Vec<Seen>, StoreError> {
+        self.read(|tx| list::select(tx, filter, below, limit))
+    }
+
+    fn ids_like(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        self.read(|tx| find::ids_like(tx, prefix, limit))
+    }
+
+    fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Vec<Change>, StoreError> {
+        self.write("change", |tx| jobs.iter().map(|seen| change::change(tx, verb, seen, by)).collect())
     }
 
     fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {

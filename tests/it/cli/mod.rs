@@ -26,6 +26,7 @@ mod run;
 mod run_on_terminal;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
+mod selection;
 mod selftest;
 mod show;
 mod status;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use queuectl::domain::environment::Environment;
 use queuectl::domain::job::NewJob;
+use queuectl::domain::life::StateName;
 use queuectl::domain::name::WorkerId;
 use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
@@ -78,6 +79,8 @@ fn look_at_all(fixture: &Fixture) {
         store.output(&job_id(id), 1).expect("output");
     }
     store.taken(&[job_id("dead-1"), job_id("nobody")]).expect("taken");
+    store.ids_like(&job_id("failed-"), PAGE).expect("ids");
+    store.select(&JobFilter::in_phase(Phase::State(StateName::Dead)), None, PAGE).expect("a selection");
     store.settings().expect("the settings");
     store.has_worker().expect("the workers");
     for (phase, queue, tag, after) in [
@@ -88,10 +91,16 @@ fn look_at_all(fixture: &Fixture) {
         (Some(Phase::Scheduled), Some("default"), Some("later"), Some("scheduled-1")),
         (Some(Phase::Ready), Some("default"), Some("soon"), Some("ready-1")),
     ] {
-        list(fixture, &JobFilter { phase, queue: queue.map(queue_name), tag: tag.map(str::to_owned) }, after);
+        let filter = JobFilter {
+            phases: phase.into_iter().collect(),
+            queue: queue.map(queue_name),
+            tag: tag.map(str::to_owned),
+            ..JobFilter::default()
+        };
+        list(fixture, &filter, after);
     }
     for phase in Phase::ALL {
-        list(fixture, &JobFilter { phase: Some(phase), ..JobFilter::default() }, None);
+        list(fixture, &JobFilter::in_phase(phase), None);
     }
 }
 
@@ -121,7 +130,7 @@ fn enqueue_some(fixture: &Fixture) {
 fn work(fixture: &Fixture) {
     let worker = fixture.worker("worker");
     fixture.pass_secs(2);
-    list(fixture, &JobFilter { phase: Some(Phase::Ready), ..JobFilter::default() }, None);
+    list(fixture, &JobFilter::in_phase(Phase::Ready), None);
     fixture.orders(&worker);
     let idle = fixture.worker_serving("idle", serving(&["nowhere"]));
     fixture.orders(&idle);

@@ -98,7 +98,7 @@ fn fault_30_fifty_processes_enqueue_while_sixteen_workers_drain() {
     }
     let store = home.store();
     wait_until("all are done", || {
-        let done = JobFilter { phase: Some(Phase::State(StateName::Completed)), ..JobFilter::default() };
+        let done = JobFilter::in_phase(Phase::State(StateName::Completed));
         let page = Page { limit: usize::MAX, after: None };
         store.list(&done, &page).expect("they are listed").len() == ROUNDS * PROCESSES
     });

@@ -35,7 +35,7 @@ fn whatever_waits_is_cancelled_at_once(fixture: &Fixture) {
     fixture.pass_secs(3_600);
     assert_eq!(fixture.claim(&worker, 9), [""; 0], "none of them ever runs");
     for phase in [Phase::Ready, Phase::Scheduled, Phase::Blocked] {
-        let filter = JobFilter { phase: Some(phase), ..JobFilter::default() };
+        let filter = JobFilter::in_phase(phase);
         assert_eq!(fixture.list_by(&filter, 9), [""; 0], "{}", phase.name());
     }
     let exchanged = fixture.exchange(&worker, &[], 0);

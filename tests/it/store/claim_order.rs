@@ -73,7 +73,7 @@ fn mixture(count: u64) -> impl Iterator<Item = JobSpec> {
 fn one_by_one_or_all_at_once_the_order_is_the_same(fixture: &Fixture) {
     fixture.enqueue_all(mixture(40));
     fixture.pass_secs(10);
-    let ready = JobFilter { phase: Some(Phase::Ready), ..JobFilter::default() };
+    let ready = JobFilter::in_phase(Phase::Ready);
     let listed = fixture.list_by(&ready, 100);
     let worker = fixture.worker("w");
     let mut claimed = Vec::new();

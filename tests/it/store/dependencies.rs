@@ -39,7 +39,7 @@ fn blocked_by(fixture: &Fixture, id: &str) -> Option<u32> {
 }
 
 fn in_phase(fixture: &Fixture, phase: Phase) -> Vec<String> {
-    let filter = JobFilter { phase: Some(phase), ..JobFilter::default() };
+    let filter = JobFilter::in_phase(phase);
     fixture.list_by(&filter, 1_000)
 }
 

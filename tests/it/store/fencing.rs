@@ -60,7 +60,7 @@ fn assert_powerless(fixture: &Fixture, worker: &WorkerId, lease: &LeaseRef, how:
 
 /// The leases that a worker holds.
 fn held_by(fixture: &Fixture, worker: &WorkerId) -> Vec<LeaseRef> {
-    let processing = JobFilter { phase: Some(Phase::State(StateName::Processing)), ..JobFilter::default() };
+    let processing = JobFilter::in_phase(Phase::State(StateName::Processing));
     let jobs = fixture.list_by(&processing, 100).into_iter().map(|id| fixture.job(&id));
     jobs.filter(|job| matches!(&job.life.state, State::Processing(lease) if lease.worker == *worker))
         .map(|job| LeaseRef { attempt: job.life.attempts, job: job.id })

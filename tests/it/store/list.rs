@@ -21,7 +21,7 @@ every_store!(
 );
 
 fn phase(phase: Phase) -> JobFilter {
-    JobFilter { phase: Some(phase), ..JobFilter::default() }
+    JobFilter::in_phase(phase)
 }
 
 /// At least one job in every phase, half of them tagged, in two queues. All of `pending` is enqueued last.
@@ -85,9 +85,9 @@ fn queue_tag_and_phase_narrow_together(fixture: &Fixture) {
     let all = fixture.list_by(&JobFilter::default(), 100);
     let phases = PHASES
         .iter()
-        .map(|(phase, ids)| (Some(*phase), ids.iter().map(|id| (*id).to_owned()).collect()))
-        .chain([(None, all)]);
-    for (phase, ids) in phases {
+        .map(|(phase, ids)| (vec![*phase], ids.iter().map(|id| (*id).to_owned()).collect()))
+        .chain([(Vec::new(), all)]);
+    for (phases, ids) in phases {
         let ids: Vec<String> = ids;
         for (queue, tag) in [
             (Some("a"), None),
@@ -98,7 +98,12 @@ fn queue_tag_and_phase_narrow_together(fixture: &Fixture) {
             (Some("a"), Some("x")),
             (Some("b"), Some("even")),
         ] {
-            let filter = JobFilter { phase, queue: queue.map(queue_name), tag: tag.map(str::to_owned) };
+            let filter = JobFilter {
+                phases: phases.clone(),
+                queue: queue.map(queue_name),
+                tag: tag.map(str::to_owned),
+                ..JobFilter::default()
+            };
             let expected: Vec<&String> = ids
                 .iter()
                 .filter(|id| queue.is_none_or(|queue| id.ends_with(queue)))
@@ -115,10 +120,14 @@ fn queue_tag_and_phase_narrow_together(fixture: &Fixture) {
 
 fn an_unknown_queue_or_tag_shows_nothing(fixture: &Fixture) {
     one_of_each(fixture);
-    for wanted in Phase::ALL.map(Some).into_iter().chain([None]) {
+    for phases in Phase::ALL.map(|phase| vec![phase]).into_iter().chain([Vec::new()]) {
         for (queue, tag) in [(Some("nowhere"), None), (None, Some("nothing"))] {
-            let filter =
-                JobFilter { phase: wanted, queue: queue.map(queue_name), tag: tag.map(str::to_owned) };
+            let filter = JobFilter {
+                phases: phases.clone(),
+                queue: queue.map(queue_name),
+                tag: tag.map(str::to_owned),
+                ..JobFilter::default()
+            };
             assert_eq!(fixture.list_by(&filter, 9), [""; 0], "{filter:?}");
         }
     }

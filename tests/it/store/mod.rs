@@ -19,6 +19,7 @@ mod queues;
 mod reap;
 mod remove;
 mod retry;
+mod selection;
 mod settings;
 mod settle;
 mod sqlite;

@@ -268,7 +268,7 @@ fn shown_by_memory(job: &MemoryJob) -> Shown {
 }
 
 fn assert_same_line(fixture: &Fixture, memory: &Memory) {
-    let ready = JobFilter { phase: Some(Phase::Ready), ..JobFilter::default() };
+    let ready = JobFilter::in_phase(Phase::Ready);
     let line: Vec<&str> =
         memory.ready().into_iter().map(|at| memory.jobs[at].request.name.as_str()).collect();
     assert_eq!(fixture.list_by(&ready, 3), line, "who is ready, in the order of claiming");

@@ -60,6 +60,11 @@ impl From<JobSpec> for NewJob {
 }
 
 impl JobSpec {
+    pub fn command(mut self, command: &str) -> Self {
+        command.clone_into(&mut self.0.command);
+        self
+    }
+
     pub fn queue(mut self, name: &str) -> Self {
         self.0.queue = queue_name(name);
         self

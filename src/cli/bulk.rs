@@ -1,0 +1,190 @@
+//! Changing jobs, by id or all of a kind: what `cancel`, `retry` and `remove` have in common.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::ask::confirm;
+use super::changed::{change_ids, code_of, tell};
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::list::print_table;
+use super::progress::Bar;
+use super::selection::{Which, hint_at_nothing};
+use super::text::{grouped, jobs};
+use crate::domain::life::StateName;
+use crate::domain::name::JobId;
+use crate::ops::OpError;
+use crate::ops::bulk::{Tally, by_state, change_selected, changeable, meant_by_default, select};
+use crate::ops::change::Changed;
+use crate::store::{JobFilter, JobVerb, Phase, Seen};
+use crate::sys::user;
+
+/// How many jobs a rehearsal shows.
+const EXAMPLES: usize = 10;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct BulkArgs {
+    /// Say which jobs are meant, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask before changing more than one job
+    #[arg(short, long)]
+    pub(super) yes: bool,
+}
+
+/// A verb and how to speak of it.
+pub(super) struct Wording {
+    pub(super) verb: JobVerb,
+    /// `cancel`
+    pub(super) what: &'static str,
+    /// `cancelled`
+    pub(super) done: &'static str,
+    /// Whether it cannot be undone, so that several ids are asked about, too.
+    pub(super) is_final: bool,
+}
+
+pub(super) fn run(
+    context: &Context,
+    which: Which,
+    args: &BulkArgs,
+    wording: &Wording,
+    say: impl Fn(&Changed) -> String,
+) -> Result<ExitCode, Failure> {
+    match which {
+        Which::Ids(ids) => run_ids(context, &ids, args, wording, say).map(code_of),
+        Which::Kind(filter) => {
+            change_kind(context, &meant(filter, wording)?, args, wording)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Changes these; returns the worst failure.
+pub(super) fn run_ids(
+    context: &Context,
+    ids: &[JobId],
+    args: &BulkArgs,
+    wording: &Wording,
+    say: impl Fn(&Changed) -> String,
+) -> Result<Option<Exit>, Failure> {
+    if args.dry_run {
+        return rehearse_ids(context, ids, wording);
+    }
+    confirm(context, wording.what, ids.len() as u64, args.yes || !wording.is_final)?;
+    change_ids(context, context.store()?, wording.verb, ids, say)
+}
+
+/// Only what the verb can change.
+fn meant(filter: JobFilter, wording: &Wording) -> Result<JobFilter, Failure> {
+    if filter.phases.is_empty() {
+        return Ok(JobFilter { phases: meant_by_default(wording.verb), ..filter });
+    }
+    let able = changeable(wording.verb);
+    match filter.phases.iter().find(|phase| !able.contains(phase)) {
+        None => Ok(filter),
+        Some(phase) => {
+            let names: Vec<&str> = able.iter().map(|phase| phase.name()).collect();
+            Err(Failure::usage(format!("jobs that are {} cannot be {}", phase.name(), wording.done))
+                .with_hint(format!("the states are {}", names.join(", "))))
+        }
+    }
+}
+
+/// Changes all jobs of a kind, after asking.
+pub(super) fn change_kind(
+    context: &Context,
+    filter: &JobFilter,
+    args: &BulkArgs,
+    wording: &Wording,
+) -> Result<(), Failure> {
+    let selected = select(context.store()?, filter)?;
+    if selected.is_empty() {
+        hint_at_nothing(context, filter)?;
+    }
+    if args.dry_run {
+        return rehearse(context, &selected, wording);
+    }
+    confirm(context, wording.what, selected.len() as u64, args.yes)?;
+    let mut bar = Bar::new(context, wording.done, Some(selected.len() as u64));
+    let tally =
+        change_selected(context.store()?, wording.verb, selected, &user::name(), |more| bar.advance(more))?;
+    drop(bar);
+    print_tally(context, tally, wording)
+}
+
+fn print_tally(context: &Context, tally: Tally, wording: &Wording) -> Result<(), Failure> {
+    if tally.skipped > 0 {
+        context.hint(&format!(
+            "{} had moved on or are waited for, and were left as they are",
+            jobs(tally.skipped)
+        ))?;
+    }
+    if tally.ending > 0 {
+        context.hint(&format!("{} still run; their workers are ending them", jobs(tally.ending)))?;
+    }
+    if context.json {
+        let mut value = json!({ "count": tally.done });
+        if tally.skipped > 0 {
+            value["skipped"] = tally.skipped.into();
+        }
+        return context.print_json(&value);
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    if context.person_reads {
+        writeln!(out, "{} {}", jobs(tally.done), wording.done)?;
+    } else {
+        writeln!(out, "{}", tally.done)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Which of the jobs with these ids would be changed. What is not there is a failure, as it would be.
+fn rehearse_ids(context: &Context, ids: &[JobId], wording: &Wording) -> Result<Option<Exit>, Failure> {
+    let store = context.store()?;
+    let mut worst: Option<Exit> = None;
+    let mut seen = Vec::new();
+    for id in ids {
+        match store.find(id)? {
+            Some(job) => seen.push(Seen { number: job.number, state: job.life.state.name(), id: job.id }),
+            None => worst = worst.max(Some(tell(context, &OpError::NoSuchJob(id.clone()).into()))),
+        }
+    }
+    seen.retain(|seen| changeable(wording.verb).contains(&Phase::State(seen.state)));
+    rehearse(context, &seen, wording)?;
+    Ok(worst)
+}
+
+fn rehearse(context: &Context, selected: &[Seen], wording: &Wording) -> Result<(), Failure> {
+    let counts = by_state(selected);
+    if context.json {
+        let counts: BTreeMap<&str, u64> =
+            counts.iter().map(|(state, count)| (state.name(), *count)).collect();
+        let examples: Vec<&str> = selected.iter().take(EXAMPLES).map(|seen| seen.id.as_str()).collect();
+        return context.print_json(&json!({ "count": selected.len(), "jobs": counts, "examples": examples }));
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    writeln!(out, "would {} {}{}", wording.what, jobs(selected.len() as u64), told(&counts))?;
+    out.flush()?;
+    let store = context.store()?;
+    let mut examples = Vec::new();
+    for seen in selected.iter().take(EXAMPLES) {
+        examples.extend(store.find(&seen.id)?);
+    }
+    print_table(context, &examples, store.now()?)
+}
+
+/// `: 10 pending, 2 failed`
+fn told(counts: &BTreeMap<StateName, u64>) -> String {
+    let parts: Vec<String> =
+        counts.iter().map(|(state, count)| format!("{} {}", grouped(*count), state.name())).collect();
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
+}

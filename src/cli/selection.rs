@@ -1,0 +1,221 @@
+//! Which jobs a verb is about: by id, by the beginning of an id, or by what they are. The same for every verb.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::context::Context;
+use super::failure::Failure;
+use crate::domain::name::{BatchName, JobId, NameError, QueueName};
+use crate::domain::nearest::nearest;
+use crate::domain::pattern::CommandPattern;
+use crate::domain::span::parse_span;
+use crate::ops::OpError;
+use crate::store::{JobFilter, Phase, Store};
+
+/// How many ids are named where one typed was the beginning of several.
+const MAX_CANDIDATES: usize = 10;
+
+/// Jobs by what they are.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(super) struct FilterArgs {
+    /// Jobs in this state (several by commas): pending, processing, completed, failed, dead, cancelled; also ready,
+    /// scheduled, blocked
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    state: Vec<String>,
+    #[command(flatten)]
+    narrow: NarrowArgs,
+}
+
+/// The same without a state, for verbs that know it.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(super) struct NarrowArgs {
+    /// Jobs of this queue
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<String>,
+    /// Jobs with this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Jobs of this batch
+    #[arg(long, value_name = "NAME")]
+    batch: Option<String>,
+    /// Jobs that nothing has happened to for so long: 90, 1m30s, 7d
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
+    older_than: Option<Duration>,
+    /// Jobs whose command looks like this: `*` stands for anything, `?` for one character; without either it is looked
+    /// for anywhere in the command
+    #[arg(long, value_name = "GLOB")]
+    command_like: Option<CommandPattern>,
+}
+
+impl FilterArgs {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn phases(&self) -> Result<Vec<Phase>, Failure> {
+        self.state.iter().map(|typed| parse_phase(typed)).collect()
+    }
+
+    /// What was typed, checked; the store knows what time it is.
+    pub(super) fn filter(&self, context: &Context) -> Result<JobFilter, Failure> {
+        let phases = self.phases()?;
+        Ok(JobFilter { phases, ..self.narrow.filter(context)? })
+    }
+}
+
+impl NarrowArgs {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn filter(&self, context: &Context) -> Result<JobFilter, Failure> {
+        let queue: Option<QueueName> = named("queue", self.queue.as_deref())?;
+        let batch: Option<BatchName> = named("batch", self.batch.as_deref())?;
+        let now = context.store()?.now()?;
+        Ok(JobFilter {
+            phases: Vec::new(),
+            queue,
+            tag: self.tag.clone(),
+            batch,
+            changed_before: self.older_than.map(|age| now.saturating_sub(age)),
+            command: self.command_like.clone(),
+        })
+    }
+}
+
+fn parse_phase(typed: &str) -> Result<Phase, Failure> {
+    Phase::from_name(typed).ok_or_else(|| {
+        let names = Phase::ALL.map(Phase::name);
+        let hint = match nearest(typed, names) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => format!("the states are {}", names.join(", ")),
+        };
+        Failure::usage(format!("there is no state `{typed}`")).with_hint(hint)
+    })
+}
+
+fn named<T: std::str::FromStr<Err = NameError>>(
+    what: &str,
+    typed: Option<&str>,
+) -> Result<Option<T>, Failure> {
+    let parse = |typed: &str| {
+        typed.parse().map_err(|error| Failure::usage(format!("invalid {what} `{typed}` ({error})")))
+    };
+    typed.map(parse).transpose()
+}
+
+/// Jobs by id or by what they are, for verbs that take many.
+#[derive(Debug, clap::Args)]
+pub(super) struct WhichArgs {
+    /// Jobs by id, or by the beginning of one where only one begins like that
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// What was meant.
+#[derive(Debug)]
+pub(super) enum Which {
+    Ids(Vec<JobId>),
+    Kind(JobFilter),
+}
+
+impl WhichArgs {
+    pub(super) fn resolve(&self, context: &Context) -> Result<Which, Failure> {
+        match (self.ids.is_empty(), self.filter.is_empty()) {
+            (true, true) => Err(Failure::usage("which jobs are meant is missing").with_hint(
+                "name their ids, or say --state, --queue, --tag, --batch, --older-than or --command-like",
+            )),
+            (false, false) => Err(Failure::usage("jobs are named by id and selected by what they are")
+                .with_hint("give ids or a selection, not both")),
+            (false, true) => Ok(Which::Ids(resolve_ids(context, &self.ids)?)),
+            (true, false) => Ok(Which::Kind(self.filter.filter(context)?)),
+        }
+    }
+}
+
+/// Ids as they were typed, each once. A bad one is refused before anything is done.
+pub(super) fn resolve_ids(context: &Context, typed: &[String]) -> Result<Vec<JobId>, Failure> {
+    let parse = |id: &String| id.parse().map_err(|source| OpError::BadId { id: id.clone(), source });
+    let typed: Vec<JobId> = typed.iter().map(parse).collect::<Result<_, _>>()?;
+    let store = context.store()?;
+    let mut ids: Vec<JobId> = Vec::with_capacity(typed.len());
+    let mut known = HashSet::with_capacity(typed.len());
+    for id in typed {
+        let id = complete(context, store, id)?;
+        if known.insert(id.clone()) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
+pub(super) fn resolve_id(context: &Context, typed: &str) -> Result<JobId, Failure> {
+    let ids = resolve_ids(context, &[typed.to_owned()])?;
+    Ok(ids.into_iter().next().expect("one was typed"))
+}
+
+/// The id that begins like this. One that is whole is taken as it is, and so is one of which nothing begins: whoever looks
+/// for it will say so.
+fn complete(context: &Context, store: &dyn Store, typed: JobId) -> Result<JobId, Failure> {
+    // The shortest comes first, so one that is whole does.
+    let mut candidates = store.ids_like(&typed, MAX_CANDIDATES + 1)?;
+    match &candidates[..] {
+        [] => Ok(typed),
+        [first, ..] if *first == typed => Ok(typed),
+        [only] => {
+            // Never silently: it may be a slip, or a job that is gone.
+            context
+                .hint(&format!("there is no job {typed}; {only} is meant, which alone begins like that"))?;
+            Ok(candidates.remove(0))
+        }
+        several => Err(ambiguous(&typed, several)),
+    }
+}
+
+fn ambiguous(typed: &JobId, candidates: &[JobId]) -> Failure {
+    let mut names: Vec<&str> = candidates.iter().take(MAX_CANDIDATES).map(JobId::as_str).collect();
+    if candidates.len() > MAX_CANDIDATES {
+        names.push("and more");
+    }
+    Failure::usage(format!("`{typed}` is the beginning of more than one id ({})", names.join(", ")))
+        .with_hint("type more of it")
+}
+
+/// Says that there is nothing of the kind. What nobody has used yet is empty, but it may also be a slip of the fingers.
+pub(super) fn hint_at_nothing(context: &Context, filter: &JobFilter) -> Result<(), Failure> {
+    if !hint_at_unknown(context, filter)? {
+        context.hint("there are no such jobs")?;
+    }
+    Ok(())
+}
+
+/// Says so if a name is unknown, and offers the nearest.
+pub(super) fn hint_at_unknown(context: &Context, filter: &JobFilter) -> Result<bool, Failure> {
+    let Some(queue) = &filter.queue else {
+        return Ok(false);
+    };
+    let queues = context.store()?.queues()?;
+    let known = queues.iter().map(|queue| queue.name.as_str());
+    offer(context, "queue", queue.as_str(), known)
+}
+
+/// `false` if the name is known.
+fn offer<'a>(
+    context: &Context,
+    what: &str,
+    typed: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<bool, Failure> {
+    if known.clone().any(|name| name == typed) {
+        return Ok(false);
+    }
+    match nearest(typed, known) {
+        Some(nearest) => context.hint(&format!("there is no {what} {typed}; did you mean {nearest}?"))?,
+        None => context.hint(&format!("there is no {what} {typed}"))?,
+    }
+    Ok(true)
+}

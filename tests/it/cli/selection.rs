@@ -1,0 +1,222 @@
+//! One grammar for every verb that takes jobs.
+
+use serde_json::json;
+
+use super::harness::{Home, ids};
+use super::pseudo_terminal::on_terminal;
+use super::test_worker::TestWorker;
+
+/// Jobs of two queues in many states.
+fn mixed() -> Home {
+    let home = Home::new();
+    home.completed_job("completed");
+    home.dead_job("dead", "exit code 1");
+    home.failed_job("failed");
+    for (id, flags) in [
+        ("plain", ["--priority", "0"]),
+        ("mail1", ["--queue", "mail"]),
+        ("mail2", ["--queue", "mail"]),
+        ("later", ["--delay", "1h"]),
+        ("nice", ["--tag", "nice"]),
+    ] {
+        home.run(["enqueue", "-q", "--id", id].into_iter().chain(flags).chain(["--", "echo", id])).ok();
+    }
+    home
+}
+
+fn listed(home: &Home, args: &[&str]) -> Vec<String> {
+    let jobs = home.run(["list", "--json"].iter().chain(args)).ok().json();
+    ids(&jobs).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn list_takes_the_whole_grammar() {
+    let home = mixed();
+    for (args, expected) in [
+        (["--state", "failed,dead"].as_slice(), ["failed", "dead"].as_slice()),
+        (&["--state", "ready,failed", "--queue", "default"], &["nice", "plain", "failed"]),
+        (&["--command-like", "mail"], &["mail2", "mail1"]),
+        (&["--command-like", "echo mail?"], &["mail2", "mail1"]),
+        (&["--command-like", "echo"], &["nice", "later", "mail2", "mail1", "plain"]),
+        (&["--command-like", "echo", "--state", "scheduled"], &["later"]),
+        (&["--older-than", "1h"], &[]),
+        (&["--batch", "nobody"], &[]),
+    ] {
+        assert_eq!(listed(&home, args), expected, "{args:?}");
+    }
+    assert_eq!(listed(&home, &["--older-than", "0"]).len(), 8);
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough_where_it_is_the_only_one() {
+    let home = Home::new();
+    home.dead_job("doomed", "x");
+    for id in ["alpha", "beta-1", "beta-2", "beta-2x"] {
+        home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+    }
+    assert_eq!(home.run(["show", "al", "--json"]).ok().says("alpha is meant").json()["id"], "alpha");
+    home.run(["show", "beta-2", "-q"]).ok().says_nothing();
+    for verb in ["show", "logs", "cancel", "retry", "remove", "wait"] {
+        home.run([verb, "beta"])
+            .fails(2)
+            .prints("")
+            .says("more than one id (beta-1, beta-2, beta-2x)")
+            .says("hint: type more of it");
+        home.run([verb, "gamma"]).fails(3);
+    }
+    home.run(["cancel", "alph", "beta-2"]).ok().prints("alpha\nbeta-2\n");
+    home.run(["cancel", "alpha", "beta"]).fails(2);
+    assert_eq!(home.state_of("beta-1"), "pending");
+    home.run(["list", "--after", "beta-2x", "--limit", "1", "--json"]).ok().shows("\"beta-2\"");
+    home.run(["dlq", "show", "doom"]).ok().shows("doomed");
+    home.run(["dlq", "retry", "doom"]).ok().prints("doomed\n");
+}
+
+#[test]
+fn many_begin_alike_and_ten_are_named() {
+    let names: Vec<String> = (10..30).map(|at| format!("j{at}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let home = Home::with_jobs(&names);
+    home.run(["show", "j"]).fails(2).says("j19, and more)");
+}
+
+#[test]
+fn a_kind_is_cancelled_after_it_was_said_that_it_is_meant() {
+    let home = mixed();
+    home.run(["cancel", "--queue", "mail"]).fails(2).says("this would cancel 2 jobs").says("--yes");
+    assert_eq!(home.state_of("mail1"), "pending");
+    home.run(["cancel", "--queue", "mail", "--yes"]).ok().prints("2\n").says_nothing();
+    assert_eq!(home.state_of("mail1"), "cancelled");
+    home.run(["cancel", "--queue", "mail", "--yes"]).ok().prints("0\n").says("there are no such jobs");
+    home.run(["cancel", "--tag", "nice", "--json"]).ok().prints("{\"count\":1}\n");
+    home.run(["cancel", "--queue", "maill", "--yes"]).ok().prints("0\n").says("did you mean mail?");
+}
+
+#[test]
+fn on_a_terminal_somebody_is_asked() {
+    let home = mixed();
+    let call = |answer: &str| {
+        let command = home.call(["cancel", "--queue", "mail"]).into_command();
+        on_terminal(command, 80, answer)
+    };
+    let seen = call("n\n");
+    assert!(seen.screen.contains("cancel 2 jobs? [y/N]"), "{}", seen.screen);
+    assert_eq!((seen.code, home.state_of("mail1")), (Some(1), "pending".to_owned()));
+    let seen = call("y\n");
+    assert!(seen.screen.contains("2 jobs cancelled"), "{}", seen.screen);
+    assert_eq!((seen.code, home.state_of("mail1")), (Some(0), "cancelled".to_owned()));
+}
+
+#[test]
+fn a_rehearsal_changes_nothing() {
+    let home = mixed();
+    let args = ["--state", "failed,pending", "--dry-run"];
+    let ran = home.run(["cancel"].iter().chain(&args)).ok();
+    assert_eq!(ran.lines()[0], "would cancel 6 jobs: 5 pending, 1 failed");
+    assert_eq!(ran.lines().len(), 1 + 1 + 6, "a head and a line for each: {ran}");
+    let told = home.run(["remove", "--json"].iter().chain(&args)).ok().json();
+    assert_eq!((&told["count"], &told["jobs"]), (&json!(6), &json!({"failed": 1, "pending": 5})));
+    assert_eq!(told["examples"].as_array().expect("a list").len(), 6);
+    home.run(["remove", "plain", "dead", "nope", "--dry-run"])
+        .fails(3)
+        .shows("would remove 2 jobs: 1 pending, 1 dead");
+    home.run(["retry", "plain", "dead", "--dry-run"]).ok().shows("would retry 1 job: 1 dead");
+    home.run(["dlq", "purge", "--all", "--dry-run"]).ok().shows("would purge 1 job: 1 dead");
+    home.run(["dlq", "purge", "dead", "--dry-run"]).ok().shows("would purge 1 job: 1 dead");
+    assert_eq!(home.count(), 8);
+    assert_eq!(home.state_of("failed"), "failed");
+}
+
+#[test]
+fn a_rehearsal_shows_ten_at_most() {
+    let home = Home::new();
+    home.call(["enqueue", "-q", "-"]).with_stdin("{\"command\":\"true\"}\n".repeat(15)).run().ok();
+    let ran = home.run(["remove", "--state", "pending", "--dry-run"]).ok();
+    assert_eq!(ran.lines().len(), 1 + 1 + 10, "{ran}");
+    assert_eq!(home.count(), 15);
+}
+
+#[test]
+fn retry_leaves_out_what_succeeded_unless_told() {
+    let home = mixed();
+    home.run(["retry", "--older-than", "0", "--yes"]).ok().prints("2\n");
+    assert_eq!(home.state_of("completed"), "completed");
+    home.run(["retry", "--state", "completed"]).ok().prints("1\n");
+    assert_eq!(home.state_of("completed"), "pending");
+}
+
+#[test]
+fn those_that_depend_on_each_other_begin_again_in_their_order() {
+    let home = Home::with_jobs(&["parent"]);
+    home.run(["enqueue", "-q", "--id", "child", "--depends-on", "parent", "--", "true"]).ok();
+    home.run(["cancel", "--state", "pending", "--yes"]).ok();
+    home.run(["retry", "--state", "cancelled", "--yes"]).ok().prints("2\n");
+    assert_eq!(listed(&home, &["--state", "blocked"]), ["child"]);
+}
+
+#[test]
+fn a_state_that_the_verb_cannot_change_is_refused() {
+    let home = mixed();
+    for (verb, state) in [
+        ("cancel", "completed"),
+        ("cancel", "dead"),
+        ("retry", "pending"),
+        ("retry", "ready"),
+        ("remove", "processing"),
+    ] {
+        home.run([verb, "--state", state, "--yes"]).fails(2).prints("").says(state).says("the states are");
+    }
+}
+
+#[test]
+fn jobs_that_run_are_cancelled_in_bulk_too() {
+    let home = Home::with_jobs(&["a", "b"]);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("a");
+    home.run(["cancel", "--state", "pending,processing", "--yes"]).ok().prints("2\n").says("1 job still");
+    assert_eq!((home.state_of("a"), home.state_of("b")), ("processing".to_owned(), "cancelled".to_owned()));
+}
+
+#[test]
+fn what_others_wait_for_is_skipped_and_counted() {
+    let home = Home::with_jobs(&["parent"]);
+    home.run(["enqueue", "-q", "--id", "child", "--queue", "q", "--depends-on", "parent", "--", "true"]).ok();
+    let ran = home.run(["remove", "--queue", "default", "--json"]).ok();
+    assert_eq!(ran.json(), json!({"count": 0, "skipped": 1}));
+    home.run(["remove", "--state", "pending", "--yes"]).ok().prints("2\n");
+}
+
+#[test]
+fn which_jobs_must_be_said_in_one_way() {
+    let home = mixed();
+    for verb in ["cancel", "retry", "remove", "wait"] {
+        home.run([verb]).fails(2).says("which jobs are meant is missing");
+        home.run([verb, "plain", "--queue", "mail"]).fails(2).says("not both");
+        home.run([verb, "--state", "daed"]).fails(2).says("did you mean `dead`?");
+        home.run([verb, "--batch", "a b"]).fails(2).says("invalid batch `a b`");
+        home.run([verb, "--older-than", "soon"]).fails(2);
+        home.run([verb, "--command-like", ""]).fails(2);
+    }
+    home.run(["dlq", "purge", "dead", "--queue", "mail"]).fails(2).says("not both");
+}
+
+#[test]
+fn the_dead_are_narrowed_like_all_others() {
+    let home = Home::new();
+    for (id, queue) in [("a", "mail"), ("b", "mail"), ("c", "web")] {
+        home.run(["enqueue", "-q", "--id", id, "--queue", queue, "--max-retries", "0", "--", "false"]).ok();
+        home.kill_next(id, "exit code 1");
+    }
+    home.run(["dlq", "retry", "--queue", "mail"]).fails(2).says("this would retry 2 jobs");
+    home.run(["dlq", "retry", "--queue", "mail", "--yes"]).ok().prints("2\n");
+    home.run(["dlq", "purge", "--queue", "web"]).ok().prints("1\n");
+    assert_eq!((home.state_of("a"), home.count()), ("pending".to_owned(), 2));
+}
+
+#[test]
+fn a_kind_can_be_waited_for() {
+    let home = mixed();
+    home.run(["wait", "--state", "completed", "--timeout", "5"]).ok().prints("completed\n");
+    home.run(["wait", "--state", "dead", "--timeout", "5"]).fails(1).says("job `dead` is dead");
+    home.run(["wait", "--queue", "nowhere"]).ok().prints("").says("there is no queue nowhere");
+}
