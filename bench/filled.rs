@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use queuectl::domain::job::{NewJob, OnDependencyFailure, Start, Usage};
+use queuectl::domain::limits::Limits;
 use queuectl::domain::name::{JobIdSequence, QueueName, WorkerId};
+use queuectl::domain::retry_rules::RetryRules;
 use queuectl::domain::outcome::Outcome;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
@@ -169,6 +171,8 @@ fn job(
         env: BTreeMap::new(),
         environment: None,
         tags: Vec::new(),
+        limits: Limits::default(),
+        retry: RetryRules::default(),
         if_absent: false,
     };
     Ok(match shape {

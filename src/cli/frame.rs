@@ -167,6 +167,8 @@ mod tests {
     use super::*;
     use crate::domain::job::{Job, Latest, OnDependencyFailure};
     use crate::domain::life::{Lease, Life, Losses, State, StateName};
+    use crate::domain::limits::Limits;
+    use crate::domain::retry_rules::RetryRules;
     use crate::domain::timestamp::Timestamp;
     use crate::ops::status::{Problem, Status};
     use crate::store::{Queue, Served, Worker, WorkerState};
@@ -203,6 +205,8 @@ mod tests {
             depends_on: Vec::new(),
             on_dependency_failure: OnDependencyFailure::Cancel,
             unique_key: None,
+            limits: Limits::default(),
+            retry: RetryRules::default(),
             latest: Latest { error: Some("exit code 2: no luck".to_owned()), ..Latest::default() },
         }
     }

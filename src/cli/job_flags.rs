@@ -5,11 +5,13 @@ use std::time::Duration;
 use super::failure::Failure;
 use crate::domain::backoff::BackoffChoice;
 use crate::domain::job::OnDependencyFailure;
+use crate::domain::limits::Limits;
 use crate::domain::name::{JobId, QueueName};
 use crate::domain::request::{
     JobRequest, Timeout, check_command, check_cwd, check_dependency_choice, check_depends_on, check_tags,
     check_unique_key, check_variable,
 };
+use crate::domain::retry_rules::ExitCodes;
 use crate::domain::settings::MAX_RETRIES;
 use crate::domain::span::parse_span;
 use crate::domain::timestamp::Timestamp;
@@ -66,6 +68,16 @@ pub(super) struct JobFlags {
     /// Tags for selection (repeat, or separate by commas)
     #[arg(long, visible_alias = "tag", value_name = "TAG", value_delimiter = ',')]
     tags: Vec<String>,
+    /// What it may use: memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024, or the same as JSON [default: those of its
+    /// queue, else the setting]
+    #[arg(long, value_name = "LIMITS")]
+    limits: Option<Limits>,
+    /// Retry only after these exit codes: 1,75 [default: those of its queue, else all]
+    #[arg(long, value_name = "CODES")]
+    retry_on: Option<ExitCodes>,
+    /// Do not retry after these exit codes: 2,64
+    #[arg(long, value_name = "CODES")]
+    no_retry_on: Option<ExitCodes>,
 }
 
 impl JobFlags {
@@ -86,6 +98,9 @@ impl JobFlags {
             unique_key: self.unique_key.map(check_unique_key).transpose().map_err(OpError::from)?,
             cwd: self.cwd.map(check_cwd).transpose().map_err(OpError::from)?,
             tags: check(check_tags(self.tags))?,
+            limits: self.limits,
+            retry_on: self.retry_on,
+            no_retry_on: self.no_retry_on,
             ..JobRequest::default()
         };
         for (name, value) in self.env {

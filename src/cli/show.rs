@@ -76,6 +76,9 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
     say("started", job.latest.started_at.map(|at| moment(at, now)));
     say("finished", finished_at(&life.state).map(|at| moment(at, now)));
     say("timeout", job.timeout.map(format_span));
+    say("limits", (!job.limits.is_none()).then(|| job.limits.to_string()));
+    say("retry on", job.retry.retry_on.map(|codes| codes.to_string()));
+    say("no retry on", job.retry.no_retry_on.map(|codes| codes.to_string()));
     say("cwd", job.cwd.clone());
     say("env", list(job.env.keys().map(String::as_str)));
     say("tags", list(job.tags.iter().map(String::as_str)));

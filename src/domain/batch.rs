@@ -55,7 +55,9 @@ mod tests {
     use proptest::strategy::Strategy as Generator;
 
     use crate::domain::job::{OnDependencyFailure, Start};
+    use crate::domain::limits::Limits;
     use crate::domain::name::QueueName;
+    use crate::domain::retry_rules::RetryRules;
 
     fn id(name: &str) -> JobId {
         name.parse().expect("a job id")
@@ -78,6 +80,8 @@ mod tests {
             env: BTreeMap::new(),
             environment: None,
             tags: Vec::new(),
+            limits: Limits::default(),
+            retry: RetryRules::default(),
             if_absent: false,
         }
     }

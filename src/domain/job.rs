@@ -7,8 +7,10 @@ use std::time::Duration;
 use super::backoff::BackoffChoice;
 use super::environment::Environment;
 use super::life::Life;
+use super::limits::Limits;
 use super::name::{JobId, QueueName, WorkerId};
 use super::outcome::Outcome;
+use super::retry_rules::RetryRules;
 use super::signal::Signal;
 use super::timestamp::Timestamp;
 
@@ -32,6 +34,8 @@ pub struct NewJob {
     /// The caller's environment; without one the worker's is taken.
     pub environment: Option<Arc<Environment>>,
     pub tags: Vec<String>,
+    pub limits: Limits,
+    pub retry: RetryRules,
     /// When the id is taken: return the job that has it instead of refusing.
     pub if_absent: bool,
 }
@@ -88,6 +92,8 @@ pub struct Job {
     pub depends_on: Vec<JobId>,
     pub on_dependency_failure: OnDependencyFailure,
     pub unique_key: Option<String>,
+    pub limits: Limits,
+    pub retry: RetryRules,
     pub latest: Latest,
 }
 

@@ -17,6 +17,7 @@
 use super::backoff::Backoff;
 use super::name::WorkerId;
 use super::outcome::Outcome;
+use super::retry_rules::RetryRules;
 use super::timestamp::Timestamp;
 
 /// The part of a job that its life depends on.
@@ -80,6 +81,8 @@ pub struct Losses {
 pub enum DeadReason {
     RetriesExhausted,
     CrashLimit,
+    /// It ended with an exit code that is not retried.
+    NotRetried,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,11 +107,13 @@ impl DeadReason {
         match self {
             Self::RetriesExhausted => "retries_exhausted",
             Self::CrashLimit => "crash_limit",
+            Self::NotRetried => "not_retried",
         }
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::RetriesExhausted, Self::CrashLimit].into_iter().find(|reason| reason.name() == name)
+        let all = [Self::RetriesExhausted, Self::CrashLimit, Self::NotRetried];
+        all.into_iter().find(|reason| reason.name() == name)
     }
 }
 
@@ -190,6 +195,8 @@ pub enum Event {
 pub struct Policy {
     pub backoff: Backoff,
     pub crash_limit: u32,
+    /// The job's own, or else its queue's.
+    pub retry: RetryRules,
     /// Random in `0..1`: decides the jitter.
     pub roll: f64,
 }
@@ -312,6 +319,7 @@ fn settle(
         Outcome::Success => {
             Life { losses: Losses::default(), ..with_state(life, State::Completed { finished_at: now }) }
         }
+        Outcome::Failure { exit_code } if !policy.retry.retries(exit_code) => fail_for_good(life, now),
         Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => {
             fail(life, policy, now)
         }
@@ -327,14 +335,27 @@ fn settle(
     Ok(settled)
 }
 
-fn fail(life: &Life, policy: &Policy, now: Timestamp) -> Life {
+/// One more failure.
+fn with_failure(life: &Life) -> Life {
     let failures = life.failures.saturating_add(1);
-    let failed = Life { failures, losses: Losses::default(), ..life.clone() };
-    if failures > life.max_retries {
+    Life { failures, losses: Losses::default(), ..life.clone() }
+}
+
+fn fail_for_good(life: &Life, now: Timestamp) -> Life {
+    let failed = with_failure(life);
+    // Where no retry was left, it is not the exit code that decided.
+    let is_last = failed.failures > life.max_retries;
+    let reason = if is_last { DeadReason::RetriesExhausted } else { DeadReason::NotRetried };
+    with_state(&failed, dead(reason, now))
+}
+
+fn fail(life: &Life, policy: &Policy, now: Timestamp) -> Life {
+    let failed = with_failure(life);
+    if failed.failures > life.max_retries {
         return with_state(&failed, dead(DeadReason::RetriesExhausted, now));
     }
     Life {
-        due_at: now.saturating_add(policy.backoff.wait(failures, policy.roll)),
+        due_at: now.saturating_add(policy.backoff.wait(failed.failures, policy.roll)),
         ..with_state(&failed, State::Failed)
     }
 }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use super::backoff::{BackoffChoice, BackoffError};
 use super::environment::Environment;
 use super::job::{NewJob, OnDependencyFailure, Start};
+use super::limits::{Limits, LimitsError};
 use super::name::{JobId, QueueName};
+use super::retry_rules::{ExitCodes, ExitCodesError, RetryRules};
 use super::settings::Settings;
 use super::span::{SpanError, parse_span};
 use super::timestamp::Timestamp;
@@ -43,6 +45,9 @@ pub struct JobRequest {
     pub cwd: Option<String>,
     pub env: BTreeMap<String, String>,
     pub tags: Vec<String>,
+    pub limits: Option<Limits>,
+    pub retry_on: Option<ExitCodes>,
+    pub no_retry_on: Option<ExitCodes>,
 }
 
 /// How long one attempt may take.
@@ -84,6 +89,10 @@ pub enum RequestError {
     Span(#[from] SpanError),
     #[error(transparent)]
     Backoff(#[from] BackoffError),
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
+    #[error(transparent)]
+    ExitCodes(#[from] ExitCodesError),
 }
 
 /// Where a request came from and what fills its gaps.
@@ -105,6 +114,7 @@ impl JobRequest {
     ) -> Result<NewJob, RequestError> {
         let max_retries = self.retries(&origin.settings)?;
         let start = self.start()?;
+        let retry = RetryRules::new(self.retry_on, self.no_retry_on)?;
         let cwd = resolve_cwd(self.cwd, origin.cwd.as_deref())?;
         let id = match self.id {
             Some(id) if self.depends_on.contains(&id) => {
@@ -133,6 +143,8 @@ impl JobRequest {
             env: self.env,
             environment: origin.environment.clone(),
             tags: self.tags,
+            limits: self.limits.unwrap_or_default(),
+            retry,
             if_absent: origin.if_absent,
         })
     }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::backoff::{Backoff, BackoffError, Strategy, check_base, check_jitter};
+use super::limits::{Limits, LimitsError};
 use super::nearest::nearest;
 use super::size::{SizeError, format_size, parse_size};
 use super::span::{SpanError, format_span, parse_span};
@@ -147,8 +148,8 @@ pub enum SettingError {
     Backoff { key: SettingKey, source: BackoffError },
     #[error("a lease of {lease} is shorter than {HEARTBEATS_PER_LEASE} heartbeats of {heartbeat}")]
     LeaseTooShort { lease: String, heartbeat: String },
-    #[error("{key} is not supported yet")]
-    NotSupportedYet { key: SettingKey },
+    #[error("{key}: {source}")]
+    Limits { key: SettingKey, source: LimitsError },
 }
 
 /// All settings, with the values in force.
@@ -164,6 +165,8 @@ pub struct Settings {
     pub lease: Duration,
     pub crash_limit: u32,
     pub log_max_bytes: u64,
+    /// For jobs that set none, in queues that set none.
+    pub limits: Limits,
     pub retain_completed: Option<Duration>,
     pub retain_dead: Option<Duration>,
     pub retain_logs: Option<Duration>,
@@ -192,6 +195,7 @@ impl Default for Settings {
             lease: Duration::from_secs(30),
             crash_limit: 5,
             log_max_bytes: 16 << 20,
+            limits: Limits::default(),
             retain_completed: Some(7 * DAY),
             retain_dead: None,
             retain_logs: Some(7 * DAY),
@@ -250,11 +254,7 @@ impl Settings {
                 self.log_max_bytes =
                     parse_size(value).map_err(|source| SettingError::Size { key, source })?;
             }
-            SettingKey::Limits => {
-                if value != "none" {
-                    return Err(SettingError::NotSupportedYet { key });
-                }
-            }
+            SettingKey::Limits => self.limits = limits(key, value)?,
             SettingKey::RetainCompleted => self.retain_completed = span_or_never(key, value)?,
             SettingKey::RetainDead => self.retain_dead = span_or_never(key, value)?,
             SettingKey::RetainLogs => self.retain_logs = span_or_never(key, value)?,
@@ -292,7 +292,7 @@ impl Settings {
             SettingKey::Lease => format_span(self.lease),
             SettingKey::CrashLimit => self.crash_limit.to_string(),
             SettingKey::LogMaxBytes => format_size(self.log_max_bytes),
-            SettingKey::Limits => "none".to_owned(),
+            SettingKey::Limits => self.limits.to_string(),
             SettingKey::RetainCompleted => or(self.retain_completed, "never"),
             SettingKey::RetainDead => or(self.retain_dead, "never"),
             SettingKey::RetainLogs => or(self.retain_logs, "never"),
@@ -344,6 +344,13 @@ fn span_or_never(key: SettingKey, value: &str) -> Result<Option<Duration>, Setti
         return Ok(None);
     }
     span(key, value).map(Some)
+}
+
+fn limits(key: SettingKey, value: &str) -> Result<Limits, SettingError> {
+    if value == "none" {
+        return Ok(Limits::default());
+    }
+    value.parse().map_err(|source| SettingError::Limits { key, source })
 }
 
 fn durability(key: SettingKey, value: &str) -> Result<Durability, SettingError> {
@@ -412,7 +419,8 @@ mod tests {
             (SettingKey::Concurrency, "100000"),
             (SettingKey::Lease, "10s"),
             (SettingKey::HeartbeatInterval, "11s"),
-            (SettingKey::Limits, "{\"memory\":\"1G\"}"),
+            (SettingKey::Limits, "{\"memory\":\"1\"}"),
+            (SettingKey::Limits, "1G"),
             (SettingKey::Durability, "off"),
         ] {
             let mut settings = Settings::default();

@@ -12,6 +12,7 @@ use super::watch::View;
 use crate::domain::backoff::{BackoffChoice, Strategy};
 use crate::domain::job::{Attempt, Job, JobEvent, JobRecord};
 use crate::domain::life::{State, StateName};
+use crate::domain::limits::Limits;
 use crate::domain::name::{JobId, QueueName};
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
@@ -118,7 +119,9 @@ pub struct RecordJson<'a> {
     #[serde(flatten)]
     job: JobJson<'a>,
     backoff: Option<BackoffJson>,
-    limits: Option<()>,
+    limits: Option<Limits>,
+    retry_on: Option<Vec<u8>>,
+    no_retry_on: Option<Vec<u8>>,
     on_dependency_failure: &'static str,
     env: Vec<&'a str>,
     events: Vec<EventJson<'a>>,
@@ -131,7 +134,9 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
         Self {
             job: job.into(),
             backoff: job.backoff.as_ref().map(BackoffJson::from),
-            limits: None,
+            limits: Some(job.limits).filter(|limits| !limits.is_none()),
+            retry_on: job.retry.retry_on.map(|codes| codes.iter().collect()),
+            no_retry_on: job.retry.no_retry_on.map(|codes| codes.iter().collect()),
             on_dependency_failure: job.on_dependency_failure.name(),
             env: job.env.keys().map(String::as_str).collect(),
             events: record.events.iter().map(EventJson::from).collect(),

@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::backoff::{BackoffChoice, Strategy};
 use crate::domain::job::OnDependencyFailure;
+use crate::domain::limits::Limits;
+use crate::domain::retry_rules::{ExitCodes, ExitCodesError, RetryRules};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobOptions {
     pub backoff: Option<BackoffChoice>,
     pub env: BTreeMap<String, String>,
     pub on_dependency_failure: OnDependencyFailure,
+    pub limits: Limits,
+    pub retry: RetryRules,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +25,8 @@ pub enum OptionsError {
     Json(#[from] serde_json::Error),
     #[error("a job's options hold the unknown word `{0}`")]
     UnknownWord(String),
+    #[error(transparent)]
+    ExitCodes(#[from] ExitCodesError),
 }
 
 impl JobOptions {
@@ -33,6 +39,9 @@ impl JobOptions {
             backoff: self.backoff.map(StoredBackoff::from),
             env: self.env.clone(),
             run_on_dependency_failure: self.on_dependency_failure == OnDependencyFailure::Run,
+            limits: self.limits,
+            retry_on: listed(self.retry.retry_on),
+            no_retry_on: listed(self.retry.no_retry_on),
         };
         Some(serde_json::to_string(&stored).expect("maps with text keys become JSON"))
     }
@@ -50,6 +59,11 @@ impl JobOptions {
             } else {
                 OnDependencyFailure::Cancel
             },
+            limits: stored.limits,
+            retry: RetryRules {
+                retry_on: stored.retry_on.map(ExitCodes::new).transpose()?,
+                no_retry_on: stored.no_retry_on.map(ExitCodes::new).transpose()?,
+            },
         })
     }
 }
@@ -62,6 +76,16 @@ struct Stored {
     env: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     run_on_dependency_failure: bool,
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    limits: Limits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_on: Option<Vec<u8>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    no_retry_on: Option<Vec<u8>>,
+}
+
+fn listed(codes: Option<ExitCodes>) -> Option<Vec<u8>> {
+    codes.map(|codes| codes.iter().collect())
 }
 
 #[derive(Serialize, Deserialize)]
@@ -118,6 +142,8 @@ mod tests {
             }),
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             on_dependency_failure: OnDependencyFailure::Run,
+            limits: "memory=1G,cpu=0.1".parse().expect("limits"),
+            retry: RetryRules { retry_on: None, no_retry_on: ExitCodes::new([2, 255]).ok() },
         };
         let json = options.to_json().expect("something is set");
         assert_eq!(JobOptions::from_json(Some(&json)).expect("reads back"), options);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::domain::environment::Environment;
 use crate::domain::job::Usage;
-use crate::domain::life::StateName;
+use crate::domain::life::{DeadReason, StateName};
+use crate::domain::limits::Limits;
 use crate::domain::name::{JobId, QueueName, WorkerId};
 use crate::domain::outcome::Outcome;
 use crate::domain::settings::Settings;
@@ -255,6 +256,8 @@ pub struct Settled {
     pub lease: LeaseRef,
     pub state: StateName,
     pub next_retry_at: Option<Timestamp>,
+    /// Why it is dead, if it is.
+    pub dead: Option<DeadReason>,
 }
 
 /// A job that was claimed: what it takes to run it.
@@ -273,4 +276,6 @@ pub struct Claim {
     /// Added to the environment.
     pub env: BTreeMap<String, String>,
     pub timeout: Option<Duration>,
+    /// The job's own, its queue's and those of the settings together.
+    pub limits: Limits,
 }

@@ -91,7 +91,12 @@ fn label(event: &Event) -> String {
 
 fn policy() -> Policy {
     let settings = Settings::default();
-    Policy { backoff: settings.backoff, crash_limit: settings.crash_limit, roll: 0.5 }
+    Policy {
+        backoff: settings.backoff,
+        crash_limit: settings.crash_limit,
+        retry: RetryRules::default(),
+        roll: 0.5,
+    }
 }
 
 fn worker() -> WorkerId {
@@ -156,6 +161,35 @@ fn the_default_timeline_is_four_attempts_in_fourteen_seconds() {
     assert_eq!(starts, [0, 2, 6, 14]);
     assert_eq!(life.state, dead(DeadReason::RetriesExhausted, later(14)));
     assert_eq!((life.attempts, life.failures), (4, 4));
+}
+
+#[test]
+fn an_exit_code_that_is_not_retried_ends_the_job() {
+    let rules = RetryRules { retry_on: "1,75".parse().ok(), no_retry_on: "2".parse().ok() };
+    let policy = Policy { retry: rules, ..policy() };
+    let after = |name: &str, outcome| {
+        let life = transition(&start(name), settled(1, outcome), &policy, NOW).expect("it runs").life;
+        (life.failures, life.state)
+    };
+    let code = |exit_code| Outcome::Failure { exit_code };
+    for (start, outcome, failures, state) in [
+        ("processing", code(1), 1, State::Failed),
+        ("processing", code(75), 1, State::Failed),
+        ("processing", code(2), 1, dead(DeadReason::NotRetried, NOW)),
+        ("processing", code(3), 1, dead(DeadReason::NotRetried, NOW)),
+        // They say nothing about what the command found.
+        ("processing", OUTCOMES[2], 1, State::Failed),
+        ("processing", Outcome::Timeout, 1, State::Failed),
+        ("processing", Outcome::SpawnError, 1, State::Failed),
+        ("processing", Outcome::Lost, 0, State::Pending { blocked_by: 0 }),
+        ("processing", Outcome::Released, 0, State::Pending { blocked_by: 0 }),
+        ("processing", Outcome::Success, 0, State::Completed { finished_at: NOW }),
+        ("last_try", code(1), 4, dead(DeadReason::RetriesExhausted, NOW)),
+        ("last_try", code(2), 4, dead(DeadReason::RetriesExhausted, NOW)),
+        ("cancelling", code(2), 4, cancelled_by_user(NOW)),
+    ] {
+        assert_eq!(after(start, outcome), (failures, state), "{start} and {outcome}");
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! Field by field instead of by a derived reader, so that a mistake names the field and the nearest known one, and a
 //! duplicate key or a `null` is a mistake too.
 
+mod limits;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -17,11 +19,12 @@ use super::{
 use crate::domain::backoff::{BackoffChoice, check_base, check_jitter};
 use crate::domain::name::JobId;
 use crate::domain::nearest::nearest;
+use crate::domain::retry_rules::ExitCodes;
 use crate::domain::settings::MAX_RETRIES;
 use crate::domain::span::{parse_span, span_from_seconds};
 
 /// The fields of a job in JSON.
-pub(super) const FIELDS: [&str; 17] = [
+pub(super) const FIELDS: [&str; 19] = [
     "command",
     "id",
     "queue",
@@ -39,6 +42,8 @@ pub(super) const FIELDS: [&str; 17] = [
     "env",
     "tags",
     "limits",
+    "retry_on",
+    "no_retry_on",
 ];
 const BACKOFF_FIELDS: [&str; 5] = ["strategy", "delay", "base", "max", "jitter"];
 
@@ -115,7 +120,9 @@ fn read_field<'de, M: MapAccess<'de>>(
         "cwd" => request.cwd = Some(check(check_cwd(map.next_value()?))?),
         "env" => request.env = map.next_value::<Variables>()?.0,
         "tags" => request.tags = check(check_tags(map.next_value()?))?,
-        _ => return Err(M::Error::custom("it is not supported yet")),
+        "limits" => request.limits = Some(map.next_value()?),
+        "retry_on" => request.retry_on = Some(exit_codes(map)?),
+        _ => request.no_retry_on = Some(exit_codes(map)?),
     }
     Ok(())
 }
@@ -135,6 +142,12 @@ where
     M: MapAccess<'de>,
 {
     check(T::try_from(map.next_value::<Whole<MIN, MAX>>()?.0))
+}
+
+fn exit_codes<'de, M: MapAccess<'de>>(map: &mut M) -> Result<ExitCodes, M::Error> {
+    let codes: Vec<Whole<0, { u8::MAX as i64 }>> = map.next_value()?;
+    let codes: Result<Vec<u8>, _> = codes.into_iter().map(|code| u8::try_from(code.0)).collect();
+    check(ExitCodes::new(check(codes)?))
 }
 
 /// Which of the known fields an object has already given.

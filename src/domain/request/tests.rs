@@ -7,7 +7,7 @@ use super::*;
 use crate::domain::backoff::Strategy;
 
 /// Each field with a value that it takes.
-const SAMPLES: [(&str, &str); 16] = [
+const SAMPLES: [(&str, &str); 19] = [
     ("command", r#""true""#),
     ("id", r#""job1""#),
     ("queue", r#""media""#),
@@ -24,6 +24,9 @@ const SAMPLES: [(&str, &str); 16] = [
     ("cwd", r#""/""#),
     ("env", "{}"),
     ("tags", "[]"),
+    ("limits", "{}"),
+    ("retry_on", "[75]"),
+    ("no_retry_on", "[1]"),
 ];
 
 fn parse(json: &str) -> Result<JobRequest, serde_json::Error> {
@@ -69,9 +72,9 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
-fn every_field_but_limits_has_a_sample_that_is_taken() {
+fn every_field_has_a_sample_that_is_taken() {
     let sampled = SAMPLES.iter().map(|(field, _)| *field);
-    assert!(sampled.eq(json::FIELDS.into_iter().filter(|field| *field != "limits")));
+    assert!(sampled.eq(json::FIELDS));
     for (field, value) in &SAMPLES[1..] {
         accept(field, value);
     }
@@ -93,7 +96,7 @@ fn a_command_is_all_that_a_job_needs() {
 fn all_fields_together() {
     let json = r#"{"command":"make","id":"job1","queue":"media","priority":-5,"max_retries":0,"timeout":"1m30s",
         "run_at":"2026-01-31T09:30:00+02:00","depends_on":["a","b"],"on_dependency_failure":"run","unique_key":"k",
-        "cwd":"/srv","env":{"B":"2","A":""},"tags":["x","y"],
+        "cwd":"/srv","env":{"B":"2","A":""},"tags":["x","y"],"limits":{"pids":9},"retry_on":[75,1],"no_retry_on":[2],
         "backoff":{"strategy":"linear","delay":"2s","base":1.5,"max":60,"jitter":0.25}}"#;
     let expected = JobRequest {
         command: Some("make".to_owned()),
@@ -118,6 +121,9 @@ fn all_fields_together() {
         cwd: Some("/srv".to_owned()),
         env: BTreeMap::from([("A", ""), ("B", "2")].map(|(k, v)| (k.to_owned(), v.to_owned()))),
         tags: vec!["x".to_owned(), "y".to_owned()],
+        limits: "pids=9".parse().ok(),
+        retry_on: "1,75".parse().ok(),
+        no_retry_on: "2".parse().ok(),
     };
     assert_eq!(parse(json).expect("all fields"), expected);
 }

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 use super::*;
+use crate::domain::limits::Limits;
 use crate::domain::name::QueueName;
 use crate::domain::timestamp::Timestamp;
 use crate::store::LeaseRef;
@@ -23,6 +24,7 @@ fn claim(command: &str, cwd: Option<&Path>) -> Claim {
         environment: Some(environment(&[("PATH", "/bin:/usr/bin")]).into()),
         env: BTreeMap::new(),
         timeout: None,
+        limits: Limits::default(),
     }
 }
 

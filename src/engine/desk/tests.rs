@@ -1,6 +1,7 @@
 //! What lies on the desk, who takes it, and who gets it back.
 
 use super::*;
+use crate::domain::limits::Limits;
 use crate::domain::timestamp::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,6 +22,7 @@ fn claim_of(priority: i32, id: &str) -> Claim {
         environment: None,
         env: BTreeMap::new(),
         timeout: None,
+        limits: Limits::default(),
     }
 }
 

@@ -31,6 +31,7 @@ enum Recorded {
     State {
         state: StateName,
         next_retry_at: Option<Timestamp>,
+        dead: Option<DeadReason>,
     },
 }
 
@@ -41,7 +42,11 @@ impl Journal {
 
     /// An attempt of this worker was recorded.
     pub(in crate::engine) fn settled(&self, settlement: &Settlement, settled: &Settled) {
-        let recorded = Recorded::State { state: settled.state, next_retry_at: settled.next_retry_at };
+        let recorded = Recorded::State {
+            state: settled.state,
+            next_retry_at: settled.next_retry_at,
+            dead: settled.dead,
+        };
         self.ended(settlement, recorded);
     }
 
@@ -120,7 +125,8 @@ impl fmt::Display for Ended<'_> {
         write!(out, " ({})", Took(self.duration))?;
         match self.recorded {
             Recorded::Nothing => out.write_str(", not recorded: its lease was lost"),
-            Recorded::State { state, next_retry_at } => self.fmt_state(out, state, next_retry_at),
+            Recorded::State { dead: Some(reason), .. } => write!(out, ", dead: {}", reason.name()),
+            Recorded::State { state, next_retry_at, dead: None } => self.fmt_state(out, state, next_retry_at),
         }
     }
 }
@@ -137,17 +143,11 @@ impl Ended<'_> {
             (StateName::Completed, _) => Ok(()),
             (StateName::Cancelled, _) if self.outcome == Outcome::Cancelled => Ok(()),
             (StateName::Failed, Some(at)) => write!(out, ", retry at {at}"),
-            (StateName::Dead, _) => write!(out, ", dead: {}", self.dead_reason().name()),
             (StateName::Pending, _) => out.write_str(", pending again"),
-            (StateName::Failed | StateName::Processing | StateName::Cancelled, _) => {
+            (StateName::Failed | StateName::Processing | StateName::Cancelled | StateName::Dead, _) => {
                 write!(out, ", {}", state.name())
             }
         }
-    }
-
-    /// Losses have a limit of their own; everything else that kills a job is a failure too many.
-    fn dead_reason(&self) -> DeadReason {
-        if self.outcome == Outcome::Lost { DeadReason::CrashLimit } else { DeadReason::RetriesExhausted }
     }
 }
 
@@ -186,7 +186,9 @@ mod tests {
     #[test]
     fn the_end_of_an_attempt_says_how_and_what_follows() {
         let at: Timestamp = "2026-01-31T09:30:00Z".parse().expect("a time");
-        let state = |state, next_retry_at| Recorded::State { state, next_retry_at };
+        let state = |state, next_retry_at| Recorded::State { state, next_retry_at, dead: None };
+        let dead =
+            |reason| Recorded::State { state: StateName::Dead, next_retry_at: None, dead: Some(reason) };
         let failure = Outcome::Failure { exit_code: 1 };
         for (outcome, error, millis, recorded, text) in [
             (Outcome::Success, None, 1_290, state(StateName::Completed, None), "completed (1.2s)"),
@@ -201,7 +203,7 @@ mod tests {
                 failure,
                 None,
                 200_500,
-                state(StateName::Dead, None),
+                dead(DeadReason::RetriesExhausted),
                 "exit code 1 (3m20s), dead: retries_exhausted",
             ),
             (Outcome::Lost, None, 7, state(StateName::Pending, None), "its worker died (7ms), pending again"),
@@ -209,7 +211,7 @@ mod tests {
                 Outcome::Lost,
                 None,
                 7,
-                state(StateName::Dead, None),
+                dead(DeadReason::CrashLimit),
                 "its worker died (7ms), dead: crash_limit",
             ),
             (Outcome::Released, None, 0, state(StateName::Pending, None), "released (0ms), pending again"),

@@ -21,6 +21,9 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
         State::Dead { reason: DeadReason::CrashLimit, .. } => {
             Some("it is dead of losses, of which any number are allowed here".to_owned())
         }
+        State::Dead { reason: DeadReason::NotRetried, .. } => {
+            Some("it is dead of its exit code, and all are retried here".to_owned())
+        }
         State::Cancelled { reason: CancelReason::User, .. } => cancelled_by_user(case),
         State::Cancelled { reason: CancelReason::Dependency, .. } => cancelled_along(case),
     };

@@ -192,7 +192,7 @@ fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result
         return Err(row::malformed("ready job", "it changed while it was claimed"));
     }
     let mut select = tx.prepare(
-        "select j.command, j.cwd, j.timeout_ms, j.environment_id, q.name, j.seq
+        "select j.command, j.cwd, j.timeout_ms, j.environment_id, q.name, j.seq, q.limits
          from jobs j join queues q on q.id = j.queue_id where j.seq = ?1",
     )?;
     select.query_row([job.seq], |row| Ok(read_claim(tx, row, &job, &claimed.life, until)))?.map(Some)
@@ -217,5 +217,6 @@ fn read_claim(
         environment: environment_id.map(|id| environments::load(tx, id)).transpose()?,
         env: job.options.env.clone(),
         timeout: row.get::<_, Option<i64>>(2)?.map(from_millis),
+        limits: job.options.limits.or(&row::limits(row, 6)?).or(&tx.settings()?.limits),
     })
 }

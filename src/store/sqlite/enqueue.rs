@@ -168,6 +168,8 @@ fn insert_row(
         backoff: job.backoff,
         env: job.env.clone(),
         on_dependency_failure: job.on_dependency_failure,
+        limits: job.limits,
+        retry: job.retry,
     };
     let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
     let mut insert = tx.prepare(

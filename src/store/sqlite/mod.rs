@@ -42,6 +42,7 @@ mod read_only;
 mod reap;
 mod remove;
 mod retry;
+mod retry_rules;
 mod row;
 mod settings;
 mod settle;

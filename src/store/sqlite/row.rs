@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::tx::{Tx, from_millis};
 use crate::domain::job::{Job, Latest};
 use crate::domain::life::{CancelReason, DeadReason, Lease, Life, Losses, State, StateName};
+use crate::domain::limits::Limits;
 use crate::domain::name::{JobId, NameError};
 use crate::domain::signal::Signal;
 use crate::domain::timestamp::Timestamp;
@@ -155,6 +156,8 @@ pub(super) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {
         depends_on: ids.map_err(|error| malformed("depends_on", error))?,
         on_dependency_failure: known.options.on_dependency_failure,
         unique_key: known.unique_key,
+        limits: known.options.limits,
+        retry: known.options.retry,
         latest: known.latest,
     })
 }
@@ -162,6 +165,12 @@ pub(super) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {
 fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, StoreError> {
     let value = row.get_ref(column).map_err(StoreError::from)?;
     value.as_str_or_null().map_err(|error| malformed("text", error))
+}
+
+/// The limits of a queue; null where it has none.
+pub(super) fn limits(row: &Row<'_>, column: usize) -> Result<Limits, StoreError> {
+    let json = text(row, column)?;
+    json.map_or(Ok(Limits::default()), |json| json.parse().map_err(|error| malformed("limits", error)))
 }
 
 /// The strings of a JSON array; none for null.

@@ -3,9 +3,9 @@
 use super::jobs::apply;
 use super::row::{self, JobRow};
 use super::tx::Tx;
-use super::{history, settings, workers};
+use super::{history, retry_rules, settings, workers};
 use crate::domain::job::{Ending, Latest};
-use crate::domain::life::{Event, Life, StateName, transition};
+use crate::domain::life::{DeadReason, Event, Life, Policy, State, StateName, transition};
 use crate::domain::outcome::Outcome;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Settled, Settlement, StoreError};
@@ -53,7 +53,7 @@ pub(super) fn record(
         outcome: settlement.outcome,
         boot: workers::boot_id(tx, worker_seq)?,
     };
-    let policy = settings::policy(tx, job)?;
+    let policy = policy(tx, job, settlement.outcome)?;
     let Ok(transition) = transition(&job.life, event, &policy, tx.now) else {
         return Ok(None);
     };
@@ -91,7 +91,37 @@ pub(super) fn record(
         lease: settlement.lease.clone(),
         state: transition.life.state.name(),
         next_retry_at: next_retry_at(&transition.life),
+        dead: dead_reason(&transition.life),
     }))
+}
+
+/// Only after an exit code it matters which are retried: nobody else pays for asking the queue.
+fn policy(tx: &Tx<'_>, job: &JobRow, outcome: Outcome) -> Result<Policy, StoreError> {
+    let policy = settings::policy(tx, job)?;
+    match outcome {
+        Outcome::Failure { .. } if policy.retry.is_none() => {
+            Ok(Policy { retry: retry_rules::of_queue(tx, job.queue_id)?, ..policy })
+        }
+        Outcome::Failure { .. }
+        | Outcome::Success
+        | Outcome::Signal { .. }
+        | Outcome::Timeout
+        | Outcome::SpawnError
+        | Outcome::Lost
+        | Outcome::Cancelled
+        | Outcome::Released => Ok(policy),
+    }
+}
+
+fn dead_reason(life: &Life) -> Option<DeadReason> {
+    match life.state {
+        State::Dead { reason, .. } => Some(reason),
+        State::Pending { .. }
+        | State::Processing(_)
+        | State::Completed { .. }
+        | State::Failed
+        | State::Cancelled { .. } => None,
+    }
 }
 
 fn next_retry_at(life: &Life) -> Option<Timestamp> {

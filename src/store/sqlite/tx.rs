@@ -1,6 +1,7 @@
 //! One transaction: the connection, the moment it takes place at, and what is written when it ends.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection};
@@ -9,6 +10,7 @@ use super::counters::Counters;
 use super::environments::Known;
 use super::open::Opened;
 use super::{dependencies, settings, workers};
+use crate::domain::retry_rules::RetryRules;
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
@@ -27,6 +29,8 @@ pub(super) struct Tx<'c> {
     boot_millis: i64,
     pub(super) counters: RefCell<Counters>,
     settings: OnceCell<Settings>,
+    /// Of the queues that were asked about.
+    pub(super) retry_rules: RefCell<BTreeMap<i64, RetryRules>>,
     /// Jobs that were finished here and whose dependents do not know it yet.
     finished: RefCell<Vec<Finished>>,
     dependents_left: Cell<usize>,
@@ -49,6 +53,7 @@ impl<'c> Tx<'c> {
             boot_millis: clock.boot_millis(),
             counters: RefCell::default(),
             settings: OnceCell::new(),
+            retry_rules: RefCell::default(),
             finished: RefCell::default(),
             dependents_left: Cell::new(DEPENDENTS_PER_TRANSACTION),
             has_new_ready: Cell::new(false),

@@ -61,6 +61,8 @@ fn a_value_is_shown_in_the_one_way_in_which_it_is_written() {
         ("job-timeout", "none", "none"),
         ("retain-dead", "2w", "14d"),
         ("shutdown-grace", "0", "0s"),
+        ("limits", "{\"memory\":\"1024M\",\"nice\":5}", "memory=1G,nice=5"),
+        ("limits", "none", "none"),
         ("backoff-strategy", "linear", "linear"),
     ] {
         assert_eq!(
@@ -92,7 +94,8 @@ fn wrong_values_are_refused_with_the_right_ones() {
         ("heartbeat-interval", "11s", "shorter than 3 heartbeats"),
         ("log-max-bytes", "much", "is no size"),
         ("durability", "none", "full and normal"),
-        ("limits", "{}", "not supported yet"),
+        ("limits", "512M", "memory=512M,pids=100"),
+        ("limits", "memroy=1G", "did you mean `memory`?"),
     ] {
         home.run(["config", "set", key, value]).fails(2).prints("").says(message);
     }

@@ -288,17 +288,15 @@ fn pairs_that_contradict_each_other_are_refused() {
             r#"{"command":"x","delay":"1s","run_at":"2999-01-01T00:00:00Z"}"#,
             "give `run_at` or `delay`, not both",
         ),
+        (
+            ["--retry-on", "1,75", "--no-retry-on", "2,75"],
+            r#"{"command":"x","retry_on":[1,75],"no_retry_on":[2,75]}"#,
+            "exit code 75 is in `retry_on` and in `no_retry_on`",
+        ),
     ] {
         let home = Home::new();
         home.run(["enqueue", "--command", "x"].into_iter().chain(flags)).fails(2).says(message);
         home.run(["enqueue", json]).fails(2).says(message);
         assert!(home.is_empty());
     }
-}
-
-#[test]
-fn what_is_not_built_yet_is_refused() {
-    let home = Home::new();
-    home.run(["enqueue", r#"{"command":"x","limits":{"memory":"1M"}}"#]).fails(2).says("`limits`");
-    assert!(home.is_empty());
 }

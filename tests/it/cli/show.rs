@@ -43,6 +43,8 @@ fn json_adds_what_a_list_leaves_out() {
     for (field, expected) in [
         ("backoff", Value::Null),
         ("limits", Value::Null),
+        ("retry_on", Value::Null),
+        ("no_retry_on", Value::Null),
         ("on_dependency_failure", json!("cancel")),
         ("env", json!([])),
         ("events", json!([])),
@@ -113,4 +115,20 @@ fn what_is_not_there_or_no_id_is_refused() {
     home.run(["show", "a/b"]).fails(2).says("invalid id `a/b`");
     home.run(["show"]).fails(2).says("<ID>");
     home.run(["show", "a", "b"]).fails(2);
+}
+
+#[test]
+fn limits_and_exit_codes_are_shown_as_they_were_given() {
+    let home = Home::new();
+    let given = r#"{"id":"a","command":"x","limits":{"memory":"1024M","nice":-5},"retry_on":[75,1]}"#;
+    home.run(["enqueue", given]).ok();
+    let call = ["enqueue", "--id", "b", "--limits", "memory=1G,nice=-5", "--no-retry-on", "2", "--", "x"];
+    home.run(call).ok();
+    let (a, b) = (home.show("a"), home.show("b"));
+    assert_eq!(a["limits"], json!({"memory": "1G", "nice": -5}));
+    assert_eq!(a["limits"], b["limits"]);
+    assert_eq!((&a["retry_on"], &a["no_retry_on"]), (&json!([1, 75]), &Value::Null));
+    assert_eq!((&b["retry_on"], &b["no_retry_on"]), (&Value::Null, &json!([2])));
+    home.run(["show", "a"]).ok().shows("  limits        memory=1G,nice=-5").shows("  retry on      1,75");
+    home.run(["show", "b"]).ok().shows("  no retry on   2");
 }

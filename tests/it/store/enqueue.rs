@@ -9,6 +9,7 @@ use queuectl::domain::environment::Environment;
 use queuectl::domain::job::{NewJob, OnDependencyFailure, Start};
 use queuectl::domain::life::{State, StateName};
 use queuectl::domain::outcome::Outcome;
+use queuectl::domain::retry_rules::RetryRules;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::{Change, Enqueued, JobFilter, Refused};
 
@@ -52,6 +53,8 @@ fn full_job() -> NewJob {
         env: BTreeMap::from([("NAME".to_owned(), "a=b".to_owned())]),
         environment: Some(environment()),
         tags: vec!["z".to_owned(), "a".to_owned()],
+        limits: "memory=1G,cpu=0.1,nice=-3".parse().expect("limits"),
+        retry: RetryRules { retry_on: "1,75".parse().ok(), no_retry_on: "2".parse().ok() },
         if_absent: false,
     }
 }
@@ -79,6 +82,7 @@ fn what_was_asked_for_reads_back(fixture: &Fixture) {
     assert_eq!(stored.unique_key, asked.unique_key);
     assert_eq!(stored.cwd, asked.cwd);
     assert_eq!(stored.env, asked.env);
+    assert_eq!((stored.limits, stored.retry), (asked.limits, asked.retry));
     assert_eq!(stored.tags, asked.tags, "in the order in which they were given");
     assert_eq!((stored.created_at, stored.updated_at), (fixture.now(), fixture.now()));
     assert_eq!(stored.latest.started_at, None);

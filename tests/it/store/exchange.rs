@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuectl::domain::life::StateName;
+use queuectl::domain::life::{DeadReason, StateName};
 use queuectl::domain::outcome::Outcome;
 use queuectl::store::{Exchange, LeaseRef, Settled, StoreError};
 
@@ -70,16 +70,20 @@ fn a_turn_says_what_became_of_the_jobs(fixture: &Fixture) {
         leases.iter().zip(outcomes).map(|(lease, outcome)| settlement(lease, outcome)).collect();
     let exchanged = fixture.exchange(&worker, &settlements, 0);
     let retry = Some(fixture.now().saturating_add(Duration::from_secs(2)));
-    let settled =
-        |at: usize, state, next_retry_at| Settled { lease: leases[at].clone(), state, next_retry_at };
+    let settled = |at: usize, state, next_retry_at, dead| Settled {
+        lease: leases[at].clone(),
+        state,
+        next_retry_at,
+        dead,
+    };
     assert_eq!(
         exchanged.settled,
         [
-            settled(0, StateName::Failed, retry),
-            settled(1, StateName::Dead, None),
-            settled(2, StateName::Cancelled, None),
-            settled(4, StateName::Pending, None),
-            settled(5, StateName::Completed, None),
+            settled(0, StateName::Failed, retry, None),
+            settled(1, StateName::Dead, None, Some(DeadReason::RetriesExhausted)),
+            settled(2, StateName::Cancelled, None, None),
+            settled(4, StateName::Pending, None, None),
+            settled(5, StateName::Completed, None, None),
         ]
     );
     assert_eq!(exchanged.stale, [leases[3].clone()]);

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use queuectl::domain::backoff::BackoffChoice;
 use queuectl::domain::job::{NewJob, OnDependencyFailure, Start};
+use queuectl::domain::limits::Limits;
 use queuectl::domain::name::{JobId, QueueName};
+use queuectl::domain::retry_rules::RetryRules;
 use queuectl::domain::timestamp::Timestamp;
 
 /// A job with the defaults of the settings, but for what is said about it.
@@ -29,6 +31,8 @@ pub fn job(id: &str) -> JobSpec {
         env: BTreeMap::new(),
         environment: None,
         tags: Vec::new(),
+        limits: Limits::default(),
+        retry: RetryRules::default(),
         if_absent: false,
     })
 }
@@ -113,6 +117,16 @@ impl JobSpec {
 
     pub fn unique_key(mut self, key: &str) -> Self {
         self.0.unique_key = Some(key.to_owned());
+        self
+    }
+
+    pub fn limits(mut self, limits: &str) -> Self {
+        self.0.limits = limits.parse().expect("limits");
+        self
+    }
+
+    pub fn no_retry_on(mut self, codes: &str) -> Self {
+        self.0.retry.no_retry_on = Some(codes.parse().expect("exit codes"));
         self
     }
 

@@ -21,6 +21,7 @@ every_store!(
     retries_come_at_their_times_until_the_job_is_dead,
     only_failures_of_its_own_doing_use_up_retries,
     a_job_without_retries_dies_of_its_first_failure,
+    an_exit_code_that_is_not_retried_ends_the_job,
     the_backoff_is_read_when_an_attempt_fails,
     a_job_can_have_its_own_backoff,
     a_far_retry_does_not_overflow,
@@ -180,6 +181,21 @@ fn a_job_without_retries_dies_of_its_first_failure(fixture: &Fixture) {
         assert_eq!(fixture.state("a"), StateName::Dead, "{outcome:?}");
         fixture.remove("a");
     }
+}
+
+fn an_exit_code_that_is_not_retried_ends_the_job(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("a").no_retry_on("137"), job("b").no_retry_on("2"), job("c")]);
+    for _ in 0..3 {
+        fixture.run(&worker, Outcome::Failure { exit_code: 137 });
+    }
+    let died = State::Dead { finished_at: fixture.now(), reason: DeadReason::NotRetried };
+    assert_eq!(fixture.job("a").life.state, died);
+    assert_eq!((fixture.state("b"), fixture.state("c")), (StateName::Failed, StateName::Failed));
+    let worker = fixture.worker("other");
+    fixture.retry("a");
+    fixture.run(&worker, KILLED);
+    assert_eq!(fixture.state("a"), StateName::Failed, "it was no exit code");
 }
 
 /// How long a job that fails now waits.

@@ -24,10 +24,12 @@ fn takes(field: &str) -> &'static [&'static str] {
         "command" | "id" | "queue" | "unique_key" | "cwd" => &["string"],
         "priority" | "max_retries" | "max_attempts" => &["integer"],
         "timeout" | "delay" => &["integer", "fraction"],
-        "backoff" | "env" => &["object"],
+        "backoff" | "env" | "limits" => &["object"],
         "depends_on" | "tags" => &["array"],
         // They take strings, but not this one.
         "run_at" | "on_dependency_failure" => &[],
+        // They take arrays, but not of strings.
+        "retry_on" | "no_retry_on" => &[],
         unknown => panic!("{unknown} is no field"),
     }
 }
@@ -122,8 +124,17 @@ fn a_wrong_value_of_the_right_kind() {
         ("tags", r#"["a",""]"#, "empty"),
         ("tags", "[1]", "string"),
         ("tags", "[null]", "null"),
-        ("limits", r#"{"memory":"512M"}"#, "not supported yet"),
-        ("limits", "{}", "not supported yet"),
+        ("limits", r#"{"memory":"512"}"#, "`memory`: a memory limit of 512 bytes"),
+        ("limits", r#"{"memroy":"1G"}"#, "did you mean `memory`?"),
+        ("limits", r#"{"pids":1,"pids":2}"#, "`pids` is given twice"),
+        ("limits", r#"{"cpu":-1}"#, "`cpu`: cpu takes"),
+        ("retry_on", "[]", "empty"),
+        ("retry_on", "[0]", "0 means success"),
+        ("retry_on", "[256]", "from 0 to 255"),
+        ("retry_on", "[-1]", "from 0 to 255"),
+        ("retry_on", "[1.5]", "from 0 to 255"),
+        ("no_retry_on", "[1,null]", "from 0 to 255"),
+        ("no_retry_on", r#"["1"]"#, "from 0 to 255"),
     ] {
         let message = refuse_field(field, value);
         assert!(message.contains(says), "{field} {value}: {message}");

@@ -70,6 +70,8 @@ fn gaps_are_filled_from_the_origin() {
         env: BTreeMap::new(),
         environment: None,
         tags: Vec::new(),
+        limits: Limits::default(),
+        retry: RetryRules::default(),
         if_absent: false,
     };
     assert_eq!(plain().resolve(&origin(), generated), Ok(expected));

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::domain::job::{Attempt, Ending, Job, JobRecord, Latest, OnDependencyFailure, Usage};
 use crate::domain::life::{Life, Losses, State, StateName};
+use crate::domain::limits::Limits;
 use crate::domain::outcome::Outcome;
+use crate::domain::retry_rules::RetryRules;
 use crate::domain::timestamp::Timestamp;
 use crate::proof::calls::{Answer, Call};
 use crate::proof::evidence::{Evidence, JobEvidence};
@@ -150,6 +152,8 @@ pub(super) fn completed(id: &str) -> JobEvidence {
         depends_on: Vec::new(),
         on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
+        limits: Limits::default(),
+        retry: RetryRules::default(),
         latest: Latest::default(),
     };
     let record = JobRecord { job, events: Vec::new(), history: vec![attempt(1, Outcome::Success)] };

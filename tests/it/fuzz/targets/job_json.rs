@@ -10,6 +10,7 @@ use queuectl::domain::request::{
     JobRequest, MAX_COMMAND_BYTES, MAX_CWD_BYTES, MAX_DEPENDENCIES, MAX_TAG_BYTES, MAX_TAGS,
     MAX_UNIQUE_KEY_BYTES, Origin, RequestError, Timeout,
 };
+use queuectl::domain::retry_rules::ExitCodesError;
 use queuectl::domain::settings::{MAX_RETRIES, Settings};
 use queuectl::domain::span::{MAX_SPAN, format_span};
 use serde_json::{Map, Value, json};
@@ -54,6 +55,10 @@ pub const TOKENS: &[&str] = &[
     "\"env\":",
     "\"tags\":",
     "\"limits\":",
+    "{\"memory\":\"512M\",\"cpu\":1.5,\"pids\":100,\"nice\":10,\"open_files\":1024}",
+    "\"retry_on\":",
+    "\"no_retry_on\":",
+    "[1,75]",
     "\"strategy\":",
     "\"base\":",
     "\"max\":",
@@ -103,7 +108,9 @@ fn check_presence(request: &JobRequest, object: &Map<String, Value>) {
         ("on_dependency_failure", request.on_dependency_failure.is_some()),
         ("unique_key", request.unique_key.is_some()),
         ("cwd", request.cwd.is_some()),
-        ("limits", false),
+        ("limits", request.limits.is_some()),
+        ("retry_on", request.retry_on.is_some()),
+        ("no_retry_on", request.no_retry_on.is_some()),
     ] {
         assert_eq!(is_given, object.contains_key(field), "{field}");
     }
@@ -182,6 +189,9 @@ fn written(request: &JobRequest) -> Value {
         ("cwd", request.cwd.as_deref().map(Value::from)),
         ("env", Some(json!(request.env))),
         ("tags", Some(json!(request.tags))),
+        ("limits", request.limits.map(|limits| json!(limits))),
+        ("retry_on", request.retry_on.map(|codes| codes.iter().collect())),
+        ("no_retry_on", request.no_retry_on.map(|codes| codes.iter().collect())),
     ];
     given(fields)
 }
@@ -223,6 +233,9 @@ fn check_resolved(request: &JobRequest) {
             assert!(request.max_retries.is_some() && request.max_attempts.is_some());
         }
         Err(RequestError::BothTimes) => assert!(request.run_at.is_some() && request.delay.is_some()),
+        Err(RequestError::ExitCodes(ExitCodesError::InBoth(_))) => {
+            assert!(request.retry_on.is_some() && request.no_retry_on.is_some());
+        }
         Err(RequestError::DependsOnItself(_)) => assert!(is_own_parent),
         Err(error) => panic!("each field alone was taken: {error}"),
     }

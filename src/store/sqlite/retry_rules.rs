@@ -1,0 +1,34 @@
+//! Which exit codes the jobs of a queue are retried after.
+
+use rusqlite::Row;
+
+use super::row::malformed;
+use super::tx::Tx;
+use crate::domain::retry_rules::{ExitCodes, RetryRules};
+use crate::store::StoreError;
+
+/// Read once in a transaction for each queue whose jobs fail there.
+pub(super) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<RetryRules, StoreError> {
+    if let Some(rules) = tx.retry_rules.borrow().get(&queue_id) {
+        return Ok(*rules);
+    }
+    let mut select = tx.prepare("select retry_on, no_retry_on from queues where id = ?1")?;
+    let rules = select.query_row([queue_id], |row| Ok(read(row, 0)))??;
+    tx.retry_rules.borrow_mut().insert(queue_id, rules);
+    Ok(rules)
+}
+
+/// From the two columns that begin with this one.
+pub(super) fn read(row: &Row<'_>, column: usize) -> Result<RetryRules, StoreError> {
+    Ok(RetryRules { retry_on: codes(row, column)?, no_retry_on: codes(row, column + 1)? })
+}
+
+fn codes(row: &Row<'_>, column: usize) -> Result<Option<ExitCodes>, StoreError> {
+    let json: Option<String> = row.get(column)?;
+    json.map(|json| from_json(&json)).transpose()
+}
+
+fn from_json(json: &str) -> Result<ExitCodes, StoreError> {
+    let codes: Vec<u8> = serde_json::from_str(json).map_err(|error| malformed("exit codes", error))?;
+    ExitCodes::new(codes).map_err(|error| malformed("exit codes", error))
+}
