@@ -65,13 +65,16 @@ impl Call {
 
     /// Whether somebody who saw it knows that this job is stored: its id was printed, or another call found it there.
     pub fn acknowledges(&self, id: &str) -> bool {
-        let wanted = self.jobs().iter().any(|job| job.id == id);
+        let wanted = self.jobs().iter().find(|job| job.id == id);
+        // In the place of one with a key another may have been found, and then that one's id was printed.
+        let stands_for_itself = wanted.is_some_and(|job| job.unique_key.is_none());
         let all_are_there = match self.answer {
             Answer::Ok => true,
             Answer::Failed(code) => code == CONFLICT && self.jobs().len() == 1,
             Answer::Unknown => false,
         };
-        wanted && (all_are_there || self.printed.iter().any(|printed| printed == id))
+        wanted.is_some()
+            && (all_are_there && stands_for_itself || self.printed.iter().any(|printed| printed == id))
     }
 
     /// Whether it may have stored this job.

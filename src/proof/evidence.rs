@@ -22,6 +22,8 @@ pub struct Evidence {
     pub jobs: Vec<JobEvidence>,
     /// How many slots each worker had.
     pub concurrency: u32,
+    /// How many jobs of a queue may run at once, where that is limited.
+    pub queue_limits: BTreeMap<String, u32>,
     /// What the store counts, and what there is.
     pub counted: BTreeMap<StateName, u64>,
     /// What is left although all is over: processes, workers, files, damage.

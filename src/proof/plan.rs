@@ -24,6 +24,8 @@ pub struct Plan {
     /// What clients do while the nemesis is at work: each list is one client's, in this order.
     pub clients: Vec<Vec<Deed>>,
     pub pools: Vec<PoolPlan>,
+    /// Queues beside the default one.
+    pub queues: Vec<QueuePlan>,
     /// How long the nemesis is at work.
     pub strikes_for: Duration,
 }
@@ -31,6 +33,13 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolPlan {
     pub count: u32,
+    pub concurrency: u32,
+}
+
+/// A queue in which only so many jobs may run at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuePlan {
+    pub name: &'static str,
     pub concurrency: u32,
 }
 
@@ -52,6 +61,8 @@ pub enum Wish {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPlan {
     pub id: String,
+    /// None: the default one.
+    pub queue: Option<&'static str>,
     pub lives: Duration,
     /// How each attempt ends; all later ones end as the last.
     pub ends: Vec<How>,
@@ -64,7 +75,10 @@ pub struct JobPlan {
     pub retry_delay: Duration,
     pub delay: Option<Duration>,
     pub timeout: Option<Duration>,
-    pub depends_on: Option<String>,
+    pub depends_on: Vec<String>,
+    /// Whether it runs although one of these failed.
+    pub runs_anyway: bool,
+    pub unique_key: Option<String>,
     pub priority: i32,
 }
 
@@ -80,6 +94,11 @@ pub enum Escapes {
 const FIRST_JOBS: usize = 24;
 const CLIENTS: usize = 2;
 const DEEDS: usize = 12;
+/// So few that some of the jobs with a key find another there.
+const KEYS: u32 = 3;
+/// So narrow that the slots together want more.
+const QUEUES: [&str; 2] = ["narrow", "wider"];
+const MOST_DEPENDENCIES: usize = 3;
 
 impl Plan {
     pub fn new(seed: u64, escapes: Escapes) -> Self {
@@ -93,7 +112,9 @@ impl Plan {
         let concurrency = random.u32(1..=3);
         let pool = |random: &mut Rng| PoolPlan { count: random.u32(1..=2), concurrency };
         let pools = vec![pool(&mut random), pool(&mut random)];
-        Self { seed, jobs, clients, pools, strikes_for: Duration::from_millis(random.u64(2_500..3_500)) }
+        let queues = (1..).zip(QUEUES).map(|(concurrency, name)| QueuePlan { name, concurrency }).collect();
+        let strikes_for = Duration::from_millis(random.u64(2_500..3_500));
+        Self { seed, jobs, clients, pools, queues, strikes_for }
     }
 
     /// Every job that anybody may ask for.
@@ -150,6 +171,12 @@ fn any_id(random: &mut Rng, jobs: &[JobPlan]) -> String {
     random.choice(jobs).map_or_else(String::new, |job| job.id.clone())
 }
 
+/// Up to a few of them, each once.
+fn some_ids(random: &mut Rng, jobs: &[JobPlan]) -> Vec<String> {
+    let count = random.usize(1..=MOST_DEPENDENCIES);
+    random.choose_multiple(jobs.iter(), count).into_iter().map(|job| job.id.clone()).collect()
+}
+
 fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> JobPlan {
     let millis = |random: &mut Rng, range: std::ops::Range<u64>| Duration::from_millis(random.u64(range));
     let one_in = |random: &mut Rng, n: u32| random.u32(0..n) == 0;
@@ -159,9 +186,10 @@ fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> J
         _ => LEASE * random.u32(150..250) / 100,
     };
     let in_shell = one_in(random, 2);
-    let depends = !earlier.is_empty() && one_in(random, 8);
+    let depends_on = if one_in(random, 6) { some_ids(random, earlier) } else { Vec::new() };
     JobPlan {
         id,
+        queue: one_in(random, 4).then(|| random.choice(QUEUES)).flatten(),
         lives,
         ends: if lives > LEASE { vec![How::Exit(0)] } else { endings(random, in_shell) },
         escapes: if one_in(random, 3) { some_escapes(random, escapes) } else { Vec::new() },
@@ -171,7 +199,9 @@ fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> J
         retry_delay: millis(random, 20..120),
         delay: one_in(random, 6).then(|| millis(random, 100..1_500)),
         timeout: one_in(random, 8).then(|| millis(random, 100..400)),
-        depends_on: depends.then(|| any_id(random, earlier)),
+        depends_on,
+        runs_anyway: one_in(random, 2),
+        unique_key: one_in(random, 8).then(|| format!("k{}", random.u32(0..KEYS))),
         priority: random.i32(-2..3),
     }
 }
@@ -213,14 +243,21 @@ impl JobPlan {
             "priority": self.priority,
             "backoff": {"strategy": "exponential", "delay": millis(self.retry_delay), "base": 2},
         });
+        if let Some(queue) = self.queue {
+            job["queue"] = queue.into();
+        }
         if let Some(delay) = self.delay {
             job["delay"] = millis(delay).into();
         }
         if let Some(timeout) = self.timeout {
             job["timeout"] = millis(timeout).into();
         }
-        if let Some(id) = &self.depends_on {
-            job["depends_on"] = json!([id]);
+        if !self.depends_on.is_empty() {
+            job["depends_on"] = json!(self.depends_on);
+            job["on_dependency_failure"] = if self.runs_anyway { "run" } else { "cancel" }.into();
+        }
+        if let Some(key) = &self.unique_key {
+            job["unique_key"] = key.as_str().into();
         }
         job
     }

@@ -86,6 +86,8 @@ pub fn hold(
     drain(plan, field, &mut abandoned, audience)?;
     audience.told(&News::Judging);
     let mut evidence = gather(field, plan.concurrency())?;
+    evidence.queue_limits =
+        plan.queues.iter().map(|queue| (queue.name.to_owned(), queue.concurrency)).collect();
     evidence.problems = problems;
     evidence.longest_abandoned = abandoned.longest;
     evidence.abandoned_limit = terms.notice_limit().filter(|_| nemesis.is_noticed_at_once());
@@ -106,6 +108,9 @@ fn load(plan: &Plan, field: &Field) -> Result<Vec<String>, ProofError> {
     ];
     for (key, value) in settings {
         field.need(&["-q", "config", "set", key, &value])?;
+    }
+    for queue in &plan.queues {
+        field.need(&["-q", "queue", "set", queue.name, "--concurrency", &queue.concurrency.to_string()])?;
     }
     let mut random = Rng::with_seed(plan.seed);
     let mut jobs = plan.jobs.as_slice();

@@ -74,7 +74,7 @@ impl Invariant {
             Self::RealOutcome => "the recorded exit code or signal is the real one",
             Self::InTime => "no attempt starts before its time or its dependencies allow",
             Self::CancelHolds => "nothing starts after an acknowledged cancel",
-            Self::WithinLimits => "never more run at once than there are slots",
+            Self::WithinLimits => "never more run at once than slots, queues and keys allow",
             Self::Fenced => "no result was written by an attempt that was not current",
             Self::NothingLeft => "nothing is left: no process, no lock, no lease; the counters are right",
             Self::NoticedSoon => "a dead worker is noticed in time",

@@ -34,9 +34,11 @@ fn check_dependencies(evidence: &Evidence, verdict: &mut Verdict) {
     let cases = case::cases(evidence);
     let by_id: BTreeMap<&str, &Case<'_>> = cases.iter().map(|case| (case.id, case)).collect();
     for case in &cases {
-        let on = case.plan.and_then(|plan| plan.depends_on.as_deref());
-        if let Some(on) = on.and_then(|id| by_id.get(id)) {
-            timing::check_dependency(case, on, verdict);
+        let Some(plan) = case.plan else {
+            continue;
+        };
+        for on in plan.depends_on.iter().filter_map(|id| by_id.get(id.as_str())) {
+            timing::check_dependency(case, plan, on, verdict);
         }
     }
 }

@@ -55,6 +55,6 @@ fn cancelled_by_user(case: &Case<'_>) -> Option<String> {
 }
 
 fn cancelled_along(case: &Case<'_>) -> Option<String> {
-    let depends = case.plan.is_some_and(|plan| plan.depends_on.is_some());
-    (!depends).then(|| "it is cancelled because of a dependency, and it has none".to_owned())
+    let depends = case.plan.is_some_and(|plan| !plan.depends_on.is_empty() && !plan.runs_anyway);
+    (!depends).then(|| "it is cancelled because of a dependency, and none can do that".to_owned())
 }

@@ -58,6 +58,17 @@ fn an_id_that_was_printed_before_the_call_was_killed() {
 }
 
 #[test]
+fn one_with_a_key_is_acknowledged_by_its_own_id_only() {
+    let mut with_key = plan("x");
+    with_key.unique_key = Some("k".to_owned());
+    let mut answered = call(Wish::Enqueue(vec![with_key]), Answer::Ok);
+    answered.printed = vec!["a".to_owned()];
+    assert_eq!(breaks(|evidence| evidence.calls.push(answered.clone())), [], "another was found");
+    answered.printed = vec!["x".to_owned()];
+    assert_eq!(breaks(|evidence| evidence.calls.push(answered)), [Invariant::Kept]);
+}
+
+#[test]
 fn a_job_that_was_refused_and_is_there() {
     let unwanted = breaks(|evidence| {
         evidence.calls.retain(|call| !call.concerns("b"));
@@ -223,11 +234,18 @@ fn a_start_before_its_time() {
     assert_eq!(delayed, [Invariant::InTime], "its delay was not over");
     let dependent = breaks(|evidence| {
         let mut wanted = plan("b");
-        wanted.depends_on = Some("a".to_owned());
+        wanted.depends_on = vec!["a".to_owned()];
         evidence.calls.retain(|call| !call.concerns("b"));
         evidence.calls.push(call(Wish::Enqueue(vec![wanted]), Answer::Ok));
     });
-    assert_eq!(dependent, [Invariant::InTime], "what it depends on was not over");
+    assert_eq!(dependent, [Invariant::InTime], "what it depends on had not succeeded");
+    let patient = breaks(|evidence| {
+        let mut wanted = plan("b");
+        (wanted.depends_on, wanted.runs_anyway) = (vec!["a".to_owned()], true);
+        evidence.calls.retain(|call| !call.concerns("b"));
+        evidence.calls.push(call(Wish::Enqueue(vec![wanted]), Answer::Ok));
+    });
+    assert_eq!(patient, [Invariant::InTime], "what it depends on was not over");
 }
 
 #[test]
@@ -253,15 +271,33 @@ fn a_start_after_a_cancel() {
     assert_eq!(revived, []);
 }
 
+/// Lets `b` run while `a` does.
+fn crowd(evidence: &mut Evidence) {
+    evidence.lines.sort_by_key(|line| line.at);
+    let (first, rest): (Vec<_>, Vec<_>) = evidence.lines.drain(..).partition(|line| line.job == "b");
+    let (starts, others): (Vec<_>, Vec<_>) = first.into_iter().partition(|line| line.at < at(220));
+    evidence.lines = starts.into_iter().chain(rest).chain(others).collect();
+}
+
 #[test]
 fn more_at_once_than_there_are_slots() {
-    let crowded = breaks(|evidence| {
-        evidence.lines.sort_by_key(|line| line.at);
-        let (first, rest): (Vec<_>, Vec<_>) = evidence.lines.drain(..).partition(|line| line.job == "b");
-        let (starts, others): (Vec<_>, Vec<_>) = first.into_iter().partition(|line| line.at < at(220));
-        evidence.lines = starts.into_iter().chain(rest).chain(others).collect();
-    });
-    assert_eq!(crowded, [Invariant::WithinLimits]);
+    assert_eq!(breaks(crowd), [Invariant::WithinLimits]);
+}
+
+#[test]
+fn more_at_once_than_a_queue_or_a_key_allows() {
+    let crowded_with = |change: fn(&mut crate::domain::job::Job)| {
+        breaks(|evidence| {
+            crowd(evidence);
+            evidence.concurrency = 2;
+            assert_eq!(check(evidence).violations, [], "there is room for both");
+            evidence.jobs.iter_mut().for_each(|job| change(&mut job.record.job));
+        })
+    };
+    let in_one_queue = crowded_with(|job| job.queue = "narrow".parse().expect("a queue"));
+    assert_eq!(in_one_queue, [Invariant::WithinLimits]);
+    let under_one_key = crowded_with(|job| job.unique_key = Some("k".to_owned()));
+    assert_eq!(under_one_key, [Invariant::WithinLimits]);
 }
 
 #[test]

@@ -72,14 +72,20 @@ fn check_backoff(case: &Case<'_>, plan: &JobPlan, verdict: &mut Verdict) {
     }
 }
 
-/// Whether a job that waits for another started only after that had succeeded.
-pub(super) fn check_dependency(case: &Case<'_>, on: &Case<'_>, verdict: &mut Verdict) {
+/// Whether a job that waits for another started only after that had succeeded, or was over where that is enough.
+pub(super) fn check_dependency(case: &Case<'_>, plan: &JobPlan, on: &Case<'_>, verdict: &mut Verdict) {
     if case.retry_count() + on.retry_count() > 0 {
         return;
     }
     let Some(start) = case.starts().next() else {
         return;
     };
+    if plan.runs_anyway {
+        let late = on.lines.iter().find(|line| line.is_by_command() && line.at > start.at);
+        return verdict.expect(Invariant::InTime, Some(case.id), late.is_none(), || {
+            format!("it started before {}, on which it depends, was over", on.id)
+        });
+    }
     let success = on
         .history()
         .iter()

@@ -70,7 +70,7 @@ impl KillEnqueue {
         for (at, job) in jobs.iter_mut().enumerate() {
             job.id = format!("k{number}.{at}");
             job.lives = job.lives.min(Duration::from_millis(20));
-            job.depends_on = None;
+            job.depends_on.clear();
             job.escapes.clear();
         }
         jobs

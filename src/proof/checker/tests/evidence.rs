@@ -37,6 +37,7 @@ pub(super) fn evidence() -> Evidence {
         ],
         jobs: vec![first, completed("b")],
         concurrency: 1,
+        queue_limits: [("narrow".to_owned(), 1)].into(),
         counted: [(StateName::Completed, 2)].into(),
         left: Vec::new(),
         longest_abandoned: Duration::from_millis(3),
@@ -53,6 +54,7 @@ pub(super) fn at(millis: u64) -> Duration {
 pub(super) fn plan(id: &str) -> JobPlan {
     JobPlan {
         id: id.to_owned(),
+        queue: None,
         lives: at(20),
         ends: vec![How::Exit(0)],
         escapes: Vec::new(),
@@ -62,7 +64,9 @@ pub(super) fn plan(id: &str) -> JobPlan {
         retry_delay: at(100),
         delay: None,
         timeout: None,
-        depends_on: None,
+        depends_on: Vec::new(),
+        runs_anyway: false,
+        unique_key: None,
         priority: 0,
     }
 }
