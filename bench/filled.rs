@@ -8,8 +8,8 @@ use anyhow::{Result, ensure};
 use queuectl::domain::job::{NewJob, OnDependencyFailure, Start, Usage};
 use queuectl::domain::limits::Limits;
 use queuectl::domain::name::{JobIdSequence, QueueName, WorkerId};
-use queuectl::domain::retry_rules::RetryRules;
 use queuectl::domain::outcome::Outcome;
+use queuectl::domain::retry_rules::RetryRules;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{Exchange, LeaseRef, NewWorker, Pause, Queues, Served, Settlement, Store};
@@ -93,7 +93,8 @@ impl<'a> Worker<'a> {
     /// Settles the jobs in hand and claims as many as there are slots.
     pub(crate) fn turn(&mut self) -> Result<()> {
         let settlements: Vec<Settlement> = self.running.drain(..).map(success).collect();
-        let exchange = Exchange { worker: &self.id, settlements: &settlements, want: self.slots };
+        let exchange =
+            Exchange { worker: &self.id, settlements: &settlements, want: self.slots, want_limited: 0 };
         let exchanged = self.store.exchange(&exchange)?;
         ensure!(exchanged.stale.is_empty(), "a lease was lost");
         self.running.extend(exchanged.claimed.into_iter().map(|claim| claim.lease));

@@ -16,6 +16,7 @@ use crate::domain::span::{SpanError, parse_span};
 use crate::domain::timestamp::Timestamp;
 use crate::ops::json::StatusJson;
 use crate::ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
+use crate::store::Queue;
 
 /// Show how things stand: jobs by state and queue, workers, and what is wrong
 ///
@@ -80,10 +81,9 @@ pub(super) fn queue_lines(status: &Status, width: usize) -> Vec<String> {
     columns.extend(StateName::ALL.map(|state| (heading(state), Align::Right)));
     let mut table = Table::new(&columns);
     for queue in &status.queues {
-        let name = if queue.paused.is_some() {
-            Cell::styled(&format!("{} (paused)", queue.name), AnsiColor::Yellow.on_default())
-        } else {
-            queue.name.as_str().into()
+        let name = match held_back(queue) {
+            Some(how) => Cell::styled(&format!("{} ({how})", queue.name), AnsiColor::Yellow.on_default()),
+            None => queue.name.as_str().into(),
         };
         let count = |state| queue.counts.get(&state).copied().unwrap_or(0);
         table.row(
@@ -98,6 +98,18 @@ pub(super) fn queue_lines(status: &Status, width: usize) -> Vec<String> {
         );
     }
     table.lines(width)
+}
+
+/// What keeps jobs that wait in a queue from starting.
+fn held_back(queue: &Queue) -> Option<&'static str> {
+    if queue.paused.is_some() {
+        return Some("paused");
+    }
+    if !queue.counts.contains_key(&StateName::Pending) {
+        return None;
+    }
+    let waits_for_rate = queue.next_start_at.map(|_| "rate");
+    if queue.is_full() { Some("full") } else { waits_for_rate }
 }
 
 /// Whether the last line is the sum of those above.

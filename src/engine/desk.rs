@@ -1,6 +1,7 @@
 //! Where the ledger and the slots meet: claimed jobs lie here until a slot takes them, finished attempts until the
 //! ledger records them.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,6 +11,8 @@ use std::time::Instant;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::attempt::{Finished, Rules};
+use crate::domain::name::QueueName;
+use crate::domain::timestamp::Timestamp;
 use crate::store::{Claim, LeaseRef};
 
 /// Why an attempt is ended before its time; the most pressing reason last.
@@ -26,12 +29,24 @@ pub(super) enum Interrupt {
 }
 
 /// Which of the claims that lie here a slot takes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The one with the highest priority.
-    Priority,
-    /// The one that was claimed first: some queues go before others.
-    Claimed,
+    /// The one whose turn it is among all.
+    Turn,
+    /// The same, but these queues go before each other.
+    Queues(Vec<QueueName>),
+}
+
+impl Order {
+    /// The smallest goes first. What was claimed later may stand before others that lie here: it was urgent, or its queue
+    /// had no room before.
+    fn key(&self, claim: &Claim) -> (usize, Reverse<i32>, Timestamp, u64) {
+        let rank = match self {
+            Self::Turn => 0,
+            Self::Queues(queues) => queues.iter().position(|queue| *queue == claim.queue).unwrap_or(0),
+        };
+        (rank, Reverse(claim.priority), claim.due_at, claim.number)
+    }
 }
 
 #[derive(Debug)]
@@ -66,6 +81,8 @@ struct Waiting {
 #[derive(Debug)]
 struct Slot {
     running: Option<LeaseRef>,
+    /// What runs is of a queue with a limit.
+    is_limited: bool,
     bell: Arc<SlotBell>,
 }
 
@@ -75,14 +92,9 @@ impl State {
         self.slots.iter().filter(|slot| slot.running.is_none()).count()
     }
 
-    /// Where the priority alone decides, what was claimed later may still go before others that lie here.
     fn put(&mut self, waiting: Waiting) {
-        let at = match self.order {
-            Order::Priority => {
-                self.claims.partition_point(|other| other.claim.priority >= waiting.claim.priority)
-            }
-            Order::Claimed => self.claims.len(),
-        };
+        let key = self.order.key(&waiting.claim);
+        let at = self.claims.partition_point(|other| self.order.key(&other.claim) <= key);
         self.claims.insert(at, waiting);
     }
 
@@ -97,6 +109,8 @@ impl State {
 pub(super) struct Load {
     pub(super) running: usize,
     pub(super) waiting: usize,
+    /// How many of both are of queues with a limit.
+    pub(super) limited: usize,
 }
 
 impl Desk {
@@ -124,7 +138,7 @@ impl Desk {
     pub(super) fn add_slot(&self) -> io::Result<(usize, Arc<SlotBell>)> {
         let bell = Arc::new(SlotBell::new()?);
         let mut state = self.lock();
-        state.slots.push(Slot { running: None, bell: Arc::clone(&bell) });
+        state.slots.push(Slot { running: None, is_limited: false, bell: Arc::clone(&bell) });
         Ok((state.slots.len() - 1, bell))
     }
 
@@ -135,6 +149,7 @@ impl Desk {
             if let Some(Waiting { claim, .. }) = state.claims.pop_front() {
                 state.slots[slot].bell.forget();
                 state.slots[slot].running = Some(claim.lease.clone());
+                state.slots[slot].is_limited = claim.is_limited;
                 if state.claims.len() + 1 == state.low_stock && !state.finished.is_empty() {
                     self.bell.ring();
                 }
@@ -195,8 +210,10 @@ impl Desk {
 
     pub(super) fn load(&self) -> Load {
         let state = self.lock();
-        let running = state.slots.iter().filter(|slot| slot.running.is_some()).count();
-        Load { running, waiting: state.claims.len() }
+        let running = || state.slots.iter().filter(|slot| slot.running.is_some());
+        let limited = running().filter(|slot| slot.is_limited).count()
+            + state.claims.iter().filter(|waiting| waiting.claim.is_limited).count();
+        Load { running: running().count(), waiting: state.claims.len(), limited }
     }
 
     /// Every lease that lies here or runs, and those that ended and were not taken away yet.

@@ -332,7 +332,7 @@ impl Worker<'_> {
 
     /// Whether a ring for anybody is for this worker.
     fn listens(&self) -> bool {
-        let Load { running, waiting } = self.desk.load();
+        let Load { running, waiting, limited: _ } = self.desk.load();
         let now = Instant::now();
         let has_room = running + waiting < self.slots();
         let may_claim =

@@ -46,7 +46,7 @@ pub(super) struct Turn {
     pub(super) claimed: usize,
     /// Something was recorded.
     pub(super) has_settled: bool,
-    /// As many as were asked for: there may be more.
+    /// There may be more, for this worker or for others.
     pub(super) may_be_more: bool,
     /// Somebody declared this worker dead.
     pub(super) is_retired: bool,
@@ -84,7 +84,7 @@ impl Ledger {
     /// only if there is reason to `look`.
     pub(super) fn turn(&mut self, tools: &Tools<'_>, slots: usize, look: bool) -> Result<Turn, StoreError> {
         self.collect(tools);
-        let want = self.wanted(tools, slots);
+        let (want, want_limited) = self.wanted(tools, slots);
         let looks = want > 0 && (look || self.may_be_more);
         if self.unsettled.is_empty() && !looks {
             return Ok(Turn::default());
@@ -93,7 +93,7 @@ impl Ledger {
         if has_settled {
             failpoint::hit("ledger.before_settle");
         }
-        let exchange = Exchange { worker: &self.worker, settlements: &self.unsettled, want };
+        let exchange = Exchange { worker: &self.worker, settlements: &self.unsettled, want, want_limited };
         let exchanged = tools.store.exchange(&exchange)?;
         if has_settled {
             failpoint::hit("ledger.after_settle");
@@ -108,7 +108,8 @@ impl Ledger {
             failpoint::hit("ledger.after_claim");
         }
         tools.desk.hand_out(exchanged.claimed, self.pace.low_stock(slots));
-        Ok(Turn { claimed, has_settled, may_be_more: self.may_be_more, is_retired: exchanged.retired })
+        let may_be_more = self.may_be_more || exchanged.has_left_some;
+        Ok(Turn { claimed, has_settled, may_be_more, is_retired: exchanged.retired })
     }
 
     /// The answers are in the order of what was handed in.
@@ -122,13 +123,16 @@ impl Ledger {
         }
     }
 
-    /// How many jobs to claim: for free slots, and where attempts are very short a few more.
-    fn wanted(&self, tools: &Tools<'_>, slots: usize) -> usize {
+    /// How many jobs to claim: for free slots, and where attempts are very short a few more. How many of them may be of
+    /// queues with a limit: never are more of those in hand than there are slots, because one that waits here uses up a
+    /// place that another worker could use.
+    fn wanted(&self, tools: &Tools<'_>, slots: usize) -> (usize, usize) {
         if self.is_hindered() {
-            return 0;
+            return (0, 0);
         }
         let load = tools.desk.load();
-        (slots + self.pace.ahead(slots)).saturating_sub(load.running + load.waiting)
+        let want = (slots + self.pace.ahead(slots)).saturating_sub(load.running + load.waiting);
+        (want, slots.saturating_sub(load.limited))
     }
 
     /// Takes over what the slots have finished.

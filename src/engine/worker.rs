@@ -255,8 +255,8 @@ impl<'a> Worker<'a> {
 
 fn order(served: &Served) -> Order {
     match served {
-        Served::All | Served::Job(_) => Order::Priority,
-        Served::InOrder(_) => Order::Claimed,
+        Served::All | Served::Job(_) => Order::Turn,
+        Served::InOrder(queues) => Order::Queues(queues.clone()),
     }
 }
 

@@ -39,6 +39,12 @@ pub enum WaitsFor {
     },
     /// Its time, or the end of its backoff.
     Time(Timestamp),
+    /// As many jobs of its queue run as may.
+    FullQueue {
+        running: u64,
+    },
+    /// The rate of its queue lets the next job start then.
+    Rate(Timestamp),
     /// This many jobs run.
     Slot {
         running: u64,
@@ -61,6 +67,12 @@ pub fn waits_for(store: &dyn Store, job: &Job) -> Result<Option<WaitsFor>, OpErr
     }
     if job.life.due_at > store.now()? {
         return Ok(Some(WaitsFor::Time(job.life.due_at)));
+    }
+    if let Some(queue) = own.filter(|queue| queue.is_full()) {
+        return Ok(Some(WaitsFor::FullQueue { running: queue.running() }));
+    }
+    if let Some(at) = own.and_then(|queue| queue.next_start_at) {
+        return Ok(Some(WaitsFor::Rate(at)));
     }
     let running = queues.iter().filter_map(|queue| queue.counts.get(&StateName::Processing)).sum();
     Ok(Some(WaitsFor::Slot { running }))

@@ -206,6 +206,8 @@ pub struct Exchange<'a> {
     pub settlements: &'a [Settlement],
     /// How many jobs to claim at most.
     pub want: usize,
+    /// How many of them may be of queues with a limit: what lies in a hand uses up a limit that others could use.
+    pub want_limited: usize,
 }
 
 /// How an attempt ended, as its worker saw it.
@@ -240,13 +242,15 @@ impl Settlement {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchanged {
     pub claimed: Vec<Claim>,
+    /// There was more that others could take, in queues with a limit.
+    pub has_left_some: bool,
     /// What became of the jobs whose settlements were recorded, in the order of these.
     pub settled: Vec<Settled>,
     /// Settlements that changed nothing, because their lease was lost.
     pub stale: Vec<LeaseRef>,
     /// The worker was retired, or reaped in its absence: it gets nothing any more.
     pub retired: bool,
-    /// When the next job that waits for its time becomes due.
+    /// When the next job that waits for its time becomes due, or one may start that waits for the rate of its queue.
     pub next_due: Option<Timestamp>,
 }
 
@@ -268,7 +272,10 @@ pub struct Claim {
     pub number: u64,
     pub lease_until: Timestamp,
     pub queue: QueueName,
+    /// Its queue has a limit.
+    pub is_limited: bool,
     pub priority: i32,
+    pub due_at: Timestamp,
     pub command: String,
     pub cwd: Option<String>,
     /// The environment it was enqueued in; without one the worker's is taken.

@@ -245,6 +245,12 @@ impl<'a> Run<'a> {
             WaitsFor::PausedQueue(_) => format!("waiting for queue {} to go on", job.queue),
             WaitsFor::Jobs { count } => format!("waiting for {} to complete", jobs(count.into())),
             WaitsFor::Time(at) => format!("starts in {}", rough(at.since(now))),
+            WaitsFor::FullQueue { running } => {
+                format!("waiting for room in queue {} ({} run)", job.queue, jobs(running))
+            }
+            WaitsFor::Rate(at) => {
+                format!("queue {} starts its next job in {}", job.queue, rough(at.since(now)))
+            }
             WaitsFor::Slot { running: 0 } => "waiting for a worker".to_owned(),
             WaitsFor::Slot { running: 1 } => "waiting for a free slot (1 job runs)".to_owned(),
             WaitsFor::Slot { running } => format!("waiting for a free slot ({} run)", jobs(running)),

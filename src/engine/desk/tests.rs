@@ -16,7 +16,9 @@ fn claim_of(priority: i32, id: &str) -> Claim {
         number: 1,
         lease_until: Timestamp::EPOCH,
         queue: "default".parse().expect("a name"),
+        is_limited: false,
         priority,
+        due_at: Timestamp::EPOCH,
         command: "true".to_owned(),
         cwd: None,
         environment: None,
@@ -48,7 +50,7 @@ fn a_softer_order_does_not_replace_one_that_was_not_heard_yet() {
 
 #[test]
 fn what_an_idle_slot_is_about_to_take_is_not_recalled_as_claimed_ahead() {
-    let desk = desk(Order::Priority);
+    let desk = desk(Order::Turn);
     let (slot, _bell) = desk.add_slot().expect("a slot");
     desk.hand_out(vec![claim("first"), claim("second"), claim("third")], 0);
     let later = Instant::now() + Duration::from_secs(1);
@@ -64,7 +66,7 @@ fn what_an_idle_slot_is_about_to_take_is_not_recalled_as_claimed_ahead() {
 
 #[test]
 fn what_is_interrupted_is_out_of_reach_at_once() {
-    let desk = desk(Order::Priority);
+    let desk = desk(Order::Turn);
     let (slot, bell) = desk.add_slot().expect("a slot");
     desk.hand_out(["runs", "long", "other", "waits"].map(claim).to_vec(), 0);
     desk.take(slot).expect("the first");
@@ -75,23 +77,46 @@ fn what_is_interrupted_is_out_of_reach_at_once() {
 }
 
 #[test]
-fn the_highest_priority_is_taken_first_unless_some_queues_go_before_others() {
+fn what_is_claimed_later_takes_its_turn_before_what_lies_there() {
+    let name = |name: &str| name.parse::<QueueName>().expect("a name");
+    let in_queue = |queue: &str, claim: Claim| Claim { queue: name(queue), ..claim };
+    let due = |millis, claim: Claim| Claim { due_at: Timestamp::from_millis(millis), ..claim };
     for (order, expected) in [
-        (Order::Priority, ["urgent", "first", "second", "late"]),
-        (Order::Claimed, ["first", "second", "urgent", "late"]),
+        (Order::Turn, ["urgent", "early", "first", "second", "late"]),
+        (Order::Queues(vec![name("a"), name("b")]), ["first", "late", "urgent", "early", "second"]),
     ] {
         let desk = desk(order);
         let (slot, _bell) = desk.add_slot().expect("a slot");
-        desk.hand_out(vec![claim("first"), claim("second")], 0);
-        desk.hand_out(vec![claim_of(1, "urgent"), claim_of(-1, "late")], 0);
+        desk.hand_out(vec![in_queue("a", due(5, claim("first"))), in_queue("b", due(6, claim("second")))], 0);
+        desk.hand_out(
+            vec![
+                in_queue("b", due(9, claim_of(1, "urgent"))),
+                in_queue("a", due(7, claim_of(-1, "late"))),
+                in_queue("b", due(4, claim("early"))),
+            ],
+            0,
+        );
         let taken = expected.map(|_| desk.take(slot).expect("a claim").0);
         assert_eq!(ids(&taken), expected);
     }
 }
 
 #[test]
+fn claims_of_limited_queues_are_counted_while_they_wait_and_while_they_run() {
+    let desk = desk(Order::Turn);
+    let (slot, _bell) = desk.add_slot().expect("a slot");
+    let limited = |id| Claim { is_limited: true, ..claim(id) };
+    desk.hand_out(vec![limited("first"), claim("plain"), limited("second")], 0);
+    assert_eq!(desk.load(), Load { running: 0, waiting: 3, limited: 2 });
+    desk.take(slot).expect("the first");
+    assert_eq!(desk.load(), Load { running: 1, waiting: 2, limited: 2 });
+    desk.recall();
+    assert_eq!(desk.load(), Load { running: 1, waiting: 0, limited: 1 });
+}
+
+#[test]
 fn what_others_overtake_is_not_forgotten() {
-    let desk = desk(Order::Priority);
+    let desk = desk(Order::Turn);
     let (slot, _bell) = desk.add_slot().expect("a slot");
     desk.hand_out(vec![claim("first"), claim("second")], 0);
     desk.take(slot).expect("the first");
@@ -103,7 +128,7 @@ fn what_others_overtake_is_not_forgotten() {
 
 #[test]
 fn a_claim_is_not_recalled_without_those_behind_it() {
-    let desk = desk(Order::Priority);
+    let desk = desk(Order::Turn);
     let (slot, _bell) = desk.add_slot().expect("a slot");
     desk.hand_out(vec![claim("first"), claim("second")], 0);
     desk.take(slot).expect("the first");

@@ -1,6 +1,7 @@
 //! Taking the jobs whose turn it is.
 //!
-//! Only the heads of open queues are looked at: a paused queue or a job that cannot run costs a claim nothing.
+//! Only the heads of queues that have room are looked at: a queue that is paused, full or held back by its rate, and a job
+//! that cannot run, cost a claim nothing.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
@@ -8,6 +9,7 @@ use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::jobs::apply;
+use super::rooms::Rooms;
 use super::row::{self, JobRow};
 use super::tx::{Tx, from_millis};
 use super::{environments, places, queues, settings, workers};
@@ -17,32 +19,48 @@ use crate::domain::name::{JobId, QueueName, WorkerId};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Claim, LeaseRef, Served, StoreError};
 
+/// What came of a claim.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) claims: Vec<Claim>,
+    /// See [`crate::store::Exchanged::has_left_some`].
+    pub(super) has_left_some: bool,
+    /// When a rate lets the next job start.
+    pub(super) next_start_at: Option<Timestamp>,
+}
+
 pub(super) fn claim(
     tx: &Tx<'_>,
     worker: &WorkerId,
     worker_seq: i64,
     want: usize,
-) -> Result<Vec<Claim>, StoreError> {
+    want_limited: usize,
+) -> Result<Taken, StoreError> {
     if want == 0 {
-        return Ok(Vec::new());
+        return Ok(Taken::default());
     }
     let served = workers::served(tx, worker_seq)?;
     let until = tx.now.saturating_add(tx.settings()?.lease);
+    let mut rooms = Rooms::new(want_limited);
     let mut claims = Vec::new();
     loop {
         let missing = want - claims.len();
         let heads = match &served {
-            Served::All => next_of_all(tx, missing)?,
-            Served::InOrder(queues) => next_in_order(tx, queues, missing)?,
-            Served::Job(id) => only(tx, id)?.into_iter().collect(),
+            Served::All => next_of_all(tx, &mut rooms, missing)?,
+            Served::InOrder(queues) => next_in_order(tx, &mut rooms, queues, missing)?,
+            Served::Job(id) => only(tx, &mut rooms, id)?.into_iter().collect(),
         };
         let wanted = claims.len() + heads.len();
         for head in heads {
-            claims.extend(take(tx, &head, worker, until)?);
+            if let Some(claim) = take(tx, &head, worker, until)? {
+                claims.push(Claim { is_limited: rooms.is_limited(head.queue_id), ..claim });
+                rooms.take(head.queue_id);
+            }
         }
         // Those that were put off stand in nobody's way: the next ones have their turn.
         if claims.len() == wanted {
-            return Ok(claims);
+            let next_start_at = rooms.close(tx)?;
+            return Ok(Taken { claims, has_left_some: rooms.has_left_some, next_start_at });
         }
     }
 }
@@ -56,25 +74,31 @@ struct Head {
     queue_id: i64,
 }
 
-/// The first of all queues together: a merge of the open ones, each of which is in order.
-fn next_of_all(tx: &Tx<'_>, want: usize) -> Result<Vec<Head>, StoreError> {
+/// The first of all queues together: a merge of those that have room, each of which is in order.
+fn next_of_all(tx: &Tx<'_>, rooms: &mut Rooms, want: usize) -> Result<Vec<Head>, StoreError> {
     let mut lines = BinaryHeap::new();
     for queue_id in queues_with_ready(tx)? {
-        if queues::is_open(tx, queue_id)? {
-            let mut line = Line { queue_id, taken: 0, heads: Vec::new() };
+        let room = rooms.left(tx, queue_id)?;
+        if room > 0 {
+            let mut line = Line { queue_id, taken: 0, room, heads: Vec::new() };
             line.refill(tx, 1)?;
             lines.push(Reverse(line));
         }
     }
+    let mut limited_left = rooms.limited_left;
     let mut next = Vec::new();
     while next.len() < want {
         let Some(mut first) = lines.peek_mut() else {
             break;
         };
-        let Some(head) = first.0.heads.pop() else {
+        let is_limited = rooms.is_limited(first.0.queue_id);
+        let head = if is_limited && limited_left == 0 { None } else { first.0.heads.pop() };
+        let Some(head) = head else {
+            rooms.has_left_some |= !first.0.heads.is_empty();
             PeekMut::pop(first);
             continue;
         };
+        limited_left -= usize::from(is_limited);
         next.push(head);
         if first.0.heads.is_empty() {
             first.0.refill(tx, want - next.len())?;
@@ -88,11 +112,14 @@ fn next_of_all(tx: &Tx<'_>, want: usize) -> Result<Vec<Head>, StoreError> {
 struct Line {
     queue_id: i64,
     taken: usize,
+    /// How many may be taken in all.
+    room: usize,
     heads: Vec<Head>,
 }
 
 impl Line {
     fn refill(&mut self, tx: &Tx<'_>, count: usize) -> Result<(), StoreError> {
+        let count = count.min(self.room - self.taken);
         self.heads = first_of(tx, self.queue_id, self.taken, count)?;
         self.taken += self.heads.len();
         self.heads.reverse();
@@ -113,22 +140,36 @@ impl PartialOrd for Line {
     }
 }
 
-/// From each queue only when those before it have nothing ready.
-fn next_in_order(tx: &Tx<'_>, served: &[QueueName], want: usize) -> Result<Vec<Head>, StoreError> {
+/// From each queue only when those before it have nothing that may run.
+fn next_in_order(
+    tx: &Tx<'_>,
+    rooms: &mut Rooms,
+    served: &[QueueName],
+    want: usize,
+) -> Result<Vec<Head>, StoreError> {
     let mut next = Vec::new();
+    let mut limited_left = rooms.limited_left;
     for name in served {
         let Some(queue_id) = queues::known_id(tx, name)? else {
             continue;
         };
-        if next.len() < want && queues::is_open(tx, queue_id)? {
-            next.extend(first_of(tx, queue_id, 0, want - next.len())?);
+        let count = rooms.left(tx, queue_id)?.min(want - next.len());
+        if count == 0 {
+            continue;
         }
+        let mut heads = first_of(tx, queue_id, 0, count)?;
+        if rooms.is_limited(queue_id) {
+            rooms.has_left_some |= heads.len() > limited_left;
+            heads.truncate(limited_left);
+            limited_left -= heads.len();
+        }
+        next.extend(heads);
     }
     Ok(next)
 }
 
-/// This one job, if it is ready and its queue open.
-fn only(tx: &Tx<'_>, id: &JobId) -> Result<Option<Head>, StoreError> {
+/// This one job, if it is ready and its queue has room.
+fn only(tx: &Tx<'_>, rooms: &mut Rooms, id: &JobId) -> Result<Option<Head>, StoreError> {
     // By the ids of jobs and the primary key of `ready`.
     let mut select = tx.prepare(
         "select r.priority, r.due_at, r.seq, r.queue_id
@@ -145,7 +186,7 @@ fn only(tx: &Tx<'_>, id: &JobId) -> Result<Option<Head>, StoreError> {
         })
     });
     match head.optional()? {
-        Some(head) if queues::is_open(tx, head.queue_id)? => Ok(Some(head)),
+        Some(head) if rooms.left(tx, head.queue_id)? > 0 => Ok(Some(head)),
         Some(_) | None => Ok(None),
     }
 }
@@ -211,7 +252,9 @@ fn read_claim(
         number: row.get(5)?,
         lease_until,
         queue: row::name(row, 4)?,
+        is_limited: false,
         priority: job.priority,
+        due_at: job.life.due_at,
         command: row.get(0)?,
         cwd: row.get(1)?,
         environment: environment_id.map(|id| environments::load(tx, id)).transpose()?,

@@ -22,6 +22,17 @@ impl Counters {
         *self.changes.entry((queue_id, state)).or_default() -= 1;
     }
 
+    /// By how many the jobs of a queue in this state have become more.
+    pub(super) fn change(&self, queue_id: i64, state: StateName) -> i64 {
+        self.changes.get(&(queue_id, state)).copied().unwrap_or(0)
+    }
+
+    /// The queues that have fewer jobs in this state than before.
+    pub(super) fn with_fewer(&self, state: StateName) -> Vec<i64> {
+        let fewer = self.changes.iter().filter(|((_, of), change)| *of == state && **change < 0);
+        fewer.map(|((queue_id, _), _)| *queue_id).collect()
+    }
+
     pub(super) fn write(self, tx: &Tx<'_>) -> Result<(), StoreError> {
         for ((queue_id, state), change) in self.changes {
             if change != 0 {

@@ -1,5 +1,6 @@
 //! One turn of a worker: settle, promote, claim.
 
+use super::claim::Taken;
 use super::tx::Tx;
 use super::{claim, dependencies, places, settle, workers};
 use crate::store::{Exchange, Exchanged, Served, StoreError};
@@ -22,9 +23,12 @@ pub(super) fn exchange(tx: &Tx<'_>, exchange: &Exchange<'_>) -> Result<Option<Ex
     dependencies::release_finished(tx)?;
     let retired = !workers::is_live(tx, worker_seq)?;
     let want = if retired { 0 } else { exchange.want };
-    let claimed = claim::claim(tx, exchange.worker, worker_seq, want)?;
-    if tx.has_new_ready() && claimed.len() < want && workers::served(tx, worker_seq)? == Served::All {
+    let Taken { claims: claimed, has_left_some, next_start_at } =
+        claim::claim(tx, exchange.worker, worker_seq, want, exchange.want_limited)?;
+    let took_all = claimed.len() < want && !has_left_some;
+    if tx.has_new_ready() && took_all && workers::served(tx, worker_seq)? == Served::All {
         tx.forget_ready();
     }
-    Ok(Some(Exchanged { claimed, settled, stale, retired, next_due: places::next_due(tx)? }))
+    let next_due = places::next_due(tx)?.into_iter().chain(next_start_at).min();
+    Ok(Some(Exchanged { claimed, has_left_some, settled, stale, retired, next_due }))
 }

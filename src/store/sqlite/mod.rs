@@ -43,6 +43,7 @@ mod reap;
 mod remove;
 mod retry;
 mod retry_rules;
+mod rooms;
 mod row;
 mod settings;
 mod settle;

@@ -52,6 +52,14 @@ pub(super) fn set(tx: &Tx<'_>, queue_id: i64, rate: Option<Rate>) -> Result<(), 
     put(tx, queue_id, bucket)
 }
 
+/// A job that was claimed and did not start takes no token.
+pub(super) fn give_back(tx: &Tx<'_>, queue_id: i64) -> Result<(), StoreError> {
+    let Some(Meter { rate, bucket }) = find(tx, queue_id)? else {
+        return Ok(());
+    };
+    put(tx, queue_id, Some(bucket.give_back(rate, tx.now)))
+}
+
 fn find(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Meter>, StoreError> {
     let mut select = tx.prepare(
         "select rate_count, rate_period_ms, rate_tokens, rate_refilled_at from queues
@@ -61,7 +69,7 @@ fn find(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Meter>, StoreError> {
     Ok(found.transpose()?.flatten())
 }
 
-fn put(tx: &Tx<'_>, queue_id: i64, bucket: Option<Bucket>) -> Result<(), StoreError> {
+pub(super) fn put(tx: &Tx<'_>, queue_id: i64, bucket: Option<Bucket>) -> Result<(), StoreError> {
     tx.prepare("update queues set rate_tokens = ?2, rate_refilled_at = ?3 where id = ?1")?.execute(
         params![
             queue_id,

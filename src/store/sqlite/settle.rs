@@ -3,7 +3,7 @@
 use super::jobs::apply;
 use super::row::{self, JobRow};
 use super::tx::Tx;
-use super::{history, retry_rules, settings, workers};
+use super::{history, rates, retry_rules, settings, workers};
 use crate::domain::job::{Ending, Latest};
 use crate::domain::life::{DeadReason, Event, Life, Policy, State, StateName, transition};
 use crate::domain::outcome::Outcome;
@@ -84,6 +84,9 @@ pub(super) fn record(
         log_bytes: settlement.log_bytes,
     };
     history::add(tx, job, worker_seq, &ending)?;
+    if settlement.outcome == Outcome::Released && settlement.duration.is_zero() {
+        rates::give_back(tx, job.queue_id)?;
+    }
     if let Some(output) = &settlement.output {
         history::add_output(tx, job.seq, settlement.lease.attempt, output)?;
     }

@@ -9,7 +9,7 @@ use rusqlite::{CachedStatement, Connection};
 use super::counters::Counters;
 use super::environments::Known;
 use super::open::Opened;
-use super::{dependencies, settings, workers};
+use super::{dependencies, rooms, settings, workers};
 use crate::domain::retry_rules::RetryRules;
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
@@ -67,6 +67,7 @@ impl<'c> Tx<'c> {
     /// What is left to do before the commit.
     pub(super) fn finish(&self) -> Result<(), StoreError> {
         dependencies::release_finished(self)?;
+        rooms::tell_of_room(self)?;
         self.counters.take().write(self)
     }
 

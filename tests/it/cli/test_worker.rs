@@ -83,7 +83,7 @@ impl TestWorker {
     }
 
     fn exchange(&self, settlements: &[Settlement], want: usize) -> Vec<Claim> {
-        let exchange = Exchange { worker: &self.id, settlements, want };
+        let exchange = Exchange { worker: &self.id, settlements, want, want_limited: want };
         let exchanged = self.store.exchange(&exchange).expect("the exchange succeeds");
         assert_eq!(exchanged.stale, [], "a settlement was refused");
         exchanged.claimed

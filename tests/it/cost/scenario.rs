@@ -197,11 +197,21 @@ fn change_some(fixture: &Fixture) {
     fixture.store.set(SettingKey::Lease, None, SOMEBODY).expect("unset").expect("it may be unset");
     fixture.pause("another");
     fixture.resume("another");
-    for rate in ["10/m", "5/m"] {
-        fixture.limit("another", Some(2), Some(rate));
-    }
+    work_within_limits(fixture);
     let stop = Stop { host: None, kill_at: Some(fixture.now()) };
     fixture.store.stop(&stop, SOMEBODY).expect("they are told to stop");
+}
+
+/// A queue that is full and has used up its rate, and gets room again.
+fn work_within_limits(fixture: &Fixture) {
+    for rate in ["10/h", "2/h"] {
+        fixture.limit("another", Some(1), Some(rate));
+    }
+    fixture.enqueue_all((0..3).map(|at| job(&format!("limited-{at}")).queue("another")));
+    let worker = fixture.worker_serving("limited", serving(&["another"]));
+    let lease = fixture.lease(&worker);
+    fixture.exchange(&worker, &[Settlement::never_started(lease)], 0);
+    fixture.retire(&worker);
 }
 
 /// A worker dies, and what it held is taken back.

@@ -54,8 +54,10 @@ fn with_worker_of(stranger: &Stranger, boot_id: &str) -> Ground {
         stop_seen: None,
     };
     ground.store.register(&new).expect("it registers");
-    let claimed =
-        ground.store.exchange(&Exchange { worker: &id, settlements: &[], want: 1 }).expect("a claim");
+    let claimed = ground
+        .store
+        .exchange(&Exchange { worker: &id, settlements: &[], want: 1, want_limited: 1 })
+        .expect("a claim");
     assert_eq!(claimed.claimed.len(), 1, "it has the job");
     let mut record = format!("a 1 {} 1 2\n", stranger.0.id()).into_bytes();
     record.resize(256, 0);

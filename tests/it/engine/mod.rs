@@ -9,6 +9,7 @@ pub(crate) mod harness;
 mod inheritance;
 mod journal;
 mod leftovers;
+mod limits;
 mod orders;
 mod output;
 mod promptness;

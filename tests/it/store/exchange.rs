@@ -155,6 +155,7 @@ fn an_unknown_worker_changes_nothing(fixture: &Fixture) {
         worker: &stranger,
         settlements: &[settlement(&lease, Outcome::Success)],
         want: 1,
+        want_limited: 1,
     });
     assert!(matches!(exchanged, Err(StoreError::NoSuchWorker(_))), "{exchanged:?}");
     assert_eq!(fixture.record("a"), before);

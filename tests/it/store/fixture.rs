@@ -236,7 +236,7 @@ impl Fixture {
     }
 
     pub fn exchange(&self, worker: &WorkerId, settlements: &[Settlement], want: usize) -> Exchanged {
-        let exchange = Exchange { worker, settlements, want };
+        let exchange = Exchange { worker, settlements, want, want_limited: want };
         self.store.exchange(&exchange).expect("exchange")
     }
 

@@ -12,6 +12,7 @@ mod dependencies;
 mod enqueue;
 mod exchange;
 mod fencing;
+mod limits;
 mod list;
 mod model;
 mod orders;

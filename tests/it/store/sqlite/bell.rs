@@ -9,7 +9,7 @@ use queuectl::store::{LeaseRef, Served, StoreError};
 use queuectl::sys::bell::{Bell, EVERYBODY};
 
 use super::Home;
-use crate::store::fixture::{FAILURE, Fixture, new_worker};
+use crate::store::fixture::{FAILURE, Fixture, new_worker, settlement};
 use crate::store::new_job::{job, job_id};
 
 /// A queue with a worker that listens.
@@ -121,6 +121,29 @@ fn what_a_worker_makes_ready_in_a_queue_that_it_does_not_serve_rings() {
     listening.bell.take();
     assert!(fixture.settle(&worker, &lease, Outcome::Success));
     assert!(listening.rang());
+}
+
+#[test]
+fn room_in_a_full_queue_rings_unless_it_was_taken() {
+    let listening = Listening::new();
+    let fixture = &listening.fixture;
+    fixture.enqueue_all(["a", "b", "c"].map(job));
+    fixture.limit("default", Some(1), None);
+    let lease = listening.lease();
+    let exchanged = fixture.exchange(&listening.worker, &[settlement(&lease, Outcome::Success)], 1);
+    assert!(!listening.rang(), "it is full again");
+    let lease = &exchanged.claimed[0].lease;
+    fixture.settle(&listening.worker, lease, Outcome::Success);
+    assert!(listening.rang(), "somebody has to take the next");
+    let lease = listening.lease();
+    fixture.settle(&listening.worker, &lease, Outcome::Success);
+    assert!(!listening.rang(), "nobody waits");
+
+    fixture.limit("default", None, Some("1/h"));
+    fixture.enqueue_all(["d", "e"].map(job));
+    let lease = listening.lease();
+    fixture.settle(&listening.worker, &lease, Outcome::Success);
+    assert!(!listening.rang(), "its end gives no token");
 }
 
 #[test]
