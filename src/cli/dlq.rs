@@ -39,7 +39,7 @@ enum DlqVerb {
     #[command(after_help = "Examples:\n  queuectl dlq list\n  queuectl dlq list --group")]
     List {
         /// Group them by what killed them
-        #[arg(long, conflicts_with_all = ["limit", "after"])]
+        #[arg(long, conflicts_with_all = ["limit", "after", "columns", "sort", "format"])]
         group: bool,
         #[command(flatten)]
         page: PageArgs,
@@ -85,7 +85,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         DlqVerb::List { group: true, .. } => list_groups(context, store)?,
         DlqVerb::List { group: false, page } => {
             let filter = JobFilter::in_phase(Phase::State(StateName::Dead));
-            show_page(context, store, &filter, &page, Some("there are no dead jobs"))?;
+            show_page(context, &filter, &page, Some("there are no dead jobs"))?;
         }
         DlqVerb::Show { id } => {
             let id = resolve_id(context, &id)?;

@@ -1,27 +1,29 @@
 //! `queuectl list`
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use super::context::Context;
 use super::failure::Failure;
 use super::selection::{FilterArgs, hint_at_unknown, resolve_id};
-use super::table::{Align, Cell, Table};
-use super::text::{state_style, when};
+use super::shape::{self, ShapeArgs};
 use crate::domain::job::Job;
-use crate::domain::timestamp::Timestamp;
-use crate::ops::json::JobJson;
-use crate::store::{JobFilter, Page, Store};
+use crate::ops::list::sorted;
+use crate::store::{JobFilter, Page};
 
 /// Show jobs, the newest first
 ///
 /// States are pending, processing, completed, failed, dead and cancelled. There are also scheduled (pending, its time
 /// not yet come; the soonest first), blocked (pending, waits for another job) and ready (could run now; in the order in
-/// which they will run).
+/// which they will run). With several states the newest come first.
+///
+/// The id of the last job of a page is where --after goes on with the next. In the order of enqueuing that stays right
+/// whatever happens to jobs meanwhile; among ready and scheduled ones it means the place that the job has now.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl list
   queuectl list --state failed --queue mail
+  queuectl list --columns id,state,exit_code,error --sort -updated
+  queuectl list --format csv --limit 1000 > jobs.csv
   queuectl list --json --limit 1000 | jq -r '.[].id'")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -30,7 +32,7 @@ pub(super) struct Args {
     page: PageArgs,
 }
 
-/// Which part of a long list.
+/// Which part of a long list, and what of it.
 #[derive(Debug, clap::Args)]
 pub(super) struct PageArgs {
     /// Show at most this many
@@ -39,11 +41,13 @@ pub(super) struct PageArgs {
     /// Go on behind this job, the last one of the page before
     #[arg(long, value_name = "ID")]
     after: Option<String>,
+    #[command(flatten)]
+    shape: ShapeArgs,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let filter = args.filter.filter(context)?;
-    show_page(context, context.store()?, &filter, &args.page, nothing(&filter))?;
+    show_page(context, &filter, &args.page, nothing(&filter))?;
     hint_at_unknown(context, &filter)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -51,65 +55,40 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 /// Prints one page of the jobs that the filter lets through, or says that there are none.
 pub(super) fn show_page(
     context: &Context,
-    store: &dyn Store,
     filter: &JobFilter,
     args: &PageArgs,
     nothing: Option<&str>,
 ) -> Result<(), Failure> {
+    args.shape.check(context)?;
+    let store = context.store()?;
+    let (jobs, more) = match args.shape.sort {
+        None => in_order(context, filter, args)?,
+        Some(_) if args.after.is_some() => {
+            return Err(Failure::usage("--after goes on with the usual order only, not with --sort")
+                .with_hint("raise --limit, which has no maximum"));
+        }
+        Some(sort) => sorted(store, filter, sort, args.limit)?,
+    };
+    if let (true, true, Some(nothing)) = (jobs.is_empty() && !more, args.shape.is_table(context), nothing) {
+        context.hint(nothing)?;
+    }
+    shape::print(context, &args.shape, &jobs, store.now()?)?;
+    match (more, jobs.last(), args.shape.sort) {
+        (true, Some(last), None) => context.hint(&format!("there are more; go on with --after {}", last.id)),
+        (true, _, Some(_)) => context.hint("there are more; raise --limit to see them"),
+        (true, None, None) | (false, _, _) => Ok(()),
+    }
+}
+
+/// A page in the order that the store keeps them in, and whether there is more.
+fn in_order(context: &Context, filter: &JobFilter, args: &PageArgs) -> Result<(Vec<Job>, bool), Failure> {
     let after = args.after.as_deref().map(|id| resolve_id(context, id)).transpose()?;
     // One more than is shown tells whether there is more.
     let page = Page { limit: args.limit.saturating_add(1), after };
-    let mut jobs = store.list(filter, &page)?;
+    let mut jobs = context.store()?.list(filter, &page)?;
     let more = jobs.len() > args.limit;
     jobs.truncate(args.limit);
-    if let (true, false, Some(nothing)) = (jobs.is_empty() && !more, context.json, nothing) {
-        context.hint(nothing)?;
-    }
-    print(context, &jobs, store.now()?)?;
-    if let (true, Some(last)) = (more, jobs.last()) {
-        context.hint(&format!("there are more; go on with --after {}", last.id))?;
-    }
-    Ok(())
-}
-
-fn print(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure> {
-    if context.json {
-        return context.print_json(&jobs.iter().map(JobJson::from).collect::<Vec<_>>());
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    print_table(context, jobs, now)
-}
-
-pub(super) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure> {
-    if jobs.is_empty() {
-        return Ok(());
-    }
-    let mut table = Table::new(&[
-        ("ID", Align::Left),
-        ("STATE", Align::Left),
-        ("QUEUE", Align::Left),
-        ("PRIO", Align::Right),
-        ("TRIES", Align::Right),
-        ("WHEN", Align::Left),
-        ("COMMAND", Align::Left),
-    ]);
-    for job in jobs {
-        let state = job.life.state.name();
-        table.row(vec![
-            job.id.as_str().into(),
-            Cell::styled(state.name(), state_style(state)),
-            job.queue.as_str().into(),
-            job.priority.to_string().into(),
-            format!("{}/{}", job.life.failures, u64::from(job.life.max_retries) + 1).into(),
-            when(job, now).into(),
-            job.command.as_str().into(),
-        ]);
-    }
-    let mut out = context.out();
-    table.write(&mut out, context.width())?;
-    Ok(out.flush()?)
+    Ok((jobs, more))
 }
 
 /// What to say when there is nothing to show; of a queue more is said below.

@@ -30,6 +30,7 @@ mod run;
 mod screen;
 mod selection;
 mod selftest;
+mod shape;
 mod show;
 mod status;
 mod table;

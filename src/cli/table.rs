@@ -18,7 +18,7 @@ pub(super) enum Align {
 
 #[derive(Debug)]
 pub(super) struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(String, Align)>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -46,8 +46,9 @@ const ESC: char = '\u{1b}';
 const RESET: &str = "\u{1b}[0m";
 
 impl Table {
-    pub(super) fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+    pub(super) fn new(columns: &[(&str, Align)]) -> Self {
+        let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
+        Self { columns, rows: Vec::new() }
     }
 
     pub(super) fn row(&mut self, cells: Vec<Cell>) {

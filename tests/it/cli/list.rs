@@ -149,3 +149,103 @@ fn wrong_filters_are_refused() {
         home.run(["list"].into_iter().chain(args)).fails(code).prints("").says(message);
     }
 }
+
+#[test]
+fn columns_are_chosen_by_their_names_in_json() {
+    let home = menagerie();
+    let ran = home.run(["list", "--columns", "id,exit_code,state,tags", "--state", "dead,ready"]).ok();
+    assert_eq!(
+        ran.lines(),
+        [
+            "ID     EXIT CODE  STATE    TAGS",
+            "mail           -  pending  -",
+            "ready          -  pending  nice",
+            "dead           1  dead     -"
+        ]
+    );
+    home.run(["list", "--columns", "state,id", "--state", "dead", "--json"])
+        .ok()
+        .prints("[{\"state\":\"dead\",\"id\":\"dead\"}]\n");
+    home.run(["list", "--columns", "exitcode"]).fails(2).prints("").says("did you mean `exit_code`?");
+    home.run(["list", "--columns", "colour"]).fails(2).says("the columns are id, queue, command");
+    home.run(["list", "--format", "ids", "--columns", "id"]).fails(2);
+}
+
+#[test]
+fn every_field_of_a_job_is_a_column() {
+    let home = Home::with_jobs(&["a"]);
+    let head = home.run(["list", "--format", "csv"]).ok().lines()[0].to_owned();
+    let mut columns: Vec<&str> = head.split(',').collect();
+    columns.sort_unstable();
+    let listed = home.run(["list", "--json"]).ok().json();
+    let fields: Vec<&String> = listed[0].as_object().expect("a job").keys().collect();
+    assert_eq!(columns, fields);
+}
+
+#[test]
+fn every_format_says_the_same() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["enqueue", "-q", "--id", "b", "--tags", "x,y", "--", "echo", "a, \"b\"\nc"]).ok();
+    home.run(["list", "--format", "ids"]).ok().prints("b\na\n");
+    let columns = ["--columns", "id,command,tags"];
+    home.run(["list", "--format", "csv"].iter().chain(&columns))
+        .ok()
+        .prints("id,command,tags\nb,\"echo 'a, \"\"b\"\"\nc'\",\"x,y\"\na,true,\n");
+    let ran = home.run(["list", "--format", "jsonl"].iter().chain(&columns)).ok();
+    assert_eq!(ran.lines()[1], "{\"id\":\"a\",\"command\":\"true\",\"tags\":[]}");
+    let array = home.run(["list", "--format", "json"]).ok();
+    assert_eq!(array.stdout, home.run(["list", "--json"]).ok().stdout);
+    let lines = home.run(["list", "--format", "jsonl"]).ok();
+    let lines: Vec<serde_json::Value> =
+        lines.lines().iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(json!(lines), array.json());
+    home.run(["list", "--json", "--format", "csv"]).fails(2).prints("");
+    home.run(["list", "--format", "xml"]).fails(2);
+    home.run(["list", "--format", "ids", "-q"]).ok().prints("");
+}
+
+#[test]
+fn an_empty_list_has_its_form_too() {
+    let home = Home::new();
+    home.run(["list", "--format", "csv", "--columns", "id,state"]).ok().prints("id,state\n").says_nothing();
+    home.run(["list", "--format", "jsonl"]).ok().prints("").says_nothing();
+    home.run(["list", "--format", "ids"]).ok().prints("").says_nothing();
+}
+
+#[test]
+fn a_list_is_sorted_over_all_jobs() {
+    let home = Home::new();
+    for (id, priority) in [("a", "2"), ("c", "-1"), ("b", "2"), ("d", "7")] {
+        home.run(["enqueue", "-q", "--id", id, "--priority", priority, "--", "true"]).ok();
+    }
+    home.run(["enqueue", "-q", "--id", "e", "--delay", "1h", "--", "true"]).ok();
+    home.run(["cancel", "-q", "c"]).ok();
+    for (sort, expected) in [
+        ("priority", ["c", "e", "b", "a", "d"]),
+        ("-priority", ["d", "b", "a", "e", "c"]),
+        ("created", ["a", "c", "b", "d", "e"]),
+        ("-created_at", ["e", "d", "b", "c", "a"]),
+        ("id", ["a", "b", "c", "d", "e"]),
+        ("-id", ["e", "d", "c", "b", "a"]),
+        ("run_at", ["e", "d", "b", "c", "a"]),
+        ("-run_at", ["e", "d", "b", "c", "a"]),
+        ("finished", ["c", "e", "d", "b", "a"]),
+    ] {
+        assert_eq!(listed(&home, &["--sort", sort]), expected, "{sort}");
+        let ran = home.run(["list", "--sort", sort, "--limit", "2", "--json"]).ok().says("raise --limit");
+        assert_eq!(ids(&ran.json()), expected[..2], "{sort}");
+    }
+    home.run(["list", "--sort", "priorty"]).fails(2).says("did you mean `priority`?");
+    home.run(["list", "--sort", "colour"]).fails(2).says("created, updated");
+    home.run(["list", "--sort", "id", "--after", "a"]).fails(2).prints("").says("--after");
+    assert_eq!(listed(&home, &["--state", "ready", "--sort", "id"]), ["a", "b", "d"]);
+}
+
+#[test]
+fn the_dead_are_listed_in_every_form_too() {
+    let home = Home::new();
+    home.dead_job("b", "exit code 1");
+    home.dead_job("a", "exit code 1");
+    home.run(["dlq", "list", "--format", "ids", "--sort", "id"]).ok().prints("a\nb\n");
+    home.run(["dlq", "list", "--group", "--sort", "id"]).fails(2);
+}
