@@ -1,11 +1,13 @@
 -- Order and time: what queues, schedules, batches, hooks and history need beside what was there.
 
--- More reasons for an end. SQLite cannot change a check of a table, but it documents this way of changing its text; the
--- statements below that add columns make every other process read the schema again.
+-- More reasons for an end, and one more for which a running job is to be cancelled (2: it is replaced). SQLite
+-- cannot change a check of a table, but it documents this way of changing its text; the statements below that add columns
+-- make every other process read the schema again.
 pragma writable_schema = on;
 update sqlite_schema
-set sql = replace(sql, 'or reason = ''dependency'')',
-                       'or reason = ''dependency'' or reason = ''not_retried'' or reason = ''replaced'')')
+set sql = replace(replace(sql, 'or reason = ''dependency'')',
+                               'or reason = ''dependency'' or reason = ''not_retried'' or reason = ''replaced'')'),
+                  'or cancel_requested = 1)', 'or cancel_requested = 1 or cancel_requested = 2)')
 where type = 'table' and name = 'jobs';
 pragma writable_schema = off;
 
@@ -32,8 +34,12 @@ create index jobs_by_batch on jobs (batch_id, seq) where batch_id is not null;
 
 alter table schedules add column environment_id integer; -- of whoever added it; null: the worker's
 alter table schedules add column missed_limit integer not null default 1 check (missed_limit >= 1); -- for on_missed = 'all'
+alter table schedules add column skipped_at integer; -- the last occurrence that was left out because a run was unfinished
 alter table schedules add column created_by text not null default '';
-alter table schedules add column missed_at integer; -- the last time that an occurrence was missed
+alter table schedules add column missed_at integer; -- the last occurrence for which nobody was there in time
+
+-- The runs of a schedule, the newest last.
+create index jobs_by_schedule on jobs (schedule_id, seq) where schedule_id is not null;
 
 create index schedules_due on schedules (next_at) where next_at is not null and paused_at is null;
 

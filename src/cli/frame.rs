@@ -213,7 +213,7 @@ mod tests {
 
     fn running(id: &str, seconds: i64, command: &str) -> Job {
         let worker = "w1".parse().expect("an id");
-        let lease = Lease { worker, started_at: ago(seconds), until: ago(-30), cancel_requested: false };
+        let lease = Lease { worker, started_at: ago(seconds), until: ago(-30), cancel_requested: None };
         job(id, command, State::Processing(lease))
     }
 

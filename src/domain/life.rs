@@ -66,8 +66,8 @@ pub struct Lease {
     pub worker: WorkerId,
     pub started_at: Timestamp,
     pub until: Timestamp,
-    /// Somebody asked to cancel it: the worker kills the command and settles.
-    pub cancel_requested: bool,
+    /// Somebody asked to cancel it, and why: the worker kills the command and settles.
+    pub cancel_requested: Option<CancelReason>,
 }
 
 /// Losses in a row, counted within one boot: a machine that reboots is not the job's doing.
@@ -89,6 +89,8 @@ pub enum DeadReason {
 pub enum CancelReason {
     User,
     Dependency,
+    /// Its schedule wanted a newer run in its place.
+    Replaced,
 }
 
 /// The state without its data: for filters, counters and display.
@@ -122,11 +124,12 @@ impl CancelReason {
         match self {
             Self::User => "user",
             Self::Dependency => "dependency",
+            Self::Replaced => "replaced",
         }
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::User, Self::Dependency].into_iter().find(|reason| reason.name() == name)
+        [Self::User, Self::Dependency, Self::Replaced].into_iter().find(|reason| reason.name() == name)
     }
 }
 
@@ -182,6 +185,8 @@ pub enum Event {
     Settle { attempt: u32, outcome: Outcome, boot: String },
     /// Somebody wants it ended.
     Cancel,
+    /// Its schedule wants a newer run in its place.
+    Replace,
     /// Somebody wants it run again; `blocked_by` of its dependencies are still unfinished.
     Retry { blocked_by: u32 },
     /// A job that it waits for completed, or failed where that does not matter.
@@ -277,7 +282,8 @@ pub fn transition(life: &Life, event: Event, policy: &Policy, now: Timestamp) ->
         Event::Claim { worker, until } => claim(life, worker, until, now)?,
         Event::Extend { attempt, until } => extend(life, attempt, until)?,
         Event::Settle { attempt, outcome, boot } => settle(life, attempt, outcome, boot, policy, now)?,
-        Event::Cancel => cancel(life, now)?,
+        Event::Cancel => cancel(life, CancelReason::User, now)?,
+        Event::Replace => cancel(life, CancelReason::Replaced, now)?,
         Event::Retry { blocked_by } => retry(life, blocked_by, now)?,
         Event::DependencyMet => unblock(life, now)?,
         Event::DependencyFailed => give_up(life, now)?,
@@ -296,7 +302,7 @@ fn claim(life: &Life, worker: WorkerId, until: Timestamp, now: Timestamp) -> Res
     if !life.is_due(now) {
         return Err(Refusal::NotDue);
     }
-    let lease = Lease { worker, started_at: now, until, cancel_requested: false };
+    let lease = Lease { worker, started_at: now, until, cancel_requested: None };
     Ok(Life { state: State::Processing(lease), attempts: life.attempts + 1, ..life.clone() })
 }
 
@@ -325,14 +331,16 @@ fn settle(
         }
         Outcome::Lost => lose(life, boot, policy, now),
         Outcome::Released => with_state(life, State::Pending { blocked_by: 0 }),
-        Outcome::Cancelled => with_state(life, cancelled_by_user(now)),
+        Outcome::Cancelled => {
+            with_state(life, cancelled(cancel_requested.unwrap_or(CancelReason::User), now))
+        }
     };
     // Whoever asked for the cancel gets it, unless the command had succeeded before it could be killed.
     let runs_again = settled.state.name() != StateName::Completed;
-    if cancel_requested && runs_again {
-        return Ok(with_state(&settled, cancelled_by_user(now)));
+    match cancel_requested {
+        Some(reason) if runs_again => Ok(with_state(&settled, cancelled(reason, now))),
+        Some(_) | None => Ok(settled),
     }
-    Ok(settled)
 }
 
 /// One more failure.
@@ -370,10 +378,14 @@ fn lose(life: &Life, boot: String, policy: &Policy, now: Timestamp) -> Life {
     with_state(&lost, State::Pending { blocked_by: 0 })
 }
 
-fn cancel(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
+fn cancel(life: &Life, reason: CancelReason, now: Timestamp) -> Result<Life, Refusal> {
     let state = match &life.state {
-        State::Pending { .. } | State::Failed => cancelled_by_user(now),
-        State::Processing(lease) => State::Processing(Lease { cancel_requested: true, ..lease.clone() }),
+        State::Pending { .. } | State::Failed => cancelled(reason, now),
+        State::Processing(lease) => {
+            // Whoever asked first is told of.
+            let cancel_requested = lease.cancel_requested.or(Some(reason));
+            State::Processing(Lease { cancel_requested, ..lease.clone() })
+        }
         State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
             return Err(Refusal::WrongState(life.state.name()));
         }
@@ -443,8 +455,8 @@ fn with_state(life: &Life, state: State) -> Life {
     Life { state, ..life.clone() }
 }
 
-fn cancelled_by_user(now: Timestamp) -> State {
-    State::Cancelled { finished_at: now, reason: CancelReason::User }
+fn cancelled(reason: CancelReason, now: Timestamp) -> State {
+    State::Cancelled { finished_at: now, reason }
 }
 
 fn dead(reason: DeadReason, now: Timestamp) -> State {

@@ -51,15 +51,17 @@ fn start(name: &str) -> Life {
         "pending" => life(State::Pending { blocked_by: 0 }),
         "blocked" => life(State::Pending { blocked_by: 1 }),
         "scheduled" => Life { run_at: Some(later(1)), ..waiting(life(State::Pending { blocked_by: 0 })) },
-        "processing" => life(lease(false)),
-        "last_try" => Life { failures: 3, ..life(lease(false)) },
-        "poisoned" => Life { losses: losses(4, BOOT), ..life(lease(false)) },
-        "cancelling" => Life { losses: losses(4, BOOT), failures: 3, ..life(lease(true)) },
+        "processing" => life(lease(None)),
+        "last_try" => Life { failures: 3, ..life(lease(None)) },
+        "poisoned" => Life { losses: losses(4, BOOT), ..life(lease(None)) },
+        "cancelling" => {
+            Life { losses: losses(4, BOOT), failures: 3, ..life(lease(Some(CancelReason::User))) }
+        }
         "completed" => life(State::Completed { finished_at: NOW }),
         "failed" => life(State::Failed),
         "waiting" => waiting(life(State::Failed)),
         "dead" => life(dead(DeadReason::RetriesExhausted, NOW)),
-        "cancelled" => life(cancelled_by_user(NOW)),
+        "cancelled" => life(cancelled(CancelReason::User, NOW)),
         unknown => panic!("no life is called {unknown}"),
     }
 }
@@ -70,6 +72,7 @@ fn events() -> Vec<Event> {
     events.extend(OUTCOMES.map(|outcome| settled(1, outcome)));
     events.extend([
         Event::Cancel,
+        Event::Replace,
         Event::Retry { blocked_by: 0 },
         Event::DependencyMet,
         Event::DependencyFailed,
@@ -83,6 +86,7 @@ fn label(event: &Event) -> String {
         Event::Extend { .. } => "extend".to_owned(),
         Event::Settle { outcome, .. } => format!("settle_{}", outcome.name()),
         Event::Cancel => "cancel".to_owned(),
+        Event::Replace => "replace".to_owned(),
         Event::Retry { .. } => "retry".to_owned(),
         Event::DependencyMet => "dependency_met".to_owned(),
         Event::DependencyFailed => "dependency_failed".to_owned(),
@@ -202,7 +206,7 @@ fn a_claim_counts_the_attempt_and_takes_the_lease() {
             worker: worker(),
             started_at: later(1),
             until: later(30),
-            cancel_requested: false,
+            cancel_requested: None,
         })
     );
 }
@@ -224,7 +228,7 @@ fn extending_moves_only_the_end_of_the_lease() {
     let extended = follow(&cancelling, Event::Extend { attempt: 1, until }, NOW);
     let State::Processing(lease) = &extended.state else { panic!("it still runs") };
     assert_eq!(lease.until, until);
-    assert!(lease.cancel_requested, "a heartbeat does not forget the cancel");
+    assert!(lease.cancel_requested.is_some(), "a heartbeat does not forget the cancel");
     assert_eq!(lease.started_at, NOW);
     assert_eq!(with_state(&extended, cancelling.state.clone()), cancelling);
 }
@@ -249,17 +253,23 @@ fn an_attempt_that_is_not_the_current_one_changes_nothing() {
 
 #[test]
 fn only_a_success_gets_ahead_of_a_cancel() {
-    let asked = follow(&start("processing"), Event::Cancel, NOW);
-    let asked_twice = follow(&asked, Event::Cancel, later(1));
-    assert_eq!(asked, asked_twice, "asking again changes nothing");
-    for outcome in OUTCOMES {
-        let expected = if outcome == Outcome::Success {
-            State::Completed { finished_at: later(2) }
-        } else {
-            cancelled_by_user(later(2))
-        };
-        let life = follow(&asked, settled(1, outcome), later(2));
-        assert_eq!(life.state, expected, "{outcome}");
+    for (event, other, reason) in [
+        (Event::Cancel, Event::Replace, CancelReason::User),
+        (Event::Replace, Event::Cancel, CancelReason::Replaced),
+    ] {
+        let asked = follow(&start("processing"), event.clone(), NOW);
+        for again in [event, other] {
+            assert_eq!(asked, follow(&asked, again, later(1)), "asking again changes nothing");
+        }
+        for outcome in OUTCOMES {
+            let expected = if outcome == Outcome::Success {
+                State::Completed { finished_at: later(2) }
+            } else {
+                cancelled(reason, later(2))
+            };
+            let life = follow(&asked, settled(1, outcome), later(2));
+            assert_eq!(life.state, expected, "{outcome}");
+        }
     }
 }
 
@@ -269,7 +279,8 @@ fn finished_states_say_when_and_why() {
         ("processing", settled(1, Outcome::Success), State::Completed { finished_at: NOW }),
         ("last_try", settled(1, Outcome::Timeout), dead(DeadReason::RetriesExhausted, NOW)),
         ("poisoned", settled(1, Outcome::Lost), dead(DeadReason::CrashLimit, NOW)),
-        ("pending", Event::Cancel, cancelled_by_user(NOW)),
+        ("pending", Event::Cancel, cancelled(CancelReason::User, NOW)),
+        ("failed", Event::Replace, cancelled(CancelReason::Replaced, NOW)),
         (
             "blocked",
             Event::DependencyFailed,
@@ -419,7 +430,7 @@ fn names_read_back() {
     for reason in [DeadReason::RetriesExhausted, DeadReason::CrashLimit] {
         assert_eq!(DeadReason::from_name(reason.name()), Some(reason));
     }
-    for reason in [CancelReason::User, CancelReason::Dependency] {
+    for reason in [CancelReason::User, CancelReason::Dependency, CancelReason::Replaced] {
         assert_eq!(CancelReason::from_name(reason.name()), Some(reason));
     }
     assert_eq!(StateName::from_name("Pending"), None);

@@ -54,7 +54,7 @@ fn extend_one(tx: &Tx<'_>, job: &JobRow) -> Result<LeaseStatus, StoreError> {
         return Ok(LeaseStatus::Lost);
     }
     Ok(match &job.life.state {
-        State::Processing(held) if held.cancel_requested => LeaseStatus::CancelRequested,
+        State::Processing(held) if held.cancel_requested.is_some() => LeaseStatus::CancelRequested,
         State::Processing(_)
         | State::Pending { .. }
         | State::Completed { .. }

@@ -6,7 +6,7 @@ use super::row::JobRow;
 use super::tx::{Finished, Tx};
 use super::{dependencies, places, unique_keys, workers};
 use crate::domain::job::Latest;
-use crate::domain::life::{Life, Place, State, StateName, Transition};
+use crate::domain::life::{CancelReason, Life, Place, State, StateName, Transition};
 use crate::domain::signal::Signal;
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
@@ -83,7 +83,7 @@ struct StateColumns {
     blocked_by: u32,
     worker_seq: Option<i64>,
     lease_until: Option<i64>,
-    cancel_requested: bool,
+    cancel_requested: i64,
     finished_at: Option<i64>,
     reason: Option<&'static str>,
 }
@@ -96,7 +96,7 @@ impl StateColumns {
             State::Processing(lease) => Self {
                 worker_seq: Some(workers::seq(tx, &lease.worker)?),
                 lease_until: Some(tx.lease_to_stored(lease.until)),
-                cancel_requested: lease.cancel_requested,
+                cancel_requested: cancel_number(lease.cancel_requested),
                 ..none
             },
             State::Completed { finished_at } => Self { finished_at: Some(finished_at.as_millis()), ..none },
@@ -108,6 +108,16 @@ impl StateColumns {
                 Self { finished_at: Some(finished_at.as_millis()), reason: Some(reason.name()), ..none }
             }
         })
+    }
+}
+
+/// How the reason for a requested cancel is stored.
+pub(super) fn cancel_number(reason: Option<CancelReason>) -> i64 {
+    match reason {
+        None => 0,
+        Some(CancelReason::User) => 1,
+        Some(CancelReason::Replaced) => 2,
+        Some(CancelReason::Dependency) => unreachable!("what runs waits for no other job"),
     }
 }
 

@@ -114,7 +114,7 @@ fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State, StoreError> {
             worker: name(row, 13)?,
             started_at: present(time(row, 16)?, "started_at")?,
             until: tx.lease_from_stored(row.get(14)?),
-            cancel_requested: row.get(15)?,
+            cancel_requested: read_cancel(row.get(15)?)?,
         }),
         StateName::Completed => State::Completed { finished_at: finished_at()? },
         StateName::Failed => State::Failed,
@@ -133,6 +133,16 @@ fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State, StoreError> {
             }
         }
     })
+}
+
+/// See [`super::jobs::cancel_number`].
+fn read_cancel(number: i64) -> Result<Option<CancelReason>, StoreError> {
+    match number {
+        0 => Ok(None),
+        1 => Ok(Some(CancelReason::User)),
+        2 => Ok(Some(CancelReason::Replaced)),
+        other => Err(malformed("job", format_args!("nobody cancels with {other}"))),
+    }
 }
 
 pub(super) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {

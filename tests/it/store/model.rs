@@ -240,7 +240,7 @@ fn shown_by_store(job: &Job) -> Shown {
         },
         lease: match &life.state {
             State::Processing(lease) => {
-                Some((lease.worker.to_string(), lease.until.as_millis(), lease.cancel_requested))
+                Some((lease.worker.to_string(), lease.until.as_millis(), lease.cancel_requested.is_some()))
             }
             State::Pending { .. }
             | State::Completed { .. }

@@ -116,6 +116,7 @@ fn check_step(before: &Life, event: &Event, after: &Life) -> Result<(), TestCase
         Event::Settle { .. }
         | Event::Extend { .. }
         | Event::Cancel
+        | Event::Replace
         | Event::DependencyMet
         | Event::DependencyFailed => (0, before.failures),
     };

@@ -16,6 +16,7 @@ settle_lost          !stale      !stale     !stale     !stale     !stale      !s
 settle_cancelled     !stale      !stale     !stale     !stale     !stale      !stale     !stale   !stale
 settle_released      !stale      !stale     !stale     !stale     !stale      !stale     !stale   !stale
 cancel               cancelled   cancelled  cancelled  !state     cancelled   cancelled  !state   !state
+replace              cancelled   cancelled  cancelled  !state     cancelled   cancelled  !state   !state
 retry                !state      !state     !state     pending    pending     pending    pending  pending
 dependency_met       !state      pending    !state     !state     !state      !state     !state   !state
 dependency_failed    !state      cancelled  !state     !state     !state      !state     !state   !state
@@ -35,6 +36,7 @@ settle_lost          pending     pending     dead        cancelled
 settle_cancelled     cancelled   cancelled   cancelled   cancelled
 settle_released      pending     pending     pending     cancelled
 cancel               processing  processing  processing  processing
+replace              processing  processing  processing  processing
 retry                !state      !state      !state      !state
 dependency_met       !state      !state      !state      !state
 dependency_failed    !state      !state      !state      !state

@@ -50,7 +50,7 @@ fn impossible_jobs_are_refused() {
         ("processing", "worker_seq = null"),
         ("processing", "lease_until = null"),
         ("processing", "blocked_by = 1"),
-        ("processing", "cancel_requested = 2"),
+        ("processing", "cancel_requested = 3"),
         ("processing", "state = 'pending'"),
         ("completed", "finished_at = null"),
         ("completed", "reason = 'user'"),
