@@ -21,6 +21,7 @@ pub mod pattern;
 pub mod rate;
 pub mod request;
 pub mod retry_rules;
+pub mod schedule;
 pub mod settings;
 pub mod shell;
 pub mod signal;

@@ -86,6 +86,11 @@ name!(
     Grammar { limit: 64, punctuation: "._-" }
 );
 name!(
+    /// What a schedule is called; short enough to be the beginning of a job's id.
+    ScheduleName,
+    Grammar { limit: 64, punctuation: "._-" }
+);
+name!(
     /// What a worker process is called, unique over all machines and restarts.
     WorkerId,
     Grammar { limit: 128, punctuation: "._:-" }

@@ -1,7 +1,8 @@
 //! What somebody says when enqueuing: the fields of a job as they were typed, each checked on its own, and how they
-//! become a [`NewJob`]. `json` reads them from JSON.
+//! become a [`NewJob`]. `json` reads them from JSON, `write` writes them.
 
 mod json;
+mod write;
 
 use std::collections::{BTreeMap, HashSet};
 use std::str::FromStr;

@@ -23,3 +23,4 @@ pub mod signal;
 mod signal_set;
 pub mod spawn;
 pub mod user;
+pub mod zone;
