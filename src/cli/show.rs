@@ -45,16 +45,17 @@ pub(super) fn show(context: &Context, store: &dyn Store, id: &JobId) -> Result<(
     }
     let mut out = context.out();
     let now = store.now()?;
-    write_facts(&mut out, &record.job, now)?;
+    write_facts(&mut out, &record, now)?;
     write_history(&mut out, &record, now, context.width())?;
     write_events(&mut out, &record, now, context.width())?;
     Ok(out.flush()?)
 }
 
-fn write_facts(out: &mut impl Write, job: &Job, now: Timestamp) -> Result<(), Failure> {
+fn write_facts(out: &mut impl Write, record: &JobRecord, now: Timestamp) -> Result<(), Failure> {
+    let job = &record.job;
     let (bold, style) = (Style::new().bold(), state_style(job.life.state.name()));
     writeln!(out, "{bold}{}{bold:#}  {style}{}{style:#}", job.id, job.life.state.name().name())?;
-    for (name, value) in facts(job, now) {
+    for (name, value) in facts(job, now).into_iter().chain(origin(record, now)) {
         writeln!(out, "  {name:<14}{}", printable(&value))?;
     }
     Ok(())
@@ -89,6 +90,14 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
     );
     say("unique key", job.unique_key.clone());
     facts
+}
+
+/// The schedule that made it.
+fn origin(record: &JobRecord, now: Timestamp) -> Option<(&'static str, String)> {
+    let schedule = record.schedule.as_ref()?;
+    let at =
+        record.scheduled_for.map_or_else(|| "by hand".to_owned(), |at| format!("for {}", moment(at, now)));
+    Some(("schedule", format!("{schedule}, {at}")))
 }
 
 fn waits_for(job: &Job, now: Timestamp) -> Option<String> {

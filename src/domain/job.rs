@@ -8,7 +8,7 @@ use super::backoff::BackoffChoice;
 use super::environment::Environment;
 use super::life::Life;
 use super::limits::Limits;
-use super::name::{JobId, QueueName, WorkerId};
+use super::name::{JobId, QueueName, ScheduleName, WorkerId};
 use super::outcome::Outcome;
 use super::retry_rules::RetryRules;
 use super::signal::Signal;
@@ -151,6 +151,10 @@ pub struct JobEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobRecord {
     pub job: Job,
+    /// The schedule that made it, unless that is gone.
+    pub schedule: Option<ScheduleName>,
+    /// The moment of the schedule that it is for.
+    pub scheduled_for: Option<Timestamp>,
     pub events: Vec<JobEvent>,
     pub history: Vec<Attempt>,
 }

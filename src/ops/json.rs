@@ -13,7 +13,7 @@ use crate::domain::backoff::{BackoffChoice, Strategy};
 use crate::domain::job::{Attempt, Job, JobEvent, JobRecord};
 use crate::domain::life::{State, StateName};
 use crate::domain::limits::Limits;
-use crate::domain::name::{JobId, QueueName};
+use crate::domain::name::{JobId, QueueName, ScheduleName};
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Queue, Served, Worker};
@@ -123,6 +123,9 @@ pub struct RecordJson<'a> {
     retry_on: Option<Vec<u8>>,
     no_retry_on: Option<Vec<u8>>,
     on_dependency_failure: &'static str,
+    /// The schedule that made it.
+    schedule: Option<&'a str>,
+    scheduled_for: Option<Timestamp>,
     env: Vec<&'a str>,
     events: Vec<EventJson<'a>>,
     history: Vec<AttemptJson<'a>>,
@@ -138,6 +141,8 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
             retry_on: job.retry.retry_on.map(|codes| codes.iter().collect()),
             no_retry_on: job.retry.no_retry_on.map(|codes| codes.iter().collect()),
             on_dependency_failure: job.on_dependency_failure.name(),
+            schedule: record.schedule.as_ref().map(ScheduleName::as_str),
+            scheduled_for: record.scheduled_for,
             env: job.env.keys().map(String::as_str).collect(),
             events: record.events.iter().map(EventJson::from).collect(),
             history: record.history.iter().map(AttemptJson::from).collect(),

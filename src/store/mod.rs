@@ -24,7 +24,7 @@ pub use error::{EnqueueError, Refused, StoreError};
 pub use filter::{JobFilter, Page, Phase};
 pub use hooks::Hooks;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
-pub use schedules::Schedules;
+pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
 pub use upkeep::Upkeep;
 pub use verbs::*;
 

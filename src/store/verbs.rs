@@ -164,6 +164,8 @@ pub struct Orders {
     /// Its leases on jobs that somebody wants cancelled.
     pub cancelled: Vec<LeaseRef>,
     pub settings: Settings,
+    /// When the next schedule is due, whose jobs anybody may run.
+    pub next_fire: Option<Timestamp>,
     /// Nothing that it serves is ready, processing or waiting for a retry, with any worker. Paused queues and jobs whose
     /// time has not come do not count.
     pub idle: bool,

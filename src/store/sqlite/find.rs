@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::row::{self, read_job, select_whole_jobs};
 use super::tx::Tx;
-use super::{enqueue, events, history};
+use super::{enqueue, events, history, runs};
 use crate::domain::job::{Job, JobRecord};
 use crate::domain::name::JobId;
 use crate::store::StoreError;
@@ -21,7 +21,14 @@ pub(super) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>, Store
     let Some(known) = row::by_id(tx, id)? else {
         return Ok(None);
     };
-    Ok(Some(JobRecord { job, events: events::of_job(tx, known.seq)?, history: history::of_job(tx, &known)? }))
+    let (schedule, scheduled_for) = runs::origin(tx, id)?;
+    Ok(Some(JobRecord {
+        job,
+        schedule,
+        scheduled_for,
+        events: events::of_job(tx, known.seq)?,
+        history: history::of_job(tx, &known)?,
+    }))
 }
 
 pub(super) fn output(tx: &Tx<'_>, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {

@@ -2,7 +2,7 @@
 
 use super::tx::Tx;
 use super::workers;
-use super::{idle, row, stops};
+use super::{idle, row, schedules, stops};
 use crate::domain::name::WorkerId;
 use crate::store::{LeaseRef, Orders, StoreError};
 
@@ -15,6 +15,7 @@ pub(super) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders, StoreErro
         kill_at: stopping.kill_at,
         cancelled: cancelled(tx, known.seq)?,
         settings: tx.settings()?.clone(),
+        next_fire: schedules::next_fire(tx)?,
         idle: idle::is_idle(tx, &known.served)?,
     })
 }
@@ -23,7 +24,7 @@ fn cancelled(tx: &Tx<'_>, worker_seq: i64) -> Result<Vec<LeaseRef>, StoreError> 
     // By index jobs_by_state: the jobs that run are few.
     let mut select = tx.prepare(
         "select id, attempts from jobs
-         where state = 'processing' and worker_seq = ?1 and cancel_requested = 1 order by seq",
+         where state = 'processing' and worker_seq = ?1 and cancel_requested > 0 order by seq",
     )?;
     let mut rows = select.query([worker_seq])?;
     let mut leases = Vec::new();

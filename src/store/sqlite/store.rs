@@ -9,18 +9,20 @@ use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
-    cancel, change, checkpoint, enqueue, exchange, extend, find, list, migrate, orders, queues, read_only,
-    reap, remove, retry, settings, stops, workers,
+    cancel, change, checkpoint, enqueue, exchange, extend, find, fire, list, migrate, orders, queues,
+    read_only, reap, remove, retry, runs, schedules, settings, stops, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
-use crate::domain::name::{JobId, QueueName, WorkerId};
+use crate::domain::name::{JobId, QueueName, ScheduleName, WorkerId};
+use crate::domain::schedule::{LAST_RUNS, Run, Schedule};
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
-    Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Hooks, JobFilter, JobVerb,
-    LeaseRef, LeaseStatus, NewWorker, Orders, Page, Pause, Queue, QueueUpdate, Queues, Refused, Registered,
-    Schedules, Seen, Stop, Store, StoreError, Upkeep, Worker, WorkerState,
+    Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Fired, Hooks, JobFilter,
+    JobVerb, LeaseRef, LeaseStatus, NewSchedule, NewWorker, Orders, Page, Pause, Queue, QueueUpdate, Queues,
+    Refused, Registered, ScheduleRefused, Schedules, Seen, Stop, Store, StoreError, Upkeep, Worker,
+    WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint};
@@ -324,7 +326,44 @@ impl Queues for SqliteStore {
     }
 }
 
-impl Schedules for SqliteStore {}
+impl Schedules for SqliteStore {
+    fn add_schedule(
+        &self,
+        schedule: &NewSchedule,
+        by: &str,
+    ) -> Result<Result<Schedule, ScheduleRefused>, StoreError> {
+        self.write("add_schedule", |tx| schedules::add(tx, schedule, by))
+    }
+
+    fn schedules(&self) -> Result<Vec<(Schedule, Option<Run>)>, StoreError> {
+        self.read(runs::all_with_latest)
+    }
+
+    fn schedule(&self, name: &ScheduleName) -> Result<Option<(Schedule, Vec<Run>)>, StoreError> {
+        self.read(|tx| runs::find_with_latest(tx, name, LAST_RUNS))
+    }
+
+    fn hold_schedule(
+        &self,
+        name: &ScheduleName,
+        pause: Option<&Pause>,
+        by: &str,
+    ) -> Result<bool, StoreError> {
+        self.write("hold_schedule", |tx| schedules::hold(tx, name, pause, by))
+    }
+
+    fn remove_schedule(&self, name: &ScheduleName, by: &str) -> Result<bool, StoreError> {
+        self.write("remove_schedule", |tx| schedules::remove(tx, name, by))
+    }
+
+    fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<Enqueued>, StoreError> {
+        self.write("run_schedule", |tx| fire::run(tx, name, by))
+    }
+
+    fn fire_due(&self) -> Result<Fired, StoreError> {
+        self.write("fire", fire::fire_due)
+    }
+}
 
 impl Batches for SqliteStore {}
 

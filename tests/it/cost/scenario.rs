@@ -7,11 +7,15 @@ use queuectl::domain::job::NewJob;
 use queuectl::domain::life::StateName;
 use queuectl::domain::name::WorkerId;
 use queuectl::domain::outcome::Outcome;
+use queuectl::domain::schedule::{OnOverlap, Policy};
 use queuectl::domain::settings::SettingKey;
-use queuectl::store::{JobFilter, LeaseRef, Page, Phase, Served, Settlement, Stop, WorkerState};
+use queuectl::store::{
+    JobFilter, LeaseRef, NewSchedule, Page, Pause, Phase, Served, Settlement, Stop, WorkerState,
+};
 
 use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
 use crate::store::new_job::{JobSpec, job, job_id, queue_name};
+use crate::store::schedules::{minutely, name as schedule_name};
 
 /// More jobs wait for one than one transaction releases.
 const CHILDREN: usize = 1_002;
@@ -67,6 +71,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     release_many(fixture);
     change_some(fixture);
     die(fixture);
+    fire_some(fixture);
     fixture.store.queues().expect("the queues");
     fixture.store.dead_by_error().expect("the dead");
 }
@@ -212,6 +217,34 @@ fn work_within_limits(fixture: &Fixture) {
     let lease = fixture.lease(&worker);
     fixture.exchange(&worker, &[Settlement::never_started(lease)], 0);
     fixture.retire(&worker);
+}
+
+/// Schedules of every kind: added, fired, held back, run by hand and removed.
+fn fire_some(fixture: &Fixture) {
+    let store = &fixture.store;
+    let environment = Some(Arc::new(Environment::from_bytes(b"HOME=/root\0")));
+    let unique =
+        serde_json::from_str(r#"{"command":"true","cwd":"/","unique_key":"unique-1"}"#).expect("a job");
+    let replace = Policy::new(None, None, Some(OnOverlap::Replace)).expect("a policy");
+    for schedule in [
+        NewSchedule { environment, policy: replace, ..minutely("replace") },
+        NewSchedule { job: unique, ..minutely("unique") },
+        minutely("held"),
+    ] {
+        store.add_schedule(&schedule, SOMEBODY).expect("add_schedule").expect("it is taken");
+    }
+    for _ in 0..2 {
+        fixture.pass_secs(60);
+        store.fire_due().expect("fire_due");
+    }
+    let held = schedule_name("held");
+    let pause = Pause { by: SOMEBODY.to_owned(), reason: None };
+    store.hold_schedule(&held, Some(&pause), SOMEBODY).expect("hold_schedule");
+    store.hold_schedule(&held, None, SOMEBODY).expect("hold_schedule");
+    store.run_schedule(&held, SOMEBODY).expect("run_schedule");
+    store.schedules().expect("schedules");
+    store.schedule(&held).expect("schedule");
+    store.remove_schedule(&held, SOMEBODY).expect("remove_schedule");
 }
 
 /// A worker dies, and what it held is taken back.

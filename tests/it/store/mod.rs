@@ -20,6 +20,7 @@ mod queues;
 mod reap;
 mod remove;
 mod retry;
+pub(crate) mod schedules;
 mod selection;
 mod settings;
 mod settle;

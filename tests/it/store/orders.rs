@@ -37,6 +37,7 @@ fn a_new_worker_is_told_to_go_on(fixture: &Fixture) {
         kill_at: None,
         cancelled: Vec::new(),
         settings: queuectl::domain::settings::Settings::default(),
+        next_fire: None,
         idle: true,
     };
     assert_eq!(orders, expected);

@@ -5,6 +5,7 @@ mod bell;
 mod crash;
 mod examine;
 mod file;
+mod fire;
 mod migration;
 mod migration_killed;
 #[cfg(debug_assertions)]

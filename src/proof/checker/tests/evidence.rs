@@ -160,6 +160,12 @@ pub(super) fn completed(id: &str) -> JobEvidence {
         retry: RetryRules::default(),
         latest: Latest::default(),
     };
-    let record = JobRecord { job, events: Vec::new(), history: vec![attempt(1, Outcome::Success)] };
+    let record = JobRecord {
+        job,
+        schedule: None,
+        scheduled_for: None,
+        events: Vec::new(),
+        history: vec![attempt(1, Outcome::Success)],
+    };
     JobEvidence { record, nonces: [(1, format!("{id}-1"))].into() }
 }

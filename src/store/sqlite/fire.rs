@@ -1,0 +1,144 @@
+//! Enqueuing what schedules are for, when their time has come.
+//!
+//! Everything that a firing does is one transaction with the note that it was done, and each schedule is read in it: so
+//! whoever comes second finds nothing due, and a crash leaves all of it or nothing.
+
+use super::jobs::apply;
+use super::schedules::{self, ScheduleRow};
+use super::tx::Tx;
+use super::{enqueue, environments, events, row, runs, settings};
+use crate::domain::job::{NewJob, OnDependencyFailure};
+use crate::domain::life::{Event, StateName, transition};
+use crate::domain::name::{JobId, ScheduleName};
+use crate::domain::request::Origin;
+use crate::domain::schedule::{LAST_RUNS, OnOverlap, Run, fire};
+use crate::domain::timestamp::Timestamp;
+use crate::store::{EnqueueError, Enqueued, Fired, Pause, Refused, StoreError};
+
+/// How many schedules one transaction fires at most, so that very many that are due at once stall nobody.
+const FIRED_PER_TRANSACTION: usize = 100;
+/// Who holds back what cannot be understood.
+const OURSELVES: &str = "queuectl";
+
+pub(super) fn fire_due(tx: &Tx<'_>) -> Result<Fired, StoreError> {
+    let mut fired = Fired::default();
+    for (id, name) in schedules::due(tx, FIRED_PER_TRANSACTION)? {
+        match fire_one(tx, &name) {
+            Ok(jobs) => fired.jobs.extend(jobs),
+            // One that somebody wrote by other means, or that a newer program understands, must not stop the others.
+            Err(StoreError::Malformed { detail, .. }) => {
+                let reason = format!("it cannot be understood: {detail}");
+                let pause = Pause { by: OURSELVES.to_owned(), reason: Some(reason.clone()) };
+                schedules::set_held(tx, id, Some(&pause))?;
+                fired.held.push((name, reason));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    fired.next_at = schedules::next_fire(tx)?;
+    Ok(fired)
+}
+
+fn fire_one(tx: &Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreError> {
+    let Some(known) = schedules::find(tx, name)? else {
+        return Ok(Vec::new());
+    };
+    let unfinished: Vec<Run> =
+        runs::latest(tx, known.id, LAST_RUNS)?.into_iter().filter(|run| !run.state.is_finished()).collect();
+    let Some(firing) = fire(&known.schedule, !unfinished.is_empty(), tx.now) else {
+        return Ok(Vec::new());
+    };
+    schedules::note_fired(tx, known.id, &firing)?;
+    let mut before = unfinished;
+    if known.schedule.policy.on_overlap == OnOverlap::Replace && !firing.occurrences.is_empty() {
+        before = replace(tx, before)?;
+    }
+    let mut jobs = Vec::new();
+    let mut before: Vec<JobId> = before.into_iter().map(|run| run.id).collect();
+    for at in &firing.occurrences {
+        let Some(job) = enqueue_occurrence(tx, &known, *at, before)? else {
+            schedules::note_skipped(tx, known.id, *at)?;
+            before = Vec::new();
+            continue;
+        };
+        before = vec![job.clone()];
+        jobs.push(job);
+    }
+    Ok(jobs)
+}
+
+/// Ends unfinished runs, and gives those of which something may still run.
+fn replace(tx: &Tx<'_>, unfinished: Vec<Run>) -> Result<Vec<Run>, StoreError> {
+    for run in &unfinished {
+        let job = row::by_id(tx, &run.id)?.ok_or_else(|| StoreError::NoSuchJob(run.id.clone()))?;
+        let policy = settings::policy(tx, &job)?;
+        if let Ok(replaced) = transition(&job.life, Event::Replace, &policy, tx.now) {
+            apply(tx, &job, &replaced, &job.latest)?;
+        }
+    }
+    Ok(unfinished.into_iter().filter(|run| run.state == StateName::Processing).collect())
+}
+
+/// The job for one moment, which waits for these runs; `None` if its unique key is taken.
+fn enqueue_occurrence(
+    tx: &Tx<'_>,
+    known: &ScheduleRow,
+    at: Timestamp,
+    after: Vec<JobId>,
+) -> Result<Option<JobId>, StoreError> {
+    let mut job = new_job(tx, known, at)?;
+    job.depends_on = after;
+    job.on_dependency_failure = OnDependencyFailure::Run;
+    match enqueue_one(tx, &job)? {
+        Enqueued::Created(id) => {
+            runs::assign(tx, &id, known.id, Some(at))?;
+            Ok(Some(id))
+        }
+        Enqueued::Existing(_) => Ok(None),
+    }
+}
+
+/// Enqueues a schedule's job now, beside its times.
+pub(super) fn run(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<Option<Enqueued>, StoreError> {
+    let Some(known) = schedules::find(tx, name)? else {
+        return Ok(None);
+    };
+    let answer = enqueue_one(tx, &new_job(tx, &known, tx.now)?)?;
+    if let Enqueued::Created(id) = &answer {
+        runs::assign(tx, id, known.id, None)?;
+        let seq = row::by_id(tx, id)?.map(|job| job.seq);
+        events::note(tx, seq, "schedule_run", by, Some(name.as_str()))?;
+    }
+    Ok(Some(answer))
+}
+
+fn enqueue_one(tx: &Tx<'_>, job: &NewJob) -> Result<Enqueued, StoreError> {
+    match enqueue::enqueue(tx, std::slice::from_ref(job)) {
+        Ok(mut answers) => Ok(answers.pop().expect("each job is answered")),
+        Err(EnqueueError::Store(error)) => Err(error),
+        Err(EnqueueError::Refused { reason, .. }) => Err(refused(&reason)),
+    }
+}
+
+fn refused(reason: &Refused) -> StoreError {
+    row::malformed("schedule", reason)
+}
+
+/// What a schedule asks for, with the settings that are in force now.
+fn new_job(tx: &Tx<'_>, known: &ScheduleRow, at: Timestamp) -> Result<NewJob, StoreError> {
+    let environment = known.environment_id.map(|id| environments::load(tx, id)).transpose()?;
+    let origin = Origin { settings: tx.settings()?.clone(), cwd: None, environment, if_absent: false };
+    let id = free_id(tx, known, at)?;
+    known.schedule.job.clone().resolve(&origin, || id).map_err(|error| row::malformed("schedule", error))
+}
+
+fn free_id(tx: &Tx<'_>, known: &ScheduleRow, at: Timestamp) -> Result<JobId, StoreError> {
+    let mut attempt = 1;
+    loop {
+        let id = known.schedule.job_id(at, attempt);
+        if !enqueue::is_taken(tx, &id)? {
+            return Ok(id);
+        }
+        attempt += 1;
+    }
+}

@@ -1,0 +1,85 @@
+//! The jobs that schedules have made.
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::row::{self, malformed};
+use super::schedules::{self, ScheduleRow};
+use super::tx::Tx;
+use crate::domain::life::StateName;
+use crate::domain::name::{JobId, ScheduleName};
+use crate::domain::schedule::{Run, Schedule};
+use crate::domain::timestamp::Timestamp;
+use crate::store::StoreError;
+
+pub(super) fn all_with_latest(tx: &Tx<'_>) -> Result<Vec<(Schedule, Option<Run>)>, StoreError> {
+    let with_latest = |known: ScheduleRow| Ok((known.schedule, latest(tx, known.id, 1)?.pop()));
+    schedules::all(tx)?.into_iter().map(with_latest).collect()
+}
+
+pub(super) fn find_with_latest(
+    tx: &Tx<'_>,
+    name: &ScheduleName,
+    limit: usize,
+) -> Result<Option<(Schedule, Vec<Run>)>, StoreError> {
+    let Some(known) = schedules::find(tx, name)? else {
+        return Ok(None);
+    };
+    Ok(Some((known.schedule, latest(tx, known.id, limit)?)))
+}
+
+/// The latest runs of a schedule, the newest first.
+pub(super) fn latest(tx: &Tx<'_>, schedule_id: i64, limit: usize) -> Result<Vec<Run>, StoreError> {
+    // By index jobs_by_schedule.
+    let mut select = tx.prepare(
+        "select id, state, scheduled_for, created_at, finished_at from jobs
+         where schedule_id = ?1 order by seq desc limit ?2",
+    )?;
+    let mut rows = select.query(params![schedule_id, limit])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        runs.push(read(row)?);
+    }
+    Ok(runs)
+}
+
+fn read(row: &Row<'_>) -> Result<Run, StoreError> {
+    let word: String = row.get(1)?;
+    Ok(Run {
+        id: row::name(row, 0)?,
+        state: StateName::from_name(&word).ok_or_else(|| malformed("state", &word))?,
+        scheduled_for: row::time(row, 2)?,
+        created_at: Timestamp::from_millis(row.get(3)?),
+        finished_at: row::time(row, 4)?,
+    })
+}
+
+/// Notes which schedule a new job belongs to, and for which of its moments, if for one.
+pub(super) fn assign(
+    tx: &Tx<'_>,
+    job: &JobId,
+    schedule_id: i64,
+    scheduled_for: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    tx.prepare("update jobs set schedule_id = ?2, scheduled_for = ?3 where id = ?1")?.execute(params![
+        job.as_str(),
+        schedule_id,
+        scheduled_for.map(Timestamp::as_millis)
+    ])?;
+    Ok(())
+}
+
+/// The name of the schedule that made a job, unless it is gone, and the moment that the job is for.
+pub(super) fn origin(
+    tx: &Tx<'_>,
+    job: &JobId,
+) -> Result<(Option<ScheduleName>, Option<Timestamp>), StoreError> {
+    let mut select = tx.prepare(
+        "select s.name, j.scheduled_for from jobs j left join schedules s on s.id = j.schedule_id where j.id = ?1",
+    )?;
+    let origin = select.query_row([job.as_str()], |row| {
+        Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis)))
+    });
+    let (name, at) = origin.optional()?.unwrap_or_default();
+    let name = name.map(|name| name.parse().map_err(|error| malformed("name", error))).transpose()?;
+    Ok((name, at))
+}
