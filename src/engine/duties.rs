@@ -1,8 +1,8 @@
 //! What a worker does between its beginning and its end.
 //!
 //! It sleeps until something happens: an attempt finished, somebody rang, a signal came, or time passed. What can wait
-//! is done every half second: reading orders, looking after dead workers. A bell is a hint and may get lost; looking
-//! for work once a second stays.
+//! is done every half second: reading orders, looking after dead workers. A schedule is fired when it is due. A bell is a
+//! hint and may get lost; looking for work once a second stays.
 
 use std::time::{Duration, Instant};
 
@@ -123,10 +123,21 @@ impl Worker<'_> {
     fn tick(&mut self) -> Result<(), StoreError> {
         self.home_is_gone = self.files.are_gone();
         self.around.adopted.reap_ended();
-        let orders = self.store.orders(&self.plan.id)?;
+        let orders = self.take_orders()?;
         self.follow(orders);
         let (store, lease) = (self.store.as_ref(), self.settings.lease);
         self.reaper.run_once(store, Some(&self.plan.id), lease, &self.journal)
+    }
+
+    /// What is due by a schedule is enqueued first, so that it is among what the orders are about.
+    fn take_orders(&mut self) -> Result<Orders, StoreError> {
+        let orders = self.store.orders(&self.plan.id)?;
+        self.scheduler.note(orders.next_fire);
+        if self.phase != Phase::Working || !self.scheduler.is_due(self.store.now()?) {
+            return Ok(orders);
+        }
+        self.scheduler.run_once(self.store.as_ref(), &self.journal)?;
+        self.store.orders(&self.plan.id)
     }
 
     fn follow(&mut self, orders: Orders) {
@@ -327,6 +338,9 @@ impl Worker<'_> {
             }
         }
         reason.look |= reason.hops.is_some() || self.is_something_due();
+        if self.fire_in().is_some_and(|wait| wait.is_zero()) {
+            self.times.tick = Instant::now();
+        }
         Ok(reason)
     }
 
@@ -351,6 +365,14 @@ impl Worker<'_> {
         Some(at.since(self.store.now().ok()?))
     }
 
+    /// How long until the next schedule is due.
+    fn fire_in(&self) -> Option<Duration> {
+        if self.phase != Phase::Working {
+            return None;
+        }
+        self.scheduler.due_in(self.store.now().ok()?)
+    }
+
     fn wake_in(&self) -> Duration {
         let now = Instant::now();
         let mut moments = vec![self.times.tick, self.times.beat];
@@ -366,6 +388,7 @@ impl Worker<'_> {
         }
         let wait = moments.into_iter().map(|at| at.saturating_duration_since(now)).min().unwrap_or(TICK);
         let wait = if self.listens() { self.due_in().map_or(wait, |due| due.min(wait)) } else { wait };
+        let wait = self.fire_in().map_or(wait, |due| due.min(wait));
         // While the store is left alone, nothing that is due can be done.
         wait.max(self.times.store.saturating_duration_since(now))
     }

@@ -13,6 +13,7 @@
 //!   `pipes` watch it, `capture`, `log_file` and `last_line` keep what it prints.
 //! - `adopted`, `cookie`, `slots`: what an attempt leaves behind, and how it is known.
 //! - `reaper`, `sweep`: recovering what workers left when they died with their guardian.
+//! - `scheduler`: enqueuing what schedules are for.
 //! - `files`, `journal`: what is kept in `workers/` and in `worker.log`.
 //!
 //! Nothing here prints.
@@ -38,6 +39,7 @@ mod pipes;
 mod pool;
 mod program;
 mod reaper;
+mod scheduler;
 mod slot;
 mod slots;
 mod sweep;

@@ -20,6 +20,7 @@ use super::files::{self, Files};
 use super::journal::Journal;
 use super::ledger::Ledger;
 use super::reaper::Reaper;
+use super::scheduler::Scheduler;
 use super::slots::Slots;
 use super::wake::{Event, Wake};
 use super::{command, slot};
@@ -122,6 +123,7 @@ pub(super) struct Worker<'a> {
     pub(super) journal: Arc<Journal>,
     pub(super) ledger: Ledger,
     pub(super) reaper: Reaper,
+    pub(super) scheduler: Scheduler,
     pub(super) wake: Wake,
     pub(super) signals: Interrupts,
     /// Rings when there may be work for anybody.
@@ -164,6 +166,7 @@ impl<'a> Worker<'a> {
             desk: Arc::new(desk),
             ledger: Ledger::new(plan.id.clone()),
             reaper: Reaper::new(boot_id),
+            scheduler: Scheduler::default(),
             work_bell: registered.bell,
             stop_seen: registered.stop_seen,
             phase: Phase::Working,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Journal;
 use crate::domain::life::{DeadReason, StateName};
-use crate::domain::name::WorkerId;
+use crate::domain::name::{JobId, ScheduleName, WorkerId};
 use crate::domain::outcome::Outcome;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
@@ -91,6 +91,15 @@ impl Journal {
         let jobs: Vec<&str> = leases.iter().map(|lease| lease.job.as_str()).collect();
         let held = if jobs.is_empty() { "nothing".to_owned() } else { jobs.join(", ") };
         self.note(format_args!("worker {worker} {what}; it held {held}"));
+    }
+
+    /// A schedule's time had come.
+    pub(in crate::engine) fn fired(&self, job: &JobId) {
+        self.note(format_args!("schedule fired: {job} is enqueued"));
+    }
+
+    pub(in crate::engine) fn schedule_held(&self, schedule: &ScheduleName, why: &str) {
+        self.note(format_args!("schedule {schedule} is held back: {why}"));
     }
 
     pub(in crate::engine) fn cannot_recover(&self, worker: &WorkerId, why: &str) {
