@@ -4,6 +4,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use jiff::tz::TimeZone;
+use queuectl::domain::schedule::{Policy, When};
+use queuectl::store::{NewSchedule, Schedules};
 
 use crate::pool::Pool;
 use crate::report::{Bar, Report, Unit};
@@ -18,9 +21,18 @@ const WARM_UP_JOBS: u32 = 40;
 /// For what the last job left to do.
 const SETTLE: Duration = Duration::from_secs(1);
 
+/// Schedules whose time is far away.
+const SCHEDULES: usize = 1_000;
+
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
+    watch(bench, report, 0)?;
+    watch(bench, report, SCHEDULES)
+}
+
+fn watch(bench: &Bench, report: &mut Report, schedules: usize) -> Result<()> {
     let span = Duration::from_secs(if bench.quick { 3 } else { 10 });
-    let pool = Pool::start(bench.workspace.home("idle")?, 1, SLOTS)?;
+    let pool = Pool::start(bench.workspace.home(&format!("idle-{schedules}"))?, 1, SLOTS)?;
+    add_schedules(&pool, schedules)?;
     tiny_jobs::enqueue(&pool.home, "true", WARM_UP_JOBS)?;
     pool.wait_for_completed(WARM_UP_JOBS)?;
     thread::sleep(SETTLE);
@@ -38,10 +50,25 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         (Sample::of(resident_megabytes(worker)?), Sample::of(resident_megabytes(guardian)?));
     pool.stop()?;
 
-    report.section(&format!("A worker with {SLOTS} slots, idle for {} s", span.as_secs()));
+    let beside = if schedules == 0 { String::new() } else { format!(", with {schedules} schedules") };
+    report.section(&format!("A worker with {SLOTS} slots, idle for {} s{beside}", span.as_secs()));
     report.line("worker: part of a core", &worker_cpu, Unit::Percent, Bar::AtMost(MOST_PERCENT));
     report.line("guardian: part of a core", &guardian_cpu, Unit::Percent, Bar::None);
     report.line("worker: resident", &worker_rss, Unit::Megabytes, Bar::AtMost(MOST_MEGABYTES));
     report.line("guardian: resident", &guardian_rss, Unit::Megabytes, Bar::None);
+    Ok(())
+}
+
+fn add_schedules(pool: &Pool, count: usize) -> Result<()> {
+    for number in 0..count {
+        let schedule = NewSchedule {
+            name: format!("schedule-{number}").parse()?,
+            when: When::cron("0 3 1 1 *", TimeZone::UTC)?,
+            job: serde_json::from_str(r#"{"command":"true","cwd":"/"}"#)?,
+            environment: None,
+            policy: Policy::new(None, None, None)?,
+        };
+        pool.store.add_schedule(&schedule, "bench")??;
+    }
     Ok(())
 }

@@ -15,6 +15,11 @@ pub(super) struct CallerFlags {
 }
 
 impl CallerFlags {
+    /// For verbs that make jobs whose ids nobody gives.
+    pub(super) fn without_if_absent(no_env_capture: bool) -> Self {
+        Self { if_absent: false, no_env_capture }
+    }
+
     pub(super) fn caller(&self) -> Caller {
         Caller {
             cwd: here(),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::context::notes;
 use super::text::{jobs, printable};
 use crate::domain::name::JobId;
+use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::engine::EngineError;
 use crate::ops::OpError;
@@ -118,9 +119,12 @@ impl From<io::Error> for Failure {
 fn exit_of(error: &OpError) -> Exit {
     match error {
         OpError::Store(error) => exit_of_store(error),
-        OpError::Refused(Refused::IdTaken(_)) | OpError::Conflict { .. } => Exit::Conflict,
+        OpError::Refused(Refused::IdTaken(_)) | OpError::Conflict { .. } | OpError::ScheduleTaken(_) => {
+            Exit::Conflict
+        }
         OpError::Refused(Refused::UnknownDependency(_))
         | OpError::NoSuchJob(_)
+        | OpError::NoSuchSchedule { .. }
         | OpError::Removed(_)
         | OpError::NoSuchAttempt { .. }
         | OpError::OutputGone { .. } => Exit::NotFound,
@@ -143,6 +147,7 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::Refused(Refused::Cycle(_) | Refused::TooLate)
         | OpError::BadId { .. }
         | OpError::Setting(_)
+        | OpError::Schedule(_)
         | OpError::LineTooLong { .. }
         | OpError::CannotRead { .. }
         | OpError::NoHome
@@ -187,6 +192,14 @@ fn exit_of_store(error: &StoreError) -> Exit {
 fn hint_for(error: &OpError) -> Option<String> {
     let hint = match error {
         OpError::NoSuchJob(_) => "`queuectl list` shows the jobs that are kept",
+        OpError::NoSuchSchedule { nearest, .. } => return Some(schedules(nearest.as_deref())),
+        OpError::ScheduleTaken(_) => "to change it, remove it and add it again; its jobs stay",
+        OpError::Schedule(ScheduleError::UnknownZone { nearest, .. }) => {
+            return Some(match nearest {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None => "zones have names such as Europe/Berlin, America/New_York and UTC".to_owned(),
+            });
+        }
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
@@ -222,6 +235,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::DamagedLog { .. }
         | OpError::CannotReadLog { .. }
         | OpError::Setting(_)
+        | OpError::Schedule(_)
         | OpError::LineTooLong { .. }
         | OpError::CannotRead { .. }
         | OpError::CannotMake { .. }
@@ -280,6 +294,14 @@ fn lines_or_none(line: u64, count: usize, witness: &JobId) -> String {
     }
     let jobs = jobs(count as u64);
     format!("of {jobs} from line {line} on all or none was stored: `queuectl show {witness}` tells which")
+}
+
+/// Which schedule was probably meant.
+fn schedules(nearest: Option<&str>) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => "`queuectl schedule list` shows them".to_owned(),
+    }
 }
 
 /// Which attempts there are.

@@ -27,6 +27,7 @@ mod remove;
 mod retry;
 mod root;
 mod run;
+mod schedule;
 mod screen;
 mod selection;
 mod selftest;

@@ -12,7 +12,7 @@ use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
     cancel, completions, config, dlq, doctor, enqueue, init, list, logs, queue, remove, retry,
-    run as run_verb, selftest, show, status, wait, worker,
+    run as run_verb, schedule, selftest, show, status, wait, worker,
 };
 use crate::sys::signal;
 
@@ -71,6 +71,7 @@ enum Verb {
     Dlq(dlq::Args),
     Queue(queue::Args),
     Worker(worker::Args),
+    Schedule(Box<schedule::Args>),
     #[command(name = "__guardian", hide = true)]
     Guardian(worker::GuardianArgs),
     #[command(name = "__worker", hide = true)]
@@ -172,6 +173,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Dlq(args) => dlq::run(args, context),
         Verb::Queue(args) => queue::run(&args, context),
         Verb::Worker(args) => worker::run(&args, context),
+        Verb::Schedule(args) => schedule::run(*args, context),
         Verb::Guardian(args) => worker::run_guardian(args, context),
         Verb::WorkerProcess(args) => worker::run_worker(args, context),
         Verb::Act(args) => selftest::act(args),

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::domain::life::StateName;
 use crate::domain::log::LogError;
-use crate::domain::name::{JobId, NameError};
+use crate::domain::name::{JobId, NameError, ScheduleName};
 use crate::domain::request::RequestError;
+use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::SettingError;
 use crate::domain::span::format_span;
 use crate::store::{Conflict, Refused, StoreError};
@@ -87,6 +88,12 @@ pub enum OpError {
     },
     #[error(transparent)]
     Setting(#[from] SettingError),
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    #[error("there is already a schedule `{0}`")]
+    ScheduleTaken(ScheduleName),
+    #[error("there is no schedule `{name}`")]
+    NoSuchSchedule { name: ScheduleName, nearest: Option<String> },
     #[error("line {line} was refused, nothing was stored")]
     BadLine {
         line: u64,

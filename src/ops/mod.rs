@@ -23,6 +23,8 @@ pub mod location;
 pub mod log_reader;
 pub mod logs;
 pub mod queues;
+pub mod schedule;
+pub mod schedule_json;
 pub mod status;
 pub mod stop;
 pub mod throughput;

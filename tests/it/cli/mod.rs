@@ -24,6 +24,7 @@ mod remove;
 mod retry;
 mod run;
 mod run_on_terminal;
+mod schedule;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
 mod selection;

@@ -5,6 +5,8 @@ mod both_killed;
 mod checker;
 mod crash_loop;
 mod doctor;
+#[cfg(debug_assertions)] // Released builds have no fail-points.
+mod fire;
 mod gate;
 mod guardian_killed;
 pub(crate) mod harness;

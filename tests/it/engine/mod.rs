@@ -16,6 +16,7 @@ mod promptness;
 mod queues;
 mod retries;
 mod scarcity;
+mod schedules;
 mod signals;
 mod start;
 mod stop;
