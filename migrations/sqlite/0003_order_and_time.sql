@@ -58,18 +58,25 @@ create table hooks (
   environment_id integer,
   created_at integer not null,
   created_by text not null,
+  delivered_at integer,  -- the last time that it was told something
+  failing_since integer, -- null: the last try was none that failed
+  error text,            -- of the last try that failed
+  gave_up integer not null default 0 check (gave_up >= 0), -- how many events it could not be told of
+  gave_up_at integer,    -- the last time
   check ((command is null) <> (url is null))
 ) strict;
 
 -- What hooks are still to be told: written with the change that they are about, deleted when it was delivered.
 create table deliveries (
   id integer primary key,
+  name text not null,    -- what receivers know it by: unlike the id it is never used again
   hook_id integer not null,
   payload text not null, -- an event as JSON
   created_at integer not null,
   due_at integer not null,
   tries integer not null default 0,
-  error text
+  worker_seq integer     -- who is sending it; due again when that takes too long
 ) strict;
 
-create index deliveries_due on deliveries (due_at);
+create index deliveries_by_hook on deliveries (hook_id, due_at);
+create index deliveries_sent on deliveries (worker_seq) where worker_seq is not null;

@@ -30,6 +30,6 @@ impl CallerFlags {
 }
 
 /// Where the caller stands. A folder that is gone, or whose name is not text, cannot be kept.
-fn here() -> Option<String> {
+pub(super) fn here() -> Option<String> {
     std::env::current_dir().ok()?.into_os_string().into_string().ok()
 }

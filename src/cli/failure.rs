@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::context::notes;
 use super::text::{jobs, printable};
+use crate::domain::hook::{HookError, HookEvent};
 use crate::domain::name::JobId;
 use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::{SettingError, SettingKey};
@@ -119,16 +120,18 @@ impl From<io::Error> for Failure {
 fn exit_of(error: &OpError) -> Exit {
     match error {
         OpError::Store(error) => exit_of_store(error),
-        OpError::Refused(Refused::IdTaken(_)) | OpError::Conflict { .. } | OpError::ScheduleTaken(_) => {
-            Exit::Conflict
-        }
+        OpError::Refused(Refused::IdTaken(_))
+        | OpError::Conflict { .. }
+        | OpError::ScheduleTaken(_)
+        | OpError::HookTaken(_) => Exit::Conflict,
         OpError::Refused(Refused::UnknownDependency(_))
         | OpError::NoSuchJob(_)
         | OpError::NoSuchSchedule { .. }
+        | OpError::NoSuchHook { .. }
         | OpError::Removed(_)
         | OpError::NoSuchAttempt { .. }
         | OpError::OutputGone { .. } => Exit::NotFound,
-        OpError::Unsuccessful { .. } | OpError::HalfDone { .. } => Exit::Failed,
+        OpError::Unsuccessful { .. } | OpError::HalfDone { .. } | OpError::Untold { .. } => Exit::Failed,
         OpError::Unacknowledged { .. } => Exit::Unknown,
         OpError::TimedOut { .. } => Exit::TimedOut,
         OpError::Stopped { stored, source, .. } => match exit_of(source) {
@@ -146,6 +149,8 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::Json { .. }
         | OpError::Refused(Refused::Cycle(_) | Refused::TooLate)
         | OpError::BadId { .. }
+        | OpError::BadHookName { .. }
+        | OpError::Hook(_)
         | OpError::Setting(_)
         | OpError::Schedule(_)
         | OpError::LineTooLong { .. }
@@ -222,8 +227,23 @@ fn hint_for(error: &OpError) -> Option<String> {
                 None => format!("the settings are {}", SettingKey::ALL.map(SettingKey::name).join(", ")),
             });
         }
+        OpError::Hook(HookError::UnknownEvent { nearest, .. }) => {
+            return Some(match nearest {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None => format!("the events are {}", HookEvent::ALL.map(HookEvent::name).join(", ")),
+            });
+        }
+        OpError::Hook(HookError::NoThreshold) => "say it with --above N",
+        OpError::NoSuchHook { nearest: Some(nearest), .. } => {
+            return Some(format!("did you mean `{nearest}`?"));
+        }
+        OpError::NoSuchHook { nearest: None, .. } => "`queuectl hook list` shows the hooks that there are",
+        OpError::HookTaken(_) => "choose another name, or `queuectl hook remove` it first",
         OpError::Request(_)
         | OpError::Json { .. }
+        | OpError::Hook(_)
+        | OpError::BadHookName { .. }
+        | OpError::Untold { .. }
         | OpError::Refused(Refused::UnknownDependency(_) | Refused::Cycle(_) | Refused::TooLate)
         | OpError::BadId { .. }
         | OpError::Removed(_)

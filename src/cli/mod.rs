@@ -15,6 +15,7 @@ mod doctor;
 mod enqueue;
 mod failure;
 mod frame;
+mod hook;
 mod init;
 mod job_flags;
 mod lines;

@@ -11,7 +11,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
-    cancel, completions, config, dlq, doctor, enqueue, init, list, logs, queue, remove, retry,
+    cancel, completions, config, dlq, doctor, enqueue, hook, init, list, logs, queue, remove, retry,
     run as run_verb, schedule, selftest, show, status, wait, worker,
 };
 use crate::sys::signal;
@@ -72,10 +72,13 @@ enum Verb {
     Queue(queue::Args),
     Worker(worker::Args),
     Schedule(Box<schedule::Args>),
+    Hook(hook::Args),
     #[command(name = "__guardian", hide = true)]
     Guardian(worker::GuardianArgs),
     #[command(name = "__worker", hide = true)]
     WorkerProcess(worker::WorkerArgs),
+    #[command(name = "__post", hide = true)]
+    Post(hook::PostArgs),
     #[command(name = "__act", hide = true)]
     Act(selftest::ActArgs),
     #[command(name = "__linger", hide = true)]
@@ -174,6 +177,8 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Queue(args) => queue::run(&args, context),
         Verb::Worker(args) => worker::run(&args, context),
         Verb::Schedule(args) => schedule::run(*args, context),
+        Verb::Hook(args) => hook::run(args, context),
+        Verb::Post(args) => hook::post(&args, context),
         Verb::Guardian(args) => worker::run_guardian(args, context),
         Verb::WorkerProcess(args) => worker::run_worker(args, context),
         Verb::Act(args) => selftest::act(args),

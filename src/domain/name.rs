@@ -95,6 +95,11 @@ name!(
     WorkerId,
     Grammar { limit: 128, punctuation: "._:-" }
 );
+name!(
+    /// What a hook is called.
+    HookName,
+    Grammar { limit: 64, punctuation: "._-" }
+);
 
 impl QueueName {
     /// The queue of a job that names none.

@@ -37,12 +37,14 @@ struct State {
     suspects: HashMap<Pid, HashSet<Pid>>,
 }
 
-/// An attempt whose orphans are looked for. Its leader is not reaped yet, so its session is still its own.
+/// An attempt whose orphans are looked for, or a command that tells a hook something. Its leader is not reaped yet, so
+/// its session is still its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family<'a> {
     pub(super) leader: Pid,
     pub(super) cookie: &'a Cookie,
-    pub(super) mark: &'a Mark<'a>,
+    /// `None` where no attempts run.
+    pub(super) mark: Option<&'a Mark<'a>>,
     pub(super) brand: Option<Brand>,
 }
 
@@ -136,7 +138,7 @@ impl State {
         if family.cookie.of_worker(&environment) {
             return false;
         }
-        if let Some(is_ours) = family.mark.is_on(pid) {
+        if let Some(is_ours) = family.mark.and_then(|mark| mark.is_on(pid)) {
             return is_ours;
         }
         // Where this slot's commands bear a brand, those of the others bear theirs. A worker in one of them adds none.

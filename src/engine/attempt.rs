@@ -12,7 +12,7 @@ use super::adopted::Adopted;
 use super::capture::Capture;
 use super::child::{Cause, Child, Oversight};
 use super::command;
-use super::cookie::Cookie;
+use super::cookie::{Bearer, Cookie};
 use super::desk::{Interrupt, SlotBell};
 use super::error::EngineError;
 use super::journal::Journal;
@@ -71,7 +71,8 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
         Ok((record, child)) => {
             place.journal.started(claim);
             let LeaseRef { job, attempt } = claim.lease.clone();
-            let cookie = Cookie { worker: around.command.worker_id.clone(), job, attempt };
+            let of = Bearer::Attempt { job, attempt };
+            let cookie = Cookie { worker: around.command.worker_id.clone(), of };
             let oversight = Oversight {
                 timeout: claim.timeout,
                 kill_grace: rules.kill_grace,
@@ -173,7 +174,7 @@ fn ending(cause: Option<Cause>, ended: io::Result<Ended>) -> Ending {
     Ending { outcome, problem: None, usage }
 }
 
-fn outcome_of(status: ExitStatus) -> Outcome {
+pub(super) fn outcome_of(status: ExitStatus) -> Outcome {
     match (status.code(), status.signal().and_then(Signal::from_number)) {
         (Some(0), _) => Outcome::Success,
         (Some(exit_code), _) => Outcome::Failure { exit_code },

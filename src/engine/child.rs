@@ -98,7 +98,7 @@ impl Child {
         capture: &mut Capture,
     ) -> (Option<Cause>, io::Result<Ended>) {
         let Oversight { cookie, mark, brand, .. } = oversight;
-        let family = Family { leader: self.pid, cookie, mark, brand };
+        let family = Family { leader: self.pid, cookie, mark: Some(mark), brand };
         let ladder = self.watch(oversight, capture);
         failpoint::hit("attempt.after_exit");
         if let Some(ladder) = ladder.filter(|ladder| !ladder.killed) {

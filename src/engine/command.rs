@@ -127,7 +127,7 @@ fn is_missing(error: &io::Error) -> bool {
 
 /// The folder to start in. A job that names none, or only a relative one, begins where the login of its user would, as
 /// with cron; a user without a folder begins at the root.
-fn folder(cwd: Option<&str>, variables: &Variables<'_>) -> PathBuf {
+pub(super) fn folder(cwd: Option<&str>, variables: &Variables<'_>) -> PathBuf {
     match cwd.map(Path::new) {
         Some(cwd) if cwd.is_absolute() => cwd.to_owned(),
         Some(cwd) => login_folder(variables).join(cwd),
@@ -168,7 +168,7 @@ fn direct(command: &str, variables: &Variables<'_>, cwd: &Path) -> Option<(CStri
     }
 }
 
-fn in_shell(line: CString, envp: CList, cwd: CString) -> Prepared {
+pub(super) fn in_shell(line: CString, envp: CList, cwd: CString) -> Prepared {
     let mut argv = vec![c"sh".to_owned(), c"-c".to_owned()];
     // Else the line itself would be read as more options.
     if line.as_bytes().starts_with(b"-") || line.as_bytes().starts_with(b"+") {

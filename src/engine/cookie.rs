@@ -1,31 +1,47 @@
 //! The mark by which a process of an attempt is known, whatever became of its parents: variables that the command was
 //! given and that its children inherit.
 
-use super::variables::{ATTEMPT, JOB_ID, WORKER_ID};
+use super::variables::{ATTEMPT, DELIVERY, JOB_ID, WORKER_ID};
 use crate::domain::name::{JobId, WorkerId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cookie {
     pub(super) worker: WorkerId,
-    pub(super) job: JobId,
-    pub(super) attempt: u32,
+    pub(super) of: Bearer,
+}
+
+/// What a command was started for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Bearer {
+    Attempt {
+        job: JobId,
+        attempt: u32,
+    },
+    /// To tell a hook something.
+    Delivery {
+        name: String,
+    },
 }
 
 impl Cookie {
-    /// Whether a process with this environment, as the kernel shows it, belongs to this very attempt.
+    /// Whether a process with this environment, as the kernel shows it, belongs to this very attempt or delivery.
     pub(super) fn is_in(&self, environ: &[u8]) -> bool {
         self.of_worker(environ)
-            && has(environ, JOB_ID, self.job.as_str())
-            && has(environ, ATTEMPT, &self.attempt.to_string())
+            && match &self.of {
+                Bearer::Attempt { job, attempt } => {
+                    has(environ, JOB_ID, job.as_str()) && has(environ, ATTEMPT, &attempt.to_string())
+                }
+                Bearer::Delivery { name } => has(environ, DELIVERY, name),
+            }
     }
 
-    /// Whether it belongs to any attempt of this worker.
+    /// Whether it belongs to anything that this worker started.
     pub(super) fn of_worker(&self, environ: &[u8]) -> bool {
         names_worker(environ, self.worker.as_str())
     }
 }
 
-/// Whether a process with this environment belongs to any attempt of this worker.
+/// Whether a process with this environment belongs to anything that this worker started.
 pub(super) fn names_worker(environ: &[u8], worker: &str) -> bool {
     has(environ, WORKER_ID, worker)
 }
@@ -40,7 +56,8 @@ mod tests {
     use super::*;
 
     fn cookie() -> Cookie {
-        Cookie { worker: "host-7.1".parse().expect("an id"), job: "job1".parse().expect("an id"), attempt: 2 }
+        let of = Bearer::Attempt { job: "job1".parse().expect("an id"), attempt: 2 };
+        Cookie { worker: "host-7.1".parse().expect("an id"), of }
     }
 
     #[test]
@@ -65,6 +82,14 @@ mod tests {
             assert!(!cookie().is_in(other.as_bytes()), "{other:?}");
         }
         assert!(!cookie().is_in(b""));
+    }
+
+    #[test]
+    fn a_delivery_is_known_by_its_name_and_is_no_attempt() {
+        let delivery = Cookie { of: Bearer::Delivery { name: "d-1".to_owned() }, ..cookie() };
+        assert!(delivery.is_in(b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
+        assert!(!delivery.is_in(b"QUEUECTL_DELIVERY=d-11\0QUEUECTL_WORKER_ID=host-7.1\0"));
+        assert!(!cookie().is_in(b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
     }
 
     #[test]

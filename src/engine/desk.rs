@@ -330,19 +330,19 @@ impl AsFd for SlotBell {
 
 /// A descriptor that is readable from the first ring until it is silenced.
 #[derive(Debug)]
-struct EventBell(OwnedFd);
+pub(super) struct EventBell(OwnedFd);
 
 impl EventBell {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    fn ring(&self) {
+    pub(super) fn ring(&self) {
         // It can only fail because it rings already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    fn silence(&self) {
+    pub(super) fn silence(&self) {
         // It can only fail because it does not ring.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }

@@ -117,6 +117,8 @@ impl Worker<'_> {
             self.note_failure(ticked)?;
             self.times.tick = now + TICK;
         }
+        let told = self.tell_hooks();
+        self.note_failure(told)?;
         Ok(())
     }
 
@@ -141,6 +143,7 @@ impl Worker<'_> {
     }
 
     fn follow(&mut self, orders: Orders) {
+        self.next_delivery = orders.next_delivery;
         if !orders.cancelled.is_empty() {
             let (ledger, tools) = self.books();
             ledger.cancel(&tools, &orders.cancelled);
@@ -153,7 +156,7 @@ impl Worker<'_> {
             let left = orders.kill_at.zip(now).map(|(at, now)| at.since(now));
             self.drain(left);
         }
-        if orders.idle && self.ends_when_idle() && self.is_idle() {
+        if orders.idle && self.ends_when_idle() && self.is_idle() && !self.has_news() {
             self.drain(None);
         }
     }
@@ -167,7 +170,7 @@ impl Worker<'_> {
         }
     }
 
-    fn ends_when_idle(&self) -> bool {
+    pub(super) fn ends_when_idle(&self) -> bool {
         match self.plan.served {
             Served::Job(_) => true,
             Served::All | Served::InOrder(_) => self.plan.until_empty,
@@ -181,6 +184,7 @@ impl Worker<'_> {
             // Nothing can be recorded yet, but the bell of what has ended must not keep this thread awake.
             let (ledger, tools) = self.books();
             ledger.collect(&tools);
+            self.messenger.collect();
             return Ok(());
         }
         self.show_life();
@@ -333,8 +337,8 @@ impl Worker<'_> {
                     self.times.tick = Instant::now();
                 }
                 Event::Work => reason.hops = self.work_bell.take(),
-                // They are taken from the desk in the next turn.
-                Event::Finished => {}
+                // They are taken from the desk and from the messenger in the next turn.
+                Event::Finished | Event::Told => {}
             }
         }
         reason.look |= reason.hops.is_some() || self.is_something_due();

@@ -14,6 +14,7 @@
 //! - `adopted`, `cookie`, `slots`: what an attempt leaves behind, and how it is known.
 //! - `reaper`, `sweep`: recovering what workers left when they died with their guardian.
 //! - `scheduler`: enqueuing what schedules are for.
+//! - `news`, `messenger`, `deliver`, `errand`, `post`: telling hooks what happened; `rehearsal` does so for show.
 //! - `files`, `journal`: what is kept in `workers/` and in `worker.log`.
 //!
 //! Nothing here prints.
@@ -24,8 +25,10 @@ pub mod capture;
 mod child;
 mod command;
 mod cookie;
+mod deliver;
 mod desk;
 mod duties;
+mod errand;
 mod error;
 mod files;
 mod guardian;
@@ -34,11 +37,15 @@ mod journal;
 mod last_line;
 mod ledger;
 mod log_file;
+mod messenger;
+mod news;
 mod pace;
 mod pipes;
 mod pool;
+mod post;
 mod program;
 mod reaper;
+mod rehearsal;
 mod scheduler;
 mod slot;
 mod slots;
@@ -51,4 +58,6 @@ mod worker;
 pub use error::EngineError;
 pub use guardian::run as run_guardian;
 pub use pool::{Pool, READY_DESCRIPTOR, UP, open_log, start_detached};
+pub use post::{Envelope, PostError, post};
+pub use rehearsal::rehearse;
 pub use worker::{OpenStore, WorkerPlan, run as run_worker};

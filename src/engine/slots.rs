@@ -117,6 +117,11 @@ impl Slots {
         Mark { path: &self.path, bytes: bytes(index) }
     }
 
+    /// That of something that holds none of these locks: whoever holds one is another's.
+    pub(super) fn no_mark(&self) -> Mark<'_> {
+        Mark { path: &self.path, bytes: 0..0 }
+    }
+
     fn oldest_free(&self) -> u64 {
         let reusable = self.free().reusable.pop_front();
         reusable.unwrap_or_else(|| self.unused())

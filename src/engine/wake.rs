@@ -17,10 +17,12 @@ pub(super) enum Event {
     Work,
     /// An attempt has finished.
     Finished,
+    /// A hook was told something, or could not be.
+    Told,
 }
 
 impl Event {
-    const ALL: [Self; 4] = [Self::Signal, Self::Orders, Self::Work, Self::Finished];
+    const ALL: [Self; 5] = [Self::Signal, Self::Orders, Self::Work, Self::Finished, Self::Told];
 
     fn number(self) -> u64 {
         match self {
@@ -28,6 +30,7 @@ impl Event {
             Self::Orders => 1,
             Self::Work => 2,
             Self::Finished => 3,
+            Self::Told => 4,
         }
     }
 }

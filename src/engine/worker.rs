@@ -19,6 +19,7 @@ use super::error::EngineError;
 use super::files::{self, Files};
 use super::journal::Journal;
 use super::ledger::Ledger;
+use super::messenger::Messenger;
 use super::reaper::Reaper;
 use super::scheduler::Scheduler;
 use super::slots::Slots;
@@ -28,6 +29,7 @@ use crate::domain::environment::Environment;
 use crate::domain::log;
 use crate::domain::name::WorkerId;
 use crate::domain::settings::Settings;
+use crate::domain::timestamp::Timestamp;
 use crate::store::{NewWorker, Served, Store, StoreError, WorkerState, settings};
 use crate::sys::bell::Bell;
 use crate::sys::interrupts::Interrupts;
@@ -134,6 +136,11 @@ pub(super) struct Worker<'a> {
     pub(super) times: Times,
     pub(super) files: Files,
     pub(super) home_is_gone: bool,
+    pub(super) messenger: Messenger,
+    /// When a hook is to be told something.
+    pub(super) next_delivery: Option<Timestamp>,
+    /// Since when only that keeps this worker from ending.
+    pub(super) farewell: Option<Instant>,
     threads: Vec<JoinHandle<()>>,
     stop_seen: u64,
 }
@@ -160,8 +167,12 @@ impl<'a> Worker<'a> {
             stop_seen: plan.stop_seen,
         })?;
         files::tidy(files.folder(), store.as_ref())?;
+        let around = Arc::new(surroundings(plan, &files)?);
         let mut worker = Self {
-            around: Arc::new(surroundings(plan, &files)?),
+            messenger: Messenger::new(&around).map_err(EngineError::system("failed to make a bell"))?,
+            next_delivery: None,
+            farewell: None,
+            around,
             wake: Wake::new().map_err(EngineError::system("failed to make an epoll instance"))?,
             desk: Arc::new(desk),
             ledger: Ledger::new(plan.id.clone()),
@@ -191,6 +202,7 @@ impl<'a> Worker<'a> {
     fn watch(&self) -> io::Result<()> {
         self.wake.watch(&self.signals, Event::Signal)?;
         self.wake.watch(&self.own_bell, Event::Orders)?;
+        self.wake.watch(&self.messenger, Event::Told)?;
         self.wake.watch(self.desk.as_ref(), Event::Finished)
     }
 
@@ -221,6 +233,7 @@ impl<'a> Worker<'a> {
     pub(super) fn abandon(&mut self, how: Interrupt) {
         self.desk.recall();
         self.desk.interrupt_all(how);
+        self.messenger.stop();
         self.close();
     }
 
@@ -235,6 +248,7 @@ impl<'a> Worker<'a> {
     /// Everything is recorded and nothing runs.
     fn end(mut self) -> Result<(), EngineError> {
         self.close();
+        self.stop_telling();
         failpoint::hit("worker.before_retire");
         self.retire()?;
         failpoint::hit("worker.after_retire");

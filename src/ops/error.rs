@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::domain::hook::HookError;
 use crate::domain::life::StateName;
 use crate::domain::log::LogError;
-use crate::domain::name::{JobId, NameError, ScheduleName};
+use crate::domain::name::{HookName, JobId, NameError, ScheduleName};
 use crate::domain::request::RequestError;
 use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::SettingError;
@@ -121,6 +122,20 @@ pub enum OpError {
         #[source]
         source: std::io::Error,
     },
+    #[error("invalid name `{name}`")]
+    BadHookName {
+        name: String,
+        #[source]
+        source: NameError,
+    },
+    #[error("invalid hook")]
+    Hook(#[from] HookError),
+    #[error("there is no hook `{name}`")]
+    NoSuchHook { name: HookName, nearest: Option<String> },
+    #[error("there is already a hook `{0}`")]
+    HookTaken(HookName),
+    #[error("hook `{hook}` could not be told ({why})")]
+    Untold { hook: HookName, why: String },
     #[error("there is no home folder: neither --home nor QUEUECTL_HOME nor HOME is set")]
     NoHome,
     #[error("failed to understand the settings file `{}` ({problem})", path.display())]

@@ -15,6 +15,7 @@ pub mod enqueue;
 pub mod error;
 pub mod escape;
 pub mod follow;
+pub mod hook;
 pub mod init;
 pub mod json;
 pub mod lines;

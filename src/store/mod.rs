@@ -22,7 +22,7 @@ pub mod verbs;
 pub use batches::Batches;
 pub use error::{EnqueueError, Refused, StoreError};
 pub use filter::{JobFilter, Page, Phase};
-pub use hooks::Hooks;
+pub use hooks::*;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
 pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
 pub use upkeep::Upkeep;

@@ -169,6 +169,8 @@ pub struct Orders {
     /// Nothing that it serves is ready, processing or waiting for a retry, with any worker. Paused queues and jobs whose
     /// time has not come do not count.
     pub idle: bool,
+    /// When there is something to tell a hook that nobody is telling anything.
+    pub next_delivery: Option<Timestamp>,
 }
 
 /// The bell of one worker, in its folder: rung when there are orders for it.

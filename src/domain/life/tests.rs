@@ -190,7 +190,7 @@ fn an_exit_code_that_is_not_retried_ends_the_job() {
         ("processing", Outcome::Success, 0, State::Completed { finished_at: NOW }),
         ("last_try", code(1), 4, dead(DeadReason::RetriesExhausted, NOW)),
         ("last_try", code(2), 4, dead(DeadReason::RetriesExhausted, NOW)),
-        ("cancelling", code(2), 4, cancelled_by_user(NOW)),
+        ("cancelling", code(2), 4, cancelled(CancelReason::User, NOW)),
     ] {
         assert_eq!(after(start, outcome), (failures, state), "{start} and {outcome}");
     }

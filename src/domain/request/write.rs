@@ -6,6 +6,7 @@ use super::{JobRequest, Timeout};
 use crate::domain::backoff::{BackoffChoice, Strategy};
 use crate::domain::job::OnDependencyFailure;
 use crate::domain::name::{JobId, QueueName};
+use crate::domain::retry_rules::ExitCodes;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
 
@@ -29,6 +30,9 @@ impl Serialize for JobRequest {
             cwd,
             env,
             tags,
+            limits,
+            retry_on,
+            no_retry_on,
         } = self;
         let mut map = Fields(serializer.serialize_map(None)?);
         map.put("command", command.as_ref())?;
@@ -47,6 +51,9 @@ impl Serialize for JobRequest {
         map.put("cwd", cwd.as_ref())?;
         map.put("env", (!env.is_empty()).then_some(env))?;
         map.put("tags", (!tags.is_empty()).then_some(tags))?;
+        map.put("limits", limits.as_ref())?;
+        map.put("retry_on", retry_on.map(listed))?;
+        map.put("no_retry_on", no_retry_on.map(listed))?;
         map.0.end()
     }
 }
@@ -83,6 +90,10 @@ fn timeout_text(timeout: Timeout) -> String {
     }
 }
 
+fn listed(codes: ExitCodes) -> Vec<u8> {
+    codes.iter().collect()
+}
+
 fn filled<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }
@@ -96,7 +107,8 @@ mod tests {
         "timeout":"1m30s","run_at":"2026-01-31T09:30:00.000Z",
         "backoff":{"strategy":"linear","delay":"1s500ms","base":1.5,"max":"5m","jitter":0.25},
         "depends_on":["b","c"],"on_dependency_failure":"run","unique_key":"k","cwd":"/tmp","env":{"A":"ä=b"},
-        "tags":["x","y"]}"#;
+        "tags":["x","y"],"limits":{"memory":"512M","cpu":1.5,"pids":100,"nice":10,"open_files":1024},
+        "retry_on":[1,75],"no_retry_on":[2]}"#;
 
     #[test]
     fn what_is_written_reads_back() {

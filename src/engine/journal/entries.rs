@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Journal;
 use crate::domain::life::{DeadReason, StateName};
-use crate::domain::name::{JobId, ScheduleName, WorkerId};
+use crate::domain::name::{HookName, JobId, ScheduleName, WorkerId};
 use crate::domain::outcome::Outcome;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
@@ -104,6 +104,14 @@ impl Journal {
 
     pub(in crate::engine) fn cannot_recover(&self, worker: &WorkerId, why: &str) {
         self.note_trouble(format!("the jobs of worker {worker} cannot be given back yet: {why}"));
+    }
+
+    pub(in crate::engine) fn hook_failed(&self, hook: &HookName, why: &str) {
+        self.note_trouble(format!("hook {hook} could not be told: {why}"));
+    }
+
+    pub(in crate::engine) fn hook_gave_up(&self, hook: &HookName) {
+        self.note(format_args!("hook {hook} will not be told of an event any more"));
     }
 
     pub(in crate::engine) fn told_to_stop(&self, gently: bool) {

@@ -33,6 +33,19 @@ impl Counters {
         fewer.map(|((queue_id, _), _)| *queue_id).collect()
     }
 
+    /// Whether there are more jobs in a state, in any queue.
+    pub(super) fn has_more(&self, state: StateName) -> bool {
+        self.changes.iter().any(|((_, in_state), change)| *in_state == state && *change > 0)
+    }
+
+    /// By how many the jobs in a state have become more, in one queue or in all.
+    pub(super) fn change_of(&self, state: StateName, queue_id: Option<i64>) -> i64 {
+        let is_meant = |(of, in_state): &(i64, StateName)| {
+            *in_state == state && queue_id.is_none_or(|queue_id| queue_id == *of)
+        };
+        self.changes.iter().filter(|(key, _)| is_meant(key)).map(|(_, change)| change).sum()
+    }
+
     pub(super) fn write(self, tx: &Tx<'_>) -> Result<(), StoreError> {
         for ((queue_id, state), change) in self.changes {
             if change != 0 {
@@ -41,6 +54,14 @@ impl Counters {
         }
         Ok(())
     }
+}
+
+/// How many jobs were in a state before this transaction, in one queue or in all.
+pub(super) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<i64>) -> Result<i64, StoreError> {
+    let mut select = tx.prepare(
+        "select coalesce(sum(count), 0) from counters where state = ?1 and (?2 is null or queue_id = ?2)",
+    )?;
+    Ok(select.query_row(params![state.name(), queue_id], |row| row.get(0))?)
 }
 
 fn add(tx: &Tx<'_>, queue_id: i64, state: StateName, change: i64) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use super::row::JobRow;
 use super::tx::{Finished, Tx};
-use super::{dependencies, places, unique_keys, workers};
+use super::{dependencies, news, places, unique_keys, workers};
 use crate::domain::job::Latest;
 use crate::domain::life::{CancelReason, Life, Place, State, StateName, Transition};
 use crate::domain::signal::Signal;
@@ -38,6 +38,9 @@ pub(super) fn apply(
             dependencies::forget_parents(tx, before.seq)?;
         }
         tx.note_finished(Finished { seq: before.seq, failed: is_failure(to) });
+    }
+    if from != to {
+        news::job_changed(tx, before, to)?;
     }
     Ok(true)
 }

@@ -2,7 +2,7 @@
 
 use super::tx::Tx;
 use super::workers;
-use super::{idle, row, schedules, stops};
+use super::{deliveries, idle, row, schedules, stops};
 use crate::domain::name::WorkerId;
 use crate::store::{LeaseRef, Orders, StoreError};
 
@@ -17,6 +17,7 @@ pub(super) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders, StoreErro
         settings: tx.settings()?.clone(),
         next_fire: schedules::next_fire(tx)?,
         idle: idle::is_idle(tx, &known.served)?,
+        next_delivery: deliveries::next_due(tx)?,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Taking back what a dead worker held.
 
 use super::tx::Tx;
-use super::{leases, workers};
+use super::{deliveries, leases, news, workers};
 use crate::domain::name::WorkerId;
 use crate::store::{LeaseRef, StoreError, WorkerState};
 
@@ -22,6 +22,11 @@ pub(super) fn reap(
         if taken {
             reaped.push(lease);
         }
+    }
+    deliveries::give_back(tx, worker_seq)?;
+    // One that was reaped already is told of once.
+    if workers::is_live(tx, worker_seq)? {
+        news::worker_crashed(tx, worker, &reaped)?;
     }
     workers::set_state(tx, worker_seq, WorkerState::Stopped)?;
     Ok(reaped)

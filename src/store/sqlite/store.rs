@@ -9,20 +9,20 @@ use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
-    cancel, change, checkpoint, enqueue, exchange, extend, find, fire, list, migrate, orders, queues,
-    read_only, reap, remove, retry, runs, schedules, settings, stops, workers,
+    cancel, change, checkpoint, deliveries, enqueue, exchange, extend, find, fire, hooks, list, migrate,
+    orders, queues, read_only, reap, remove, retry, runs, schedules, settings, stops, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
-use crate::domain::name::{JobId, QueueName, ScheduleName, WorkerId};
+use crate::domain::name::{HookName, JobId, QueueName, ScheduleName, WorkerId};
 use crate::domain::schedule::{LAST_RUNS, Run, Schedule};
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
-    Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Fired, Hooks, JobFilter,
-    JobVerb, LeaseRef, LeaseStatus, NewSchedule, NewWorker, Orders, Page, Pause, Queue, QueueUpdate, Queues,
-    Refused, Registered, ScheduleRefused, Schedules, Seen, Stop, Store, StoreError, Upkeep, Worker,
-    WorkerState,
+    Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Fired, Hook, Hooks, JobFilter,
+    JobVerb, LeaseRef, LeaseStatus, NewHook, NewSchedule, NewWorker, Orders, Page, Pause, Post, Posted,
+    Queue, QueueUpdate, Queues, Refused, Registered, ScheduleRefused, Schedules, Seen, Stop, Store,
+    StoreError, Upkeep, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint};
@@ -367,7 +367,23 @@ impl Schedules for SqliteStore {
 
 impl Batches for SqliteStore {}
 
-impl Hooks for SqliteStore {}
+impl Hooks for SqliteStore {
+    fn hooks(&self) -> Result<Vec<Hook>, StoreError> {
+        self.read(hooks::list)
+    }
+
+    fn add_hook(&self, hook: &NewHook, by: &str) -> Result<bool, StoreError> {
+        self.write("add_hook", |tx| hooks::add(tx, hook, by))
+    }
+
+    fn remove_hook(&self, name: &HookName, by: &str) -> Result<bool, StoreError> {
+        self.write("remove_hook", |tx| hooks::remove(tx, name, by))
+    }
+
+    fn post(&self, post: &Post<'_>) -> Result<Posted, StoreError> {
+        self.write("post", |tx| deliveries::post(tx, post))
+    }
+}
 
 impl Upkeep for SqliteStore {}
 

@@ -9,7 +9,7 @@ use rusqlite::{CachedStatement, Connection};
 use super::counters::Counters;
 use super::environments::Known;
 use super::open::Opened;
-use super::{dependencies, rooms, settings, workers};
+use super::{dependencies, hooks, news, rooms, settings, workers};
 use crate::domain::retry_rules::RetryRules;
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
@@ -31,6 +31,7 @@ pub(super) struct Tx<'c> {
     settings: OnceCell<Settings>,
     /// Of the queues that were asked about.
     pub(super) retry_rules: RefCell<BTreeMap<i64, RetryRules>>,
+    hooks: OnceCell<Vec<hooks::Known>>,
     /// Jobs that were finished here and whose dependents do not know it yet.
     finished: RefCell<Vec<Finished>>,
     dependents_left: Cell<usize>,
@@ -54,6 +55,7 @@ impl<'c> Tx<'c> {
             counters: RefCell::default(),
             settings: OnceCell::new(),
             retry_rules: RefCell::default(),
+            hooks: OnceCell::new(),
             finished: RefCell::default(),
             dependents_left: Cell::new(DEPENDENTS_PER_TRANSACTION),
             has_new_ready: Cell::new(false),
@@ -68,6 +70,7 @@ impl<'c> Tx<'c> {
     pub(super) fn finish(&self) -> Result<(), StoreError> {
         dependencies::release_finished(self)?;
         rooms::tell_of_room(self)?;
+        news::dlq_changed(self)?;
         self.counters.take().write(self)
     }
 
@@ -78,6 +81,15 @@ impl<'c> Tx<'c> {
         }
         let settings = settings::load(self)?;
         Ok(self.settings.get_or_init(|| settings))
+    }
+
+    /// The hooks, read once, and only where something happens that there could be one for.
+    pub(super) fn hooks(&self) -> Result<&[hooks::Known], StoreError> {
+        if let Some(hooks) = self.hooks.get() {
+            return Ok(hooks);
+        }
+        let hooks = hooks::known(self)?;
+        Ok(self.hooks.get_or_init(|| hooks))
     }
 
     pub(super) fn note_ready(&self) {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::row::{self, malformed, strings, to_json};
 use super::tx::Tx;
-use super::{leases, stops};
+use super::{deliveries, leases, stops};
 use crate::domain::name::{QueueName, WorkerId};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{NewWorker, Served, StoreError, Worker, WorkerState};
@@ -49,6 +49,7 @@ pub(super) fn change_state(tx: &Tx<'_>, worker: &WorkerId, state: WorkerState) -
         for job in leases::held_by(tx, seq)? {
             leases::release(tx, &job, seq)?;
         }
+        deliveries::give_back(tx, seq)?;
     }
     set_state(tx, seq, state)
 }
@@ -105,6 +106,11 @@ pub(super) fn is_live(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
 
 pub(super) fn boot_id(tx: &Tx<'_>, seq: i64) -> Result<String, StoreError> {
     let mut select = tx.prepare("select boot_id from workers where seq = ?1")?;
+    Ok(select.query_row([seq], |row| row.get(0))?)
+}
+
+pub(super) fn host(tx: &Tx<'_>, seq: i64) -> Result<String, StoreError> {
+    let mut select = tx.prepare("select host from workers where seq = ?1")?;
     Ok(select.query_row([seq], |row| row.get(0))?)
 }
 

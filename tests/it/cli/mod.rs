@@ -13,6 +13,7 @@ mod enqueue_lines;
 mod faults;
 pub(crate) mod harness;
 mod help;
+mod hook;
 mod init;
 mod list;
 mod location;

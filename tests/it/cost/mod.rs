@@ -10,6 +10,7 @@ mod commits;
 mod enqueue;
 #[cfg(debug_assertions)]
 mod files;
+mod hooks;
 mod one_shot;
 mod plans;
 mod scenario;

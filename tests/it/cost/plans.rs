@@ -17,7 +17,7 @@ const JOBS: &str = "select j.seq from jobs j left join workers w on w.seq = j.wo
 const REST: &str = " true";
 
 /// Tables that stay small, however many jobs there are.
-const SMALL: [&str; 6] = ["settings", "sequence", "queues", "workers", "counters", "schedules"];
+const SMALL: [&str; 7] = ["settings", "sequence", "queues", "workers", "counters", "hooks", "schedules"];
 
 /// Statements that may walk along a table: they stop at its first row.
 const FIRST_ROW_ONLY: [&str; 3] = [
@@ -39,10 +39,13 @@ const SORTED: [&str; 3] = [
 ];
 
 /// The statements that a busy queue lives on, by how they begin, and the index that each must use.
-const HOT: [(&str, &str); 36] = [
+const HOT: [(&str, &str); 39] = [
     ("select next_at from schedules", "schedules_due"),
     ("select id, name from schedules where next_at", "schedules_due (next_at>? AND next_at<?)"),
     ("select id, state, scheduled_for", "jobs_by_schedule (schedule_id=?)"),
+    ("select due_at, id from deliveries", "deliveries_by_hook (hook_id=?)"),
+    ("select hook_id from deliveries", "deliveries_sent (worker_seq>?)"),
+    ("update deliveries set due_at = min(created_at, ?2)", "deliveries_sent (worker_seq=?)"),
     ("select queue_id from ready where queue_id >", "ready USING PRIMARY KEY (queue_id>?)"),
     ("select priority, due_at, seq from ready", "ready USING PRIMARY KEY (queue_id=?)"),
     ("delete from ready", "ready USING PRIMARY KEY (queue_id=? AND priority=? AND due_at=? AND seq=?)"),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use queuectl::domain::environment::Environment;
+use queuectl::domain::hook::HookEvent;
 use queuectl::domain::job::NewJob;
 use queuectl::domain::life::StateName;
 use queuectl::domain::name::WorkerId;
@@ -10,10 +11,12 @@ use queuectl::domain::outcome::Outcome;
 use queuectl::domain::schedule::{OnOverlap, Policy};
 use queuectl::domain::settings::SettingKey;
 use queuectl::store::{
-    JobFilter, LeaseRef, NewSchedule, Page, Pause, Phase, Served, Settlement, Stop, WorkerState,
+    Delivery, JobFilter, LeaseRef, NewSchedule, Page, Pause, Phase, Post, Report, Sent, Served, Settlement,
+    Stop, WorkerState,
 };
 
 use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
+use crate::store::hooks::{hook_name, new_hook};
 use crate::store::new_job::{JobSpec, job, job_id, queue_name};
 use crate::store::schedules::{minutely, name as schedule_name};
 
@@ -72,6 +75,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     change_some(fixture);
     die(fixture);
     fire_some(fixture);
+    tell_hooks(fixture);
     fixture.store.queues().expect("the queues");
     fixture.store.dead_by_error().expect("the dead");
 }
@@ -245,6 +249,53 @@ fn fire_some(fixture: &Fixture) {
     store.schedules().expect("schedules");
     store.schedule(&held).expect("schedule");
     store.remove_schedule(&held, SOMEBODY).expect("remove_schedule");
+}
+
+/// Hooks of every kind, and everything that can become of a delivery.
+fn tell_hooks(fixture: &Fixture) {
+    for (name, event, queue, threshold) in [
+        ("success", HookEvent::Success, None, None),
+        ("failure", HookEvent::Failure, Some("default"), None),
+        ("crash", HookEvent::WorkerCrashed, None, None),
+        ("dlq", HookEvent::DlqAbove, None, Some(1)),
+        ("gone", HookEvent::Dead, None, None),
+    ] {
+        fixture.store.add_hook(&new_hook(name, event, queue, threshold), SOMEBODY).expect("it is added");
+    }
+    fixture.store.remove_hook(&hook_name("gone"), SOMEBODY).expect("it is removed");
+    let doomed = fixture.worker("crashed");
+    fixture.reap(&doomed);
+    let worker = fixture.worker("messenger");
+    fixture.enqueue_all(["told", "told-too"].map(|id| job(id).priority(20).max_retries(0)));
+    fixture.enqueue(job("told-again").priority(19));
+    for outcome in [FAILURE, Outcome::Success, FAILURE] {
+        fixture.run(&worker, outcome);
+    }
+    fixture.orders(&worker);
+    fixture.store.hooks().expect("the hooks");
+    for result in [Sent::Delivered, Sent::GivenBack] {
+        report_all(fixture, &worker, 1, &result);
+    }
+    // After a day and enough tries nobody tries again.
+    fixture.pass_secs(86_400);
+    for _ in 0..10 {
+        report_all(fixture, &worker, 10, &Sent::Failed("no luck".to_owned()));
+        fixture.pass_secs(3_600);
+    }
+    fixture.store.hooks().expect("the hooks");
+    fixture.retire(&worker);
+}
+
+fn report_all(fixture: &Fixture, worker: &WorkerId, want: usize, result: &Sent) {
+    let taken = fixture.store.post(&Post { worker, reports: &[], want }).expect("they are taken").taken;
+    let report = |delivery: &Delivery| Report {
+        number: delivery.number,
+        hook: delivery.hook.clone(),
+        result: result.clone(),
+    };
+    let reports: Vec<Report> = taken.iter().map(report).collect();
+    assert!(!reports.is_empty(), "there is something to tell");
+    fixture.store.post(&Post { worker, reports: &reports, want: 0 }).expect("they are recorded");
 }
 
 /// A worker dies, and what it held is taken back.

@@ -10,6 +10,7 @@ mod fire;
 mod gate;
 mod guardian_killed;
 pub(crate) mod harness;
+mod hooks;
 pub(crate) mod ledger;
 pub(crate) mod leftovers;
 pub(crate) mod processes;

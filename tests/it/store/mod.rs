@@ -12,6 +12,7 @@ mod dependencies;
 mod enqueue;
 mod exchange;
 mod fencing;
+pub(crate) mod hooks;
 mod limits;
 mod list;
 mod model;

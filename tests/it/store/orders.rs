@@ -39,6 +39,7 @@ fn a_new_worker_is_told_to_go_on(fixture: &Fixture) {
         settings: queuectl::domain::settings::Settings::default(),
         next_fire: None,
         idle: true,
+        next_delivery: None,
     };
     assert_eq!(orders, expected);
 }

@@ -1,0 +1,57 @@
+//! `queuectl hook test`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use rustix::process::Signal;
+use serde::Serialize;
+
+use crate::cli::context::{Context, catch};
+use crate::cli::failure::Failure;
+use crate::engine::rehearse;
+use crate::ops::OpError;
+use crate::ops::hook::{find, parse_name, sample};
+use crate::store::Sent;
+
+/// Send a sample event now, and tell what came of it
+///
+/// The sample looks like an event of this hook, but nothing of it ever happened: its delivery begins with `test-`. No
+/// worker is needed, and nothing is sent again if it fails (exit code 1).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  queuectl hook test mourn")]
+pub(super) struct Args {
+    /// The hook
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+#[derive(Serialize)]
+struct TestedJson<'a> {
+    hook: &'a str,
+    delivery: &'a str,
+    delivered: bool,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let name = parse_name(&args.name)?;
+    let store = context.store()?;
+    let hook = find(store, &name)?;
+    let delivery = sample(&hook, store.now()?, fastrand::u64(..));
+    let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
+    let sent = match rehearse(&delivery, &context.location()?.home, &interrupts)? {
+        Ok(sent) => sent,
+        Err(signal) => interrupts.end_by(signal),
+    };
+    if let Sent::Failed(why) = sent {
+        return Err(OpError::Untold { hook: name, why }.into());
+    }
+    if context.json {
+        let (hook, delivery) = (name.as_str(), delivery.name.as_str());
+        context.print_json(&TestedJson { hook, delivery, delivered: true })?;
+    } else if !context.quiet && context.person_reads {
+        let mut out = context.out();
+        writeln!(out, "Hook {name} was told: it works")?;
+        out.flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,87 @@
+//! The address of a receiver.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An address by http or https, without a password in it: addresses are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookUrl(String);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    #[error("a URL begins with http:// or https://")]
+    Scheme,
+    #[error("the URL names no host")]
+    NoHost,
+    #[error("the URL may not hold a user or a password, because it is shown; sign with a secret instead")]
+    Password,
+    #[error("the URL may hold only visible ASCII characters; write others as %XX")]
+    Character,
+    #[error("the URL is longer than {MAX_URL_BYTES} bytes")]
+    TooLong,
+}
+
+const MAX_URL_BYTES: usize = 2_048;
+
+impl HookUrl {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for HookUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        if text.len() > MAX_URL_BYTES {
+            return Err(UrlError::TooLong);
+        }
+        let lower = text.to_ascii_lowercase();
+        let scheme = ["http://", "https://"].into_iter().find(|scheme| lower.starts_with(scheme));
+        let rest = &text[scheme.ok_or(UrlError::Scheme)?.len()..];
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(UrlError::Character);
+        }
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err(UrlError::Password);
+        }
+        if authority.is_empty() || authority.starts_with(':') {
+            return Err(UrlError::NoHost);
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for HookUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_can_be_posted_to_and_shown_are_taken() {
+        for (text, wrong) in [
+            ("https://example.org/hooks?a=b@c", None),
+            ("http://127.0.0.1:8080", None),
+            ("HTTP://[::1]:80/x", None),
+            ("ftp://example.org", Some(UrlError::Scheme)),
+            ("example.org", Some(UrlError::Scheme)),
+            ("https://", Some(UrlError::NoHost)),
+            ("https:///x", Some(UrlError::NoHost)),
+            ("http://:80", Some(UrlError::NoHost)),
+            ("https://ada:pw@example.org/", Some(UrlError::Password)),
+            ("https://example.org/a b", Some(UrlError::Character)),
+            ("https://exämple.org/", Some(UrlError::Character)),
+            ("https://example.org/\u{1b}", Some(UrlError::Character)),
+        ] {
+            assert_eq!(text.parse::<HookUrl>().err(), wrong, "{text:?}");
+        }
+        let long = format!("http://example.org/{}", "x".repeat(2_048));
+        assert_eq!(long.parse::<HookUrl>(), Err(UrlError::TooLong));
+    }
+}

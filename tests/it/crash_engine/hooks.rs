@@ -1,0 +1,36 @@
+//! FAULTS 26, for hooks: whoever dies between telling a hook and writing that down, it is told again.
+
+use super::harness::Ground;
+
+/// What a hook was told of one job when the worker died once at this place, as delivery names.
+fn told_after_death_at(place: &str) -> Vec<String> {
+    let ground = Ground::new();
+    ground.run(&["hook", "add", "h", "--on", "success", "--command", "cat >> told"]).ok();
+    ground.job("a", "true");
+    let pool = ground.pool_dying_at(place, &["--until-empty"]);
+    assert!(ground.ending_of(pool).success(), "{place}: the pool ends well");
+    assert!(ground.has_died(), "nobody came by {place}");
+    ground.check();
+    let told = std::fs::read_to_string(ground.home.folder().join("told")).unwrap_or_default();
+    let shown = ground.run(&["hook", "show", "h", "--json"]).ok().json();
+    assert_eq!(shown["pending"], 0, "{place}: {shown}");
+    let name = |line: &str| {
+        let event: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        event["delivery"].as_str().expect("a name").to_owned()
+    };
+    told.lines().map(name).collect()
+}
+
+#[test]
+fn fault_26_what_a_hook_was_told_before_a_crash_it_is_told_again_by_the_same_name() {
+    let told = told_after_death_at("messenger.after_send");
+    assert_eq!(told.len(), 2, "at least once: {told:?}");
+    assert_eq!(told[0], told[1]);
+}
+
+#[test]
+fn fault_26_what_was_to_be_told_is_told_whoever_dies_before() {
+    for place in ["post.before_commit", "post.after_commit"] {
+        assert_eq!(told_after_death_at(place).len(), 1, "{place}");
+    }
+}

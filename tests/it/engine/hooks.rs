@@ -1,0 +1,241 @@
+//! Hooks that are told by real workers.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use hmac::{Hmac, KeyInit, Mac};
+use rustix::process::Signal;
+use serde_json::Value;
+use sha2::Sha256;
+
+use super::harness::{Home, Pool, UNTIL_GO, is_alive, wait_until};
+use super::receiver::{Answer, Receiver};
+
+impl Home {
+    #[track_caller]
+    fn hook(&self, name: &str, event: &str, command: &str) {
+        self.run(["hook", "add", name, "--on", event, "--command", command]).ok();
+    }
+
+    #[track_caller]
+    fn hook_to(&self, name: &str, event: &str, receiver: &Receiver) {
+        self.run(["hook", "add", name, "--on", event, "--url", &receiver.url()]).ok();
+    }
+
+    #[track_caller]
+    fn shown_hook(&self, name: &str) -> Value {
+        self.run(["hook", "show", name, "--json"]).ok().json()
+    }
+
+    #[track_caller]
+    fn wait_until_told(&self, name: &str) {
+        wait_until("the hook is told", || self.shown_hook(name)["pending"] == 0);
+    }
+}
+
+#[test]
+fn commands_are_told_of_exactly_their_events() {
+    let home = Home::new();
+    home.set("retry_delay", "10ms");
+    for event in ["success", "failure", "dead"] {
+        home.hook(event, event, &format!("cat >> {event}; echo $QUEUECTL_HOOK $PWD >> where"));
+    }
+    home.enqueue("good", "true");
+    home.enqueue_with("poor", "false", "--max-retries 2");
+    home.enqueue("bad", "exit 7");
+    Pool::drain(&home, "--concurrency 2");
+    let ids = |event: &str| -> Vec<String> {
+        let lines = home.read(event);
+        let mut ids: Vec<String> = lines
+            .lines()
+            .map(|line| {
+                let told: Value = serde_json::from_str(line).expect("one event per line");
+                assert_eq!(told["event"], event);
+                told["job"]["id"].as_str().expect("an id").to_owned()
+            })
+            .collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids("success"), ["good"]);
+    assert_eq!(ids("failure"), ["poor", "poor"]);
+    assert_eq!(ids("dead"), ["bad", "poor"]);
+    let here = home.folder().canonicalize().expect("a path");
+    assert!(home.read("where").lines().all(|line| line.ends_with(&here.display().to_string())));
+    assert_eq!(home.read("where").lines().count(), 5);
+}
+
+#[test]
+fn an_address_gets_signed_json() {
+    let (home, receiver) = (Home::new(), Receiver::new(&[]));
+    home.file("key", "tell nobody\n");
+    home.run(["hook", "add", "h", "--on", "success", "--url", &receiver.url(), "--secret-file", "key"]).ok();
+    home.enqueue("a", "true");
+    Pool::drain(&home, "");
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    let request = &requests[0];
+    assert_eq!(request.line, "POST /events?from=test HTTP/1.1");
+    assert_eq!(request.header("content-type"), "application/json");
+    assert_eq!(request.header("x-queuectl-event"), "success");
+    assert_eq!(request.json()["job"]["id"], "a");
+    assert_eq!(request.json()["delivery"], request.header("x-queuectl-delivery"));
+    let mut mac = Hmac::<Sha256>::new_from_slice(b"tell nobody").expect("a key");
+    mac.update(format!("{}.{}", request.header("x-queuectl-timestamp"), request.body).as_bytes());
+    let signature = request.header("x-queuectl-signature").strip_prefix("sha256=").expect("its kind");
+    let pair = |at: usize| u8::from_str_radix(&signature[2 * at..2 * at + 2], 16).expect("hex");
+    assert_eq!(signature.len(), 64);
+    assert_eq!((0..32).map(pair).collect::<Vec<_>>(), mac.finalize().into_bytes().to_vec());
+    assert_eq!(home.shown_hook("h")["pending"], 0);
+    assert!(!home.journal().contains("nobody"));
+}
+
+#[test]
+fn whoever_has_no_secret_gets_no_signature() {
+    let (home, receiver) = (Home::new(), Receiver::new(&[]));
+    home.hook_to("h", "success", &receiver);
+    home.enqueue("a", "true");
+    Pool::drain(&home, "");
+    assert_eq!(receiver.requests()[0].header("x-queuectl-signature"), "");
+}
+
+#[test]
+fn a_receiver_that_fails_is_told_the_same_again() {
+    let (home, receiver) = (Home::new(), Receiver::new(&[Answer::With(500), Answer::Close]));
+    home.hook_to("h", "success", &receiver);
+    let pool = Pool::run(&home, "");
+    home.enqueue("a", "true");
+    wait_until("the first try fails", || home.shown_hook("h")["error"].is_string());
+    assert_eq!(home.shown_hook("h")["error"], "the receiver answered 500: not today");
+    home.wait_until_told("h");
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 3, "{requests:?}");
+    for request in &requests {
+        assert_eq!(request.body, requests[0].body, "byte for byte");
+        assert_eq!(request.header("x-queuectl-delivery"), requests[0].header("x-queuectl-delivery"));
+    }
+    let shown = home.shown_hook("h");
+    assert_eq!((&shown["failing_since"], &shown["gave_up"]), (&Value::Null, &Value::from(0)));
+    drop(pool);
+}
+
+#[test]
+fn nobody_is_sent_elsewhere() {
+    let (home, receiver) = (Home::new(), Receiver::new(&[Answer::With(302)]));
+    home.hook_to("h", "success", &receiver);
+    home.run(["hook", "test", "h"]).fails(1).says("the receiver answered 302");
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+#[test]
+fn a_receiver_that_hangs_slows_no_job_and_no_stop() {
+    let (home, receiver) = (Home::new(), Receiver::new(&[Answer::Hang; 10]));
+    home.hook_to("h", "success", &receiver);
+    home.hook("other", "success", "cat >> other");
+    let _pool = Pool::start(&home, "");
+    home.enqueue("a", "true");
+    wait_until("the receiver has it", || !receiver.requests().is_empty());
+    home.enqueue("b", "true");
+    home.wait_for("b", "completed");
+    wait_until("the other hook is told of both", || home.read("other").lines().count() == 2);
+    let began = Instant::now();
+    home.run(["worker", "stop"]).ok();
+    assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
+    let shown = home.shown_hook("h");
+    assert_eq!(shown["pending"], 2, "nothing is lost: {shown}");
+}
+
+#[test]
+fn a_command_that_never_ends_dies_with_its_worker() {
+    let home = Home::new();
+    home.hook("h", "success", "echo $$ > hooked; exec sleep 600");
+    let pool = Pool::run(&home, "");
+    home.enqueue("a", "true");
+    let hooked = home.wait_for_pid("hooked");
+    let worker = home.workers()[0].pid;
+    super::harness::send(worker, Signal::KILL);
+    wait_until("it is dead", || !is_alive(hooked));
+    drop(pool);
+}
+
+#[test]
+fn a_command_that_runs_is_no_leftover_of_a_job() {
+    let home = Home::new();
+    home.hook("h", "failure", &format!("{UNTIL_GO}; echo done > hooked"));
+    let _pool = Pool::run(&home, "");
+    home.enqueue_with("first", "false", "--max-retries 1");
+    let running = home.wait_for_pid("running");
+    // Slots end, and clean up after their jobs.
+    for id in ["a", "b"] {
+        home.enqueue(id, "sleep 600 & true");
+        home.wait_for(id, "completed");
+    }
+    assert!(is_alive(running), "it still runs");
+    home.file("go", "");
+    assert_eq!(home.wait_for_file("hooked"), "done");
+}
+
+#[test]
+fn what_a_command_leaves_behind_is_killed_and_jobs_are_not() {
+    let home = Home::new();
+    home.hook("h", "success", "setsid sleep 600 & echo $! > daemon; sleep 600 & echo $! > background");
+    let _pool = Pool::run(&home, "--concurrency 2");
+    home.enqueue("job", &format!("setsid sleep 600 & echo $! > own; {UNTIL_GO}"));
+    let (own, _) = (home.wait_for_pid("own"), home.wait_for_pid("running"));
+    home.enqueue("a", "true");
+    home.wait_until_told("h");
+    for name in ["daemon", "background"] {
+        let left = home.wait_for_pid(name);
+        wait_until("what it left behind is dead", || !is_alive(left));
+    }
+    assert!(is_alive(own), "what a job started is that job's");
+    home.file("go", "");
+    home.wait_for("job", "completed");
+    wait_until("and ends with it", || !is_alive(own));
+}
+
+#[test]
+fn a_command_reads_an_event_that_no_pipe_would_hold() {
+    let home = Home::new();
+    home.hook("h", "success", "sleep 0.05; cat > event");
+    home.enqueue("a", &format!("true {}", "x".repeat(120_000)));
+    Pool::drain(&home, "");
+    let told: Value = serde_json::from_str(&home.read("event")).expect("the whole event");
+    assert_eq!(told["job"]["command"].as_str().map(str::len), Some(120_005));
+}
+
+#[test]
+fn a_failing_hook_keeps_no_worker_from_ending() {
+    let home = Home::new();
+    home.hook("h", "success", "echo no luck >&2; exit 3");
+    home.enqueue("a", "true");
+    Pool::drain(&home, "");
+    let shown = home.shown_hook("h");
+    assert_eq!((&shown["pending"], &shown["error"]), (&Value::from(1), &Value::from("exit code 3: no luck")));
+    assert!(home.journal().contains("hook h could not be told: exit code 3: no luck"));
+}
+
+#[test]
+fn a_command_whose_folder_is_gone_says_so() {
+    let home = Home::new();
+    let folder = home.folder().join("gone");
+    fs::create_dir(&folder).expect("a folder");
+    home.call(["hook", "add", "h", "--on", "success", "--", "true"]).at(&folder).run().ok();
+    fs::remove_dir(&folder).expect("it is removed");
+    home.run(["hook", "test", "h"]).fails(1).says("could not be started: cwd ").says("does not exist");
+}
+
+#[test]
+fn a_crashed_worker_is_told_of() {
+    let home = Home::new();
+    home.hook("h", "worker-crashed", "cat > crash");
+    let pool = Pool::run(&home, "");
+    home.enqueue("a", "until [ -e go ]; do sleep 0.02; done");
+    home.wait_for("a", "processing");
+    let worker = home.workers().remove(0);
+    super::harness::send(worker.pid, Signal::KILL);
+    wait_until("it is told", || home.read("crash").ends_with('\n'));
+    let told: Value = serde_json::from_str(&home.read("crash")).expect("JSON");
+    assert_eq!(told["worker"]["id"], worker.id.as_str());
+    drop(pool);
+}
