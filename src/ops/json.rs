@@ -15,6 +15,7 @@ pub use crate::domain::job_json::JobJson;
 use crate::domain::life::StateName;
 use crate::domain::limits::Limits;
 use crate::domain::name::{QueueName, ScheduleName};
+use crate::domain::retry_rules::ExitCodes;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Queue, Served, Worker};
@@ -52,9 +53,9 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
         Self {
             job: job.into(),
             backoff: job.backoff.as_ref().map(BackoffJson::from),
-            limits: Some(job.limits).filter(|limits| !limits.is_none()),
-            retry_on: job.retry.retry_on.map(|codes| codes.iter().collect()),
-            no_retry_on: job.retry.no_retry_on.map(|codes| codes.iter().collect()),
+            limits: given_limits(job.limits),
+            retry_on: listed(job.retry.retry_on),
+            no_retry_on: listed(job.retry.no_retry_on),
             on_dependency_failure: job.on_dependency_failure.name(),
             schedule: record.schedule.as_ref().map(ScheduleName::as_str),
             scheduled_for: record.scheduled_for,
@@ -63,6 +64,14 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
             history: record.history.iter().map(AttemptJson::from).collect(),
         }
     }
+}
+
+fn given_limits(limits: Limits) -> Option<Limits> {
+    Some(limits).filter(|limits| !limits.is_none())
+}
+
+fn listed(codes: Option<ExitCodes>) -> Option<Vec<u8>> {
+    codes.map(|codes| codes.iter().collect())
 }
 
 #[derive(Debug, Serialize)]
@@ -243,6 +252,9 @@ pub struct QueueJson<'a> {
     rate: Option<String>,
     /// When its rate lets the next job start, if that is later than now.
     next_start_at: Option<Timestamp>,
+    limits: Option<Limits>,
+    retry_on: Option<Vec<u8>>,
+    no_retry_on: Option<Vec<u8>>,
     jobs: BTreeMap<&'static str, u64>,
 }
 
@@ -258,6 +270,9 @@ impl<'a> From<&'a Queue> for QueueJson<'a> {
             concurrency: queue.concurrency,
             rate: queue.rate.map(|rate| rate.to_string()),
             next_start_at: queue.next_start_at,
+            limits: given_limits(queue.limits),
+            retry_on: listed(queue.retry.retry_on),
+            no_retry_on: listed(queue.retry.no_retry_on),
             jobs: by_state(&queue.counts),
         }
     }

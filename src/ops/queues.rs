@@ -3,6 +3,8 @@
 use super::OpError;
 use crate::domain::name::QueueName;
 use crate::domain::nearest::nearest;
+use crate::domain::request::RequestError;
+use crate::domain::retry_rules::RetryRules;
 use crate::store::{Pause, Queue, QueueUpdate, Store, StoreError};
 
 /// A queue that was changed.
@@ -23,7 +25,19 @@ pub fn resume(store: &dyn Store, name: &QueueName, by: &str) -> Result<Changed, 
 }
 
 pub fn set(store: &dyn Store, name: &QueueName, update: &QueueUpdate, by: &str) -> Result<Changed, OpError> {
+    check_retry(store, name, update)?;
     change(store, name, || store.set_queue(name, update, by))
+}
+
+/// Lists that contradict each other are a mistake, also where only one of them is changed. Should two people do that at
+/// once, what is in both is not retried.
+fn check_retry(store: &dyn Store, name: &QueueName, update: &QueueUpdate) -> Result<(), OpError> {
+    let queue = store.queues()?.into_iter().find(|queue| queue.name == *name);
+    let now = queue.map(|queue| queue.retry).unwrap_or_default();
+    let (retry_on, no_retry_on) =
+        (update.retry_on.apply(now.retry_on), update.no_retry_on.apply(now.no_retry_on));
+    RetryRules::new(retry_on, no_retry_on).map_err(RequestError::from)?;
+    Ok(())
 }
 
 fn change(

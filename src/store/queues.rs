@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::StoreError;
 use crate::domain::life::StateName;
+use crate::domain::limits::Limits;
 use crate::domain::name::QueueName;
 use crate::domain::rate::Rate;
+use crate::domain::retry_rules::{ExitCodes, RetryRules};
 use crate::domain::timestamp::Timestamp;
 
 /// A queue that is named and not there yet is made.
@@ -40,12 +42,24 @@ pub struct Queue {
     pub rate: Option<Rate>,
     /// When its rate lets the next job start, if that is later than now.
     pub next_start_at: Option<Timestamp>,
+    /// For jobs that set none.
+    pub limits: Limits,
+    pub retry: RetryRules,
 }
 
 impl Queue {
     /// One for which nothing is set.
     pub fn new(name: QueueName, counts: BTreeMap<StateName, u64>) -> Self {
-        Self { name, paused: None, counts, concurrency: None, rate: None, next_start_at: None }
+        Self {
+            name,
+            paused: None,
+            counts,
+            concurrency: None,
+            rate: None,
+            next_start_at: None,
+            limits: Limits::default(),
+            retry: RetryRules::default(),
+        }
     }
 
     pub fn running(&self) -> u64 {
@@ -63,6 +77,9 @@ impl Queue {
 pub struct QueueUpdate {
     pub concurrency: Update<u32>,
     pub rate: Update<Rate>,
+    pub limits: Update<Limits>,
+    pub retry_on: Update<ExitCodes>,
+    pub no_retry_on: Update<ExitCodes>,
 }
 
 /// What is to become of one value.

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use super::changed::tell;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
+use crate::domain::limits::{Limits, LimitsError};
 use crate::domain::name::QueueName;
 use crate::domain::rate::{Rate, RateError};
+use crate::domain::retry_rules::{ExitCodes, ExitCodesError};
 use crate::ops::queues::set;
 use crate::store::{QueueUpdate, Update};
 use crate::sys::user;
@@ -18,6 +20,8 @@ use crate::sys::user;
 #[command(after_help = "Examples:
   queuectl queue set video --concurrency 2
   queuectl queue set mail --rate 100/h
+  queuectl queue set video --limits memory=4G,nice=10
+  queuectl queue set mail --no-retry-on 2,64
   queuectl queue set mail --rate none --concurrency none")]
 pub(super) struct Args {
     /// The queue
@@ -36,6 +40,15 @@ struct Values {
     /// How many of its jobs may start in how much time: 10/m, 1/s, 5/10s
     #[arg(long, value_name = "RATE|none", allow_hyphen_values = true, value_parser = parse_rate)]
     rate: Option<Update<Rate>>,
+    /// What each of its jobs may use that sets no limits: memory=512M,pids=100, or the same as JSON
+    #[arg(long, value_name = "LIMITS|none", value_parser = parse_limits)]
+    limits: Option<Update<Limits>>,
+    /// Retry its jobs only after these exit codes: 1,75
+    #[arg(long, value_name = "CODES|none", value_parser = parse_codes)]
+    retry_on: Option<Update<ExitCodes>>,
+    /// Do not retry its jobs after these exit codes: 2,64
+    #[arg(long, value_name = "CODES|none", value_parser = parse_codes)]
+    no_retry_on: Option<Update<ExitCodes>>,
 }
 
 /// How a limit is taken away.
@@ -54,6 +67,9 @@ impl Values {
         QueueUpdate {
             concurrency: self.concurrency.clone().unwrap_or_default(),
             rate: self.rate.clone().unwrap_or_default(),
+            limits: self.limits.clone().unwrap_or_default(),
+            retry_on: self.retry_on.clone().unwrap_or_default(),
+            no_retry_on: self.no_retry_on.clone().unwrap_or_default(),
         }
     }
 }
@@ -67,5 +83,13 @@ fn parse_concurrency(text: &str) -> Result<Update<u32>, String> {
 }
 
 fn parse_rate(text: &str) -> Result<Update<Rate>, RateError> {
+    if text == NONE { Ok(Update::Clear) } else { text.parse().map(Update::Set) }
+}
+
+fn parse_limits(text: &str) -> Result<Update<Limits>, LimitsError> {
+    if text == NONE { Ok(Update::Clear) } else { text.parse().map(Update::Set) }
+}
+
+fn parse_codes(text: &str) -> Result<Update<ExitCodes>, ExitCodesError> {
     if text == NONE { Ok(Update::Clear) } else { text.parse().map(Update::Set) }
 }

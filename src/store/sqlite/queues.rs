@@ -6,9 +6,11 @@ use rusqlite::{OptionalExtension, params};
 
 use super::events;
 use super::rates::{self, Meter};
+use super::retry_rules;
 use super::row::{self, malformed};
 use super::tx::Tx;
 use crate::domain::life::StateName;
+use crate::domain::limits::Limits;
 use crate::domain::name::QueueName;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Pause, Queue, QueueUpdate, StoreError, Update};
@@ -55,18 +57,34 @@ pub(super) fn set(tx: &Tx<'_>, queue: &QueueName, update: &QueueUpdate, by: &str
     if update.rate != Update::Keep {
         rates::set(tx, id, update.rate.apply(None))?;
     }
+    if update.limits != Update::Keep {
+        set_limits(tx, id, update.limits.apply(None))?;
+    }
+    retry_rules::set(tx, id, update)?;
     // It may have room now that it had not before.
     tx.note_ready();
-    let changes = [update.concurrency.describe("concurrency"), update.rate.describe("rate")];
+    let changes = [
+        update.concurrency.describe("concurrency"),
+        update.rate.describe("rate"),
+        update.limits.describe("limits"),
+        update.retry_on.describe("retry_on"),
+        update.no_retry_on.describe("no_retry_on"),
+    ];
     let changes: Vec<String> = changes.into_iter().flatten().collect();
     events::note(tx, None, "set", by, Some(&format!("queue {queue}: {}", changes.join(", "))))
+}
+
+fn set_limits(tx: &Tx<'_>, id: i64, limits: Option<Limits>) -> Result<(), StoreError> {
+    let limits = limits.filter(|limits| !limits.is_none()).map(|limits| limits.to_string());
+    tx.prepare("update queues set limits = ?2 where id = ?1")?.execute(params![id, limits])?;
+    Ok(())
 }
 
 pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
     let mut counts = counts(tx)?;
     let mut select = tx.prepare(
         "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
-                rate_refilled_at
+                rate_refilled_at, limits, retry_on, no_retry_on
          from queues order by name",
     )?;
     let mut rows = select.query([])?;
@@ -81,6 +99,8 @@ pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
             concurrency: row.get(5)?,
             rate: meter.map(|meter| meter.rate),
             next_start_at: meter.and_then(|meter| meter.next_token_at(tx.now)),
+            limits: row::limits(row, 10)?,
+            retry: retry_rules::read(row, 11)?,
             ..Queue::new(row::name(row, 1)?, counts.remove(&row.get(0)?).unwrap_or_default())
         });
     }

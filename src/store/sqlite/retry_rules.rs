@@ -1,11 +1,11 @@
 //! Which exit codes the jobs of a queue are retried after.
 
-use rusqlite::Row;
+use rusqlite::{Row, params};
 
 use super::row::malformed;
 use super::tx::Tx;
 use crate::domain::retry_rules::{ExitCodes, RetryRules};
-use crate::store::StoreError;
+use crate::store::{QueueUpdate, StoreError, Update};
 
 /// Read once in a transaction for each queue whose jobs fail there.
 pub(super) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<RetryRules, StoreError> {
@@ -23,6 +23,18 @@ pub(super) fn read(row: &Row<'_>, column: usize) -> Result<RetryRules, StoreErro
     Ok(RetryRules { retry_on: codes(row, column)?, no_retry_on: codes(row, column + 1)? })
 }
 
+pub(super) fn set(tx: &Tx<'_>, queue_id: i64, update: &QueueUpdate) -> Result<(), StoreError> {
+    if update.retry_on != Update::Keep {
+        tx.prepare("update queues set retry_on = ?2 where id = ?1")?
+            .execute(params![queue_id, update.retry_on.apply(None).map(to_json)])?;
+    }
+    if update.no_retry_on != Update::Keep {
+        tx.prepare("update queues set no_retry_on = ?2 where id = ?1")?
+            .execute(params![queue_id, update.no_retry_on.apply(None).map(to_json)])?;
+    }
+    Ok(())
+}
+
 fn codes(row: &Row<'_>, column: usize) -> Result<Option<ExitCodes>, StoreError> {
     let json: Option<String> = row.get(column)?;
     json.map(|json| from_json(&json)).transpose()
@@ -31,4 +43,9 @@ fn codes(row: &Row<'_>, column: usize) -> Result<Option<ExitCodes>, StoreError> 
 fn from_json(json: &str) -> Result<ExitCodes, StoreError> {
     let codes: Vec<u8> = serde_json::from_str(json).map_err(|error| malformed("exit codes", error))?;
     ExitCodes::new(codes).map_err(|error| malformed("exit codes", error))
+}
+
+fn to_json(codes: ExitCodes) -> String {
+    let codes: Vec<u8> = codes.iter().collect();
+    serde_json::to_string(&codes).expect("numbers become JSON")
 }

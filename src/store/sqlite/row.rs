@@ -179,8 +179,8 @@ fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, StoreErr
 
 /// The limits of a queue; null where it has none.
 pub(super) fn limits(row: &Row<'_>, column: usize) -> Result<Limits, StoreError> {
-    let json = text(row, column)?;
-    json.map_or(Ok(Limits::default()), |json| json.parse().map_err(|error| malformed("limits", error)))
+    let limits = text(row, column)?;
+    limits.map_or(Ok(Limits::default()), |text| text.parse().map_err(|error| malformed("limits", error)))
 }
 
 /// The strings of a JSON array; none for null.

@@ -76,3 +76,21 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
     }
     home.run(["queue", "list", "--json"]).ok().prints("[]\n");
 }
+
+#[test]
+fn what_a_queue_says_of_its_jobs_is_set_shown_and_taken_away() {
+    let home = Home::new();
+    let flags = ["--limits", r#"{"memory":"1024M","nice":5}"#, "--retry-on", "75,1", "--json"];
+    let set = home.run(["queue", "set", "mail"].into_iter().chain(flags)).ok().json();
+    assert_eq!(set["limits"], json!({"memory": "1G", "nice": 5}));
+    assert_eq!((&set["retry_on"], &set["no_retry_on"]), (&json!([1, 75]), &Value::Null));
+    let both = "exit code 75 is in `retry_on` and in `no_retry_on`";
+    home.run(["queue", "set", "mail", "--no-retry-on", "75"]).fails(2).says(both);
+    home.run(["queue", "set", "new", "--retry-on", "75", "--no-retry-on", "75"]).fails(2).says(both);
+    home.run(["queue", "set", "new", "--limits", "memroy=1G"]).fails(2).says("did you mean `memory`?");
+    home.run(["queue", "set", "new", "--retry-on", "0"]).fails(2).says("0 means success");
+    assert_eq!(queues(&home).as_array().map(Vec::len), Some(1), "nothing was made");
+    let set =
+        home.run(["queue", "set", "mail", "--limits", "none", "--retry-on", "none", "--json"]).ok().json();
+    assert_eq!((&set["limits"], &set["retry_on"]), (&Value::Null, &Value::Null));
+}

@@ -29,7 +29,7 @@ const FIRST_ROW_ONLY: [&str; 3] = [
 /// Statements that sort: what they sort is what somebody wants to see, or small.
 const SORTED: [&str; 3] = [
     "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens, \
-     rate_refilled_at from queues order by name",
+     rate_refilled_at, limits, retry_on, no_retry_on from queues order by name",
     "select reason, error, count(*), max(finished_at), id from jobs where state = 'dead' group by reason, error \
      order by count(*) desc",
     "select id, host, boot_id, pid, guardian_pid, queues, concurrency, coalesce(held.count, 0), state, started_at, \

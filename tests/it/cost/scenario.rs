@@ -207,6 +207,7 @@ fn change_some(fixture: &Fixture) {
     fixture.pause("another");
     fixture.resume("another");
     work_within_limits(fixture);
+    fixture.set_queue("another", "memory=1G", "75", "2");
     let stop = Stop { host: None, kill_at: Some(fixture.now()) };
     fixture.store.stop(&stop, SOMEBODY).expect("they are told to stop");
 }

@@ -320,8 +320,20 @@ impl Fixture {
         let update = QueueUpdate {
             concurrency: concurrency.map_or(Update::Clear, Update::Set),
             rate: rate.map_or(Update::Clear, Update::Set),
+            ..QueueUpdate::default()
         };
         self.store.set_queue(&queue_name(queue), &update, SOMEBODY).expect("limits");
+    }
+
+    /// Sets what a queue says of its jobs.
+    pub fn set_queue(&self, queue: &str, limits: &str, retry_on: &str, no_retry_on: &str) {
+        let update = QueueUpdate {
+            limits: Update::Set(limits.parse().expect("limits")),
+            retry_on: Update::Set(retry_on.parse().expect("exit codes")),
+            no_retry_on: Update::Set(no_retry_on.parse().expect("exit codes")),
+            ..QueueUpdate::default()
+        };
+        self.store.set_queue(&queue_name(queue), &update, SOMEBODY).expect("it is set");
     }
 
     pub fn resume(&self, queue: &str) {

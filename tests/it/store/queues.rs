@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use queuectl::domain::life::StateName;
+use queuectl::domain::limits::Limits;
 use queuectl::domain::outcome::Outcome;
+use queuectl::domain::retry_rules::RetryRules;
+use queuectl::domain::settings::SettingKey;
 use queuectl::store::{Pause, Queue, QueueUpdate, Update};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
@@ -15,6 +18,9 @@ every_store!(
     a_pause_holds_back_claims_and_nothing_else,
     every_state_is_counted,
     limits_are_set_one_by_one_and_taken_away,
+    what_a_queue_says_of_its_jobs_is_kept_and_taken_away,
+    the_limits_of_a_claim_are_those_nearest_to_the_job,
+    the_exit_codes_of_a_queue_count_for_jobs_that_name_none,
 );
 
 fn queue(fixture: &Fixture, name: &str) -> Queue {
@@ -110,4 +116,67 @@ fn limits_are_set_one_by_one_and_taken_away(fixture: &Fixture) {
     assert_eq!((limited.concurrency, limited.rate), (None, Some(rate)));
     let limited = set(fixture, &QueueUpdate { rate: Update::Clear, ..QueueUpdate::default() });
     assert_eq!((limited.concurrency, limited.rate), (None, None));
+}
+
+fn what_a_queue_says_of_its_jobs_is_kept_and_taken_away(fixture: &Fixture) {
+    let limits: Limits = "memory=1G,cpu=0.5,nice=-5".parse().expect("limits");
+    fixture.set_queue("q", "memory=1G,cpu=0.5,nice=-5", "1,75", "2");
+    let said = queue(fixture, "q");
+    assert_eq!(said.limits, limits);
+    assert_eq!(said.retry, RetryRules { retry_on: "1,75".parse().ok(), no_retry_on: "2".parse().ok() });
+    let said = set(fixture, &QueueUpdate { retry_on: Update::Clear, ..QueueUpdate::default() });
+    assert_eq!((said.limits, said.retry.retry_on), (limits, None));
+    assert!(said.retry.no_retry_on.is_some(), "the other stays");
+    let cleared = QueueUpdate { limits: Update::Clear, no_retry_on: Update::Clear, ..QueueUpdate::default() };
+    let said = set(fixture, &cleared);
+    assert!(said.limits.is_none() && said.retry.is_none());
+    let nothing = QueueUpdate { limits: Update::Set(Limits::default()), ..QueueUpdate::default() };
+    assert!(set(fixture, &nothing).limits.is_none());
+}
+
+fn the_limits_of_a_claim_are_those_nearest_to_the_job(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let claimed = || {
+        let claims = fixture.exchange(&worker, &[], 9).claimed;
+        claims.iter().map(|claim| claim.limits.to_string()).collect::<Vec<_>>()
+    };
+    let jobs = |name: &str| {
+        let id = |what: &str| format!("{name}-{what}");
+        fixture.enqueue_all([
+            job(&id("plain")),
+            job(&id("own")).limits("pids=7,nice=1"),
+            job(&id("queue")).queue("q"),
+            job(&id("both")).queue("q").limits("pids=7"),
+        ]);
+    };
+    jobs("none");
+    assert_eq!(claimed(), ["none", "pids=7,nice=1", "none", "pids=7"]);
+    fixture.set_queue("q", "memory=1G,pids=100", "1", "2");
+    fixture.set(SettingKey::Limits, "nice=5,open_files=64");
+    jobs("some");
+    assert_eq!(
+        claimed(),
+        [
+            "nice=5,open_files=64",
+            "pids=7,nice=1,open_files=64",
+            "memory=1G,pids=100,nice=5,open_files=64",
+            "memory=1G,pids=7,nice=5,open_files=64",
+        ]
+    );
+}
+
+fn the_exit_codes_of_a_queue_count_for_jobs_that_name_none(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.set_queue("q", "nice=1", "75", "2");
+    fixture.enqueue_all([
+        job("queue").queue("q"),
+        job("own").queue("q").no_retry_on("3"),
+        job("elsewhere"),
+        job("again").queue("q"),
+    ]);
+    for exit_code in [1, 1, 1, 75] {
+        fixture.run(&worker, Outcome::Failure { exit_code });
+    }
+    let states = ["queue", "own", "elsewhere", "again"].map(|id| fixture.state(id));
+    assert_eq!(states, [StateName::Dead, StateName::Failed, StateName::Failed, StateName::Failed]);
 }
