@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use queuectl::sys::c_list::CList;
-use queuectl::sys::spawn::{Leads, Spawn, spawn};
+use queuectl::sys::spawn::{Leads, Limits, Spawn, spawn};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitOptions, waitpid};
 
@@ -72,6 +72,7 @@ fn run_with_pipes(program: &CString, envp: &CList) -> Result<()> {
         cwd: None,
         leads: Leads::Session,
         descriptors: &[(out_end.as_fd(), 1), (err_end.as_fd(), 2)],
+        limits: Limits::default(),
     })?;
     drop((out_end, err_end));
     let mut output = Vec::new();

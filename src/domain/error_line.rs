@@ -1,6 +1,7 @@
 //! The one line that a job's error is: how the attempt ended, and the last thing that it said.
 
 use super::hostile::is_hostile;
+use super::limits::Excess;
 use super::outcome::Outcome;
 
 /// The longest error line.
@@ -20,9 +21,26 @@ pub fn error_line(outcome: Outcome, last_error_line: Option<&str>) -> Option<Str
         | Outcome::Lost
         | Outcome::Cancelled => {}
     }
+    Some(line(outcome.to_string(), last_error_line))
+}
+
+/// The same for an attempt that was killed because it used more than it may.
+pub fn excess_line(outcome: Outcome, excess: Excess, last_error_line: Option<&str>) -> Option<String> {
+    let how = match outcome {
+        Outcome::Success | Outcome::Released => return None,
+        Outcome::Signal { .. } => "killed".to_owned(),
+        Outcome::Failure { .. }
+        | Outcome::Timeout
+        | Outcome::SpawnError
+        | Outcome::Lost
+        | Outcome::Cancelled => outcome.to_string(),
+    };
+    Some(line(format!("{how}: {excess}"), last_error_line))
+}
+
+fn line(how: String, last_error_line: Option<&str>) -> String {
     let said = harmless(last_error_line.unwrap_or_default());
-    let line = if said.is_empty() { outcome.to_string() } else { format!("{outcome}: {said}") };
-    Some(cut(line))
+    cut(if said.is_empty() { how } else { format!("{how}: {said}") })
 }
 
 /// What a person would have read: colours and the like are left out, so are invisible characters.
@@ -108,6 +126,26 @@ mod tests {
             (Outcome::Released, Some("half done"), None),
         ] {
             assert_eq!(error_line(outcome, last).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn a_limit_that_was_exceeded_is_told_first() {
+        let killed = Outcome::Signal { signal: Signal::KILL };
+        let memory = Excess::Memory(512 << 20);
+        for (outcome, excess, last, expected) in [
+            (killed, memory, None, Some("killed: used more than its memory limit of 512M")),
+            (killed, memory, Some("hm"), Some("killed: used more than its memory limit of 512M: hm")),
+            (
+                killed,
+                Excess::Pids(100),
+                None,
+                Some("killed: had more processes and threads than its limit of 100"),
+            ),
+            (FAILURE, memory, None, Some("exit code 2: used more than its memory limit of 512M")),
+            (Outcome::Success, memory, None, None),
+        ] {
+            assert_eq!(excess_line(outcome, excess, last).as_deref(), expected);
         }
     }
 

@@ -45,6 +45,24 @@ pub struct Cpu {
     pub millis: u32,
 }
 
+/// The limit for which an attempt was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    Memory(u64),
+    Pids(u32),
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(limit) => {
+                write!(out, "used more than its memory limit of {}", format_size(*limit))
+            }
+            Self::Pids(limit) => write!(out, "had more processes and threads than its limit of {limit}"),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LimitsError {
     #[error("there is no limit `{typed}`; {}", known(*nearest))]

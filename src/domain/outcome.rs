@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub use super::error_line::error_line;
+pub use super::error_line::{error_line, excess_line};
 use super::signal::Signal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Outcome {
     Success,
     /// The command exited with another code.
     Failure { exit_code: i32 },
-    /// A signal that queuectl did not send ended the command.
+    /// A signal ended the command: one that queuectl did not send, or the one for using more than it may.
     Signal { signal: Signal },
     /// It ran longer than its timeout and was killed.
     Timeout,

@@ -58,6 +58,11 @@ impl Adopted {
         self.lock().running.insert(leader);
     }
 
+    /// The orphans of this attempt that live.
+    pub(super) fn orphans_of(&self, family: Family<'_>) -> Vec<Pid> {
+        self.lock().living_of(family)
+    }
+
     /// Asks every orphan of this attempt to end that was not asked yet, as those in its leader's group were. `false` if
     /// there is none left.
     pub(super) fn ask_to_end(&self, family: Family<'_>, asked: &mut HashSet<Pid>) -> bool {

@@ -16,10 +16,12 @@ use super::cookie::{Bearer, Cookie};
 use super::desk::{Interrupt, SlotBell};
 use super::error::EngineError;
 use super::journal::Journal;
+use super::limits::{Confinement, Means};
 use super::slots::Slots;
 use crate::domain::job::Usage;
+use crate::domain::limits::Excess;
 use crate::domain::log;
-use crate::domain::outcome::{Outcome, error_line};
+use crate::domain::outcome::{Outcome, error_line, excess_line};
 use crate::domain::signal::Signal;
 use crate::store::{Claim, LeaseRef, Settlement};
 use crate::sys::brand::Brand;
@@ -33,6 +35,7 @@ pub(super) struct Surroundings {
     pub(super) logs: PathBuf,
     pub(super) slots: Slots,
     pub(super) adopted: Adopted,
+    pub(super) means: Means,
 }
 
 /// The slot in which an attempt runs.
@@ -68,7 +71,7 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
     let path = around.logs.join(log::file_name(claim.number, claim.lease.attempt));
     let mut capture = Capture::new(path, rules.log_max_bytes);
     let (record, ending) = match start(claim, around) {
-        Ok((record, child)) => {
+        Ok(Running { record, child, confinement }) => {
             place.journal.started(claim);
             let LeaseRef { job, attempt } = claim.lease.clone();
             let of = Bearer::Attempt { job, attempt };
@@ -81,9 +84,11 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
                 adopted: &around.adopted,
                 cookie: &cookie,
                 mark: &around.slots.mark(record),
+                confinement: confinement.as_ref(),
             };
             let (cause, ended) = child.run(oversight, &mut capture);
-            (Some(record), ending(cause, ended))
+            let excess = confinement.and_then(Confinement::end);
+            (Some(record), ending(cause, ended, excess))
         }
         Err(NotStarted::Job(problem)) => (None, Ending::failed_to_start(problem)),
         Err(NotStarted::Worker(obstacle)) => return given_back(claim, began, obstacle),
@@ -91,6 +96,14 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
     failpoint::hit("attempt.before_settle");
     let settlement = settlement(claim, ending, capture, began.elapsed());
     Finished { began, settlement, record, obstacle: None }
+}
+
+/// A command that was started.
+struct Running {
+    /// The number of its record.
+    record: u64,
+    child: Child,
+    confinement: Option<Confinement>,
 }
 
 /// Why a command was not started.
@@ -106,19 +119,24 @@ fn given_back(claim: &Claim, began: Instant, obstacle: EngineError) -> Finished 
     Finished { began, settlement: Some(settlement), record: None, obstacle: Some(obstacle) }
 }
 
-/// Starts the command. Gives the number of its record too; from here on only the command and what it starts hold the
-/// lock on it.
-fn start(claim: &Claim, around: &Surroundings) -> Result<(u64, Child), NotStarted> {
+/// Starts the command. From here on only it and what it starts hold the lock on its record.
+fn start(claim: &Claim, around: &Surroundings) -> Result<Running, NotStarted> {
     let plan =
         command::prepare(claim, &around.command).map_err(|problem| NotStarted::Job(problem.to_string()))?;
+    let confinement = Confinement::prepare(claim, &around.means, around.command.worker_id.as_str())
+        .map_err(|unkept| NotStarted::Job(unkept.to_string()))?;
+    let limits = confinement.as_ref().map(Confinement::at_start).unwrap_or_default();
     let cannot_write = EngineError::system("failed to write down what is about to be started");
     let record = around.slots.begin(&claim.lease).map_err(|e| NotStarted::Worker(cannot_write(e)))?;
     failpoint::hit("attempt.before_spawn");
-    match Child::start(&plan, &record) {
+    match Child::start(&plan, &record, limits) {
         Ok(child) => {
             around.adopted.began(child.pid);
             failpoint::hit("attempt.after_record");
-            Ok((record.index(), child))
+            if let Some(confinement) = &confinement {
+                confinement.has_started(child.pid);
+            }
+            Ok(Running { record: record.index(), child, confinement })
         }
         Err(error) => {
             around.slots.give_back(record.index());
@@ -149,29 +167,41 @@ struct Ending {
     outcome: Option<Outcome>,
     /// What went wrong on our side of it.
     problem: Option<String>,
+    /// Which limit it was killed for.
+    excess: Option<Excess>,
     usage: Usage,
 }
 
 impl Ending {
     fn failed_to_start(problem: String) -> Self {
-        Self { outcome: Some(Outcome::SpawnError), problem: Some(problem), usage: Usage::default() }
+        Self {
+            outcome: Some(Outcome::SpawnError),
+            problem: Some(problem),
+            excess: None,
+            usage: Usage::default(),
+        }
     }
 }
 
-fn ending(cause: Option<Cause>, ended: io::Result<Ended>) -> Ending {
+fn ending(cause: Option<Cause>, ended: io::Result<Ended>, excess: Option<Excess>) -> Ending {
     let ended = match ended {
         Ok(ended) => ended,
         Err(error) => return Ending::failed_to_start(format!("how it ended is unknown: {error}")),
     };
     let outcome = match cause {
         None => Some(outcome_of(ended.status)),
+        Some(Cause::Excess(_)) => Some(Outcome::Signal { signal: Signal::KILL }),
         Some(Cause::Timeout) => Some(Outcome::Timeout),
         Some(Cause::Interrupt(Interrupt::Cancel)) => Some(Outcome::Cancelled),
         Some(Cause::Interrupt(Interrupt::Release | Interrupt::ReleaseAtOnce)) => Some(Outcome::Released),
         Some(Cause::Interrupt(Interrupt::Lost)) => None,
     };
+    let excess = match cause {
+        Some(Cause::Excess(seen)) => Some(seen),
+        Some(Cause::Timeout | Cause::Interrupt(_)) | None => excess,
+    };
     let usage = Usage { cpu: Some(ended.cpu), max_rss_bytes: Some(ended.max_rss_bytes) };
-    Ending { outcome, problem: None, usage }
+    Ending { outcome, problem: None, excess, usage }
 }
 
 pub(super) fn outcome_of(status: ExitStatus) -> Outcome {
@@ -191,7 +221,10 @@ fn settlement(claim: &Claim, ending: Ending, capture: Capture, duration: Duratio
     Some(Settlement {
         lease: claim.lease.clone(),
         outcome,
-        error: error_line(outcome, last_words.as_deref()),
+        error: match ending.excess {
+            Some(excess) => excess_line(outcome, excess, last_words.as_deref()),
+            None => error_line(outcome, last_words.as_deref()),
+        },
         duration,
         usage: ending.usage,
         log_bytes: captured.log_bytes,

@@ -22,13 +22,15 @@ use super::capture::Capture;
 use super::command::{Plan, Prepared};
 use super::cookie::Cookie;
 use super::desk::{Interrupt, SlotBell};
+use super::limits::{self, Confinement};
 use super::pipes::Pipes;
 use super::slots::{Mark, Record};
+use crate::domain::limits::Excess;
 use crate::sys::brand::Brand;
 use crate::sys::failpoint;
 use crate::sys::process::{self, Ended, ProcessHandle};
 use crate::sys::sabotage::{self, Guard};
-use crate::sys::spawn::{Leads, Spawn, Spawned, spawn};
+use crate::sys::spawn::{Leads, Limits, Spawn, Spawned, spawn};
 
 /// The number under which a command inherits the lock of its slot. Below 64, because a larger table of descriptors must
 /// be allocated; far above what scripts use.
@@ -53,6 +55,14 @@ pub(super) struct Oversight<'a> {
     pub(super) adopted: &'a Adopted,
     pub(super) cookie: &'a Cookie,
     pub(super) mark: &'a Mark<'a>,
+    /// `None`: it may use whatever there is.
+    pub(super) confinement: Option<&'a Confinement>,
+}
+
+impl<'a> Oversight<'a> {
+    fn watching(&self) -> Option<&'a Confinement> {
+        self.confinement.filter(|confinement| confinement.is_watched())
+    }
 }
 
 /// Why a command was ended.
@@ -60,6 +70,7 @@ pub(super) struct Oversight<'a> {
 pub(super) enum Cause {
     Timeout,
     Interrupt(Interrupt),
+    Excess(Excess),
 }
 
 /// How far the ending of a command has come.
@@ -72,7 +83,7 @@ struct Ladder {
 
 impl Child {
     /// Starts the command in a session of its own; the record says which process it is.
-    pub(super) fn start(plan: &Plan, record: &Record) -> io::Result<Self> {
+    pub(super) fn start(plan: &Plan, record: &Record, limits: Limits<'_>) -> io::Result<Self> {
         let pipes = Pipes::open()?;
         let [out, err] = pipes.command_ends();
         let descriptors = [(out, 1), (err, 2), (record.file().as_fd(), LOCK_DESCRIPTOR)];
@@ -81,8 +92,8 @@ impl Child {
         let Spawned { pid, handle } = record.start(|| {
             // Whatever is wrong with a program, the shell has the right words for it.
             let started =
-                spawn_session(plan.prepared(), descriptors).or_else(|error| match plan.fallback() {
-                    Some(shell) => spawn_session(&shell, descriptors),
+                spawn_session(plan.prepared(), descriptors, limits).or_else(|error| match plan.fallback() {
+                    Some(shell) => spawn_session(&shell, descriptors, limits),
                     None => Err(error),
                 });
             failpoint::hit("attempt.after_spawn");
@@ -99,7 +110,7 @@ impl Child {
     ) -> (Option<Cause>, io::Result<Ended>) {
         let Oversight { cookie, mark, brand, .. } = oversight;
         let family = Family { leader: self.pid, cookie, mark: Some(mark), brand };
-        let ladder = self.watch(oversight, capture);
+        let ladder = self.watch(oversight, family, capture);
         failpoint::hit("attempt.after_exit");
         if let Some(ladder) = ladder.filter(|ladder| !ladder.killed) {
             self.wait_for_leftovers(ladder.kill_at, oversight, family, capture);
@@ -111,9 +122,15 @@ impl Child {
     }
 
     /// Reads its output until its shell has ended, by itself or because it was made to.
-    fn watch(&mut self, oversight: Oversight<'_>, capture: &mut Capture) -> Option<Ladder> {
+    fn watch(
+        &mut self,
+        oversight: Oversight<'_>,
+        family: Family<'_>,
+        capture: &mut Capture,
+    ) -> Option<Ladder> {
         let deadline = oversight.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut ladder: Option<Ladder> = None;
+        let mut look_at = oversight.watching().map(|_| Instant::now() + limits::LOOK);
         loop {
             let now = Instant::now();
             if capture.spill_due().is_some_and(|at| at <= now) {
@@ -122,9 +139,13 @@ impl Child {
             if ladder.is_none() && deadline.is_some_and(|at| at <= now) {
                 ladder = Some(self.ask_to_end(Cause::Timeout, oversight.kill_grace));
             }
+            if look_at.is_some_and(|at| at <= now) {
+                ladder = self.look(oversight, family, ladder);
+                look_at = Some(Instant::now() + limits::LOOK);
+            }
             ladder = ladder.map(|ladder| self.climb(ladder, now));
             let next_step = ladder.map_or(deadline, |ladder| (!ladder.killed).then_some(ladder.kill_at));
-            let wake_at = next_step.into_iter().chain(capture.spill_due()).min();
+            let wake_at = next_step.into_iter().chain(capture.spill_due()).chain(look_at).min();
             let patience = wake_at.map(|at| at.saturating_duration_since(now));
             let others = [self.handle.as_fd(), oversight.bell.as_fd()];
             let [has_ended, was_told] = self.pipes.wait(others, patience, capture);
@@ -135,6 +156,23 @@ impl Child {
                 ladder = Some(self.interrupt(interrupt, ladder, oversight.kill_grace));
             }
         }
+    }
+
+    /// Whether it uses more than it may: then there is no grace, and the first cause stays the cause.
+    fn look(&self, oversight: Oversight<'_>, family: Family<'_>, ladder: Option<Ladder>) -> Option<Ladder> {
+        let roots = || {
+            let mut roots = oversight.adopted.orphans_of(family);
+            roots.push(self.pid);
+            roots
+        };
+        let confinement = oversight.watching()?;
+        let Some(excess) = confinement.look(roots) else {
+            return ladder;
+        };
+        // All of its group at the same moment, before those that have left it are looked for.
+        self.signal(Signal::STOP);
+        confinement.put_down(roots);
+        Some(self.kill(ladder.map_or(Cause::Excess(excess), |before| before.cause)))
     }
 
     /// The first cause stays the cause, but a lost lease overrules all: nothing may be recorded, and there is no time.
@@ -198,7 +236,11 @@ impl Child {
     }
 }
 
-fn spawn_session(prepared: &Prepared, descriptors: &[(BorrowedFd<'_>, i32)]) -> io::Result<Spawned> {
+fn spawn_session(
+    prepared: &Prepared,
+    descriptors: &[(BorrowedFd<'_>, i32)],
+    limits: Limits<'_>,
+) -> io::Result<Spawned> {
     spawn(&Spawn {
         program: &prepared.program,
         argv: &prepared.argv,
@@ -206,5 +248,6 @@ fn spawn_session(prepared: &Prepared, descriptors: &[(BorrowedFd<'_>, i32)]) -> 
         cwd: Some(&prepared.cwd),
         leads: Leads::Session,
         descriptors,
+        limits,
     })
 }

@@ -22,7 +22,7 @@ use super::slots::Mark;
 use crate::sys::brand::Brand;
 use crate::sys::interrupts::timespec;
 use crate::sys::process::{self, Ended};
-use crate::sys::spawn::{Leads, Spawn, Spawned, spawn};
+use crate::sys::spawn::{Leads, Limits, Spawn, Spawned, spawn};
 
 /// How much of the output is read at once.
 const READ_BYTES: usize = 4 << 10;
@@ -75,6 +75,7 @@ pub(super) fn run(errand: &Errand, watch: Watch<'_>) -> io::Result<Returned> {
         envp,
         cwd: Some(cwd),
         leads: Leads::Session,
+        limits: Limits::default(),
         descriptors: &[(input.as_fd(), 0), (end.as_fd(), 1), (end.as_fd(), 2)],
     })?;
     watch.adopted.began(spawned.pid);

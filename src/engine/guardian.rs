@@ -29,7 +29,7 @@ use crate::sys::life_line::{LifeLine, Role};
 use crate::sys::process::{self, Children, ProcessHandle};
 use crate::sys::sabotage::{self, Guard};
 use crate::sys::spawn::Spawned;
-use crate::sys::{failpoint, signal, spawn};
+use crate::sys::{cgroup, failpoint, signal, spawn};
 
 /// How many crashes in a row are too many.
 const MAX_CRASHES: u32 = 20;
@@ -56,6 +56,8 @@ pub fn run(pool: &Pool, open: OpenStore<'_>, begun: &mut dyn FnMut(bool)) -> Res
     spawn::keep_descriptors_to_ourselves().map_err(EngineError::system("failed to mark descriptors"))?;
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
+    // Where there is none, limits are kept in other ways.
+    let _ = cgroup::settle_in();
     Guardian::new(pool, open, signals, children)?.guard(begun)
 }
 
@@ -240,6 +242,9 @@ impl<'a> Guardian<'a> {
         }
         failpoint::hit("guardian.after_reap");
         files::remove(self.folder.path(), &member.id);
+        if let Ok(groups) = cgroup::Delegated::find() {
+            groups.tidy(&format!("{}-", member.id));
+        }
         let was_well = member.since.elapsed() >= WELL;
         self.after_crash(if was_well { 1 } else { member.crashes + 1 })
     }

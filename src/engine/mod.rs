@@ -10,7 +10,7 @@
 //! - `worker`, `duties`: how a worker begins and ends, and what it does in between; `wake` is what it sleeps on.
 //! - `ledger`, `pace`, `hindrance`: what is recorded and claimed in each turn; `desk` is where ledger and slots meet.
 //! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` say what is started, `child` and
-//!   `pipes` watch it, `capture`, `log_file` and `last_line` keep what it prints.
+//!   `pipes` watch it, `limits` says what it may use, `capture`, `log_file` and `last_line` keep what it prints.
 //! - `adopted`, `cookie`, `slots`: what an attempt leaves behind, and how it is known.
 //! - `reaper`, `sweep`: recovering what workers left when they died with their guardian.
 //! - `scheduler`: enqueuing what schedules are for.
@@ -36,6 +36,7 @@ mod hindrance;
 mod journal;
 mod last_line;
 mod ledger;
+mod limits;
 mod log_file;
 mod messenger;
 mod news;

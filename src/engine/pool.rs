@@ -14,7 +14,7 @@ use super::journal::JOURNAL;
 use crate::domain::name::WorkerId;
 use crate::store::Served;
 use crate::sys::private;
-use crate::sys::spawn::{Leads, Spawn, Spawned, own_environment, spawn};
+use crate::sys::spawn::{Leads, Limits, Spawn, Spawned, own_environment, spawn};
 
 /// The number under which a guardian or a worker inherits the pipe on which it reports that it is up.
 pub const READY_DESCRIPTOR: i32 = 3;
@@ -69,6 +69,7 @@ pub(super) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Spaw
         cwd: None,
         leads: Leads::Group,
         descriptors: &[(stderr, 1), (stderr, 2), (ready.as_fd(), READY_DESCRIPTOR)],
+        limits: Limits::default(),
     })?;
     Ok((worker, report))
 }
@@ -86,6 +87,7 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
         cwd: Some(c"/"),
         leads: Leads::Session,
         descriptors: &[(log.as_fd(), 1), (log.as_fd(), 2), (ready.as_fd(), READY_DESCRIPTOR)],
+        limits: Limits::default(),
     })
     .map_err(system)?;
     drop(ready);

@@ -32,6 +32,7 @@ use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{NewWorker, Served, Store, StoreError, WorkerState, settings};
 use crate::sys::bell::Bell;
+use crate::sys::cgroup::Delegated;
 use crate::sys::interrupts::Interrupts;
 use crate::sys::{boot, failpoint, signal, spawn, user};
 
@@ -295,6 +296,7 @@ fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, Engine
         logs: plan.home.join(log::FOLDER),
         slots,
         adopted,
+        means: Delegated::find(),
     })
 }
 

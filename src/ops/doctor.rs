@@ -8,6 +8,7 @@ mod database;
 mod disk;
 mod gate;
 mod home;
+mod job_limits;
 mod json;
 mod limits;
 mod machine;
@@ -127,7 +128,9 @@ pub fn diagnose(wanted: &Wanted, depth: Depth, before_reading: &dyn Fn(u64)) -> 
     };
     account::check(&mut diagnosis);
     machine::check(&mut diagnosis);
-    limits::check(&mut diagnosis, &settings.unwrap_or_default());
+    let settings = settings.unwrap_or_default();
+    limits::check(&mut diagnosis, &settings);
+    job_limits::check(&mut diagnosis, &settings);
     diagnosis
 }
 

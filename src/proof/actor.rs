@@ -20,7 +20,7 @@ use rustix::process::{
 use super::ledger::{COMMAND, How, What, Writer, nonce};
 use crate::sys::c_list::CList;
 use crate::sys::interrupts::Interrupts;
-use crate::sys::spawn::{Leads, Spawn, keep_descriptors_to_ourselves, own_environment, spawn};
+use crate::sys::spawn::{Leads, Limits, Spawn, keep_descriptors_to_ourselves, own_environment, spawn};
 
 /// How the program is called to be a command of a trial, and what one leaves behind.
 pub const ACT: &str = "__act";
@@ -207,6 +207,7 @@ fn start_escapee(escape: Escape, ledger: &Path, who: &Who, nonce: &str) -> io::R
         cwd: None,
         leads: if escape.keeps_session() { Leads::Group } else { Leads::Session },
         descriptors: &[],
+        limits: Limits::default(),
     })?;
     Ok(())
 }

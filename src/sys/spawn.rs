@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use self::child::Orders;
+use self::child::{Orders, Step};
 use self::stack::Stack;
 use super::c_list::CList;
 use super::process::{self, ProcessHandle};
@@ -38,6 +38,27 @@ pub struct Spawn<'a> {
     pub leads: Leads,
     /// Descriptors of ours, and the numbers they have in the child. Standard input is `/dev/null` unless it is listed.
     pub descriptors: &'a [(BorrowedFd<'a>, RawFd)],
+    pub limits: Limits<'a>,
+}
+
+/// What the program is held to from its first moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits<'a> {
+    pub open_files: Option<u64>,
+    pub nice: Option<i32>,
+    /// The entrance of a control group.
+    pub group: Option<BorrowedFd<'a>>,
+}
+
+/// A limit that cannot be kept, so the program was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitError {
+    #[error("its cgroup could not be entered: {0}")]
+    Group(Errno),
+    #[error("nice {nice} is not allowed here: {errno}")]
+    Nice { nice: i32, errno: Errno },
+    #[error("a limit of {open_files} open files is not allowed here: {errno}")]
+    OpenFiles { open_files: u64, errno: Errno },
 }
 
 /// What the new process is the leader of.
@@ -71,15 +92,27 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
         cwd: spawn.cwd,
         leads: spawn.leads,
         descriptors: &descriptors,
-        error: None,
+        group: spawn.limits.group.map(|group| group.as_raw_fd()),
+        nice: spawn.limits.nice,
+        open_files: spawn.limits.open_files,
+        failure: None,
     };
     let started = start(&mut orders)?;
-    match orders.error {
+    match orders.failure {
         None => Ok(started),
-        Some(error) => {
+        Some((step, errno)) => {
             wait_for_end(started.pid);
-            Err(error.into())
+            Err(explained(step, errno))
         }
+    }
+}
+
+fn explained(step: Step, errno: Errno) -> io::Error {
+    match step {
+        Step::Start => errno.into(),
+        Step::Group => io::Error::other(LimitError::Group(errno)),
+        Step::Nice(nice) => io::Error::other(LimitError::Nice { nice, errno }),
+        Step::OpenFiles(open_files) => io::Error::other(LimitError::OpenFiles { open_files, errno }),
     }
 }
 
@@ -184,6 +217,15 @@ mod tests {
 
     /// What a program prints that is started like this.
     fn output_of(program: &CStr, arguments: &[&CStr], cwd: Option<&CStr>) -> io::Result<String> {
+        output_within(Limits::default(), program, arguments, cwd)
+    }
+
+    fn output_within(
+        limits: Limits<'_>,
+        program: &CStr,
+        arguments: &[&CStr],
+        cwd: Option<&CStr>,
+    ) -> io::Result<String> {
         let (out, end) = pipe_with(PipeFlags::CLOEXEC)?;
         let argv: Vec<CString> =
             [program].iter().chain(arguments).map(|argument| (*argument).to_owned()).collect();
@@ -197,6 +239,7 @@ mod tests {
             cwd,
             leads: Leads::Session,
             descriptors: &descriptors,
+            limits,
         })?;
         drop(end);
         let mut text = String::new();
@@ -236,6 +279,27 @@ mod tests {
             let failure = output_of(program, &[], cwd).expect_err("nothing to start");
             assert_eq!(failure.raw_os_error(), Some(error), "{program:?} in {cwd:?}");
         }
+    }
+
+    #[test]
+    fn a_program_is_held_to_its_limits_from_the_start() {
+        let limits = Limits { open_files: Some(64), nice: Some(7), group: None };
+        let script = c"ulimit -Sn; ulimit -Hn; cut -d' ' -f19 /proc/self/stat";
+        let text = output_within(limits, c"/bin/sh", &[c"-c", script], None).expect("it runs");
+        assert_eq!(text.lines().collect::<Vec<_>>(), ["64", "64", "7"]);
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_kept_says_so() {
+        // More than the kernel gives to anybody.
+        let limits = Limits { open_files: Some(1 << 40), ..Limits::default() };
+        let failure = output_within(limits, c"/bin/true", &[], None).expect_err("nobody may");
+        assert!(failure.to_string().starts_with("a limit of 1099511627776 open files is not allowed here: "));
+        assert_eq!(failure.raw_os_error(), None, "it is no failure of the program");
+        let closed = File::open("/dev/null").expect("it is there");
+        let limits = Limits { group: Some(closed.as_fd()), ..Limits::default() };
+        let failure = output_within(limits, c"/bin/true", &[], None).expect_err("it is not for writing");
+        assert!(failure.to_string().starts_with("its cgroup could not be entered: "), "{failure}");
     }
 
     #[test]

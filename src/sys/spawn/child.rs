@@ -28,8 +28,21 @@ pub(super) struct Orders<'a> {
     pub(super) leads: Leads,
     /// Descriptors as they are, and as they are to be.
     pub(super) descriptors: &'a [(RawFd, RawFd)],
+    /// The entrance of the control group that it is to be in.
+    pub(super) group: Option<RawFd>,
+    pub(super) nice: Option<c_int>,
+    pub(super) open_files: Option<u64>,
     /// Why the program does not run.
-    pub(super) error: Option<Errno>,
+    pub(super) failure: Option<(Step, Errno)>,
+}
+
+/// What was being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Start,
+    Group,
+    Nice(c_int),
+    OpenFiles(u64),
 }
 
 /// The first and only function of the process; its argument points to [`Orders`].
@@ -37,15 +50,33 @@ pub(super) struct Orders<'a> {
 pub(super) extern "C" fn begin(orders: *mut c_void) -> c_int {
     // SAFETY: the thread that made this process waits, and its orders with it.
     let orders = unsafe { &mut *orders.cast::<Orders<'_>>() };
-    let Err(error) = orders.carry_out();
-    orders.error = Some(error);
+    let Err(failure) = orders.carry_out();
+    orders.failure = Some(failure);
     // SAFETY: ends this process and nothing else; what is to be done at exit is not for it.
     unsafe { libc::_exit(FAILED) }
 }
 
 #[expect(unsafe_code, reason = "there are no safe wrappers that promise not to allocate")]
 impl Orders<'_> {
-    fn carry_out(&self) -> Result<Infallible, Errno> {
+    fn carry_out(&self) -> Result<Infallible, (Step, Errno)> {
+        let at_start = |error| (Step::Start, error);
+        // First, because its entrance may have a number that is to be something else.
+        self.join_group().map_err(|error| (Step::Group, error))?;
+        self.arrange().map_err(at_start)?;
+        self.limit()?;
+        self.become_program().map_err(at_start)
+    }
+
+    fn join_group(&self) -> Result<(), Errno> {
+        let Some(entrance) = self.group else {
+            return Ok(());
+        };
+        // SAFETY: the one byte is there.
+        let written = unsafe { libc::write(entrance, b"0".as_ptr().cast(), 1) };
+        check(if written == 1 { 0 } else { -1 }).map(drop)
+    }
+
+    fn arrange(&self) -> Result<(), Errno> {
         // SAFETY: changes what belongs to this process alone.
         check(unsafe {
             match self.leads {
@@ -62,7 +93,26 @@ impl Orders<'_> {
         for signal in CHANGED_SIGNALS {
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
-        SignalSet::none().be_mask().map_err(|error| errno(&error))?;
+        SignalSet::none().be_mask().map(drop).map_err(|error| errno(&error))
+    }
+
+    /// Last, because a limit of open files is one to whatever opens more.
+    fn limit(&self) -> Result<(), (Step, Errno)> {
+        if let Some(nice) = self.nice {
+            // SAFETY: changes what belongs to this process alone.
+            let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+            check(result).map_err(|error| (Step::Nice(nice), error))?;
+        }
+        if let Some(open_files) = self.open_files {
+            let limit = libc::rlimit { rlim_cur: open_files, rlim_max: open_files };
+            // SAFETY: the same.
+            let result = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+            check(result).map_err(|error| (Step::OpenFiles(open_files), error))?;
+        }
+        Ok(())
+    }
+
+    fn become_program(&self) -> Result<Infallible, Errno> {
         // SAFETY: both lists end with a null pointer, and all else with a NUL.
         check(unsafe { libc::execve(self.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr()) })?;
         Err(Errno::NOEXEC)

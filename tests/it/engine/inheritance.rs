@@ -16,13 +16,19 @@ const QUESTIONS: [(&str, &str); 4] = [
 
 #[track_caller]
 fn assert_clean(home: &Home) {
+    assert_clean_with(home, "");
+}
+
+/// The same for jobs with these flags.
+#[track_caller]
+fn assert_clean_with(home: &Home, flags: &str) {
     for (at, (question, answer)) in QUESTIONS.iter().enumerate() {
         let id = format!("question-{at}");
-        home.enqueue(&id, question);
+        home.enqueue_with(&id, question, flags);
         home.wait_for(&id, "completed");
         assert_eq!(home.printed_text(&id), *answer, "{question}");
     }
-    home.enqueue("status", "cat /proc/self/status");
+    home.enqueue_with("status", "cat /proc/self/status", flags);
     home.wait_for("status", "completed");
     let status = home.printed_text("status");
     for set in ["SigBlk", "SigIgn", "SigCgt"] {
@@ -53,6 +59,13 @@ fn fault_21_a_command_inherits_nothing() {
     let home = Home::new();
     let _pool = Pool::run(&home, "");
     assert_clean(&home);
+}
+
+#[test]
+fn fault_21_a_command_with_limits_inherits_nothing() {
+    let home = Home::new();
+    let _pool = Pool::run(&home, "");
+    assert_clean_with(&home, "--limits memory=1G,pids=50,nice=1,open_files=100");
 }
 
 #[test]

@@ -1,103 +1,181 @@
-//! Limits of queues, kept by workers that run real commands and claim ahead.
+//! What jobs may use, and what becomes of those that use more (FAULTS 22).
+//!
+//! The workers here have no cgroup of their own: whoever started them is in theirs.
 
-use super::harness::{Home, Pool, millis_between};
+use serde_json::{Value, json};
 
-/// Says how many of its kind are in the room while it is in it.
-const ENTER: &str =
-    "mkdir -p room; touch room/$QUEUECTL_JOB_ID; ls room | wc -l >> crowds; rm room/$QUEUECTL_JOB_ID";
+use super::harness::{Home, Pool, history};
+use crate::cli::harness::allow;
 
-/// Enqueues so many jobs with one call.
-fn enqueue(home: &Home, name: &str, count: usize, command: &str, queue: &str) {
-    let lines: String = (0..count)
-        .map(|at| {
-            let id = format!("{name}-{at}");
-            serde_json::json!({ "id": id, "command": command, "queue": queue }).to_string() + "\n"
-        })
-        .collect();
-    let file = home.file(&format!("{name}.jsonl"), lines);
-    home.run(["enqueue", "-q", "--file", file.to_str().expect("UTF-8")]).ok();
+/// A command that forks, and so do those that it forks, and so on; but even where nobody stops it, it stops.
+const BOMB: &str = "b() { [ $1 -gt 0 ] && { b $(($1-1)) & b $(($1-1)) & }; sleep 60; }; b 9";
+/// It takes 300 MiB and keeps them, in its second process.
+const HOG: &str = "(head -c 314572800 /dev/zero; sleep 60) | tail";
+
+/// A job with limits, without retries.
+#[track_caller]
+fn limited(home: &Home, id: &str, limits: &str, command: &str) {
+    home.enqueue_with(id, command, &format!("--max-retries 0 --limits {limits}"));
 }
 
-fn limit(home: &Home, queue: &str, limits: &[&str]) {
-    home.run(["queue", "set", queue].iter().chain(limits)).ok();
-}
-
-/// When the last of these jobs was finished, after the first of those was made.
-fn finished(home: &Home, name: &str, count: usize, since: &str) -> i64 {
-    let begin = &home.show(since)["created_at"];
-    let ends = (0..count).map(|at| millis_between(begin, &home.show(&format!("{name}-{at}"))["finished_at"]));
-    ends.max().expect("there are some")
-}
-
-#[test]
-fn a_limit_is_never_exceeded_by_several_workers_that_claim_ahead() {
-    let home = Home::new();
-    limit(&home, "narrow", &["--concurrency", "2"]);
-    enqueue(&home, "plain", 200, "true", "default");
-    enqueue(&home, "narrow", 60, ENTER, "narrow");
-    enqueue(&home, "more", 200, "true", "default");
-    Pool::drain(&home, "--count 2 --concurrency 4");
-    let crowds: Vec<usize> =
-        home.read("crowds").lines().map(|count| count.trim().parse().expect("a number")).collect();
-    assert_eq!(crowds.len(), 60);
-    assert!(crowds.iter().all(|crowd| (1..=2).contains(crowd)), "{crowds:?}");
-}
-
-#[test]
-fn a_limited_queue_gets_its_turn_beside_a_stream_of_short_jobs() {
-    let home = Home::new();
-    limit(&home, "narrow", &["--concurrency", "1"]);
-    enqueue(&home, "narrow", 10, "true", "narrow");
-    enqueue(&home, "plain", 1_500, "true", "default");
-    Pool::drain(&home, "--concurrency 2");
-    let narrow = finished(&home, "narrow", 10, "narrow-0");
-    let plain = millis_between(&home.show("narrow-0")["created_at"], &home.show("plain-1499")["finished_at"]);
-    assert!(narrow < plain, "{narrow} ms, and {plain} ms for those that came later");
-}
-
-#[test]
-fn a_crowd_before_a_limited_queue_is_in_nobodys_way() {
-    let home = Home::new();
-    limit(&home, "narrow", &["--concurrency", "1"]);
-    enqueue(&home, "narrow", 20, "sleep 0.05", "narrow");
-    enqueue(&home, "plain", 40, "true", "default");
-    Pool::drain(&home, "--concurrency 2");
-    let (narrow, plain) =
-        (finished(&home, "narrow", 20, "narrow-0"), finished(&home, "plain", 40, "narrow-0"));
-    assert!(plain < narrow, "{plain} ms, and {narrow} ms for those that came before");
-}
-
-#[test]
-fn an_idle_worker_starts_a_job_when_the_rate_lets_it() {
-    let home = Home::new();
-    limit(&home, "slow", &["--rate", "2/600ms"]);
-    enqueue(&home, "slow", 5, "true", "slow");
-    Pool::drain(&home, "--concurrency 4");
-    let first = home.show("slow-0");
-    let starts: Vec<i64> = (0..5)
-        .map(|at| millis_between(&first["started_at"], &home.show(&format!("slow-{at}"))["started_at"]))
-        .collect();
-    for (start, earliest) in starts.iter().zip([0, 0, 300, 600, 900]) {
-        assert!(*start >= earliest, "{starts:?}");
-    }
-    // They would be later, all in all, if they were only found by looking once a second.
-    assert!(starts[4] < 1_900, "{starts:?}");
-}
-
-#[test]
-fn another_worker_goes_on_where_one_has_ended() {
-    let home = Home::new();
-    limit(&home, "narrow", &["--concurrency", "1"]);
-    enqueue(&home, "narrow", 1, "until [ -e go ]; do sleep 0.01; done", "narrow");
-    let _pool = Pool::run(&home, "--queue narrow");
-    home.wait_for("narrow-0", "processing");
-    let _other = Pool::run(&home, "--queue narrow,default");
-    enqueue(&home, "next", 1, "true", "narrow");
-    enqueue(&home, "plain", 1, "true", "default");
-    home.wait_for("plain-0", "completed");
-    assert_eq!(home.state_of("next-0"), "pending", "the queue is full");
+/// Runs the command under limits that it exceeds, beside other jobs, and checks that nobody else suffers.
+#[track_caller]
+fn assert_killed_alone(home: &Home, limits: &str, command: &str, error: &str) {
+    limited(home, "greedy", limits, command);
+    home.enqueue("beside", "until [ -e go ]; do sleep 0.02; done");
+    let _pool = Pool::run(home, "--concurrency 2");
+    let job = home.wait_for("greedy", "dead");
+    assert_eq!((&job["error"], &job["signal"]), (&json!(error), &json!("SIGKILL")));
+    assert_eq!((&job["reason"], &job["failures"]), (&json!("retries_exhausted"), &json!(1)));
+    assert_eq!(history(&job)[0]["outcome"], "signal");
+    home.enqueue("after", "true");
+    home.wait_for("after", "completed");
     home.file("go", "");
-    let next = home.wait_for("next-0", "completed");
-    let late = millis_between(&home.show("narrow-0")["finished_at"], &next["started_at"]);
-    assert!((0..700).contains(&late), "{late} ms");
+    let beside = home.wait_for("beside", "completed");
+    assert_eq!(history(&beside)[0]["worker_id"], history(&job)[0]["worker_id"], "the worker lives");
+    assert_eq!(home.workers().len(), 1);
+    assert_eq!(left_of(home, "greedy"), 0, "nothing is left of it");
+}
+
+/// How many processes carry the name of this job.
+fn left_of(home: &Home, id: &str) -> usize {
+    let (name, place) = (format!("QUEUECTL_JOB_ID={id}"), format!("QUEUECTL_HOME={}", home.path().display()));
+    let names_it = |environment: &[u8]| {
+        let has = |wanted: &str| environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes());
+        has(&name) && has(&place)
+    };
+    let all = queuectl::sys::process::all().expect("/proc");
+    all.into_iter().filter(|pid| names_it(&queuectl::sys::process::environment(*pid))).count()
+}
+
+#[test]
+fn fault_22_a_fork_bomb_under_a_limit_dies_alone() {
+    let error = "killed: had more processes and threads than its limit of 40";
+    assert_killed_alone(&Home::new(), "pids=40", BOMB, error);
+}
+
+#[test]
+fn fault_22_a_fork_bomb_that_leaves_its_session_dies_alone() {
+    let home = Home::new();
+    let script = "#!/bin/sh
+        [ $1 -gt 0 ] && { setsid ./bomb $(($1-1)) & setsid ./bomb $(($1-1)) & }
+        exec sleep 60\n";
+    allow(&home.file("bomb", script), 0o700);
+    let error = "killed: had more processes and threads than its limit of 40";
+    assert_killed_alone(&home, "pids=40", "./bomb 9", error);
+}
+
+#[test]
+fn fault_22_a_memory_hog_under_a_limit_dies_alone() {
+    let error = "killed: used more than its memory limit of 64M";
+    assert_killed_alone(&Home::new(), "memory=64M", HOG, error);
+}
+
+#[test]
+fn fault_22_a_memory_hog_that_became_a_daemon_dies_alone() {
+    let home = Home::new();
+    allow(&home.file("hog", format!("#!/bin/sh\n{HOG}\n")), 0o700);
+    let error = "killed: used more than its memory limit of 64M";
+    assert_killed_alone(&home, "memory=64M", "(setsid ./hog &); sleep 60", error);
+}
+
+#[test]
+fn fault_22_the_processes_of_a_job_share_its_memory_limit() {
+    let home = Home::new();
+    let part = "(head -c 31457280 /dev/zero; sleep 60) | tail &";
+    let error = "killed: used more than its memory limit of 64M: three";
+    assert_killed_alone(&home, "memory=64M", &format!("echo three >&2; {part} {part} {part} wait"), error);
+}
+
+#[test]
+fn a_job_within_its_limits_is_left_alone() {
+    let home = Home::new();
+    // It is looked at a few times.
+    limited(&home, "modest", "memory=256M,pids=20", "sleep 0.2 & sleep 0.2 & wait; echo done");
+    Pool::drain(&home, "");
+    assert_eq!(home.show("modest")["state"], "completed");
+    assert_eq!(home.printed_text("modest"), "done\n");
+}
+
+#[test]
+fn a_job_over_its_limit_is_tried_again_like_any_that_fails() {
+    let home = Home::new();
+    home.set("retry_delay", "1ms");
+    home.enqueue_with("greedy", BOMB, "--max-retries 1 --limits pids=20");
+    Pool::drain(&home, "");
+    let job = home.show("greedy");
+    assert_eq!((&job["state"], &job["attempts"]), (&json!("dead"), &json!(2)));
+    let outcomes: Vec<&Value> = history(&job).iter().map(|attempt| &attempt["outcome"]).collect();
+    assert_eq!(outcomes, ["signal", "signal"]);
+}
+
+#[test]
+fn open_files_and_niceness_hold_from_the_start() {
+    let home = Home::new();
+    limited(&home, "shell", "open_files=64,nice=7", "ulimit -Sn; ulimit -Hn; nice");
+    limited(&home, "direct", "nice=3", "nice");
+    home.enqueue("plain", "nice");
+    Pool::drain(&home, "");
+    assert_eq!(home.printed_text("shell"), "64\n64\n7\n");
+    assert_eq!(home.printed_text("direct"), "3\n");
+    assert_eq!(home.printed_text("plain"), "0\n");
+}
+
+#[test]
+fn a_limit_that_cannot_be_kept_is_no_exit_code() {
+    for (limits, says) in [
+        ("cpu=0.5", "could not be started: limits.cpu needs a cgroup of the worker's own ("),
+        (
+            "open_files=1073741824",
+            "could not be started: a limit of 1073741824 open files is not allowed here",
+        ),
+    ] {
+        let home = Home::new();
+        limited(&home, "it", limits, "touch ran");
+        Pool::drain(&home, "");
+        let job = home.show("it");
+        let error = job["error"].as_str().expect("an error");
+        assert!(error.starts_with(says), "{error}");
+        assert_eq!((&job["exit_code"], &history(&job)[0]["outcome"]), (&Value::Null, &json!("spawn_error")));
+        assert!(!home.folder().join("ran").exists());
+    }
+}
+
+#[test]
+fn the_nearest_to_the_job_says_what_it_may_use() {
+    let home = Home::new();
+    home.set("limits", "nice=5,open_files=200");
+    home.run(["queue", "set", "q", "--limits", "open_files=150,memory=1G"]).ok();
+    let ask = "nice; ulimit -n";
+    for (id, flags) in [("setting", ""), ("queue", "--queue q"), ("job", "--queue q --limits nice=9")] {
+        home.enqueue_with(id, ask, flags);
+    }
+    Pool::drain(&home, "");
+    let printed = ["setting", "queue", "job"].map(|id| home.printed_text(id));
+    assert_eq!(printed, ["5\n200\n", "5\n150\n", "9\n150\n"]);
+}
+
+#[test]
+fn an_exit_code_that_is_not_retried_ends_a_job_at_once() {
+    let home = Home::new();
+    home.set("retry_delay", "1ms");
+    home.run(["queue", "set", "q", "--no-retry-on", "3"]).ok();
+    home.enqueue_with("job", "exit 2", "--no-retry-on 2 --max-retries 1");
+    home.enqueue_with("only", "exit 2", "--retry-on 75 --max-retries 1");
+    home.enqueue_with("queue", "exit 3", "--queue q --max-retries 1");
+    home.enqueue_with("own", "exit 3", "--queue q --retry-on 3 --max-retries 1");
+    home.enqueue_with("killed", "kill -9 $$", "--retry-on 75 --max-retries 1");
+    Pool::drain(&home, "");
+    for (id, attempts, reason) in [
+        ("job", 1, "not_retried"),
+        ("only", 1, "not_retried"),
+        ("queue", 1, "not_retried"),
+        ("own", 2, "retries_exhausted"),
+        ("killed", 2, "retries_exhausted"),
+    ] {
+        let job = home.show(id);
+        let found = (&job["state"], &job["attempts"], &job["reason"]);
+        assert_eq!(found, (&json!("dead"), &json!(attempts), &json!(reason)), "{id}");
+    }
+    assert!(home.journal().contains("dead: not_retried"), "{}", home.journal());
 }

@@ -14,6 +14,7 @@ mod limits;
 mod orders;
 mod output;
 mod promptness;
+mod queue_limits;
 mod queues;
 mod receiver;
 mod retries;

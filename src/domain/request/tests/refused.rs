@@ -26,10 +26,8 @@ fn takes(field: &str) -> &'static [&'static str] {
         "timeout" | "delay" => &["integer", "fraction"],
         "backoff" | "env" | "limits" => &["object"],
         "depends_on" | "tags" => &["array"],
-        // They take strings, but not this one.
-        "run_at" | "on_dependency_failure" => &[],
-        // They take arrays, but not of strings.
-        "retry_on" | "no_retry_on" => &[],
+        // They take strings, but not this one, or arrays, but not of strings.
+        "run_at" | "on_dependency_failure" | "retry_on" | "no_retry_on" => &[],
         unknown => panic!("{unknown} is no field"),
     }
 }

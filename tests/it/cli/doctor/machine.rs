@@ -44,3 +44,12 @@ fn a_home_in_memory_is_told() {
     let ran = home.call_without_home(["doctor", "--json"]).env("QUEUECTL_HOME", folder.path()).run();
     Visit { ran }.code(0).finds("filesystem", "warning", "gone after a reboot");
 }
+
+#[test]
+fn it_says_which_limits_of_jobs_are_kept_here() {
+    let home = Home::with_jobs(&["a"]);
+    // Whoever runs the tests is in the cgroup too, so that it cannot be divided.
+    Visit::pay(&home).code(0).finds("limits", "ok", "memory by watching");
+    home.run(["config", "set", "limits", "cpu=1"]).ok();
+    Visit::pay(&home).code(0).finds("limits", "warning", "no job will start");
+}

@@ -1,0 +1,103 @@
+//! Limits of queues, kept by workers that run real commands and claim ahead.
+
+use super::harness::{Home, Pool, millis_between};
+
+/// Says how many of its kind are in the room while it is in it.
+const ENTER: &str =
+    "mkdir -p room; touch room/$QUEUECTL_JOB_ID; ls room | wc -l >> crowds; rm room/$QUEUECTL_JOB_ID";
+
+/// Enqueues so many jobs with one call.
+fn enqueue(home: &Home, name: &str, count: usize, command: &str, queue: &str) {
+    let lines: String = (0..count)
+        .map(|at| {
+            let id = format!("{name}-{at}");
+            serde_json::json!({ "id": id, "command": command, "queue": queue }).to_string() + "\n"
+        })
+        .collect();
+    let file = home.file(&format!("{name}.jsonl"), lines);
+    home.run(["enqueue", "-q", "--file", file.to_str().expect("UTF-8")]).ok();
+}
+
+fn limit(home: &Home, queue: &str, limits: &[&str]) {
+    home.run(["queue", "set", queue].iter().chain(limits)).ok();
+}
+
+/// When the last of these jobs was finished, after the first of those was made.
+fn finished(home: &Home, name: &str, count: usize, since: &str) -> i64 {
+    let begin = &home.show(since)["created_at"];
+    let ends = (0..count).map(|at| millis_between(begin, &home.show(&format!("{name}-{at}"))["finished_at"]));
+    ends.max().expect("there are some")
+}
+
+#[test]
+fn a_limit_is_never_exceeded_by_several_workers_that_claim_ahead() {
+    let home = Home::new();
+    limit(&home, "narrow", &["--concurrency", "2"]);
+    enqueue(&home, "plain", 200, "true", "default");
+    enqueue(&home, "narrow", 60, ENTER, "narrow");
+    enqueue(&home, "more", 200, "true", "default");
+    Pool::drain(&home, "--count 2 --concurrency 4");
+    let crowds: Vec<usize> =
+        home.read("crowds").lines().map(|count| count.trim().parse().expect("a number")).collect();
+    assert_eq!(crowds.len(), 60);
+    assert!(crowds.iter().all(|crowd| (1..=2).contains(crowd)), "{crowds:?}");
+}
+
+#[test]
+fn a_limited_queue_gets_its_turn_beside_a_stream_of_short_jobs() {
+    let home = Home::new();
+    limit(&home, "narrow", &["--concurrency", "1"]);
+    enqueue(&home, "narrow", 10, "true", "narrow");
+    enqueue(&home, "plain", 1_500, "true", "default");
+    Pool::drain(&home, "--concurrency 2");
+    let narrow = finished(&home, "narrow", 10, "narrow-0");
+    let plain = millis_between(&home.show("narrow-0")["created_at"], &home.show("plain-1499")["finished_at"]);
+    assert!(narrow < plain, "{narrow} ms, and {plain} ms for those that came later");
+}
+
+#[test]
+fn a_crowd_before_a_limited_queue_is_in_nobodys_way() {
+    let home = Home::new();
+    limit(&home, "narrow", &["--concurrency", "1"]);
+    enqueue(&home, "narrow", 20, "sleep 0.05", "narrow");
+    enqueue(&home, "plain", 40, "true", "default");
+    Pool::drain(&home, "--concurrency 2");
+    let (narrow, plain) =
+        (finished(&home, "narrow", 20, "narrow-0"), finished(&home, "plain", 40, "narrow-0"));
+    assert!(plain < narrow, "{plain} ms, and {narrow} ms for those that came before");
+}
+
+#[test]
+fn an_idle_worker_starts_a_job_when_the_rate_lets_it() {
+    let home = Home::new();
+    limit(&home, "slow", &["--rate", "2/600ms"]);
+    enqueue(&home, "slow", 5, "true", "slow");
+    Pool::drain(&home, "--concurrency 4");
+    let first = home.show("slow-0");
+    let starts: Vec<i64> = (0..5)
+        .map(|at| millis_between(&first["started_at"], &home.show(&format!("slow-{at}"))["started_at"]))
+        .collect();
+    for (start, earliest) in starts.iter().zip([0, 0, 300, 600, 900]) {
+        assert!(*start >= earliest, "{starts:?}");
+    }
+    // They would be later, all in all, if they were only found by looking once a second.
+    assert!(starts[4] < 1_900, "{starts:?}");
+}
+
+#[test]
+fn another_worker_goes_on_where_one_has_ended() {
+    let home = Home::new();
+    limit(&home, "narrow", &["--concurrency", "1"]);
+    enqueue(&home, "narrow", 1, "until [ -e go ]; do sleep 0.01; done", "narrow");
+    let _pool = Pool::run(&home, "--queue narrow");
+    home.wait_for("narrow-0", "processing");
+    let _other = Pool::run(&home, "--queue narrow,default");
+    enqueue(&home, "next", 1, "true", "narrow");
+    enqueue(&home, "plain", 1, "true", "default");
+    home.wait_for("plain-0", "completed");
+    assert_eq!(home.state_of("next-0"), "pending", "the queue is full");
+    home.file("go", "");
+    let next = home.wait_for("next-0", "completed");
+    let late = millis_between(&home.show("narrow-0")["finished_at"], &next["started_at"]);
+    assert!((0..700).contains(&late), "{late} ms");
+}
