@@ -37,7 +37,7 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
 }
 
 fn table(queues: &[Queue], now: Timestamp) -> Table {
-    let mut table = Table::new(&[
+    let mut columns = vec![
         ("QUEUE", Align::Left),
         ("RUNNING", Align::Right),
         ("RATE", Align::Left),
@@ -47,10 +47,15 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
         ("DEAD", Align::Right),
         ("CANCELLED", Align::Right),
         ("HELD BACK", Align::Left),
-    ]);
-    for queue in queues {
+    ];
+    // Few queues have any, and the table is wide.
+    let rules: Vec<String> = queues.iter().map(for_its_jobs).collect();
+    let has_rules = rules.iter().any(|rules| !rules.is_empty());
+    columns.extend(has_rules.then_some(("FOR ITS JOBS", Align::Left)));
+    let mut table = Table::new(&columns);
+    for (queue, rules) in queues.iter().zip(rules) {
         let count = |state| counted(queue, state);
-        table.row(vec![
+        let mut row = vec![
             queue.name.as_str().into(),
             running(queue),
             queue.rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string()).into(),
@@ -60,9 +65,19 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
             count(StateName::Dead),
             count(StateName::Cancelled),
             Cell::styled(&held_back(queue, now), AnsiColor::Yellow.on_default()),
-        ]);
+        ];
+        row.extend(has_rules.then(|| rules.as_str().into()));
+        table.row(row);
     }
     table
+}
+
+/// What it says about jobs that say nothing themselves.
+fn for_its_jobs(queue: &Queue) -> String {
+    let limits = (!queue.limits.is_none()).then(|| queue.limits.to_string());
+    let retry_on = queue.retry.retry_on.map(|codes| format!("retry on {codes}"));
+    let no_retry_on = queue.retry.no_retry_on.map(|codes| format!("no retry on {codes}"));
+    [limits, retry_on, no_retry_on].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// A number in the colour of its state; nothing to see is dim.

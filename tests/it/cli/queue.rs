@@ -84,6 +84,7 @@ fn what_a_queue_says_of_its_jobs_is_set_shown_and_taken_away() {
     let set = home.run(["queue", "set", "mail"].into_iter().chain(flags)).ok().json();
     assert_eq!(set["limits"], json!({"memory": "1G", "nice": 5}));
     assert_eq!((&set["retry_on"], &set["no_retry_on"]), (&json!([1, 75]), &Value::Null));
+    home.run(["queue", "list"]).ok().shows("FOR ITS JOBS").shows("memory=1G,nice=5; retry on 1,75");
     let both = "exit code 75 is in `retry_on` and in `no_retry_on`";
     home.run(["queue", "set", "mail", "--no-retry-on", "75"]).fails(2).says(both);
     home.run(["queue", "set", "new", "--retry-on", "75", "--no-retry-on", "75"]).fails(2).says(both);
@@ -93,4 +94,5 @@ fn what_a_queue_says_of_its_jobs_is_set_shown_and_taken_away() {
     let set =
         home.run(["queue", "set", "mail", "--limits", "none", "--retry-on", "none", "--json"]).ok().json();
     assert_eq!((&set["limits"], &set["retry_on"]), (&Value::Null, &Value::Null));
+    home.run(["queue", "list"]).ok().shows_no("FOR ITS JOBS");
 }
