@@ -83,13 +83,20 @@ fn job(request: &JobRequest) -> Value {
     job
 }
 
-/// What was said about the job beside its command; `None` if nothing was.
-pub fn shown_job(request: &JobRequest) -> Option<String> {
-    let Value::Object(mut fields) = job(request) else {
-        return None;
+/// What was said about the job, field by field, for people.
+pub fn job_facts(request: &JobRequest) -> Vec<(String, String)> {
+    let Value::Object(fields) = job(request) else {
+        return Vec::new();
     };
-    fields.remove("command");
-    (!fields.is_empty()).then(|| Value::Object(fields).to_string())
+    fields.into_iter().map(|(name, value)| (name.replace('_', " "), in_words(&value))).collect()
+}
+
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
 }
 
 #[derive(Debug, Serialize)]

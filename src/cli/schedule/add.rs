@@ -46,7 +46,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "LINE", help_heading = "When")]
     cron: Option<String>,
     /// The zone whose clock counts: Europe/Berlin [default: that of this machine, else UTC]
-    #[arg(long, value_name = "ZONE", requires = "cron", help_heading = "When")]
+    #[arg(long, value_name = "ZONE", conflicts_with_all = ["every", "at"], help_heading = "When")]
     tz: Option<String>,
     /// Each time so much time has passed, counted from now: 15m, 1h30m
     #[arg(long, value_name = "DURATION", value_parser = parse_span, allow_negative_numbers = true, help_heading = "When")]

@@ -12,7 +12,7 @@ use crate::cli::text::{ago, moment, printable, rough, state_style};
 use crate::domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule};
 use crate::domain::timestamp::Timestamp;
 use crate::ops::schedule::find;
-use crate::ops::schedule_json::{RunJson, ScheduleRecordJson, description, shown_job};
+use crate::ops::schedule_json::{RunJson, ScheduleRecordJson, description, job_facts};
 
 /// Show one schedule: its job, its next five runs and its last ten
 #[derive(Debug, clap::Args)]
@@ -45,8 +45,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 
 fn write_facts(out: &mut impl Write, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {
     let bold = Style::new().bold();
-    writeln!(out, "{bold}{}{bold:#}  {}", schedule.name, schedule.when)?;
-    for (name, value) in facts(schedule, now) {
+    writeln!(out, "{bold}{}{bold:#}  {}", schedule.name, printable(&schedule.when.to_string()))?;
+    let about = facts(schedule, now).into_iter().map(|(name, value)| (name.to_owned(), value));
+    for (name, value) in about.chain(job_facts(&schedule.job)) {
         writeln!(out, "  {name:<14}{}", printable(&value))?;
     }
     Ok(())
@@ -56,12 +57,10 @@ fn write_facts(out: &mut impl Write, schedule: &Schedule, now: Timestamp) -> Res
 fn facts(schedule: &Schedule, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
-    say("command", schedule.job.command.clone());
     say("fires", Some(description(&schedule.when)));
     say("zone", schedule.when.zone_name().map(str::to_owned));
     say("paused", schedule.held.as_ref().map(|held| format!("{} by {}", moment(held.since, now), held.by)));
     say("because", schedule.held.as_ref().and_then(|held| held.reason.clone()));
-    say("job", shown_job(&schedule.job));
     say("when missed", Some(on_missed(schedule)));
     say("on overlap", Some(schedule.policy.on_overlap.name().to_owned()));
     say("last missed", schedule.missed_at.map(|at| moment(at, now)));
