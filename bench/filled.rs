@@ -175,6 +175,7 @@ fn job(
         limits: Limits::default(),
         retry: RetryRules::default(),
         if_absent: false,
+        batch: None,
     };
     Ok(match shape {
         Shape::Future { ready } if number < count - ready => NewJob {

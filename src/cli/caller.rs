@@ -25,6 +25,7 @@ impl CallerFlags {
             cwd: here(),
             environment: (!self.no_env_capture).then(|| Environment::capture(user::variables())),
             if_absent: self.if_absent,
+            batch: None,
         }
     }
 }

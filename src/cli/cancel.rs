@@ -26,7 +26,8 @@ pub(super) struct Args {
     bulk: BulkArgs,
 }
 
-const CANCEL: Wording = Wording { verb: Verb::Cancel, what: "cancel", done: "cancelled", is_final: false };
+pub(super) const CANCEL: Wording =
+    Wording { verb: Verb::Cancel, what: "cancel", done: "cancelled", is_final: false };
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let which = args.which.resolve(context)?;

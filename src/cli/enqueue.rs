@@ -10,11 +10,12 @@ use super::context::Context;
 use super::failure::Failure;
 use super::job_flags::JobFlags;
 use super::lines;
+use crate::domain::name::BatchName;
 use crate::domain::request::JobRequest;
 use crate::domain::shell::quote_words;
 use crate::ops::OpError;
 use crate::ops::alive::{is_any_for_all_comers, live_workers};
-use crate::ops::enqueue::Enqueuer;
+use crate::ops::enqueue::{Caller, Enqueuer};
 use crate::ops::json::EnqueuedJson;
 use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::store::{Enqueued, Store};
@@ -28,7 +29,7 @@ use crate::store::{Enqueued, Store};
   queuectl enqueue -- convert \"a b.png\" out.jpg
   queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
   queuectl enqueue --command \"make test\" --queue ci --max-retries 0
-  queuectl enqueue --file jobs.jsonl
+  queuectl enqueue --file jobs.jsonl --batch nightly
   generate-jobs | queuectl enqueue -")]
 pub(super) struct Args {
     /// A job as JSON, an array of jobs, or - for JSON lines on standard input
@@ -40,6 +41,9 @@ pub(super) struct Args {
     /// A file with one job as JSON per line; checked whole before the first is stored
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Put the jobs into this batch
+    #[arg(long, value_name = "NAME")]
+    batch: Option<BatchName>,
     #[command(flatten)]
     flags: JobFlags,
     #[command(flatten)]
@@ -66,7 +70,7 @@ enum Input {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
-    let caller = args.caller.caller();
+    let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
     let input = resolve(args)?;
     let store = context.store()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;

@@ -128,12 +128,16 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::NoSuchJob(_)
         | OpError::NoSuchSchedule { .. }
         | OpError::NoSuchHook { .. }
+        | OpError::NoSuchBatch { .. }
         | OpError::Removed(_)
         | OpError::NoSuchAttempt { .. }
         | OpError::OutputGone { .. } => Exit::NotFound,
-        OpError::Unsuccessful { .. } | OpError::HalfDone { .. } | OpError::Untold { .. } => Exit::Failed,
+        OpError::Unsuccessful { .. }
+        | OpError::UnsuccessfulBatch { .. }
+        | OpError::HalfDone { .. }
+        | OpError::Untold { .. } => Exit::Failed,
         OpError::Unacknowledged { .. } => Exit::Unknown,
-        OpError::TimedOut { .. } => Exit::TimedOut,
+        OpError::TimedOut { .. } | OpError::BatchTimedOut { .. } => Exit::TimedOut,
         OpError::Stopped { stored, source, .. } => match exit_of(source) {
             Exit::Unavailable => Exit::Unavailable,
             Exit::Unknown => Exit::Unknown,
@@ -205,6 +209,13 @@ fn hint_for(error: &OpError) -> Option<String> {
                 None => "zones have names such as Europe/Berlin, America/New_York and UTC".to_owned(),
             });
         }
+        OpError::NoSuchBatch { nearest: Some(nearest), .. } => {
+            return Some(format!("did you mean `{nearest}`?"));
+        }
+        OpError::NoSuchBatch { nearest: None, .. } => "`queuectl batch list` shows the batches",
+        OpError::UnsuccessfulBatch { name, .. } => {
+            return Some(format!("`queuectl list --batch {name} --state dead,cancelled` shows them"));
+        }
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
@@ -249,6 +260,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::Removed(_)
         | OpError::Unsuccessful { .. }
         | OpError::TimedOut { .. }
+        | OpError::BatchTimedOut { .. }
         | OpError::Conflict { .. }
         | OpError::OutputGone { .. }
         | OpError::DamagedOutput { .. }

@@ -91,10 +91,10 @@ fn in_order(context: &Context, filter: &JobFilter, args: &PageArgs) -> Result<(V
     Ok((jobs, more))
 }
 
-/// What to say when there is nothing to show; of a queue more is said below.
+/// What to say when there is nothing to show; of a queue or a batch more is said elsewhere.
 fn nothing(filter: &JobFilter) -> Option<&'static str> {
     if *filter == JobFilter::default() {
         return Some("there are no jobs; try `queuectl enqueue -- echo hi`");
     }
-    filter.queue.is_none().then_some("there are no such jobs")
+    (filter.queue.is_none() && filter.batch.is_none()).then_some("there are no such jobs")
 }

@@ -3,6 +3,7 @@
 //! Nothing is decided here: verbs call [`crate::ops`] and show what comes back.
 
 mod ask;
+mod batch;
 mod bulk;
 mod caller;
 mod cancel;

@@ -31,6 +31,11 @@ impl Bar {
         Self { what, total, done: 0, began: Instant::now(), drawn: None, out }
     }
 
+    /// What it goes to has changed.
+    pub(super) fn set_total(&mut self, total: u64) {
+        self.total = Some(total);
+    }
+
     pub(super) fn advance(&mut self, by: u64) {
         self.done += by;
         self.draw(|bar| line(bar.what, bar.done, bar.total, bar.began.elapsed()));

@@ -11,7 +11,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
-    cancel, completions, config, dlq, doctor, enqueue, hook, init, list, logs, queue, remove, retry,
+    batch, cancel, completions, config, dlq, doctor, enqueue, hook, init, list, logs, queue, remove, retry,
     run as run_verb, schedule, selftest, show, status, wait, worker,
 };
 use crate::sys::signal;
@@ -70,6 +70,7 @@ enum Verb {
     Remove(remove::Args),
     Dlq(dlq::Args),
     Queue(queue::Args),
+    Batch(batch::Args),
     Worker(worker::Args),
     Schedule(Box<schedule::Args>),
     Hook(hook::Args),
@@ -175,6 +176,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Remove(args) => remove::run(&args, context),
         Verb::Dlq(args) => dlq::run(args, context),
         Verb::Queue(args) => queue::run(&args, context),
+        Verb::Batch(args) => batch::run(args, context),
         Verb::Worker(args) => worker::run(&args, context),
         Verb::Schedule(args) => schedule::run(*args, context),
         Verb::Hook(args) => hook::run(args, context),

@@ -10,6 +10,7 @@ use crate::domain::nearest::nearest;
 use crate::domain::pattern::CommandPattern;
 use crate::domain::span::parse_span;
 use crate::ops::OpError;
+use crate::ops::batch::nearest_to;
 use crate::store::{JobFilter, Phase, Store};
 
 /// How many ids are named where one typed was the beginning of several.
@@ -195,27 +196,29 @@ pub(super) fn hint_at_nothing(context: &Context, filter: &JobFilter) -> Result<(
 
 /// Says so if a name is unknown, and offers the nearest.
 pub(super) fn hint_at_unknown(context: &Context, filter: &JobFilter) -> Result<bool, Failure> {
-    let Some(queue) = &filter.queue else {
-        return Ok(false);
-    };
-    let queues = context.store()?.queues()?;
-    let known = queues.iter().map(|queue| queue.name.as_str());
-    offer(context, "queue", queue.as_str(), known)
+    let store = context.store()?;
+    let mut told = false;
+    if let Some(queue) = &filter.queue {
+        let queues = store.queues()?;
+        if !queues.iter().any(|known| known.name == *queue) {
+            let known = queues.iter().map(|known| known.name.as_str());
+            offer(context, "queue", queue.as_str(), nearest(queue.as_str(), known))?;
+            told = true;
+        }
+    }
+    if let Some(batch) = &filter.batch
+        && store.batch(batch)?.is_none()
+    {
+        let near = nearest_to(store, batch)?;
+        offer(context, "batch", batch.as_str(), near.as_ref().map(BatchName::as_str))?;
+        told = true;
+    }
+    Ok(told)
 }
 
-/// `false` if the name is known.
-fn offer<'a>(
-    context: &Context,
-    what: &str,
-    typed: &str,
-    known: impl Iterator<Item = &'a str> + Clone,
-) -> Result<bool, Failure> {
-    if known.clone().any(|name| name == typed) {
-        return Ok(false);
+fn offer(context: &Context, what: &str, typed: &str, nearest: Option<&str>) -> Result<(), Failure> {
+    match nearest {
+        Some(nearest) => context.hint(&format!("there is no {what} {typed}; did you mean {nearest}?")),
+        None => context.hint(&format!("there is no {what} {typed}")),
     }
-    match nearest(typed, known) {
-        Some(nearest) => context.hint(&format!("there is no {what} {typed}; did you mean {nearest}?"))?,
-        None => context.hint(&format!("there is no {what} {typed}"))?,
-    }
-    Ok(true)
 }

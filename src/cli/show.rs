@@ -89,6 +89,7 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
         (job.on_dependency_failure == OnDependencyFailure::Run).then(|| "runs all the same".to_owned()),
     );
     say("unique key", job.unique_key.clone());
+    say("batch", job.batch.as_ref().map(ToString::to_string));
     facts
 }
 

@@ -83,6 +83,7 @@ mod tests {
             limits: Limits::default(),
             retry: RetryRules::default(),
             if_absent: false,
+            batch: None,
         }
     }
 

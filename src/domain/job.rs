@@ -8,7 +8,7 @@ use super::backoff::BackoffChoice;
 use super::environment::Environment;
 use super::life::Life;
 use super::limits::Limits;
-use super::name::{JobId, QueueName, ScheduleName, WorkerId};
+use super::name::{BatchName, JobId, QueueName, ScheduleName, WorkerId};
 use super::outcome::Outcome;
 use super::retry_rules::RetryRules;
 use super::signal::Signal;
@@ -36,6 +36,8 @@ pub struct NewJob {
     pub tags: Vec<String>,
     pub limits: Limits,
     pub retry: RetryRules,
+    /// The batch that it is enqueued into.
+    pub batch: Option<BatchName>,
     /// When the id is taken: return the job that has it instead of refusing.
     pub if_absent: bool,
 }
@@ -94,6 +96,7 @@ pub struct Job {
     pub unique_key: Option<String>,
     pub limits: Limits,
     pub retry: RetryRules,
+    pub batch: Option<BatchName>,
     pub latest: Latest,
 }
 

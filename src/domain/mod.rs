@@ -9,6 +9,7 @@ pub mod cause;
 pub mod day;
 pub mod environment;
 pub mod error_line;
+pub mod eta;
 pub mod hook;
 pub mod hostile;
 pub mod job;

@@ -13,7 +13,7 @@ use super::backoff::{BackoffChoice, BackoffError};
 use super::environment::Environment;
 use super::job::{NewJob, OnDependencyFailure, Start};
 use super::limits::{Limits, LimitsError};
-use super::name::{JobId, QueueName};
+use super::name::{BatchName, JobId, QueueName};
 use super::retry_rules::{ExitCodes, ExitCodesError, RetryRules};
 use super::settings::Settings;
 use super::span::{SpanError, parse_span};
@@ -104,6 +104,8 @@ pub struct Origin {
     pub cwd: Option<String>,
     pub environment: Option<Arc<Environment>>,
     pub if_absent: bool,
+    /// What all of its jobs are enqueued into.
+    pub batch: Option<BatchName>,
 }
 
 impl JobRequest {
@@ -147,6 +149,7 @@ impl JobRequest {
             limits: self.limits.unwrap_or_default(),
             retry,
             if_absent: origin.if_absent,
+            batch: origin.batch.clone(),
         })
     }
 

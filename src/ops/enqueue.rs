@@ -6,7 +6,7 @@ use super::OpError;
 
 use crate::domain::environment::Environment;
 use crate::domain::job::NewJob;
-use crate::domain::name::{JobId, JobIdSequence};
+use crate::domain::name::{BatchName, JobId, JobIdSequence};
 use crate::domain::request::{JobRequest, Origin, RequestError};
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
@@ -19,6 +19,8 @@ pub struct Caller {
     /// The caller's environment, unless the worker's is to be taken.
     pub environment: Option<Environment>,
     pub if_absent: bool,
+    /// What the jobs are enqueued into.
+    pub batch: Option<BatchName>,
 }
 
 /// Enqueues for one caller.
@@ -37,6 +39,7 @@ impl<'s> Enqueuer<'s> {
             cwd: caller.cwd,
             environment: caller.environment.map(Arc::new),
             if_absent: caller.if_absent,
+            batch: caller.batch,
         };
         Ok(Self { store, origin, ids: JobIdSequence::default(), now: store.now()? })
     }

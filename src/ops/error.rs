@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::domain::hook::HookError;
 use crate::domain::life::StateName;
 use crate::domain::log::LogError;
-use crate::domain::name::{HookName, JobId, NameError, ScheduleName};
+use crate::domain::name::{BatchName, HookName, JobId, NameError, ScheduleName};
 use crate::domain::request::RequestError;
 use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::SettingError;
@@ -81,6 +81,12 @@ pub enum OpError {
         #[source]
         conflict: Conflict,
     },
+    #[error("there is no batch `{name}`")]
+    NoSuchBatch { name: BatchName, nearest: Option<BatchName> },
+    #[error("{count} of the {of} jobs of batch `{name}` did not succeed")]
+    UnsuccessfulBatch { name: BatchName, count: u64, of: u64 },
+    #[error("{unfinished} of the {of} jobs of batch `{name}` are unfinished after {}", format_span(*after))]
+    BatchTimedOut { name: BatchName, after: Duration, unfinished: u64, of: u64 },
     #[error("stopped after {done} of the jobs were changed")]
     HalfDone {
         done: u64,

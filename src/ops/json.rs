@@ -14,7 +14,7 @@ use crate::domain::job::{Attempt, JobEvent, JobRecord};
 pub use crate::domain::job_json::JobJson;
 use crate::domain::life::StateName;
 use crate::domain::limits::Limits;
-use crate::domain::name::{QueueName, ScheduleName};
+use crate::domain::name::{BatchName, QueueName, ScheduleName};
 use crate::domain::retry_rules::ExitCodes;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
@@ -38,6 +38,7 @@ pub struct RecordJson<'a> {
     limits: Option<Limits>,
     retry_on: Option<Vec<u8>>,
     no_retry_on: Option<Vec<u8>>,
+    batch: Option<&'a str>,
     on_dependency_failure: &'static str,
     /// The schedule that made it.
     schedule: Option<&'a str>,
@@ -56,6 +57,7 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
             limits: given_limits(job.limits),
             retry_on: listed(job.retry.retry_on),
             no_retry_on: listed(job.retry.no_retry_on),
+            batch: job.batch.as_ref().map(BatchName::as_str),
             on_dependency_failure: job.on_dependency_failure.name(),
             schedule: record.schedule.as_ref().map(ScheduleName::as_str),
             scheduled_for: record.scheduled_for,

@@ -5,6 +5,7 @@
 pub mod alive;
 pub mod announce;
 pub mod attend;
+pub mod batch;
 pub mod bulk;
 pub mod change;
 pub mod columns;

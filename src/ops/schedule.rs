@@ -36,7 +36,8 @@ pub fn add(store: &dyn Store, wanted: Wanted, caller: Caller, by: &str) -> Resul
     let Wanted { name, when, policy, mut job } = wanted;
     check_job(&job, policy)?;
     let environment = caller.environment.map(Arc::new);
-    let origin = Origin { settings: in_force(store)?, cwd: caller.cwd, environment, if_absent: false };
+    let origin =
+        Origin { settings: in_force(store)?, cwd: caller.cwd, environment, if_absent: false, batch: None };
     // What is wrong with the job is said now, and not each time.
     let checked = job.clone().resolve(&origin, || JobIdSequence::default().next(Timestamp::EPOCH, 0))?;
     job.cwd = checked.cwd;

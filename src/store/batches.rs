@@ -1,3 +1,46 @@
 //! Batches: jobs that were enqueued together under a name.
+//!
+//! A batch is there from its first job to its last: it comes with the first that is enqueued into it, and goes when the
+//! last one is removed.
 
-pub trait Batches {}
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::StoreError;
+use crate::domain::life::StateName;
+use crate::domain::name::BatchName;
+use crate::domain::timestamp::Timestamp;
+
+pub trait Batches {
+    /// The newest batches with the number of their jobs in each state.
+    fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError>;
+    fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError>;
+    /// How long the latest attempts took, of whatever jobs, on average; `None` before the first.
+    fn typical_duration(&self) -> Result<Option<Duration>, StoreError>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    pub name: BatchName,
+    pub created_at: Timestamp,
+    /// When the last of its jobs was finished; `None` while one is not.
+    pub finished_at: Option<Timestamp>,
+    /// States without a job are left out.
+    pub counts: BTreeMap<StateName, u64>,
+}
+
+impl Batch {
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// Completed, dead or cancelled.
+    pub fn finished(&self) -> u64 {
+        self.counts.iter().filter(|(state, _)| state.is_finished()).map(|(_, count)| count).sum()
+    }
+
+    /// Finished, but not well.
+    pub fn unsuccessful(&self) -> u64 {
+        self.finished() - self.counts.get(&StateName::Completed).copied().unwrap_or(0)
+    }
+}

@@ -19,7 +19,7 @@ pub mod sqlite;
 pub mod upkeep;
 pub mod verbs;
 
-pub use batches::Batches;
+pub use batches::{Batch, Batches};
 pub use error::{EnqueueError, Refused, StoreError};
 pub use filter::{JobFilter, Page, Phase};
 pub use hooks::*;

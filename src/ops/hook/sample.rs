@@ -76,6 +76,7 @@ fn sample_job(turn: JobTurn, queue: Option<QueueName>, now: Timestamp) -> Job {
         depends_on: Vec::new(),
         on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
+        batch: None,
         latest: Latest {
             started_at: Some(now),
             exit_code: Some(exit_code),

@@ -1,12 +1,128 @@
 //! Batches and the number of their jobs.
 
-use rusqlite::OptionalExtension;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::tx::Tx;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::row::{self, malformed};
+use super::tx::{Tx, from_millis};
+use crate::domain::life::StateName;
 use crate::domain::name::BatchName;
-use crate::store::StoreError;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Batch, StoreError};
+
+/// How many attempts tell what is typical.
+const TYPICAL: usize = 100;
+
+/// The number of a batch, which is made if it is new. One that gets no job after all is forgotten at the end of the
+/// transaction.
+pub(super) fn id(tx: &Tx<'_>, name: &BatchName) -> Result<i64, StoreError> {
+    let id = match known_id(tx, name)? {
+        Some(id) => id,
+        None => tx
+            .prepare("insert into batches (name, created_at) values (?1, ?2)")?
+            .insert(params![name.as_str(), tx.now.as_millis()])?,
+    };
+    tx.counters.borrow_mut().touch_batch(id);
+    Ok(id)
+}
 
 pub(super) fn known_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<i64>, StoreError> {
     let mut select = tx.prepare("select id from batches where name = ?1")?;
     Ok(select.query_row([name.as_str()], |row| row.get(0)).optional()?)
+}
+
+/// Changes a counter.
+pub(super) fn count(tx: &Tx<'_>, batch_id: i64, state: StateName, change: i64) -> Result<(), StoreError> {
+    let mut update =
+        tx.prepare("update batch_counters set count = count + ?3 where batch_id = ?1 and state = ?2")?;
+    if update.execute(params![batch_id, state.name(), change])? == 0 {
+        tx.prepare("insert into batch_counters (batch_id, state, count) values (?1, ?2, ?3)")?
+            .execute(params![batch_id, state.name(), change])?;
+    }
+    Ok(())
+}
+
+/// Looks at a batch whose jobs have changed, once at the end of the transaction. Here it is known that the last unfinished
+/// job of a batch was finished; a job that is added or begins again takes that back.
+pub(super) fn look_again(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
+    let counts = counts(tx, batch_id)?;
+    if counts.is_empty() {
+        return forget(tx, batch_id);
+    }
+    let finished_at: Option<i64> = tx
+        .prepare("select finished_at from batches where id = ?1")?
+        .query_row([batch_id], |row| row.get(0))?;
+    let is_over = counts.keys().all(|state| state.is_finished());
+    match (is_over, finished_at) {
+        (true, None) => set_finished(tx, batch_id, Some(tx.now)),
+        (false, Some(_)) => set_finished(tx, batch_id, None),
+        (true, Some(_)) | (false, None) => Ok(()),
+    }
+}
+
+fn set_finished(tx: &Tx<'_>, batch_id: i64, at: Option<Timestamp>) -> Result<(), StoreError> {
+    tx.prepare("update batches set finished_at = ?2 where id = ?1")?
+        .execute(params![batch_id, at.map(Timestamp::as_millis)])?;
+    Ok(())
+}
+
+fn forget(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
+    tx.prepare("delete from batch_counters where batch_id = ?1")?.execute([batch_id])?;
+    tx.prepare("delete from batches where id = ?1")?.execute([batch_id])?;
+    Ok(())
+}
+
+pub(super) fn list(tx: &Tx<'_>, limit: usize) -> Result<Vec<Batch>, StoreError> {
+    let mut select = tx.prepare(
+        "select id, name, created_at, finished_at from batches where id <= ?1 order by id desc limit ?2",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = select.query(params![i64::MAX, limit])?;
+    let mut batches = Vec::new();
+    while let Some(row) = rows.next()? {
+        batches.push(read(tx, row)?);
+    }
+    Ok(batches)
+}
+
+pub(super) fn find(tx: &Tx<'_>, name: &BatchName) -> Result<Option<Batch>, StoreError> {
+    let mut select = tx.prepare("select id, name, created_at, finished_at from batches where name = ?1")?;
+    select.query_row([name.as_str()], |row| Ok(read(tx, row))).optional()?.transpose()
+}
+
+fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Batch, StoreError> {
+    Ok(Batch {
+        name: row::name(row, 1)?,
+        created_at: Timestamp::from_millis(row.get(2)?),
+        finished_at: row::time(row, 3)?,
+        counts: counts(tx, row.get(0)?)?,
+    })
+}
+
+fn counts(tx: &Tx<'_>, batch_id: i64) -> Result<BTreeMap<StateName, u64>, StoreError> {
+    // By the primary key of batch_counters.
+    let mut select =
+        tx.prepare("select state, count from batch_counters where batch_id = ?1 and count > 0")?;
+    let mut rows = select.query([batch_id])?;
+    let mut counts = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let word: String = row.get(0)?;
+        let state = StateName::from_name(&word).ok_or_else(|| malformed("state", &word))?;
+        counts.insert(state, row.get(1)?);
+    }
+    Ok(counts)
+}
+
+pub(super) fn typical_duration(tx: &Tx<'_>) -> Result<Option<Duration>, StoreError> {
+    // Backwards by the primary key of `attempts`.
+    let mut select = tx.prepare(
+        "select duration_ms from attempts where seq <= ?1 and outcome <> 'released'
+         order by seq desc, number desc limit ?2",
+    )?;
+    let rows = select.query_map(params![i64::MAX, TYPICAL], |row| row.get(0))?;
+    let took: Vec<i64> = rows.collect::<Result<_, _>>()?;
+    let count = i64::try_from(took.len()).unwrap_or(i64::MAX);
+    Ok((count > 0).then(|| from_millis(took.iter().sum::<i64>() / count)))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::params;
 
+use super::batches;
 use super::tx::Tx;
 use crate::domain::life::StateName;
 use crate::store::StoreError;
@@ -11,6 +12,8 @@ use crate::store::StoreError;
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     changes: BTreeMap<(i64, StateName), i64>,
+    /// The same by batch, for the jobs that are in one.
+    batches: BTreeMap<i64, BTreeMap<StateName, i64>>,
 }
 
 impl Counters {
@@ -46,11 +49,30 @@ impl Counters {
         self.changes.iter().filter(|(key, _)| is_meant(key)).map(|(_, change)| change).sum()
     }
 
+    pub(super) fn enter_batch(&mut self, batch_id: i64, state: StateName) {
+        *self.batches.entry(batch_id).or_default().entry(state).or_default() += 1;
+    }
+
+    pub(super) fn leave_batch(&mut self, batch_id: i64, state: StateName) {
+        *self.batches.entry(batch_id).or_default().entry(state).or_default() -= 1;
+    }
+
+    /// A batch to look at in the end, whatever changed in it.
+    pub(super) fn touch_batch(&mut self, batch_id: i64) {
+        self.batches.entry(batch_id).or_default();
+    }
+
     pub(super) fn write(self, tx: &Tx<'_>) -> Result<(), StoreError> {
         for ((queue_id, state), change) in self.changes {
             if change != 0 {
                 add(tx, queue_id, state, change)?;
             }
+        }
+        for (batch_id, changes) in self.batches {
+            for (state, change) in changes.into_iter().filter(|(_, change)| *change != 0) {
+                batches::count(tx, batch_id, state, change)?;
+            }
+            batches::look_again(tx, batch_id)?;
         }
         Ok(())
     }

@@ -8,11 +8,11 @@ use rusqlite::params;
 use super::dependencies::{self, Parent};
 use super::row::{self, to_json};
 use super::tx::{Tx, millis};
-use super::{environments, places, queues, unique_keys};
+use super::{batches, environments, places, queues, unique_keys};
 use crate::domain::environment::Environment;
 use crate::domain::job::{NewJob, Start};
 use crate::domain::life::{Life, Place, StateName};
-use crate::domain::name::{JobId, QueueName};
+use crate::domain::name::{BatchName, JobId, QueueName};
 use crate::domain::timestamp::Timestamp;
 use crate::store::options::JobOptions;
 use crate::store::{EnqueueError, Enqueued, Refused, StoreError};
@@ -63,6 +63,8 @@ struct Batch {
     queue_ids: HashMap<QueueName, i64>,
     /// The environment of the job before, and its number.
     environment: Option<(Arc<Environment>, i64)>,
+    /// The same for the batch that jobs are enqueued into by name.
+    named: Option<(BatchName, i64)>,
 }
 
 impl Batch {
@@ -75,6 +77,7 @@ impl Batch {
             next_seq: next_seq.ok_or_else(|| row::malformed("sequence", "it is empty"))?,
             queue_ids: HashMap::new(),
             environment: None,
+            named: None,
         })
     }
 
@@ -95,8 +98,13 @@ impl Batch {
         };
         let seq = self.next_seq;
         let queue_id = self.queue_id(tx, &job.queue)?;
-        let environment_id = self.environment_id(tx, job)?;
-        if !insert_row(tx, job, &life, seq, queue_id, environment_id)? {
+        let numbers = Numbers {
+            seq,
+            queue_id,
+            environment_id: self.environment_id(tx, job)?,
+            batch_id: self.batch_id(tx, job)?,
+        };
+        if !insert_row(tx, job, &life, &numbers)? {
             return Ok(if job.if_absent {
                 Ok(Enqueued::Existing(job.id.clone()))
             } else {
@@ -112,6 +120,9 @@ impl Batch {
             unique_keys::take(tx, key, seq)?;
         }
         tx.counters.borrow_mut().enter(queue_id, StateName::Pending);
+        if let Some(batch_id) = numbers.batch_id {
+            tx.counters.borrow_mut().enter_batch(batch_id, StateName::Pending);
+        }
         match life.place(tx.now) {
             Place::Ready => places::put_ready(tx, queue_id, job.priority, life.due_at, seq)?,
             Place::Waiting => places::put_waiting(tx, life.due_at, seq)?,
@@ -129,6 +140,20 @@ impl Batch {
         Ok(id)
     }
 
+    fn batch_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<i64>, StoreError> {
+        let Some(name) = &job.batch else {
+            return Ok(None);
+        };
+        if let Some((known, id)) = &self.named
+            && known == name
+        {
+            return Ok(Some(*id));
+        }
+        let id = batches::id(tx, name)?;
+        self.named = Some((name.clone(), id));
+        Ok(Some(id))
+    }
+
     fn environment_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<i64>, StoreError> {
         let Some(environment) = &job.environment else {
             return Ok(None);
@@ -144,6 +169,14 @@ impl Batch {
     }
 }
 
+/// The numbers that stand for names in the row of a job.
+struct Numbers {
+    seq: i64,
+    queue_id: i64,
+    environment_id: Option<i64>,
+    batch_id: Option<i64>,
+}
+
 /// `None` when its time lies beyond all times.
 fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
     let run_at: Option<Timestamp> = match job.start {
@@ -156,14 +189,7 @@ fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
 }
 
 /// `false` if its id is taken.
-fn insert_row(
-    tx: &Tx<'_>,
-    job: &NewJob,
-    life: &Life,
-    seq: i64,
-    queue_id: i64,
-    environment_id: Option<i64>,
-) -> Result<bool, StoreError> {
+fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, numbers: &Numbers) -> Result<bool, StoreError> {
     let options = JobOptions {
         backoff: job.backoff,
         env: job.env.clone(),
@@ -174,14 +200,15 @@ fn insert_row(
     let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
     let mut insert = tx.prepare(
         "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, max_retries, created_at,
-                           updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags, depends_on, options)
-         values (?1, ?2, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+                           updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags, depends_on, options,
+                           batch_id)
+         values (?1, ?2, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
          on conflict (id) do nothing",
     )?;
     let inserted = insert.execute(params![
-        seq,
+        numbers.seq,
         job.id.as_str(),
-        queue_id,
+        numbers.queue_id,
         job.priority,
         job.depends_on.len(),
         life.run_at.map(Timestamp::as_millis),
@@ -190,12 +217,13 @@ fn insert_row(
         tx.now.as_millis(),
         job.command,
         job.cwd,
-        environment_id,
+        numbers.environment_id,
         job.timeout.map(millis),
         job.unique_key,
         to_json(&job.tags),
         to_json(&depends_on),
         options.to_json(),
+        numbers.batch_id,
     ])?;
     Ok(inserted == 1)
 }

@@ -127,7 +127,8 @@ fn refused(reason: &Refused) -> StoreError {
 /// What a schedule asks for, with the settings that are in force now.
 fn new_job(tx: &Tx<'_>, known: &ScheduleRow, at: Timestamp) -> Result<NewJob, StoreError> {
     let environment = known.environment_id.map(|id| environments::load(tx, id)).transpose()?;
-    let origin = Origin { settings: tx.settings()?.clone(), cwd: None, environment, if_absent: false };
+    let origin =
+        Origin { settings: tx.settings()?.clone(), cwd: None, environment, if_absent: false, batch: None };
     let id = free_id(tx, known, at)?;
     known.schedule.job.clone().resolve(&origin, || id).map_err(|error| row::malformed("schedule", error))
 }

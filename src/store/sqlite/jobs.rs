@@ -27,6 +27,10 @@ pub(super) fn apply(
         let mut counters = tx.counters.borrow_mut();
         counters.leave(before.queue_id, from);
         counters.enter(before.queue_id, to);
+        if let Some(batch_id) = before.batch_id {
+            counters.leave_batch(batch_id, from);
+            counters.enter_batch(batch_id, to);
+        }
     }
     if before.life.place(tx.now) != Place::Nowhere {
         places::take_away(tx, before)?;

@@ -30,6 +30,9 @@ pub(super) fn remove_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, 
     dependencies::forget_parents(tx, job.seq)?;
     forget(tx, job.seq)?;
     tx.counters.borrow_mut().leave(job.queue_id, state);
+    if let Some(batch_id) = job.batch_id {
+        tx.counters.borrow_mut().leave_batch(batch_id, state);
+    }
     events::note(tx, None, "remove", by, Some(job.id.as_str()))?;
     Ok(Change::Done(state))
 }

@@ -25,6 +25,7 @@ pub(super) struct JobRow {
     pub(super) worker_seq: Option<i64>,
     pub(super) unique_key: Option<String>,
     pub(super) options: JobOptions,
+    pub(super) batch_id: Option<i64>,
 }
 
 /// A statement that selects [`JobRow`]s, or whole jobs, under a condition.
@@ -34,7 +35,7 @@ macro_rules! select_jobs {
             "select j.seq, j.id, j.queue_id, j.priority, j.state, j.blocked_by, j.run_at, j.due_at, j.attempts,
                     j.max_retries, j.failures, j.losses, j.loss_boot, w.id, j.lease_until, j.cancel_requested,
                     j.started_at, j.finished_at, j.reason, j.exit_code, j.signal, j.error, j.worker_seq, j.unique_key,
-                    j.options",
+                    j.options, j.batch_id",
             $more,
             " from jobs j left join workers w on w.seq = j.worker_seq ",
             $condition
@@ -47,7 +48,7 @@ macro_rules! select_whole_jobs {
     ($condition:literal) => {
         $crate::store::sqlite::row::select_jobs!(
             ", j.command, j.created_at, j.updated_at, j.timeout_ms, j.cwd, j.tags, j.depends_on,
-               (select name from queues where id = j.queue_id)",
+               (select name from queues where id = j.queue_id), (select name from batches where id = j.batch_id)",
             $condition
         )
     };
@@ -88,6 +89,7 @@ pub(super) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow, StoreError>
         worker_seq: row.get(22)?,
         unique_key: row.get(23)?,
         options: JobOptions::from_json(text(row, 24)?).map_err(|error| malformed("job", error))?,
+        batch_id: row.get(25)?,
     })
 }
 
@@ -147,27 +149,32 @@ fn read_cancel(number: i64) -> Result<Option<CancelReason>, StoreError> {
 
 pub(super) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {
     let known = read_row(tx, row)?;
-    let ids = strings(text(row, 31)?)?;
+    let ids = strings(text(row, 32)?)?;
     let ids: Result<Vec<JobId>, NameError> = ids.iter().map(|id| id.parse()).collect();
     Ok(Job {
         id: known.id,
         number: row.get(0)?,
-        queue: name(row, 32)?,
-        command: row.get(25)?,
+        queue: name(row, 33)?,
+        command: row.get(26)?,
         priority: known.priority,
         life: known.life,
-        created_at: Timestamp::from_millis(row.get(26)?),
-        updated_at: Timestamp::from_millis(row.get(27)?),
-        timeout: row.get::<_, Option<i64>>(28)?.map(from_millis),
+        created_at: Timestamp::from_millis(row.get(27)?),
+        updated_at: Timestamp::from_millis(row.get(28)?),
+        timeout: row.get::<_, Option<i64>>(29)?.map(from_millis),
         backoff: known.options.backoff,
-        cwd: row.get(29)?,
+        cwd: row.get(30)?,
         env: known.options.env,
-        tags: strings(text(row, 30)?)?,
+        tags: strings(text(row, 31)?)?,
         depends_on: ids.map_err(|error| malformed("depends_on", error))?,
         on_dependency_failure: known.options.on_dependency_failure,
         unique_key: known.unique_key,
         limits: known.options.limits,
         retry: known.options.retry,
+        batch: row
+            .get::<_, Option<String>>(34)?
+            .map(|name| name.parse())
+            .transpose()
+            .map_err(|error: NameError| malformed("name", error))?,
         latest: known.latest,
     })
 }

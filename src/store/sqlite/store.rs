@@ -3,25 +3,26 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::error::commit_error;
 use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
-    cancel, change, checkpoint, deliveries, enqueue, exchange, extend, find, fire, hooks, list, migrate,
-    orders, queues, read_only, reap, remove, retry, runs, schedules, settings, stops, workers,
+    batches, cancel, change, checkpoint, deliveries, enqueue, exchange, extend, find, fire, hooks, list,
+    migrate, orders, queues, read_only, reap, remove, retry, runs, schedules, settings, stops, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
-use crate::domain::name::{HookName, JobId, QueueName, ScheduleName, WorkerId};
+use crate::domain::name::{BatchName, HookName, JobId, QueueName, ScheduleName, WorkerId};
 use crate::domain::schedule::{LAST_RUNS, Run, Schedule};
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
-    Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Fired, Hook, Hooks, JobFilter,
-    JobVerb, LeaseRef, LeaseStatus, NewHook, NewSchedule, NewWorker, Orders, Page, Pause, Post, Posted,
-    Queue, QueueUpdate, Queues, Refused, Registered, ScheduleRefused, Schedules, Seen, Stop, Store,
+    Batch, Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Fired, Hook, Hooks,
+    JobFilter, JobVerb, LeaseRef, LeaseStatus, NewHook, NewSchedule, NewWorker, Orders, Page, Pause, Post,
+    Posted, Queue, QueueUpdate, Queues, Refused, Registered, ScheduleRefused, Schedules, Seen, Stop, Store,
     StoreError, Upkeep, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
@@ -365,7 +366,19 @@ impl Schedules for SqliteStore {
     }
 }
 
-impl Batches for SqliteStore {}
+impl Batches for SqliteStore {
+    fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError> {
+        self.read(|tx| batches::list(tx, limit))
+    }
+
+    fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError> {
+        self.read(|tx| batches::find(tx, name))
+    }
+
+    fn typical_duration(&self) -> Result<Option<Duration>, StoreError> {
+        self.read(batches::typical_duration)
+    }
+}
 
 impl Hooks for SqliteStore {
     fn hooks(&self) -> Result<Vec<Hook>, StoreError> {

@@ -1,6 +1,7 @@
 //! The command line, run as a person or a script runs it: one file per verb, then what must not break it.
 
 pub(crate) mod background;
+mod batch;
 mod cancel;
 mod completions;
 mod config;

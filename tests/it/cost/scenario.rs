@@ -17,7 +17,7 @@ use queuectl::store::{
 
 use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
 use crate::store::hooks::{hook_name, new_hook};
-use crate::store::new_job::{JobSpec, job, job_id, queue_name};
+use crate::store::new_job::{JobSpec, batch_name, job, job_id, queue_name};
 use crate::store::schedules::{minutely, name as schedule_name};
 
 /// More jobs wait for one than one transaction releases.
@@ -46,6 +46,7 @@ pub(super) fn fill(fixture: &Fixture, count: usize) {
     enqueue(fixture, "held", count, |job| job.queue("held").priority(5));
     fixture.pause("held");
     enqueue(fixture, "unique", count, |job| job);
+    enqueue(fixture, "together", count, |job| job.batch("together"));
     enqueue(fixture, "ready", count, |job| job.tags(&["soon"]));
     fixture.retire(&worker);
 }
@@ -91,6 +92,10 @@ fn look_at_all(fixture: &Fixture) {
     store.ids_like(&job_id("failed-"), PAGE).expect("ids");
     store.select(&JobFilter::in_phase(Phase::State(StateName::Dead)), None, PAGE).expect("a selection");
     store.settings().expect("the settings");
+    store.batches(PAGE).expect("the batches");
+    store.batch(&batch_name("together")).expect("a batch");
+    store.typical_duration().expect("what is typical");
+    list(fixture, &JobFilter { batch: Some(batch_name("together")), ..JobFilter::default() }, None);
     store.has_worker().expect("the workers");
     for (phase, queue, tag, after) in [
         (None, None, None, Some("ready-1")),
@@ -129,6 +134,7 @@ fn enqueue_some(fixture: &Fixture) {
         job("new").priority(3).tags(&["soon", "new"]).unique_key("new"),
         job("again").unique_key("unique-1"),
         job("new-queue").queue("another"),
+        job("new-batch").batch("another"),
         job("soon").delay_secs(1).priority(8),
         job("child").after(&["new", "completed-1"]),
         job("new").if_absent(),
@@ -193,13 +199,13 @@ fn end_parent(fixture: &Fixture, parent: &str) -> WorkerId {
 }
 
 fn change_some(fixture: &Fixture) {
-    for id in ["scheduled-2", "failed-2", "unique-2", "nobody"] {
+    for id in ["scheduled-2", "failed-2", "unique-2", "new-batch", "nobody"] {
         fixture.cancel(id);
     }
-    for id in ["dead-3", "unique-2", "child"] {
+    for id in ["dead-3", "unique-2", "new-batch", "child"] {
         fixture.retry(id);
     }
-    for id in ["completed-4", "scheduled-4", "ready-40", "scheduled-0"] {
+    for id in ["completed-4", "new-batch", "scheduled-4", "ready-40", "scheduled-0"] {
         fixture.remove(id);
     }
     fixture.set(SettingKey::Lease, "60s");

@@ -120,7 +120,7 @@ pub fn look(home: &Path) -> Result<Found, Box<dyn Error>> {
 
 fn enqueue(home: &Path) -> Result<(), Box<dyn Error>> {
     let store = store(home)?;
-    let caller = Caller { cwd: Some("/".to_owned()), environment: None, if_absent: false };
+    let caller = Caller { cwd: Some("/".to_owned()), environment: None, if_absent: false, batch: None };
     let request: JobRequest = serde_json::from_str(&format!(r#"{{"id":"{AFTERWARDS}","command":"true"}}"#))?;
     Enqueuer::new(store.as_ref(), caller)?.enqueue(vec![request])?;
     let stored = store.find(&AFTERWARDS.parse()?)?;

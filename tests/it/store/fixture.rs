@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use queuectl::domain::job::{Job, JobRecord, NewJob, Usage};
 use queuectl::domain::life::StateName;
-use queuectl::domain::name::{JobId, QueueName, WorkerId};
+use queuectl::domain::name::{BatchName, JobId, QueueName, WorkerId};
 use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
 use queuectl::domain::timestamp::Timestamp;
@@ -205,8 +205,9 @@ impl Fixture {
         }
     }
 
-    /// Compares the counters of every queue with a count of all jobs.
+    /// Compares the counters of every queue and batch with a count of all jobs.
     pub fn recount(&self) {
+        self.recount_batches();
         let mut counted: BTreeMap<QueueName, BTreeMap<StateName, u64>> = BTreeMap::new();
         for job in self.pages(&JobFilter::default(), 1_000) {
             let counts = counted.entry(job.queue).or_default();
@@ -217,6 +218,23 @@ impl Fixture {
             assert_eq!(queue.counts, counts, "the counters of queue {} equal a recount", queue.name);
         }
         assert!(counted.is_empty(), "jobs in queues that are not there: {counted:?}");
+    }
+
+    fn recount_batches(&self) {
+        let mut counted: BTreeMap<BatchName, BTreeMap<StateName, u64>> = BTreeMap::new();
+        for job in self.pages(&JobFilter::default(), 1_000) {
+            if let Some(batch) = job.batch {
+                *counted.entry(batch).or_default().entry(job.life.state.name()).or_default() += 1;
+            }
+        }
+        for batch in self.store.batches(usize::MAX).expect("batches") {
+            let counts = counted.remove(&batch.name).unwrap_or_default();
+            assert!(!counts.is_empty(), "batch {} has no job any more", batch.name);
+            assert_eq!(batch.counts, counts, "the counters of batch {} equal a recount", batch.name);
+            let is_over = counts.keys().all(|state| state.is_finished());
+            assert_eq!(batch.finished_at.is_some(), is_over, "whether batch {} is finished", batch.name);
+        }
+        assert!(counted.is_empty(), "jobs in batches that are not there: {counted:?}");
     }
 
     // Workers

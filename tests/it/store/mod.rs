@@ -6,6 +6,7 @@
 pub(crate) mod fixture;
 pub(crate) mod new_job;
 
+mod batches;
 mod cancel;
 mod claim_order;
 mod dependencies;

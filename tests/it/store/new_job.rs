@@ -6,7 +6,7 @@ use std::time::Duration;
 use queuectl::domain::backoff::BackoffChoice;
 use queuectl::domain::job::{NewJob, OnDependencyFailure, Start};
 use queuectl::domain::limits::Limits;
-use queuectl::domain::name::{JobId, QueueName};
+use queuectl::domain::name::{BatchName, JobId, QueueName};
 use queuectl::domain::retry_rules::RetryRules;
 use queuectl::domain::timestamp::Timestamp;
 
@@ -34,6 +34,7 @@ pub fn job(id: &str) -> JobSpec {
         limits: Limits::default(),
         retry: RetryRules::default(),
         if_absent: false,
+        batch: None,
     })
 }
 
@@ -43,6 +44,10 @@ pub fn job_id(id: &str) -> JobId {
 
 pub fn queue_name(name: &str) -> QueueName {
     name.parse().expect("a queue name")
+}
+
+pub fn batch_name(name: &str) -> BatchName {
+    name.parse().expect("a batch name")
 }
 
 impl From<&str> for JobSpec {
@@ -132,6 +137,11 @@ impl JobSpec {
 
     pub fn tags(mut self, tags: &[&str]) -> Self {
         self.0.tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        self
+    }
+
+    pub fn batch(mut self, name: &str) -> Self {
+        self.0.batch = Some(batch_name(name));
         self
     }
 

@@ -12,6 +12,7 @@ pub(super) fn origin() -> Origin {
         cwd: Some("/home".to_owned()),
         environment: None,
         if_absent: false,
+        batch: None,
     }
 }
 
@@ -73,6 +74,7 @@ fn gaps_are_filled_from_the_origin() {
         limits: Limits::default(),
         retry: RetryRules::default(),
         if_absent: false,
+        batch: None,
     };
     assert_eq!(plain().resolve(&origin(), generated), Ok(expected));
 }

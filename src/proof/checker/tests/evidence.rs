@@ -158,6 +158,7 @@ pub(super) fn completed(id: &str) -> JobEvidence {
         unique_key: None,
         limits: Limits::default(),
         retry: RetryRules::default(),
+        batch: None,
         latest: Latest::default(),
     };
     let record = JobRecord {

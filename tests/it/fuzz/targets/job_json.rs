@@ -221,6 +221,7 @@ fn check_resolved(request: &JobRequest) {
         cwd: Some("/here".into()),
         environment: None,
         if_absent: false,
+        batch: None,
     };
     let generated: JobId = "generated".parse().expect("an id");
     let is_own_parent = request.id.as_ref().is_some_and(|id| request.depends_on.contains(id));

@@ -96,7 +96,7 @@ fn check_stored(data: &[u8], store: &SqliteStore, total: u64) {
 }
 
 fn enqueuer(store: &SqliteStore) -> Enqueuer<'_> {
-    let caller = Caller { cwd: Some("/".into()), environment: None, if_absent: false };
+    let caller = Caller { cwd: Some("/".into()), environment: None, if_absent: false, batch: None };
     Enqueuer::new(store, caller).expect("settings are read")
 }
 

@@ -1,0 +1,162 @@
+//! `queuectl batch wait`
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::list::show;
+use crate::cli::changed::tell;
+use crate::cli::context::{Context, catch};
+use crate::cli::failure::Failure;
+use crate::cli::progress::Bar;
+use crate::cli::text::{grouped, rough};
+use crate::domain::eta::Pace;
+use crate::domain::name::BatchName;
+use crate::domain::span::parse_span;
+use crate::ops::OpError;
+use crate::ops::alive::live_workers;
+use crate::ops::batch::find;
+use crate::ops::status::HOW_TO_START_A_WORKER;
+use crate::store::Batch;
+
+/// Wait until all jobs of a batch are finished
+///
+/// The exit code is 0 if all of them completed, 1 if one is dead or cancelled, 3 if there is no such batch, 124 if the time
+/// ran out. Jobs that are added meanwhile are waited for too. Ctrl-C ends the waiting, not the jobs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl batch wait nightly
+  queuectl batch wait nightly --timeout 1h --json")]
+pub(super) struct WaitArgs {
+    /// The batch
+    #[arg(value_name = "NAME")]
+    name: BatchName,
+    /// How long to wait at most: 90, 1m30s [default: for ever]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
+    timeout: Option<Duration>,
+}
+
+/// The pause between two looks grows from the first to the second while nothing happens.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// How often to look who works, and how long jobs take.
+const WORKERS_PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
+    let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut batch = find(context.store()?, &args.name)?;
+    let mut view = View::new(context, batch.total());
+    let mut pause = SHORTEST_PAUSE;
+    while batch.finished_at.is_none() {
+        let left =
+            deadline.map_or(LONGEST_PAUSE, |deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            drop(view);
+            return give_up(context, args, &batch);
+        }
+        view.draw(&batch)?;
+        if let Some(signal) = interrupts.sleep(pause.min(left)) {
+            drop(view);
+            interrupts.end_by(signal);
+        }
+        let now = find(context.store()?, &args.name)?;
+        pause = if now == batch { (pause * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
+        batch = now;
+    }
+    drop(view);
+    finish(context, &batch)
+}
+
+fn finish(context: &Context, batch: &Batch) -> Result<ExitCode, Failure> {
+    show(context, batch)?;
+    match batch.unsuccessful() {
+        0 => Ok(ExitCode::SUCCESS),
+        count => {
+            let error = OpError::UnsuccessfulBatch { name: batch.name.clone(), count, of: batch.total() };
+            Ok(tell(context, &error.into()).into())
+        }
+    }
+}
+
+fn give_up(context: &Context, args: &WaitArgs, batch: &Batch) -> Result<ExitCode, Failure> {
+    show(context, batch)?;
+    let error = OpError::BatchTimedOut {
+        name: batch.name.clone(),
+        after: args.timeout.unwrap_or_default(),
+        unfinished: batch.total() - batch.finished(),
+        of: batch.total(),
+    };
+    Ok(tell(context, &error.into()).into())
+}
+
+/// What is said while a batch is waited for.
+struct View<'a> {
+    context: &'a Context,
+    bar: Bar,
+    began: Instant,
+    pace: Pace,
+    /// How long a job takes, and how many can run at once.
+    typical: Option<Duration>,
+    slots: u32,
+    workers_due: Instant,
+    was_told: bool,
+}
+
+impl<'a> View<'a> {
+    fn new(context: &'a Context, total: u64) -> Self {
+        let now = Instant::now();
+        Self {
+            context,
+            bar: Bar::new(context, "waiting", Some(total)),
+            began: now,
+            pace: Pace::default(),
+            typical: None,
+            slots: 0,
+            workers_due: now,
+            was_told: false,
+        }
+    }
+
+    fn draw(&mut self, batch: &Batch) -> Result<(), Failure> {
+        if self.workers_due <= Instant::now() {
+            self.look_at_workers()?;
+            self.workers_due = Instant::now() + WORKERS_PAUSE;
+        }
+        self.pace.note(self.began.elapsed(), batch.finished());
+        self.bar.set_total(batch.total());
+        let (pace, typical, slots) = (&self.pace, self.typical, self.slots);
+        self.bar.show(batch.finished(), || progress(batch, pace, typical, slots));
+        Ok(())
+    }
+
+    /// Says it once if nobody works on it.
+    fn look_at_workers(&mut self) -> Result<(), Failure> {
+        let store = self.context.store()?;
+        let workers = live_workers(store)?;
+        self.slots = workers.iter().map(|worker| worker.concurrency).sum();
+        self.typical = store.typical_duration()?;
+        if workers.is_empty() && !self.was_told {
+            self.was_told = true;
+            self.bar.clear();
+            self.context.hint(&format!("no worker is running; {HOW_TO_START_A_WORKER}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// `2 failed, 12/s, 55s left`
+fn progress(batch: &Batch, pace: &Pace, typical: Option<Duration>, slots: u32) -> String {
+    let mut parts = vec![format!("{} failed", grouped(batch.unsuccessful()))];
+    parts.extend(
+        pace.per_second().map(
+            |rate| {
+                if rate >= 10.0 { format!("{rate:.0}/s") } else { format!("{rate:.1}/s") }
+            },
+        ),
+    );
+    let left = pace.left(batch.total() - batch.finished(), typical, slots);
+    parts.extend(left.map(|left| format!("{} left", rough(left))));
+    parts.join(", ")
+}

@@ -1,0 +1,170 @@
+//! Batches: their counters, and when they are finished.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::{any, proptest};
+use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::timestamp::Timestamp;
+use queuectl::store::{Batch, Enqueued, JobFilter, Phase, Settlement};
+
+use super::fixture::{FAILURE, Fixture, every_store, settlement};
+use super::new_job::{batch_name, job};
+
+every_store!(
+    a_batch_is_finished_with_its_last_job,
+    jobs_that_are_added_or_begin_again_open_it,
+    it_goes_with_its_last_job,
+    jobs_that_were_there_before_do_not_join,
+    the_newest_come_first,
+    its_jobs_are_listed,
+    what_is_typical_is_told_by_the_latest_attempts,
+    a_dependent_that_is_cancelled_counts,
+);
+
+fn batch(fixture: &Fixture, name: &str) -> Option<Batch> {
+    fixture.store.batch(&batch_name(name)).expect("batch")
+}
+
+fn finished_at(fixture: &Fixture, name: &str) -> Option<i64> {
+    batch(fixture, name).expect("it is there").finished_at.map(Timestamp::as_millis)
+}
+
+fn a_batch_is_finished_with_its_last_job(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("a").batch("b"), job("b").batch("b").max_retries(0), job("c").batch("b")]);
+    fixture.enqueue(job("other"));
+    let made = fixture.now();
+    fixture.pass_secs(1);
+    fixture.run(&worker, Outcome::Success);
+    fixture.run(&worker, FAILURE);
+    assert_eq!(finished_at(fixture, "b"), None);
+    fixture.run(&worker, FAILURE);
+    assert_eq!(finished_at(fixture, "b"), None, "it will be tried again");
+    fixture.pass_secs(10);
+    fixture.cancel("c");
+    assert_eq!(finished_at(fixture, "b"), Some(fixture.now().as_millis()));
+    let batch = batch(fixture, "b").expect("it is there");
+    assert_eq!((batch.total(), batch.finished(), batch.unsuccessful()), (3, 3, 2));
+    assert_eq!(batch.created_at, made);
+}
+
+fn jobs_that_are_added_or_begin_again_open_it(fixture: &Fixture) {
+    fixture.enqueue_all([job("a").batch("b"), job("b").batch("b")]);
+    fixture.cancel("a");
+    fixture.cancel("b");
+    assert!(finished_at(fixture, "b").is_some());
+    fixture.retry("a");
+    assert_eq!(finished_at(fixture, "b"), None);
+    fixture.cancel("a");
+    assert!(finished_at(fixture, "b").is_some());
+    fixture.enqueue(job("c").batch("b"));
+    assert_eq!(finished_at(fixture, "b"), None);
+    fixture.remove("c");
+    assert!(finished_at(fixture, "b").is_some(), "the last one that was unfinished is gone");
+}
+
+fn it_goes_with_its_last_job(fixture: &Fixture) {
+    fixture.enqueue_all([job("a").batch("b"), job("b").batch("b")]);
+    fixture.remove("a");
+    assert_eq!(batch(fixture, "b").expect("it is there").total(), 1);
+    fixture.remove("b");
+    assert_eq!(batch(fixture, "b"), None);
+    fixture.enqueue(job("c").batch("b"));
+    assert_eq!(batch(fixture, "b").expect("it is new").total(), 1);
+}
+
+fn jobs_that_were_there_before_do_not_join(fixture: &Fixture) {
+    fixture.enqueue_all([job("a"), job("u").unique_key("k")]);
+    let answers = fixture.enqueue_all([job("a").batch("b").if_absent(), job("v").batch("b").unique_key("k")]);
+    assert!(answers.iter().all(|answer| matches!(answer, Enqueued::Existing(_))));
+    assert_eq!(batch(fixture, "b"), None, "nobody is in it");
+    assert_eq!(fixture.job("a").batch, None);
+}
+
+fn the_newest_come_first(fixture: &Fixture) {
+    fixture.enqueue_all([job("a").batch("x"), job("b").batch("y"), job("c").batch("x"), job("d").batch("z")]);
+    let names = |limit| {
+        let batches = fixture.store.batches(limit).expect("batches");
+        batches.iter().map(|batch| batch.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(usize::MAX), ["z", "y", "x"]);
+    assert_eq!(names(1), ["z"]);
+    assert_eq!(names(0), [""; 0]);
+}
+
+fn its_jobs_are_listed(fixture: &Fixture) {
+    fixture.enqueue_all([
+        job("a").batch("b").queue("q"),
+        job("b"),
+        job("c").batch("b").tags(&["t"]).priority(1),
+        job("d").batch("b").delay_secs(9),
+    ]);
+    let all = JobFilter { batch: Some(batch_name("b")), ..JobFilter::default() };
+    let in_phase = |phase| JobFilter { phases: vec![phase], ..all.clone() };
+    for (filter, expected) in [
+        (all.clone(), vec!["d", "c", "a"]),
+        (JobFilter { tag: Some("t".to_owned()), ..all.clone() }, vec!["c"]),
+        (in_phase(Phase::Ready), vec!["c", "a"]),
+        (in_phase(Phase::Scheduled), vec!["d"]),
+        (in_phase(Phase::State(StateName::Pending)), vec!["d", "c", "a"]),
+        (in_phase(Phase::State(StateName::Dead)), vec![]),
+    ] {
+        assert_eq!(fixture.list_by(&filter, 1), expected, "{filter:?}");
+    }
+    assert_eq!(fixture.job("a").batch, Some(batch_name("b")));
+}
+
+fn what_is_typical_is_told_by_the_latest_attempts(fixture: &Fixture) {
+    let typical = || fixture.store.typical_duration().expect("typical");
+    assert_eq!(typical(), None);
+    let worker = fixture.worker("w");
+    for (id, millis) in [("a", 100), ("b", 300)] {
+        fixture.enqueue(id);
+        let lease = fixture.lease(&worker);
+        let took = Duration::from_millis(millis);
+        let settled = Settlement { duration: took, ..settlement(&lease, Outcome::Success) };
+        fixture.exchange(&worker, &[settled], 0);
+    }
+    assert_eq!(typical(), Some(Duration::from_millis(200)));
+}
+
+fn a_dependent_that_is_cancelled_counts(fixture: &Fixture) {
+    fixture.enqueue_all([job("parent"), job("child").batch("b").after(&["parent"])]);
+    fixture.cancel("parent");
+    assert!(finished_at(fixture, "b").is_some());
+}
+
+proptest! {
+    #![proptest_config(proptest::test_runner::Config { cases: 24, ..Default::default() })]
+
+    /// Whatever happens to jobs, the counters are right after each step.
+    #[test]
+    fn counters_stay_right(steps in vec((0..7_u8, any::<u8>()), 1..40)) {
+        let fixture = Fixture::sqlite();
+        let worker = fixture.worker("w");
+        let mut count = 0_usize;
+        for (step, die) in steps {
+            let some = format!("j{}", usize::from(die) % count.max(1));
+            match step {
+                0 | 1 => {
+                    let batch = ["x", "y"][usize::from(die) % 2];
+                    fixture.enqueue(job(&format!("j{count}")).batch(batch).max_retries(u32::from(die) % 2));
+                    count += 1;
+                }
+                2 | 3 => {
+                    let outcome = if die % 2 == 0 { Outcome::Success } else { FAILURE };
+                    let leases = fixture.leases(&worker, 2);
+                    for lease in leases {
+                        fixture.settle(&worker, &lease, outcome);
+                    }
+                }
+                4 => drop(fixture.cancel(&some)),
+                5 => drop(fixture.retry(&some)),
+                _ => drop(fixture.remove(&some)),
+            }
+            fixture.recount();
+        }
+    }
+}
