@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use queuectl::domain::schedule::{Policy, When};
 use queuectl::domain::timestamp::Timestamp;
+use queuectl::ops::enqueue::Caller;
+use queuectl::ops::schedule::{self, Wanted};
+use queuectl::store::Store;
 use serde_json::Value;
 
 use super::harness::{Home, Pool, UNTIL_GO, millis_between, wait_until};
@@ -20,36 +24,42 @@ impl Home {
         shown["runs"].as_array().expect("a list").clone()
     }
 
-    fn soon(&self, millis: i64) -> String {
-        Timestamp::from_millis(self.moment().as_millis() + millis).to_string()
-    }
-
-    fn moment(&self) -> Timestamp {
-        queuectl::store::Store::now(&self.store()).expect("the time")
+    /// A schedule that fires once, so many milliseconds from now. Added without a process, which may take longer to start.
+    fn schedule_in(&self, name: &str, millis: i64) {
+        let store = self.store();
+        let now = store.now().expect("the time");
+        let wanted = Wanted {
+            name: name.parse().expect("a name"),
+            when: When::At(Timestamp::from_millis(now.as_millis() + millis)),
+            policy: Policy::new(None, None, None).expect("the defaults"),
+            job: serde_json::from_str(r#"{"command":"true","cwd":"/"}"#).expect("a job"),
+        };
+        let caller = Caller { cwd: None, environment: None, if_absent: false };
+        schedule::add(&store, wanted, caller, "tester").expect("it is added");
     }
 }
 
 #[test]
 fn an_idle_worker_fires_when_the_time_has_come() {
     let home = Home::new();
-    // It serves nothing that there is.
-    let _pool = Pool::run(&home, "--queue another");
+    let _pool = Pool::run(&home, "");
     let mut late = Vec::new();
-    for round in 0..4 {
+    for round in 0..8 {
         let name = format!("s{round}");
-        home.schedule(&name, &format!("--at {}", home.soon(150)), "true");
+        home.schedule_in(&name, 60);
         wait_until("it fires", || !home.runs(&name).is_empty());
         let run = home.runs(&name).remove(0);
         late.push(millis_between(&run["scheduled_for"], &run["created_at"]));
     }
     late.sort_unstable();
-    // They would be that late, all in all, if they were only found by looking twice a second.
-    assert!(late[0] >= 0 && late[1] < 200, "{late:?}");
+    // Most would be later if they were only found by looking twice a second.
+    assert!(late[0] >= 0 && late[3] < 200, "{late:?}");
 }
 
 #[test]
 fn fault_31_of_many_workers_one_fires_each_occurrence() {
     let home = Home::new();
+    // They serve nothing that there is.
     let _pools = [Pool::run(&home, "--count 3 --queue x"), Pool::run(&home, "--count 3 --queue x")];
     home.schedule("often", "--every 1s --on-overlap queue", "true");
     wait_until("it has fired a few times", || home.runs("often").len() >= 4);
@@ -63,12 +73,11 @@ fn fault_31_of_many_workers_one_fires_each_occurrence() {
 #[test]
 fn what_is_due_is_done_before_a_worker_finds_nothing_to_do() {
     let home = Home::new();
-    home.schedule("once", &format!("--at {}", home.soon(50)), "echo hello > greeting");
+    home.schedule("often", "--every 1s", "echo hello > greeting");
     wait_until("its time has come", || home.run(["schedule", "list"]).ok().stdout.contains("due"));
     Pool::drain(&home, "");
     assert_eq!(home.read("greeting"), "hello\n");
-    assert!(home.journal().contains("schedule fired: once:"), "{}", home.journal());
-    home.run(["schedule", "list", "--json"]).ok().shows("\"next_at\":null");
+    assert!(home.journal().contains("schedule fired: often:"), "{}", home.journal());
 }
 
 #[test]
@@ -99,8 +108,8 @@ fn a_run_has_the_folder_and_the_environment_of_whoever_added_it() {
     let home = Home::new();
     let folder = home.folder().join("there");
     std::fs::create_dir(&folder).expect("a folder");
-    let at = home.soon(300);
-    let add = ["schedule", "add", "-q", "s", "--at", &at, "--env", "B=b", "--command", "echo $A $B > told"];
+    let add =
+        ["schedule", "add", "-q", "s", "--every", "1s", "--env", "B=b", "--command", "echo $A $B > told"];
     home.call(add).at(&folder).env("A", "a").run().ok();
     let _pool = Pool::run(&home, "");
     wait_until("it is told", || home.read("there/told") == "a b\n");
