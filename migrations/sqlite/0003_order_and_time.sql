@@ -16,6 +16,21 @@ pragma writable_schema = off;
 alter table queues add column retry_on text; -- a JSON array of exit codes; null: all
 alter table queues add column no_retry_on text; -- a JSON array of exit codes; null: none
 
+-- Dependencies
+
+-- A row stays when it no longer blocks, so that everybody can see who depended on whom; until one of the two jobs is gone.
+-- Those that a job waits for are in its depends_on, so they need no index here.
+alter table dependencies add column blocks integer not null default 1 check (blocks = 0 or blocks = 1);
+drop index dependencies_by_child;
+
+insert into dependencies (parent_seq, child_seq, blocks)
+select parent.seq, child.seq, 0
+from jobs child cross join json_each(child.depends_on) named cross join jobs parent on parent.id = named.value
+where child.depends_on is not null
+on conflict (parent_seq, child_seq) do nothing;
+
+alter table releases add column after_seq integer not null default 0; -- those who wait were told up to here
+
 -- Batches
 
 alter table batches add column finished_at integer; -- null: some of its jobs are not finished

@@ -16,6 +16,7 @@ mod doctor;
 mod enqueue;
 mod failure;
 mod frame;
+mod graph;
 mod hook;
 mod init;
 mod job_flags;

@@ -11,8 +11,8 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
-    batch, cancel, completions, config, dlq, doctor, enqueue, hook, init, list, logs, queue, remove, retry,
-    run as run_verb, schedule, selftest, show, status, wait, worker,
+    batch, cancel, completions, config, dlq, doctor, enqueue, graph, hook, init, list, logs, queue, remove,
+    retry, run as run_verb, schedule, selftest, show, status, wait, worker,
 };
 use crate::sys::signal;
 
@@ -68,6 +68,7 @@ enum Verb {
     Cancel(cancel::Args),
     Retry(retry::Args),
     Remove(remove::Args),
+    Graph(graph::Args),
     Dlq(dlq::Args),
     Queue(queue::Args),
     Batch(batch::Args),
@@ -174,6 +175,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Cancel(args) => cancel::run(&args, context),
         Verb::Retry(args) => retry::run(&args, context),
         Verb::Remove(args) => remove::run(&args, context),
+        Verb::Graph(args) => graph::run(&args, context),
         Verb::Dlq(args) => dlq::run(args, context),
         Verb::Queue(args) => queue::run(&args, context),
         Verb::Batch(args) => batch::run(args, context),

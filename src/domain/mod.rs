@@ -10,6 +10,7 @@ pub mod day;
 pub mod environment;
 pub mod error_line;
 pub mod eta;
+pub mod graph;
 pub mod hook;
 pub mod hostile;
 pub mod job;

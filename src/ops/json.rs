@@ -10,6 +10,7 @@ use super::status::{Problem, Status};
 use super::throughput::Pace;
 use super::watch::View;
 use crate::domain::backoff::{BackoffChoice, Strategy};
+use crate::domain::graph::Graph;
 use crate::domain::job::{Attempt, JobEvent, JobRecord};
 pub use crate::domain::job_json::JobJson;
 use crate::domain::life::StateName;
@@ -325,6 +326,49 @@ struct ProblemJson {
 impl From<&Problem> for ProblemJson {
     fn from(problem: &Problem) -> Self {
         Self { problem: problem.code(), message: problem.to_string() }
+    }
+}
+
+/// What `graph` says.
+#[derive(Debug, Serialize)]
+pub struct GraphJson<'a> {
+    id: Option<&'a str>,
+    nodes: Vec<NodeJson<'a>>,
+    edges: Vec<EdgeJson<'a>>,
+    /// There are more jobs than these.
+    cut: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct NodeJson<'a> {
+    id: &'a str,
+    /// Null: it was removed.
+    state: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct EdgeJson<'a> {
+    job: &'a str,
+    depends_on: &'a str,
+}
+
+impl<'a> From<&'a Graph> for GraphJson<'a> {
+    fn from(graph: &'a Graph) -> Self {
+        let id = |place: usize| graph.nodes[place].id.as_str();
+        Self {
+            id: graph.nodes.first().map(|node| node.id.as_str()),
+            nodes: graph
+                .nodes
+                .iter()
+                .map(|node| NodeJson { id: node.id.as_str(), state: node.state.map(StateName::name) })
+                .collect(),
+            edges: graph
+                .edges
+                .iter()
+                .map(|edge| EdgeJson { job: id(edge.job), depends_on: id(edge.depends_on) })
+                .collect(),
+            cut: graph.is_cut,
+        }
     }
 }
 

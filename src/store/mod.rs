@@ -10,6 +10,7 @@
 pub mod batches;
 pub mod error;
 pub mod filter;
+pub mod graphs;
 pub mod hooks;
 pub mod options;
 pub mod queues;
@@ -22,6 +23,7 @@ pub mod verbs;
 pub use batches::{Batch, Batches};
 pub use error::{EnqueueError, Refused, StoreError};
 pub use filter::{JobFilter, Page, Phase};
+pub use graphs::Graphs;
 pub use hooks::*;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
 pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
@@ -35,7 +37,9 @@ use crate::domain::name::{JobId, WorkerId};
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 
-pub trait Store: Queues + Schedules + Batches + Hooks + Upkeep + Send + Sync + std::fmt::Debug {
+pub trait Store:
+    Queues + Graphs + Schedules + Batches + Hooks + Upkeep + Send + Sync + std::fmt::Debug
+{
     /// The store's clock: the only one that times are taken from.
     fn now(&self) -> Result<Timestamp, StoreError>;
 

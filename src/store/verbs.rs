@@ -63,8 +63,16 @@ pub enum Conflict {
     State(StateName),
     #[error("job `{holder}` holds its unique key")]
     KeyTaken { holder: JobId },
-    #[error("{count} unfinished jobs depend on it")]
+    /// Counted up to [`Conflict::MOST_COUNTED`].
+    #[error("{}{count} unfinished jobs depend on it", if *count < Self::MOST_COUNTED { "" } else { "at least " })]
     WaitedFor { count: u64 },
+    #[error("it depends on job `{through}`, which depends on it: a cycle")]
+    Cycle { through: JobId },
+}
+
+impl Conflict {
+    /// Where more jobs wait than this, it does not matter how many they are.
+    pub const MOST_COUNTED: u64 = 50;
 }
 
 /// Dead jobs with the same reason and the same error line.
@@ -254,7 +262,8 @@ pub struct Exchanged {
     pub stale: Vec<LeaseRef>,
     /// The worker was retired, or reaped in its absence: it gets nothing any more.
     pub retired: bool,
-    /// When the next job that waits for its time becomes due, or one may start that waits for the rate of its queue.
+    /// When the next job that waits for its time becomes due, or one may start that waits for the rate of its queue;
+    /// now, where more is to be done than one turn does.
     pub next_due: Option<Timestamp>,
 }
 

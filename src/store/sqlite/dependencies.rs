@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, params};
 
 use super::jobs::{apply, is_failure};
-use super::row::{self, JobRow};
+use super::row::{self, JobRow, strings};
 use super::settings;
 use super::tx::{Finished, Tx};
 use crate::domain::job::OnDependencyFailure;
@@ -15,7 +15,7 @@ use crate::store::StoreError;
 pub(super) enum Parent {
     Unknown,
     Unfinished { seq: i64 },
-    Finished { failed: bool },
+    Finished { seq: i64, failed: bool },
 }
 
 pub(super) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent, StoreError> {
@@ -28,65 +28,104 @@ pub(super) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent, StoreError> {
     };
     let state = StateName::from_name(&state).ok_or_else(|| row::malformed("state", &state))?;
     Ok(if state.is_finished() {
-        Parent::Finished { failed: is_failure(state) }
+        Parent::Finished { seq, failed: is_failure(state) }
     } else {
         Parent::Unfinished { seq }
     })
 }
 
-pub(super) fn add(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError> {
-    tx.prepare("insert into dependencies (parent_seq, child_seq) values (?1, ?2)")?
-        .execute(params![parent_seq, child_seq])?;
+/// Notes who depends on whom, and whether it waits.
+pub(super) fn add(tx: &Tx<'_>, parent_seq: i64, child_seq: i64, blocks: bool) -> Result<(), StoreError> {
+    // The row of a job that somebody wants run again may be there.
+    tx.prepare(
+        "insert into dependencies (parent_seq, child_seq, blocks) values (?1, ?2, ?3)
+         on conflict (parent_seq, child_seq) do update set blocks = ?3",
+    )?
+    .execute(params![parent_seq, child_seq, blocks])?;
     Ok(())
 }
 
-/// How many jobs wait for this one.
-pub(super) fn count_children(tx: &Tx<'_>, parent_seq: i64) -> Result<u64, StoreError> {
-    let mut select = tx.prepare("select count(*) from dependencies where parent_seq = ?1")?;
-    Ok(select.query_row([parent_seq], |row| row.get(0))?)
+/// How many jobs wait for this one, counted up to a limit.
+pub(super) fn count_waiting(tx: &Tx<'_>, parent_seq: i64, limit: u64) -> Result<u64, StoreError> {
+    Ok(waiting_after(tx, parent_seq, 0, usize::try_from(limit).unwrap_or(usize::MAX))?.len() as u64)
 }
 
-/// A job that is finished, or gone, waits for nobody.
-pub(super) fn forget_parents(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
-    // By index dependencies_by_child.
-    tx.prepare("delete from dependencies where child_seq = ?1")?.execute([child_seq])?;
+/// A job that is finished waits for nobody.
+pub(super) fn stop_waiting(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
+    for parent_seq in known_parents(tx, child_seq)? {
+        met(tx, parent_seq, child_seq)?;
+    }
     Ok(())
+}
+
+/// Of a job that is gone nothing is known.
+pub(super) fn forget(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
+    for parent_seq in known_parents(tx, seq)? {
+        tx.prepare("delete from dependencies where parent_seq = ?1 and child_seq = ?2")?
+            .execute([parent_seq, seq])?;
+    }
+    tx.prepare("delete from dependencies where parent_seq = ?1")?.execute([seq])?;
+    Ok(())
+}
+
+/// What a job depends on, by name.
+pub(super) fn parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<JobId>, StoreError> {
+    let json: Option<String> =
+        tx.prepare("select depends_on from jobs where seq = ?1")?.query_row([seq], |row| row.get(0))?;
+    let names = strings(json.as_deref())?;
+    names.iter().map(|id| id.parse().map_err(|error| row::malformed("depends_on", error))).collect()
+}
+
+/// Those of them that are kept.
+fn known_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<i64>, StoreError> {
+    let mut known = Vec::new();
+    for id in parents(tx, seq)? {
+        let mut select = tx.prepare("select seq from jobs where id = ?1")?;
+        known.extend(select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?);
+    }
+    Ok(known)
 }
 
 /// Tells those who wait for the jobs that were finished here: at once, as far as this transaction's share goes; the
 /// rest is noted down and told by the exchanges that follow. A dependent that is cancelled by it is finished too.
 pub(super) fn release_finished(tx: &Tx<'_>) -> Result<(), StoreError> {
     while let Some(Finished { seq, failed }) = tx.next_finished() {
-        release_children(tx, seq, failed)?;
+        release_children(tx, seq, failed, 0)?;
     }
     Ok(())
 }
 
 /// Goes on with what earlier transactions noted down.
 pub(super) fn release_noted(tx: &Tx<'_>) -> Result<(), StoreError> {
-    loop {
+    while !tx.has_more_to_tell() {
         let noted = tx
-            .prepare("select parent_seq, failed from releases order by parent_seq limit 1")?
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .prepare("select parent_seq, failed, after_seq from releases order by parent_seq limit 1")?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
-        let Some((parent_seq, failed)) = noted else {
+        let Some((parent_seq, failed, after_seq)) = noted else {
             return Ok(());
         };
         tx.prepare("delete from releases where parent_seq = ?1")?.execute([parent_seq])?;
-        release_children(tx, parent_seq, failed)?;
+        release_children(tx, parent_seq, failed, after_seq)?;
         release_finished(tx)?;
-        if count_children(tx, parent_seq)? > 0 {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
-fn release_children(tx: &Tx<'_>, parent_seq: i64, failed: bool) -> Result<(), StoreError> {
-    while let Some(child_seq) = first_child(tx, parent_seq)? {
-        if !tx.spend_dependent() {
-            return note_down(tx, parent_seq, failed);
-        }
-        release_child(tx, parent_seq, child_seq, failed)?;
+/// Those behind this child, in the order in which they came.
+fn release_children(tx: &Tx<'_>, parent_seq: i64, failed: bool, after_seq: i64) -> Result<(), StoreError> {
+    let share = tx.dependents_left();
+    // With no share left it is enough to know whether there are any.
+    let children = waiting_after(tx, parent_seq, after_seq, share.max(1))?;
+    let mut told = after_seq;
+    for child_seq in children.iter().take(share) {
+        tx.spend_dependent();
+        met(tx, parent_seq, *child_seq)?;
+        tell(tx, &row::by_seq(tx, *child_seq)?, failed)?;
+        told = *child_seq;
+    }
+    if children.len() >= share.max(1) {
+        note_down(tx, parent_seq, failed, told)?;
     }
     Ok(())
 }
@@ -94,31 +133,42 @@ fn release_children(tx: &Tx<'_>, parent_seq: i64, failed: bool) -> Result<(), St
 /// Tells all who still wait for the end of a job that is about to begin again, however many they are: whoever comes
 /// after them waits for its next end.
 pub(super) fn release_rest(tx: &Tx<'_>, parent_seq: i64) -> Result<(), StoreError> {
-    let mut forget = tx.prepare("delete from releases where parent_seq = ?1 returning failed")?;
-    let Some(failed) = forget.query_row([parent_seq], |row| row.get(0)).optional()? else {
+    let mut forget = tx.prepare("delete from releases where parent_seq = ?1 returning failed, after_seq")?;
+    let noted = forget.query_row([parent_seq], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((failed, after_seq)) = noted else {
         return Ok(());
     };
-    while let Some(child_seq) = first_child(tx, parent_seq)? {
-        release_child(tx, parent_seq, child_seq, failed)?;
+    for child_seq in waiting_after(tx, parent_seq, after_seq, usize::MAX)? {
+        met(tx, parent_seq, child_seq)?;
+        tell(tx, &row::by_seq(tx, child_seq)?, failed)?;
     }
     Ok(())
 }
 
-fn release_child(tx: &Tx<'_>, parent_seq: i64, child_seq: i64, failed: bool) -> Result<(), StoreError> {
-    tx.prepare("delete from dependencies where parent_seq = ?1 and child_seq = ?2")?
+/// Those who wait for a job, in the order in which they came, behind one of them.
+fn waiting_after(tx: &Tx<'_>, parent_seq: i64, after_seq: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
+    // By the primary key of `dependencies`.
+    let mut select = tx.prepare(
+        "select child_seq from dependencies
+         where parent_seq = ?1 and child_seq > ?2 and blocks = 1 order by child_seq limit ?3",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = select.query_map(params![parent_seq, after_seq, limit], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The child waits for this parent no longer.
+fn met(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError> {
+    tx.prepare("update dependencies set blocks = 0 where parent_seq = ?1 and child_seq = ?2")?
         .execute([parent_seq, child_seq])?;
-    tell(tx, &row::by_seq(tx, child_seq)?, failed)
+    Ok(())
 }
 
-fn first_child(tx: &Tx<'_>, parent_seq: i64) -> Result<Option<i64>, StoreError> {
-    let mut select =
-        tx.prepare("select child_seq from dependencies where parent_seq = ?1 order by child_seq limit 1")?;
-    Ok(select.query_row([parent_seq], |row| row.get(0)).optional()?)
-}
-
-fn note_down(tx: &Tx<'_>, parent_seq: i64, failed: bool) -> Result<(), StoreError> {
-    tx.prepare("insert or replace into releases (parent_seq, failed) values (?1, ?2)")?
-        .execute(params![parent_seq, failed])?;
+/// What is left of this transaction's work is done by whoever comes next: somebody must come.
+fn note_down(tx: &Tx<'_>, parent_seq: i64, failed: bool, after_seq: i64) -> Result<(), StoreError> {
+    tx.prepare("insert or replace into releases (parent_seq, failed, after_seq) values (?1, ?2, ?3)")?
+        .execute(params![parent_seq, failed, after_seq])?;
+    tx.note_more_to_tell();
     Ok(())
 }
 

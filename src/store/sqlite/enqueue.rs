@@ -47,8 +47,11 @@ fn connect(tx: &Tx<'_>, job: &NewJob, seq: i64) -> Result<Result<(), Refused>, S
     for parent in &job.depends_on {
         match dependencies::look_up(tx, parent)? {
             Parent::Unknown => return Ok(Err(Refused::UnknownDependency(parent.clone()))),
-            Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, seq)?,
-            Parent::Finished { failed } => finished.push(failed),
+            Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, seq, true)?,
+            Parent::Finished { seq: parent_seq, failed } => {
+                dependencies::add(tx, parent_seq, seq, false)?;
+                finished.push(failed);
+            }
         }
     }
     for failed in finished {

@@ -25,10 +25,12 @@ pub(super) fn exchange(tx: &Tx<'_>, exchange: &Exchange<'_>) -> Result<Option<Ex
     let want = if retired { 0 } else { exchange.want };
     let Taken { claims: claimed, has_left_some, next_start_at } =
         claim::claim(tx, exchange.worker, worker_seq, want, exchange.want_limited)?;
-    let took_all = claimed.len() < want && !has_left_some;
+    let took_all = claimed.len() < want && !has_left_some && !tx.has_more_to_tell();
     if tx.has_new_ready() && took_all && workers::served(tx, worker_seq)? == Served::All {
         tx.forget_ready();
     }
-    let next_due = places::next_due(tx)?.into_iter().chain(next_start_at).min();
+    // Where dependents are left to be released, the next turn is due now.
+    let more_to_tell = tx.has_more_to_tell().then_some(tx.now);
+    let next_due = places::next_due(tx)?.into_iter().chain(next_start_at).chain(more_to_tell).min();
     Ok(Some(Exchanged { claimed, has_left_some, settled, stale, retired, next_due }))
 }

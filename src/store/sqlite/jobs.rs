@@ -39,7 +39,7 @@ pub(super) fn apply(
     if to.is_finished() {
         unique_keys::release(tx, before)?;
         if matches!(before.life.state, State::Pending { blocked_by } if blocked_by > 0) {
-            dependencies::forget_parents(tx, before.seq)?;
+            dependencies::stop_waiting(tx, before.seq)?;
         }
         tx.note_finished(Finished { seq: before.seq, failed: is_failure(to) });
     }

@@ -28,6 +28,7 @@ mod extend;
 mod find;
 mod fire;
 mod gate;
+mod graph;
 mod history;
 mod hooks;
 mod idle;

@@ -19,7 +19,7 @@ pub(super) fn remove_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, 
     if state == StateName::Processing {
         return Ok(Change::Conflict(Conflict::State(state)));
     }
-    let count = dependencies::count_children(tx, job.seq)?;
+    let count = dependencies::count_waiting(tx, job.seq, Conflict::MOST_COUNTED)?;
     if count > 0 {
         return Ok(Change::Conflict(Conflict::WaitedFor { count }));
     }
@@ -27,7 +27,6 @@ pub(super) fn remove_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, 
         places::take_away(tx, job)?;
     }
     unique_keys::release(tx, job)?;
-    dependencies::forget_parents(tx, job.seq)?;
     forget(tx, job.seq)?;
     tx.counters.borrow_mut().leave(job.queue_id, state);
     if let Some(batch_id) = job.batch_id {
@@ -44,6 +43,7 @@ fn forget(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
         tx.prepare("delete from job_tags where tag = ?1 and seq = ?2")?
             .execute(rusqlite::params![tag, seq])?;
     }
+    dependencies::forget(tx, seq)?;
     tx.prepare("update sequence set next_seq = max(next_seq, ?1 + 1)")?.execute([seq])?;
     for statement in [
         "delete from outputs where seq = ?1",

@@ -10,20 +10,21 @@ use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
-    batches, cancel, change, checkpoint, deliveries, enqueue, exchange, extend, find, fire, hooks, list,
-    migrate, orders, queues, read_only, reap, remove, retry, runs, schedules, settings, stops, workers,
+    batches, cancel, change, checkpoint, deliveries, enqueue, exchange, extend, find, fire, graph, hooks,
+    list, migrate, orders, queues, read_only, reap, remove, retry, runs, schedules, settings, stops, workers,
 };
 use crate::domain::batch::find_cycle;
+use crate::domain::graph::Graph;
 use crate::domain::job::{Job, JobRecord, NewJob};
 use crate::domain::name::{BatchName, HookName, JobId, QueueName, ScheduleName, WorkerId};
 use crate::domain::schedule::{LAST_RUNS, Run, Schedule};
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
-    Batch, Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Fired, Hook, Hooks,
-    JobFilter, JobVerb, LeaseRef, LeaseStatus, NewHook, NewSchedule, NewWorker, Orders, Page, Pause, Post,
-    Posted, Queue, QueueUpdate, Queues, Refused, Registered, ScheduleRefused, Schedules, Seen, Stop, Store,
-    StoreError, Upkeep, Worker, WorkerState,
+    Batch, Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Fired, Graphs, Hook,
+    Hooks, JobFilter, JobVerb, LeaseRef, LeaseStatus, NewHook, NewSchedule, NewWorker, Orders, Page, Pause,
+    Post, Posted, Queue, QueueUpdate, Queues, Refused, Registered, ScheduleRefused, Schedules, Seen, Stop,
+    Store, StoreError, Upkeep, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint};
@@ -324,6 +325,12 @@ impl Queues for SqliteStore {
 
     fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError> {
         self.write("set_queue", |tx| queues::set(tx, queue, update, by))
+    }
+}
+
+impl Graphs for SqliteStore {
+    fn graph(&self, id: &JobId, limit: usize) -> Result<Option<Graph>, StoreError> {
+        self.read(|tx| graph::graph(tx, id, limit))
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Tx<'c> {
     /// Jobs that were finished here and whose dependents do not know it yet.
     finished: RefCell<Vec<Finished>>,
     dependents_left: Cell<usize>,
+    /// Whether some were left to a later transaction.
+    has_more_to_tell: Cell<bool>,
     /// Whether a job has become one that could run now.
     has_new_ready: Cell<bool>,
 }
@@ -58,6 +60,7 @@ impl<'c> Tx<'c> {
             hooks: OnceCell::new(),
             finished: RefCell::default(),
             dependents_left: Cell::new(DEPENDENTS_PER_TRANSACTION),
+            has_more_to_tell: Cell::new(false),
             has_new_ready: Cell::new(false),
         }
     }
@@ -119,11 +122,23 @@ impl<'c> Tx<'c> {
         self.finished.borrow_mut().pop()
     }
 
-    /// Takes one from the dependents that this transaction may still release.
-    pub(super) fn spend_dependent(&self) -> bool {
-        let left = self.dependents_left.get();
-        self.dependents_left.set(left.saturating_sub(1));
-        left > 0
+    /// How many dependents this transaction may still release.
+    pub(super) fn dependents_left(&self) -> usize {
+        self.dependents_left.get()
+    }
+
+    pub(super) fn spend_dependent(&self) {
+        self.dependents_left.set(self.dependents_left.get().saturating_sub(1));
+    }
+
+    /// There are dependents that a later transaction has to release: somebody must come for them.
+    pub(super) fn note_more_to_tell(&self) {
+        self.has_more_to_tell.set(true);
+        self.note_ready();
+    }
+
+    pub(super) fn has_more_to_tell(&self) -> bool {
+        self.has_more_to_tell.get()
     }
 
     /// The end of a lease, as it is stored.

@@ -12,6 +12,7 @@ mod doctor;
 mod enqueue;
 mod enqueue_lines;
 mod faults;
+mod graph;
 pub(crate) mod harness;
 mod help;
 mod hook;

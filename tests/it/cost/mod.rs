@@ -7,6 +7,7 @@
 
 #[cfg(debug_assertions)] // Released builds are linked statically: no library can step in.
 mod commits;
+mod dependents;
 mod enqueue;
 #[cfg(debug_assertions)]
 mod files;

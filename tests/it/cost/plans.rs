@@ -22,7 +22,7 @@ const SMALL: [&str; 7] = ["settings", "sequence", "queues", "workers", "counters
 /// Statements that may walk along a table: they stop at its first row.
 const FIRST_ROW_ONLY: [&str; 3] = [
     "select 1 from releases limit 1",
-    "select parent_seq, failed from releases order by parent_seq limit 1",
+    "select parent_seq, failed, after_seq from releases order by parent_seq limit 1",
     "select due_at from waiting order by due_at, seq limit 1",
 ];
 
@@ -77,8 +77,8 @@ const HOT: [(&str, &str); 39] = [
     ("select name from queues where paused_at is null", "ready USING PRIMARY KEY (queue_id=?)"),
     ("select name from queues where paused_at is null", "counters USING PRIMARY KEY (queue_id=?"),
     ("select q.name from waiting w", "w USING PRIMARY KEY (due_at<?)"),
-    ("select child_seq from dependencies", "dependencies USING PRIMARY KEY (parent_seq=?)"),
-    ("delete from dependencies where child_seq", "dependencies_by_child (child_seq=?)"),
+    ("select child_seq from dependencies", "dependencies USING PRIMARY KEY (parent_seq=? AND child_seq>?)"),
+    ("update dependencies", "dependencies USING PRIMARY KEY (parent_seq=? AND child_seq=?)"),
     ("select j.seq, j.state, j.id from jobs j where j.state = ?3", "jobs_by_state (state=? AND seq<?)"),
     (
         "select j.seq, j.state, j.id from jobs j where j.queue_id = ?4",

@@ -87,6 +87,7 @@ fn look_at_all(fixture: &Fixture) {
         store.find(&job_id(id)).expect("find");
         store.record(&job_id(id)).expect("record");
         store.output(&job_id(id), 1).expect("output");
+        store.graph(&job_id(id), PAGE).expect("graph");
     }
     store.taken(&[job_id("dead-1"), job_id("nobody")]).expect("taken");
     store.ids_like(&job_id("failed-"), PAGE).expect("ids");
@@ -205,7 +206,7 @@ fn change_some(fixture: &Fixture) {
     for id in ["dead-3", "unique-2", "new-batch", "child"] {
         fixture.retry(id);
     }
-    for id in ["completed-4", "new-batch", "scheduled-4", "ready-40", "scheduled-0"] {
+    for id in ["completed-4", "new-batch", "scheduled-4", "ready-40", "scheduled-0", "blocked-1"] {
         fixture.remove(id);
     }
     fixture.set(SettingKey::Lease, "60s");
@@ -227,6 +228,8 @@ fn work_within_limits(fixture: &Fixture) {
     let worker = fixture.worker_serving("limited", serving(&["another"]));
     let lease = fixture.lease(&worker);
     fixture.exchange(&worker, &[Settlement::never_started(lease)], 0);
+    let lease = fixture.lease(&worker);
+    fixture.settle(&worker, &lease, Outcome::Success);
     fixture.retire(&worker);
 }
 

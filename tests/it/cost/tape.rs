@@ -63,10 +63,13 @@ unsafe extern "C" fn listen(
 /// Called when a run has ended.
 unsafe extern "C" fn note(_: c_uint, _: *mut c_void, statement: *mut c_void, _: *mut c_void) -> c_int {
     let statement = statement.cast::<ffi::sqlite3_stmt>();
-    // SAFETY: SQLite hands over a statement that is alive, and its text lives as long.
-    let sql = unsafe { CStr::from_ptr(ffi::sqlite3_sql(statement)) }.to_string_lossy();
-    // SAFETY: the same statement; its counter is read and set to zero.
+    // SAFETY: SQLite hands over a statement that is alive; its counter is read and set to zero.
     let steps = unsafe { ffi::sqlite3_stmt_status(statement, ffi::SQLITE_STMTSTATUS_VM_STEP, 1) };
+    if RUNS.with_borrow(Option::is_none) {
+        return ffi::SQLITE_OK;
+    }
+    // SAFETY: the same statement, and its text lives as long.
+    let sql = unsafe { CStr::from_ptr(ffi::sqlite3_sql(statement)) }.to_string_lossy();
     let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
     let run = Run { sql, steps: steps.unsigned_abs() };
     RUNS.with_borrow_mut(|runs| {

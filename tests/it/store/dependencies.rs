@@ -3,7 +3,7 @@
 use queuectl::domain::life::{CancelReason, State, StateName};
 use queuectl::domain::name::WorkerId;
 use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Change, JobFilter, Phase, Refused};
+use queuectl::store::{Change, Conflict, JobFilter, Phase, Refused};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{JobSpec, job, job_id};
@@ -25,6 +25,9 @@ every_store!(
     a_child_of_a_retried_parent_waits_for_the_new_run,
     a_retried_child_waits_for_what_is_unfinished,
     parent_and_child_retried_together_keep_their_order,
+    portions_are_told_without_anybody_ringing,
+    a_job_with_many_who_wait_is_not_removed,
+    fault_09_a_job_that_would_wait_for_itself_is_not_retried,
 );
 
 fn blocked_by(fixture: &Fixture, id: &str) -> Option<u32> {
@@ -303,4 +306,52 @@ fn parent_and_child_retried_together_keep_their_order(fixture: &Fixture) {
     fixture.store.retry(&ids, SOMEBODY).expect("retry");
     assert_eq!(fixture.run(&worker, Outcome::Success), "parent");
     assert_eq!(fixture.run(&worker, Outcome::Success), "child");
+}
+
+fn portions_are_told_without_anybody_ringing(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let children = (0..VERY_MANY).map(|n| job(&format!("c{n}")).after(&["parent"]));
+    fixture.enqueue_all([job("parent")].into_iter().chain(children));
+    fixture.cancel("parent");
+    let mut turns = 0;
+    while fixture.exchange(&worker, &[], 1).next_due == Some(fixture.now()) {
+        turns += 1;
+        assert!(turns < 10, "it comes to an end");
+    }
+    assert!(turns >= 1, "more than one portion");
+    assert_eq!(in_phase(fixture, Phase::State(StateName::Cancelled)).len(), VERY_MANY + 1);
+    assert!(fixture.orders(&worker).idle);
+}
+
+fn a_job_with_many_who_wait_is_not_removed(fixture: &Fixture) {
+    fixture.enqueue_all([job("parent"), job("one").after(&["parent"])]);
+    assert_eq!(fixture.remove("parent"), Change::Conflict(Conflict::WaitedFor { count: 1 }));
+    fixture.enqueue_all((0..VERY_MANY).map(|n| job(&format!("c{n}")).after(&["parent"])));
+    let Change::Conflict(conflict) = fixture.remove("parent") else {
+        panic!("it was removed");
+    };
+    assert_eq!(conflict.to_string(), "at least 50 unfinished jobs depend on it");
+}
+
+fn fault_09_a_job_that_would_wait_for_itself_is_not_retried(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("y"), job("x").after(&["y"])]);
+    fixture.run(&worker, Outcome::Success);
+    fixture.run(&worker, Outcome::Success);
+    fixture.remove("y");
+    fixture.pause("default");
+    // Both depend on each other now, the second time through one more.
+    for jobs in [vec![job("y").after(&["x"])], vec![job("z").after(&["x"]), job("y").after(&["z"])]] {
+        let ids: Vec<String> =
+            fixture.enqueue_all(jobs).iter().map(|enqueued| enqueued.id().to_string()).collect();
+        let before = fixture.record("x");
+        let conflict = Conflict::Cycle { through: job_id("y") };
+        assert!(conflict.to_string().contains("cycle"));
+        assert_eq!(fixture.retry("x"), Change::Conflict(conflict));
+        assert_eq!(fixture.record("x"), before);
+        for id in ids.iter().rev() {
+            assert!(matches!(fixture.remove(id), Change::Done(_)), "{id}");
+        }
+    }
+    assert_eq!(fixture.retry("x"), Change::Done(StateName::Pending), "nobody is in its way");
 }

@@ -13,6 +13,7 @@ mod dependencies;
 mod enqueue;
 mod exchange;
 mod fencing;
+mod graph;
 pub(crate) mod hooks;
 mod limits;
 mod list;

@@ -69,6 +69,20 @@ fn fault_09_a_dependency_on_itself_an_unknown_job_or_a_cycle_is_refused() {
     assert!(home.is_empty());
 }
 
+#[test]
+fn fault_09_a_cycle_made_by_removing_and_enqueuing_again_is_refused_by_retry() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "y", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "x", "--depends-on", "y", "--", "true"]).ok();
+    home.run(["worker", "run", "--until-empty"]).ok();
+    home.run(["remove", "-q", "y"]).ok();
+    home.run(["enqueue", "-q", "--id", "y", "--depends-on", "x", "--", "true"]).ok();
+    home.run(["retry", "x"]).fails(4).prints("").says("it depends on job `y`, which depends on it: a cycle");
+    assert_eq!((home.state_of("x").as_str(), home.state_of("y").as_str()), ("completed", "pending"));
+    home.run(["worker", "run", "--until-empty"]).ok();
+    home.run(["retry", "-q", "x"]).ok();
+}
+
 /// Ten lines, the seventh of which is bad.
 fn ten_lines(bad: &str) -> String {
     let good = |at: usize| format!("{{\"id\":\"j{at}\",\"command\":\"true\"}}");

@@ -247,12 +247,12 @@ const CONTRADICTIONS: [(&str, &str); 6] = [
     (
         "a job is blocked by as many as it waits for",
         "select count(*) from jobs j
-         where j.blocked_by <> (select count(*) from dependencies d where d.child_seq = j.seq)",
+         where j.blocked_by <> (select count(*) from dependencies d where d.child_seq = j.seq and d.blocks = 1)",
     ),
     (
         "nobody waits for what is finished or gone",
         "select count(*) from dependencies d left join jobs j on j.seq = d.parent_seq
-         where j.seq is null or j.finished_at is not null",
+         where d.blocks = 1 and (j.seq is null or j.finished_at is not null)",
     ),
     (
         "every attempt but the running one has its row",
@@ -264,6 +264,8 @@ const CONTRADICTIONS: [(&str, &str); 6] = [
         "select (select count(*) from attempts where seq not in (select seq from jobs))
               + (select count(*) from job_tags where seq not in (select seq from jobs))
               + (select count(*) from events where seq not in (select seq from jobs))
+              + (select count(*) from dependencies where parent_seq not in (select seq from jobs)
+                                                      or child_seq not in (select seq from jobs))
               + (select count(*) from unique_keys where seq not in (select seq from jobs))",
     ),
 ];
