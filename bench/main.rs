@@ -12,6 +12,7 @@ mod enqueue_bulk;
 mod enqueue_one;
 mod figure;
 mod filled;
+mod graph;
 mod idle;
 mod instructions;
 mod large_store;
@@ -49,11 +50,12 @@ use crate::workspace::Workspace;
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 
 /// In the order in which they run and are written down.
-const BENCHMARKS: [(&str, Benchmark); 12] = [
+const BENCHMARKS: [(&str, Benchmark); 13] = [
     ("limits", limits::run),
     ("enqueue-one", enqueue_one::run),
     ("enqueue-bulk", enqueue_bulk::run),
     ("drain", drain::run),
+    ("graph", graph::run),
     ("many-processes", many_processes::run),
     ("start-latency", start_latency::run),
     ("idle", idle::run),
