@@ -95,3 +95,14 @@ create table deliveries (
 
 create index deliveries_by_hook on deliveries (hook_id, due_at);
 create index deliveries_sent on deliveries (worker_seq) where worker_seq is not null;
+
+-- Upkeep
+
+-- What workers do now and then, one of them for all.
+create table duties (
+  name text primary key,
+  due_at integer not null
+) strict, without rowid;
+
+-- Keys that outlive their jobs, by when they end.
+create index unique_keys_ending on unique_keys (held_until) where held_until is not null;

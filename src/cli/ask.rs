@@ -11,11 +11,18 @@ pub(super) fn confirm(context: &Context, what: &str, count: u64, yes: bool) -> R
     if yes || count <= 1 {
         return Ok(());
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::usage(format!("this would {what} {}", jobs(count)))
-            .with_hint("say --yes if you mean it"));
+    ask(context, &format!("{what} {}", jobs(count)), false)
+}
+
+/// Goes on if the answer is yes, or if `--yes` was given.
+pub(super) fn ask(context: &Context, what: &str, yes: bool) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
     }
-    write!(context.notes(), "{what} {}? [y/N] ", jobs(count))?;
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Failure::usage(format!("this would {what}")).with_hint("say --yes if you mean it"));
+    }
+    write!(context.notes(), "{what}? [y/N] ")?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     if matches!(answer.trim(), "y" | "Y" | "yes") {

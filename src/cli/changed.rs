@@ -10,7 +10,7 @@ use super::text::printable;
 use crate::domain::job::Job;
 use crate::domain::name::JobId;
 use crate::ops::OpError;
-use crate::ops::change::{Changed, Verb, change};
+use crate::ops::change::{Changed, Verb, change, remove_logs};
 use crate::ops::json::JobJson;
 use crate::store::Store;
 use crate::sys::user;
@@ -31,6 +31,9 @@ pub(super) fn change_ids(
             Ok(changed) => done.push(changed),
             Err(error) => worst = worst.max(Some(tell(context, &error.into()))),
         }
+    }
+    if verb == Verb::Remove {
+        remove_logs(&context.location()?.home, done.iter().map(|changed| &changed.job));
     }
     print(context, &done, say)?;
     Ok(worst)

@@ -17,6 +17,7 @@ use crate::ops::OpError;
 use crate::ops::error::chain;
 use crate::ops::escape::write_json;
 use crate::proof::ProofError;
+use crate::store::transfer::ImportError;
 use crate::store::{Refused, StoreError};
 
 /// PRODUCT's exit codes, but for 0 and those that `run` passes on.
@@ -119,11 +120,14 @@ impl From<io::Error> for Failure {
 
 fn exit_of(error: &OpError) -> Exit {
     match error {
-        OpError::Store(error) => exit_of_store(error),
+        OpError::Store(error) | OpError::BadBackup { source: error, .. } => exit_of_store(error),
         OpError::Refused(Refused::IdTaken(_))
         | OpError::Conflict { .. }
         | OpError::ScheduleTaken(_)
-        | OpError::HookTaken(_) => Exit::Conflict,
+        | OpError::HookTaken(_)
+        | OpError::FileExists(_)
+        | OpError::LiveWorkers { .. }
+        | OpError::RestoreUnderWay => Exit::Conflict,
         OpError::Refused(Refused::UnknownDependency(_))
         | OpError::NoSuchJob(_)
         | OpError::NoSuchSchedule { .. }
@@ -132,10 +136,13 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::Removed(_)
         | OpError::NoSuchAttempt { .. }
         | OpError::OutputGone { .. } => Exit::NotFound,
+        OpError::Import(ImportError::IdTaken(_) | ImportError::KeyTaken { .. }) => Exit::Conflict,
+        OpError::Import(ImportError::Store(error)) => exit_of_store(error),
         OpError::Unsuccessful { .. }
         | OpError::UnsuccessfulBatch { .. }
         | OpError::HalfDone { .. }
-        | OpError::Untold { .. } => Exit::Failed,
+        | OpError::Untold { .. }
+        | OpError::CannotWrite { .. } => Exit::Failed,
         OpError::Unacknowledged { .. } => Exit::Unknown,
         OpError::TimedOut { .. } | OpError::BatchTimedOut { .. } => Exit::TimedOut,
         OpError::Stopped { stored, source, .. } => match exit_of(source) {
@@ -159,6 +166,10 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::Schedule(_)
         | OpError::LineTooLong { .. }
         | OpError::CannotRead { .. }
+        | OpError::BackupOntoItself(_)
+        | OpError::Edit(_)
+        | OpError::RelativeFolder
+        | OpError::Import(ImportError::Malformed { .. } | ImportError::Unreadable { .. })
         | OpError::NoHome
         | OpError::BadConfigFile { .. }
         | OpError::EmptyStore
@@ -232,6 +243,9 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::HalfDone { .. } => "the rest was left as it is; the same command goes on with it",
         OpError::Store(error) => return hint_for_store(error).map(str::to_owned),
         OpError::NoHome => "name a folder with --home",
+        OpError::Import(ImportError::IdTaken(_)) => "with --if-absent jobs that are here already are skipped",
+        OpError::FileExists(_) => "say --force to replace it",
+        OpError::LiveWorkers { .. } => "stop them first: `queuectl worker stop`",
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             return Some(match nearest {
                 Some(nearest) => format!("did you mean `{nearest}`?"),
@@ -271,6 +285,13 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::LineTooLong { .. }
         | OpError::CannotRead { .. }
         | OpError::CannotMake { .. }
+        | OpError::BackupOntoItself(_)
+        | OpError::Edit(_)
+        | OpError::Import(_)
+        | OpError::CannotWrite { .. }
+        | OpError::RelativeFolder
+        | OpError::RestoreUnderWay
+        | OpError::BadBackup { .. }
         | OpError::BadConfigFile { .. }
         | OpError::EmptyStore
         | OpError::UnknownStore

@@ -115,15 +115,15 @@ fn check<T>(result: Result<T, crate::domain::request::RequestError>) -> Result<T
     Ok(result.map_err(OpError::from)?)
 }
 
-fn parse_timeout(text: &str) -> Result<Timeout, crate::domain::request::RequestError> {
+pub(super) fn parse_timeout(text: &str) -> Result<Timeout, crate::domain::request::RequestError> {
     text.parse()
 }
 
-fn parse_backoff(text: &str) -> Result<BackoffChoice, serde_json::Error> {
+pub(super) fn parse_backoff(text: &str) -> Result<BackoffChoice, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-fn split_variable(text: &str) -> Result<(String, String), &'static str> {
+pub(super) fn split_variable(text: &str) -> Result<(String, String), &'static str> {
     let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }

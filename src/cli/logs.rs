@@ -217,7 +217,7 @@ fn finished(job: &Job) -> String {
 }
 
 /// `false` if nobody reads any more: then there is no reason to wait for the job.
-fn wait(pause: Duration) -> Result<bool, Failure> {
+pub(super) fn wait(pause: Duration) -> Result<bool, Failure> {
     let stdout = io::stdout();
     let mut descriptor = [PollFd::new(&stdout, PollFlags::empty())];
     let pause = Timespec::try_from(pause).map_err(io::Error::other)?;

@@ -3,6 +3,7 @@
 //! Nothing is decided here: verbs call [`crate::ops`] and show what comes back.
 
 mod ask;
+mod backup;
 mod batch;
 mod bulk;
 mod caller;
@@ -13,11 +14,18 @@ mod config;
 mod context;
 mod dlq;
 mod doctor;
+mod edit;
+mod edit_flags;
+mod editor;
 mod enqueue;
+mod events;
+mod explain;
+mod export;
 mod failure;
 mod frame;
 mod graph;
 mod hook;
+mod import;
 mod init;
 mod job_flags;
 mod lines;
@@ -25,8 +33,10 @@ mod list;
 mod logs;
 mod output;
 mod progress;
+mod prune;
 mod queue;
 mod remove;
+mod restore;
 mod retry;
 mod root;
 mod run;

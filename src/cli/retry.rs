@@ -3,10 +3,15 @@
 use std::process::ExitCode;
 
 use super::bulk::{self, BulkArgs, Wording};
+use super::changed::{code_of, tell};
 use super::context::Context;
+use super::edit;
+use super::edit_flags::EditFlags;
 use super::failure::Failure;
-use super::selection::WhichArgs;
+use super::selection::{Which, WhichArgs};
+use crate::domain::name::JobId;
 use crate::ops::change::Verb;
+use crate::ops::edit::How;
 
 /// Run jobs again, with fresh retries
 ///
@@ -17,20 +22,48 @@ use crate::ops::change::Verb;
   queuectl retry job1
   queuectl retry job1 job2
   queuectl retry --state dead --queue mail --dry-run
-  queuectl retry --state failed --older-than 1h --yes")]
+  queuectl retry --state failed --older-than 1h --yes
+  queuectl retry job1 --edit --timeout 10m")]
 pub(super) struct Args {
     #[command(flatten)]
     which: WhichArgs,
     #[command(flatten)]
     bulk: BulkArgs,
+    /// Change it on the way, by the flags below, or in an editor
+    #[arg(long)]
+    edit: bool,
+    #[command(flatten)]
+    flags: EditFlags,
 }
 
 pub(super) const RETRY: Wording =
     Wording { verb: Verb::Retry, what: "retry", done: "retried", is_final: false };
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let which = args.which.resolve(context)?;
+    if args.edit {
+        return match which {
+            Which::Ids(ids) => edit_and_retry(context, &ids, &args.flags),
+            Which::Kind(_) => Err(Failure::usage("jobs that are changed on the way are named by their ids")),
+        };
+    }
+    if !args.flags.is_empty() {
+        return Err(Failure::usage("a job is changed on the way only with --edit"));
+    }
     bulk::run(context, which, &args.bulk, &RETRY, |changed| {
         format!("Job {} is pending again", changed.job.id)
     })
+}
+
+fn edit_and_retry(context: &Context, ids: &[JobId], flags: &EditFlags) -> Result<ExitCode, Failure> {
+    let store = context.store()?;
+    let mut worst = None;
+    for id in ids {
+        let edited = edit::wanted(context, store, id, flags.clone())
+            .and_then(|wanted| edit::apply(context, store, id, &wanted, How::EditAndRetry));
+        if let Err(failure) = edited {
+            worst = worst.max(Some(tell(context, &failure)));
+        }
+    }
+    Ok(code_of(worst))
 }

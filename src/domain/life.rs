@@ -77,6 +77,10 @@ pub struct Losses {
     pub boot: Option<String>,
 }
 
+/// The boot of an attempt that was cut off by no fault of its own, such as a restore of the queue: its loss counts for
+/// nothing.
+pub const NO_BOOT: &str = "";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadReason {
     RetriesExhausted,
@@ -369,6 +373,9 @@ fn fail(life: &Life, policy: &Policy, now: Timestamp) -> Life {
 }
 
 fn lose(life: &Life, boot: String, policy: &Policy, now: Timestamp) -> Life {
+    if boot == NO_BOOT {
+        return with_state(life, State::Pending { blocked_by: 0 });
+    }
     let same_boot = life.losses.boot.as_ref() == Some(&boot);
     let count = if same_boot { life.losses.count + 1 } else { 1 };
     let lost = Life { losses: Losses { count, boot: Some(boot) }, ..life.clone() };

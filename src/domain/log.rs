@@ -34,6 +34,13 @@ pub fn file_name(job_number: u64, attempt: u32) -> String {
     format!("{job_number}-{attempt}.log")
 }
 
+/// The job's number and the attempt that a file name tells; `None` if it is no name of a log file.
+pub fn read_file_name(name: &str) -> Option<(u64, u32)> {
+    let (number, attempt) = name.strip_suffix(".log")?.split_once('-')?;
+    let read = (number.parse().ok()?, attempt.parse().ok()?);
+    (file_name(read.0, read.1) == name).then_some(read)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     Out,

@@ -1,8 +1,8 @@
 //! What a worker does between its beginning and its end.
 //!
 //! It sleeps until something happens: an attempt finished, somebody rang, a signal came, or time passed. What can wait
-//! is done every half second: reading orders, looking after dead workers. A schedule is fired when it is due. A bell is a
-//! hint and may get lost; looking for work once a second stays.
+//! is done every half second: reading orders, looking after dead workers, forgetting what is old. A schedule is fired when
+//! it is due. A bell is a hint and may get lost; looking for work once a second stays.
 
 use std::time::{Duration, Instant};
 
@@ -128,7 +128,11 @@ impl Worker<'_> {
         let orders = self.take_orders()?;
         self.follow(orders);
         let (store, lease) = (self.store.as_ref(), self.settings.lease);
-        self.reaper.run_once(store, Some(&self.plan.id), lease, &self.journal)
+        self.reaper.run_once(store, Some(&self.plan.id), lease, &self.journal)?;
+        if self.phase == Phase::Working {
+            self.pruner.run_once(store, &self.settings, &self.around.logs, &self.plan.id)?;
+        }
+        Ok(())
     }
 
     /// What is due by a schedule is enqueued first, so that it is among what the orders are about.

@@ -15,6 +15,7 @@
 //! - `reaper`, `sweep`: recovering what workers left when they died with their guardian.
 //! - `scheduler`: enqueuing what schedules are for.
 //! - `news`, `messenger`, `deliver`, `errand`, `post`: telling hooks what happened; `rehearsal` does so for show.
+//! - `pruner`: forgetting what is old.
 //! - `files`, `journal`: what is kept in `workers/` and in `worker.log`.
 //!
 //! Nothing here prints.
@@ -45,6 +46,7 @@ mod pipes;
 mod pool;
 mod post;
 mod program;
+mod pruner;
 mod reaper;
 mod rehearsal;
 mod scheduler;

@@ -20,6 +20,7 @@ use super::files::{self, Files};
 use super::journal::Journal;
 use super::ledger::Ledger;
 use super::messenger::Messenger;
+use super::pruner::Pruner;
 use super::reaper::Reaper;
 use super::scheduler::Scheduler;
 use super::slots::Slots;
@@ -127,6 +128,7 @@ pub(super) struct Worker<'a> {
     pub(super) ledger: Ledger,
     pub(super) reaper: Reaper,
     pub(super) scheduler: Scheduler,
+    pub(super) pruner: Pruner,
     pub(super) wake: Wake,
     pub(super) signals: Interrupts,
     /// Rings when there may be work for anybody.
@@ -179,6 +181,7 @@ impl<'a> Worker<'a> {
             ledger: Ledger::new(plan.id.clone()),
             reaper: Reaper::new(boot_id),
             scheduler: Scheduler::default(),
+            pruner: Pruner::new(),
             work_bell: registered.bell,
             stop_seen: registered.stop_seen,
             phase: Phase::Working,

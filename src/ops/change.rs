@@ -1,13 +1,15 @@
 //! Changing jobs by id: cancel, retry, remove.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{OpError, announce};
 use crate::domain::job::Job;
 use crate::domain::life::{State, StateName};
+use crate::domain::log;
 use crate::domain::name::{JobId, WorkerId};
 pub use crate::store::JobVerb as Verb;
-use crate::store::{Change, Conflict, Store, StoreError};
+use crate::store::{Change, Conflict, Store, StoreError, retention};
 
 /// How many jobs one transaction changes at most.
 pub(super) const CHUNK: usize = 1_000;
@@ -50,6 +52,13 @@ fn apply(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> Result<Vec<C
         Verb::Cancel => store.cancel(ids, by),
         Verb::Retry => store.retry(ids, by),
         Verb::Remove => store.remove(ids, by),
+    }
+}
+
+/// Removes what jobs printed that are gone; see [`change`].
+pub fn remove_logs<'a>(home: &Path, gone: impl Iterator<Item = &'a Job>) {
+    for job in gone {
+        retention::remove_logs(&home.join(log::FOLDER), job.number, job.life.attempts);
     }
 }
 

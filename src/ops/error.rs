@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::domain::edit::EditError;
 use crate::domain::hook::HookError;
 use crate::domain::life::StateName;
 use crate::domain::log::LogError;
@@ -11,7 +12,8 @@ use crate::domain::request::RequestError;
 use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::SettingError;
 use crate::domain::span::format_span;
-use crate::store::{Conflict, Refused, StoreError};
+use crate::store::transfer::ImportError;
+use crate::store::{Conflict, Refused, RestoreError, StoreError};
 
 /// How many jobs are named in one message.
 const MAX_UNFINISHED_NAMED: usize = 10;
@@ -142,6 +144,31 @@ pub enum OpError {
     HookTaken(HookName),
     #[error("hook `{hook}` could not be told ({why})")]
     Untold { hook: HookName, why: String },
+    #[error("nothing was imported")]
+    Import(#[source] ImportError),
+    #[error("failed to write")]
+    CannotWrite {
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error("the folder of a job is changed to an absolute one")]
+    RelativeFolder,
+    #[error("`{}` exists", .0.display())]
+    FileExists(PathBuf),
+    #[error("`{}` is the queue itself", .0.display())]
+    BackupOntoItself(PathBuf),
+    #[error("{}", alive(*count))]
+    LiveWorkers { count: usize },
+    #[error("another restore is under way")]
+    RestoreUnderWay,
+    #[error("the backup `{}` cannot be used, and nothing was changed", path.display())]
+    BadBackup {
+        path: PathBuf,
+        #[source]
+        source: StoreError,
+    },
     #[error("there is no home folder: neither --home nor QUEUECTL_HOME nor HOME is set")]
     NoHome,
     #[error("failed to understand the settings file `{}` ({problem})", path.display())]
@@ -153,6 +180,37 @@ pub enum OpError {
     UnknownStore,
     #[error("PostgreSQL stores are not supported yet")]
     NoPostgres,
+}
+
+impl From<ImportError> for OpError {
+    fn from(error: ImportError) -> Self {
+        match error {
+            ImportError::Store(error) => error.into(),
+            error @ (ImportError::IdTaken(_)
+            | ImportError::KeyTaken { .. }
+            | ImportError::Malformed { .. }
+            | ImportError::Unreadable { .. }) => Self::Import(error),
+        }
+    }
+}
+
+impl From<RestoreError> for OpError {
+    fn from(error: RestoreError) -> Self {
+        match error {
+            RestoreError::Store(error) => error.into(),
+            RestoreError::Workers { count } => Self::LiveWorkers { count },
+            RestoreError::UnderWay => Self::RestoreUnderWay,
+            RestoreError::BadBackup { path, source } => Self::BadBackup { path, source },
+        }
+    }
+}
+
+fn alive(count: usize) -> String {
+    if count == 1 {
+        "a worker is running on this queue".to_owned()
+    } else {
+        format!("{count} workers are running on this queue")
+    }
 }
 
 /// The whole story in one line: `what (why: because)`.

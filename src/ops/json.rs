@@ -77,6 +77,11 @@ fn listed(codes: Option<ExitCodes>) -> Option<Vec<u8>> {
     codes.map(|codes| codes.iter().collect())
 }
 
+/// A backoff in the form in which it is asked for.
+pub(super) fn backoff_json(backoff: &BackoffChoice) -> serde_json::Value {
+    serde_json::to_value(BackoffJson::from(backoff)).expect("text and numbers become JSON")
+}
+
 #[derive(Debug, Serialize)]
 struct BackoffJson {
     #[serde(skip_serializing_if = "Option::is_none")]

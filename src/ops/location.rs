@@ -90,7 +90,7 @@ impl Location {
     }
 }
 
-fn ensure_home(home: &Path) -> Result<(), OpError> {
+pub(super) fn ensure_home(home: &Path) -> Result<(), OpError> {
     match home.metadata() {
         Ok(meta) if meta.is_dir() => Ok(()),
         Ok(_) => Err(not_a_folder(home).into()),

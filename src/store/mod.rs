@@ -14,9 +14,11 @@ pub mod graphs;
 pub mod hooks;
 pub mod options;
 pub mod queues;
+pub mod retention;
 pub mod schedules;
 pub mod settings;
 pub mod sqlite;
+pub mod transfer;
 pub mod upkeep;
 pub mod verbs;
 
@@ -27,7 +29,10 @@ pub use graphs::Graphs;
 pub use hooks::*;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
 pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
-pub use upkeep::Upkeep;
+pub use upkeep::{
+    Backup, Duty, Event, EventPage, Mark, Old, Progress, Prune, Pruned, RestoreError, Restored, Situation,
+    Stretch, Upkeep,
+};
 pub use verbs::*;
 
 use std::collections::BTreeMap;

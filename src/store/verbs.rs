@@ -66,6 +66,8 @@ pub enum Conflict {
     /// Counted up to [`Conflict::MOST_COUNTED`].
     #[error("{}{count} unfinished jobs depend on it", if *count < Self::MOST_COUNTED { "" } else { "at least " })]
     WaitedFor { count: u64 },
+    #[error("its time would lie after the year 9999")]
+    TooLate,
     #[error("it depends on job `{through}`, which depends on it: a cycle")]
     Cycle { through: JobId },
 }

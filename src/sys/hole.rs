@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 
-use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::retry_on_intr;
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::io::{Errno, retry_on_intr};
 
 /// What is there reads as zeros from now on and takes no space. The length of the file stays as it is.
 pub fn punch(file: &File, from: u64, length: u64) -> io::Result<()> {
@@ -16,4 +16,15 @@ pub fn punch(file: &File, from: u64, length: u64) -> io::Result<()> {
 pub fn is_supported(file: &File) -> bool {
     const ANY_LENGTH: u64 = 4096;
     file.metadata().is_ok_and(|meta| punch(file, meta.len(), ANY_LENGTH).is_ok())
+}
+
+/// Where the next bytes are that were written, from this offset on; `None`: there are none. A filesystem that knows no
+/// holes says that they begin at once.
+pub fn next_data(file: &File, from: u64) -> io::Result<Option<u64>> {
+    match seek(file, SeekFrom::Data(from)) {
+        Ok(at) => Ok(Some(at)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some(from)),
+        Err(error) => Err(error.into()),
+    }
 }

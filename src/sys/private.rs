@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{Access, Mode, OFlags, access, open};
+use rustix::fs::{Access, CWD, Mode, OFlags, RenameFlags, access, open, renameat_with};
 use rustix::io::Errno;
 
 use super::failpoint;
@@ -76,6 +76,16 @@ pub fn replace_file(path: &Path) -> io::Result<File> {
             create()
         }
         result => result,
+    }
+}
+
+/// Gives a file a name that must be free.
+pub fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Not every filesystem can do both at once.
+        Err(Errno::INVAL | Errno::NOSYS) if !to.exists() => std::fs::rename(from, to),
+        Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::AlreadyExists.into()),
+        result => Ok(result?),
     }
 }
 

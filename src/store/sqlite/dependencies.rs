@@ -50,6 +50,11 @@ pub(super) fn count_waiting(tx: &Tx<'_>, parent_seq: i64, limit: u64) -> Result<
     Ok(waiting_after(tx, parent_seq, 0, usize::try_from(limit).unwrap_or(usize::MAX))?.len() as u64)
 }
 
+/// Whether any job waits for this one.
+pub(super) fn is_waited_for(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreError> {
+    Ok(count_waiting(tx, parent_seq, 1)? > 0)
+}
+
 /// A job that is finished waits for nobody.
 pub(super) fn stop_waiting(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
     for parent_seq in known_parents(tx, child_seq)? {

@@ -40,6 +40,15 @@ pub(super) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
     Ok(select.exists([id.as_str()])?)
 }
 
+/// The number of the next job.
+pub(super) fn next_seq(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    let mut select = tx.prepare(
+        "select max(coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence))",
+    )?;
+    let next_seq: Option<i64> = select.query_row([], |row| row.get(0))?;
+    next_seq.ok_or_else(|| row::malformed("sequence", "it is empty"))
+}
+
 /// Records what a new job waits for. Until now it counts as blocked by each of its dependencies; those that are
 /// finished are told at once, but last: one that ends the job ends its waiting for all the others.
 fn connect(tx: &Tx<'_>, job: &NewJob, seq: i64) -> Result<Result<(), Refused>, StoreError> {
@@ -72,16 +81,7 @@ struct Batch {
 
 impl Batch {
     fn begin(tx: &Tx<'_>) -> Result<Self, StoreError> {
-        let mut select = tx.prepare(
-            "select max(coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence))",
-        )?;
-        let next_seq: Option<i64> = select.query_row([], |row| row.get(0))?;
-        Ok(Self {
-            next_seq: next_seq.ok_or_else(|| row::malformed("sequence", "it is empty"))?,
-            queue_ids: HashMap::new(),
-            environment: None,
-            named: None,
-        })
+        Ok(Self { next_seq: next_seq(tx)?, queue_ids: HashMap::new(), environment: None, named: None })
     }
 
     fn last_seq(&self) -> i64 {

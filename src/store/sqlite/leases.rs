@@ -6,7 +6,6 @@ use super::row::{self, JobRow, select_jobs};
 use super::settle;
 use super::tx::Tx;
 use crate::domain::job::Usage;
-use crate::domain::name::WorkerId;
 use crate::domain::outcome::Outcome;
 use crate::store::{LeaseRef, Settlement, StoreError};
 
@@ -31,15 +30,9 @@ pub(super) fn release(tx: &Tx<'_>, job: &JobRow, worker_seq: i64) -> Result<bool
 }
 
 /// Takes away what the worker may have started. `false` if it was no longer held.
-pub(super) fn lose(
-    tx: &Tx<'_>,
-    job: &JobRow,
-    worker_seq: i64,
-    worker: &WorkerId,
-) -> Result<bool, StoreError> {
+pub(super) fn lose(tx: &Tx<'_>, job: &JobRow, worker_seq: i64, why: String) -> Result<bool, StoreError> {
     let started_at = job.latest.started_at.unwrap_or(tx.now);
-    let error = Some(format!("worker {worker} died"));
-    let settlement = in_its_name(job, Outcome::Lost, error, tx.now.since(started_at));
+    let settlement = in_its_name(job, Outcome::Lost, Some(why), tx.now.since(started_at));
     Ok(settle::record(tx, job, worker_seq, &settlement)?.is_some())
 }
 

@@ -9,6 +9,7 @@
 //!
 //! **Never open the database file by other means in this process**: closing any descriptor of it drops SQLite's locks.
 
+mod backup;
 mod batches;
 mod cancel;
 mod change;
@@ -18,6 +19,8 @@ mod counters;
 mod cut;
 mod deliveries;
 mod dependencies;
+mod duties;
+mod edit;
 mod enqueue;
 mod environments;
 mod error;
@@ -41,6 +44,7 @@ mod open;
 mod orders;
 mod picture;
 mod places;
+mod prune;
 mod queues;
 mod rates;
 mod read_only;
@@ -54,12 +58,15 @@ mod runs;
 mod schedules;
 mod settings;
 mod settle;
+mod situation;
 mod stops;
 mod store;
+mod transfer;
 mod tx;
 mod unique_keys;
 mod workers;
 
+pub use backup::Incoming;
 pub use examine::{Depth, Examination, examine};
 pub use gate::{path as gate_path, remembers_a_queue};
 pub use migrate::SCHEMA_VERSION;

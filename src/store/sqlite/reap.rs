@@ -15,7 +15,7 @@ pub(super) fn reap(
     for job in leases::held_by(tx, worker_seq)? {
         let lease = leases::lease_on(&job);
         let taken = if started.is_none_or(|started| started.contains(&lease)) {
-            leases::lose(tx, &job, worker_seq, worker)?
+            leases::lose(tx, &job, worker_seq, format!("worker {worker} died"))?
         } else {
             leases::release(tx, &job, worker_seq)?
         };
@@ -28,6 +28,8 @@ pub(super) fn reap(
     if workers::is_live(tx, worker_seq)? {
         news::worker_crashed(tx, worker, &reaped)?;
     }
+    let held = if reaped.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", reaped.len()) };
+    workers::note_end(tx, worker, "worker_died", &format!("it held {held}"))?;
     workers::set_state(tx, worker_seq, WorkerState::Stopped)?;
     Ok(reaped)
 }

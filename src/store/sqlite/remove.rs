@@ -23,20 +23,27 @@ pub(super) fn remove_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, 
     if count > 0 {
         return Ok(Change::Conflict(Conflict::WaitedFor { count }));
     }
-    if job.life.place(tx.now) != Place::Nowhere {
-        places::take_away(tx, job)?;
-    }
-    unique_keys::release(tx, job)?;
-    forget(tx, job.seq)?;
-    tx.counters.borrow_mut().leave(job.queue_id, state);
-    if let Some(batch_id) = job.batch_id {
-        tx.counters.borrow_mut().leave_batch(batch_id, state);
-    }
+    forget(tx, job)?;
     events::note(tx, None, "remove", by, Some(job.id.as_str()))?;
     Ok(Change::Done(state))
 }
 
-fn forget(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
+/// Forgets a job that does not run and for which nobody waits.
+pub(super) fn forget(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+    if job.life.place(tx.now) != Place::Nowhere {
+        places::take_away(tx, job)?;
+    }
+    unique_keys::release(tx, job)?;
+    forget_rows(tx, job.seq)?;
+    let state = job.life.state.name();
+    tx.counters.borrow_mut().leave(job.queue_id, state);
+    if let Some(batch_id) = job.batch_id {
+        tx.counters.borrow_mut().leave_batch(batch_id, state);
+    }
+    Ok(())
+}
+
+fn forget_rows(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
     let tags: Option<String> =
         tx.prepare("select tags from jobs where seq = ?1")?.query_row([seq], |row| row.get(0))?;
     for tag in row::strings(tags.as_deref())? {
@@ -46,6 +53,10 @@ fn forget(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
     dependencies::forget(tx, seq)?;
     tx.prepare("update sequence set next_seq = max(next_seq, ?1 + 1)")?.execute([seq])?;
     for statement in [
+        // Workers that served this job and nothing else are in nobody else's history.
+        "delete from workers
+         where seq in (select worker_seq from attempts where seq = ?1) and state = 'stopped'
+               and substr(queues, 1, 1) = '{'",
         "delete from outputs where seq = ?1",
         "delete from attempts where seq = ?1",
         "delete from events where seq = ?1",

@@ -35,6 +35,7 @@ pub(super) fn set(
     by: &str,
 ) -> Result<Result<(), SettingError>, StoreError> {
     let mut settings = load(tx)?;
+    let before = settings.get(key);
     let wanted = value.map_or_else(|| Settings::default().get(key), str::to_owned);
     if let Err(error) = settings.set(key, &wanted) {
         return Ok(Err(error));
@@ -45,7 +46,7 @@ pub(super) fn set(
             .execute(params![key.name(), settings.get(key)])?,
         None => tx.prepare("delete from settings where key = ?1")?.execute([key.name()])?,
     };
-    let detail = format!("{key} = {}", settings.get(key));
+    let detail = format!("{key} = {} (was {before})", settings.get(key));
     events::note(tx, None, "set", by, Some(&detail))?;
     Ok(Ok(()))
 }

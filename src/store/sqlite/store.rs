@@ -10,21 +10,25 @@ use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
-    batches, cancel, change, checkpoint, deliveries, enqueue, exchange, extend, find, fire, graph, hooks,
-    list, migrate, orders, queues, read_only, reap, remove, retry, runs, schedules, settings, stops, workers,
+    backup, batches, cancel, change, checkpoint, deliveries, duties, edit, enqueue, events, exchange, extend,
+    find, fire, graph, hooks, list, migrate, orders, prune, queues, read_only, reap, remove, retry, runs,
+    schedules, settings, situation, stops, transfer, workers,
 };
 use crate::domain::batch::find_cycle;
+use crate::domain::edit::Edit;
 use crate::domain::graph::Graph;
 use crate::domain::job::{Job, JobRecord, NewJob};
 use crate::domain::name::{BatchName, HookName, JobId, QueueName, ScheduleName, WorkerId};
 use crate::domain::schedule::{LAST_RUNS, Run, Schedule};
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
+use crate::store::transfer::{ImportError, Imported, Line};
 use crate::store::{
-    Batch, Batches, Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, Fired, Graphs, Hook,
-    Hooks, JobFilter, JobVerb, LeaseRef, LeaseStatus, NewHook, NewSchedule, NewWorker, Orders, Page, Pause,
-    Post, Posted, Queue, QueueUpdate, Queues, Refused, Registered, ScheduleRefused, Schedules, Seen, Stop,
-    Store, StoreError, Upkeep, Worker, WorkerState,
+    Backup, Batch, Batches, Change, DeadGroup, Duty, EnqueueError, Enqueued, Event, EventPage, Exchange,
+    Exchanged, Fired, Graphs, Hook, Hooks, JobFilter, JobVerb, LeaseRef, LeaseStatus, NewHook, NewSchedule,
+    NewWorker, Orders, Page, Pause, Post, Posted, Progress, Prune, Pruned, Queue, QueueUpdate, Queues,
+    Refused, Registered, ScheduleRefused, Schedules, Seen, Situation, Stop, Store, StoreError, Upkeep,
+    Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint};
@@ -117,6 +121,24 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         let _transaction = Transaction::begin(opened, "begin")?;
         work(&Tx::new(opened, self.clock.as_ref()))
+    }
+
+    /// Takes back every lease there is: whoever holds one knows another queue. Gives how many there were.
+    pub(super) fn lose_what_runs(&self, by: &str) -> Result<u64, StoreError> {
+        self.write("lose_what_runs", |tx| backup::lose_all(tx, by))
+    }
+
+    pub(super) fn count_jobs(&self) -> Result<u64, StoreError> {
+        let queues = self.read(queues::list)?;
+        Ok(queues.iter().flat_map(|queue| queue.counts.values()).sum())
+    }
+
+    /// For what is no part of the queue itself.
+    pub(super) fn with_connection<T>(
+        &self,
+        work: impl FnOnce(&rusqlite::Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        work(&self.lock().connection)
     }
 
     fn adopt_durability(&self) -> Result<(), StoreError> {
@@ -405,7 +427,68 @@ impl Hooks for SqliteStore {
     }
 }
 
-impl Upkeep for SqliteStore {}
+impl Upkeep for SqliteStore {
+    fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), StoreError> {
+        backup::copy(&self.lock().connection, backup, progress)
+    }
+
+    fn export(&self, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError> {
+        let opened = self.lock();
+        self.view(&opened, |tx| transfer::export(tx, sink))
+    }
+
+    fn import(
+        &self,
+        lines: &mut dyn Iterator<Item = Result<Line, ImportError>>,
+        if_absent: bool,
+        by: &str,
+    ) -> Result<Imported, ImportError> {
+        self.write("import", |tx| transfer::import(tx, lines, if_absent, by))
+    }
+
+    fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+        if prune.dry_run {
+            return self.read(|tx| prune::prune(tx, prune));
+        }
+        self.write("prune", |tx| prune::prune(tx, prune))
+    }
+
+    fn expired_logs(
+        &self,
+        files: &[(u64, u32)],
+        before: Option<Timestamp>,
+    ) -> Result<Vec<(u64, u32)>, StoreError> {
+        self.read(|tx| prune::expired_logs(tx, files, before))
+    }
+
+    fn edit(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
+        self.write("edit", |tx| edit::edit(tx, id, edit, by))
+    }
+
+    fn edit_and_retry(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
+        self.write("edit_and_retry", |tx| edit::edit_and_retry(tx, id, edit, by))
+    }
+
+    fn situation(&self, id: &JobId) -> Result<Option<Situation>, StoreError> {
+        self.read(|tx| situation::situation(tx, id))
+    }
+
+    fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError> {
+        self.read(|tx| events::list(tx, page))
+    }
+
+    fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError> {
+        // Most who ask come too early: they need not wait for the gate.
+        if !self.read(|tx| duties::is_due(tx, duty))? {
+            return Ok(false);
+        }
+        self.write("take_duty", |tx| duties::take(tx, duty, lease))
+    }
+
+    fn end_duty(&self, duty: Duty, next: Duration, by: &str, done: Option<&str>) -> Result<(), StoreError> {
+        self.write("end_duty", |tx| duties::end(tx, duty, next, by, done))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::row::{self, malformed, strings, to_json};
 use super::tx::Tx;
-use super::{deliveries, leases, stops};
+use super::{deliveries, events, leases, stops};
 use crate::domain::name::{QueueName, WorkerId};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{NewWorker, Served, StoreError, Worker, WorkerState};
@@ -39,7 +39,31 @@ pub(super) fn register(tx: &Tx<'_>, worker: &NewWorker) -> Result<u64, StoreErro
         worker.folder.as_os_str().as_bytes(),
         stop_seen,
     ])?;
+    note(tx, &worker.served, "worker_started", &worker.id, &format!("{}, pid {}", worker.host, worker.pid))?;
     Ok(stop_seen)
+}
+
+/// Notes what became of a worker. One that serves a single job is a part of that job's story.
+fn note(
+    tx: &Tx<'_>,
+    served: &Served,
+    event: &str,
+    worker: &WorkerId,
+    detail: &str,
+) -> Result<(), StoreError> {
+    match served {
+        Served::All | Served::InOrder(_) => events::note(tx, None, event, worker.as_str(), Some(detail)),
+        Served::Job(_) => Ok(()),
+    }
+}
+
+/// Notes the end of a worker, unless it was noted before.
+pub(super) fn note_end(tx: &Tx<'_>, worker: &WorkerId, event: &str, detail: &str) -> Result<(), StoreError> {
+    let known = find(tx, worker)?;
+    match known.state {
+        WorkerState::Running | WorkerState::Draining => note(tx, &known.served, event, worker, detail),
+        WorkerState::Stopped => Ok(()),
+    }
 }
 
 /// A worker that says that it has stopped runs nothing: what it holds it never learned of.
@@ -50,6 +74,7 @@ pub(super) fn change_state(tx: &Tx<'_>, worker: &WorkerId, state: WorkerState) -
             leases::release(tx, &job, seq)?;
         }
         deliveries::give_back(tx, seq)?;
+        note_end(tx, worker, "worker_stopped", "it has finished what it ran")?;
     }
     set_state(tx, seq, state)
 }

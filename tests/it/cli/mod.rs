@@ -1,6 +1,7 @@
 //! The command line, run as a person or a script runs it: one file per verb, then what must not break it.
 
 pub(crate) mod background;
+mod backup;
 mod batch;
 mod cancel;
 mod completions;
@@ -9,8 +10,11 @@ mod crash;
 mod crowd;
 mod dlq;
 mod doctor;
+mod edit;
 mod enqueue;
 mod enqueue_lines;
+mod events;
+mod explain;
 mod faults;
 mod graph;
 pub(crate) mod harness;
@@ -21,6 +25,7 @@ mod list;
 mod location;
 mod logs;
 mod logs_follow;
+mod prune;
 pub(crate) mod pseudo_terminal;
 mod queue;
 mod remove;

@@ -140,7 +140,8 @@ pub(super) fn finds_rows_by_index(connection: &Connection, sql: &str) {
             .strip_prefix("SCAN ")
             .filter(|rest| *rest != "CONSTANT ROW")
             .and_then(|rest| rest.split(' ').next());
-        let is_fine = walked.is_none_or(|table| SMALL.contains(&table));
+        // What a part of the statement has found was found by that part.
+        let is_fine = walked.is_none_or(|table| SMALL.contains(&table) || table.starts_with("(subquery"));
         assert!(
             is_fine || FIRST_ROW_ONLY.contains(&sql),
             "{sql}\nwalks over a table that may be large: {line}"
@@ -172,7 +173,12 @@ pub(super) fn statements() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/sqlite");
     let mut statements = Vec::new();
     for entry in fs::read_dir(folder).expect("the source") {
-        let source = fs::read_to_string(entry.expect("a file").path()).expect("a source file");
+        let path = entry.expect("a file").path();
+        // What is in folders is about copies of a whole queue: it reads everything, or another file.
+        if path.is_dir() {
+            continue;
+        }
+        let source = fs::read_to_string(path).expect("a source file");
         statements.extend(literals(&source).iter().filter_map(|literal| statement(literal)));
     }
     statements

@@ -1,7 +1,9 @@
 //! A store with jobs of every kind, and every verb on it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use queuectl::domain::edit::Edit;
 use queuectl::domain::environment::Environment;
 use queuectl::domain::hook::HookEvent;
 use queuectl::domain::job::NewJob;
@@ -11,8 +13,8 @@ use queuectl::domain::outcome::Outcome;
 use queuectl::domain::schedule::{OnOverlap, Policy};
 use queuectl::domain::settings::SettingKey;
 use queuectl::store::{
-    Delivery, JobFilter, LeaseRef, NewSchedule, Page, Pause, Phase, Post, Report, Sent, Served, Settlement,
-    Stop, WorkerState,
+    Delivery, Duty, EventPage, JobFilter, LeaseRef, Mark, NewSchedule, Old, Page, Pause, Phase, Post, Prune,
+    Report, Sent, Served, Settlement, Stop, Stretch, WorkerState,
 };
 
 use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
@@ -77,6 +79,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     die(fixture);
     fire_some(fixture);
     tell_hooks(fixture);
+    keep_tidy(fixture);
     fixture.store.queues().expect("the queues");
     fixture.store.dead_by_error().expect("the dead");
 }
@@ -88,7 +91,9 @@ fn look_at_all(fixture: &Fixture) {
         store.record(&job_id(id)).expect("record");
         store.output(&job_id(id), 1).expect("output");
         store.graph(&job_id(id), PAGE).expect("graph");
+        store.situation(&job_id(id)).expect("what surrounds it");
     }
+    store.situation(&job_id("ready-50")).expect("who is before it");
     store.taken(&[job_id("dead-1"), job_id("nobody")]).expect("taken");
     store.ids_like(&job_id("failed-"), PAGE).expect("ids");
     store.select(&JobFilter::in_phase(Phase::State(StateName::Dead)), None, PAGE).expect("a selection");
@@ -209,6 +214,12 @@ fn change_some(fixture: &Fixture) {
     for id in ["completed-4", "new-batch", "scheduled-4", "ready-40", "scheduled-0", "blocked-1"] {
         fixture.remove(id);
     }
+    let edit =
+        Edit { tags: Some(vec!["new".to_owned()]), queue: Some(queue_name("another")), ..Edit::default() };
+    for id in ["ready-41", "scheduled-5", "blocked-2"] {
+        fixture.store.edit(&job_id(id), &edit, SOMEBODY).expect("it is changed");
+    }
+    fixture.store.edit_and_retry(&job_id("dead-5"), &edit, SOMEBODY).expect("it is changed");
     fixture.set(SettingKey::Lease, "60s");
     fixture.store.set(SettingKey::Lease, None, SOMEBODY).expect("unset").expect("it may be unset");
     fixture.pause("another");
@@ -316,4 +327,24 @@ fn die(fixture: &Fixture) {
     fixture.extend(&worker, &held[0]);
     let started: Vec<LeaseRef> = fixture.leases(&worker, 2);
     fixture.reap_started(&worker, &started[..1]);
+}
+
+/// What is done now and then, and what is asked for by hand.
+fn keep_tidy(fixture: &Fixture) {
+    let store = &fixture.store;
+    assert!(store.take_duty(Duty::Prune, Duration::from_secs(1)).expect("a duty"), "it is due");
+    let old = [StateName::Completed, StateName::Dead, StateName::Cancelled].map(Old::Jobs);
+    for dry_run in [true, false] {
+        for what in old.into_iter().chain([Old::Outputs, Old::Events, Old::Remains, Old::Space]) {
+            let prune = Prune { what, before: fixture.now(), after: Mark::default(), limit: 3, dry_run };
+            store.prune(&prune).expect("a step");
+        }
+    }
+    for job in [None, Some(job_id("dead-3"))] {
+        for stretch in [Stretch::After(0), Stretch::Before(1_000_000)] {
+            store.events(&EventPage { stretch, limit: PAGE, job: job.clone() }).expect("events");
+        }
+    }
+    store.expired_logs(&[(1, 1), (999_999_999, 1)], Some(fixture.now())).expect("log files");
+    store.end_duty(Duty::Prune, Duration::from_secs(1), SOMEBODY, Some("all of it")).expect("it is done");
 }

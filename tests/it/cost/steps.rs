@@ -21,7 +21,13 @@ const TOLERANCE: u64 = 10;
 const VERBS: [&str; 4] = ["select ", "insert ", "update ", "delete "];
 
 /// Statements that look at more rows where there are more jobs, because that is what somebody asks for.
-const GROWING: [(&str, &str); 1] = [("select reason, error, count(*)", "an overview of all dead jobs")];
+const GROWING: [(&str, &str); 2] = [
+    ("select reason, error, count(*)", "an overview of all dead jobs"),
+    (
+        "select count(*) from (select 1 from ready where queue_id = ?1 and priority =",
+        "who is before a job, up to a bound",
+    ),
+];
 
 /// What each statement took while every verb was used, and the home in which that happened.
 struct Used {

@@ -1,0 +1,129 @@
+//! `queuectl events`
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstyle::Style;
+use serde::Serialize;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::logs::wait;
+use super::selection::resolve_id;
+use super::text::printable;
+use crate::domain::name::JobId;
+use crate::domain::span::parse_span;
+use crate::domain::timestamp::Timestamp;
+use crate::ops::escape::write_json;
+use crate::ops::events::{after, latest};
+use crate::store::{Event, Store};
+
+/// How many events are shown unless somebody wants more.
+const SHOWN: usize = 100;
+/// How often to look for more.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Show what people and workers did, by whom and when
+///
+/// Shows the latest, the oldest of them first: cancel, retry, edit, remove, pause, changed settings, workers that came and
+/// went, what was pruned. They are kept for as long as the setting retain_events says. With --json each line is an object
+/// {at, event, by, job, detail}.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl events
+  queuectl events -f
+  queuectl events --since 1h --json
+  queuectl events --job job1")]
+pub(super) struct Args {
+    /// Go on with what happens from now on
+    #[arg(short, long)]
+    follow: bool,
+    /// What happened so long ago or later: 90, 1h30m, 7d
+    #[arg(long, value_name = "DURATION", value_parser = parse_span)]
+    since: Option<Duration>,
+    /// Only what was done to this job
+    #[arg(long, value_name = "ID")]
+    job: Option<String>,
+    /// How many to show at most [default: 100, or all with --since]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct EventJson<'a> {
+    at: Timestamp,
+    event: &'a str,
+    by: &'a str,
+    job: Option<&'a str>,
+    detail: Option<&'a str>,
+}
+
+impl<'a> From<&'a Event> for EventJson<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            at: event.at,
+            event: &event.event,
+            by: &event.by,
+            job: event.job.as_ref().map(JobId::as_str),
+            detail: event.detail.as_deref(),
+        }
+    }
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let store = context.store()?;
+    let job = args.job.as_deref().map(|id| resolve_id(context, id)).transpose()?;
+    let now = store.now()?;
+    let since = args.since.map(|span| now.saturating_sub(span));
+    let limit = args.limit.unwrap_or(if since.is_some() { usize::MAX } else { SHOWN });
+    // Before the look at what there is: what comes in between is shown by following.
+    let newest = latest(store, None, None, 1)?.last().map_or(0, |last| last.number);
+    let shown = latest(store, job.as_ref(), since, limit)?;
+    print(context, &shown)?;
+    if args.follow {
+        follow(context, store, job.as_ref(), shown.last().map_or(newest, |last| last.number))?;
+    } else if shown.is_empty() && !context.json {
+        context.hint("nothing has happened")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what comes for as long as somebody reads it.
+fn follow(context: &Context, store: &dyn Store, job: Option<&JobId>, mut last: u64) -> Result<(), Failure> {
+    loop {
+        let more = after(store, job, last)?;
+        print(context, &more)?;
+        match more.last() {
+            Some(newest) => last = newest.number,
+            None if wait(PAUSE)? => {}
+            None => return Ok(()),
+        }
+    }
+}
+
+fn print(context: &Context, events: &[Event]) -> Result<(), Failure> {
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    for event in events {
+        if context.json {
+            write_json(&mut out, &EventJson::from(event), false)?;
+            writeln!(out)?;
+        } else {
+            writeln!(out, "{}", line(event))?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// `2026-01-31T09:30:00.000Z  cancel job1  by somebody  (detail)`
+fn line(event: &Event) -> String {
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    let what = event.event.replace('_', " ");
+    let job = event.job.as_ref().map(|job| format!(" {job}")).unwrap_or_default();
+    let detail = event.detail.as_ref().map(|detail| format!("  ({})", printable(detail))).unwrap_or_default();
+    let by = printable(&event.by);
+    format!("{dim}{}{dim:#}  {bold}{}{bold:#}{job}  by {by}{detail}", event.at, printable(&what))
+}

@@ -1,0 +1,58 @@
+//! `queuectl import`
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::text::jobs;
+use crate::ops::transfer::{import, spool};
+use crate::store::transfer::Imported;
+use crate::sys::user;
+
+/// Take in what `queuectl export` wrote, all of it or nothing
+///
+/// Jobs keep their ids, states, times and history. What was running counts as lost and runs again. A job whose id is taken is
+/// a conflict (exit code 4), and nothing is taken in. Settings and queues that are set here stay as they are.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl import queue.jsonl
+  ssh other queuectl export - | queuectl import --if-absent -")]
+pub(super) struct Args {
+    /// The file; - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Skip jobs that are here already
+    #[arg(long)]
+    if_absent: bool,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let (store, home) = (context.store()?, context.location()?.home);
+    let imported = if args.file == Path::new("-") {
+        let spool = spool(&home, &mut io::stdin().lock())?;
+        import(store, &home, spool.path(), args.if_absent, &user::name())?
+    } else {
+        import(store, &home, &args.file, args.if_absent, &user::name())?
+    };
+    tell(context, imported)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(context: &Context, imported: Imported) -> Result<(), Failure> {
+    if context.json {
+        let Imported { jobs, skipped } = imported;
+        return context.print_json(&serde_json::json!({ "jobs": jobs, "skipped": skipped }));
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    match (context.person_reads, imported.skipped) {
+        (false, _) => writeln!(out, "{}", imported.jobs)?,
+        (true, 0) => writeln!(out, "{} imported", jobs(imported.jobs))?,
+        (true, skipped) => writeln!(out, "{} imported, {} skipped", jobs(imported.jobs), jobs(skipped))?,
+    }
+    Ok(out.flush()?)
+}

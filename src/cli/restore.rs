@@ -1,0 +1,82 @@
+//! `queuectl restore`
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::ask::ask;
+use super::context::Context;
+use super::failure::Failure;
+use super::text::{grouped, jobs, printable};
+use crate::ops::restore::{Present, prepare};
+use crate::store::Restored;
+use crate::sys::user;
+
+/// Put a backup in the place of the queue
+///
+/// The backup is checked first: one that is damaged, or newer than this program, changes nothing (exit code 7), and so do
+/// live workers (exit code 4). What was running when it was made counts as lost and runs again. A queue with jobs in it is
+/// kept beside the new one, as a backup of its own.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl restore queue-backup.db
+  queuectl restore --yes /mnt/backups/queue.db")]
+pub(super) struct Args {
+    /// The backup
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Do not ask before replacing jobs
+    #[arg(short, long)]
+    yes: bool,
+}
+
+#[derive(Serialize)]
+struct RestoredJson {
+    jobs: u64,
+    lost: u64,
+    kept: Option<String>,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let ready = prepare(&context.location()?, &args.file, &user::name())?;
+    let replaced = match ready.present() {
+        Present::Jobs(0) => None,
+        Present::Jobs(count) => Some(format!("replace a queue of {}", jobs(count))),
+        Present::Unreadable => Some("replace a queue that cannot be read".to_owned()),
+    };
+    if let Some(what) = replaced {
+        ask(context, &what, args.yes)?;
+    }
+    tell(context, &ready.put()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(context: &Context, restored: &Restored) -> Result<(), Failure> {
+    let kept = restored.kept.as_ref().map(|path| path.display().to_string());
+    if context.json {
+        return context.print_json(&RestoredJson { jobs: restored.jobs, lost: restored.lost, kept });
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    if context.person_reads {
+        writeln!(out, "{} restored", jobs(restored.jobs))?;
+    } else {
+        writeln!(out, "{}", restored.jobs)?;
+    }
+    out.flush()?;
+    if restored.lost > 0 {
+        context.hint(&format!("{} running when the backup was made; they run again", were(restored.lost)))?;
+    }
+    match kept {
+        Some(kept) => context.hint(&format!("the queue that was there is kept in {}", printable(&kept))),
+        None => Ok(()),
+    }
+}
+
+fn were(count: u64) -> String {
+    if count == 1 { "1 job was".to_owned() } else { format!("{} jobs were", grouped(count)) }
+}

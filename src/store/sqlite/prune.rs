@@ -1,0 +1,210 @@
+//! Forgetting what is old, a few rows at a time.
+//!
+//! Nothing has an index by age, so that nobody pays for one. Instead each kind of row is walked along in the order in which
+//! rows were made: jobs of one state by number, up to the first that was made too late to be old. What is not old although
+//! it was made early is passed over; there is little of it.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::row;
+use super::tx::Tx;
+use super::{dependencies, remove};
+use crate::domain::life::StateName;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Mark, Old, Prune, Pruned, StoreError};
+
+/// Of so many pages one part may be unused: they are filled again sooner or later.
+const PART_UNUSED: u64 = 8;
+/// Less than this is not worth giving back.
+const MIN_UNUSED: u64 = 64;
+
+pub(super) fn prune(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
+    match prune.what {
+        Old::Jobs(state) => jobs(tx, state, prune),
+        Old::Outputs => outputs(tx, prune),
+        Old::Events => events(tx, prune),
+        Old::Remains => remains(tx, prune),
+        Old::Space => space(tx, prune),
+    }
+}
+
+/// What a step makes of one row.
+enum Row {
+    Old,
+    Kept,
+    /// Made so late that nothing behind it is old.
+    TooNew,
+}
+
+fn judge(made_at: i64, ended_at: i64, before: Timestamp) -> Row {
+    if made_at > before.as_millis() {
+        Row::TooNew
+    } else if ended_at > before.as_millis() {
+        Row::Kept
+    } else {
+        Row::Old
+    }
+}
+
+fn jobs(tx: &Tx<'_>, state: StateName, prune: &Prune) -> Result<Pruned, StoreError> {
+    let found = finished_jobs(tx, state, prune)?;
+    let mut pruned = Pruned::default();
+    for (seq, created_at, finished_at) in &found {
+        match judge(*created_at, *finished_at, prune.before) {
+            Row::TooNew => return Ok(pruned),
+            Row::Old if !dependencies::is_waited_for(tx, *seq)? => {
+                pruned.count += 1;
+                if !prune.dry_run {
+                    pruned.gone.push(forget(tx, *seq)?);
+                }
+            }
+            Row::Old | Row::Kept => {}
+        }
+    }
+    pruned.next = found.last().filter(|_| found.len() == prune.limit).map(|last| mark(last.0, 0));
+    Ok(pruned)
+}
+
+/// The next jobs in this state: number, when it was made, when it ended.
+fn finished_jobs(tx: &Tx<'_>, state: StateName, prune: &Prune) -> Result<Vec<(i64, i64, i64)>, StoreError> {
+    // By index jobs_by_state.
+    let mut select = tx.prepare(
+        "select seq, created_at, finished_at from jobs where state = ?1 and seq > ?2 order by seq limit ?3",
+    )?;
+    let rows = select.query_map(params![state.name(), prune.after.0, prune.limit], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn forget(tx: &Tx<'_>, seq: i64) -> Result<(u64, u32), StoreError> {
+    let job = row::by_seq(tx, seq)?;
+    remove::forget(tx, &job)?;
+    Ok((unsigned(seq), job.life.attempts))
+}
+
+fn outputs(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
+    let found = stored_outputs(tx, prune)?;
+    let mut pruned = Pruned::default();
+    for (seq, number, created_at, finished_at) in &found {
+        match judge(*created_at, *finished_at, prune.before) {
+            Row::TooNew => return Ok(pruned),
+            Row::Kept => {}
+            Row::Old => {
+                pruned.count += 1;
+                if !prune.dry_run {
+                    tx.prepare("delete from outputs where seq = ?1 and number = ?2")?
+                        .execute(params![seq, number])?;
+                }
+            }
+        }
+    }
+    let last = found.last().filter(|_| found.len() == prune.limit);
+    pruned.next = last.map(|(seq, number, ..)| mark(*seq, *number));
+    Ok(pruned)
+}
+
+/// The next outputs: of which job and attempt, when the job was made, when the attempt ended.
+fn stored_outputs(tx: &Tx<'_>, prune: &Prune) -> Result<Vec<(i64, u32, i64, i64)>, StoreError> {
+    // By the primary key of outputs.
+    let mut select = tx.prepare(
+        "select o.seq, o.number, j.created_at, a.finished_at
+         from outputs o cross join attempts a on a.seq = o.seq and a.number = o.number
+              cross join jobs j on j.seq = o.seq
+         where (o.seq, o.number) > (?1, ?2) order by o.seq, o.number limit ?3",
+    )?;
+    let rows = select.query_map(params![prune.after.0, prune.after.1, prune.limit], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn events(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
+    let mut select = tx.prepare("select id, at from events where id > ?1 order by id limit ?2")?;
+    let rows = select.query_map(params![prune.after.0, prune.limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let found: Vec<(i64, i64)> = rows.collect::<Result<_, _>>()?;
+    let old: Vec<i64> =
+        found.iter().take_while(|(_, at)| *at <= prune.before.as_millis()).map(|(id, _)| *id).collect();
+    if let (Some(last), false) = (old.last(), prune.dry_run) {
+        tx.prepare("delete from events where id > ?1 and id <= ?2")?.execute(params![prune.after.0, last])?;
+    }
+    let next = old.last().filter(|_| old.len() == prune.limit).map(|last| mark(*last, 0));
+    Ok(Pruned { count: old.len() as u64, next, ..Pruned::default() })
+}
+
+/// Whatever refers to a worker that had stopped before a job was made is not that job's.
+fn remains(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
+    if prune.dry_run {
+        return Ok(Pruned::default());
+    }
+    let oldest = oldest_job(tx)?.unwrap_or(prune.before.as_millis()).min(prune.before.as_millis());
+    let workers = tx
+        .prepare(
+            "delete from workers where seq in (select seq from workers
+                                               where state = 'stopped' and last_heartbeat < ?1 limit ?2)",
+        )?
+        .execute(params![oldest, prune.limit])?;
+    // By index unique_keys_ending.
+    let keys =
+        tx.prepare("delete from unique_keys where held_until < ?1")?.execute(params![tx.now.as_millis()])?;
+    let next = (workers == prune.limit).then(Mark::default);
+    Ok(Pruned { count: (workers + keys) as u64, next, ..Pruned::default() })
+}
+
+fn oldest_job(tx: &Tx<'_>) -> Result<Option<i64>, StoreError> {
+    let mut select = tx.prepare("select created_at from jobs where seq > 0 order by seq limit 1")?;
+    Ok(select.query_row([], |row| row.get(0)).optional()?)
+}
+
+/// Gives unused pages back to the filesystem.
+fn space(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
+    let unused: u64 = tx.prepare("pragma freelist_count")?.query_row([], |row| row.get(0))?;
+    let pages: u64 = tx.prepare("pragma page_count")?.query_row([], |row| row.get(0))?;
+    let spare = unused.saturating_sub((pages / PART_UNUSED).max(MIN_UNUSED));
+    let count = spare.min(prune.limit as u64);
+    if count == 0 || prune.dry_run {
+        return Ok(Pruned { count: spare, ..Pruned::default() });
+    }
+    // A row for each page.
+    let mut vacuum = tx.prepare(&format!("pragma incremental_vacuum({count})"))?;
+    let mut rows = vacuum.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(Pruned { count, next: (spare > count).then(Mark::default), ..Pruned::default() })
+}
+
+pub(super) fn expired_logs(
+    tx: &Tx<'_>,
+    files: &[(u64, u32)],
+    before: Option<Timestamp>,
+) -> Result<Vec<(u64, u32)>, StoreError> {
+    let mut expired = Vec::new();
+    for (seq, number) in files {
+        let is_expired = match ended_at(tx, *seq, *number)? {
+            Some(ended_at) => before.is_some_and(|before| ended_at <= before.as_millis()),
+            // It runs, or its job is gone.
+            None => !job_exists(tx, *seq)?,
+        };
+        if is_expired {
+            expired.push((*seq, *number));
+        }
+    }
+    Ok(expired)
+}
+
+fn ended_at(tx: &Tx<'_>, seq: u64, number: u32) -> Result<Option<i64>, StoreError> {
+    let mut select = tx.prepare("select finished_at from attempts where seq = ?1 and number = ?2")?;
+    Ok(select.query_row(params![seq, number], |row| row.get(0)).optional()?)
+}
+
+fn job_exists(tx: &Tx<'_>, seq: u64) -> Result<bool, StoreError> {
+    Ok(tx.prepare("select 1 from jobs where seq = ?1")?.exists([seq])?)
+}
+
+fn mark(seq: i64, number: u32) -> Mark {
+    Mark(unsigned(seq), number)
+}
+
+/// Numbers of rows are positive.
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

@@ -1,0 +1,133 @@
+//! What surrounds a job: what it waits for, how its queue stands, and who is before it in the line.
+
+use std::time::Duration;
+
+use rusqlite::params;
+
+use super::find;
+use super::row::{self, JobRow, malformed};
+use super::tx::{Tx, from_millis};
+use crate::domain::explain::{Count, Durations, QueueFacts};
+use crate::domain::life::StateName;
+use crate::domain::name::JobId;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{Situation, StoreError};
+
+/// How many of the jobs that it waits for are named.
+const NAMED: usize = 5;
+/// How many jobs before it are counted at most.
+const COUNTED: u64 = 1_000;
+/// How many attempts tell how long jobs of a queue take.
+const MEASURED: usize = 20;
+
+pub(super) fn situation(tx: &Tx<'_>, id: &JobId) -> Result<Option<Situation>, StoreError> {
+    let (Some(job), Some(known)) = (find::find(tx, id)?, row::by_id(tx, id)?) else {
+        return Ok(None);
+    };
+    Ok(Some(Situation {
+        job,
+        now: tx.now,
+        waits_for: waits_for(tx, known.seq)?,
+        queue: queue(tx, known.queue_id)?,
+        ahead_in_queue: ahead_in(tx, known.queue_id, &known)?,
+        ahead_elsewhere: ahead_elsewhere(tx, &known)?,
+        durations: durations(tx, known.queue_id)?,
+    }))
+}
+
+fn waits_for(tx: &Tx<'_>, seq: i64) -> Result<Vec<(JobId, StateName)>, StoreError> {
+    // By index dependencies_by_child.
+    let mut select = tx.prepare(
+        "select j.id, j.state from dependencies d cross join jobs j on j.seq = d.parent_seq
+         where d.child_seq = ?1 limit ?2",
+    )?;
+    let mut rows = select.query(params![seq, NAMED])?;
+    let mut jobs = Vec::new();
+    while let Some(row) = rows.next()? {
+        let word: String = row.get(1)?;
+        let state = StateName::from_name(&word).ok_or_else(|| malformed("state", &word))?;
+        jobs.push((row::name(row, 0)?, state));
+    }
+    Ok(jobs)
+}
+
+fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError> {
+    let mut select = tx.prepare(
+        "select paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
+                rate_refilled_at,
+                (select count from counters where queue_id = queues.id and state = 'processing')
+         from queues where id = ?1",
+    )?;
+    let mut rows = select.query([queue_id])?;
+    let row = rows.next()?.ok_or_else(|| malformed("queue", "it is missing"))?;
+    let paused_at: Option<Timestamp> = row::time(row, 0)?;
+    let paused_by: Option<String> = row.get(1)?;
+    let reason: Option<String> = row.get(2)?;
+    Ok(QueueFacts {
+        paused: paused_at.zip(paused_by).map(|(at, by)| (at, by, reason)),
+        concurrency: row.get(3)?,
+        next_start_at: next_token(tx.now, row)?,
+        running: row.get::<_, Option<u64>>(8)?.unwrap_or(0),
+    })
+}
+
+/// When a bucket that fills evenly has a whole token again; `None`: it has one now, or there is no rate.
+fn next_token(now: Timestamp, row: &rusqlite::Row<'_>) -> Result<Option<Timestamp>, StoreError> {
+    let (count, period): (Option<f64>, Option<i64>) =
+        (row.get::<_, Option<u32>>(4)?.map(f64::from), row.get(5)?);
+    let (tokens, refilled_at): (Option<f64>, Option<i64>) = (row.get(6)?, row.get(7)?);
+    let ((Some(count), Some(period)), (Some(tokens), Some(refilled_at))) =
+        ((count, period), (tokens, refilled_at))
+    else {
+        return Ok(None);
+    };
+    let for_one = from_millis(period).as_secs_f64() / count;
+    let passed = now.since(Timestamp::from_millis(refilled_at)).as_secs_f64();
+    let missing = 1.0 - tokens.max(0.0) - passed / for_one;
+    let wait = Duration::try_from_secs_f64((missing * for_one).max(0.0)).unwrap_or(Duration::MAX);
+    Ok((wait.as_millis() > 0).then(|| now.saturating_add(wait)))
+}
+
+/// Those in other queues that are open and have something ready.
+fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count, StoreError> {
+    let mut select = tx.prepare("select id from queues where paused_at is null and id <> ?1")?;
+    let rows = select.query_map([job.queue_id], |row| row.get(0))?;
+    let others: Vec<i64> = rows.collect::<Result<_, _>>()?;
+    let mut sum = Count { least: 0, is_exact: true };
+    for queue_id in others {
+        let ahead = ahead_in(tx, queue_id, job)?;
+        sum = Count { least: sum.least + ahead.least, is_exact: sum.is_exact && ahead.is_exact };
+    }
+    Ok(sum)
+}
+
+fn ahead_in(tx: &Tx<'_>, queue_id: i64, job: &JobRow) -> Result<Count, StoreError> {
+    let more_urgent: u64 = tx
+        .prepare("select count(*) from (select 1 from ready where queue_id = ?1 and priority > ?2 limit ?3)")?
+        .query_row(params![queue_id, job.priority, COUNTED], |row| row.get(0))?;
+    let earlier: u64 = tx
+        .prepare(
+            "select count(*) from (select 1 from ready
+                                   where queue_id = ?1 and priority = ?2 and (due_at, seq) < (?3, ?4) limit ?5)",
+        )?
+        .query_row(params![queue_id, job.priority, job.life.due_at.as_millis(), job.seq, COUNTED], |row| {
+            row.get(0)
+        })?;
+    let least = (more_urgent + earlier).min(COUNTED);
+    Ok(Count { least, is_exact: least < COUNTED })
+}
+
+fn durations(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Durations>, StoreError> {
+    // By index jobs_by_queue.
+    let mut select = tx.prepare(
+        "select a.duration_ms from jobs j cross join attempts a on a.seq = j.seq and a.number = j.attempts
+         where j.queue_id = ?1 and j.state = 'completed' order by j.seq desc limit ?2",
+    )?;
+    let rows = select.query_map(params![queue_id, MEASURED], |row| row.get(0))?;
+    let measured: Vec<i64> = rows.collect::<Result<_, _>>()?;
+    let Ok(count) = u32::try_from(measured.len()) else {
+        return Ok(None);
+    };
+    let sum = from_millis(measured.iter().sum());
+    Ok((count > 0).then(|| Durations { attempts: count.into(), average: sum / count }))
+}

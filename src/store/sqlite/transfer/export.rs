@@ -1,0 +1,221 @@
+//! Everything in a queue, as lines, in one view.
+
+use rusqlite::Row;
+use serde_json::{Map, Value};
+
+use crate::domain::timestamp::Timestamp;
+use crate::store::StoreError;
+use crate::store::sqlite::history;
+use crate::store::sqlite::row::{self, malformed, strings};
+use crate::store::sqlite::tx::Tx;
+use crate::store::transfer::{
+    AttemptLine, EnvironmentLine, EventLine, FORMAT, JobLine, Line, QueueLine, SettingLine,
+};
+
+/// Takes a line; `false`: no more are wanted.
+pub(in crate::store::sqlite) type Sink<'a> = &'a mut dyn FnMut(Line) -> bool;
+
+pub(in crate::store::sqlite) fn export(tx: &Tx<'_>, sink: Sink<'_>) -> Result<(), StoreError> {
+    let kinds: [fn(&Tx<'_>, Sink<'_>) -> Result<bool, StoreError>; 7] =
+        [settings, queues, environments, jobs, dependencies, unique_keys, events];
+    if !sink(Line::Queuectl { format: FORMAT }) {
+        return Ok(());
+    }
+    for kind in kinds {
+        if !kind(tx, sink)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A line for each row.
+fn each(
+    tx: &Tx<'_>,
+    sink: Sink<'_>,
+    sql: &str,
+    line: impl Fn(&Row<'_>) -> Result<Line, StoreError>,
+) -> Result<bool, StoreError> {
+    let mut select = tx.prepare(sql)?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        if !sink(line(row)?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn settings(tx: &Tx<'_>, sink: Sink<'_>) -> Result<bool, StoreError> {
+    each(tx, sink, "select key, value from settings", |row| {
+        Ok(Line::Setting(SettingLine { key: row.get(0)?, value: row.get(1)? }))
+    })
+}
+
+fn queues(tx: &Tx<'_>, sink: Sink<'_>) -> Result<bool, StoreError> {
+    each(
+        tx,
+        sink,
+        "select name, created_at, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, limits,
+                retry_on, no_retry_on
+         from queues where id > 0 order by id",
+        |row| {
+            Ok(Line::Queue(QueueLine {
+                name: row.get(0)?,
+                created_at: moment(row, 1)?,
+                paused_at: row::time(row, 2)?,
+                paused_by: row.get(3)?,
+                pause_reason: row.get(4)?,
+                concurrency: row.get(5)?,
+                rate_count: row.get(6)?,
+                rate_period_ms: row.get(7)?,
+                limits: row.get(8)?,
+                retry_on: row.get(9)?,
+                no_retry_on: row.get(10)?,
+            }))
+        },
+    )
+}
+
+fn environments(tx: &Tx<'_>, sink: Sink<'_>) -> Result<bool, StoreError> {
+    each(tx, sink, "select id, variables from environments where id > 0 order by id", |row| {
+        Ok(Line::Environment(EnvironmentLine { number: row.get(0)?, variables: row.get(1)? }))
+    })
+}
+
+fn jobs(tx: &Tx<'_>, sink: Sink<'_>) -> Result<bool, StoreError> {
+    each(
+        tx,
+        sink,
+        "select j.seq, j.id, q.name, j.command, j.state, j.priority, j.blocked_by, j.run_at, j.due_at, j.attempts,
+                j.max_retries, j.failures, j.losses, j.loss_boot, w.id, j.cancel_requested, j.created_at, j.updated_at,
+                j.started_at, j.finished_at, j.exit_code, j.signal, j.error, j.reason, j.timeout_ms, j.cwd,
+                j.environment_id, j.unique_key, j.tags, j.depends_on, j.options
+         from jobs j join queues q on q.id = j.queue_id left join workers w on w.seq = j.worker_seq
+         where j.seq > 0 order by j.seq",
+        |row| Ok(Line::Job(Box::new(job(tx, row)?))),
+    )
+}
+
+fn job(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobLine, StoreError> {
+    let text = |column| Ok::<Option<String>, StoreError>(row.get(column)?);
+    Ok(JobLine {
+        number: row.get(0)?,
+        id: row.get(1)?,
+        queue: row.get(2)?,
+        command: row.get(3)?,
+        state: row.get(4)?,
+        priority: row.get(5)?,
+        blocked_by: row.get(6)?,
+        run_at: row::time(row, 7)?,
+        due_at: moment(row, 8)?,
+        attempts: row.get(9)?,
+        max_retries: row.get(10)?,
+        failures: row.get(11)?,
+        losses: row.get(12)?,
+        loss_boot: row.get(13)?,
+        worker_id: row.get(14)?,
+        cancel_requested: row.get(15)?,
+        created_at: moment(row, 16)?,
+        updated_at: moment(row, 17)?,
+        started_at: row::time(row, 18)?,
+        finished_at: row::time(row, 19)?,
+        exit_code: row.get(20)?,
+        signal: row.get(21)?,
+        error: row.get(22)?,
+        reason: row.get(23)?,
+        timeout_ms: row.get(24)?,
+        cwd: row.get(25)?,
+        environment: row.get(26)?,
+        unique_key: row.get(27)?,
+        tags: strings(text(28)?.as_deref())?,
+        depends_on: strings(text(29)?.as_deref())?,
+        options: options(text(30)?.as_deref())?,
+        history: attempts(tx, row.get(0)?)?,
+    })
+}
+
+fn options(json: Option<&str>) -> Result<Map<String, Value>, StoreError> {
+    let Some(json) = json else {
+        return Ok(Map::new());
+    };
+    serde_json::from_str(json).map_err(|error| malformed("job", error))
+}
+
+fn attempts(tx: &Tx<'_>, seq: i64) -> Result<Vec<AttemptLine>, StoreError> {
+    let mut select = tx.prepare(
+        "select a.number, w.id, w.host, a.started_at, a.finished_at, a.duration_ms, a.outcome, a.exit_code, a.signal,
+                a.error, a.cpu_ms, a.max_rss_bytes, a.log_bytes
+         from attempts a join workers w on w.seq = a.worker_seq
+         where a.seq = ?1 order by a.number",
+    )?;
+    let mut rows = select.query([seq])?;
+    let mut history = Vec::new();
+    while let Some(row) = rows.next()? {
+        history.push(attempt(tx, seq, row)?);
+    }
+    Ok(history)
+}
+
+fn attempt(tx: &Tx<'_>, seq: i64, row: &Row<'_>) -> Result<AttemptLine, StoreError> {
+    let number = row.get(0)?;
+    Ok(AttemptLine {
+        attempt: number,
+        worker_id: row.get(1)?,
+        host: row.get(2)?,
+        started_at: moment(row, 3)?,
+        finished_at: moment(row, 4)?,
+        duration_ms: row.get(5)?,
+        outcome: row.get(6)?,
+        exit_code: row.get(7)?,
+        signal: row.get(8)?,
+        error: row.get(9)?,
+        cpu_ms: row.get(10)?,
+        max_rss_bytes: row.get(11)?,
+        log_bytes: row.get(12)?,
+        output: history::output(tx, seq, number)?,
+    })
+}
+
+fn dependencies(tx: &Tx<'_>, sink: Sink<'_>) -> Result<bool, StoreError> {
+    each(
+        tx,
+        sink,
+        "select c.id, p.id from dependencies d cross join jobs p on p.seq = d.parent_seq
+                cross join jobs c on c.seq = d.child_seq
+         where d.parent_seq > 0 order by d.parent_seq, d.child_seq",
+        |row| Ok(Line::Dependency { job: row.get(0)?, waits_for: row.get(1)? }),
+    )
+}
+
+fn unique_keys(tx: &Tx<'_>, sink: Sink<'_>) -> Result<bool, StoreError> {
+    each(
+        tx,
+        sink,
+        "select k.key, j.id, k.held_until from unique_keys k cross join jobs j on j.seq = k.seq
+         where k.key > '' order by k.key",
+        |row| Ok(Line::UniqueKey { key: row.get(0)?, job: row.get(1)?, held_until: row::time(row, 2)? }),
+    )
+}
+
+fn events(tx: &Tx<'_>, sink: Sink<'_>) -> Result<bool, StoreError> {
+    each(
+        tx,
+        sink,
+        "select e.at, e.event, e.by, j.id, e.detail from events e left join jobs j on j.seq = e.seq
+         where e.id > 0 order by e.id",
+        |row| {
+            Ok(Line::Event(EventLine {
+                at: moment(row, 0)?,
+                event: row.get(1)?,
+                by: row.get(2)?,
+                job: row.get(3)?,
+                detail: row.get(4)?,
+            }))
+        },
+    )
+}
+
+fn moment(row: &Row<'_>, column: usize) -> Result<Timestamp, StoreError> {
+    Ok(Timestamp::from_millis(row.get(column)?))
+}

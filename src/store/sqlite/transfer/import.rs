@@ -1,0 +1,375 @@
+//! Taking in what was exported, all of it or nothing.
+//!
+//! Jobs get new numbers, in the order of the lines. What is set here stays as it is: a setting, or a queue with its limits, is
+//! taken in only where there is none.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use rusqlite::params;
+
+use crate::domain::environment::Environment;
+use crate::domain::life::StateName;
+use crate::domain::name::{JobId, NameError, QueueName, WorkerId};
+use crate::domain::outcome::Outcome;
+use crate::domain::request::check_command;
+use crate::domain::signal::Signal;
+use crate::domain::timestamp::Timestamp;
+use crate::store::StoreError;
+use crate::store::options::JobOptions;
+use crate::store::sqlite::dependencies::{self, Parent};
+use crate::store::sqlite::row::{self, to_json};
+use crate::store::sqlite::tx::{Tx, millis};
+use crate::store::sqlite::{
+    enqueue, environments, events, history, places, queues, settings, unique_keys, workers,
+};
+use crate::store::transfer::{
+    AttemptLine, EventLine, ImportError, Imported, JobLine, Line, QueueLine, SettingLine,
+};
+
+/// Where the lines come from.
+pub(in crate::store::sqlite) type Lines<'a> = &'a mut dyn Iterator<Item = Result<Line, ImportError>>;
+
+pub(in crate::store::sqlite) fn import(
+    tx: &Tx<'_>,
+    lines: Lines<'_>,
+    if_absent: bool,
+    by: &str,
+) -> Result<Imported, ImportError> {
+    let mut import = Import {
+        if_absent,
+        next_seq: enqueue::next_seq(tx)?,
+        environments: BTreeMap::new(),
+        skipped: HashSet::new(),
+        blocked: HashMap::new(),
+        finished_parents: Vec::new(),
+        imported: Imported::default(),
+    };
+    for line in lines {
+        import.take(tx, line?)?;
+    }
+    import.finish(tx)?;
+    let detail = format!("{} jobs", import.imported.jobs);
+    events::note(tx, None, "import", by, Some(&detail))?;
+    Ok(import.imported)
+}
+
+struct Import {
+    if_absent: bool,
+    next_seq: i64,
+    /// By their number in the file.
+    environments: BTreeMap<u64, i64>,
+    /// Jobs that are here already.
+    skipped: HashSet<String>,
+    /// Jobs that wait for others, and for how many of them no line has come yet.
+    blocked: HashMap<String, (i64, u32)>,
+    /// Jobs that wait for one that is finished by now, and whether it failed.
+    finished_parents: Vec<(i64, bool)>,
+    imported: Imported,
+}
+
+impl Import {
+    fn take(&mut self, tx: &Tx<'_>, line: Line) -> Result<(), ImportError> {
+        match line {
+            // Log files are no part of the store.
+            Line::Queuectl { .. } | Line::Log(_) => Ok(()),
+            Line::Setting(setting) => take_setting(tx, &setting),
+            Line::Queue(queue) => take_queue(tx, &queue),
+            Line::Environment(line) => {
+                let id = environments::id(tx, &Environment::from_bytes(&line.variables))?;
+                self.environments.insert(line.number, id);
+                Ok(())
+            }
+            Line::Job(job) => self.take_job(tx, &job),
+            Line::Dependency { job, waits_for } => self.take_dependency(tx, &job, &waits_for),
+            Line::UniqueKey { key, job, held_until } => self.take_key(tx, &key, &job, held_until),
+            Line::Event(event) => self.take_event(tx, &event),
+        }
+    }
+
+    fn take_job(&mut self, tx: &Tx<'_>, job: &JobLine) -> Result<(), ImportError> {
+        let id: JobId = named(&job.id, "a job")?;
+        if enqueue::is_taken(tx, &id)? {
+            if !self.if_absent {
+                return Err(ImportError::IdTaken(job.id.clone()));
+            }
+            self.skipped.insert(job.id.clone());
+            self.imported.skipped += 1;
+            return Ok(());
+        }
+        let seq = self.next_seq;
+        let state = check(job)?;
+        self.insert(tx, job, seq, state).map_err(|error| of_job(job, error))?;
+        for attempt in &job.history {
+            take_attempt(tx, seq, attempt).map_err(|error| of_job(job, error))?;
+        }
+        if StateName::from_name(&job.state) == Some(StateName::Processing) {
+            lose_attempt(tx, seq, job).map_err(|error| of_job(job, error))?;
+        }
+        for tag in &job.tags {
+            tx.prepare("insert or ignore into job_tags (tag, seq) values (?1, ?2)")?
+                .execute(params![tag, seq])
+                .map_err(StoreError::from)?;
+        }
+        let row = row::by_seq(tx, seq)?;
+        places::put(tx, &row, &row.life)?;
+        tx.counters.borrow_mut().enter(row.queue_id, state);
+        if job.blocked_by > 0 {
+            self.blocked.insert(job.id.clone(), (seq, job.blocked_by));
+        }
+        self.next_seq += 1;
+        self.imported.jobs += 1;
+        Ok(())
+    }
+
+    fn insert(&self, tx: &Tx<'_>, job: &JobLine, seq: i64, state: StateName) -> Result<(), StoreError> {
+        let queue: QueueName = job.queue.parse().map_err(|error| row::malformed("queue", error))?;
+        let was_running = StateName::from_name(&job.state) == Some(StateName::Processing);
+        let environment_id = job.environment.and_then(|number| self.environments.get(&number));
+        let options =
+            (!job.options.is_empty()).then(|| serde_json::Value::Object(job.options.clone()).to_string());
+        JobOptions::from_json(options.as_deref()).map_err(|error| row::malformed("job", error))?;
+        tx.prepare(
+            "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, attempts, max_retries,
+                               failures, losses, loss_boot, started_at, finished_at, exit_code, signal, error, reason,
+                               created_at, updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags,
+                               depends_on, options)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+                     ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+        )?
+        .execute(params![
+            seq,
+            job.id,
+            queues::id(tx, &queue)?,
+            job.priority,
+            state.name(),
+            job.blocked_by,
+            job.run_at.map(Timestamp::as_millis),
+            job.due_at.as_millis(),
+            job.attempts,
+            job.max_retries,
+            job.failures,
+            job.losses,
+            job.loss_boot,
+            job.started_at.map(Timestamp::as_millis),
+            job.finished_at.map(Timestamp::as_millis),
+            job.exit_code,
+            job.signal,
+            job.error,
+            job.reason,
+            job.created_at.as_millis(),
+            if was_running { tx.now } else { job.updated_at }.as_millis(),
+            job.command,
+            job.cwd,
+            environment_id,
+            job.timeout_ms,
+            job.unique_key,
+            to_json(&job.tags),
+            to_json(&job.depends_on),
+            options,
+        ])?;
+        Ok(())
+    }
+
+    fn take_dependency(&mut self, tx: &Tx<'_>, job: &str, waits_for: &str) -> Result<(), ImportError> {
+        if self.skipped.contains(job) {
+            return Ok(());
+        }
+        let broken =
+            || malformed(format!("that `{job}` waits for `{waits_for}`"), "there is no such job that waits");
+        let (seq, left) = self.blocked.get_mut(job).filter(|(_, left)| *left > 0).ok_or_else(broken)?;
+        *left -= 1;
+        match dependencies::look_up(tx, &named(waits_for, "a job")?)? {
+            Parent::Unknown => return Err(broken()),
+            Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, *seq, true)?,
+            Parent::Finished { seq: parent_seq, failed } => {
+                dependencies::add(tx, parent_seq, *seq, false)?;
+                self.finished_parents.push((*seq, failed));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_key(
+        &self,
+        tx: &Tx<'_>,
+        key: &str,
+        job: &str,
+        held_until: Option<Timestamp>,
+    ) -> Result<(), ImportError> {
+        if self.skipped.contains(job) {
+            return Ok(());
+        }
+        if let Some(holder) = unique_keys::holder(tx, key)? {
+            return Err(ImportError::KeyTaken { key: key.to_owned(), holder: holder.to_string() });
+        }
+        let seq = known_seq(tx, job)?;
+        tx.prepare("insert into unique_keys (key, seq, held_until) values (?1, ?2, ?3)")?
+            .execute(params![key, seq, held_until.map(Timestamp::as_millis)])
+            .map_err(|error| malformed(format!("the unique key of `{job}`"), error))?;
+        Ok(())
+    }
+
+    /// What is about no job was taken in with the jobs, if any of these are here already.
+    fn take_event(&self, tx: &Tx<'_>, event: &EventLine) -> Result<(), ImportError> {
+        let seq = match &event.job {
+            Some(job) if self.skipped.contains(job) => return Ok(()),
+            Some(job) => Some(known_seq(tx, job)?),
+            None if self.imported.skipped > 0 => return Ok(()),
+            None => None,
+        };
+        tx.prepare("insert into events (at, seq, event, by, detail) values (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![event.at.as_millis(), seq, event.event, event.by, event.detail])
+            .map_err(StoreError::from)?;
+        Ok(())
+    }
+
+    /// What can be told only when all jobs are here.
+    fn finish(&self, tx: &Tx<'_>) -> Result<(), ImportError> {
+        if let Some((job, _)) = self.blocked.iter().find(|(_, (_, left))| *left > 0) {
+            return Err(malformed(format!("job `{job}`"), "what it waits for is missing"));
+        }
+        for (seq, failed) in &self.finished_parents {
+            dependencies::tell(tx, &row::by_seq(tx, *seq)?, *failed)?;
+        }
+        // They must make sense together.
+        settings::load(tx)?;
+        Ok(())
+    }
+}
+
+/// The state that the job will have here, after a look at what the table itself does not check.
+fn check(job: &JobLine) -> Result<StateName, ImportError> {
+    let bad = |why: &str| malformed(format!("job `{}`", job.id), why);
+    check_command(job.command.clone()).map_err(|error| bad(&error.to_string()))?;
+    let state = StateName::from_name(&job.state).ok_or_else(|| bad("its state is unknown"))?;
+    let is_running = state == StateName::Processing;
+    let ended = job.attempts.saturating_sub(u32::from(is_running));
+    if !job.history.iter().map(|attempt| attempt.attempt).eq(1..=ended) {
+        return Err(bad("its history has gaps"));
+    }
+    if is_running && (job.worker_id.is_none() || job.attempts == 0) {
+        return Err(bad("it runs nowhere"));
+    }
+    Ok(if is_running { StateName::Pending } else { state })
+}
+
+fn take_attempt(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<(), StoreError> {
+    let signal = attempt.signal.and_then(Signal::from_number);
+    Outcome::from_parts(&attempt.outcome, attempt.exit_code, signal)
+        .ok_or_else(|| row::malformed("outcome", &attempt.outcome))?;
+    let worker_seq = take_worker(tx, &attempt.worker_id, &attempt.host, attempt.started_at)?;
+    tx.prepare(
+        "insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms, outcome, exit_code,
+                               signal, error, cpu_ms, max_rss_bytes, log_bytes)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?
+    .execute(params![
+        seq,
+        attempt.attempt,
+        worker_seq,
+        attempt.started_at.as_millis(),
+        attempt.finished_at.as_millis(),
+        attempt.duration_ms,
+        attempt.outcome,
+        attempt.exit_code,
+        attempt.signal,
+        attempt.error,
+        attempt.cpu_ms,
+        attempt.max_rss_bytes,
+        attempt.log_bytes,
+    ])?;
+    match &attempt.output {
+        Some(output) => history::add_output(tx, seq, attempt.attempt, output),
+        None => Ok(()),
+    }
+}
+
+/// What was running where it was exported is lost here.
+fn lose_attempt(tx: &Tx<'_>, seq: i64, job: &JobLine) -> Result<(), StoreError> {
+    let started_at = job.started_at.unwrap_or(tx.now);
+    let lost = AttemptLine {
+        attempt: job.attempts,
+        worker_id: job.worker_id.clone().unwrap_or_default(),
+        host: String::new(),
+        started_at,
+        finished_at: tx.now,
+        duration_ms: u64::try_from(millis(tx.now.since(started_at))).unwrap_or(0),
+        outcome: Outcome::Lost.name().to_owned(),
+        exit_code: None,
+        signal: None,
+        error: Some("it was running elsewhere when it was exported".to_owned()),
+        cpu_ms: None,
+        max_rss_bytes: None,
+        log_bytes: 0,
+        output: None,
+    };
+    take_attempt(tx, seq, &lost)
+}
+
+/// A worker that is told of in a history; here it has stopped.
+fn take_worker(tx: &Tx<'_>, id: &str, host: &str, at: Timestamp) -> Result<i64, StoreError> {
+    let worker: WorkerId = id.parse().map_err(|error| row::malformed("worker", error))?;
+    tx.prepare(
+        "insert or ignore into workers (id, host, boot_id, pid, concurrency, state, started_at, last_heartbeat)
+         values (?1, ?2, '', 0, 1, 'stopped', ?3, ?3)",
+    )?
+    .execute(params![id, host, at.as_millis()])?;
+    workers::seq(tx, &worker)
+}
+
+fn take_setting(tx: &Tx<'_>, setting: &SettingLine) -> Result<(), ImportError> {
+    tx.prepare("insert or ignore into settings (key, value) values (?1, ?2)")?
+        .execute(params![setting.key, setting.value])
+        .map_err(StoreError::from)?;
+    Ok(())
+}
+
+fn take_queue(tx: &Tx<'_>, queue: &QueueLine) -> Result<(), ImportError> {
+    let _: QueueName = named(&queue.name, "a queue")?;
+    let inserted = tx
+        .prepare(
+            "insert or ignore into queues (name, created_at, paused_at, paused_by, pause_reason, concurrency, rate_count,
+                                           rate_period_ms, limits, retry_on, no_retry_on)
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?
+        .execute(params![
+            queue.name,
+            queue.created_at.as_millis(),
+            queue.paused_at.map(Timestamp::as_millis),
+            queue.paused_by,
+            queue.pause_reason,
+            queue.concurrency,
+            queue.rate_count,
+            queue.rate_period_ms,
+            queue.limits,
+            queue.retry_on,
+            queue.no_retry_on,
+        ]);
+    inserted.map(drop).map_err(|error| malformed(format!("queue `{}`", queue.name), error))
+}
+
+fn known_seq(tx: &Tx<'_>, job: &str) -> Result<i64, ImportError> {
+    let found = row::by_id(tx, &named(job, "a job")?)?;
+    found
+        .map(|row| row.seq)
+        .ok_or_else(|| malformed(format!("what is said of job `{job}`"), "there is no such job"))
+}
+
+fn named<T: std::str::FromStr<Err = NameError>>(text: &str, what: &str) -> Result<T, ImportError> {
+    text.parse().map_err(|error: NameError| malformed(format!("{what} `{text}`"), error))
+}
+
+/// What the table refuses is the line's fault, not the store's.
+fn of_job(job: &JobLine, error: StoreError) -> ImportError {
+    match error {
+        StoreError::Corrupt { source } => malformed(format!("job `{}`", job.id), source),
+        StoreError::Malformed { what, detail } => {
+            malformed(format!("the {what} of job `{}`", job.id), detail)
+        }
+        error => error.into(),
+    }
+}
+
+fn malformed(what: impl Into<String>, why: impl std::fmt::Display) -> ImportError {
+    ImportError::Malformed { what: what.into(), why: why.to_string() }
+}

@@ -1,0 +1,144 @@
+//! Changing a job that does not run.
+
+use std::time::Duration;
+
+use queuectl::domain::edit::Edit;
+use queuectl::domain::job::Start;
+use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::request::Timeout;
+use queuectl::store::{Change, Conflict, JobFilter};
+
+use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
+use super::new_job::{job, job_id, queue_name};
+
+every_store!(
+    what_is_named_changes_and_the_rest_stays,
+    priority_and_queue_move_a_job_in_the_line,
+    another_time_moves_a_job_between_ready_and_waiting,
+    a_blocked_job_stays_blocked,
+    what_runs_or_is_completed_is_a_conflict,
+    a_dead_job_is_changed_and_runs_again_at_once,
+    what_cannot_be_retried_is_not_changed_either,
+    tags_are_found_by_the_new_ones_only,
+);
+
+fn edit(fixture: &Fixture, id: &str, edit: &Edit) -> Change {
+    fixture.store.edit(&job_id(id), edit, SOMEBODY).expect("edit")
+}
+
+fn start(start: Start) -> Edit {
+    Edit { start: Some(start), ..Edit::default() }
+}
+
+fn what_is_named_changes_and_the_rest_stays(fixture: &Fixture) {
+    fixture.enqueue(job("a").tags(&["t"]).priority(3).unique_key("k"));
+    let before = fixture.job("a");
+    fixture.pass_secs(5);
+    let change = Edit {
+        command: Some("other".to_owned()),
+        timeout: Some(Timeout::After(Duration::from_secs(9))),
+        env: [("A".to_owned(), "secret".to_owned())].into(),
+        ..Edit::default()
+    };
+    assert_eq!(edit(fixture, "a", &change), Change::Done(StateName::Pending));
+    let after = fixture.job("a");
+    assert_eq!(
+        (&*after.command, after.timeout, &*after.env["A"]),
+        ("other", Some(Duration::from_secs(9)), "secret")
+    );
+    let mut expected = before;
+    expected.command.clone_from(&after.command);
+    (expected.timeout, expected.updated_at) = (after.timeout, fixture.now());
+    expected.env.clone_from(&after.env);
+    assert_eq!(after, expected);
+    let record = fixture.record("a");
+    assert_eq!((&*record.events[0].event, &*record.events[0].by), ("edit", SOMEBODY));
+    assert_eq!(edit(fixture, "nobody", &change), Change::NotFound);
+}
+
+fn priority_and_queue_move_a_job_in_the_line(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("a"), job("b"), job("c")]);
+    edit(fixture, "c", &Edit { priority: Some(5), ..Edit::default() });
+    edit(fixture, "b", &Edit { queue: Some(queue_name("other")), priority: Some(-1), ..Edit::default() });
+    fixture.recount();
+    assert_eq!(fixture.claim(&worker, 9), ["c", "a", "b"]);
+    assert_eq!(fixture.job("b").queue, queue_name("other"));
+}
+
+fn another_time_moves_a_job_between_ready_and_waiting(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("now"), job("later").delay_secs(100)]);
+    edit(fixture, "now", &start(Start::After(Duration::from_secs(50))));
+    edit(fixture, "later", &start(Start::Now));
+    assert_eq!(fixture.claim(&worker, 9), ["later"]);
+    fixture.pass_secs(50);
+    assert_eq!(fixture.run(&worker, FAILURE), "now");
+    // It waits for its backoff, and then somebody cannot wait.
+    edit(fixture, "now", &start(Start::Now));
+    assert_eq!(fixture.run(&worker, Outcome::Success), "now");
+    assert_eq!(fixture.exchange(&worker, &[], 0).next_due, None, "nothing is left behind in its old place");
+}
+
+fn a_blocked_job_stays_blocked(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("parent"), job("child").after(&["parent"])]);
+    edit(fixture, "child", &Edit { priority: Some(9), ..Edit::default() });
+    edit(fixture, "child", &start(Start::Now));
+    assert_eq!(fixture.run(&worker, Outcome::Success), "parent");
+    assert_eq!(fixture.run(&worker, Outcome::Success), "child");
+}
+
+fn what_runs_or_is_completed_is_a_conflict(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let lease = fixture.lease(&worker);
+    let change = Edit { priority: Some(9), ..Edit::default() };
+    let conflict = |state| Change::Conflict(Conflict::State(state));
+    assert_eq!(edit(fixture, "a", &change), conflict(StateName::Processing));
+    assert!(fixture.settle(&worker, &lease, Outcome::Success));
+    let before = fixture.record("a");
+    assert_eq!(edit(fixture, "a", &change), conflict(StateName::Completed));
+    assert_eq!(fixture.record("a"), before);
+}
+
+fn a_dead_job_is_changed_and_runs_again_at_once(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue(job("a").max_retries(0));
+    fixture.run(&worker, FAILURE);
+    let change = Edit { max_retries: Some(1), queue: Some(queue_name("other")), ..Edit::default() };
+    assert_eq!(edit(fixture, "a", &change), Change::Done(StateName::Dead), "it stays dead");
+    assert_eq!(fixture.claim(&worker, 1), [""; 0]);
+    let change = Edit { priority: Some(2), ..Edit::default() };
+    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, SOMEBODY).expect("edit");
+    assert_eq!(retried, Change::Done(StateName::Pending));
+    fixture.recount();
+    fixture.run(&worker, FAILURE);
+    assert_eq!(fixture.state("a"), StateName::Failed, "it has a retry now");
+    let events: Vec<String> = fixture.record("a").events.into_iter().map(|event| event.event).collect();
+    assert_eq!(events, ["edit", "retry", "edit"]);
+}
+
+fn what_cannot_be_retried_is_not_changed_either(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue(job("a").unique_key("k"));
+    fixture.cancel("a");
+    fixture.enqueue(job("b").unique_key("k"));
+    let before = fixture.record("a");
+    let change = Edit { priority: Some(2), ..Edit::default() };
+    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, SOMEBODY).expect("edit");
+    assert_eq!(retried, Change::Conflict(Conflict::KeyTaken { holder: job_id("b") }));
+    assert_eq!(fixture.record("a"), before);
+    assert_eq!(fixture.claim(&worker, 9), ["b"]);
+}
+
+fn tags_are_found_by_the_new_ones_only(fixture: &Fixture) {
+    fixture.enqueue(job("a").tags(&["x", "y"]));
+    edit(fixture, "a", &Edit { tags: Some(vec!["y".to_owned(), "z".to_owned()]), ..Edit::default() });
+    for (tag, found) in [("x", 0), ("y", 1), ("z", 1)] {
+        let filter = JobFilter { tag: Some(tag.to_owned()), ..JobFilter::default() };
+        assert_eq!(fixture.list_by(&filter, 9).len(), found, "{tag}");
+    }
+    fixture.remove("a");
+}

@@ -1,0 +1,201 @@
+//! Forgetting what is old.
+
+use std::time::Duration;
+
+use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
+use queuectl::domain::settings::SettingKey;
+use queuectl::store::retention::{Forgotten, Walk};
+use queuectl::store::{Duty, JobFilter, Mark, Old, Prune, Served, Settlement, settings};
+
+use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, settlement};
+use super::new_job::{job, job_id};
+
+every_store!(
+    jobs_are_kept_for_as_long_as_the_settings_say,
+    what_others_wait_for_is_kept,
+    a_job_that_ended_late_is_kept_although_it_was_enqueued_early,
+    a_step_looks_at_no_more_than_it_may,
+    output_and_events_have_times_of_their_own,
+    what_would_be_forgotten_is_counted,
+    workers_go_with_what_they_ran,
+    a_number_is_not_used_again,
+    one_does_a_duty_for_all,
+    log_files_of_jobs_that_are_gone_have_expired,
+);
+
+const DAY: u64 = 24 * 3600;
+
+/// Walks to the end, as the settings say; there are no log files.
+fn prune(fixture: &Fixture) -> Forgotten {
+    let settings = settings::in_force(fixture.store.as_ref()).expect("the settings");
+    let mut walk = Walk::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
+    while walk.step(fixture.store.as_ref()).expect("a step") {}
+    walk.forgotten()
+}
+
+fn ids(fixture: &Fixture) -> Vec<String> {
+    fixture.list_by(&JobFilter::default(), 100)
+}
+
+fn step(fixture: &Fixture, what: Old) -> Prune {
+    Prune { what, before: fixture.now(), after: Mark::default(), limit: 2, dry_run: false }
+}
+
+fn jobs_are_kept_for_as_long_as_the_settings_say(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue(job("dead").max_retries(0).tags(&["t"]));
+    fixture.run(&worker, FAILURE);
+    fixture.enqueue("completed");
+    fixture.run(&worker, Outcome::Success);
+    fixture.enqueue_all([
+        job("cancelled").unique_key("k"),
+        job("failed").priority(-1),
+        job("later").delay_secs(90 * DAY),
+    ]);
+    fixture.cancel("cancelled");
+    fixture.run(&worker, FAILURE);
+    fixture.pass_secs(7 * DAY - 1);
+    assert_eq!(prune(fixture).jobs, 0);
+    fixture.pass_secs(1);
+    assert_eq!(prune(fixture).jobs, 2);
+    assert_eq!(ids(fixture), ["later", "failed", "dead"]);
+    fixture.set(SettingKey::RetainDead, "8d");
+    fixture.pass_secs(DAY);
+    assert_eq!(prune(fixture).jobs, 1);
+    assert_eq!(ids(fixture), ["later", "failed"]);
+    assert_eq!(prune(fixture), Forgotten::default(), "nothing is left to do");
+    fixture.enqueue(job("again").unique_key("k"));
+}
+
+fn what_others_wait_for_is_kept(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue(job("parent"));
+    fixture.run(&worker, Outcome::Success);
+    fixture.enqueue_all([job("other"), job("child").after(&["parent", "other"])]);
+    fixture.pass_secs(8 * DAY);
+    prune(fixture);
+    assert_eq!(ids(fixture), ["child", "other"], "one that has told its end is not waited for any more");
+    assert_eq!(fixture.run(&worker, Outcome::Success), "other");
+    assert_eq!(fixture.run(&worker, Outcome::Success), "child");
+}
+
+fn a_job_that_ended_late_is_kept_although_it_was_enqueued_early(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("slow").priority(-1), job("quick")]);
+    fixture.run(&worker, Outcome::Success);
+    fixture.pass_secs(5 * DAY);
+    fixture.run(&worker, Outcome::Success);
+    fixture.pass_secs(4 * DAY);
+    assert_eq!(prune(fixture).jobs, 1);
+    assert_eq!(ids(fixture), ["slow"]);
+}
+
+fn a_step_looks_at_no_more_than_it_may(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    for id in ["a", "b", "c"] {
+        fixture.enqueue(id);
+        fixture.run(&worker, Outcome::Success);
+    }
+    let mut at = step(fixture, Old::Jobs(StateName::Completed));
+    let pruned = fixture.store.prune(&at).expect("a step");
+    assert_eq!((pruned.count, &*pruned.gone, pruned.next), (2, &[(1, 1), (2, 1)][..], Some(Mark(2, 0))));
+    at.after = Mark(2, 0);
+    let pruned = fixture.store.prune(&at).expect("a step");
+    assert_eq!((pruned.count, pruned.next), (1, None));
+    assert_eq!(ids(fixture), [""; 0]);
+}
+
+fn output_and_events_have_times_of_their_own(fixture: &Fixture) {
+    fixture.set(SettingKey::RetainCompleted, "never");
+    fixture.set(SettingKey::RetainLogs, "1d");
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let lease = fixture.lease(&worker);
+    let with_output = Settlement { output: Some(b"hello".to_vec()), ..settlement(&lease, Outcome::Success) };
+    fixture.exchange(&worker, &[with_output], 0);
+    fixture.retry("a");
+    fixture.cancel("a");
+    fixture.pass_secs(DAY);
+    let forgotten = prune(fixture);
+    assert_eq!((forgotten.jobs, forgotten.outputs, forgotten.events), (0, 1, 0));
+    assert_eq!(fixture.store.output(&job_id("a"), 1).expect("output"), None);
+    assert_eq!(fixture.record("a").events.len(), 2);
+    fixture.pass_secs(29 * DAY);
+    assert!(prune(fixture).events >= 2, "settings are events too");
+    assert_eq!(fixture.record("a").events, []);
+    assert_eq!(fixture.record("a").history.len(), 1, "the history stays with its job");
+}
+
+fn what_would_be_forgotten_is_counted(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    for id in ["a", "b", "c"] {
+        fixture.enqueue(id);
+        fixture.run(&worker, Outcome::Success);
+    }
+    fixture.pass_secs(8 * DAY);
+    let settings = settings::in_force(fixture.store.as_ref()).expect("the settings");
+    let mut walk = Walk::by_settings(&settings, fixture.now(), "/nowhere".as_ref()).dry();
+    while walk.step(fixture.store.as_ref()).expect("a step") {}
+    assert_eq!(walk.forgotten().jobs, 3);
+    assert_eq!(ids(fixture).len(), 3, "nothing was forgotten");
+    assert_eq!(prune(fixture).jobs, 3);
+}
+
+fn workers_go_with_what_they_ran(fixture: &Fixture) {
+    fixture.enqueue_all([job("alone"), job("a")]);
+    let for_one = fixture.worker_serving("for-one", Served::Job(job_id("alone")));
+    fixture.run(&for_one, Outcome::Success);
+    fixture.retire(&for_one);
+    let old = fixture.worker("old");
+    fixture.run(&old, Outcome::Success);
+    fixture.retire(&old);
+    fixture.pass_secs(8 * DAY);
+    let live = fixture.worker("live");
+    fixture.enqueue("new");
+    fixture.run(&live, Outcome::Success);
+    assert_eq!(prune(fixture).jobs, 2);
+    assert_eq!(fixture.record("new").history.len(), 1);
+    for gone in ["for-one", "old"] {
+        let again = fixture.store.orders(&gone.parse().expect("an id"));
+        assert!(again.is_err(), "{gone} is gone: {again:?}");
+    }
+    fixture.orders(&live);
+}
+
+fn a_number_is_not_used_again(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let number = fixture.job("a").number;
+    fixture.run(&worker, Outcome::Success);
+    fixture.pass_secs(8 * DAY);
+    prune(fixture);
+    fixture.enqueue("b");
+    assert!(fixture.job("b").number > number);
+}
+
+fn one_does_a_duty_for_all(fixture: &Fixture) {
+    let lease = Duration::from_secs(60);
+    let take = || fixture.store.take_duty(Duty::Prune, lease).expect("a duty");
+    assert_eq!((take(), take()), (true, false));
+    fixture.pass_secs(60);
+    assert!(take(), "whoever had it died");
+    fixture.store.end_duty(Duty::Prune, Duration::from_secs(3_600), SOMEBODY, Some("much")).expect("done");
+    fixture.pass_secs(3_599);
+    assert!(!take());
+    fixture.clock.jump(-1_000_000_000);
+    assert!(take(), "the clock was wrong when it was put off");
+}
+
+fn log_files_of_jobs_that_are_gone_have_expired(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("a"), job("b")]);
+    fixture.run(&worker, Outcome::Success);
+    fixture.lease(&worker);
+    let ended_at = fixture.now();
+    fixture.pass_secs(5);
+    let files = [(1, 1), (2, 1), (3, 1)];
+    let expired = |before| fixture.store.expired_logs(&files, before).expect("files");
+    assert_eq!(expired(None), [(3, 1)]);
+    assert_eq!(expired(Some(ended_at)), [(1, 1), (3, 1)], "what runs is kept");
+}
