@@ -176,7 +176,7 @@ mod tests {
     fn member(threads: u32, resident_bytes: u64) -> Member {
         // Nobody has this pid, so what it shares cannot be told.
         let pid = Pid::from_raw(i32::MAX).expect("a pid");
-        Member { pid, start_time: 1, threads, resident_bytes }
+        Member { pid, parent: None, start_time: 1, threads, resident_bytes }
     }
 
     #[test]

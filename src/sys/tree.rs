@@ -14,6 +14,7 @@ use super::process::{ProcessHandle, stat};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     pub pid: Pid,
+    pub parent: Option<Pid>,
     /// In clock ticks since boot: with the pid it names one process for good.
     pub start_time: u64,
     pub threads: u32,
@@ -45,7 +46,20 @@ pub fn memory_of(members: &[Member], enough: u64) -> u64 {
     if resident <= enough {
         return resident;
     }
-    members.iter().map(|member| member.fair_bytes().unwrap_or(member.resident_bytes)).sum()
+    // Whoever is just being started may still live in the memory of its parent, which would count twice.
+    let is_guest = |member: &Member| member.parent.is_some_and(|parent| share_memory(member.pid, parent));
+    let own = members.iter().filter(|member| !is_guest(member));
+    own.map(|member| member.fair_bytes().unwrap_or(member.resident_bytes)).sum()
+}
+
+/// Whether two processes are one in memory, as threads are. Where the kernel does not tell, they are not.
+#[expect(unsafe_code, reason = "there is no safe wrapper for kcmp(2)")]
+fn share_memory(one: Pid, other: Pid) -> bool {
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: only asks.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_kcmp, one.as_raw_pid(), other.as_raw_pid(), KCMP_VM, 0_u64, 0_u64) };
+    answer == 0
 }
 
 impl Member {
@@ -61,6 +75,7 @@ impl Member {
         let pages: u64 = fields.get(21)?.parse().ok()?;
         Some(Self {
             pid,
+            parent: Pid::from_raw(fields.get(1)?.parse().ok()?),
             threads: fields.get(17)?.parse().ok()?,
             start_time: fields.get(19)?.parse().ok()?,
             resident_bytes: pages.saturating_mul(page_bytes()),
@@ -124,6 +139,7 @@ mod tests {
         let text = "42 (a) Z (b) S 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 5 0 98765 4096 3 0";
         let member = Member::parse(getpid(), text).expect("a line");
         assert_eq!((member.threads, member.start_time), (5, 98_765));
+        assert_eq!(member.parent, Pid::from_raw(7));
         assert_eq!(member.resident_bytes, 3 * page_bytes());
         assert_eq!(Member::parse(getpid(), "42 (cut) S 7"), None);
     }
@@ -150,6 +166,7 @@ mod tests {
         };
         assert!(memory_of(&members, u64::MAX) >= memory_of(&members, 0), "what is shared counts once");
         assert!(memory_of(&members, 0) > 0);
+        assert!(share_memory(root, root) && !share_memory(root, getpid()));
         let recycled = Member { start_time: members[0].start_time + 1, ..members[0] };
         recycled.signal(Signal::KILL);
         assert_eq!(of(&[root]).len(), 4, "a stranger is left alone");
