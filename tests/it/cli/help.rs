@@ -50,6 +50,11 @@ fn every_verb_has_help_with_an_example_and_the_common_flags() {
         assert!(verbs.iter().any(|verb| verb.join(" ") == known), "{known} is missing in {verbs:?}");
     }
     for known in [
+        "graph",
+        "queue list",
+        "queue pause",
+        "queue resume",
+        "queue set",
         "dlq list",
         "dlq show",
         "dlq retry",

@@ -103,6 +103,31 @@ fn the_queue_goes_on() {
     assert_eq!(fixture.claim(&new, 9), ["processing"]);
 }
 
+#[test]
+fn who_depended_on_whom_is_found_and_who_waits_goes_on_waiting() {
+    let home = first_database();
+    home.connect()
+        .execute_batch(
+            r#"insert into jobs (seq, id, queue_id, priority, state, blocked_by, due_at, attempts, max_retries,
+                                 finished_at, created_at, updated_at, command, depends_on)
+               values (4, 'over', 1, 0, 'completed', 0, 1, 1, 3, 2, 1, 2, 'true', '["completed","removed"]'),
+                      (5, 'waits', 1, 0, 'pending', 1, 1, 0, 3, null, 1, 1, 'true', '["completed","pending"]');
+               insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms, outcome, exit_code)
+               values (4, 1, 1, 1, 2, 1, 'success', 0);
+               insert into dependencies values (3, 5);
+               update counters set count = 2 where state = 'completed' or state = 'pending';"#,
+        )
+        .expect("more rows");
+    let fixture = home.fixture();
+    fixture.recount();
+    let graph = fixture.store.graph(&"completed".parse().expect("an id"), 9).expect("a graph");
+    let ids: Vec<String> = graph.expect("a job").nodes.iter().map(|node| node.id.to_string()).collect();
+    assert_eq!(ids, ["completed", "over", "waits"]);
+    let worker = fixture.worker("new");
+    assert_eq!(fixture.run(&worker, Outcome::Success), "pending");
+    assert_eq!(fixture.claim(&worker, 9), ["waits"]);
+}
+
 /// Everything that the schema is made of.
 pub(super) fn schema(home: &Home) -> Vec<[Option<String>; 4]> {
     let connection = home.connect();
