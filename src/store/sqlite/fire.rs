@@ -48,6 +48,8 @@ fn fire_one(tx: &Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreError> 
     let Some(firing) = fire(&known.schedule, !unfinished.is_empty(), tx.now) else {
         return Ok(Vec::new());
     };
+    // Before anything is changed: what cannot be understood is left as it is.
+    let job = new_job(tx, &known)?;
     schedules::note_fired(tx, known.id, &firing)?;
     let mut before = unfinished;
     if known.schedule.policy.on_overlap == OnOverlap::Replace && !firing.occurrences.is_empty() {
@@ -56,13 +58,13 @@ fn fire_one(tx: &Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreError> 
     let mut jobs = Vec::new();
     let mut before: Vec<JobId> = before.into_iter().map(|run| run.id).collect();
     for at in &firing.occurrences {
-        let Some(job) = enqueue_occurrence(tx, &known, *at, before)? else {
+        let Some(id) = enqueue_occurrence(tx, &known, &job, *at, before)? else {
             schedules::note_skipped(tx, known.id, *at)?;
             before = Vec::new();
             continue;
         };
-        before = vec![job.clone()];
-        jobs.push(job);
+        before = vec![id.clone()];
+        jobs.push(id);
     }
     Ok(jobs)
 }
@@ -83,12 +85,16 @@ fn replace(tx: &Tx<'_>, unfinished: Vec<Run>) -> Result<Vec<Run>, StoreError> {
 fn enqueue_occurrence(
     tx: &Tx<'_>,
     known: &ScheduleRow,
+    job: &NewJob,
     at: Timestamp,
     after: Vec<JobId>,
 ) -> Result<Option<JobId>, StoreError> {
-    let mut job = new_job(tx, known, at)?;
-    job.depends_on = after;
-    job.on_dependency_failure = OnDependencyFailure::Run;
+    let job = NewJob {
+        id: free_id(tx, known, at)?,
+        depends_on: after,
+        on_dependency_failure: OnDependencyFailure::Run,
+        ..job.clone()
+    };
     match enqueue_one(tx, &job)? {
         Enqueued::Created(id) => {
             runs::assign(tx, &id, known.id, Some(at))?;
@@ -103,7 +109,8 @@ pub(super) fn run(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<Option<E
     let Some(known) = schedules::find(tx, name)? else {
         return Ok(None);
     };
-    let answer = enqueue_one(tx, &new_job(tx, &known, tx.now)?)?;
+    let job = NewJob { id: free_id(tx, &known, tx.now)?, ..new_job(tx, &known)? };
+    let answer = enqueue_one(tx, &job)?;
     if let Enqueued::Created(id) = &answer {
         runs::assign(tx, id, known.id, None)?;
         let seq = row::by_id(tx, id)?.map(|job| job.seq);
@@ -124,13 +131,13 @@ fn refused(reason: &Refused) -> StoreError {
     row::malformed("schedule", reason)
 }
 
-/// What a schedule asks for, with the settings that are in force now.
-fn new_job(tx: &Tx<'_>, known: &ScheduleRow, at: Timestamp) -> Result<NewJob, StoreError> {
+/// What a schedule asks for, with the settings that are in force now; its id is for the caller to choose.
+fn new_job(tx: &Tx<'_>, known: &ScheduleRow) -> Result<NewJob, StoreError> {
     let environment = known.environment_id.map(|id| environments::load(tx, id)).transpose()?;
     let origin =
         Origin { settings: tx.settings()?.clone(), cwd: None, environment, if_absent: false, batch: None };
-    let id = free_id(tx, known, at)?;
-    known.schedule.job.clone().resolve(&origin, || id).map_err(|error| row::malformed("schedule", error))
+    let job = known.schedule.job.clone().resolve(&origin, || known.schedule.job_id(tx.now, 1));
+    job.map_err(|error| row::malformed("schedule", error))
 }
 
 fn free_id(tx: &Tx<'_>, known: &ScheduleRow, at: Timestamp) -> Result<JobId, StoreError> {

@@ -21,6 +21,7 @@ macro_rules! targets {
 targets! {
     backoff: 20_000,
     config_file: 2_000,
+    cron_line: 1_000,
     error_line: 10_000,
     hostile: 5_000,
     job_json: 10_000,

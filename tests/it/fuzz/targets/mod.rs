@@ -2,6 +2,7 @@
 
 pub mod backoff;
 pub mod config_file;
+pub mod cron_line;
 pub mod error_line;
 mod file;
 pub mod hostile;

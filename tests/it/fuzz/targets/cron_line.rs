@@ -1,0 +1,75 @@
+//! Lines of cron: what is read can be written and read again, and fires at ever later moments in any zone.
+
+use jiff::tz::TimeZone;
+use queuectl::domain::schedule::{CronLine, When};
+use queuectl::domain::timestamp::Timestamp;
+
+use super::message;
+
+pub const TOKENS: &[&str] = &[
+    " ",
+    "*",
+    "*/",
+    "/",
+    ",",
+    "-",
+    "?",
+    "+",
+    "#",
+    "L",
+    "W",
+    "LW",
+    "15W",
+    "0",
+    "1",
+    "5",
+    "7",
+    "12",
+    "23",
+    "29",
+    "30",
+    "31",
+    "59",
+    "60",
+    "65536",
+    "99999999999",
+    "MON",
+    "fri",
+    "SUN",
+    "JAN",
+    "dec",
+    "@",
+    "@daily",
+    "@hourly",
+    "@reboot",
+    "ſun",
+    "ä",
+    "\t",
+    "\0",
+    "2026",
+];
+
+/// In the middle of a year in which clocks are changed by half an hour.
+const FROM: Timestamp = Timestamp::from_millis(1_775_000_000_000);
+
+pub fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let line: CronLine = match text.parse() {
+        Ok(line) => line,
+        Err(error) => return message::check(&error, text.as_bytes()),
+    };
+    let written = line.to_string();
+    assert_eq!(written.parse::<CronLine>().as_ref(), Ok(&line), "{written}");
+    assert!(!line.in_words().is_empty(), "{written}");
+    for zone in ["UTC", "Australia/Lord_Howe"] {
+        let when = When::Cron { line: line.clone(), zone: TimeZone::get(zone).expect("a zone") };
+        let mut last = FROM;
+        for _ in 0..3 {
+            let Some(next) = when.next_after(FROM, last) else {
+                break;
+            };
+            assert!(next > last, "{written}: {next} after {last}");
+            last = next;
+        }
+    }
+}
