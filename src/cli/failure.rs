@@ -120,14 +120,17 @@ impl From<io::Error> for Failure {
 
 fn exit_of(error: &OpError) -> Exit {
     match error {
-        OpError::Store(error) | OpError::BadBackup { source: error, .. } => exit_of_store(error),
+        OpError::Store(error)
+        | OpError::BadBackup { source: error, .. }
+        | OpError::Import(ImportError::Store(error)) => exit_of_store(error),
         OpError::Refused(Refused::IdTaken(_))
         | OpError::Conflict { .. }
         | OpError::ScheduleTaken(_)
         | OpError::HookTaken(_)
         | OpError::FileExists(_)
         | OpError::LiveWorkers { .. }
-        | OpError::RestoreUnderWay => Exit::Conflict,
+        | OpError::RestoreUnderWay
+        | OpError::Import(ImportError::IdTaken(_) | ImportError::KeyTaken { .. }) => Exit::Conflict,
         OpError::Refused(Refused::UnknownDependency(_))
         | OpError::NoSuchJob(_)
         | OpError::NoSuchSchedule { .. }
@@ -136,8 +139,6 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::Removed(_)
         | OpError::NoSuchAttempt { .. }
         | OpError::OutputGone { .. } => Exit::NotFound,
-        OpError::Import(ImportError::IdTaken(_) | ImportError::KeyTaken { .. }) => Exit::Conflict,
-        OpError::Import(ImportError::Store(error)) => exit_of_store(error),
         OpError::Unsuccessful { .. }
         | OpError::UnsuccessfulBatch { .. }
         | OpError::HalfDone { .. }

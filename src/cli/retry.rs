@@ -39,7 +39,7 @@ pub(super) struct Args {
 pub(super) const RETRY: Wording =
     Wording { verb: Verb::Retry, what: "retry", done: "retried", is_final: false };
 
-pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let which = args.which.resolve(context)?;
     if args.edit {
         return match which {

@@ -33,7 +33,7 @@ pub enum Present {
 pub fn prepare(location: &Location, file: &Path, by: &str) -> Result<Ready, OpError> {
     File::open(file).map_err(|source| OpError::CannotRead { path: file.to_owned(), source })?;
     ensure_home(&location.home)?;
-    if let count @ 1.. = count_workers(location)? {
+    if let count @ 1.. = count_workers(location) {
         return Err(OpError::LiveWorkers { count });
     }
     let StoreAddress::Sqlite(database) = &location.store;
@@ -75,7 +75,7 @@ fn read(store: &StoreAddress) -> Result<SqliteStore, StoreError> {
 
 /// How many workers and guardians live that work on this queue, or are about to: those of this home, whom the queue may
 /// not know yet, and those whom it knows from elsewhere.
-fn count_workers(location: &Location) -> Result<usize, StoreError> {
+fn count_workers(location: &Location) -> usize {
     let folder = location.home.join(FOLDER);
     let here =
         folder.read_dir().into_iter().flatten().flatten().filter(|entry| is_held(&entry.path())).count();
@@ -83,7 +83,7 @@ fn count_workers(location: &Location) -> Result<usize, StoreError> {
     let known = read(&location.store).and_then(|store| store.workers()).unwrap_or_default();
     let home = folder.canonicalize().unwrap_or(folder);
     let elsewhere = known.iter().filter(|worker| worker.folder != home && is_alive(worker)).count();
-    Ok(here + elsewhere)
+    here + elsewhere
 }
 
 fn is_held(path: &Path) -> bool {

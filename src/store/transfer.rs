@@ -206,6 +206,7 @@ mod base64_bytes {
 mod base64_option {
     use serde::{Deserialize, Deserializer, Serializer};
 
+    #[expect(clippy::ref_option, reason = "that is how serde calls it")]
     pub(super) fn serialize<S: Serializer>(
         bytes: &Option<Vec<u8>>,
         serializer: S,

@@ -41,6 +41,7 @@ mod show;
 mod status;
 mod terminal;
 mod test_worker;
+mod transfer;
 mod wait;
 mod watch;
 mod worker_list;

@@ -22,6 +22,7 @@ every_store!(
     a_number_is_not_used_again,
     one_does_a_duty_for_all,
     log_files_of_jobs_that_are_gone_have_expired,
+    many_old_jobs_go_in_small_steps_while_others_come,
 );
 
 const DAY: u64 = 24 * 3600;
@@ -198,4 +199,42 @@ fn log_files_of_jobs_that_are_gone_have_expired(fixture: &Fixture) {
     let expired = |before| fixture.store.expired_logs(&files, before).expect("files");
     assert_eq!(expired(None), [(3, 1)]);
     assert_eq!(expired(Some(ended_at)), [(1, 1), (3, 1)], "what runs is kept");
+}
+
+/// So many that the file shrinks when they go, and few enough to be quick.
+const MANY: usize = 20_000;
+
+fn many_old_jobs_go_in_small_steps_while_others_come(fixture: &Fixture) {
+    fixture.set(SettingKey::Durability, "normal");
+    let worker = fixture.worker("w");
+    fixture.enqueue_all((0..MANY).map(|at| job(&format!("old-{at}"))));
+    let leases = fixture.leases(&worker, MANY);
+    let settlements: Vec<_> = leases.iter().map(|lease| settlement(lease, Outcome::Success)).collect();
+    fixture.exchange(&worker, &settlements, 0);
+    fixture.pass_secs(8 * DAY);
+    let settings = settings::in_force(fixture.store.as_ref()).expect("the settings");
+    let mut walk = Walk::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
+    let (mut steps, mut before) = (0, 0);
+    while walk.step(fixture.store.as_ref()).expect("a step") {
+        let gone = walk.forgotten().jobs - before;
+        assert!(gone <= 250, "{gone} jobs at once");
+        before = walk.forgotten().jobs;
+        if steps % 16 == 0 {
+            fixture.enqueue(job(&format!("new-{steps}")));
+        }
+        steps += 1;
+        // Half way through whoever did it dies: another begins again.
+        if steps == 40 {
+            walk = Walk::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
+            before = 0;
+        }
+    }
+    let left = ids(fixture);
+    assert!(!left.is_empty() && left.iter().all(|id| id.starts_with("new-")), "{} are left", left.len());
+    let space = Prune { what: Old::Space, ..step(fixture, Old::Space) };
+    assert_eq!(
+        fixture.store.prune(&Prune { dry_run: true, ..space }).expect("a step").count,
+        0,
+        "no space is wasted"
+    );
 }

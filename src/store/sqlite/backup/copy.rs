@@ -77,6 +77,7 @@ fn copy_pages(
 }
 
 /// Whether that was the last step.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the library's, and grows")]
 pub(super) fn finished(step: StepResult) -> Result<bool, StoreError> {
     match step {
         StepResult::Done => Ok(true),

@@ -70,11 +70,7 @@ impl Incoming {
 
     /// Puts it in the place of the queue, which is kept beside it under a name with `stamp` in it. `count_workers` is asked
     /// while nobody can register any more.
-    pub fn put(
-        self,
-        stamp: &str,
-        count_workers: &dyn Fn() -> Result<usize, StoreError>,
-    ) -> Result<Restored, RestoreError> {
+    pub fn put(self, stamp: &str, count_workers: &dyn Fn() -> usize) -> Result<Restored, RestoreError> {
         let kept = restore::put(&self, stamp, count_workers)?;
         Ok(Restored { jobs: self.jobs, lost: self.lost, kept })
     }

@@ -25,11 +25,11 @@ use crate::sys::{failpoint, private};
 pub(super) fn put(
     incoming: &Incoming,
     stamp: &str,
-    count_workers: &dyn Fn() -> Result<usize, StoreError>,
+    count_workers: &dyn Fn() -> usize,
 ) -> Result<Option<PathBuf>, RestoreError> {
     let gate = Gate::open(&incoming.database).map_err(unavailable)?;
     let _pass = gate.enter(PATIENCE)?;
-    let count = count_workers()?;
+    let count = count_workers();
     if count > 0 {
         return Err(RestoreError::Workers { count });
     }

@@ -15,9 +15,11 @@ use crate::store::transfer::{
 /// Takes a line; `false`: no more are wanted.
 pub(in crate::store::sqlite) type Sink<'a> = &'a mut dyn FnMut(Line) -> bool;
 
+/// Tells all of one kind; `false`: no more are wanted.
+type Kind = fn(&Tx<'_>, Sink<'_>) -> Result<bool, StoreError>;
+
 pub(in crate::store::sqlite) fn export(tx: &Tx<'_>, sink: Sink<'_>) -> Result<(), StoreError> {
-    let kinds: [fn(&Tx<'_>, Sink<'_>) -> Result<bool, StoreError>; 7] =
-        [settings, queues, environments, jobs, dependencies, unique_keys, events];
+    let kinds: [Kind; 7] = [settings, queues, environments, jobs, dependencies, unique_keys, events];
     if !sink(Line::Queuectl { format: FORMAT }) {
         return Ok(());
     }

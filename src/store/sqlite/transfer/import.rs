@@ -360,6 +360,7 @@ fn named<T: std::str::FromStr<Err = NameError>>(text: &str, what: &str) -> Resul
 }
 
 /// What the table refuses is the line's fault, not the store's.
+#[expect(clippy::wildcard_enum_match_arm, reason = "everything else is the store's fault")]
 fn of_job(job: &JobLine, error: StoreError) -> ImportError {
     match error {
         StoreError::Corrupt { source } => malformed(format!("job `{}`", job.id), source),

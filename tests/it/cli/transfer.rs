@@ -1,0 +1,168 @@
+//! `queuectl export` and `queuectl import`
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use super::harness::Home;
+use super::working_home::{UNTIL_GO, WorkingHome};
+use crate::store::fixture::Fixture;
+
+/// Makes a log file.
+const LONG_OUTPUT: &str = "sleep 0.6; seq 1 100000";
+
+/// A home with jobs of many kinds.
+fn full_home() -> Home {
+    let home = Home::new();
+    home.run(["config", "set", "retry_delay", "1h"]).ok();
+    home.run(["config", "set", "max_backoff", "2h"]).ok();
+    home.run([
+        "enqueue", "-q", "--id", "done", "--tags", "x", "--env", "A=secret", "--", "sh", "-c", "echo $A",
+    ])
+    .ok();
+    home.run(["enqueue", "-q", "--id", "long", "--queue", "slow", "--command", LONG_OUTPUT]).ok();
+    home.run(["enqueue", "-q", "--id", "fails", "--", "sh", "-c", "echo no >&2; exit 3"]).ok();
+    home.run(["enqueue", "-q", "--id", "dead", "--max-retries", "0", "--", "false"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty", "--concurrency", "4"]).ok();
+    home.run(["enqueue", "-q", "--id", "later", "--delay", "1h", "--unique-key", "k", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "blocked", "--depends-on", "later,done", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "gone", "--", "true"]).ok();
+    home.run(["cancel", "-q", "gone"]).ok();
+    home.run(["enqueue", "-q", "--id", "ready", "--priority", "7", "--", "true"]).ok();
+    home
+}
+
+fn lines(home: &Home, args: &[&str]) -> Vec<Value> {
+    let ran = home.run([&["export"], args].concat()).ok();
+    let lines =
+        ran.lines().iter().map(|line| serde_json::from_str(line).expect("an object")).collect::<Vec<Value>>();
+    // That an import took place is an event of its own.
+    lines.into_iter().filter(|line| line["event"] != "import").collect()
+}
+
+fn kinds(lines: &[Value]) -> Vec<&str> {
+    let mut kinds: Vec<&str> = lines.iter().map(|line| line["kind"].as_str().expect("a kind")).collect();
+    kinds.dedup();
+    kinds
+}
+
+fn recount(home: &Home) {
+    Fixture::sqlite_in(&home.path()).recount();
+}
+
+#[test]
+fn what_is_exported_and_imported_is_exported_the_same() {
+    let home = full_home();
+    home.run(["export", "all.jsonl"]).ok().prints("all.jsonl\n");
+    let file = home.folder().join("all.jsonl");
+    assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
+    let exported = lines(&home, &[]);
+    assert_eq!(
+        kinds(&exported),
+        [
+            "queuectl",
+            "setting",
+            "queue",
+            "environment",
+            "job",
+            "log",
+            "job",
+            "dependency",
+            "unique_key",
+            "event"
+        ]
+    );
+    let other = Home::new();
+    other.run(["import", file.to_str().expect("text")]).ok().prints("8\n");
+    recount(&other);
+    assert_eq!(lines(&other, &[]), exported);
+    assert_eq!(other.run(["logs", "long"]).ok().stdout, home.run(["logs", "long"]).ok().stdout);
+    other.run(["logs", "done"]).ok().prints("secret\n");
+    other.run(["edit", "-q", "later", "--delay", "0"]).ok();
+    other.run(["worker", "run", "-q", "--until-empty"]).ok();
+    for id in ["later", "blocked", "ready"] {
+        assert_eq!(other.state_of(id), "completed", "{id}");
+    }
+    recount(&other);
+}
+
+#[test]
+fn ids_that_are_taken_are_a_conflict_or_skipped() {
+    let home = full_home();
+    home.run(["export", "-q", "all.jsonl"]).ok();
+    let before = lines(&home, &[]);
+    home.run(["import", "all.jsonl"]).fails(4).says("there is already a job `done`").says("--if-absent");
+    home.run(["remove", "-q", "long"]).ok();
+    home.run(["import", "--if-absent", "--json", "all.jsonl"]).ok().prints("{\"jobs\":1,\"skipped\":7}\n");
+    assert_eq!(lines(&home, &[]).len(), before.len() + 1, "and the removal was noted");
+    home.run(["logs", "long"]).ok().shows("100000");
+    recount(&home);
+    home.run(["export", "all.jsonl"]).fails(4).says("`all.jsonl` exists");
+}
+
+#[test]
+fn values_of_variables_can_be_left_out() {
+    let home = full_home();
+    let secret = home.run(["export", "-"]).ok().stdout;
+    assert!(secret.contains("\"A\":\"secret\""));
+    let exported = home.run(["export", "--no-env", "-"]).ok().shows_no("\"A\":\"secret\"").stdout;
+    let other = Home::new();
+    other.call(["import", "-"]).with_stdin(exported).run().ok().prints("8\n");
+    assert!(other.show("done")["env"].as_array().expect("names").is_empty());
+    let left: Vec<_> =
+        fs::read_dir(other.path()).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with("import-")), "{left:?}");
+}
+
+#[test]
+fn what_was_running_is_lost_and_runs_again() {
+    let home = WorkingHome::new();
+    home.run(["enqueue", "-q", "--id", "runs", "--command", UNTIL_GO]).ok();
+    home.run(["worker", "start", "-q"]).ok();
+    home.wait_for_state("runs", "processing");
+    let exported = home.run(["export"]).ok().stdout;
+    home.go();
+    let other = Home::new();
+    other.call(["import", "-"]).with_stdin(exported).run().ok();
+    assert_eq!(other.state_of("runs"), "pending");
+    assert_eq!(other.show("runs")["history"][0]["outcome"], "lost");
+    recount(&other);
+    other.run(["worker", "run", "-q", "--until-empty"]).ok();
+    assert_eq!(other.state_of("runs"), "completed");
+}
+
+#[test]
+fn a_bad_line_is_named_and_nothing_is_stored() {
+    let home = full_home();
+    let good = home.run(["export", "--no-env"]).ok().stdout;
+    let count = good.lines().count();
+    let other = Home::new();
+    let import = |text: &str| other.call(["import", "-"]).with_stdin(text).run();
+    for (text, problem) in [
+        (String::new(), "line 1 cannot be read"),
+        ("hello\n".to_owned(), "line 1 cannot be read"),
+        (good.lines().skip(1).collect::<Vec<_>>().join("\n"), "the first line of an export"),
+        (
+            good.replace("{\"kind\":\"queuectl\",\"format\":1}", "{\"kind\":\"queuectl\",\"format\":99}"),
+            "newer",
+        ),
+        (format!("{good}{{\"kind\":\"jbo\"}}\n"), &*format!("line {} cannot be read", count + 1)),
+        (good.replace("\"id\":\"ready\"", "\"id\":\"../ready\""), "../ready"),
+        (good.replace("\"state\":\"dead\"", "\"state\":\"completed\""), "job `dead` does not hold together"),
+        (good.replace("\"attempt\":1,\"worker_id\"", "\"attempt\":2,\"worker_id\""), "its history has gaps"),
+        (
+            good.replace(
+                "\"kind\":\"dependency\",\"job\":\"blocked\"",
+                "\"kind\":\"dependency\",\"job\":\"done\"",
+            ),
+            "waits",
+        ),
+    ] {
+        let ran = import(&text).fails(2).says("nothing was imported");
+        assert!(ran.stderr.contains(problem), "{problem}: {ran}");
+        assert!(other.is_empty(), "{problem}");
+    }
+    import(&good).ok();
+    home.run(["import", "nowhere.jsonl"]).fails(2).says("failed to read `nowhere.jsonl`");
+}
