@@ -11,6 +11,7 @@ mod chaos;
 mod cli;
 mod cost;
 mod crash_engine;
+mod docs;
 mod engine;
 mod faults;
 mod fuzz;
