@@ -95,7 +95,10 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Store(error) => error.into(),
+            EngineError::WorkerLives { .. } => Self::new(Exit::Conflict, chain(&error))
+                .with_hint("`queuectl worker stop` lets workers finish what they run, and ends them"),
             EngineError::System { .. }
+            | EngineError::CannotForget { .. }
             | EngineError::CannotMake { .. }
             | EngineError::NoChildrenList
             | EngineError::NoGuardian

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::domain::name::WorkerId;
 use crate::store::StoreError;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,10 @@ pub enum EngineError {
     NoGuardian,
     #[error("the worker was declared dead in its absence")]
     DeclaredDead,
+    #[error("worker `{worker}` lives")]
+    WorkerLives { worker: WorkerId },
+    #[error("the jobs of worker `{worker}` cannot be given back ({why})")]
+    CannotForget { worker: WorkerId, why: String },
     #[error("{}", cannot_start(said))]
     CannotStart {
         /// What the guardian said, if it said anything.

@@ -12,7 +12,7 @@
 //! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` say what is started, `child` and
 //!   `pipes` watch it, `limits` says what it may use, `capture`, `log_file` and `last_line` keep what it prints.
 //! - `adopted`, `cookie`, `slots`: what an attempt leaves behind, and how it is known.
-//! - `reaper`, `sweep`: recovering what workers left when they died with their guardian.
+//! - `reaper`, `sweep`, `forget`: recovering what workers left when they died with their guardian.
 //! - `scheduler`: enqueuing what schedules are for.
 //! - `news`, `messenger`, `deliver`, `errand`, `post`: telling hooks what happened; `rehearsal` does so for show.
 //! - `pruner`: forgetting what is old.
@@ -32,6 +32,7 @@ mod duties;
 mod errand;
 mod error;
 mod files;
+mod forget;
 mod guardian;
 mod hindrance;
 mod journal;
@@ -59,6 +60,7 @@ mod wake;
 mod worker;
 
 pub use error::EngineError;
+pub use forget::forget;
 pub use guardian::run as run_guardian;
 pub use pool::{Pool, READY_DESCRIPTOR, UP, open_log, start_detached};
 pub use post::{Envelope, PostError, post};

@@ -158,7 +158,7 @@ fn kill(worker: &Worker) -> bool {
 }
 
 /// Kills what a dead worker left behind; only when all of it is gone are its jobs given back.
-fn sweep_after(worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), String> {
+pub(super) fn sweep_after(worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), String> {
     let traces = slots::read(&worker.folder, worker.id.as_str()).unwrap_or_default();
     let remains = Remains {
         folder: &worker.folder,

@@ -1,5 +1,6 @@
 //! `queuectl worker`: one file per verb.
 
+mod forget;
 mod hidden;
 mod list;
 mod pool;

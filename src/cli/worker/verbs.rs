@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::{list, run as run_verb, start, stop};
+use super::{forget, list, run as run_verb, start, stop};
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 
@@ -22,6 +22,7 @@ enum WorkerVerb {
     Run(run_verb::Args),
     Stop(stop::Args),
     List(list::Args),
+    Forget(forget::Args),
 }
 
 pub(in crate::cli) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
@@ -30,5 +31,6 @@ pub(in crate::cli) fn run(args: &Args, context: &Context) -> Result<ExitCode, Fa
         WorkerVerb::Run(args) => run_verb::run(args, context),
         WorkerVerb::Stop(args) => stop::run(args, context),
         WorkerVerb::List(args) => list::run(args, context),
+        WorkerVerb::Forget(args) => forget::run(args, context),
     }
 }

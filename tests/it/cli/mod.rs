@@ -44,5 +44,6 @@ mod test_worker;
 mod transfer;
 mod wait;
 mod watch;
+mod worker_forget;
 mod worker_list;
 mod working_home;

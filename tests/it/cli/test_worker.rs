@@ -33,7 +33,7 @@ impl TestWorker {
         Self::serving(home, name, Served::Job(id.parse().expect("a job id")))
     }
 
-    fn serving(home: &Home, name: &str, served: Served) -> Self {
+    pub(crate) fn serving(home: &Home, name: &str, served: Served) -> Self {
         let folder = home.path().join("workers");
         fs::create_dir_all(&folder).expect("the folder of workers");
         let life_line = LifeLine::hold(&folder, name, Role::Worker).expect("its lock is free");

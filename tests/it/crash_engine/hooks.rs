@@ -1,6 +1,7 @@
 //! FAULTS 26, for hooks: whoever dies between telling a hook and writing that down, it is told again.
 
 use super::harness::Ground;
+use super::processes::wait;
 
 /// What a hook was told of one job when the worker died once at this place, as delivery names.
 fn told_after_death_at(place: &str) -> Vec<String> {
@@ -33,4 +34,23 @@ fn fault_26_what_was_to_be_told_is_told_whoever_dies_before() {
     for place in ["post.before_commit", "post.after_commit"] {
         assert_eq!(told_after_death_at(place).len(), 1, "{place}");
     }
+}
+
+#[test]
+fn fault_24_a_command_that_tells_a_hook_dies_when_worker_and_guardian_are_killed_at_once() {
+    let ground = Ground::new();
+    ground
+        .run(&["hook", "add", "h", "--on", "success", "--command", "echo $$ > hooked; exec sleep 600"])
+        .ok();
+    let pool = ground.pool();
+    ground.job("a", "true");
+    let hooked = || std::fs::read_to_string(ground.home.folder().join("hooked")).unwrap_or_default();
+    wait("the hook is being told", || hooked().ends_with('\n'));
+    let pid = rustix::process::Pid::from_raw(hooked().trim().parse().expect("a pid")).expect("a pid");
+    ground.kill_whole(pool);
+    // It would start the same command again.
+    ground.run(&["hook", "remove", "h"]).ok();
+    ground.pool();
+    let is_gone = || queuectl::sys::process::stat(pid).is_none_or(|stat| stat.is_zombie);
+    wait("what the dead left behind is killed", is_gone);
 }

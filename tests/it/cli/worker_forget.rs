@@ -1,0 +1,99 @@
+use std::fs;
+use std::time::Duration;
+
+use queuectl::domain::outcome::Outcome;
+use queuectl::store::{NewWorker, Served, Store};
+use queuectl::sys::boot;
+use rusqlite::{Connection, params};
+use serde_json::json;
+
+use super::harness::Home;
+use super::test_worker::TestWorker;
+
+/// A worker on another machine that holds the next job, and was last heard from so long ago.
+fn elsewhere(home: &Home, name: &str, heard: Duration) {
+    let store = home.store();
+    let worker = NewWorker {
+        id: name.parse().expect("a worker id"),
+        host: "elsewhere".to_owned(),
+        boot_id: "another boot".to_owned(),
+        pid: 4242,
+        guardian_pid: Some(4241),
+        served: Served::All,
+        concurrency: 1,
+        folder: "/nowhere/workers".into(),
+        stop_seen: None,
+    };
+    store.register(&worker).expect("it registers");
+    let exchange = queuectl::store::Exchange { worker: &worker.id, settlements: &[], want: 1 };
+    assert_eq!(store.exchange(&exchange).expect("it claims").claimed.len(), 1);
+    home.silence(name, heard);
+}
+
+#[test]
+fn the_jobs_of_a_worker_that_is_gone_are_given_back_as_lost() {
+    let home = Home::with_jobs(&["a", "b"]);
+    elsewhere(&home, "w1", Duration::from_secs(60));
+    let ran = home.run(["worker", "forget", "w1"]).ok().prints("a\n");
+    assert_eq!(ran.stderr, "Worker w1 is forgotten, 1 job was given back\n");
+    let job = home.show("a");
+    assert_eq!((&job["state"], &job["history"][0]["outcome"]), (&json!("pending"), &json!("lost")));
+    home.run(["worker", "forget", "w1"]).fails(3).says("there is no worker `w1`");
+}
+
+#[test]
+fn with_json_it_is_an_object() {
+    let home = Home::with_jobs(&["a"]);
+    elsewhere(&home, "w1", Duration::from_secs(60));
+    let told = home.run(["worker", "forget", "w1", "--json"]).ok().says_nothing().json();
+    assert_eq!(told, json!({"worker": "w1", "jobs": ["a"]}));
+}
+
+#[test]
+fn a_worker_that_lives_is_left_alone() {
+    let home = Home::with_jobs(&["a"]);
+    let worker = TestWorker::new(&home, "w1");
+    let lease = worker.claim_job("a");
+    home.run(["worker", "forget", "w1"]).fails(4).says("worker `w1` lives").says("queuectl worker stop");
+    assert_eq!(home.state_of("a"), "processing");
+    worker.settle(lease, Outcome::Success, None);
+    assert_eq!(home.state_of("a"), "completed", "its lease is its own");
+}
+
+#[test]
+fn one_that_was_heard_from_a_moment_ago_is_left_alone() {
+    let home = Home::with_jobs(&["a"]);
+    elsewhere(&home, "w1", Duration::from_secs(3));
+    home.run(["worker", "forget", "w1"]).fails(4).says("worker `w1` lives");
+    assert_eq!(home.state_of("a"), "processing");
+}
+
+#[test]
+fn one_that_died_here_is_forgotten_too() {
+    let home = Home::with_jobs(&["a"]);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("a");
+    drop(worker);
+    home.run(["worker", "forget", "w1"]).ok().prints("a\n");
+    assert_eq!(home.state_of("a"), "pending");
+}
+
+#[test]
+fn one_of_an_earlier_boot_of_this_machine_is_forgotten_however_lately_it_was_heard_from() {
+    let home = Home::with_jobs(&["a"]);
+    elsewhere(&home, "w1", Duration::ZERO);
+    let database = Connection::open(home.database()).expect("the database opens");
+    database.execute("update workers set host = ?1", params![boot::host()]).expect("the statement is right");
+    home.run(["worker", "forget", "w1"]).ok().prints("a\n");
+}
+
+#[test]
+fn an_unknown_worker_is_not_found_and_the_nearest_is_offered() {
+    let home = Home::with_jobs(&["a"]);
+    elsewhere(&home, "worker-1", Duration::from_secs(60));
+    home.run(["worker", "forget", "worker-2"]).fails(3).says("did you mean `worker-1`?");
+    home.run(["worker", "forget", "nobody"]).fails(3).says("hint: `queuectl show JOB` says who holds a job");
+    home.run(["worker", "forget", "a b"]).fails(2).says("invalid id `a b`");
+    assert_eq!(home.state_of("a"), "processing");
+    assert!(fs::metadata(home.database()).is_ok());
+}
