@@ -268,7 +268,8 @@ mod tests {
             "\
 queuectl status  2026-01-31 09:30:00 UTC  /home/ada/.queuectl, every 1s
 
-! durability is normal: a power cut can lose the last moments
+! durability is normal: a power cut can lose the last moments; `queuectl config
+  unset durability` ends that
 
 QUEUE       PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED
 default       1,200           0          7       0     0          0
@@ -313,7 +314,7 @@ c           1m30s    1/4  exit code 2: no luck"
         let queues = (0..50).map(|number| queue(&format!("queue{number}"))).collect();
         let seen = seen(&view(queues), 80, 24);
         assert_eq!(seen.len(), 24);
-        let more = seen.iter().position(|line| line == "… 47 more").expect("what is missing is said");
+        let more = seen.iter().position(|line| line == "… 48 more").expect("what is missing is said");
         assert!(seen[more + 1].starts_with("all queues"), "the sum stays: {seen:?}");
         for head in ["! durability", "THROUGHPUT", "WORKER", "RUNNING", "NEXT RETRY"] {
             assert!(seen.iter().any(|line| line.starts_with(head)), "{head}: {seen:?}");

@@ -51,6 +51,7 @@ impl Timestamp {
         self.checked_add(duration).unwrap_or(Self::MAX)
     }
 
+    /// The moment `duration` earlier, or the first of all.
     #[must_use]
     pub fn saturating_sub(self, duration: Duration) -> Self {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);

@@ -28,6 +28,7 @@ pub mod list;
 pub mod location;
 pub mod log_reader;
 pub mod logs;
+pub mod problem;
 pub mod prune;
 pub mod queues;
 pub mod restore;

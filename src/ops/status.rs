@@ -6,21 +6,23 @@ use std::time::Duration;
 
 use super::OpError;
 use super::alive::{is_any_for_all_comers, live_workers};
+pub use super::problem::{HOW_TO_START_A_WORKER, Problem};
 
 use crate::domain::life::StateName;
 use crate::domain::settings::{Durability, Settings};
-use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
-use crate::store::{Queue, Store, Worker};
+use crate::store::{Hook, MAX_DEATHS_COUNTED, Queue, Served, Store, Troubles, Worker};
 use crate::sys::disk;
 
 /// Less free space than this is a problem.
 pub(super) const LOW_SPACE_BYTES: u64 = 64 << 20;
 /// A worker that missed more heartbeats than this is silent.
 const MISSED_HEARTBEATS: u32 = 3;
-/// What to say where no worker is running.
-pub const HOW_TO_START_A_WORKER: &str = "start one with `queuectl worker start`";
+/// How long it is told that jobs died.
+const DEATHS: Duration = Duration::from_secs(3_600);
+/// How long it is told that a schedule missed its time, or that a hook was given up.
+const MISHAPS: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Debug)]
 pub struct Status {
@@ -30,82 +32,43 @@ pub struct Status {
     pub problems: Vec<Problem>,
 }
 
-/// Something that a person should know about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
-    QueuePaused { queue: String, by: String, reason: Option<String>, waiting: u64 },
-    NoWorker { waiting: u64 },
-    SilentWorker { worker: String, silent_for: Duration },
-    DurabilityLowered,
-    LowSpace { free_bytes: u64 },
-}
-
-impl Problem {
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::QueuePaused { .. } => "queue_paused",
-            Self::NoWorker { .. } => "no_worker",
-            Self::SilentWorker { .. } => "silent_worker",
-            Self::DurabilityLowered => "durability_lowered",
-            Self::LowSpace { .. } => "low_space",
-        }
-    }
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::QueuePaused { queue, by, reason, waiting } => {
-                write!(out, "queue {queue} is paused by {by}")?;
-                if let Some(reason) = reason {
-                    write!(out, " ({reason})")?;
-                }
-                write!(out, ", {waiting} jobs wait")
-            }
-            Self::NoWorker { waiting } => {
-                let (jobs, wait) = if *waiting == 1 { ("job", "waits") } else { ("jobs", "wait") };
-                write!(out, "{waiting} {jobs} {wait} and no worker is running; {HOW_TO_START_A_WORKER}")
-            }
-            Self::SilentWorker { worker, silent_for } => {
-                let seconds = Duration::from_secs(silent_for.as_secs());
-                write!(out, "worker {worker} was last heard from {} ago", format_span(seconds))?;
-                out.write_str("; it hangs, or cannot reach the store")
-            }
-            Self::DurabilityLowered => {
-                out.write_str("durability is normal: a power cut can lose the last moments")
-            }
-            Self::LowSpace { free_bytes } => {
-                write!(out, "the disk is nearly full: {} MiB are left", free_bytes >> 20)
-            }
-        }
-    }
-}
-
 pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     let queues = store.queues()?;
     let workers = live_workers(store)?;
     let settings = in_force(store)?;
     let now = store.now()?;
+    let troubles = store.troubles(now.saturating_sub(DEATHS), now.saturating_sub(MISHAPS))?;
     let mut jobs: BTreeMap<StateName, u64> = StateName::ALL.into_iter().map(|state| (state, 0)).collect();
     for (state, count) in queues.iter().flat_map(|queue| &queue.counts) {
         *jobs.entry(*state).or_default() += count;
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
-    // A worker for one job has that one.
-    let waiting = (waiting(&jobs) + left_behind(&jobs)).saturating_sub(workers.len() as u64);
-    if !is_any_for_all_comers(&workers) && waiting > 0 {
-        problems.push(Problem::NoWorker { waiting });
-    }
+    problems.extend(unattended(&jobs, &queues, &workers));
     problems.extend(workers.iter().filter_map(|worker| silent(worker, &settings, now)));
-    if settings.durability != Durability::Full {
-        problems.push(Problem::DurabilityLowered);
-    }
-    if let Ok(free_bytes) = disk::free_bytes(home)
-        && free_bytes < LOW_SPACE_BYTES
-    {
-        problems.push(Problem::LowSpace { free_bytes });
-    }
+    problems.extend(mishaps(&troubles, &workers, now));
+    problems.extend(circumstances(&settings, home));
     Ok(Status { jobs, queues, workers, problems })
+}
+
+/// Jobs that nobody takes: because there is no worker, or none for their queue.
+fn unattended(jobs: &BTreeMap<StateName, u64>, queues: &[Queue], workers: &[Worker]) -> Vec<Problem> {
+    if !is_any_for_all_comers(workers) {
+        // A worker for one job has that one.
+        let waiting = (waiting(jobs) + left_behind(jobs)).saturating_sub(workers.len() as u64);
+        return (waiting > 0).then_some(Problem::NoWorker { waiting }).into_iter().collect();
+    }
+    queues.iter().filter_map(|queue| unserved(queue, workers)).collect()
+}
+
+fn unserved(queue: &Queue, workers: &[Worker]) -> Option<Problem> {
+    let serves = |worker: &Worker| match &worker.served {
+        Served::All => true,
+        Served::InOrder(queues) => queues.contains(&queue.name),
+        Served::Job(_) => false,
+    };
+    let waiting = waiting(&queue.counts);
+    let is_one = queue.paused.is_none() && waiting > 0 && !workers.iter().any(serves);
+    is_one.then(|| Problem::QueueUnserved { queue: queue.name.to_string(), waiting })
 }
 
 fn paused(queue: &Queue) -> Option<Problem> {
@@ -122,6 +85,57 @@ fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Proble
     let silent_for = now.since(worker.last_heartbeat);
     (silent_for > settings.heartbeat_interval * MISSED_HEARTBEATS)
         .then(|| Problem::SilentWorker { worker: worker.id.to_string(), silent_for })
+}
+
+/// What went wrong of late.
+fn mishaps(troubles: &Troubles, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if troubles.deaths > 0 {
+        let is_all = troubles.deaths < MAX_DEATHS_COUNTED;
+        problems.push(Problem::DlqGrowing { count: troubles.deaths, is_all });
+    }
+    problems.extend(
+        troubles
+            .missed
+            .iter()
+            .map(|(schedule, at)| Problem::ScheduleMissed { schedule: schedule.clone(), at: *at }),
+    );
+    for hook in &troubles.hooks {
+        problems.extend(untold(hook, workers, now));
+        problems.extend(given_up(hook, now));
+    }
+    problems
+}
+
+/// A hook that cannot be told, or that nobody tells.
+fn untold(hook: &Hook, workers: &[Worker], now: Timestamp) -> Option<Problem> {
+    let (name, pending) = (hook.name.to_string(), hook.pending);
+    if let Some(since) = hook.failing_since {
+        let error = hook.error.clone().unwrap_or_default();
+        return Some(Problem::HookFailing { hook: name, failing_for: now.since(since), error, pending });
+    }
+    (pending > 0 && workers.is_empty()).then_some(Problem::HookWaiting { hook: name, pending })
+}
+
+fn given_up(hook: &Hook, now: Timestamp) -> Option<Problem> {
+    hook.gave_up_at.filter(|at| now.since(*at) < MISHAPS).map(|_| Problem::HookGaveUp {
+        hook: hook.name.to_string(),
+        count: hook.gave_up,
+        error: hook.error.clone().unwrap_or_default(),
+    })
+}
+
+fn circumstances(settings: &Settings, home: &Path) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if settings.durability != Durability::Full {
+        problems.push(Problem::DurabilityLowered);
+    }
+    if let Ok(free_bytes) = disk::free_bytes(home)
+        && free_bytes < LOW_SPACE_BYTES
+    {
+        problems.push(Problem::LowSpace { free_bytes });
+    }
+    problems
 }
 
 /// What would be running if there were a worker: where there is none, its own died with its guardian, and it waits for

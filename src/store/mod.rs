@@ -19,6 +19,7 @@ pub mod schedules;
 pub mod settings;
 pub mod sqlite;
 pub mod transfer;
+pub mod troubles;
 pub mod upkeep;
 pub mod verbs;
 
@@ -29,6 +30,7 @@ pub use graphs::Graphs;
 pub use hooks::*;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
 pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
+pub use troubles::{MAX_DEATHS_COUNTED, Troubles};
 pub use upkeep::{
     Backup, Duty, Event, EventPage, Mark, Old, Progress, Prune, Pruned, RestoreError, Restored, Situation,
     Stretch, Upkeep,
@@ -77,6 +79,8 @@ pub trait Store:
     fn remove(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError>;
     /// Dead jobs by reason and error line.
     fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError>;
+    /// What went wrong of late: jobs that died, schedules that were missed, hooks that could not be told.
+    fn troubles(&self, died_since: Timestamp, missed_since: Timestamp) -> Result<Troubles, StoreError>;
 
     // Workers
 

@@ -34,14 +34,7 @@ fn check_settings(settings: &Settings) -> Finding {
 }
 
 fn finding(problem: &Problem) -> Option<Finding> {
-    let advice = match problem {
-        // The filesystem was looked at already.
-        Problem::LowSpace { .. } => return None,
-        // It says itself what to do, or somebody had a reason.
-        Problem::NoWorker { .. } | Problem::QueuePaused { .. } => None,
-        Problem::SilentWorker { .. } => Some("worker.log may say why"),
-        Problem::DurabilityLowered => Some("`queuectl config unset durability` waits for the disk again"),
-    };
-    let found = Finding::warning(problem.code(), problem.to_string());
-    Some(advice.into_iter().fold(found, Finding::advise))
+    // The filesystem was looked at already; all others say themselves what to do.
+    let is_known = matches!(problem, Problem::LowSpace { .. });
+    (!is_known).then(|| Finding::warning(problem.code(), problem.to_string()))
 }

@@ -62,6 +62,7 @@ mod situation;
 mod stops;
 mod store;
 mod transfer;
+mod troubles;
 mod tx;
 mod unique_keys;
 mod workers;

@@ -12,7 +12,7 @@ use super::tx::Tx;
 use super::{
     backup, batches, cancel, change, checkpoint, deliveries, duties, edit, enqueue, events, exchange, extend,
     find, fire, graph, hooks, list, migrate, orders, prune, queues, read_only, reap, remove, retry, runs,
-    schedules, settings, situation, stops, transfer, workers,
+    schedules, settings, situation, stops, transfer, troubles, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::edit::Edit;
@@ -27,8 +27,8 @@ use crate::store::{
     Backup, Batch, Batches, Change, DeadGroup, Duty, EnqueueError, Enqueued, Event, EventPage, Exchange,
     Exchanged, Fired, Graphs, Hook, Hooks, JobFilter, JobVerb, LeaseRef, LeaseStatus, NewHook, NewSchedule,
     NewWorker, Orders, Page, Pause, Post, Posted, Progress, Prune, Pruned, Queue, QueueUpdate, Queues,
-    Refused, Registered, ScheduleRefused, Schedules, Seen, Situation, Stop, Store, StoreError, Upkeep,
-    Worker, WorkerState,
+    Refused, Registered, ScheduleRefused, Schedules, Seen, Situation, Stop, Store, StoreError, Troubles,
+    Upkeep, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint};
@@ -265,6 +265,10 @@ impl Store for SqliteStore {
 
     fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError> {
         self.read(list::dead_by_error)
+    }
+
+    fn troubles(&self, died_since: Timestamp, missed_since: Timestamp) -> Result<Troubles, StoreError> {
+        self.read(|tx| troubles::troubles(tx, died_since, missed_since))
     }
 
     fn register(&self, worker: &NewWorker) -> Result<Registered, StoreError> {

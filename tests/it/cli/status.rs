@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use queuectl::store::{Pause, Queues};
+use queuectl::store::{Pause, Queues, Served, Store};
+use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
 use super::harness::Home;
@@ -118,4 +119,111 @@ fn a_worker_that_missed_its_heartbeats_is_a_problem() {
     home.run(["config", "set", "lease", "3h"]).ok();
     home.run(["config", "set", "heartbeat_interval", "1h"]).ok();
     assert_eq!(problems(&home), json!([]), "the setting says what is late");
+}
+
+fn messages(home: &Home) -> Vec<String> {
+    let problems = problems(home);
+    let text = |problem: &Value| format!("{}: {}", problem["problem"], problem["message"]).replace('"', "");
+    problems.as_array().expect("an array").iter().map(text).collect()
+}
+
+#[test]
+fn a_queue_that_no_worker_serves_is_a_problem() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["enqueue", "-q", "--queue", "mail", "--", "true"]).ok();
+    let served = Served::InOrder(vec!["default".parse().expect("a name")]);
+    let _worker = TestWorker::serving(&home, "w1", served);
+    assert_eq!(
+        messages(&home),
+        ["queue_unserved: 1 job waits in queue mail, which no worker serves; \
+             start one with `queuectl worker start --queue mail`"]
+    );
+    let _other = TestWorker::new(&home, "w2");
+    assert_eq!(problems(&home), json!([]), "one that serves all serves this one too");
+}
+
+#[test]
+fn jobs_that_died_of_late_are_a_problem() {
+    let home = Home::new();
+    home.dead_job("a", "exit code 1");
+    home.dead_job("b", "exit code 1");
+    let line = "dlq_growing: 2 jobs died in the last hour; `queuectl dlq list --group` shows of what";
+    assert_eq!(messages(&home), [line]);
+    let database = Connection::open(home.database()).expect("the database opens");
+    database
+        .execute("update jobs set finished_at = finished_at - 3600000 where id = 'a'", [])
+        .expect("the statement is right");
+    assert!(messages(&home)[0].starts_with("dlq_growing: 1 job died"));
+    home.run(["dlq", "purge", "b"]).ok();
+    assert_eq!(problems(&home), json!([]));
+}
+
+#[test]
+fn a_schedule_that_missed_its_time_is_a_problem_for_a_day() {
+    let home = Home::new();
+    home.run(["status"]).ok();
+    let now = home.store().now().expect("the time").as_millis();
+    let database = Connection::open(home.database()).expect("the database opens");
+    let (hour, day) = (3_600_000, 86_400_000);
+    for (name, missed_at, last_at) in [
+        ("nightly", Some(now - hour), Some(now - day)),
+        ("never-run", Some(now - hour), None),
+        ("made-up-for", Some(now - hour), Some(now - 1)),
+        ("long-ago", Some(now - 2 * day), None),
+        ("well", None, Some(now - hour)),
+    ] {
+        database
+            .execute(
+                "insert into schedules (name, kind, expression, job, on_missed, on_overlap, created_at, missed_at,
+                                        last_at)
+                 values (?1, 'every', '1h', '{}', 'once', 'skip', 0, ?2, ?3)",
+                params![name, missed_at, last_at],
+            )
+            .expect("the statement is right");
+    }
+    let messages = messages(&home);
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[0].starts_with("schedule_missed: schedule never-run missed its time at "));
+    assert!(messages[1].ends_with("`queuectl schedule run nightly` makes up for it"), "{messages:?}");
+}
+
+#[test]
+fn a_hook_that_cannot_be_told_is_a_problem() {
+    let home = Home::new();
+    home.run(["hook", "add", "h", "--on", "success", "--command", "echo no luck >&2; exit 1"]).ok();
+    assert_eq!(problems(&home), json!([]), "nothing has happened yet");
+    home.completed_job("a");
+    let waits = "hook_waiting: 1 event waits for hook h and no worker is running; \
+                 start one with `queuectl worker start`";
+    assert_eq!(messages(&home), [waits]);
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let failing = messages(&home).remove(0);
+    assert!(failing.starts_with("hook_failing: hook h could not be told for "), "{failing}");
+    assert!(failing.contains("(exit code 1: no luck), 1 event waits; `queuectl hook test h`"), "{failing}");
+    let now = home.store().now().expect("the time").as_millis();
+    let database = Connection::open(home.database()).expect("the database opens");
+    let given_up = "update hooks set gave_up = 3, gave_up_at = ?1, failing_since = null";
+    database.execute(given_up, [now]).expect("the statement is right");
+    assert!(messages(&home).iter().any(|line| {
+        line.starts_with("hook_gave_up: hook h could never be told of 3 events (exit code 1: no luck)")
+    }));
+    home.run(["hook", "remove", "h"]).ok();
+    assert_eq!(problems(&home), json!([]));
+}
+
+#[test]
+fn a_person_sees_all_that_is_wrong_below_the_tables() {
+    let home = Home::new();
+    home.dead_job("a", "exit code 1");
+    home.run(["enqueue", "-q", "--", "true"]).ok();
+    home.run(["config", "set", "durability", "normal"]).ok();
+    let expected = "\
+QUEUE    PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED
+default        1           0          0       0     1          0
+
+! 1 job waits and no worker is running; start one with `queuectl worker start`
+! 1 job died in the last hour; `queuectl dlq list --group` shows of what
+! durability is normal: a power cut can lose the last moments; `queuectl config unset durability` ends that
+";
+    home.run(["status"]).ok().prints(expected);
 }

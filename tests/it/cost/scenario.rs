@@ -82,6 +82,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     keep_tidy(fixture);
     fixture.store.queues().expect("the queues");
     fixture.store.dead_by_error().expect("the dead");
+    fixture.store.troubles(fixture.now(), fixture.now()).expect("what went wrong");
 }
 
 fn look_at_all(fixture: &Fixture) {

@@ -1,0 +1,227 @@
+//! What can be wrong: a code for programs, a line for people, and what to do about it.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::domain::span::format_span;
+use crate::domain::timestamp::Timestamp;
+
+/// What to say where no worker is running.
+pub const HOW_TO_START_A_WORKER: &str = "start one with `queuectl worker start`";
+
+/// Something that a person should know about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    QueuePaused {
+        queue: String,
+        by: String,
+        reason: Option<String>,
+        waiting: u64,
+    },
+    NoWorker {
+        waiting: u64,
+    },
+    /// Workers run, but none of them takes jobs from this queue.
+    QueueUnserved {
+        queue: String,
+        waiting: u64,
+    },
+    SilentWorker {
+        worker: String,
+        silent_for: Duration,
+    },
+    /// So many jobs died in the last hour, or more.
+    DlqGrowing {
+        count: u64,
+        is_all: bool,
+    },
+    ScheduleMissed {
+        schedule: String,
+        at: Timestamp,
+    },
+    HookFailing {
+        hook: String,
+        failing_for: Duration,
+        error: String,
+        pending: u64,
+    },
+    HookGaveUp {
+        hook: String,
+        count: u64,
+        error: String,
+    },
+    /// There is something to tell, and nobody to tell it.
+    HookWaiting {
+        hook: String,
+        pending: u64,
+    },
+    DurabilityLowered,
+    LowSpace {
+        free_bytes: u64,
+    },
+}
+
+impl Problem {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::QueuePaused { .. } => "queue_paused",
+            Self::NoWorker { .. } => "no_worker",
+            Self::QueueUnserved { .. } => "queue_unserved",
+            Self::SilentWorker { .. } => "silent_worker",
+            Self::DlqGrowing { .. } => "dlq_growing",
+            Self::ScheduleMissed { .. } => "schedule_missed",
+            Self::HookFailing { .. } => "hook_failing",
+            Self::HookGaveUp { .. } => "hook_gave_up",
+            Self::HookWaiting { .. } => "hook_waiting",
+            Self::DurabilityLowered => "durability_lowered",
+            Self::LowSpace { .. } => "low_space",
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::QueuePaused { queue, by, reason, waiting } => {
+                write!(out, "queue {queue} is paused by {by}")?;
+                if let Some(reason) = reason {
+                    write!(out, " ({reason})")?;
+                }
+                write!(out, ", {}; `queuectl queue resume {queue}` ends that", wait(*waiting, "job"))
+            }
+            Self::NoWorker { waiting } => {
+                write!(out, "{} and no worker is running; {HOW_TO_START_A_WORKER}", wait(*waiting, "job"))
+            }
+            Self::QueueUnserved { queue, waiting } => {
+                write!(out, "{} in queue {queue}, which no worker serves", wait(*waiting, "job"))?;
+                write!(out, "; start one with `queuectl worker start --queue {queue}`")
+            }
+            Self::SilentWorker { worker, silent_for } => {
+                write!(out, "worker {worker} was last heard from {} ago", in_seconds(*silent_for))?;
+                out.write_str("; it hangs, or cannot reach the store: worker.log may say why")
+            }
+            Self::DlqGrowing { count, is_all } => {
+                let (jobs, more) = (counted(*count, "job"), if *is_all { "" } else { " or more" });
+                write!(out, "{jobs}{more} died in the last hour; `queuectl dlq list --group` shows of what")
+            }
+            Self::ScheduleMissed { schedule, at } => {
+                write!(out, "schedule {schedule} missed its time at {at}, because no worker was running")?;
+                write!(out, "; `queuectl schedule run {schedule}` makes up for it")
+            }
+            Self::HookFailing { hook, failing_for, error, pending } => {
+                let (span, events) = (in_seconds(*failing_for), wait(*pending, "event"));
+                write!(out, "hook {hook} could not be told for {span} ({error}), {events}")?;
+                write!(out, "; `queuectl hook test {hook}` tries it")
+            }
+            Self::HookGaveUp { hook, count, error } => {
+                let events = counted(*count, "event");
+                write!(out, "hook {hook} could never be told of {events} ({error})")?;
+                write!(out, "; `queuectl hook test {hook}` tries it")
+            }
+            Self::HookWaiting { hook, pending } => {
+                let events = wait(*pending, "event");
+                write!(out, "{events} for hook {hook} and no worker is running; {HOW_TO_START_A_WORKER}")
+            }
+            Self::DurabilityLowered => out.write_str(
+                "durability is normal: a power cut can lose the last moments; \
+                 `queuectl config unset durability` ends that",
+            ),
+            Self::LowSpace { free_bytes } => {
+                write!(out, "the disk is nearly full: {} MiB are left; make room", free_bytes >> 20)
+            }
+        }
+    }
+}
+
+/// `1 job waits`, `2 jobs wait`
+fn wait(count: u64, what: &str) -> String {
+    format!("{} {}", counted(count, what), if count == 1 { "waits" } else { "wait" })
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn in_seconds(span: Duration) -> String {
+    format_span(Duration::from_secs(span.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_problem_is_one_line_that_says_what_to_do() {
+        let (queue, hook) = ("mail".to_owned(), "site".to_owned());
+        for (problem, code, line) in [
+            (
+                Problem::QueuePaused { queue: queue.clone(), by: "ada".to_owned(), reason: None, waiting: 1 },
+                "queue_paused",
+                "queue mail is paused by ada, 1 job waits; `queuectl queue resume mail` ends that",
+            ),
+            (
+                Problem::NoWorker { waiting: 2 },
+                "no_worker",
+                "2 jobs wait and no worker is running; start one with `queuectl worker start`",
+            ),
+            (
+                Problem::QueueUnserved { queue, waiting: 1 },
+                "queue_unserved",
+                "1 job waits in queue mail, which no worker serves; start one with `queuectl worker start --queue mail`",
+            ),
+            (
+                Problem::SilentWorker { worker: "w1".to_owned(), silent_for: Duration::from_millis(61_500) },
+                "silent_worker",
+                "worker w1 was last heard from 1m1s ago; it hangs, or cannot reach the store: worker.log may say why",
+            ),
+            (
+                Problem::DlqGrowing { count: 1, is_all: true },
+                "dlq_growing",
+                "1 job died in the last hour; `queuectl dlq list --group` shows of what",
+            ),
+            (
+                Problem::DlqGrowing { count: 200, is_all: false },
+                "dlq_growing",
+                "200 jobs or more died in the last hour; `queuectl dlq list --group` shows of what",
+            ),
+            (
+                Problem::ScheduleMissed { schedule: "nightly".to_owned(), at: Timestamp::EPOCH },
+                "schedule_missed",
+                "schedule nightly missed its time at 1970-01-01T00:00:00.000Z, because no worker was running; \
+                 `queuectl schedule run nightly` makes up for it",
+            ),
+            (
+                Problem::HookFailing {
+                    hook: hook.clone(),
+                    failing_for: Duration::from_secs(90),
+                    error: "exit code 1".to_owned(),
+                    pending: 3,
+                },
+                "hook_failing",
+                "hook site could not be told for 1m30s (exit code 1), 3 events wait; `queuectl hook test site` tries it",
+            ),
+            (
+                Problem::HookGaveUp { hook: hook.clone(), count: 1, error: "exit code 1".to_owned() },
+                "hook_gave_up",
+                "hook site could never be told of 1 event (exit code 1); `queuectl hook test site` tries it",
+            ),
+            (
+                Problem::HookWaiting { hook, pending: 1 },
+                "hook_waiting",
+                "1 event waits for hook site and no worker is running; start one with `queuectl worker start`",
+            ),
+            (
+                Problem::DurabilityLowered,
+                "durability_lowered",
+                "durability is normal: a power cut can lose the last moments; `queuectl config unset durability` ends that",
+            ),
+            (
+                Problem::LowSpace { free_bytes: 3 << 20 },
+                "low_space",
+                "the disk is nearly full: 3 MiB are left; make room",
+            ),
+        ] {
+            assert_eq!((problem.code(), problem.to_string().as_str()), (code, line));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What went wrong of late. However many jobs there are, only a few are looked at.
+
+use rusqlite::params;
+
+use super::hooks;
+use super::tx::Tx;
+use crate::domain::timestamp::Timestamp;
+use crate::store::{MAX_DEATHS_COUNTED, StoreError, Troubles};
+
+pub(super) fn troubles(
+    tx: &Tx<'_>,
+    died_since: Timestamp,
+    missed_since: Timestamp,
+) -> Result<Troubles, StoreError> {
+    Ok(Troubles {
+        deaths: deaths(tx, died_since)?,
+        missed: missed(tx, missed_since)?,
+        hooks: hooks::list(tx)?,
+    })
+}
+
+fn deaths(tx: &Tx<'_>, since: Timestamp) -> Result<u64, StoreError> {
+    // By index jobs_by_state, from new to old. Jobs that were enqueued long before others and died after them may be
+    // beyond the limit; it takes that many newer ones to hide them.
+    let mut select =
+        tx.prepare("select finished_at from jobs where state = 'dead' order by seq desc limit ?1")?;
+    let mut rows = select.query([MAX_DEATHS_COUNTED])?;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        let finished_at: i64 = row.get(0)?;
+        count += u64::from(finished_at >= since.as_millis());
+    }
+    Ok(count)
+}
+
+fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    let mut select = tx.prepare(
+        "select name, missed_at from schedules
+         where missed_at >= ?1 and (last_at is null or missed_at > last_at) order by name",
+    )?;
+    let rows = select.query_map(params![since.as_millis()], |row| {
+        Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?)))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,17 @@
+//! What went wrong of late, for those who ask how things stand.
+
+use super::Hook;
+use crate::domain::timestamp::Timestamp;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Troubles {
+    /// How many of the newest dead jobs died of late, counted up to [`MAX_DEATHS_COUNTED`].
+    pub deaths: u64,
+    /// Schedules whose last occurrence was missed, and when that was.
+    pub missed: Vec<(String, Timestamp)>,
+    /// All hooks.
+    pub hooks: Vec<Hook>,
+}
+
+/// Where more jobs died than this, nobody counts them: whoever asks wants an answer at once.
+pub const MAX_DEATHS_COUNTED: u64 = 200;
