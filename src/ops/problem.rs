@@ -106,7 +106,7 @@ impl fmt::Display for Problem {
             }
             Self::ScheduleMissed { schedule, at } => {
                 write!(out, "schedule {schedule} missed its time at {at}, because no worker was running")?;
-                write!(out, "; `queuectl schedule run {schedule}` makes up for it")
+                write!(out, "; `queuectl schedule show {schedule}` tells more")
             }
             Self::HookFailing { hook, failing_for, error, pending } => {
                 let (span, events) = (in_seconds(*failing_for), wait(*pending, "event"));
@@ -188,7 +188,7 @@ mod tests {
                 Problem::ScheduleMissed { schedule: "nightly".to_owned(), at: Timestamp::EPOCH },
                 "schedule_missed",
                 "schedule nightly missed its time at 1970-01-01T00:00:00.000Z, because no worker was running; \
-                 `queuectl schedule run nightly` makes up for it",
+                 `queuectl schedule show nightly` tells more",
             ),
             (
                 Problem::HookFailing {

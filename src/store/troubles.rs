@@ -7,7 +7,7 @@ use crate::domain::timestamp::Timestamp;
 pub struct Troubles {
     /// How many of the newest dead jobs died of late, counted up to [`MAX_DEATHS_COUNTED`].
     pub deaths: u64,
-    /// Schedules whose last occurrence was missed, and when that was.
+    /// Schedules whose last occurrence was missed, or is overdue, and when that was.
     pub missed: Vec<(String, Timestamp)>,
     /// All hooks.
     pub hooks: Vec<Hook>,

@@ -1,11 +1,16 @@
 //! What went wrong of late. However many jobs there are, only a few are looked at.
 
+use std::time::Duration;
+
 use rusqlite::params;
 
 use super::hooks;
 use super::tx::Tx;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{MAX_DEATHS_COUNTED, StoreError, Troubles};
+
+/// An occurrence that nobody dealt with for so long is more than late.
+const OVERDUE: Duration = Duration::from_secs(60);
 
 pub(super) fn troubles(
     tx: &Tx<'_>,
@@ -35,10 +40,14 @@ fn deaths(tx: &Tx<'_>, since: Timestamp) -> Result<u64, StoreError> {
 
 fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, StoreError> {
     let mut select = tx.prepare(
-        "select name, missed_at from schedules
-         where missed_at >= ?1 and (last_at is null or missed_at > last_at) order by name",
+        "select name, case when paused_at is null and next_at < ?2 then next_at else missed_at end
+         from schedules
+         where (paused_at is null and next_at < ?2)
+            or (missed_at >= ?1 and (last_at is null or missed_at >= last_at))
+         order by name",
     )?;
-    let rows = select.query_map(params![since.as_millis()], |row| {
+    let overdue = tx.now.before(OVERDUE);
+    let rows = select.query_map(params![since.as_millis(), overdue.as_millis()], |row| {
         Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?)))
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -165,26 +165,28 @@ fn a_schedule_that_missed_its_time_is_a_problem_for_a_day() {
     let now = home.store().now().expect("the time").as_millis();
     let database = Connection::open(home.database()).expect("the database opens");
     let (hour, day) = (3_600_000, 86_400_000);
-    for (name, missed_at, last_at) in [
-        ("nightly", Some(now - hour), Some(now - day)),
-        ("never-run", Some(now - hour), None),
-        ("made-up-for", Some(now - hour), Some(now - 1)),
-        ("long-ago", Some(now - 2 * day), None),
-        ("well", None, Some(now - hour)),
+    for (name, missed_at, last_at, next_at) in [
+        ("nightly", Some(now - hour), Some(now - hour), Some(now + hour)),
+        ("never-run", Some(now - hour), None, None),
+        ("on-time-since", Some(now - hour), Some(now - 1), Some(now + hour)),
+        ("long-ago", Some(now - 2 * day), None, None),
+        ("well", None, Some(now - hour), Some(now - 1_000)),
+        ("overdue", None, None, Some(now - hour)),
     ] {
         database
             .execute(
                 "insert into schedules (name, kind, expression, job, on_missed, on_overlap, created_at, missed_at,
-                                        last_at)
-                 values (?1, 'every', '1h', '{}', 'once', 'skip', 0, ?2, ?3)",
-                params![name, missed_at, last_at],
+                                        last_at, next_at)
+                 values (?1, 'every', '1h', '{}', 'once', 'skip', 0, ?2, ?3, ?4)",
+                params![name, missed_at, last_at, next_at],
             )
             .expect("the statement is right");
     }
     let messages = messages(&home);
-    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert_eq!(messages.len(), 3, "{messages:?}");
+    assert!(messages[2].starts_with("schedule_missed: schedule overdue missed its time"), "{messages:?}");
     assert!(messages[0].starts_with("schedule_missed: schedule never-run missed its time at "));
-    assert!(messages[1].ends_with("`queuectl schedule run nightly` makes up for it"), "{messages:?}");
+    assert!(messages[1].ends_with("`queuectl schedule show nightly` tells more"), "{messages:?}");
 }
 
 #[test]
