@@ -168,6 +168,7 @@ fn job(
         depends_on: Vec::new(),
         on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
+        unique_for: queuectl::domain::unique::UniqueFor::default(),
         cwd: Some("/tmp".to_owned()),
         env: BTreeMap::new(),
         environment: None,

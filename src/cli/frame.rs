@@ -207,6 +207,7 @@ mod tests {
             unique_key: None,
             limits: Limits::default(),
             retry: RetryRules::default(),
+            unique_for: crate::domain::unique::UniqueFor::default(),
             batch: None,
             latest: Latest { error: Some("exit code 2: no luck".to_owned()), ..Latest::default() },
         }

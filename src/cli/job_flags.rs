@@ -15,6 +15,7 @@ use crate::domain::retry_rules::ExitCodes;
 use crate::domain::settings::MAX_RETRIES;
 use crate::domain::span::parse_span;
 use crate::domain::timestamp::Timestamp;
+use crate::domain::unique::UniqueFor;
 use crate::ops::OpError;
 
 #[derive(Debug, Default, PartialEq, clap::Args)]
@@ -56,9 +57,12 @@ pub(super) struct JobFlags {
     /// When one of those is dead or cancelled: cancel or run [default: cancel]
     #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice)]
     on_dependency_failure: Option<OnDependencyFailure>,
-    /// While a job with this key is unfinished, return it instead
+    /// While a job with this key is unfinished (see --unique-for), return it instead
     #[arg(long, value_name = "KEY")]
     unique_key: Option<String>,
+    /// How long it keeps others with its key away: until it has started or finished, or for 90, 1h [default: finished]
+    #[arg(long, value_name = "WHEN")]
+    unique_for: Option<UniqueFor>,
     /// Where to run it [default: here]
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
@@ -96,6 +100,7 @@ impl JobFlags {
             depends_on: check(check_depends_on(self.depends_on))?,
             on_dependency_failure: self.on_dependency_failure,
             unique_key: self.unique_key.map(check_unique_key).transpose().map_err(OpError::from)?,
+            unique_for: self.unique_for,
             cwd: self.cwd.map(check_cwd).transpose().map_err(OpError::from)?,
             tags: check(check_tags(self.tags))?,
             limits: self.limits,

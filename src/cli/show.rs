@@ -16,6 +16,7 @@ use crate::domain::name::JobId;
 use crate::domain::outcome::Outcome;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
+use crate::domain::unique::UniqueFor;
 use crate::ops::OpError;
 use crate::ops::json::RecordJson;
 use crate::store::Store;
@@ -88,7 +89,7 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
         "if those fail",
         (job.on_dependency_failure == OnDependencyFailure::Run).then(|| "runs all the same".to_owned()),
     );
-    say("unique key", job.unique_key.clone());
+    say("unique key", unique_key(job));
     say("batch", job.batch.as_ref().map(ToString::to_string));
     facts
 }
@@ -99,6 +100,15 @@ fn origin(record: &JobRecord, now: Timestamp) -> Option<(&'static str, String)> 
     let at =
         record.scheduled_for.map_or_else(|| "by hand".to_owned(), |at| format!("for {}", moment(at, now)));
     Some(("schedule", format!("{schedule}, {at}")))
+}
+
+fn unique_key(job: &Job) -> Option<String> {
+    let key = job.unique_key.as_ref()?;
+    Some(match job.unique_for {
+        UniqueFor::Started => format!("{key} (until it has started)"),
+        UniqueFor::Finished => key.clone(),
+        UniqueFor::Span(span) => format!("{key} (for {} from enqueuing)", format_span(span)),
+    })
 }
 
 fn waits_for(job: &Job, now: Timestamp) -> Option<String> {

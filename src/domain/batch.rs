@@ -76,6 +76,7 @@ mod tests {
             depends_on,
             on_dependency_failure: OnDependencyFailure::Cancel,
             unique_key: None,
+            unique_for: crate::domain::unique::UniqueFor::default(),
             cwd: None,
             env: BTreeMap::new(),
             environment: None,

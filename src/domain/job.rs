@@ -13,6 +13,7 @@ use super::outcome::Outcome;
 use super::retry_rules::RetryRules;
 use super::signal::Signal;
 use super::timestamp::Timestamp;
+use super::unique::UniqueFor;
 
 /// A job that is about to be enqueued: everything checked, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,7 @@ pub struct NewJob {
     pub depends_on: Vec<JobId>,
     pub on_dependency_failure: OnDependencyFailure,
     pub unique_key: Option<String>,
+    pub unique_for: UniqueFor,
     pub cwd: Option<String>,
     /// Added to the environment.
     pub env: BTreeMap<String, String>,
@@ -96,6 +98,7 @@ pub struct Job {
     pub unique_key: Option<String>,
     pub limits: Limits,
     pub retry: RetryRules,
+    pub unique_for: UniqueFor,
     pub batch: Option<BatchName>,
     pub latest: Latest,
 }

@@ -34,3 +34,4 @@ pub mod signal;
 pub mod size;
 pub mod span;
 pub mod timestamp;
+pub mod unique;

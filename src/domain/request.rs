@@ -18,6 +18,7 @@ use super::retry_rules::{ExitCodes, ExitCodesError, RetryRules};
 use super::settings::Settings;
 use super::span::{SpanError, parse_span};
 use super::timestamp::Timestamp;
+use super::unique::{UniqueFor, UniqueForError};
 
 /// The kernel takes 131,072 bytes for one argument, its closing NUL included.
 pub const MAX_COMMAND_BYTES: usize = 131_071;
@@ -43,6 +44,7 @@ pub struct JobRequest {
     pub depends_on: Vec<JobId>,
     pub on_dependency_failure: Option<OnDependencyFailure>,
     pub unique_key: Option<String>,
+    pub unique_for: Option<UniqueFor>,
     pub cwd: Option<String>,
     pub env: BTreeMap<String, String>,
     pub tags: Vec<String>,
@@ -72,6 +74,8 @@ pub enum RequestError {
     BothRetries,
     #[error("give `run_at` or `delay`, not both")]
     BothTimes,
+    #[error("`unique_for` says nothing without a `unique_key`")]
+    NoUniqueKey,
     #[error("job `{0}` cannot depend on itself")]
     DependsOnItself(JobId),
     #[error("`{field}` holds more than {limit} {what}")]
@@ -88,6 +92,8 @@ pub enum RequestError {
     BadDependencyChoice { typed: String },
     #[error(transparent)]
     Span(#[from] SpanError),
+    #[error(transparent)]
+    UniqueFor(#[from] UniqueForError),
     #[error(transparent)]
     Backoff(#[from] BackoffError),
     #[error(transparent)]
@@ -118,6 +124,9 @@ impl JobRequest {
         let max_retries = self.retries(&origin.settings)?;
         let start = self.start()?;
         let retry = RetryRules::new(self.retry_on, self.no_retry_on)?;
+        if self.unique_for.is_some() && self.unique_key.is_none() {
+            return Err(RequestError::NoUniqueKey);
+        }
         let cwd = resolve_cwd(self.cwd, origin.cwd.as_deref())?;
         let id = match self.id {
             Some(id) if self.depends_on.contains(&id) => {
@@ -142,6 +151,7 @@ impl JobRequest {
             depends_on: self.depends_on,
             on_dependency_failure: self.on_dependency_failure.unwrap_or_default(),
             unique_key: self.unique_key,
+            unique_for: self.unique_for.unwrap_or_default(),
             cwd: Some(cwd),
             env: self.env,
             environment: origin.environment.clone(),

@@ -40,6 +40,8 @@ pub struct RecordJson<'a> {
     retry_on: Option<Vec<u8>>,
     no_retry_on: Option<Vec<u8>>,
     batch: Option<&'a str>,
+    /// Null without a key.
+    unique_for: Option<String>,
     on_dependency_failure: &'static str,
     /// The schedule that made it.
     schedule: Option<&'a str>,
@@ -59,6 +61,7 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
             retry_on: listed(job.retry.retry_on),
             no_retry_on: listed(job.retry.no_retry_on),
             batch: job.batch.as_ref().map(BatchName::as_str),
+            unique_for: job.unique_key.as_ref().map(|_| job.unique_for.to_string()),
             on_dependency_failure: job.on_dependency_failure.name(),
             schedule: record.schedule.as_ref().map(ScheduleName::as_str),
             scheduled_for: record.scheduled_for,

@@ -9,6 +9,7 @@ use crate::domain::backoff::{BackoffChoice, Strategy};
 use crate::domain::job::OnDependencyFailure;
 use crate::domain::limits::Limits;
 use crate::domain::retry_rules::{ExitCodes, ExitCodesError, RetryRules};
+use crate::domain::unique::UniqueFor;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobOptions {
@@ -17,6 +18,7 @@ pub struct JobOptions {
     pub on_dependency_failure: OnDependencyFailure,
     pub limits: Limits,
     pub retry: RetryRules,
+    pub unique_for: UniqueFor,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +44,7 @@ impl JobOptions {
             limits: self.limits,
             retry_on: listed(self.retry.retry_on),
             no_retry_on: listed(self.retry.no_retry_on),
+            unique_for: (self.unique_for != UniqueFor::default()).then(|| self.unique_for.to_string()),
         };
         Some(serde_json::to_string(&stored).expect("maps with text keys become JSON"))
     }
@@ -64,6 +67,9 @@ impl JobOptions {
                 retry_on: stored.retry_on.map(ExitCodes::new).transpose()?,
                 no_retry_on: stored.no_retry_on.map(ExitCodes::new).transpose()?,
             },
+            unique_for: stored.unique_for.map_or(Ok(UniqueFor::default()), |word| {
+                word.parse().map_err(|_| OptionsError::UnknownWord(word))
+            })?,
         })
     }
 }
@@ -76,6 +82,8 @@ struct Stored {
     env: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     run_on_dependency_failure: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unique_for: Option<String>,
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     limits: Limits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,6 +152,7 @@ mod tests {
             on_dependency_failure: OnDependencyFailure::Run,
             limits: "memory=1G,cpu=0.1".parse().expect("limits"),
             retry: RetryRules { retry_on: None, no_retry_on: ExitCodes::new([2, 255]).ok() },
+            unique_for: UniqueFor::Started,
         };
         let json = options.to_json().expect("something is set");
         assert_eq!(JobOptions::from_json(Some(&json)).expect("reads back"), options);

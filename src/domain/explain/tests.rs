@@ -5,6 +5,7 @@ use crate::domain::job::{Latest, OnDependencyFailure};
 use crate::domain::life::{CancelReason, DeadReason, Lease, Life, Losses};
 use crate::domain::limits::Limits;
 use crate::domain::retry_rules::RetryRules;
+use crate::domain::unique::UniqueFor;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -40,6 +41,7 @@ fn facts() -> Facts {
         depends_on: Vec::new(),
         on_dependency_failure: OnDependencyFailure::default(),
         unique_key: None,
+        unique_for: UniqueFor::default(),
         batch: None,
         limits: Limits::default(),
         retry: RetryRules::default(),

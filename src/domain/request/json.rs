@@ -22,9 +22,10 @@ use crate::domain::nearest::nearest;
 use crate::domain::retry_rules::ExitCodes;
 use crate::domain::settings::MAX_RETRIES;
 use crate::domain::span::{parse_span, span_from_seconds};
+use crate::domain::unique::UniqueFor;
 
 /// The fields of a job in JSON.
-pub(super) const FIELDS: [&str; 19] = [
+pub(super) const FIELDS: [&str; 20] = [
     "command",
     "id",
     "queue",
@@ -38,6 +39,7 @@ pub(super) const FIELDS: [&str; 19] = [
     "depends_on",
     "on_dependency_failure",
     "unique_key",
+    "unique_for",
     "cwd",
     "env",
     "tags",
@@ -117,6 +119,12 @@ fn read_field<'de, M: MapAccess<'de>>(
                 Some(check(check_dependency_choice(&map.next_value::<String>()?))?);
         }
         "unique_key" => request.unique_key = Some(check(check_unique_key(map.next_value()?))?),
+        "unique_for" => {
+            request.unique_for = Some(match map.next_value()? {
+                SpanText::Seconds(seconds) => check(UniqueFor::span(check(span_from_seconds(seconds))?))?,
+                SpanText::Text(text) => check(text.parse())?,
+            });
+        }
         "cwd" => request.cwd = Some(check(check_cwd(map.next_value()?))?),
         "env" => request.env = map.next_value::<Variables>()?.0,
         "tags" => request.tags = check(check_tags(map.next_value()?))?,

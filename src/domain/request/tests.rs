@@ -7,7 +7,7 @@ use super::*;
 use crate::domain::backoff::Strategy;
 
 /// Each field with a value that it takes.
-const SAMPLES: [(&str, &str); 19] = [
+const SAMPLES: [(&str, &str); 20] = [
     ("command", r#""true""#),
     ("id", r#""job1""#),
     ("queue", r#""media""#),
@@ -21,6 +21,7 @@ const SAMPLES: [(&str, &str); 19] = [
     ("depends_on", "[]"),
     ("on_dependency_failure", r#""run""#),
     ("unique_key", r#""k""#),
+    ("unique_for", r#""started""#),
     ("cwd", r#""/""#),
     ("env", "{}"),
     ("tags", "[]"),
@@ -96,7 +97,8 @@ fn a_command_is_all_that_a_job_needs() {
 fn all_fields_together() {
     let json = r#"{"command":"make","id":"job1","queue":"media","priority":-5,"max_retries":0,"timeout":"1m30s",
         "run_at":"2026-01-31T09:30:00+02:00","depends_on":["a","b"],"on_dependency_failure":"run","unique_key":"k",
-        "cwd":"/srv","env":{"B":"2","A":""},"tags":["x","y"],"limits":{"pids":9},"retry_on":[75,1],"no_retry_on":[2],
+        "unique_for":"1h","cwd":"/srv","env":{"B":"2","A":""},"tags":["x","y"],
+        "limits":{"pids":9},"retry_on":[75,1],"no_retry_on":[2],
         "backoff":{"strategy":"linear","delay":"2s","base":1.5,"max":60,"jitter":0.25}}"#;
     let expected = JobRequest {
         command: Some("make".to_owned()),
@@ -118,6 +120,7 @@ fn all_fields_together() {
         depends_on: ids(["a", "b"]),
         on_dependency_failure: Some(OnDependencyFailure::Run),
         unique_key: Some("k".to_owned()),
+        unique_for: Some(UniqueFor::Span(Duration::from_secs(3_600))),
         cwd: Some("/srv".to_owned()),
         env: BTreeMap::from([("A", ""), ("B", "2")].map(|(k, v)| (k.to_owned(), v.to_owned()))),
         tags: vec!["x".to_owned(), "y".to_owned()],

@@ -9,6 +9,7 @@ use crate::domain::name::{JobId, QueueName};
 use crate::domain::retry_rules::ExitCodes;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
+use crate::domain::unique::UniqueFor;
 
 impl Serialize for JobRequest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -27,6 +28,7 @@ impl Serialize for JobRequest {
             depends_on,
             on_dependency_failure,
             unique_key,
+            unique_for,
             cwd,
             env,
             tags,
@@ -48,6 +50,7 @@ impl Serialize for JobRequest {
         map.put("depends_on", filled(depends_on.iter().map(JobId::as_str).collect()))?;
         map.put("on_dependency_failure", on_dependency_failure.map(OnDependencyFailure::name))?;
         map.put("unique_key", unique_key.as_ref())?;
+        map.put("unique_for", unique_for.as_ref().map(UniqueFor::to_string))?;
         map.put("cwd", cwd.as_ref())?;
         map.put("env", (!env.is_empty()).then_some(env))?;
         map.put("tags", (!tags.is_empty()).then_some(tags))?;
@@ -106,7 +109,7 @@ mod tests {
     const WHOLE: &str = r#"{"command":"echo \"hi\"","id":"a","queue":"q","priority":-3,"max_retries":0,
         "timeout":"1m30s","run_at":"2026-01-31T09:30:00.000Z",
         "backoff":{"strategy":"linear","delay":"1s500ms","base":1.5,"max":"5m","jitter":0.25},
-        "depends_on":["b","c"],"on_dependency_failure":"run","unique_key":"k","cwd":"/tmp","env":{"A":"ä=b"},
+        "depends_on":["b","c"],"on_dependency_failure":"run","unique_key":"k","unique_for":"1h","cwd":"/tmp","env":{"A":"ä=b"},
         "tags":["x","y"],"limits":{"memory":"512M","cpu":1.5,"pids":100,"nice":10,"open_files":1024},
         "retry_on":[1,75],"no_retry_on":[2]}"#;
 

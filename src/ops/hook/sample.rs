@@ -9,6 +9,7 @@ use crate::domain::limits::Limits;
 use crate::domain::name::{JobIdSequence, QueueName};
 use crate::domain::retry_rules::RetryRules;
 use crate::domain::timestamp::Timestamp;
+use crate::domain::unique::UniqueFor;
 use crate::store::{Delivery, Hook};
 
 /// How many retries the job of a sample had.
@@ -76,6 +77,7 @@ fn sample_job(turn: JobTurn, queue: Option<QueueName>, now: Timestamp) -> Job {
         depends_on: Vec::new(),
         on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
+        unique_for: UniqueFor::default(),
         batch: None,
         latest: Latest {
             started_at: Some(now),

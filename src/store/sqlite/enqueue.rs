@@ -120,7 +120,7 @@ impl Batch {
                 .execute(params![tag, seq])?;
         }
         if let Some(key) = &job.unique_key {
-            unique_keys::take(tx, key, seq)?;
+            unique_keys::take(tx, key, seq, job.unique_for)?;
         }
         tx.counters.borrow_mut().enter(queue_id, StateName::Pending);
         if let Some(batch_id) = numbers.batch_id {
@@ -199,6 +199,7 @@ fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, numbers: &Numbers) -> Resu
         on_dependency_failure: job.on_dependency_failure,
         limits: job.limits,
         retry: job.retry,
+        unique_for: job.unique_for,
     };
     let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
     let mut insert = tx.prepare(

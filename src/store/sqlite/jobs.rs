@@ -36,8 +36,8 @@ pub(super) fn apply(
         places::take_away(tx, before)?;
     }
     places::put(tx, before, life)?;
+    unique_keys::release(tx, before, from, to)?;
     if to.is_finished() {
-        unique_keys::release(tx, before)?;
         if matches!(before.life.state, State::Pending { blocked_by } if blocked_by > 0) {
             dependencies::stop_waiting(tx, before.seq)?;
         }

@@ -33,7 +33,7 @@ pub(super) fn forget(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     if job.life.place(tx.now) != Place::Nowhere {
         places::take_away(tx, job)?;
     }
-    unique_keys::release(tx, job)?;
+    unique_keys::forget(tx, job)?;
     forget_rows(tx, job.seq)?;
     let state = job.life.state.name();
     tx.counters.borrow_mut().leave(job.queue_id, state);

@@ -35,7 +35,7 @@ pub(super) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, S
     if let Some(cycle) = cycle {
         return Ok(Change::Conflict(cycle));
     }
-    if let Some(conflict) = take_key_again(tx, job)? {
+    if let Some(conflict) = unique_keys::take_again(tx, job)? {
         return Ok(Change::Conflict(conflict));
     }
     let latest = Latest { error: None, ..job.latest.clone() };
@@ -48,18 +48,6 @@ pub(super) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, S
     }
     events::note(tx, Some(job.seq), "retry", by, None)?;
     Ok(Change::Done(retried.life.state.name()))
-}
-
-/// A finished job gave its unique key back; another may have taken it since.
-fn take_key_again(tx: &Tx<'_>, job: &JobRow) -> Result<Option<Conflict>, StoreError> {
-    let Some(key) = &job.unique_key else {
-        return Ok(None);
-    };
-    match unique_keys::holder(tx, key)? {
-        Some(holder) if holder == job.id => Ok(None),
-        Some(holder) => Ok(Some(Conflict::KeyTaken { holder })),
-        None => unique_keys::take(tx, key, job.seq).map(|()| None),
-    }
 }
 
 /// What it depends on and is not finished now. A dependency that failed does not hold a job that somebody wants run.

@@ -170,6 +170,7 @@ pub(super) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {
         unique_key: known.unique_key,
         limits: known.options.limits,
         retry: known.options.retry,
+        unique_for: known.options.unique_for,
         batch: row
             .get::<_, Option<String>>(34)?
             .map(|name| name.parse())

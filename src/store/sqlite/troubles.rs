@@ -46,7 +46,7 @@ fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Sto
             or (missed_at >= ?1 and (last_at is null or missed_at >= last_at))
          order by name",
     )?;
-    let overdue = tx.now.before(OVERDUE);
+    let overdue = tx.now.saturating_sub(OVERDUE);
     let rows = select.query_map(params![since.as_millis(), overdue.as_millis()], |row| {
         Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?)))
     })?;

@@ -4,25 +4,57 @@ use rusqlite::{OptionalExtension, params};
 
 use super::row::{self, JobRow};
 use super::tx::Tx;
+use crate::domain::life::StateName;
 use crate::domain::name::JobId;
-use crate::store::StoreError;
+use crate::domain::timestamp::Timestamp;
+use crate::domain::unique::UniqueFor;
+use crate::store::{Conflict, StoreError};
 
-/// The unfinished job that holds a key.
+/// The job that holds a key. One whose time has passed does not, also where nobody has cleared it away yet.
 pub(super) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>, StoreError> {
-    let mut select =
-        tx.prepare("select j.id from unique_keys k join jobs j on j.seq = k.seq where k.key = ?1")?;
-    let holder = select.query_row([key], |row| Ok(row::name(row, 0))).optional()?;
+    let mut select = tx.prepare(
+        "select j.id from unique_keys k join jobs j on j.seq = k.seq
+         where k.key = ?1 and (k.held_until is null or k.held_until > ?2)",
+    )?;
+    let holder =
+        select.query_row(params![key, tx.now.as_millis()], |row| Ok(row::name(row, 0))).optional()?;
     holder.transpose()
 }
 
-pub(super) fn take(tx: &Tx<'_>, key: &str, seq: i64) -> Result<(), StoreError> {
-    tx.prepare("insert into unique_keys (key, seq) values (?1, ?2)")?.execute(params![key, seq])?;
+/// Takes a key that nobody holds.
+pub(super) fn take(tx: &Tx<'_>, key: &str, seq: i64, unique_for: UniqueFor) -> Result<(), StoreError> {
+    tx.prepare("insert or replace into unique_keys (key, seq, held_until) values (?1, ?2, ?3)")?
+        .execute(params![key, seq, unique_for.held_until(tx.now).map(Timestamp::as_millis)])?;
     Ok(())
 }
 
-pub(super) fn release(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+/// Gives the key back if that is what follows from a change of state.
+pub(super) fn release(tx: &Tx<'_>, job: &JobRow, from: StateName, to: StateName) -> Result<(), StoreError> {
+    if job.unique_key.is_some() && job.options.unique_for.gives_back(from, to) {
+        return forget(tx, job);
+    }
+    Ok(())
+}
+
+/// A job that is gone holds nothing.
+pub(super) fn forget(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     if let Some(key) = &job.unique_key {
         tx.prepare("delete from unique_keys where key = ?1 and seq = ?2")?.execute(params![key, job.seq])?;
     }
     Ok(())
+}
+
+/// Takes the key for a job that is to run again. It may have given it back, and another may have taken it since.
+pub(super) fn take_again(tx: &Tx<'_>, job: &JobRow) -> Result<Option<Conflict>, StoreError> {
+    let unique_for = job.options.unique_for;
+    let Some(key) = job.unique_key.as_ref().filter(|_| unique_for.needs_key_again(&job.life)) else {
+        return Ok(None);
+    };
+    match holder(tx, key)? {
+        Some(holder) if holder == job.id => {}
+        Some(holder) => return Ok(Some(Conflict::KeyTaken { holder })),
+        None if unique_for.takes_key_again() => take(tx, key, job.seq, unique_for)?,
+        None => {}
+    }
+    Ok(None)
 }

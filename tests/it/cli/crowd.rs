@@ -30,6 +30,23 @@ fn fault_30_twenty_processes_on_a_fresh_home_make_one_queue() {
 }
 
 #[test]
+fn fault_30_of_many_processes_with_one_unique_key_one_makes_a_job() {
+    for unique_for in ["started", "finished", "1h"] {
+        let home = Home::new();
+        let args = ["enqueue", "--unique-key", "k", "--unique-for", unique_for, "--", "true"];
+        let children: Vec<Child> = (0..20).map(|_| home.call(args).spawn()).collect();
+        let mut answers = Vec::new();
+        for child in children {
+            let output = child.wait_with_output().expect("it ends");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            answers.push(output.stdout);
+        }
+        answers.dedup();
+        assert_eq!((answers.len(), home.count()), (1, 1), "{unique_for}");
+    }
+}
+
+#[test]
 fn fault_30_fifty_processes_enqueue_while_others_claim() {
     const ROUNDS: usize = 3;
     const WORKERS: usize = 4;

@@ -300,3 +300,46 @@ fn pairs_that_contradict_each_other_are_refused() {
         assert!(home.is_empty());
     }
 }
+
+#[test]
+fn a_unique_key_is_held_for_as_long_as_it_was_said() {
+    let home = Home::new();
+    let enqueue = |id: &str, unique_for: &str| {
+        let flags = ["--unique-key", "k", "--unique-for", unique_for];
+        home.run(["enqueue", "--json", "--id", id].iter().chain(&flags).chain(&["--", "true"])).ok().json()
+    };
+    assert_eq!(enqueue("a", "1h")["existing"], json!(null));
+    let again = enqueue("b", "started");
+    assert_eq!((&again["id"], &again["existing"]), (&json!("a"), &json!(true)));
+    home.run(["cancel", "-q", "a"]).ok();
+    assert_eq!(enqueue("c", "finished")["id"], "a", "its hour has not passed");
+    assert_eq!(home.show("a")["unique_for"], "1h");
+    home.run(["show", "a"]).ok().shows("k (for 1h from enqueuing)");
+    let lines = r#"{"id":"x","command":"true","unique_key":"l","unique_for":"started"}
+{"id":"y","command":"true","unique_key":"l"}
+"#;
+    home.call(["enqueue", "-"]).with_stdin(lines).run().ok().prints("x\nx\n");
+    home.run(["enqueue", "--unique-for", "1h", "--", "true"]).fails(2).says("without a `unique_key`");
+    home.run(["enqueue", "--unique-key", "k", "--unique-for", "0", "--", "true"]).fails(2);
+    home.run(["enqueue", "--unique-key", "k", "--unique-for", "ever", "--", "true"])
+        .fails(2)
+        .says("started, finished");
+}
+
+#[test]
+fn what_is_there_already_is_returned_in_every_way_of_enqueuing() {
+    let home = Home::with_jobs(&["a"]);
+    let json = r#"{"id":"a","command":"true"}"#;
+    let file = home.file("jobs.jsonl", format!("{json}\n{json}\n"));
+    let file = file.to_str().expect("a path");
+    for args in
+        [vec![json], vec!["--file", file], vec!["--id", "a", "--", "true"], vec!["--batch", "b", json]]
+    {
+        let args: Vec<&str> = ["enqueue", "--if-absent", "--json"].into_iter().chain(args).collect();
+        home.run(&args).ok().shows("\"existing\":true");
+        let refused: Vec<&str> = args.into_iter().filter(|arg| *arg != "--if-absent").collect();
+        home.run(&refused).fails(4);
+    }
+    home.call(["enqueue", "--if-absent", "-"]).with_stdin(format!("{json}\n")).run().ok().prints("a\n");
+    assert_eq!(home.count(), 1);
+}

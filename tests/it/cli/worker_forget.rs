@@ -25,7 +25,8 @@ fn elsewhere(home: &Home, name: &str, heard: Duration) {
         stop_seen: None,
     };
     store.register(&worker).expect("it registers");
-    let exchange = queuectl::store::Exchange { worker: &worker.id, settlements: &[], want: 1 };
+    let exchange =
+        queuectl::store::Exchange { worker: &worker.id, settlements: &[], want: 1, want_limited: 1 };
     assert_eq!(store.exchange(&exchange).expect("it claims").claimed.len(), 1);
     home.silence(name, heard);
 }

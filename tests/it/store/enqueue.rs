@@ -49,6 +49,7 @@ fn full_job() -> NewJob {
         depends_on: vec![job_id("p"), job_id("q")],
         on_dependency_failure: OnDependencyFailure::Run,
         unique_key: Some("key".to_owned()),
+        unique_for: queuectl::domain::unique::UniqueFor::default(),
         cwd: Some("/tmp/ä b".to_owned()),
         env: BTreeMap::from([("NAME".to_owned(), "a=b".to_owned())]),
         environment: Some(environment()),

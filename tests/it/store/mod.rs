@@ -30,4 +30,5 @@ mod selection;
 mod settings;
 mod settle;
 mod sqlite;
+mod unique;
 mod workers;

@@ -9,6 +9,7 @@ use queuectl::domain::limits::Limits;
 use queuectl::domain::name::{BatchName, JobId, QueueName};
 use queuectl::domain::retry_rules::RetryRules;
 use queuectl::domain::timestamp::Timestamp;
+use queuectl::domain::unique::UniqueFor;
 
 /// A job with the defaults of the settings, but for what is said about it.
 #[derive(Clone, Debug)]
@@ -27,6 +28,7 @@ pub fn job(id: &str) -> JobSpec {
         depends_on: Vec::new(),
         on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
+        unique_for: UniqueFor::default(),
         cwd: None,
         env: BTreeMap::new(),
         environment: None,
@@ -132,6 +134,11 @@ impl JobSpec {
 
     pub fn no_retry_on(mut self, codes: &str) -> Self {
         self.0.retry.no_retry_on = Some(codes.parse().expect("exit codes"));
+        self
+    }
+
+    pub fn unique_for(mut self, unique_for: UniqueFor) -> Self {
+        self.0.unique_for = unique_for;
         self
     }
 

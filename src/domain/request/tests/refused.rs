@@ -23,7 +23,7 @@ fn takes(field: &str) -> &'static [&'static str] {
     match field {
         "command" | "id" | "queue" | "unique_key" | "cwd" => &["string"],
         "priority" | "max_retries" | "max_attempts" => &["integer"],
-        "timeout" | "delay" => &["integer", "fraction"],
+        "timeout" | "delay" | "unique_for" => &["integer", "fraction"],
         "backoff" | "env" | "limits" => &["object"],
         "depends_on" | "tags" => &["array"],
         // They take strings, but not this one, or arrays, but not of strings.
@@ -113,6 +113,8 @@ fn a_wrong_value_of_the_right_kind() {
         ("on_dependency_failure", r#""ignore""#, "cancel and run"),
         ("on_dependency_failure", r#""Cancel""#, "cancel and run"),
         ("unique_key", r#""""#, "empty"),
+        ("unique_for", "0", "keep nobody away"),
+        ("unique_for", r#""strated""#, "started, finished or a duration"),
         ("cwd", r#""""#, "empty"),
         ("env", r#"{"A":1}"#, "string"),
         ("env", r#"{"A":null}"#, "null"),

@@ -45,6 +45,11 @@ fn fields_that_exclude_each_other() {
             RequestError::DependsOnItself(ids(["a"]).remove(0)),
             "job `a` cannot depend on itself",
         ),
+        (
+            r#""unique_for":"started""#,
+            RequestError::NoUniqueKey,
+            "`unique_for` says nothing without a `unique_key`",
+        ),
     ] {
         assert_eq!(error.to_string(), says);
         assert_eq!(resolve(members), Err(error), "{members}");
@@ -67,6 +72,7 @@ fn gaps_are_filled_from_the_origin() {
         depends_on: Vec::new(),
         on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
+        unique_for: UniqueFor::default(),
         cwd: Some("/home".to_owned()),
         env: BTreeMap::new(),
         environment: None,

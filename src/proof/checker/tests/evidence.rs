@@ -158,6 +158,7 @@ pub(super) fn completed(id: &str) -> JobEvidence {
         unique_key: None,
         limits: Limits::default(),
         retry: RetryRules::default(),
+        unique_for: crate::domain::unique::UniqueFor::default(),
         batch: None,
         latest: Latest::default(),
     };

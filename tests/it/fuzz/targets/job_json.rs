@@ -51,6 +51,7 @@ pub const TOKENS: &[&str] = &[
     "\"depends_on\":",
     "\"on_dependency_failure\":",
     "\"unique_key\":",
+    "\"unique_for\":\"started\",",
     "\"cwd\":",
     "\"env\":",
     "\"tags\":",
@@ -107,6 +108,7 @@ fn check_presence(request: &JobRequest, object: &Map<String, Value>) {
         ("backoff", request.backoff.is_some()),
         ("on_dependency_failure", request.on_dependency_failure.is_some()),
         ("unique_key", request.unique_key.is_some()),
+        ("unique_for", request.unique_for.is_some()),
         ("cwd", request.cwd.is_some()),
         ("limits", request.limits.is_some()),
         ("retry_on", request.retry_on.is_some()),
@@ -188,6 +190,7 @@ fn written(request: &JobRequest) -> Value {
             }),
         ),
         ("unique_key", request.unique_key.as_deref().map(Value::from)),
+        ("unique_for", request.unique_for.map(|unique_for| text(&unique_for))),
         ("cwd", request.cwd.as_deref().map(Value::from)),
         ("env", Some(json!(request.env))),
         ("tags", Some(json!(request.tags))),
@@ -240,6 +243,9 @@ fn check_resolved(request: &JobRequest) {
             assert!(request.retry_on.is_some() && request.no_retry_on.is_some());
         }
         Err(RequestError::DependsOnItself(_)) => assert!(is_own_parent),
+        Err(RequestError::NoUniqueKey) => {
+            assert!(request.unique_key.is_none() && request.unique_for.is_some());
+        }
         Err(error) => panic!("each field alone was taken: {error}"),
     }
 }
