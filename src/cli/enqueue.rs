@@ -15,21 +15,25 @@ use crate::domain::request::JobRequest;
 use crate::domain::shell::quote_words;
 use crate::ops::OpError;
 use crate::ops::alive::{is_any_for_all_comers, live_workers};
+use crate::ops::each::Each;
 use crate::ops::enqueue::{Caller, Enqueuer};
 use crate::ops::json::EnqueuedJson;
+use crate::ops::lines::Form;
 use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::store::{Enqueued, Store};
 
 /// Put jobs into the queue
 ///
 /// Prints the id of each job once it is stored and synced to disk. The job is given as JSON (an object, or an array of
-/// them), as flags, or as the words of a command after `--`. A file or a stream has one JSON object per line.
+/// them), as flags, or as the words of a command after `--`. A file or a stream has one JSON object per line; with --each
+/// it has what one command after the other is made of.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   queuectl enqueue -- convert \"a b.png\" out.jpg
   queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
   queuectl enqueue --command \"make test\" --queue ci --max-retries 0
   queuectl enqueue --file jobs.jsonl --batch nightly
+  ls *.png | queuectl enqueue --each - -- convert {} small/{}
   generate-jobs | queuectl enqueue -")]
 pub(super) struct Args {
     /// A job as JSON, an array of jobs, or - for JSON lines on standard input
@@ -41,6 +45,15 @@ pub(super) struct Args {
     /// A file with one job as JSON per line; checked whole before the first is stored
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// A file, or - for standard input: one job for each line, which takes the place of {} in the words of the command
+    #[arg(long, value_name = "FILE")]
+    each: Option<PathBuf>,
+    /// With --each: the lines are rows of CSV, and {name} or {1} their columns
+    #[arg(long, requires = "each")]
+    csv: bool,
+    /// With --each: show the commands, and enqueue nothing
+    #[arg(long, requires = "each")]
+    dry_run: bool,
     /// Put the jobs into this batch
     #[arg(long, value_name = "NAME")]
     batch: Option<BatchName>,
@@ -67,11 +80,17 @@ enum Input {
     Batch(Vec<JobRequest>),
     File(PathBuf),
     Stream,
+    Each(PathBuf, Box<Each>),
 }
 
 pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+    let is_rehearsal = args.dry_run;
     let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
     let input = resolve(args)?;
+    if let (true, Input::Each(path, each)) = (is_rehearsal, &input) {
+        lines::rehearse(context, path, Form::Each(each))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let store = context.store()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;
     match input {
@@ -85,8 +104,12 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             let answers = enqueuer.enqueue(requests)?;
             print_batch(context, store, &answers)?;
         }
-        Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path)?,
-        Input::Stream => lines::enqueue_stream(context, &mut enqueuer)?,
+        Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path, Form::Json)?,
+        Input::Stream => lines::enqueue_stream(context, &mut enqueuer, Form::Json)?,
+        Input::Each(path, each) if path.as_os_str() == "-" => {
+            lines::enqueue_stream(context, &mut enqueuer, Form::Each(&each))?;
+        }
+        Input::Each(path, each) => lines::enqueue_file(context, &mut enqueuer, &path, Form::Each(&each))?,
     }
     if !is_any_for_all_comers(&live_workers(store)?) {
         context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"))?;
@@ -96,6 +119,9 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
 
 /// What was typed can say where the jobs come from in one way only.
 fn resolve(args: Args) -> Result<Input, Failure> {
+    if args.each.is_some() {
+        return resolve_each(args);
+    }
     let Args { job, words, file, mut flags, .. } = args;
     let command = flags.command.take();
     let has_flags = flags != JobFlags::default();
@@ -112,6 +138,25 @@ fn resolve(args: Args) -> Result<Input, Failure> {
         _ => Err(Failure::usage("the job is given in more than one way")
             .with_hint("give it as JSON, as flags with --command or words after --, or with --file")),
     }
+}
+
+/// A command with gaps is given by its words: only so can a line not become more than a part of one of them.
+fn resolve_each(args: Args) -> Result<Input, Failure> {
+    let Args { job, words, file, each, csv, mut flags, .. } = args;
+    if !job.is_empty() || file.is_some() || flags.command.take().is_some() {
+        return Err(Failure::usage("with --each the command is given by its words")
+            .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
+    }
+    if words.is_empty() {
+        return Err(Failure::usage("the command for each line is missing")
+            .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
+    }
+    let request = flags.into_request(quote_words(&words))?;
+    if request.id.is_some() {
+        return Err(Failure::usage("--id names one job, and --each makes many"));
+    }
+    let path = each.unwrap_or_default();
+    Ok(Input::Each(path, Box::new(Each { words, is_csv: csv, request })))
 }
 
 /// The words of a command without `--` before them are a common slip.

@@ -144,9 +144,18 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::OutputGone { .. } => Exit::NotFound,
         OpError::Unsuccessful { .. }
         | OpError::UnsuccessfulBatch { .. }
-        | OpError::HalfDone { .. }
         | OpError::Untold { .. }
         | OpError::CannotWrite { .. } => Exit::Failed,
+        OpError::HalfDone { source, .. } => match exit_of_store(source) {
+            exit @ (Exit::Unknown | Exit::Corrupt) => exit,
+            // Something was changed, which the code for this denies.
+            Exit::Unavailable
+            | Exit::Failed
+            | Exit::Usage
+            | Exit::NotFound
+            | Exit::Conflict
+            | Exit::TimedOut => Exit::Failed,
+        },
         OpError::Unacknowledged { .. } => Exit::Unknown,
         OpError::TimedOut { .. } | OpError::BatchTimedOut { .. } => Exit::TimedOut,
         OpError::Stopped { stored, source, .. } => match exit_of(source) {
@@ -168,6 +177,7 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::Hook(_)
         | OpError::Setting(_)
         | OpError::Schedule(_)
+        | OpError::Each(_)
         | OpError::LineTooLong { .. }
         | OpError::CannotRead { .. }
         | OpError::BackupOntoItself(_)
@@ -286,6 +296,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::CannotReadLog { .. }
         | OpError::Setting(_)
         | OpError::Schedule(_)
+        | OpError::Each(_)
         | OpError::LineTooLong { .. }
         | OpError::CannotRead { .. }
         | OpError::CannotMake { .. }

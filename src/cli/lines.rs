@@ -1,4 +1,4 @@
-//! Enqueuing a file or a stream of JSON lines, with a progress bar where a person watches.
+//! Enqueuing a file or a stream of lines, with a progress bar where a person watches.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,12 +13,12 @@ use super::context::Context;
 use super::enqueue::is_existing;
 use super::failure::Failure;
 use super::progress::{Bar, rate};
-use super::text::{grouped, jobs};
+use super::text::{grouped, jobs, printable};
 use crate::ops::OpError;
 use crate::ops::enqueue::Enqueuer;
 use crate::ops::escape::write_json;
 use crate::ops::json::EnqueuedJson;
-use crate::ops::lines::{self, Progress};
+use crate::ops::lines::{self, Form, Progress};
 use crate::store::{Enqueued, Store};
 
 const READ_BUFFER: usize = 1 << 20;
@@ -28,19 +28,60 @@ pub(super) fn enqueue_file(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
     path: &Path,
+    form: Form<'_>,
 ) -> Result<(), Failure> {
     let is_regular = path.metadata().is_ok_and(|meta| meta.is_file());
     if !is_regular {
-        return store_lines(context, enqueuer, open(path)?, None);
+        return store_lines(context, enqueuer, open(path)?, form, None);
     }
     let mut checking = Checking { bar: Bar::new(context, "checking", None) };
-    let total = lines::check(enqueuer, open(path)?.reader, &mut checking)?;
+    let total = lines::check(enqueuer, open(path)?.reader, form, &mut checking)?;
     drop(checking);
-    store_lines(context, enqueuer, open(path)?, Some(total))
+    store_lines(context, enqueuer, open(path)?, form, Some(total))
 }
 
-pub(super) fn enqueue_stream(context: &Context, enqueuer: &mut Enqueuer<'_>) -> Result<(), Failure> {
-    store_lines(context, enqueuer, Source::new(io::stdin()), None)
+pub(super) fn enqueue_stream(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    form: Form<'_>,
+) -> Result<(), Failure> {
+    store_lines(context, enqueuer, Source::new(io::stdin()), form, None)
+}
+
+/// How many commands a rehearsal shows to a person.
+const EXAMPLES: u64 = 10;
+
+/// Says what would be enqueued, and stores nothing.
+pub(super) fn rehearse(context: &Context, path: &Path, form: Form<'_>) -> Result<(), Failure> {
+    let mut commands = Vec::new();
+    let mut count = 0;
+    let mut tell = |command: &str| {
+        count += 1;
+        if context.json || count <= EXAMPLES {
+            commands.push(command.to_owned());
+        }
+        Ok(())
+    };
+    if path.as_os_str() == "-" {
+        lines::rehearse(Source::new(io::stdin()), form, &mut tell)?;
+    } else {
+        lines::rehearse(open(path)?, form, &mut tell)?;
+    }
+    if context.json {
+        return context.print_json(&serde_json::json!({ "count": count, "commands": commands }));
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    writeln!(out, "would enqueue {}{}", jobs(count), if count > 0 { ":" } else { "" })?;
+    for command in &commands {
+        writeln!(out, "  {}", printable(command))?;
+    }
+    if count > EXAMPLES {
+        writeln!(out, "  and {} more", grouped(count - EXAMPLES))?;
+    }
+    Ok(out.flush()?)
 }
 
 fn open(path: &Path) -> Result<Source<File>, Failure> {
@@ -56,6 +97,7 @@ fn store_lines<R: Read + AsFd>(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
     source: Source<R>,
+    form: Form<'_>,
     total: Option<u64>,
 ) -> Result<(), Failure> {
     let began = Instant::now();
@@ -66,7 +108,7 @@ fn store_lines<R: Read + AsFd>(
         json_begun: false,
         failure: None,
     };
-    let stored = lines::store(enqueuer, source, &mut storing);
+    let stored = lines::store(enqueuer, source, form, &mut storing);
     storing.finish()?;
     let stored = stored?;
     if context.person_reads && !context.quiet && !context.json {

@@ -33,5 +33,6 @@ pub mod shell;
 pub mod signal;
 pub mod size;
 pub mod span;
+pub mod template;
 pub mod timestamp;
 pub mod unique;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::each::EachError;
 use crate::domain::edit::EditError;
 use crate::domain::hook::HookError;
 use crate::domain::life::StateName;
@@ -116,6 +117,8 @@ pub enum OpError {
         #[source]
         source: Box<OpError>,
     },
+    #[error("invalid line")]
+    Each(#[from] EachError),
     #[error("it is longer than {limit} bytes")]
     LineTooLong { limit: usize },
     #[error("failed to read `{}`", path.display())]

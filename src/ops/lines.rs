@@ -1,4 +1,4 @@
-//! Enqueuing from JSON lines, with bounded memory.
+//! Enqueuing from lines, JSON or what a command is made of, with bounded memory.
 //!
 //! A file is read twice: the first time every line is checked, the second time they are stored. A stream cannot be read
 //! twice; it is stored up to the first bad line. In both, jobs are stored in chunks, each of them all or nothing, and a
@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, Read};
 
 use super::OpError;
+use super::each::{Commands, Each};
 use super::enqueue::{Enqueuer, named};
 use crate::domain::job::NewJob;
 use crate::domain::name::JobId;
@@ -34,13 +35,23 @@ pub trait Source: BufRead {
     fn has_more_now(&self) -> bool;
 }
 
+/// What a line is.
+#[derive(Clone, Copy, Debug)]
+pub enum Form<'e> {
+    /// A job as JSON.
+    Json,
+    /// What the gaps of a command are filled with.
+    Each(&'e Each),
+}
+
 /// Checks every line and stores nothing. Returns the number of jobs.
 pub fn check(
     enqueuer: &mut Enqueuer<'_>,
     source: impl BufRead,
+    form: Form<'_>,
     progress: &mut dyn Progress,
 ) -> Result<u64, OpError> {
-    let mut lines = Lines::new(source);
+    let mut lines = Lines::new(source, form);
     let mut seen = SeenIds::default();
     let mut total = 0;
     loop {
@@ -59,9 +70,10 @@ pub fn check(
 pub fn store<S: Source>(
     enqueuer: &mut Enqueuer<'_>,
     source: S,
+    form: Form<'_>,
     progress: &mut dyn Progress,
 ) -> Result<u64, OpError> {
-    let mut lines = Lines::new(source);
+    let mut lines = Lines::new(source, form);
     let mut total = 0;
     loop {
         let (chunk, bad) = lines.read_chunk(S::has_more_now);
@@ -74,10 +86,29 @@ pub fn store<S: Source>(
     }
 }
 
+/// Tells the command of every line, and stores nothing.
+pub fn rehearse(
+    source: impl BufRead,
+    form: Form<'_>,
+    mut tell: impl FnMut(&str) -> Result<(), OpError>,
+) -> Result<u64, OpError> {
+    let mut lines = Lines::new(source, form);
+    let mut total = 0;
+    loop {
+        let next =
+            lines.read_request().map_err(|source| BadLine { line: lines.line, source }.before_storing())?;
+        let Some(Numbered { request, .. }) = next else {
+            return Ok(total);
+        };
+        total += 1;
+        tell(request.command.as_deref().unwrap_or_default())?;
+    }
+}
+
 /// A request and the line it stood on.
-struct Numbered {
-    line: u64,
-    request: JobRequest,
+pub(super) struct Numbered {
+    pub(super) line: u64,
+    pub(super) request: JobRequest,
 }
 
 struct BadLine {
@@ -207,15 +238,21 @@ impl SeenIds {
     }
 }
 
-struct Lines<R> {
+struct Lines<'e, R> {
     source: R,
+    /// `None` for JSON.
+    commands: Option<Commands<'e>>,
     line: u64,
     buffer: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
-    fn new(source: R) -> Self {
-        Self { source, line: 0, buffer: Vec::new() }
+impl<'e, R: BufRead> Lines<'e, R> {
+    fn new(source: R, form: Form<'e>) -> Self {
+        let commands = match form {
+            Form::Json => None,
+            Form::Each(each) => Some(Commands::new(each)),
+        };
+        Self { source, commands, line: 0, buffer: Vec::new() }
     }
 
     /// The next requests: as many as make a chunk, or as there are while `go_on` says so. A bad line ends them.
@@ -227,7 +264,7 @@ impl<R: BufRead> Lines<R> {
                 break;
             }
             match self.read_request() {
-                Ok(Some(request)) => chunk.push(Numbered { line: self.line, request }),
+                Ok(Some(request)) => chunk.push(request),
                 Ok(None) => break,
                 Err(source) => {
                     return (chunk, Some(BadLine { line: self.line, source }));
@@ -239,23 +276,33 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The request on the next line that is not blank.
-    fn read_request(&mut self) -> Result<Option<JobRequest>, OpError> {
+    fn read_request(&mut self) -> Result<Option<Numbered>, OpError> {
+        if let Some(commands) = &mut self.commands {
+            return commands.read(&mut self.source, &mut self.line, &mut self.buffer);
+        }
         loop {
             self.buffer.clear();
             self.line += 1;
-            let mut limited = (&mut self.source).take(MAX_LINE_BYTES as u64 + 1);
-            let read = limited
-                .read_until(b'\n', &mut self.buffer)
-                .map_err(|source| OpError::CannotRead { path: "the lines".into(), source })?;
-            if read == 0 {
+            if read_line(&mut self.source, &mut self.buffer)? == 0 {
                 return Ok(None);
             }
-            if read > MAX_LINE_BYTES {
-                return Err(OpError::LineTooLong { limit: MAX_LINE_BYTES });
-            }
             if !self.buffer.trim_ascii().is_empty() {
-                return Ok(Some(serde_json::from_slice(&self.buffer)?));
+                let request = serde_json::from_slice(&self.buffer)?;
+                return Ok(Some(Numbered { line: self.line, request }));
             }
         }
     }
+}
+
+/// Puts the next line behind what is in the buffer, and says how long it is; 0 at the end.
+pub(super) fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>) -> Result<usize, OpError> {
+    let room = MAX_LINE_BYTES.saturating_sub(buffer.len());
+    let read = source
+        .take(room as u64 + 1)
+        .read_until(b'\n', buffer)
+        .map_err(|source| OpError::CannotRead { path: "the lines".into(), source })?;
+    if read > room {
+        return Err(OpError::LineTooLong { limit: MAX_LINE_BYTES });
+    }
+    Ok(read)
 }

@@ -13,6 +13,7 @@ pub mod columns;
 pub mod config;
 pub mod dlq;
 pub mod doctor;
+pub mod each;
 pub mod edit;
 pub mod enqueue;
 pub mod error;

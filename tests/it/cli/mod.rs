@@ -12,6 +12,7 @@ mod dlq;
 mod doctor;
 mod edit;
 mod enqueue;
+mod enqueue_each;
 mod enqueue_lines;
 mod events;
 mod explain;
