@@ -101,7 +101,9 @@ pub(super) fn change_kind(
     wording: &Wording,
 ) -> Result<(), Failure> {
     let selected = select(context.store()?, filter)?;
-    if selected.is_empty() {
+    // Where only a state was asked for, that none was changed says it all.
+    let is_narrowed = *filter != JobFilter { phases: filter.phases.clone(), ..JobFilter::default() };
+    if selected.is_empty() && is_narrowed {
         hint_at_nothing(context, filter)?;
     }
     if args.dry_run {
