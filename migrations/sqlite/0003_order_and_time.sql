@@ -106,3 +106,6 @@ create table duties (
 
 -- Keys that outlive their jobs, by when they end.
 create index unique_keys_ending on unique_keys (held_until) where held_until is not null;
+
+-- The newest job when it stopped: it ran none that is newer.
+alter table workers add column last_seq integer;

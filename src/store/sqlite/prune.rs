@@ -132,18 +132,17 @@ fn events(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
     Ok(Pruned { count: old.len() as u64, next, ..Pruned::default() })
 }
 
-/// Whatever refers to a worker that had stopped before a job was made is not that job's.
+/// A worker that had stopped before any job came that is kept is in nobody's history.
 fn remains(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
     if prune.dry_run {
         return Ok(Pruned::default());
     }
-    let oldest = oldest_job(tx)?.unwrap_or(prune.before.as_millis()).min(prune.before.as_millis());
     let workers = tx
         .prepare(
             "delete from workers where seq in (select seq from workers
-                                               where state = 'stopped' and last_heartbeat < ?1 limit ?2)",
+                                               where state = 'stopped' and last_seq < ?1 limit ?2)",
         )?
-        .execute(params![oldest, prune.limit])?;
+        .execute(params![oldest_job(tx)?, prune.limit])?;
     // By index unique_keys_ending.
     let keys =
         tx.prepare("delete from unique_keys where held_until < ?1")?.execute(params![tx.now.as_millis()])?;
@@ -151,9 +150,10 @@ fn remains(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
     Ok(Pruned { count: (workers + keys) as u64, next, ..Pruned::default() })
 }
 
-fn oldest_job(tx: &Tx<'_>) -> Result<Option<i64>, StoreError> {
-    let mut select = tx.prepare("select created_at from jobs where seq > 0 order by seq limit 1")?;
-    Ok(select.query_row([], |row| row.get(0)).optional()?)
+/// The number of the oldest job that is kept; beyond all numbers if there is none.
+fn oldest_job(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    let mut select = tx.prepare("select coalesce(min(seq), ?1) from jobs")?;
+    Ok(select.query_row([i64::MAX], |row| row.get(0))?)
 }
 
 /// Gives unused pages back to the filesystem.

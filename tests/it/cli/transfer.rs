@@ -17,12 +17,12 @@ fn full_home() -> Home {
     let home = Home::new();
     home.run(["config", "set", "retry_delay", "1h"]).ok();
     home.run(["config", "set", "max_backoff", "2h"]).ok();
+    home.run(["run", "-q", "--id", "fails", "--max-retries", "0", "--", "sh", "-c", "echo no >&2; exit 3"]);
     home.run([
         "enqueue", "-q", "--id", "done", "--tags", "x", "--env", "A=secret", "--", "sh", "-c", "echo $A",
     ])
     .ok();
     home.run(["enqueue", "-q", "--id", "long", "--queue", "slow", "--command", LONG_OUTPUT]).ok();
-    home.run(["enqueue", "-q", "--id", "fails", "--", "sh", "-c", "echo no >&2; exit 3"]).ok();
     home.run(["enqueue", "-q", "--id", "dead", "--max-retries", "0", "--", "false"]).ok();
     home.run(["worker", "run", "-q", "--until-empty", "--concurrency", "4"]).ok();
     home.run(["enqueue", "-q", "--id", "later", "--delay", "1h", "--unique-key", "k", "--", "true"]).ok();
@@ -92,7 +92,7 @@ fn ids_that_are_taken_are_a_conflict_or_skipped() {
     let home = full_home();
     home.run(["export", "-q", "all.jsonl"]).ok();
     let before = lines(&home, &[]);
-    home.run(["import", "all.jsonl"]).fails(4).says("there is already a job `done`").says("--if-absent");
+    home.run(["import", "all.jsonl"]).fails(4).says("there is already a job `fails`").says("--if-absent");
     home.run(["remove", "-q", "long"]).ok();
     home.run(["import", "--if-absent", "--json", "all.jsonl"]).ok().prints("{\"jobs\":1,\"skipped\":7}\n");
     assert_eq!(lines(&home, &[]).len(), before.len() + 1, "and the removal was noted");
@@ -149,7 +149,7 @@ fn a_bad_line_is_named_and_nothing_is_stored() {
         ),
         (format!("{good}{{\"kind\":\"jbo\"}}\n"), &*format!("line {} cannot be read", count + 1)),
         (good.replace("\"id\":\"ready\"", "\"id\":\"../ready\""), "../ready"),
-        (good.replace("\"state\":\"dead\"", "\"state\":\"completed\""), "job `dead` does not hold together"),
+        (good.replace("\"state\":\"dead\"", "\"state\":\"completed\""), "job `fails` does not hold together"),
         (good.replace("\"attempt\":1,\"worker_id\"", "\"attempt\":2,\"worker_id\""), "its history has gaps"),
         (
             good.replace(
