@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::harness::Home;
+use super::pseudo_terminal::{Seen, on_terminal};
 
 #[test]
 fn a_job_is_changed_by_flags() {
@@ -55,10 +56,41 @@ fn a_dead_job_is_changed_and_retried() {
     assert_eq!(home.show("b")["command"], "true");
 }
 
+/// What a person sees who changes the job in an editor that is this command.
+fn in_editor(home: &Home, editor: &str) -> Seen {
+    let call = home.call(["--color", "never", "edit", "a"]).env("EDITOR", editor);
+    on_terminal(call.into_command(), 100, "")
+}
+
+fn kept_files(home: &Home) -> usize {
+    let names = fs::read_dir(home.path()).expect("a folder").flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.to_string_lossy().starts_with("edit-")).count()
+}
+
 #[test]
-fn no_file_of_an_editor_is_left_in_the_home() {
+fn a_job_is_changed_in_an_editor() {
     let home = Home::with_jobs(&["a"]);
-    home.run(["edit", "a"]).fails(2);
-    let names = fs::read_dir(home.path()).expect("a folder").flatten();
-    assert!(names.map(|entry| entry.file_name()).all(|name| !name.to_string_lossy().starts_with("edit-")));
+    home.run(["edit", "-q", "a", "--env", "A=secret", "--delay", "1h"]).ok();
+    let seen = in_editor(&home, "sed -i -e 's/\"priority\": 0/\"priority\": 4/' -e '/run_at/d'");
+    assert_eq!((&*seen.screen, seen.code), ("Job a changed: priority, run_at\n", Some(0)));
+    let job = home.show("a");
+    assert_eq!((&job["priority"], &job["run_at"]), (&4.into(), &serde_json::Value::Null));
+    assert_eq!(job["env"], serde_json::json!(["A"]), "what is not shown stays");
+    assert_eq!(kept_files(&home), 0);
+}
+
+#[test]
+fn what_cannot_be_understood_is_refused_and_kept() {
+    let home = Home::with_jobs(&["a"]);
+    let seen = in_editor(&home, "sed -i s/priority/pirority/");
+    assert!(
+        seen.screen.contains("did you mean `priority`?") && seen.screen.contains("is kept in"),
+        "{}",
+        seen.screen
+    );
+    assert_eq!((seen.code, kept_files(&home)), (Some(2), 1));
+    let seen = in_editor(&home, "false");
+    assert!(seen.screen.contains("the editor `false` failed"), "{}", seen.screen);
+    let seen = in_editor(&home, "true");
+    assert!(seen.screen.contains("nothing is to be changed"), "{}", seen.screen);
 }
