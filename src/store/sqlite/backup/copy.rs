@@ -3,6 +3,8 @@
 //! The pages are copied from one view, which is held from the first to the last: so nobody who writes meanwhile makes the
 //! copy begin anew, and nobody waits for it. All that others notice is that the write-ahead log cannot begin anew before
 //! the copy is done.
+//!
+//! `vacuum into` was tried too: it took half as long again, and at its worst a writer waited ten times as long.
 
 use std::io;
 use std::path::Path;
