@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Row, params};
 
+use super::news;
 use super::row::{self, malformed};
 use super::tx::{Tx, from_millis};
 use crate::domain::life::StateName;
@@ -51,12 +52,15 @@ pub(super) fn look_again(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
     if counts.is_empty() {
         return forget(tx, batch_id);
     }
-    let finished_at: Option<i64> = tx
-        .prepare("select finished_at from batches where id = ?1")?
-        .query_row([batch_id], |row| row.get(0))?;
+    let (name, finished_at): (String, Option<i64>) = tx
+        .prepare("select name, finished_at from batches where id = ?1")?
+        .query_row([batch_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let is_over = counts.keys().all(|state| state.is_finished());
     match (is_over, finished_at) {
-        (true, None) => set_finished(tx, batch_id, Some(tx.now)),
+        (true, None) => {
+            set_finished(tx, batch_id, Some(tx.now))?;
+            news::batch_finished(tx, &name, &counts)
+        }
         (false, Some(_)) => set_finished(tx, batch_id, None),
         (true, Some(_)) | (false, None) => Ok(()),
     }

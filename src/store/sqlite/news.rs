@@ -75,7 +75,6 @@ pub(super) fn worker_crashed(tx: &Tx<'_>, worker: &WorkerId, reaped: &[LeaseRef]
 }
 
 /// All jobs of a batch are finished; so many of them are in each state.
-#[allow(dead_code, reason = "for whoever finishes batches")]
 pub(super) fn batch_finished(
     tx: &Tx<'_>,
     name: &str,

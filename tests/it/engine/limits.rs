@@ -179,27 +179,3 @@ fn an_exit_code_that_is_not_retried_ends_a_job_at_once() {
     }
     assert!(home.journal().contains("dead: not_retried"), "{}", home.journal());
 }
-
-/// Each of the two waits for the other, so they must run side by side: one that lay in the hand of a busy worker would be
-/// given back after a moment, and have a second attempt.
-#[test]
-fn what_one_worker_cannot_start_is_left_to_another() {
-    let home = Home::new();
-    limit(&home, "pairs", &["--concurrency", "2"]);
-    let _pool = Pool::run(&home, "--count 2 --concurrency 1");
-    for round in 0..3 {
-        // Short jobs, so that both workers would claim ahead.
-        enqueue(&home, &format!("short-{round}"), 60, "true", "default");
-        for at in 0..60 {
-            home.wait_for(&format!("short-{round}-{at}"), "completed");
-        }
-        let pair = format!("pair-{round}");
-        let meet =
-            format!("touch $QUEUECTL_JOB_ID; until [ -e {pair}-0 ] && [ -e {pair}-1 ]; do sleep 0.01; done");
-        enqueue(&home, &pair, 2, &meet, "pairs");
-        for at in 0..2 {
-            let job = home.wait_for(&format!("{pair}-{at}"), "completed");
-            assert_eq!(job["attempts"], 1, "{job}");
-        }
-    }
-}
