@@ -2,7 +2,7 @@
 //! Until it is put in its place nothing of the queue is touched.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +102,9 @@ impl Incoming {
         if self.copy.metadata().is_ok_and(|meta| meta.len() == 0) {
             return Err(not_a_store(file, "is empty"));
         }
+        if is_cut_off(&self.copy).map_err(|error| StoreError::Unavailable { source: error.into() })? {
+            return Err(StoreError::Corrupt { source: "its end is missing".into() });
+        }
         let found = examine(&self.copy, Depth::Full).map_err(|error| in_the_name_of(file, error))?;
         if let Some(damage) = found.damage.into_iter().next() {
             return Err(StoreError::Corrupt { source: damage.into() });
@@ -139,6 +142,27 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// Whether a database is shorter than its first page says. SQLite takes the missing end of the last page for zeros, which it
+/// may well have been.
+fn is_cut_off(database: &Path) -> io::Result<bool> {
+    /// Where the header has the size of a page and the number of pages.
+    const PAGE_SIZE: usize = 16;
+    const PAGES: usize = 28;
+    let mut header = [0; PAGES + 4];
+    let mut file = File::open(database)?;
+    if file.metadata()?.len() < header.len() as u64 {
+        // Too short to be a database at all, which is told of elsewhere.
+        return Ok(false);
+    }
+    file.read_exact(&mut header)?;
+    let page_size = match u16::from_be_bytes([header[PAGE_SIZE], header[PAGE_SIZE + 1]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let pages = header[PAGES..].iter().fold(0, |pages, byte| pages << 8 | u64::from(*byte));
+    Ok(file.metadata()?.len() < page_size * pages)
 }
 
 fn turn(database: &Path) -> Result<PatientLock, RestoreError> {
