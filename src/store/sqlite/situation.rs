@@ -1,12 +1,11 @@
 //! What surrounds a job: what it waits for, how its queue stands, and who is before it in the line.
 
-use std::time::Duration;
+use rusqlite::{OptionalExtension, params};
 
-use rusqlite::params;
-
-use super::find;
+use super::rates::Meter;
 use super::row::{self, JobRow, malformed};
 use super::tx::{Tx, from_millis};
+use super::{dependencies, find};
 use crate::domain::explain::{Count, Durations, QueueFacts};
 use crate::domain::life::StateName;
 use crate::domain::name::JobId;
@@ -36,19 +35,26 @@ pub(super) fn situation(tx: &Tx<'_>, id: &JobId) -> Result<Option<Situation>, St
 }
 
 fn waits_for(tx: &Tx<'_>, seq: i64) -> Result<Vec<(JobId, StateName)>, StoreError> {
-    // By index dependencies_by_child.
-    let mut select = tx.prepare(
-        "select j.id, j.state from dependencies d cross join jobs j on j.seq = d.parent_seq
-         where d.child_seq = ?1 limit ?2",
-    )?;
-    let mut rows = select.query(params![seq, NAMED])?;
     let mut jobs = Vec::new();
-    while let Some(row) = rows.next()? {
-        let word: String = row.get(1)?;
-        let state = StateName::from_name(&word).ok_or_else(|| malformed("state", &word))?;
-        jobs.push((row::name(row, 0)?, state));
+    for id in dependencies::parents(tx, seq)? {
+        jobs.extend(blocking(tx, &id, seq)?.map(|state| (id, state)));
+        if jobs.len() == NAMED {
+            break;
+        }
     }
     Ok(jobs)
+}
+
+/// The state of a job, if this one waits for it.
+fn blocking(tx: &Tx<'_>, id: &JobId, child_seq: i64) -> Result<Option<StateName>, StoreError> {
+    // By the ids of jobs and the primary key of `dependencies`.
+    let mut select = tx.prepare(
+        "select j.state from jobs j cross join dependencies d on d.parent_seq = j.seq and d.child_seq = ?2
+         where j.id = ?1 and d.blocks = 1",
+    )?;
+    let state =
+        select.query_row(params![id.as_str(), child_seq], |row| row.get::<_, String>(0)).optional()?;
+    state.map(|word| StateName::from_name(&word).ok_or_else(|| malformed("state", &word))).transpose()
 }
 
 fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError> {
@@ -66,26 +72,9 @@ fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError> {
     Ok(QueueFacts {
         paused: paused_at.zip(paused_by).map(|(at, by)| (at, by, reason)),
         concurrency: row.get(3)?,
-        next_start_at: next_token(tx.now, row)?,
+        next_start_at: Meter::read(tx, row, 4)?.and_then(|meter| meter.next_token_at(tx.now)),
         running: row.get::<_, Option<u64>>(8)?.unwrap_or(0),
     })
-}
-
-/// When a bucket that fills evenly has a whole token again; `None`: it has one now, or there is no rate.
-fn next_token(now: Timestamp, row: &rusqlite::Row<'_>) -> Result<Option<Timestamp>, StoreError> {
-    let (count, period): (Option<f64>, Option<i64>) =
-        (row.get::<_, Option<u32>>(4)?.map(f64::from), row.get(5)?);
-    let (tokens, refilled_at): (Option<f64>, Option<i64>) = (row.get(6)?, row.get(7)?);
-    let ((Some(count), Some(period)), (Some(tokens), Some(refilled_at))) =
-        ((count, period), (tokens, refilled_at))
-    else {
-        return Ok(None);
-    };
-    let for_one = from_millis(period).as_secs_f64() / count;
-    let passed = now.since(Timestamp::from_millis(refilled_at)).as_secs_f64();
-    let missing = 1.0 - tokens.max(0.0) - passed / for_one;
-    let wait = Duration::try_from_secs_f64((missing * for_one).max(0.0)).unwrap_or(Duration::MAX);
-    Ok((wait.as_millis() > 0).then(|| now.saturating_add(wait)))
 }
 
 /// Those in other queues that are open and have something ready.

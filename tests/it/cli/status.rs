@@ -36,7 +36,7 @@ fn queues_have_their_own_counts() {
         json!({"pending": 1, "processing": 0, "completed": 0, "failed": 0, "dead": 0, "cancelled": 1});
     let queue = json!({"name": "default", "paused": false, "paused_at": null, "paused_by": null,
                        "pause_reason": null, "concurrency": null, "rate": null, "next_start_at": null,
-                       "jobs": counts});
+                       "limits": null, "retry_on": null, "no_retry_on": null, "jobs": counts});
     assert_eq!(status["queues"][0], queue);
     assert_eq!(status["queues"][1]["jobs"]["pending"], 1);
     assert_eq!((&status["jobs"]["pending"], &status["jobs"]["cancelled"]), (&json!(2), &json!(1)));
