@@ -15,27 +15,15 @@ use crate::domain::span::parse_span;
 use crate::domain::timestamp::Timestamp;
 use crate::ops::OpError;
 
-/// Everything, for `edit`.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Changes")]
 pub(super) struct EditFlags {
-    #[command(flatten)]
-    pub(super) values: ValueFlags,
-    /// The queue
-    #[arg(long, value_name = "QUEUE")]
-    pub(super) queue: Option<QueueName>,
-    /// Tags in the place of those that it has (repeat, or separate by commas)
-    #[arg(long, visible_alias = "tag", value_name = "TAG", value_delimiter = ',')]
-    pub(super) tags: Vec<String>,
-}
-
-/// What no selection of jobs has a flag for.
-#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
-#[command(next_help_heading = "Changes")]
-pub(super) struct ValueFlags {
     /// The command, run by `sh -c`
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
+    /// The queue
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<QueueName>,
     /// Higher first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
@@ -63,6 +51,9 @@ pub(super) struct ValueFlags {
     /// Take away a variable that was added to its environment (repeat for more)
     #[arg(long, value_name = "NAME")]
     unset_env: Vec<String>,
+    /// Tags in the place of those that it has (repeat, or separate by commas)
+    #[arg(long, visible_alias = "tag", value_name = "TAG", value_delimiter = ',')]
+    tags: Vec<String>,
 }
 
 impl EditFlags {
@@ -71,22 +62,15 @@ impl EditFlags {
     }
 
     pub(super) fn into_edit(self) -> Result<Edit, Failure> {
-        let unset_env = self.values.unset_env.clone();
-        let mut request = self.values.into_request().map_err(OpError::from)?;
-        request.queue = self.queue;
-        request.tags = check_tags(self.tags).map_err(OpError::from)?;
+        let unset_env = self.unset_env.clone();
+        let request = self.into_request().map_err(OpError::from)?;
         Ok(Edit::from_request(request, unset_env).map_err(OpError::from)?)
-    }
-}
-
-impl ValueFlags {
-    pub(super) fn is_empty(&self) -> bool {
-        *self == Self::default()
     }
 
     fn into_request(self) -> Result<JobRequest, RequestError> {
         let mut request = JobRequest {
             command: self.command.map(check_command).transpose()?,
+            queue: self.queue,
             priority: self.priority,
             max_retries: self.max_retries,
             timeout: self.timeout,
@@ -94,6 +78,7 @@ impl ValueFlags {
             delay: self.delay,
             backoff: self.backoff,
             cwd: self.cwd.map(check_cwd).transpose()?,
+            tags: check_tags(self.tags)?,
             ..JobRequest::default()
         };
         for (name, value) in self.env {

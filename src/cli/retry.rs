@@ -6,7 +6,7 @@ use super::bulk::{self, BulkArgs, Wording};
 use super::changed::{code_of, tell};
 use super::context::Context;
 use super::edit;
-use super::edit_flags::{EditFlags, ValueFlags};
+use super::edit_flags::EditFlags;
 use super::failure::Failure;
 use super::selection::{Which, WhichArgs};
 use crate::domain::name::JobId;
@@ -29,27 +29,25 @@ pub(super) struct Args {
     which: WhichArgs,
     #[command(flatten)]
     bulk: BulkArgs,
-    /// Change it on the way, by the flags below, or in an editor; --queue and --tag then say what it gets
+    /// Change it on the way, by the flags below, or in an editor
     #[arg(long)]
     edit: bool,
     #[command(flatten)]
-    values: ValueFlags,
+    flags: EditFlags,
 }
 
 pub(super) const RETRY: Wording =
     Wording { verb: Verb::Retry, what: "retry", done: "retried", is_final: false };
 
-pub(super) fn run(mut args: Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let which = args.which.resolve(context)?;
     if args.edit {
-        let (queue, tag) = args.which.take_queue_and_tag()?;
-        let flags = EditFlags { values: args.values, queue, tags: tag.into_iter().collect() };
-        return match args.which.resolve(context)? {
-            Which::Ids(ids) => edit_and_retry(context, &ids, &flags),
+        return match which {
+            Which::Ids(ids) => edit_and_retry(context, &ids, &args.flags),
             Which::Kind(_) => Err(Failure::usage("jobs that are changed on the way are named by their ids")),
         };
     }
-    let which = args.which.resolve(context)?;
-    if !args.values.is_empty() {
+    if !args.flags.is_empty() {
         return Err(Failure::usage("a job is changed on the way only with --edit"));
     }
     bulk::run(context, which, &args.bulk, &RETRY, |changed| {

@@ -183,7 +183,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Status(args) => status::run(&args, context),
         Verb::Wait(args) => wait::run(&args, context),
         Verb::Cancel(args) => cancel::run(&args, context),
-        Verb::Retry(args) => retry::run(*args, context),
+        Verb::Retry(args) => retry::run(&args, context),
         Verb::Edit(args) => edit::run(*args, context),
         Verb::Remove(args) => remove::run(&args, context),
         Verb::Graph(args) => graph::run(&args, context),

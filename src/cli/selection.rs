@@ -125,13 +125,6 @@ pub(super) enum Which {
 }
 
 impl WhichArgs {
-    /// The queue and the tag, for a verb to which they mean something else.
-    pub(super) fn take_queue_and_tag(&mut self) -> Result<(Option<QueueName>, Option<String>), Failure> {
-        let narrow = &mut self.filter.narrow;
-        let queue = named("queue", narrow.queue.take().as_deref())?;
-        Ok((queue, narrow.tag.take()))
-    }
-
     pub(super) fn resolve(&self, context: &Context) -> Result<Which, Failure> {
         match (self.ids.is_empty(), self.filter.is_empty()) {
             (true, true) => Err(Failure::usage("which jobs are meant is missing").with_hint(

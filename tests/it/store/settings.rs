@@ -79,7 +79,7 @@ fn a_wrong_value_is_refused_and_changes_nothing(fixture: &Fixture) {
         (SettingKey::Concurrency, "0"),
         (SettingKey::CrashLimit, "0"),
         (SettingKey::Durability, "none"),
-        (SettingKey::Limits, "{}"),
+        (SettingKey::Limits, "memory=lots"),
     ] {
         assert!(try_set(fixture, key, Some(value)).is_err(), "{key} = {value} is refused");
         assert_eq!(stored(fixture), before, "{key} = {value} changes nothing");
