@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::changed::find;
 use super::context::Context;
-use super::edit_flags::EditFlags;
+use super::edit_flags::{EditFlags, PlaceFlags};
 use super::editor::edit_in_editor;
 use super::failure::Failure;
 use super::selection::resolve_id;
@@ -33,12 +33,14 @@ pub(super) struct Args {
     id: String,
     #[command(flatten)]
     flags: EditFlags,
+    #[command(flatten)]
+    place: PlaceFlags,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
     let id = resolve_id(context, &args.id)?;
-    let wanted = wanted(context, store, &id, args.flags)?;
+    let wanted = wanted(context, store, &id, args.flags.with(args.place))?;
     apply(context, store, &id, &wanted, How::Edit)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -21,9 +21,6 @@ pub(super) struct EditFlags {
     /// The command, run by `sh -c`
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
-    /// The queue
-    #[arg(long, value_name = "QUEUE")]
-    queue: Option<QueueName>,
     /// Higher first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
@@ -51,12 +48,27 @@ pub(super) struct EditFlags {
     /// Take away a variable that was added to its environment (repeat for more)
     #[arg(long, value_name = "NAME")]
     unset_env: Vec<String>,
+    #[arg(skip)]
+    place: PlaceFlags,
+}
+
+/// What a job is selected by as well: a verb that takes a selection cannot take these.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Changes")]
+pub(super) struct PlaceFlags {
+    /// The queue
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<QueueName>,
     /// Tags in the place of those that it has (repeat, or separate by commas)
     #[arg(long, visible_alias = "tag", value_name = "TAG", value_delimiter = ',')]
     tags: Vec<String>,
 }
 
 impl EditFlags {
+    pub(super) fn with(self, place: PlaceFlags) -> Self {
+        Self { place, ..self }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -70,7 +82,7 @@ impl EditFlags {
     fn into_request(self) -> Result<JobRequest, RequestError> {
         let mut request = JobRequest {
             command: self.command.map(check_command).transpose()?,
-            queue: self.queue,
+            queue: self.place.queue,
             priority: self.priority,
             max_retries: self.max_retries,
             timeout: self.timeout,
@@ -78,7 +90,7 @@ impl EditFlags {
             delay: self.delay,
             backoff: self.backoff,
             cwd: self.cwd.map(check_cwd).transpose()?,
-            tags: check_tags(self.tags)?,
+            tags: check_tags(self.place.tags)?,
             ..JobRequest::default()
         };
         for (name, value) in self.env {

@@ -17,6 +17,7 @@ use crate::ops::edit::How;
 ///
 /// Takes failed jobs (now instead of later), dead, cancelled and completed ones. Their history goes on. A job that is
 /// pending or runs is left as it is (exit code 4). A selection without --state leaves completed jobs out.
+/// Here --queue and --tag select jobs: `queuectl edit` moves one to another queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl retry job1

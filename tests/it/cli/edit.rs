@@ -47,6 +47,8 @@ fn a_dead_job_is_changed_and_retried() {
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     home.run(["retry", "a", "--command", "true"]).fails(2).says("--edit");
     home.run(["retry", "a", "--edit"]).fails(2).says("nothing is to be changed");
+    home.run(["retry", "a", "--edit", "--queue", "other"]).fails(2).says("not both");
+    home.run(["retry", "--queue", "default", "--edit", "--command", "true"]).fails(2).says("by their ids");
     assert_eq!(home.state_of("a"), "dead");
     home.run(["retry", "a", "nobody", "--edit", "--command", "true"]).fails(3).prints("a\n");
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
