@@ -102,12 +102,12 @@ impl Incoming {
         if self.copy.metadata().is_ok_and(|meta| meta.len() == 0) {
             return Err(not_a_store(file, "is empty"));
         }
-        if is_cut_off(&self.copy).map_err(|error| StoreError::Unavailable { source: error.into() })? {
-            return Err(StoreError::Corrupt { source: "its end is missing".into() });
-        }
         let found = examine(&self.copy, Depth::Full).map_err(|error| in_the_name_of(file, error))?;
         if let Some(damage) = found.damage.into_iter().next() {
             return Err(StoreError::Corrupt { source: damage.into() });
+        }
+        if is_cut_off(&self.copy).map_err(|error| StoreError::Unavailable { source: error.into() })? {
+            return Err(StoreError::Corrupt { source: "its end is missing".into() });
         }
         if found.schema == 0 {
             return Err(not_a_store(file, "holds no queue"));
@@ -152,10 +152,6 @@ fn is_cut_off(database: &Path) -> io::Result<bool> {
     const PAGES: usize = 28;
     let mut header = [0; PAGES + 4];
     let mut file = File::open(database)?;
-    if file.metadata()?.len() < header.len() as u64 {
-        // Too short to be a database at all, which is told of elsewhere.
-        return Ok(false);
-    }
     file.read_exact(&mut header)?;
     let page_size = match u16::from_be_bytes([header[PAGE_SIZE], header[PAGE_SIZE + 1]]) {
         1 => 65_536,
