@@ -91,6 +91,31 @@ fn known_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<i64>, StoreError> {
     Ok(known)
 }
 
+/// Those of them that it waits for.
+pub(super) fn waited_for(tx: &Tx<'_>, child_seq: i64) -> Result<Vec<i64>, StoreError> {
+    let mut select =
+        tx.prepare("select 1 from dependencies where parent_seq = ?1 and child_seq = ?2 and blocks = 1")?;
+    let mut waited_for = Vec::new();
+    for parent_seq in known_parents(tx, child_seq)? {
+        if select.exists([parent_seq, child_seq])? {
+            waited_for.push(parent_seq);
+        }
+    }
+    Ok(waited_for)
+}
+
+/// Notes all that a job depends on and that is kept, where it is not noted that it waits.
+pub(super) fn add_met(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
+    for parent_seq in known_parents(tx, child_seq)? {
+        tx.prepare(
+            "insert into dependencies (parent_seq, child_seq, blocks) values (?1, ?2, 0)
+             on conflict (parent_seq, child_seq) do nothing",
+        )?
+        .execute([parent_seq, child_seq])?;
+    }
+    Ok(())
+}
+
 /// Tells those who wait for the jobs that were finished here: at once, as far as this transaction's share goes; the
 /// rest is noted down and told by the exchanges that follow. A dependent that is cancelled by it is finished too.
 pub(super) fn release_finished(tx: &Tx<'_>) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! What surrounds a job: what it waits for, how its queue stands, and who is before it in the line.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::rates::Meter;
 use super::row::{self, JobRow, malformed};
@@ -36,25 +36,11 @@ pub(super) fn situation(tx: &Tx<'_>, id: &JobId) -> Result<Option<Situation>, St
 
 fn waits_for(tx: &Tx<'_>, seq: i64) -> Result<Vec<(JobId, StateName)>, StoreError> {
     let mut jobs = Vec::new();
-    for id in dependencies::parents(tx, seq)? {
-        jobs.extend(blocking(tx, &id, seq)?.map(|state| (id, state)));
-        if jobs.len() == NAMED {
-            break;
-        }
+    for parent_seq in dependencies::waited_for(tx, seq)?.into_iter().take(NAMED) {
+        let parent = row::by_seq(tx, parent_seq)?;
+        jobs.push((parent.id, parent.life.state.name()));
     }
     Ok(jobs)
-}
-
-/// The state of a job, if this one waits for it.
-fn blocking(tx: &Tx<'_>, id: &JobId, child_seq: i64) -> Result<Option<StateName>, StoreError> {
-    // By the ids of jobs and the primary key of `dependencies`.
-    let mut select = tx.prepare(
-        "select j.state from jobs j cross join dependencies d on d.parent_seq = j.seq and d.child_seq = ?2
-         where j.id = ?1 and d.blocks = 1",
-    )?;
-    let state =
-        select.query_row(params![id.as_str(), child_seq], |row| row.get::<_, String>(0)).optional()?;
-    state.map(|word| StateName::from_name(&word).ok_or_else(|| malformed("state", &word))).transpose()
 }
 
 fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError> {

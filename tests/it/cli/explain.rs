@@ -26,6 +26,11 @@ fn what_holds_a_job_is_told() {
     assert_eq!(codes(&home, "b"), ["scheduled", "no_worker"]);
     home.run(["cancel", "-q", "b"]).ok();
     home.run(["explain", "b"]).ok().shows("it was cancelled").shows("(user)");
+    home.run(["enqueue", "-q", "--id", "c", "--delay", "1h", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "d", "--depends-on", "a,c", "--", "true"]).ok();
+    let explained = home.run(["explain", "d", "--json"]).ok().json();
+    let waits_for = serde_json::json!([{"id": "c", "state": "pending"}]);
+    assert_eq!(explained["reasons"][0]["jobs"], waits_for, "a is completed");
 }
 
 #[test]

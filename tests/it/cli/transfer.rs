@@ -133,6 +133,27 @@ fn what_was_running_is_lost_and_runs_again() {
 }
 
 #[test]
+fn what_was_to_be_cancelled_while_it_ran_does_not_run_again() {
+    let home = WorkingHome::new();
+    home.run(["enqueue", "-q", "--id", "runs", "--unique-key", "k", "--command", UNTIL_GO]).ok();
+    home.run(["enqueue", "-q", "--id", "next", "--depends-on", "runs", "--", "true"]).ok();
+    home.run(["worker", "start", "-q"]).ok();
+    home.wait_for_state("runs", "processing");
+    let exported = home.run(["export"]).ok().stdout;
+    home.go();
+    let asked = exported.replacen("\"cancel_requested\":false", "\"cancel_requested\":true", 1);
+    let other = Home::new();
+    other.call(["import", "-"]).with_stdin(asked).run().ok();
+    assert_eq!(
+        (other.state_of("runs").as_str(), other.state_of("next").as_str()),
+        ("cancelled", "cancelled")
+    );
+    assert_eq!(other.show("runs")["reason"], "user");
+    other.run(["enqueue", "--id", "new", "--unique-key", "k", "--", "true"]).ok().prints("new\n");
+    recount(&other);
+}
+
+#[test]
 fn a_bad_line_is_named_and_nothing_is_stored() {
     let home = full_home();
     let good = home.run(["export", "--no-env"]).ok().stdout;
@@ -165,4 +186,32 @@ fn a_bad_line_is_named_and_nothing_is_stored() {
     }
     import(&good).ok();
     home.run(["import", "nowhere.jsonl"]).fails(2).says("failed to read `nowhere.jsonl`");
+}
+
+#[test]
+fn a_key_whose_time_has_passed_is_in_nobodys_way() {
+    let (home, other) = (Home::new(), Home::new());
+    home.run(["enqueue", "-q", "--id", "old", "--unique-key", "k", "--unique-for", "1ms", "--", "true"]).ok();
+    other.run(["enqueue", "-q", "--id", "new", "--unique-key", "k", "--", "true"]).ok();
+    let exported = other.folder().join("all.jsonl");
+    other.run(["export", "all.jsonl"]).ok();
+    home.run(["import", exported.to_str().expect("a path")]).ok();
+    let again = home.run(["enqueue", "--unique-key", "k", "--", "true"]).ok();
+    assert_eq!(again.lines(), ["new"], "it holds the key now");
+    recount(&home);
+}
+
+#[test]
+fn a_job_that_waits_no_longer_is_known_to_depend_on_others() {
+    let (home, other) = (Home::new(), Home::new());
+    home.run(["enqueue", "-q", "--id", "build", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "test", "--depends-on", "build", "--", "true"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    home.run(["export", "all.jsonl"]).ok();
+    let exported = home.folder().join("all.jsonl");
+    other.run(["import", "-q", exported.to_str().expect("a path")]).ok();
+    recount(&other);
+    other.run(["graph", "build"]).ok().prints(&home.run(["graph", "build"]).ok().stdout);
+    let from_test = home.run(["graph", "test"]).ok().shows("build").stdout;
+    other.run(["graph", "test"]).ok().prints(&from_test);
 }

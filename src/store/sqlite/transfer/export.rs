@@ -179,13 +179,14 @@ fn attempt(tx: &Tx<'_>, seq: i64, row: &Row<'_>) -> Result<AttemptLine, StoreErr
     })
 }
 
+/// Who waits for whom. Whom else a job depends on is in its own line.
 fn dependencies(tx: &Tx<'_>, sink: Sink<'_>) -> Result<bool, StoreError> {
     each(
         tx,
         sink,
         "select c.id, p.id from dependencies d cross join jobs p on p.seq = d.parent_seq
                 cross join jobs c on c.seq = d.child_seq
-         where d.parent_seq > 0 order by d.parent_seq, d.child_seq",
+         where d.parent_seq > 0 and d.blocks = 1 order by d.parent_seq, d.child_seq",
         |row| Ok(Line::Dependency { job: row.get(0)?, waits_for: row.get(1)? }),
     )
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use rusqlite::params;
 
 use crate::domain::environment::Environment;
-use crate::domain::life::StateName;
+use crate::domain::life::{CancelReason, StateName};
 use crate::domain::name::{JobId, NameError, QueueName, WorkerId};
 use crate::domain::outcome::Outcome;
 use crate::domain::request::check_command;
@@ -17,7 +17,7 @@ use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
 use crate::store::options::JobOptions;
 use crate::store::sqlite::dependencies::{self, Parent};
-use crate::store::sqlite::row::{self, to_json};
+use crate::store::sqlite::row::{self, JobRow, to_json};
 use crate::store::sqlite::tx::{Tx, millis};
 use crate::store::sqlite::{
     enqueue, environments, events, history, places, queues, settings, unique_keys, workers,
@@ -41,6 +41,7 @@ pub(in crate::store::sqlite) fn import(
         environments: BTreeMap::new(),
         skipped: HashSet::new(),
         blocked: HashMap::new(),
+        dependents: Vec::new(),
         finished_parents: Vec::new(),
         imported: Imported::default(),
     };
@@ -62,6 +63,8 @@ struct Import {
     skipped: HashSet<String>,
     /// Jobs that wait for others, and for how many of them no line has come yet.
     blocked: HashMap<String, (i64, u32)>,
+    /// Jobs that depend on others, whether they wait or not.
+    dependents: Vec<i64>,
     /// Jobs that wait for one that is finished by now, and whether it failed.
     finished_parents: Vec<(i64, bool)>,
     imported: Imported,
@@ -98,6 +101,8 @@ impl Import {
         }
         let seq = self.next_seq;
         let state = check(job)?;
+        let ended = ended_here(tx, job, state);
+        let job = ended.as_ref().unwrap_or(job);
         self.insert(tx, job, seq, state).map_err(|error| of_job(job, error))?;
         for attempt in &job.history {
             take_attempt(tx, seq, attempt).map_err(|error| of_job(job, error))?;
@@ -115,6 +120,9 @@ impl Import {
         tx.counters.borrow_mut().enter(row.queue_id, state);
         if job.blocked_by > 0 {
             self.blocked.insert(job.id.clone(), (seq, job.blocked_by));
+        }
+        if !job.depends_on.is_empty() {
+            self.dependents.push(seq);
         }
         self.next_seq += 1;
         self.imported.jobs += 1;
@@ -199,12 +207,17 @@ impl Import {
         if self.skipped.contains(job) {
             return Ok(());
         }
+        let row = known(tx, job)?;
+        // One that was cancelled on the way has given it back.
+        if held_until.is_none() && row.life.state.name().is_finished() {
+            return Ok(());
+        }
         if let Some(holder) = unique_keys::holder(tx, key)? {
             return Err(ImportError::KeyTaken { key: key.to_owned(), holder: holder.to_string() });
         }
-        let seq = known_seq(tx, job)?;
-        tx.prepare("insert into unique_keys (key, seq, held_until) values (?1, ?2, ?3)")?
-            .execute(params![key, seq, held_until.map(Timestamp::as_millis)])
+        // The row of a holder whose time has passed may be there.
+        tx.prepare("insert or replace into unique_keys (key, seq, held_until) values (?1, ?2, ?3)")?
+            .execute(params![key, row.seq, held_until.map(Timestamp::as_millis)])
             .map_err(|error| malformed(format!("the unique key of `{job}`"), error))?;
         Ok(())
     }
@@ -213,7 +226,7 @@ impl Import {
     fn take_event(&self, tx: &Tx<'_>, event: &EventLine) -> Result<(), ImportError> {
         let seq = match &event.job {
             Some(job) if self.skipped.contains(job) => return Ok(()),
-            Some(job) => Some(known_seq(tx, job)?),
+            Some(job) => Some(known(tx, job)?.seq),
             None if self.imported.skipped > 0 => return Ok(()),
             None => None,
         };
@@ -227,6 +240,9 @@ impl Import {
     fn finish(&self, tx: &Tx<'_>) -> Result<(), ImportError> {
         if let Some((job, _)) = self.blocked.iter().find(|(_, (_, left))| *left > 0) {
             return Err(malformed(format!("job `{job}`"), "what it waits for is missing"));
+        }
+        for seq in &self.dependents {
+            dependencies::add_met(tx, *seq)?;
         }
         for (seq, failed) in &self.finished_parents {
             dependencies::tell(tx, &row::by_seq(tx, *seq)?, *failed)?;
@@ -250,7 +266,26 @@ fn check(job: &JobLine) -> Result<StateName, ImportError> {
     if is_running && (job.worker_id.is_none() || job.attempts == 0) {
         return Err(bad("it runs nowhere"));
     }
-    Ok(if is_running { StateName::Pending } else { state })
+    Ok(match state {
+        // Whoever asked for the cancel gets it.
+        StateName::Processing if job.cancel_requested => StateName::Cancelled,
+        StateName::Processing => StateName::Pending,
+        StateName::Pending
+        | StateName::Completed
+        | StateName::Failed
+        | StateName::Dead
+        | StateName::Cancelled => state,
+    })
+}
+
+/// One that was to be cancelled while it ran, as it is here.
+fn ended_here(tx: &Tx<'_>, job: &JobLine, state: StateName) -> Option<JobLine> {
+    let is_ended = state == StateName::Cancelled && job.state == StateName::Processing.name();
+    is_ended.then(|| JobLine {
+        finished_at: Some(tx.now),
+        reason: Some(CancelReason::User.name().to_owned()),
+        ..job.clone()
+    })
 }
 
 fn take_attempt(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<(), StoreError> {
@@ -348,11 +383,9 @@ fn take_queue(tx: &Tx<'_>, queue: &QueueLine) -> Result<(), ImportError> {
     inserted.map(drop).map_err(|error| malformed(format!("queue `{}`", queue.name), error))
 }
 
-fn known_seq(tx: &Tx<'_>, job: &str) -> Result<i64, ImportError> {
+fn known(tx: &Tx<'_>, job: &str) -> Result<JobRow, ImportError> {
     let found = row::by_id(tx, &named(job, "a job")?)?;
-    found
-        .map(|row| row.seq)
-        .ok_or_else(|| malformed(format!("what is said of job `{job}`"), "there is no such job"))
+    found.ok_or_else(|| malformed(format!("what is said of job `{job}`"), "there is no such job"))
 }
 
 fn named<T: std::str::FromStr<Err = NameError>>(text: &str, what: &str) -> Result<T, ImportError> {
