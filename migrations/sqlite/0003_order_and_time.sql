@@ -82,9 +82,10 @@ create table hooks (
 ) strict;
 
 -- What hooks are still to be told: written with the change that they are about, deleted when it was delivered.
+-- A number is never used again: a report that comes late must not be taken for one of another event.
 create table deliveries (
-  id integer primary key,
-  name text not null,    -- what receivers know it by: unlike the id it is never used again
+  id integer primary key autoincrement,
+  name text not null,    -- what receivers know it by: unlike the number no other queue has it
   hook_id integer not null,
   payload text not null, -- an event as JSON
   created_at integer not null,

@@ -5,7 +5,7 @@ mod patience;
 mod url;
 
 pub use news::{BatchNews, DlqNews, Letter, News, WorkerNews};
-pub use patience::{Next, after_failure};
+pub use patience::{Next, after_failure, given_up_before};
 pub use url::{HookUrl, UrlError};
 
 use std::fmt;

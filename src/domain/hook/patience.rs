@@ -27,6 +27,13 @@ pub fn after_failure(tries: u32, created_at: Timestamp, now: Timestamp) -> Next 
     Next::RetryAt(now.saturating_add(FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE)))
 }
 
+/// A hook that has failed for a day without a break is told nothing any more of what happened before this moment, tried or
+/// not: where there is more news than there are tries, most of it would never have its turn, and pile up.
+pub fn given_up_before(failing_since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let before = now.saturating_sub(MAX_AGE);
+    (failing_since <= before).then_some(before)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +58,12 @@ mod tests {
         ] {
             assert_eq!(after_failure(tries, second(0), second(now)), next, "{tries} tries at {now}");
         }
+    }
+
+    #[test]
+    fn after_a_day_of_failures_what_is_a_day_old_is_given_up() {
+        assert_eq!(given_up_before(second(10), second(86_409)), None);
+        assert_eq!(given_up_before(second(10), second(86_411)), Some(second(11)));
+        assert_eq!(given_up_before(second(86_411), second(10)), None, "a clock that was set back");
     }
 }

@@ -7,13 +7,15 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::row;
 use super::tx::Tx;
 use super::{events, hooks, workers};
-use crate::domain::hook::{Next, after_failure};
+use crate::domain::hook::{Next, after_failure, given_up_before};
 use crate::domain::name::HookName;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Delivery, Post, Posted, Report, Sent, StoreError};
 
 /// How long whoever took a delivery may take for it. Longer than any try may last.
 const HOLD: Duration = Duration::from_secs(60);
+/// How many are given up at once, so that nobody waits for it; the next try that fails goes on.
+const GIVEN_UP_AT_ONCE: usize = 1_000;
 /// Who gives up, in the list of what people did.
 const QUEUECTL: &str = "queuectl";
 
@@ -147,29 +149,53 @@ fn failed(tx: &Tx<'_>, worker_seq: i64, id: i64, error: &str) -> Result<Option<H
     let Some((hook_id, tries, created_at)) = held.optional()? else {
         return Ok(None);
     };
-    note_failure(tx, hook_id, error)?;
+    let failing_since = note_failure(tx, hook_id, error)?;
+    let mut given_up = match given_up_before(failing_since, tx.now) {
+        Some(before) => give_up_before(tx, hook_id, before)?,
+        None => 0,
+    };
     match after_failure(tries, Timestamp::from_millis(created_at), tx.now) {
         Next::RetryAt(at) => {
             tx.prepare("update deliveries set tries = ?2, due_at = ?3, worker_seq = null where id = ?1")?
                 .execute(params![id, tries, at.as_millis()])?;
-            Ok(None)
         }
-        Next::GiveUp => give_up(tx, hook_id, id, error).map(Some),
+        Next::GiveUp => {
+            tx.prepare("delete from deliveries where id = ?1")?.execute([id])?;
+            given_up += 1;
+        }
     }
+    if given_up == 0 {
+        return Ok(None);
+    }
+    note_given_up(tx, hook_id, given_up, error).map(Some)
 }
 
-fn note_failure(tx: &Tx<'_>, hook_id: i64, error: &str) -> Result<(), StoreError> {
-    tx.prepare("update hooks set failing_since = coalesce(failing_since, ?2), error = ?3 where id = ?1")?
-        .execute(params![hook_id, tx.now.as_millis(), error])?;
-    Ok(())
+/// Since when it fails.
+fn note_failure(tx: &Tx<'_>, hook_id: i64, error: &str) -> Result<Timestamp, StoreError> {
+    let mut update = tx.prepare(
+        "update hooks set failing_since = coalesce(failing_since, ?2), error = ?3 where id = ?1
+         returning failing_since",
+    )?;
+    let since = update.query_row(params![hook_id, tx.now.as_millis(), error], |row| row.get(0))?;
+    Ok(Timestamp::from_millis(since))
 }
 
-fn give_up(tx: &Tx<'_>, hook_id: i64, id: i64, error: &str) -> Result<HookName, StoreError> {
-    tx.prepare("delete from deliveries where id = ?1")?.execute([id])?;
+/// What was due so long ago was never tried, or not for as long. Gives how many there were.
+fn give_up_before(tx: &Tx<'_>, hook_id: i64, before: Timestamp) -> Result<usize, StoreError> {
+    // By index deliveries_by_hook.
+    let mut delete = tx.prepare(
+        "delete from deliveries
+         where id in (select id from deliveries where hook_id = ?1 and due_at < ?2 limit ?3)",
+    )?;
+    Ok(delete.execute(params![hook_id, before.as_millis(), GIVEN_UP_AT_ONCE])?)
+}
+
+fn note_given_up(tx: &Tx<'_>, hook_id: i64, count: usize, error: &str) -> Result<HookName, StoreError> {
     let mut update =
-        tx.prepare("update hooks set gave_up = gave_up + 1, gave_up_at = ?2 where id = ?1 returning name")?;
+        tx.prepare("update hooks set gave_up = gave_up + ?3, gave_up_at = ?2 where id = ?1 returning name")?;
     let name: HookName =
-        update.query_row(params![hook_id, tx.now.as_millis()], |row| Ok(row::name(row, 0)))??;
-    events::note(tx, None, "hook_gave_up", QUEUECTL, Some(&format!("{name}: {error}")))?;
+        update.query_row(params![hook_id, tx.now.as_millis(), count], |row| Ok(row::name(row, 0)))??;
+    let what = if count == 1 { String::new() } else { format!(" ({count} events)") };
+    events::note(tx, None, "hook_gave_up", QUEUECTL, Some(&format!("{name}{what}: {error}")))?;
     Ok(name)
 }

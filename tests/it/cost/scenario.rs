@@ -304,6 +304,15 @@ fn tell_hooks(fixture: &Fixture) {
         report_all(fixture, &worker, 10, &Sent::Failed("no luck".to_owned()));
         fixture.pass_secs(3_600);
     }
+    // What a hook that has failed for a day was never told of is given up.
+    fixture.enqueue_all(["unheard", "unheard-too"].map(|id| job(id).priority(20)));
+    for _ in 0..2 {
+        fixture.run(&worker, Outcome::Success);
+    }
+    for _ in 0..2 {
+        report_all(fixture, &worker, 10, &Sent::Failed("no luck".to_owned()));
+        fixture.pass_secs(86_401);
+    }
     fixture.store.hooks().expect("the hooks");
     fixture.retire(&worker);
 }

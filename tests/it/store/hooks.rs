@@ -28,10 +28,12 @@ every_store!(
     what_was_told_before_the_hook_was_there_is_not_told,
     a_failing_hook_holds_up_no_other,
     after_a_day_it_is_given_up_and_noted,
+    a_hook_that_fails_for_ever_does_not_pile_up_news_for_ever,
     what_a_dead_worker_was_sending_is_due_at_once,
     what_a_worker_that_ends_was_sending_is_due_at_once,
     what_takes_too_long_is_taken_by_another,
     a_late_report_of_success_counts_and_one_of_failure_does_not,
+    a_late_report_is_not_taken_for_one_of_another_event,
     a_removed_hook_is_told_nothing_more,
     names_of_deliveries_are_never_used_again,
 );
@@ -324,6 +326,31 @@ fn after_a_day_it_is_given_up_and_noted(fixture: &Fixture) {
     assert_eq!((given_up.pending, given_up.gave_up, given_up.gave_up_at), (0, 1, Some(fixture.now())));
 }
 
+/// Each try may take long: with more news than tries, most of it would never have its turn.
+fn a_hook_that_fails_for_ever_does_not_pile_up_news_for_ever(fixture: &Fixture) {
+    add(fixture, "h", HookEvent::Success);
+    let worker = fixture.worker("w");
+    for at in 0..20 {
+        fixture.enqueue(job(&format!("j{at}")));
+        fixture.run(&worker, Outcome::Success);
+    }
+    let fail = || {
+        let taken = take(fixture, &worker, 1);
+        post(fixture, &worker, &[report(&taken[0], failed())], 0)
+    };
+    fail();
+    fixture.pass_secs(24 * 3_600 - 1);
+    fixture.enqueue(job("new"));
+    fixture.run(&worker, Outcome::Success);
+    fail();
+    assert_eq!(hook(fixture, "h").pending, 21, "it is not a day yet");
+    fixture.pass_millis(1_500);
+    let posted = fail();
+    assert_eq!(posted.gave_up, [hook_name("h")]);
+    let left = hook(fixture, "h");
+    assert_eq!((left.pending, left.gave_up), (4, 17), "what was tried has its own time, and one is new");
+}
+
 fn what_a_dead_worker_was_sending_is_due_at_once(fixture: &Fixture) {
     let doomed = with_news(fixture);
     let taken = take(fixture, &doomed, 10);
@@ -373,6 +400,22 @@ fn a_late_report_of_success_counts_and_one_of_failure_does_not(fixture: &Fixture
     assert_eq!(hook(fixture, "h").pending, 0);
     post(fixture, &other, &[report(&taken[0], failed())], 0);
     assert_eq!(hook(fixture, "h").failing_since, None, "it has arrived");
+}
+
+/// The last one of all, so that the next would be the first to get its number.
+fn a_late_report_is_not_taken_for_one_of_another_event(fixture: &Fixture) {
+    add(fixture, "h", HookEvent::Success);
+    let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
+    fixture.enqueue(job("a"));
+    fixture.run(&worker, Outcome::Success);
+    let late = take(fixture, &worker, 1);
+    fixture.pass_secs(61);
+    let again = take(fixture, &other, 1);
+    post(fixture, &other, &[report(&again[0], Sent::Delivered)], 0);
+    fixture.enqueue(job("b"));
+    fixture.run(&other, Outcome::Success);
+    post(fixture, &worker, &[report(&late[0], Sent::Delivered)], 0);
+    assert_eq!(hook(fixture, "h").pending, 1, "nobody was told of b");
 }
 
 fn a_removed_hook_is_told_nothing_more(fixture: &Fixture) {
