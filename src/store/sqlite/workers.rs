@@ -81,8 +81,9 @@ pub(super) fn change_state(tx: &Tx<'_>, worker: &WorkerId, state: WorkerState) -
 
 /// One that has stopped stays so: it may have been reaped in its absence.
 pub(super) fn set_state(tx: &Tx<'_>, seq: i64, state: WorkerState) -> Result<(), StoreError> {
+    // Where there are no jobs it is in nobody's history.
     tx.prepare(
-        "update workers set state = ?2, last_seq = (select max(seq) from jobs)
+        "update workers set state = ?2, last_seq = coalesce((select max(seq) from jobs), 0)
          where seq = ?1 and state <> 'stopped'",
     )?
     .execute(params![seq, state.name()])?;

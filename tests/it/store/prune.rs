@@ -19,6 +19,7 @@ every_store!(
     output_and_events_have_times_of_their_own,
     what_would_be_forgotten_is_counted,
     workers_go_with_what_they_ran,
+    workers_that_found_no_job_are_forgotten,
     a_number_is_not_used_again,
     one_does_a_duty_for_all,
     log_files_of_jobs_that_are_gone_have_expired,
@@ -162,6 +163,15 @@ fn workers_go_with_what_they_ran(fixture: &Fixture) {
         assert!(again.is_err(), "{gone} is gone: {again:?}");
     }
     fixture.orders(&live);
+}
+
+/// Somebody may start one every minute, for jobs that seldom come.
+fn workers_that_found_no_job_are_forgotten(fixture: &Fixture) {
+    let idle = fixture.worker("idle");
+    fixture.retire(&idle);
+    prune(fixture);
+    let again = fixture.store.orders(&idle);
+    assert!(again.is_err(), "it is gone: {again:?}");
 }
 
 fn a_number_is_not_used_again(fixture: &Fixture) {
