@@ -216,12 +216,13 @@ impl Worker<'_> {
     }
 
     /// One worker was woken. If it left work behind, or serves other queues than the one that was rung for, another has
-    /// to look; how often that may go on is part of the ring, so that one for a queue that nobody serves dies away.
+    /// to look; how often that may go on is part of the ring, so that one for a queue that nobody serves dies away. Where
+    /// nobody else listens it comes back as it was passed on, and dies sooner.
     fn pass_on(&mut self, hops: u8, turn: Turn) {
         let is_for_others = turn.claimed == 0 && self.plan.served != Served::All;
         if turn.may_be_more {
             self.work_bell.ring(bell::EVERYBODY);
-        } else if is_for_others && hops > 1 {
+        } else if is_for_others && hops > 1 && self.passed.goes_on(hops) {
             self.times.muted_until = Instant::now() + MUTE;
             self.work_bell.ring(hops - 1);
         }

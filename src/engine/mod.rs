@@ -43,6 +43,7 @@ mod log_file;
 mod messenger;
 mod news;
 mod pace;
+mod passed;
 mod pipes;
 mod pool;
 mod post;

@@ -20,6 +20,7 @@ use super::files::{self, Files};
 use super::journal::Journal;
 use super::ledger::Ledger;
 use super::messenger::Messenger;
+use super::passed::Passed;
 use super::pruner::Pruner;
 use super::reaper::Reaper;
 use super::scheduler::Scheduler;
@@ -137,6 +138,7 @@ pub(super) struct Worker<'a> {
     pub(super) own_bell: Bell,
     pub(super) phase: Phase,
     pub(super) times: Times,
+    pub(super) passed: Passed,
     pub(super) files: Files,
     pub(super) home_is_gone: bool,
     pub(super) messenger: Messenger,
@@ -186,6 +188,7 @@ impl<'a> Worker<'a> {
             stop_seen: registered.stop_seen,
             phase: Phase::Working,
             times: Times::now(),
+            passed: Passed::default(),
             threads: Vec::new(),
             plan,
             open,
