@@ -1,16 +1,12 @@
 //! What went wrong of late. However many jobs there are, only a few are looked at.
 
-use std::time::Duration;
-
 use rusqlite::params;
 
 use super::hooks;
 use super::tx::Tx;
+use crate::domain::schedule::GRACE;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{MAX_DEATHS_COUNTED, StoreError, Troubles};
-
-/// An occurrence that nobody dealt with for so long is more than late.
-const OVERDUE: Duration = Duration::from_secs(60);
 
 pub(super) fn troubles(
     tx: &Tx<'_>,
@@ -46,7 +42,7 @@ fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Sto
             or (missed_at >= ?1 and (last_at is null or missed_at >= last_at))
          order by name",
     )?;
-    let overdue = tx.now.saturating_sub(OVERDUE);
+    let overdue = tx.now.saturating_sub(GRACE);
     let rows = select.query_map(params![since.as_millis(), overdue.as_millis()], |row| {
         Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?)))
     })?;
