@@ -8,9 +8,11 @@ use super::context::Context;
 use super::edit_flags::{EditFlags, PlaceFlags};
 use super::editor::edit_in_editor;
 use super::failure::Failure;
+use super::fixed_flags::FixedFlags;
 use super::selection::resolve_id;
 use crate::domain::edit::Edit;
 use crate::domain::name::JobId;
+use crate::ops::OpError;
 use crate::ops::edit::{How, edit};
 use crate::ops::json::JobJson;
 use crate::store::Store;
@@ -35,10 +37,13 @@ pub(super) struct Args {
     flags: EditFlags,
     #[command(flatten)]
     place: PlaceFlags,
+    #[command(flatten)]
+    fixed: FixedFlags,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
+    args.fixed.refuse().map_err(OpError::from)?;
     let id = resolve_id(context, &args.id)?;
     let wanted = wanted(context, store, &id, args.flags.with(args.place))?;
     apply(context, store, &id, &wanted, How::Edit)?;

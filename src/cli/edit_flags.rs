@@ -1,15 +1,20 @@
 //! What can be changed about a job, as flags.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::failure::Failure;
 use super::job_flags::{parse_backoff, parse_timeout, split_variable};
 use crate::domain::backoff::BackoffChoice;
 use crate::domain::edit::Edit;
+use crate::domain::job::OnDependencyFailure;
+use crate::domain::limits::Limits;
 use crate::domain::name::QueueName;
 use crate::domain::request::{
-    JobRequest, RequestError, Timeout, check_command, check_cwd, check_tags, check_variable,
+    JobRequest, RequestError, Timeout, check_command, check_cwd, check_dependency_choice, check_tags,
+    check_variable,
 };
+use crate::domain::retry_rules::ExitCodes;
 use crate::domain::settings::MAX_RETRIES;
 use crate::domain::span::parse_span;
 use crate::domain::timestamp::Timestamp;
@@ -27,6 +32,9 @@ pub(super) struct EditFlags {
     /// Retries after the first attempt
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
     max_retries: Option<u32>,
+    /// Attempts in all, instead of --max-retries
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1))]
+    max_attempts: Option<u32>,
     /// How long one attempt may take: 90, 1m30s, none
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout)]
     timeout: Option<Timeout>,
@@ -37,8 +45,8 @@ pub(super) struct EditFlags {
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     delay: Option<Duration>,
     /// How long to wait before a retry, as JSON: {"strategy":"fixed","delay":"5s"}
-    #[arg(long, value_name = "JSON", value_parser = parse_backoff)]
-    backoff: Option<BackoffChoice>,
+    #[arg(long, value_name = "JSON|none", value_parser = backoff_or_none)]
+    backoff: Option<OrNone<BackoffChoice>>,
     /// Where to run it; absolute
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
@@ -48,6 +56,19 @@ pub(super) struct EditFlags {
     /// Take away a variable that was added to its environment (repeat for more)
     #[arg(long, value_name = "NAME")]
     unset_env: Vec<String>,
+    /// When a job that it waits for is dead or cancelled: cancel or run
+    #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice)]
+    on_dependency_failure: Option<OnDependencyFailure>,
+    /// What it may use: memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024, or the same as JSON; none for what its queue
+    /// or the setting says
+    #[arg(long, value_name = "LIMITS|none", value_parser = or_none::<Limits>)]
+    limits: Option<OrNone<Limits>>,
+    /// Retry only after these exit codes: 1,75; none for what its queue says
+    #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
+    retry_on: Option<OrNone<ExitCodes>>,
+    /// Do not retry after these exit codes: 2,64
+    #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
+    no_retry_on: Option<OrNone<ExitCodes>>,
     #[arg(skip)]
     place: PlaceFlags,
 }
@@ -62,6 +83,23 @@ pub(super) struct PlaceFlags {
     /// Tags in the place of those that it has (repeat, or separate by commas)
     #[arg(long, visible_alias = "tag", value_name = "TAG", value_delimiter = ',')]
     tags: Vec<String>,
+    /// Take away all tags that it has
+    #[arg(long, conflicts_with = "tags")]
+    no_tags: bool,
+}
+
+/// A value, or `none` where what a job says for itself is taken away.
+#[derive(Clone, Debug, PartialEq)]
+struct OrNone<T>(Option<T>);
+
+const NONE: &str = "none";
+
+fn or_none<T: FromStr>(text: &str) -> Result<OrNone<T>, T::Err> {
+    if text == NONE { Ok(OrNone(None)) } else { text.parse().map(|value| OrNone(Some(value))) }
+}
+
+fn backoff_or_none(text: &str) -> Result<OrNone<BackoffChoice>, serde_json::Error> {
+    if text == NONE { Ok(OrNone(None)) } else { parse_backoff(text).map(|choice| OrNone(Some(choice))) }
 }
 
 impl EditFlags {
@@ -74,9 +112,18 @@ impl EditFlags {
     }
 
     pub(super) fn into_edit(self) -> Result<Edit, Failure> {
-        let unset_env = self.unset_env.clone();
+        let flags = self.clone();
         let request = self.into_request().map_err(OpError::from)?;
-        Ok(Edit::from_request(request, unset_env).map_err(OpError::from)?)
+        let mut edit = Edit::from_request(request, flags.unset_env).map_err(OpError::from)?;
+        // What goes back to what a job has that says nothing of it.
+        edit.backoff = flags.backoff.map(|choice| choice.0);
+        edit.limits = flags.limits.map(|limits| limits.0.unwrap_or_default());
+        edit.retry_on = flags.retry_on.map(|codes| codes.0);
+        edit.no_retry_on = flags.no_retry_on.map(|codes| codes.0);
+        if flags.place.no_tags {
+            edit.tags = Some(Vec::new());
+        }
+        Ok(edit)
     }
 
     fn into_request(self) -> Result<JobRequest, RequestError> {
@@ -85,10 +132,11 @@ impl EditFlags {
             queue: self.place.queue,
             priority: self.priority,
             max_retries: self.max_retries,
+            max_attempts: self.max_attempts,
             timeout: self.timeout,
             run_at: self.run_at,
             delay: self.delay,
-            backoff: self.backoff,
+            on_dependency_failure: self.on_dependency_failure,
             cwd: self.cwd.map(check_cwd).transpose()?,
             tags: check_tags(self.place.tags)?,
             ..JobRequest::default()

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::backoff::BackoffChoice;
-use super::job::{Job, Start};
+use super::job::{Job, OnDependencyFailure, Start};
 use super::life::{Life, Refusal, State};
+use super::limits::Limits;
 use super::name::QueueName;
 use super::request::{JobRequest, RequestError, Timeout};
+use super::retry_rules::{ExitCodes, RetryRules};
 use super::timestamp::Timestamp;
 
 /// What is to become of a job; what is `None` stays as it is.
@@ -22,6 +24,10 @@ pub struct Edit {
     pub backoff: Option<Option<BackoffChoice>>,
     pub cwd: Option<String>,
     pub tags: Option<Vec<String>>,
+    pub on_dependency_failure: Option<OnDependencyFailure>,
+    pub limits: Option<Limits>,
+    pub retry_on: Option<Option<ExitCodes>>,
+    pub no_retry_on: Option<Option<ExitCodes>>,
     /// Variables to add or change.
     pub env: BTreeMap<String, String>,
     /// Variables to take away.
@@ -30,8 +36,8 @@ pub struct Edit {
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EditError {
-    #[error("`{field}` cannot be changed")]
-    Fixed { field: &'static str },
+    #[error("`{field}` cannot be changed ({why})")]
+    Fixed { field: &'static str, why: &'static str },
     #[error("nothing is to be changed")]
     Nothing,
     #[error(transparent)]
@@ -56,6 +62,10 @@ impl Edit {
             backoff: request.backoff.map(Some),
             cwd: request.cwd,
             tags: (!request.tags.is_empty()).then_some(request.tags),
+            on_dependency_failure: request.on_dependency_failure,
+            limits: request.limits,
+            retry_on: request.retry_on.map(Some),
+            no_retry_on: request.no_retry_on.map(Some),
             env: request.env,
             unset_env,
         })
@@ -83,6 +93,11 @@ impl Edit {
             backoff: (wanted.backoff != job.backoff).then_some(wanted.backoff),
             cwd: wanted.cwd.filter(|cwd| job.cwd.as_ref() != Some(cwd)),
             tags: (wanted.tags != job.tags).then_some(wanted.tags),
+            on_dependency_failure: Some(wanted.on_dependency_failure.unwrap_or_default())
+                .filter(|choice| *choice != job.on_dependency_failure),
+            limits: Some(wanted.limits.unwrap_or_default()).filter(|limits| *limits != job.limits),
+            retry_on: (wanted.retry_on != job.retry.retry_on).then_some(wanted.retry_on),
+            no_retry_on: (wanted.no_retry_on != job.retry.no_retry_on).then_some(wanted.no_retry_on),
             env: wanted.env.into_iter().filter(|(name, value)| job.env.get(name) != Some(value)).collect(),
             unset_env: Vec::new(),
         })
@@ -100,6 +115,10 @@ impl Edit {
             ("backoff", self.backoff.is_some()),
             ("cwd", self.cwd.is_some()),
             ("tags", self.tags.is_some()),
+            ("on_dependency_failure", self.on_dependency_failure.is_some()),
+            ("limits", self.limits.is_some()),
+            ("retry_on", self.retry_on.is_some()),
+            ("no_retry_on", self.no_retry_on.is_some()),
             ("env", !self.env.is_empty() || !self.unset_env.is_empty()),
         ];
         fields.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
@@ -137,6 +156,15 @@ impl Edit {
         }
     }
 
+    /// After which exit codes it is tried again afterwards. Both lists together must make sense.
+    pub fn retry(&self, before: &RetryRules) -> Result<RetryRules, EditError> {
+        let rules = RetryRules::new(
+            self.retry_on.unwrap_or(before.retry_on),
+            self.no_retry_on.unwrap_or(before.no_retry_on),
+        );
+        Ok(rules.map_err(RequestError::from)?)
+    }
+
     /// The variables afterwards.
     pub fn env(&self, before: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut env = before.clone();
@@ -151,13 +179,24 @@ fn refuse_fixed(request: &JobRequest) -> Result<(), EditError> {
     let fixed = [
         ("id", request.id.is_some()),
         ("depends_on", !request.depends_on.is_empty()),
-        ("on_dependency_failure", request.on_dependency_failure.is_some()),
         ("unique_key", request.unique_key.is_some()),
+        ("unique_for", request.unique_for.is_some()),
     ];
     match fixed.into_iter().find(|(_, is_given)| *is_given) {
-        Some((field, _)) => Err(EditError::Fixed { field }),
+        Some((field, _)) => Err(fixed_field(field)),
         None => Ok(()),
     }
+}
+
+/// Why a field of a job stays as it is.
+pub fn fixed_field(field: &'static str) -> EditError {
+    let why = match field {
+        "id" => "others know the job by it",
+        "depends_on" => "it was decided when the job was enqueued, so that nobody can wait in a circle",
+        "batch" => "others may wait for the batch",
+        _ => "others may have been turned away because of it",
+    };
+    EditError::Fixed { field, why }
 }
 
 fn retries(request: &JobRequest) -> Result<Option<u32>, RequestError> {
@@ -249,10 +288,28 @@ mod tests {
 
     #[test]
     fn what_others_rely_on_is_fixed() {
-        let request = JobRequest { unique_key: Some("k".to_owned()), ..JobRequest::default() };
-        let refused = Edit::from_request(request, Vec::new());
-        assert_eq!(refused, Err(EditError::Fixed { field: "unique_key" }));
+        for (json, field) in [
+            (r#"{"command":"c","id":"a"}"#, "id"),
+            (r#"{"command":"c","depends_on":["a"]}"#, "depends_on"),
+            (r#"{"command":"c","unique_key":"k"}"#, "unique_key"),
+            (r#"{"command":"c","unique_key":"k","unique_for":"1h"}"#, "unique_key"),
+        ] {
+            let request: JobRequest = serde_json::from_str(json).expect(json);
+            assert_eq!(Edit::from_request(request, Vec::new()), Err(fixed_field(field)), "{json}");
+        }
         assert!(Edit::from_request(JobRequest::default(), Vec::new()).is_ok_and(|edit| edit.is_empty()));
+    }
+
+    #[test]
+    fn exit_codes_are_kept_replaced_or_taken_away_and_do_not_contradict() {
+        let codes = |text: &str| text.parse::<ExitCodes>().ok();
+        let before = RetryRules { retry_on: codes("1,2"), no_retry_on: codes("3") };
+        let other = Edit { retry_on: Some(codes("4")), ..Edit::default() };
+        assert_eq!(other.retry(&before), Ok(RetryRules { retry_on: codes("4"), ..before }));
+        let neither = Edit { retry_on: Some(None), no_retry_on: Some(None), ..Edit::default() };
+        assert_eq!(neither.retry(&before), Ok(RetryRules::default()));
+        let both = Edit { retry_on: Some(codes("3,4")), ..Edit::default() };
+        assert!(matches!(both.retry(&before), Err(EditError::Request(RequestError::ExitCodes(_)))));
     }
 
     #[test]

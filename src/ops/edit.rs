@@ -25,6 +25,9 @@ pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, how: How, by: &str) -> R
     if edit.cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
         return Err(OpError::RelativeFolder);
     }
+    if let Some(job) = store.find(id)? {
+        edit.retry(&job.retry)?;
+    }
     let change = match how {
         How::Edit => store.edit(id, edit, by)?,
         How::EditAndRetry => store.edit_and_retry(id, edit, by)?,
@@ -56,5 +59,15 @@ pub fn editable(job: &Job) -> Value {
         put("cwd", json!(cwd));
     }
     put("tags", json!(job.tags));
+    if !job.depends_on.is_empty() {
+        put("on_dependency_failure", json!(job.on_dependency_failure.name()));
+    }
+    if !job.limits.is_none() {
+        put("limits", json!(job.limits));
+    }
+    let codes = [("retry_on", job.retry.retry_on), ("no_retry_on", job.retry.no_retry_on)];
+    for (name, codes) in codes {
+        codes.into_iter().for_each(|codes| drop(put(name, json!(codes.iter().collect::<Vec<u8>>()))));
+    }
     Value::Object(fields)
 }

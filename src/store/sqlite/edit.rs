@@ -53,6 +53,10 @@ fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edit: &Edit) -> Result<b
     let options = JobOptions {
         env: edit.env(&before.options.env),
         backoff: edit.backoff.unwrap_or(before.options.backoff),
+        on_dependency_failure: edit.on_dependency_failure.unwrap_or(before.options.on_dependency_failure),
+        limits: edit.limits.unwrap_or(before.options.limits),
+        // Whoever asked has looked whether they contradict.
+        retry: edit.retry(&before.options.retry).unwrap_or(before.options.retry),
         ..before.options.clone()
     };
     let mut update = tx.prepare(

@@ -27,6 +27,85 @@ fn a_job_is_changed_by_flags() {
 }
 
 #[test]
+fn what_a_job_says_for_itself_is_changed_and_taken_away() {
+    let home = Home::with_jobs(&["p", "a"]);
+    home.run([
+        "enqueue",
+        "-q",
+        "--id",
+        "b",
+        "--depends-on",
+        "p",
+        "--tags",
+        "x",
+        "--backoff",
+        r#"{"delay":"5s"}"#,
+        "--batch",
+        "all",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ])
+    .ok();
+    home.run([
+        "edit",
+        "-q",
+        "b",
+        "--limits",
+        "nice=3",
+        "--retry-on",
+        "1,2",
+        "--no-retry-on",
+        "3",
+        "--on-dependency-failure",
+        "run",
+        "--max-attempts",
+        "5",
+        "--cwd",
+        "/",
+    ])
+    .ok();
+    let job = home.show("b");
+    assert_eq!(job["limits"]["nice"], 3);
+    assert_eq!(
+        (&job["retry_on"], &job["no_retry_on"]),
+        (&serde_json::json!([1, 2]), &serde_json::json!([3]))
+    );
+    assert_eq!((&job["on_dependency_failure"], &job["max_retries"]), (&"run".into(), &4.into()));
+    assert_eq!((&job["cwd"], &job["batch"]), (&"/".into(), &"all".into()));
+    home.run(["edit", "b", "--retry-on", "3"]).fails(2).says("exit code 3 is in");
+    home.run(["cancel", "-q", "p"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let job = home.show("b");
+    assert_eq!((&job["state"], &job["reason"]), (&"dead".into(), &"not_retried".into()));
+    home.run([
+        "retry",
+        "-q",
+        "b",
+        "--edit",
+        "--limits",
+        "none",
+        "--retry-on",
+        "none",
+        "--no-retry-on",
+        "none",
+        "--backoff",
+        "none",
+        "--command",
+        "true",
+    ])
+    .ok();
+    home.run(["edit", "-q", "b", "--no-tags"]).ok();
+    let job = home.show("b");
+    assert_eq!((&job["tags"], &job["backoff"]), (&serde_json::json!([]), &serde_json::Value::Null));
+    assert_eq!((&job["retry_on"], &job["no_retry_on"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let batch = home.run(["batch", "show", "all", "--json"]).ok().json();
+    assert_eq!((&batch["jobs"]["completed"], batch["finished_at"].is_string()), (&1.into(), true), "{batch}");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let home = Home::with_jobs(&["a"]);
     let before = home.show("a");
@@ -36,7 +115,18 @@ fn what_makes_no_sense_is_refused() {
     home.run(["edit", "a", "--timeout", "0"]).fails(2);
     home.run(["edit", "a", "--cwd", "here"]).fails(2).says("absolute");
     home.run(["edit", "a", "--run-at", "2030-01-01T00:00:00Z", "--delay", "1h"]).fails(2).says("not both");
-    home.run(["edit", "a", "--id", "b"]).fails(2);
+    for (flag, field, why) in [
+        ("--id", "id", "others know the job by it"),
+        ("--depends-on", "depends_on", "when the job was enqueued"),
+        ("--unique-key", "unique_key", "turned away because of it"),
+        ("--unique-for", "unique_for", "turned away because of it"),
+        ("--batch", "batch", "wait for the batch"),
+    ] {
+        home.run(["edit", "a", flag, "b"]).fails(2).says(&format!("`{field}` cannot be changed")).says(why);
+    }
+    home.run(["edit", "a", "--retry-on", "1", "--no-retry-on", "1"]).fails(2).says("exit code 1 is in");
+    home.run(["edit", "a", "--limits", "memroy=1G"]).fails(2).says("memory");
+    home.run(["edit", "a", "--max-retries", "1", "--max-attempts", "1"]).fails(2);
     assert_eq!(home.show("a"), before);
 }
 
@@ -79,6 +169,30 @@ fn a_job_is_changed_in_an_editor() {
     assert_eq!((&job["priority"], &job["run_at"]), (&4.into(), &serde_json::Value::Null));
     assert_eq!(job["env"], serde_json::json!(["A"]), "what is not shown stays");
     assert_eq!(kept_files(&home), 0);
+}
+
+#[test]
+fn an_editor_shows_what_the_job_says_for_itself() {
+    let home = Home::new();
+    home.run([
+        "enqueue",
+        "-q",
+        "--id",
+        "a",
+        "--limits",
+        "nice=3",
+        "--retry-on",
+        "1,2",
+        "--delay",
+        "1h",
+        "--",
+        "true",
+    ])
+    .ok();
+    let seen = in_editor(&home, "sed -i -e 's/\"nice\": 3/\"nice\": 4/' -e 's/\"retry_on/\"no_retry_on/'");
+    assert_eq!((&*seen.screen, seen.code), ("Job a changed: limits, retry_on, no_retry_on\n", Some(0)));
+    let seen = in_editor(&home, "sed -i 's/\"priority\"/\"id\": \"b\", \"priority\"/'");
+    assert!(seen.screen.contains("`id` cannot be changed (others know the job by it)"), "{}", seen.screen);
 }
 
 #[test]

@@ -21,6 +21,7 @@ every_store!(
     a_dead_job_is_changed_and_runs_again_at_once,
     what_cannot_be_retried_is_not_changed_either,
     tags_are_found_by_the_new_ones_only,
+    a_job_moves_into_and_out_of_a_queue_that_is_full,
 );
 
 fn edit(fixture: &Fixture, id: &str, edit: &Edit) -> Change {
@@ -141,4 +142,21 @@ fn tags_are_found_by_the_new_ones_only(fixture: &Fixture) {
         assert_eq!(fixture.list_by(&filter, 9).len(), found, "{tag}");
     }
     fixture.remove("a");
+}
+
+fn a_job_moves_into_and_out_of_a_queue_that_is_full(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.limit("narrow", Some(1), None);
+    fixture.enqueue_all(["a", "b"].map(|id| job(id).queue("narrow").batch("all")));
+    fixture.enqueue(job("c").batch("all").delay_secs(100));
+    assert_eq!(fixture.claim(&worker, 9), ["a"], "there is no room for another");
+    let to = |queue| Edit { queue: Some(queue_name(queue)), ..Edit::default() };
+    edit(fixture, "c", &Edit { start: Some(Start::Now), ..to("narrow") });
+    assert_eq!(fixture.claim(&worker, 9), [""; 0], "there is none for one that comes, either");
+    edit(fixture, "b", &to("wide"));
+    fixture.recount();
+    assert_eq!(fixture.claim(&worker, 9), ["b"]);
+    edit(fixture, "c", &to("wide"));
+    assert_eq!(fixture.claim(&worker, 9), ["c"]);
+    fixture.recount();
 }
