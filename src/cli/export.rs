@@ -6,26 +6,33 @@ use std::process::ExitCode;
 
 use super::context::Context;
 use super::failure::Failure;
+use super::selection::{Which, WhichArgs, hint_at_unknown};
 use super::text::{jobs, printable};
 use crate::ops::OpError;
 use crate::ops::backup::NewFile;
 use crate::ops::transfer::{Variables, export};
+use crate::store::Exported;
 
-/// Write everything in the queue as JSON lines
+/// Write what is in the queue as JSON lines
 ///
-/// One object per line, with its `kind`: settings, queues, environments, jobs with their history and output, and what people
-/// did. A job's environment is part of it, because it could not run without: so the file is as secret as the queue, and only
-/// you may read it. --no-env leaves the values of variables out. Schedules, hooks and batches are not in it; a backup has
-/// everything.
+/// One object per line, with its `kind`: settings, queues, environments, batches, schedules, jobs with their history and
+/// output, unique keys, hooks, and what people did. Jobs could not run without their environment, so it is part of it, and
+/// so are the secrets of hooks: the file is as secret as the queue, and only you may read it. --no-env leaves them out.
+///
+/// With ids or a selection only those jobs are written, with what belongs to them: their queues, environments, batches and
+/// events, but no settings, schedules and hooks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl export queue.jsonl
+  queuectl export dead.jsonl --state dead --queue mail
   queuectl export --no-env - | jq -r 'select(.kind == \"job\") | .command'")]
 pub(super) struct Args {
     /// The file to write; - for standard output
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
-    /// Leave the environment of jobs out; they will run in that of the worker
+    #[command(flatten)]
+    which: WhichArgs,
+    /// Leave secrets out: environments (everything will run in that of the worker), and what hooks sign with
     #[arg(long)]
     no_env: bool,
     /// Replace the file if it is there
@@ -36,15 +43,24 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let variables = if args.no_env { Variables::Without } else { Variables::With };
     let (store, home) = (context.store()?, context.location()?.home);
+    let which = if args.which.is_empty() { None } else { Some(args.which.resolve(context)?) };
+    let which = match &which {
+        None => Exported::All,
+        Some(Which::Ids(ids)) => Exported::Ids(ids),
+        Some(Which::Kind(filter)) => {
+            hint_at_unknown(context, filter)?;
+            Exported::Kind(filter)
+        }
+    };
     if args.file == Path::new("-") {
         let mut out = io::BufWriter::new(io::stdout().lock());
-        export(store, &home, variables, &mut out)?;
+        export(store, &home, &which, variables, &mut out)?;
         return Ok(ExitCode::SUCCESS);
     }
     let file = NewFile::make(&args.file, args.force)?;
     let cannot_make = |source: io::Error| OpError::CannotMake { path: args.file.clone(), source };
     let mut out = io::BufWriter::new(file.open().map_err(cannot_make)?);
-    let count = export(store, &home, variables, &mut out)?;
+    let count = export(store, &home, &which, variables, &mut out)?;
     out.into_inner()
         .map_err(io::IntoInnerError::into_error)
         .and_then(|file| file.sync_all())

@@ -14,7 +14,8 @@ use crate::sys::user;
 /// Take in what `queuectl export` wrote, all of it or nothing
 ///
 /// Jobs keep their ids, states, times and history. What was running counts as lost and runs again. A job whose id is taken is
-/// a conflict (exit code 4), and nothing is taken in. Settings and queues that are set here stay as they are.
+/// a conflict (exit code 4), and nothing is taken in. Settings, queues, schedules and hooks that are here stay as they are.
+/// Schedules fire here from now on: where the other queue goes on too, pause or remove them in one of the two.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl import queue.jsonl

@@ -125,6 +125,10 @@ pub(super) enum Which {
 }
 
 impl WhichArgs {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.filter.is_empty()
+    }
+
     pub(super) fn resolve(&self, context: &Context) -> Result<Which, Failure> {
         match (self.ids.is_empty(), self.filter.is_empty()) {
             (true, true) => Err(Failure::usage("which jobs are meant is missing").with_hint(

@@ -9,8 +9,8 @@ use super::OpError;
 use super::logs::log_path;
 use crate::domain::log;
 use crate::domain::name::JobId;
-use crate::store::Store;
 use crate::store::transfer::{FORMAT, ImportError, Imported, JobLine, Line, LogLine};
+use crate::store::{Exported, Store};
 use crate::sys::{hole, private};
 
 /// The most that one line holds of a log file.
@@ -18,23 +18,24 @@ const PART_BYTES: usize = 256 << 10;
 /// The longest line: a job with all that its attempts printed.
 const MAX_LINE_BYTES: u64 = 1 << 30;
 
-/// Whether the values of variables are told, which may be secrets.
+/// Whether secrets are told: the values of variables, and what hooks sign with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variables {
     With,
     Without,
 }
 
-/// Writes everything in the queue. Gives how many jobs that were.
+/// Writes what is in the queue. Gives how many jobs that were.
 pub fn export(
     store: &dyn Store,
     home: &Path,
+    which: &Exported<'_>,
     variables: Variables,
     out: &mut dyn Write,
 ) -> Result<u64, OpError> {
     let mut jobs = 0;
     let mut written = Ok(());
-    store.export(&mut |line| {
+    store.export(which, &mut |line| {
         jobs += u64::from(matches!(line, Line::Job(_)));
         written = write_line(home, variables, line, out);
         written.is_ok()
@@ -44,19 +45,46 @@ pub fn export(
 }
 
 fn write_line(home: &Path, variables: Variables, line: Line, out: &mut dyn Write) -> io::Result<()> {
-    match (line, variables) {
-        (Line::Environment(_), Variables::Without) => Ok(()),
-        (Line::Job(mut job), _) => {
-            if variables == Variables::Without {
-                job.environment = None;
-                job.options.remove("env");
-            }
+    match without(line, variables) {
+        None => Ok(()),
+        Some(Line::Job(job)) => {
             let (id, number, attempts) = (job.id.clone(), job.number, job.attempts);
             put(out, &Line::Job(job))?;
             (1..=attempts).try_for_each(|attempt| write_log(home, &id, number, attempt, out))
         }
-        (line, _) => put(out, &line),
+        Some(line) => put(out, &line),
     }
+}
+
+/// The line without what may be secret, if that is what is wanted.
+fn without(mut line: Line, variables: Variables) -> Option<Line> {
+    if variables == Variables::With {
+        return Some(line);
+    }
+    match &mut line {
+        Line::Environment(_) => return None,
+        Line::Job(job) => {
+            job.environment = None;
+            job.options.remove("env");
+        }
+        Line::Schedule(schedule) => {
+            schedule.environment = None;
+            schedule.job.remove("env");
+        }
+        Line::Hook(hook) => {
+            hook.environment = None;
+            hook.secret = None;
+        }
+        Line::Queuectl { .. }
+        | Line::Setting(_)
+        | Line::Queue(_)
+        | Line::Batch(_)
+        | Line::Log(_)
+        | Line::Dependency { .. }
+        | Line::UniqueKey { .. }
+        | Line::Event(_) => {}
+    }
+    Some(line)
 }
 
 fn put(out: &mut dyn Write, line: &Line) -> io::Result<()> {

@@ -32,8 +32,8 @@ pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
 pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
 pub use troubles::{MAX_DEATHS_COUNTED, Troubles};
 pub use upkeep::{
-    Backup, Duty, Event, EventPage, Mark, Old, Progress, Prune, Pruned, RestoreError, Restored, Situation,
-    Stretch, Upkeep,
+    Backup, Duty, Event, EventPage, Exported, Mark, Old, Progress, Prune, Pruned, RestoreError, Restored,
+    Situation, Stretch, Upkeep,
 };
 pub use verbs::*;
 

@@ -20,6 +20,8 @@ pub enum Line {
     Setting(SettingLine),
     Queue(QueueLine),
     Environment(EnvironmentLine),
+    Batch(BatchLine),
+    Schedule(Box<ScheduleLine>),
     Job(Box<JobLine>),
     /// A part of the log file of an attempt.
     Log(LogLine),
@@ -34,6 +36,7 @@ pub enum Line {
         held_until: Option<Timestamp>,
     },
     Event(EventLine),
+    Hook(Box<HookLine>),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,15 +62,72 @@ pub struct QueueLine {
     pub no_retry_on: Option<String>,
 }
 
-/// The environment of some jobs.
+/// The environment of some jobs, schedules or hooks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnvironmentLine {
-    /// By which jobs refer to it.
+    /// By which they refer to it.
     pub number: u64,
     /// `NAME=value` strings, each ended by a NUL, in base64.
     #[serde(with = "base64_bytes")]
     pub variables: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchLine {
+    pub name: String,
+    pub created_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleLine {
+    pub name: String,
+    /// What `expression` is: `cron`, `every` or `at`.
+    pub when: String,
+    pub expression: String,
+    pub time_zone: Option<String>,
+    /// What is enqueued, in the form in which jobs are.
+    pub job: Map<String, Value>,
+    pub on_missed: String,
+    pub missed_limit: u32,
+    pub on_overlap: String,
+    pub created_at: Timestamp,
+    pub created_by: String,
+    pub last_at: Option<Timestamp>,
+    pub next_at: Option<Timestamp>,
+    pub missed_at: Option<Timestamp>,
+    pub skipped_at: Option<Timestamp>,
+    pub paused_at: Option<Timestamp>,
+    pub paused_by: Option<String>,
+    pub pause_reason: Option<String>,
+    /// See [`EnvironmentLine::number`].
+    pub environment: Option<u64>,
+}
+
+/// A hook. What it is still to be told is told by the queue that it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookLine {
+    pub name: String,
+    pub event: String,
+    pub queue: Option<String>,
+    pub threshold: Option<u64>,
+    pub command: Option<String>,
+    pub url: Option<String>,
+    pub secret: Option<String>,
+    pub cwd: Option<String>,
+    /// See [`EnvironmentLine::number`].
+    pub environment: Option<u64>,
+    pub created_at: Timestamp,
+    pub created_by: String,
+    pub delivered_at: Option<Timestamp>,
+    pub failing_since: Option<Timestamp>,
+    pub error: Option<String>,
+    pub gave_up: u64,
+    pub gave_up_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,6 +167,10 @@ pub struct JobLine {
     pub unique_key: Option<String>,
     pub tags: Vec<String>,
     pub depends_on: Vec<String>,
+    pub batch: Option<String>,
+    /// The schedule that made it, and for which of its moments.
+    pub schedule: Option<String>,
+    pub scheduled_for: Option<Timestamp>,
     /// What few jobs set: `env`, `backoff` and the like.
     pub options: Map<String, Value>,
     pub history: Vec<AttemptLine>,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::transfer::{ImportError, Imported, Line};
-use super::{Change, StoreError};
+use super::{Change, JobFilter, StoreError};
 use crate::domain::edit::Edit;
 use crate::domain::explain::{Count, Durations, QueueFacts};
 use crate::domain::job::Job;
@@ -15,8 +15,8 @@ use crate::domain::timestamp::Timestamp;
 pub trait Upkeep {
     /// Copies the whole queue into one file, as it is at one moment, while others go on working.
     fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), StoreError>;
-    /// Tells everything in the queue, as it is at one moment, until `sink` says that it wants no more.
-    fn export(&self, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError>;
+    /// Tells what is in the queue, as it is at one moment, until `sink` says that it wants no more.
+    fn export(&self, which: &Exported<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError>;
     /// Takes in what was exported, all of it or nothing. A job whose id is taken is refused, or skipped with `if_absent`.
     fn import(
         &self,
@@ -45,6 +45,17 @@ pub trait Upkeep {
     fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError>;
     /// Says that a duty is done for now, and what was done.
     fn end_duty(&self, duty: Duty, next: Duration, by: &str, done: Option<&str>) -> Result<(), StoreError>;
+}
+
+/// What is exported.
+#[derive(Clone, Copy, Debug)]
+pub enum Exported<'a> {
+    /// Everything.
+    All,
+    /// These jobs and what they cannot do without: their queues, environments and batches.
+    Ids(&'a [JobId]),
+    /// The same by what they are.
+    Kind(&'a JobFilter),
 }
 
 /// What decides why a job does not run now.

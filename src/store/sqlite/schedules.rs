@@ -82,7 +82,7 @@ fn insert(tx: &Tx<'_>, schedule: &Schedule, environment_id: Option<i64>) -> Resu
 }
 
 /// A number that no job knows: those of a schedule that is gone must not be taken for runs of a new one.
-fn next_id(tx: &Tx<'_>) -> Result<i64, StoreError> {
+pub(super) fn next_id(tx: &Tx<'_>) -> Result<i64, StoreError> {
     // By the primary key, and by index jobs_by_schedule.
     let mut select = tx.prepare(
         "select max(coalesce((select max(id) from schedules), 0),

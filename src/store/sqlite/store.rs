@@ -25,10 +25,10 @@ use crate::domain::timestamp::Timestamp;
 use crate::store::transfer::{ImportError, Imported, Line};
 use crate::store::{
     Backup, Batch, Batches, Change, DeadGroup, Duty, EnqueueError, Enqueued, Event, EventPage, Exchange,
-    Exchanged, Fired, Graphs, Hook, Hooks, JobFilter, JobVerb, LeaseRef, LeaseStatus, NewHook, NewSchedule,
-    NewWorker, Orders, Page, Pause, Post, Posted, Progress, Prune, Pruned, Queue, QueueUpdate, Queues,
-    Refused, Registered, ScheduleRefused, Schedules, Seen, Situation, Stop, Store, StoreError, Troubles,
-    Upkeep, Worker, WorkerState,
+    Exchanged, Exported, Fired, Graphs, Hook, Hooks, JobFilter, JobVerb, LeaseRef, LeaseStatus, NewHook,
+    NewSchedule, NewWorker, Orders, Page, Pause, Post, Posted, Progress, Prune, Pruned, Queue, QueueUpdate,
+    Queues, Refused, Registered, ScheduleRefused, Schedules, Seen, Situation, Stop, Store, StoreError, Sweep,
+    Troubles, Upkeep, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint};
@@ -436,9 +436,9 @@ impl Upkeep for SqliteStore {
         backup::copy(&self.lock().connection, backup, progress)
     }
 
-    fn export(&self, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError> {
+    fn export(&self, which: &Exported<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError> {
         let opened = self.lock();
-        self.view(&opened, |tx| transfer::export(tx, sink))
+        self.view(&opened, |tx| transfer::export(tx, which, sink))
     }
 
     fn import(

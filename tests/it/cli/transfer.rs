@@ -33,6 +33,96 @@ fn full_home() -> Home {
     home
 }
 
+/// The same, with everything that stands beside jobs, and jobs that have to do with it.
+fn fuller_home() -> Home {
+    let home = full_home();
+    home.run([
+        "queue",
+        "set",
+        "-q",
+        "slow",
+        "--concurrency",
+        "2",
+        "--rate",
+        "10/m",
+        "--limits",
+        "nice=5",
+        "--retry-on",
+        "75",
+        "--no-retry-on",
+        "2",
+    ])
+    .ok();
+    home.run(["queue", "pause", "-q", "slow", "--reason", "too slow"]).ok();
+    for (name, more) in
+        [("nightly", &["--cron", "0 3 * * *", "--tz", "Europe/Berlin"][..]), ("often", &["--every", "1h"])]
+    {
+        let job = ["--env", "S=hush", "--tags", "s", "--", "true"];
+        home.run(
+            [&["schedule", "add", "-q", name, "--on-missed", "all", "--on-overlap", "queue"], more, &job]
+                .concat(),
+        )
+        .ok();
+    }
+    home.run(["schedule", "pause", "-q", "often", "--reason", "enough"]).ok();
+    home.run(["schedule", "run", "-q", "nightly"]).ok();
+    home.run(["hook", "add", "-q", "pager", "--on", "dead", "--queue", "slow", "--command", "cat"]).ok();
+    home.call([
+        "hook",
+        "add",
+        "-q",
+        "web",
+        "--on",
+        "dlq-above",
+        "--above",
+        "0",
+        "--url",
+        "http://127.0.0.1:9/x",
+        "--secret-env",
+        "KEY",
+    ])
+    .env("KEY", "hush-hush")
+    .run()
+    .ok();
+    home.run(["enqueue", "-q", "--id", "b1", "--batch", "many", "--", "true"]).ok();
+    home.run([
+        "enqueue",
+        "-q",
+        "--id",
+        "b2",
+        "--batch",
+        "over",
+        "--unique-key",
+        "u",
+        "--unique-for",
+        "1h",
+        "--",
+        "true",
+    ])
+    .ok();
+    home.run(["cancel", "-q", "b2"]).ok();
+    home.run([
+        "enqueue",
+        "-q",
+        "--id",
+        "odd",
+        "--limits",
+        "nice=3",
+        "--retry-on",
+        "1,2",
+        "--no-retry-on",
+        "3",
+        "--depends-on",
+        "done",
+        "--on-dependency-failure",
+        "run",
+        "--",
+        "true",
+    ])
+    .ok();
+    home
+}
+
 fn lines(home: &Home, args: &[&str]) -> Vec<Value> {
     let ran = home.run([&["export"], args].concat()).ok();
     let lines =
@@ -53,7 +143,7 @@ fn recount(home: &Home) {
 
 #[test]
 fn what_is_exported_and_imported_is_exported_the_same() {
-    let home = full_home();
+    let home = fuller_home();
     home.run(["export", "all.jsonl"]).ok().prints("all.jsonl\n");
     let file = home.folder().join("all.jsonl");
     assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
@@ -65,26 +155,98 @@ fn what_is_exported_and_imported_is_exported_the_same() {
             "setting",
             "queue",
             "environment",
+            "batch",
+            "schedule",
             "job",
             "log",
             "job",
             "dependency",
             "unique_key",
-            "event"
+            "event",
+            "hook"
         ]
     );
     let other = Home::new();
-    other.run(["import", file.to_str().expect("text")]).ok().prints("8\n");
+    other.run(["import", file.to_str().expect("text")]).ok().prints("12\n");
     recount(&other);
     assert_eq!(lines(&other, &[]), exported);
+    for question in [
+        &["batch", "list"][..],
+        &["schedule", "list"],
+        &["schedule", "show", "nightly"],
+        &["graph", "odd"],
+        &["graph", "blocked"],
+        &["show", "odd"],
+        &["list"],
+    ] {
+        let answer = |home: &Home| home.run([question, &["--json"]].concat()).ok().json();
+        assert_eq!(answer(&other), answer(&home), "{question:?}");
+    }
+    let hooks = other.run(["hook", "list", "--json"]).ok().json();
+    assert!(hooks.as_array().expect("hooks").iter().all(|hook| hook["pending"] == 0), "{hooks}");
     assert_eq!(other.run(["logs", "long"]).ok().stdout, home.run(["logs", "long"]).ok().stdout);
     other.run(["logs", "done"]).ok().prints("secret\n");
     other.run(["edit", "-q", "later", "--delay", "0"]).ok();
     other.run(["worker", "run", "-q", "--until-empty"]).ok();
-    for id in ["later", "blocked", "ready"] {
+    for id in ["later", "blocked", "ready", "b1", "odd"] {
         assert_eq!(other.state_of(id), "completed", "{id}");
     }
+    assert!(other.run(["batch", "show", "many", "--json"]).ok().json()["finished_at"].is_string());
+    // Nobody may take a key that is held for a time.
+    other.run(["enqueue", "--id", "b3", "--unique-key", "u", "--", "true"]).ok().prints("b2\n");
     recount(&other);
+}
+
+#[test]
+fn what_is_here_stays_and_what_is_imported_gets_no_part_of_it() {
+    let home = fuller_home();
+    home.run(["export", "-q", "all.jsonl"]).ok();
+    let other = Home::new();
+    other.run(["queue", "set", "-q", "slow", "--concurrency", "7"]).ok();
+    other.run(["schedule", "add", "-q", "nightly", "--every", "2h", "--", "false"]).ok();
+    other.run(["hook", "add", "-q", "pager", "--on", "success", "--command", "true"]).ok();
+    other.run(["hook", "add", "-q", "dlq", "--on", "dlq-above", "--above", "0", "--command", "true"]).ok();
+    other.run(["enqueue", "-q", "--id", "mine", "--batch", "many", "--", "true"]).ok();
+    other.run(["cancel", "-q", "mine"]).ok();
+    other.run(["import", "-q", home.folder().join("all.jsonl").to_str().expect("text")]).ok();
+    recount(&other);
+    let json = |args: &[&str]| other.run([args, &["--json"]].concat()).ok().json();
+    let schedule = json(&["schedule", "show", "nightly"]);
+    assert_eq!(
+        (&schedule["expression"], schedule["runs"].as_array().map(Vec::len)),
+        (&"2h".into(), Some(0)),
+        "{schedule}"
+    );
+    assert!(json(&["batch", "show", "many"])["finished_at"].is_null(), "a job has come that is not");
+    let hooks = json(&["hook", "list"]);
+    let pending: Vec<(&str, u64)> = hooks
+        .as_array()
+        .expect("hooks")
+        .iter()
+        .map(|hook| (hook["name"].as_str().expect("a name"), hook["pending"].as_u64().expect("a number")))
+        .collect();
+    assert_eq!(pending, [("dlq", 1), ("pager", 0), ("web", 0)], "only who was here is told");
+}
+
+#[test]
+fn some_jobs_are_exported_with_what_belongs_to_them() {
+    let home = fuller_home();
+    let exported = lines(&home, &["-", "--state", "dead"]);
+    assert_eq!(kinds(&exported), ["queuectl", "queue", "environment", "job"]);
+    assert_eq!(exported.iter().filter(|line| line["kind"] == "job").count(), 2);
+    let exported = lines(&home, &["-", "b2", "later"]);
+    assert_eq!(kinds(&exported), ["queuectl", "queue", "environment", "batch", "job", "unique_key", "event"]);
+    home.run(["export", "-", "nobody"]).fails(3).says("there is no job `nobody`");
+    home.run(["export", "-", "--state", "daed"]).fails(2).says("did you mean `dead`?");
+    home.run(["export", "-q", "child.jsonl", "blocked"]).ok();
+    let other = Home::new();
+    let child = home.folder().join("child.jsonl");
+    let child = child.to_str().expect("text");
+    other.run(["import", child]).fails(2).says("waits for `later`");
+    other.run(["enqueue", "-q", "--id", "later", "--", "true"]).ok();
+    other.run(["import", "-q", child]).ok();
+    other.run(["worker", "run", "-q", "--until-empty"]).ok();
+    assert_eq!(other.state_of("blocked"), "completed");
 }
 
 #[test]
@@ -103,12 +265,14 @@ fn ids_that_are_taken_are_a_conflict_or_skipped() {
 
 #[test]
 fn values_of_variables_can_be_left_out() {
-    let home = full_home();
+    let home = fuller_home();
     let secret = home.run(["export", "-"]).ok().stdout;
-    assert!(secret.contains("\"A\":\"secret\""));
-    let exported = home.run(["export", "--no-env", "-"]).ok().shows_no("\"A\":\"secret\"").stdout;
+    let left_out = ["\"A\":\"secret\"", "\"S\":\"hush\"", "\"secret\":\"hush-hush\""];
+    assert!(left_out.iter().all(|text| secret.contains(text)));
+    let exported = home.run(["export", "--no-env", "-"]).ok().stdout;
+    assert!(!left_out.iter().any(|text| exported.contains(text)), "{exported}");
     let other = Home::new();
-    other.call(["import", "-"]).with_stdin(exported).run().ok().prints("8\n");
+    other.call(["import", "-"]).with_stdin(exported).run().ok().prints("12\n");
     assert!(other.show("done")["env"].as_array().expect("names").is_empty());
     let left: Vec<_> =
         fs::read_dir(other.path()).expect("a folder").flatten().map(|entry| entry.file_name()).collect();

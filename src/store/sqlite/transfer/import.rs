@@ -1,15 +1,16 @@
 //! Taking in what was exported, all of it or nothing.
 //!
-//! Jobs get new numbers, in the order of the lines. What is set here stays as it is: a setting, or a queue with its limits, is
-//! taken in only where there is none.
+//! Jobs get new numbers, in the order of the lines. What is set here stays as it is: a setting, a queue with its limits, a
+//! schedule or a hook is taken in only where there is none of that name.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::params;
 
+use super::{batches, hooks, schedules};
 use crate::domain::environment::Environment;
 use crate::domain::life::{CancelReason, StateName};
-use crate::domain::name::{JobId, NameError, QueueName, WorkerId};
+use crate::domain::name::{BatchName, JobId, NameError, QueueName, WorkerId};
 use crate::domain::outcome::Outcome;
 use crate::domain::request::check_command;
 use crate::domain::signal::Signal;
@@ -20,7 +21,8 @@ use crate::store::sqlite::dependencies::{self, Parent};
 use crate::store::sqlite::row::{self, JobRow, to_json};
 use crate::store::sqlite::tx::{Tx, millis};
 use crate::store::sqlite::{
-    enqueue, environments, events, history, places, queues, settings, unique_keys, workers,
+    batches as in_batches, enqueue, environments, events, history, places, queues, settings, unique_keys,
+    workers,
 };
 use crate::store::transfer::{
     AttemptLine, EventLine, ImportError, Imported, JobLine, Line, QueueLine, SettingLine,
@@ -35,10 +37,13 @@ pub(in crate::store::sqlite) fn import(
     if_absent: bool,
     by: &str,
 ) -> Result<Imported, ImportError> {
+    // Only hooks that were here before are told of what happens now.
+    tx.hooks()?;
     let mut import = Import {
         if_absent,
         next_seq: enqueue::next_seq(tx)?,
         environments: BTreeMap::new(),
+        schedules: HashMap::new(),
         skipped: HashSet::new(),
         blocked: HashMap::new(),
         dependents: Vec::new(),
@@ -59,6 +64,8 @@ struct Import {
     next_seq: i64,
     /// By their number in the file.
     environments: BTreeMap<u64, i64>,
+    /// Those that were taken in.
+    schedules: HashMap<String, i64>,
     /// Jobs that are here already.
     skipped: HashSet<String>,
     /// Jobs that wait for others, and for how many of them no line has come yet.
@@ -82,11 +89,27 @@ impl Import {
                 self.environments.insert(line.number, id);
                 Ok(())
             }
+            Line::Batch(batch) => batches::take(tx, &batch),
+            Line::Schedule(schedule) => {
+                let taken = schedules::take(tx, &schedule, self.environment(schedule.environment)?)?;
+                self.schedules.extend(taken.map(|id| (schedule.name, id)));
+                Ok(())
+            }
             Line::Job(job) => self.take_job(tx, &job),
             Line::Dependency { job, waits_for } => self.take_dependency(tx, &job, &waits_for),
             Line::UniqueKey { key, job, held_until } => self.take_key(tx, &key, &job, held_until),
             Line::Event(event) => self.take_event(tx, &event),
+            Line::Hook(hook) => hooks::take(tx, &hook, self.environment(hook.environment)?),
         }
+    }
+
+    /// The number that an environment has here.
+    fn environment(&self, number: Option<u64>) -> Result<Option<i64>, ImportError> {
+        let Some(number) = number else {
+            return Ok(None);
+        };
+        let known = self.environments.get(&number).copied();
+        known.map(Some).ok_or_else(|| malformed(format!("environment {number}"), "there is no such line"))
     }
 
     fn take_job(&mut self, tx: &Tx<'_>, job: &JobLine) -> Result<(), ImportError> {
@@ -103,7 +126,8 @@ impl Import {
         let state = check(job)?;
         let ended = ended_here(tx, job, state);
         let job = ended.as_ref().unwrap_or(job);
-        self.insert(tx, job, seq, state).map_err(|error| of_job(job, error))?;
+        let origin = self.origin(tx, job)?;
+        insert(tx, job, seq, state, &origin).map_err(|error| of_job(job, error))?;
         for attempt in &job.history {
             take_attempt(tx, seq, attempt).map_err(|error| of_job(job, error))?;
         }
@@ -118,6 +142,9 @@ impl Import {
         let row = row::by_seq(tx, seq)?;
         places::put(tx, &row, &row.life)?;
         tx.counters.borrow_mut().enter(row.queue_id, state);
+        if let Some(batch_id) = row.batch_id {
+            tx.counters.borrow_mut().enter_batch(batch_id, state);
+        }
         if job.blocked_by > 0 {
             self.blocked.insert(job.id.clone(), (seq, job.blocked_by));
         }
@@ -129,53 +156,14 @@ impl Import {
         Ok(())
     }
 
-    fn insert(&self, tx: &Tx<'_>, job: &JobLine, seq: i64, state: StateName) -> Result<(), StoreError> {
-        let queue: QueueName = job.queue.parse().map_err(|error| row::malformed("queue", error))?;
-        let was_running = StateName::from_name(&job.state) == Some(StateName::Processing);
-        let environment_id = job.environment.and_then(|number| self.environments.get(&number));
-        let options =
-            (!job.options.is_empty()).then(|| serde_json::Value::Object(job.options.clone()).to_string());
-        JobOptions::from_json(options.as_deref()).map_err(|error| row::malformed("job", error))?;
-        tx.prepare(
-            "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, attempts, max_retries,
-                               failures, losses, loss_boot, started_at, finished_at, exit_code, signal, error, reason,
-                               created_at, updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags,
-                               depends_on, options)
-             values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-                     ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
-        )?
-        .execute(params![
-            seq,
-            job.id,
-            queues::id(tx, &queue)?,
-            job.priority,
-            state.name(),
-            job.blocked_by,
-            job.run_at.map(Timestamp::as_millis),
-            job.due_at.as_millis(),
-            job.attempts,
-            job.max_retries,
-            job.failures,
-            job.losses,
-            job.loss_boot,
-            job.started_at.map(Timestamp::as_millis),
-            job.finished_at.map(Timestamp::as_millis),
-            job.exit_code,
-            job.signal,
-            job.error,
-            job.reason,
-            job.created_at.as_millis(),
-            if was_running { tx.now } else { job.updated_at }.as_millis(),
-            job.command,
-            job.cwd,
-            environment_id,
-            job.timeout_ms,
-            job.unique_key,
-            to_json(&job.tags),
-            to_json(&job.depends_on),
-            options,
-        ])?;
-        Ok(())
+    /// What the job belongs to here.
+    fn origin(&self, tx: &Tx<'_>, job: &JobLine) -> Result<Origin, ImportError> {
+        let batch: Option<BatchName> = job.batch.as_ref().map(|name| named(name, "a batch")).transpose()?;
+        Ok(Origin {
+            environment_id: self.environment(job.environment)?,
+            batch_id: batch.map(|name| in_batches::id(tx, &name)).transpose()?,
+            schedule_id: job.schedule.as_ref().and_then(|name| self.schedules.get(name)).copied(),
+        })
     }
 
     fn take_dependency(&mut self, tx: &Tx<'_>, job: &str, waits_for: &str) -> Result<(), ImportError> {
@@ -247,10 +235,69 @@ impl Import {
         for (seq, failed) in &self.finished_parents {
             dependencies::tell(tx, &row::by_seq(tx, *seq)?, *failed)?;
         }
-        // They must make sense together.
+        // They must make sense together, and what cannot be read back would be in the way of everybody.
         settings::load(tx)?;
+        queues::list(tx).map_err(|error| malformed("a queue", error))?;
         Ok(())
     }
+}
+
+/// Numbers of what a job belongs to.
+struct Origin {
+    environment_id: Option<i64>,
+    batch_id: Option<i64>,
+    schedule_id: Option<i64>,
+}
+
+fn insert(tx: &Tx<'_>, job: &JobLine, seq: i64, state: StateName, origin: &Origin) -> Result<(), StoreError> {
+    let queue: QueueName = job.queue.parse().map_err(|error| row::malformed("queue", error))?;
+    let was_running = StateName::from_name(&job.state) == Some(StateName::Processing);
+    let options =
+        (!job.options.is_empty()).then(|| serde_json::Value::Object(job.options.clone()).to_string());
+    JobOptions::from_json(options.as_deref()).map_err(|error| row::malformed("job", error))?;
+    tx.prepare(
+        "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, attempts, max_retries,
+                           failures, losses, loss_boot, started_at, finished_at, exit_code, signal, error, reason,
+                           created_at, updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags,
+                           depends_on, options, batch_id, schedule_id, scheduled_for)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+                 ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)",
+    )?
+    .execute(params![
+        seq,
+        job.id,
+        queues::id(tx, &queue)?,
+        job.priority,
+        state.name(),
+        job.blocked_by,
+        job.run_at.map(Timestamp::as_millis),
+        job.due_at.as_millis(),
+        job.attempts,
+        job.max_retries,
+        job.failures,
+        job.losses,
+        job.loss_boot,
+        job.started_at.map(Timestamp::as_millis),
+        job.finished_at.map(Timestamp::as_millis),
+        job.exit_code,
+        job.signal,
+        job.error,
+        job.reason,
+        job.created_at.as_millis(),
+        if was_running { tx.now } else { job.updated_at }.as_millis(),
+        job.command,
+        job.cwd,
+        origin.environment_id,
+        job.timeout_ms,
+        job.unique_key,
+        to_json(&job.tags),
+        to_json(&job.depends_on),
+        options,
+        origin.batch_id,
+        origin.schedule_id,
+        job.scheduled_for.map(Timestamp::as_millis),
+    ])?;
+    Ok(())
 }
 
 /// The state that the job will have here, after a look at what the table itself does not check.
@@ -388,7 +435,7 @@ fn known(tx: &Tx<'_>, job: &str) -> Result<JobRow, ImportError> {
     found.ok_or_else(|| malformed(format!("what is said of job `{job}`"), "there is no such job"))
 }
 
-fn named<T: std::str::FromStr<Err = NameError>>(text: &str, what: &str) -> Result<T, ImportError> {
+pub(super) fn named<T: std::str::FromStr<Err = NameError>>(text: &str, what: &str) -> Result<T, ImportError> {
     text.parse().map_err(|error: NameError| malformed(format!("{what} `{text}`"), error))
 }
 
@@ -404,6 +451,6 @@ fn of_job(job: &JobLine, error: StoreError) -> ImportError {
     }
 }
 
-fn malformed(what: impl Into<String>, why: impl std::fmt::Display) -> ImportError {
+pub(super) fn malformed(what: impl Into<String>, why: impl std::fmt::Display) -> ImportError {
     ImportError::Malformed { what: what.into(), why: why.to_string() }
 }

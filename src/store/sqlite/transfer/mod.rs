@@ -1,7 +1,11 @@
 //! The whole queue as lines, out and in: see [`crate::store::transfer`].
 
+mod batches;
 mod export;
+mod hooks;
 mod import;
+mod schedules;
+mod scope;
 
 pub(super) use export::export;
 pub(super) use import::import;
