@@ -114,10 +114,11 @@ pub(super) fn change_kind(
     let tally =
         change_selected(context.store()?, wording.verb, selected, &user::name(), |more| bar.advance(more))?;
     drop(bar);
-    print_tally(context, tally, wording)
+    tally.remove_logs(&context.location()?.home);
+    print_tally(context, &tally, wording)
 }
 
-fn print_tally(context: &Context, tally: Tally, wording: &Wording) -> Result<(), Failure> {
+fn print_tally(context: &Context, tally: &Tally, wording: &Wording) -> Result<(), Failure> {
     if tally.skipped > 0 {
         context.hint(&format!(
             "{} had moved on or are waited for, and were left as they are",

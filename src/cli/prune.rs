@@ -2,20 +2,23 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use serde::Serialize;
 
 use super::ask::confirm;
+use super::changed::{code_of, tell as report};
 use super::context::Context;
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
 use super::progress::Bar;
+use super::selection::{Which, WhichArgs, hint_at_unknown};
 use super::text::{grouped, jobs};
 use crate::domain::life::StateName;
-use crate::domain::nearest::nearest;
-use crate::domain::span::parse_span;
+use crate::domain::name::JobId;
+use crate::ops::OpError;
+use crate::ops::bulk::select;
 use crate::ops::prune::{Wanted, count, prune};
 use crate::store::retention::Forgotten;
+use crate::store::{Conflict, JobFilter, Phase, Seen};
 use crate::sys::user;
 
 /// The states of jobs that can be forgotten here.
@@ -23,21 +26,19 @@ const FINISHED: [StateName; 3] = [StateName::Completed, StateName::Cancelled, St
 
 /// Forget what is old: jobs with their history and output, and what people did
 ///
-/// Without flags it does at once what workers do by themselves, by the settings retain_completed (completed and cancelled
-/// jobs), retain_dead, retain_logs and retain_events. With --state or --older-than it forgets just those jobs, by when they
-/// ended. A job that others still wait for is kept. Space that becomes free is given back.
+/// Without a selection it does at once what workers do by themselves, by the settings retain_completed (completed and
+/// cancelled jobs), retain_dead, retain_logs and retain_events. With ids or a selection it forgets just those jobs, if they
+/// are finished; unless --state says otherwise, those that are completed or cancelled. A job is kept that others still wait
+/// for, or whose unique key is held for a time that is not over. Space that becomes free is given back.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl prune
   queuectl prune --dry-run
-  queuectl prune --state dead --older-than 90d --yes")]
+  queuectl prune --state dead --older-than 90d --yes
+  queuectl prune --queue mail --tag test --yes")]
 pub(super) struct Args {
-    /// Finished jobs in these states: completed, cancelled, dead [default: completed,cancelled]
-    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = parse_state)]
-    state: Vec<StateName>,
-    /// Jobs that ended longer ago than this: 90, 12h, 7d [default: at any time]
-    #[arg(long, value_name = "DURATION", value_parser = parse_span)]
-    older_than: Option<Duration>,
+    #[command(flatten)]
+    which: WhichArgs,
     /// Only say what would be forgotten
     #[arg(long)]
     dry_run: bool,
@@ -46,27 +47,54 @@ pub(super) struct Args {
     yes: bool,
 }
 
-impl Args {
-    fn wanted(&self) -> Wanted {
-        if self.state.is_empty() && self.older_than.is_none() {
-            return Wanted::BySettings;
+/// What to forget, and the worst that happened on the way to know it.
+fn wanted(args: &Args, context: &Context) -> Result<(Wanted, Option<Exit>), Failure> {
+    if args.which.is_empty() {
+        return Ok((Wanted::BySettings, None));
+    }
+    match args.which.resolve(context)? {
+        Which::Ids(ids) => finished(context, &ids),
+        Which::Kind(filter) => {
+            let filter = only_finished(filter)?;
+            let jobs = select(context.store()?, &filter)?;
+            if jobs.is_empty() {
+                hint_at_unknown(context, &filter)?;
+            }
+            Ok((Wanted::Chosen(jobs), None))
         }
-        let states = if self.state.is_empty() { &FINISHED[..2] } else { &self.state };
-        Wanted::Jobs { states: states.to_vec(), older_than: self.older_than.unwrap_or_default() }
     }
 }
 
-fn parse_state(text: &str) -> Result<StateName, String> {
-    if let Some(state) = FINISHED.into_iter().find(|state| state.name() == text) {
-        return Ok(state);
+/// Those of these jobs that are finished; the others are reported.
+fn finished(context: &Context, ids: &[JobId]) -> Result<(Wanted, Option<Exit>), Failure> {
+    let (mut jobs, mut worst) = (Vec::new(), None);
+    for id in ids {
+        let seen = match context.store()?.find(id)? {
+            None => Err(OpError::NoSuchJob(id.clone())),
+            Some(job) => match job.life.state.name() {
+                state if state.is_finished() => Ok(Seen { number: job.number, state, id: job.id }),
+                state => Err(OpError::Conflict { id: job.id, conflict: Conflict::State(state) }),
+            },
+        };
+        match seen {
+            Ok(seen) => jobs.push(seen),
+            Err(error) => worst = worst.max(Some(report(context, &error.into()))),
+        }
     }
-    if StateName::from_name(text).is_some() {
-        return Err("only finished jobs can be forgotten: completed, cancelled, dead".to_owned());
+    Ok((Wanted::Chosen(jobs), worst))
+}
+
+fn only_finished(filter: JobFilter) -> Result<JobFilter, Failure> {
+    if filter.phases.is_empty() {
+        let phases = FINISHED[..2].iter().copied().map(Phase::State).collect();
+        return Ok(JobFilter { phases, ..filter });
     }
-    Err(match nearest(text, FINISHED.map(StateName::name)) {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => "there are completed, cancelled and dead".to_owned(),
-    })
+    let is_finished = |phase: &Phase| FINISHED.map(Phase::State).contains(phase);
+    match filter.phases.iter().find(|phase| !is_finished(phase)) {
+        None => Ok(filter),
+        Some(phase) => Err(Failure::usage(format!("jobs that are {} cannot be forgotten", phase.name()))
+            .with_hint("only finished jobs can be: completed, cancelled, dead")),
+    }
 }
 
 #[derive(Serialize)]
@@ -78,10 +106,11 @@ struct PruneJson {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let (store, home, wanted) = (context.store()?, context.location()?.home, args.wanted());
+    let (store, home) = (context.store()?, context.location()?.home);
+    let (wanted, worst) = wanted(args, context)?;
     if args.dry_run {
         tell(context, count(store, &home, &wanted)?, true)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(code_of(worst));
     }
     // What the settings say has been agreed to.
     if wanted != Wanted::BySettings && !args.yes {
@@ -90,8 +119,23 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let mut bar = Bar::new(context, "forgetting", None);
     let forgotten = prune(store, &home, &wanted, &user::name(), |more| bar.advance(more))?;
     drop(bar);
+    hint_at_kept(context, &wanted, forgotten.jobs)?;
     tell(context, forgotten, false)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(code_of(worst))
+}
+
+fn hint_at_kept(context: &Context, wanted: &Wanted, forgotten: u64) -> Result<(), Failure> {
+    let chosen = match wanted {
+        Wanted::BySettings => 0,
+        Wanted::Chosen(jobs) => jobs.len() as u64,
+    };
+    match chosen.saturating_sub(forgotten) {
+        0 => Ok(()),
+        kept => context.hint(&format!(
+            "{} had moved on, are waited for or hold their unique key, and were kept",
+            jobs(kept)
+        )),
+    }
 }
 
 fn tell(context: &Context, forgotten: Forgotten, dry_run: bool) -> Result<(), Failure> {

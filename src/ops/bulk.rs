@@ -4,21 +4,34 @@
 //! one transaction; a job that has moved on since it was selected is left alone and counted.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::time::Instant;
 
 use super::change::{CANCEL_LOOK, CANCEL_PATIENCE, CHUNK};
 use super::{OpError, announce};
 use crate::domain::life::StateName;
-use crate::store::{Change, JobFilter, JobVerb, Phase, Seen, Store, StoreError};
+use crate::domain::log;
+use crate::store::{Change, JobFilter, JobVerb, Phase, Seen, Store, StoreError, retention};
 
 /// What became of the jobs that were selected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub done: u64,
     /// They had moved on, or others wait for them.
     pub skipped: u64,
     /// Of those that are done: their workers are still ending them.
     pub ending: u64,
+    /// The numbers of those that were removed.
+    gone: HashSet<u64>,
+}
+
+impl Tally {
+    /// Removes the log files of the jobs that are gone.
+    pub fn remove_logs(&self, home: &Path) {
+        if !self.gone.is_empty() {
+            retention::remove_logs_of(&home.join(log::FOLDER), &self.gone);
+        }
+    }
 }
 
 /// The phases of jobs that a verb can change.
@@ -107,6 +120,9 @@ pub fn change_selected(
                     tally.done += 1;
                     if verb == JobVerb::Cancel && state == StateName::Processing {
                         marked.insert(seen.number);
+                    }
+                    if verb == JobVerb::Remove {
+                        tally.gone.insert(seen.number);
                     }
                 }
                 Change::NotFound | Change::Conflict(_) => tally.skipped += 1,

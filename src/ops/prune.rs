@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::domain::life::StateName;
 use crate::domain::log;
 use crate::store::retention::{Forgotten, Walk};
-use crate::store::{Duty, Store, StoreError, settings};
+use crate::store::{Duty, Seen, Store, StoreError, settings};
 
 /// When workers begin the next time.
 const REST: Duration = Duration::from_secs(3_600);
@@ -16,8 +15,8 @@ const REST: Duration = Duration::from_secs(3_600);
 pub enum Wanted {
     /// Everything that is older than the settings say.
     BySettings,
-    /// Jobs in these states that ended so long ago.
-    Jobs { states: Vec<StateName>, older_than: Duration },
+    /// Those of these jobs that are finished, and for which nobody has use.
+    Chosen(Vec<Seen>),
 }
 
 /// What would be forgotten.
@@ -52,8 +51,6 @@ fn walk(store: &dyn Store, home: &Path, wanted: &Wanted) -> Result<Walk, StoreEr
     let (logs, now) = (home.join(log::FOLDER), store.now()?);
     Ok(match wanted {
         Wanted::BySettings => Walk::by_settings(&settings::in_force(store)?, now, &logs),
-        Wanted::Jobs { states, older_than } => {
-            Walk::of_jobs(states, now.saturating_sub(*older_than), now, &logs)
-        }
+        Wanted::Chosen(jobs) => Walk::of_chosen(jobs.clone(), now, &logs),
     })
 }

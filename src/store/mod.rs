@@ -33,7 +33,7 @@ pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
 pub use troubles::{MAX_DEATHS_COUNTED, Troubles};
 pub use upkeep::{
     Backup, Duty, Event, EventPage, Exported, Mark, Old, Progress, Prune, Pruned, RestoreError, Restored,
-    Situation, Stretch, Upkeep,
+    Situation, Stretch, Sweep, Upkeep,
 };
 pub use verbs::*;
 

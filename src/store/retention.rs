@@ -3,11 +3,12 @@
 //! Workers take a step now and then, `queuectl prune` takes one after the other. Each step is a short transaction, so that
 //! nobody waits long; one that was killed in between has lost nothing, for the next begins again.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::ReadDir;
 use std::path::{Path, PathBuf};
 
-use super::{Mark, Old, Prune, Store, StoreError};
+use super::{Mark, Old, Prune, Pruned, Seen, Store, StoreError, Sweep};
 use crate::domain::life::StateName;
 use crate::domain::log::{file_name, read_file_name};
 use crate::domain::settings::Settings;
@@ -15,6 +16,8 @@ use crate::domain::timestamp::Timestamp;
 
 /// How many rows a step looks at.
 const ROWS_PER_STEP: usize = 250;
+/// How many jobs a step looks at that only crosses off which environments are in use.
+const JOBS_PER_SWEEP: usize = 2_000;
 /// How many pages a step gives back.
 const PAGES_PER_STEP: usize = 256;
 
@@ -35,6 +38,10 @@ impl fmt::Display for Forgotten {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
+    /// Jobs that somebody has chosen.
+    Chosen,
+    /// Environments that nothing uses.
+    Environments,
     Rows {
         what: Old,
         before: Timestamp,
@@ -50,6 +57,9 @@ pub struct Walk {
     /// What is still to be walked along, the next one last.
     stages: Vec<Stage>,
     after: Mark,
+    /// Those that were chosen, as far as they are not looked at.
+    chosen: Vec<Seen>,
+    sweep: Sweep,
     logs: PathBuf,
     files: Option<ReadDir>,
     dry_run: bool,
@@ -73,19 +83,21 @@ impl Walk {
         Self::along(stages, now, logs)
     }
 
-    /// The jobs in these states that ended before a moment.
-    pub fn of_jobs(states: &[StateName], before: Timestamp, now: Timestamp, logs: &Path) -> Self {
-        let jobs = |state: &StateName| Stage::Rows { what: Old::Jobs(*state), before };
-        Self::along(states.iter().map(jobs).collect(), now, logs)
+    /// These jobs, as far as they are finished and nobody has use for them.
+    pub fn of_chosen(jobs: Vec<Seen>, now: Timestamp, logs: &Path) -> Self {
+        Self { chosen: jobs, ..Self::along(vec![Stage::Chosen], now, logs) }
     }
 
     fn along(mut stages: Vec<Stage>, now: Timestamp, logs: &Path) -> Self {
-        stages.extend([Old::Remains, Old::Space].map(|what| Stage::Rows { what, before: now }));
+        let rows = |what| Stage::Rows { what, before: now };
+        stages.extend([Stage::Environments, rows(Old::Remains), rows(Old::Space)]);
         stages.reverse();
         let after = Mark::default();
         Self {
             stages,
             after,
+            chosen: Vec::new(),
+            sweep: Sweep::default(),
             logs: logs.to_owned(),
             files: None,
             dry_run: false,
@@ -109,6 +121,8 @@ impl Walk {
             return Ok(false);
         };
         let is_over = match stage {
+            Stage::Chosen => self.step_along_chosen(store)?,
+            Stage::Environments => self.dry_run || !store.sweep(&mut self.sweep, JOBS_PER_SWEEP)?,
             Stage::Rows { what, before } => self.step_along_rows(store, what, before)?,
             Stage::Logs { before } => self.step_along_files(store, before)?,
         };
@@ -133,11 +147,24 @@ impl Walk {
             Old::Events => self.forgotten.events += pruned.count,
             Old::Remains | Old::Space => {}
         }
-        for (number, attempts) in pruned.gone {
-            remove_logs(&self.logs, number, attempts);
-        }
+        self.remove_logs_of(&pruned);
         self.after = pruned.next.unwrap_or_default();
         Ok(pruned.next.is_none())
+    }
+
+    fn step_along_chosen(&mut self, store: &dyn Store) -> Result<bool, StoreError> {
+        let rest = self.chosen.len().saturating_sub(ROWS_PER_STEP);
+        let pruned = store.forget(&self.chosen[rest..], self.dry_run)?;
+        self.chosen.truncate(rest);
+        self.forgotten.jobs += pruned.count;
+        self.remove_logs_of(&pruned);
+        Ok(self.chosen.is_empty())
+    }
+
+    fn remove_logs_of(&self, pruned: &Pruned) {
+        for (number, attempts) in &pruned.gone {
+            remove_logs(&self.logs, *number, *attempts);
+        }
     }
 
     fn step_along_files(&mut self, store: &dyn Store, before: Option<Timestamp>) -> Result<bool, StoreError> {
@@ -164,6 +191,21 @@ impl Walk {
 pub fn remove_logs(logs: &Path, number: u64, attempts: u32) {
     for attempt in 1..=attempts {
         remove_log(logs, number, attempt);
+    }
+}
+
+/// The same where nobody knows how many attempts they had: the whole folder is looked through once.
+pub fn remove_logs_of(logs: &Path, gone: &HashSet<u64>) {
+    let Ok(entries) = logs.read_dir() else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if let Some((number, attempt)) = name.to_str().and_then(read_file_name)
+            && gone.contains(&number)
+        {
+            remove_log(logs, number, attempt);
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Upkeep: pruning, copies of the whole, changes to single jobs, and what people did.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::transfer::{ImportError, Imported, Line};
-use super::{Change, JobFilter, StoreError};
+use super::{Change, JobFilter, Seen, StoreError};
 use crate::domain::edit::Edit;
 use crate::domain::explain::{Count, Durations, QueueFacts};
 use crate::domain::job::Job;
@@ -26,6 +27,12 @@ pub trait Upkeep {
     ) -> Result<Imported, ImportError>;
     /// One step on the way through what may be old: forgets, of the next `limit` rows, those that are.
     fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError>;
+    /// Forgets those of these jobs that are still as they were seen, are finished, and that nobody has use for: no job
+    /// waits for them, and they hold no unique key.
+    fn forget(&self, jobs: &[Seen], dry_run: bool) -> Result<Pruned, StoreError>;
+    /// One step on the way to environments that nothing uses: looks at the next `limit` jobs, and forgets as many. `false`:
+    /// this was the last.
+    fn sweep(&self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError>;
     /// Those of these log files, by job number and attempt, whose job is gone, or whose attempt ended before a moment.
     fn expired_logs(
         &self,
@@ -40,6 +47,8 @@ pub trait Upkeep {
     fn situation(&self, id: &JobId) -> Result<Option<Situation>, StoreError>;
     /// What people and workers did: a stretch of it, the oldest first.
     fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError>;
+    /// Notes what somebody did that changes nothing in the store itself.
+    fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError>;
     /// Whether it is time for a duty that one does for all, and nobody else does it. Then it is the caller's for the
     /// time of `lease`.
     fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError>;
@@ -119,7 +128,8 @@ impl Duty {
 /// What can be old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Old {
-    /// Finished jobs in this state, by when they ended. One that others wait for is kept.
+    /// Finished jobs in this state, by when they ended. One that others wait for is kept, and one that still holds its
+    /// unique key.
     Jobs(StateName),
     /// Output that is stored with attempts, by when they ended.
     Outputs,
@@ -148,6 +158,26 @@ pub struct Prune {
 /// A place on the way: a number, and an attempt where there are some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark(pub u64, pub u32);
+
+/// A search for environments that nothing uses. There is no index for it, so that enqueuing need not keep one: all jobs are
+/// walked along, the oldest first, and what is found in use is crossed off. Those that come meanwhile come at the end, where
+/// the walk gets to them too; the rest is forgotten in the same transaction that finds no more jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Sweep {
+    /// Those that were not found in use so far. `None`: nobody has looked yet which there are.
+    pub unseen: Option<BTreeSet<i64>>,
+    /// The last job that was looked at.
+    pub after: i64,
+    /// How many are gone.
+    pub forgotten: u64,
+}
+
+impl Sweep {
+    /// Whether none is left that could be unused.
+    pub fn is_over(&self) -> bool {
+        self.unseen.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+}
 
 /// What came of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

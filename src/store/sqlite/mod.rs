@@ -61,6 +61,7 @@ mod settle;
 mod situation;
 mod stops;
 mod store;
+mod sweep;
 mod transfer;
 mod troubles;
 mod tx;

@@ -8,10 +8,10 @@ use rusqlite::{OptionalExtension, params};
 
 use super::row;
 use super::tx::Tx;
-use super::{dependencies, remove};
+use super::{dependencies, remove, unique_keys};
 use crate::domain::life::StateName;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{Mark, Old, Prune, Pruned, StoreError};
+use crate::store::{Mark, Old, Prune, Pruned, Seen, StoreError};
 
 /// Of so many pages one part may be unused: they are filled again sooner or later.
 const PART_UNUSED: u64 = 8;
@@ -52,7 +52,7 @@ fn jobs(tx: &Tx<'_>, state: StateName, prune: &Prune) -> Result<Pruned, StoreErr
     for (seq, created_at, finished_at) in &found {
         match judge(*created_at, *finished_at, prune.before) {
             Row::TooNew => return Ok(pruned),
-            Row::Old if !dependencies::is_waited_for(tx, *seq)? => {
+            Row::Old if !is_of_use(tx, *seq)? => {
                 pruned.count += 1;
                 if !prune.dry_run {
                     pruned.gone.push(forget(tx, *seq)?);
@@ -63,6 +63,30 @@ fn jobs(tx: &Tx<'_>, state: StateName, prune: &Prune) -> Result<Pruned, StoreErr
     }
     pruned.next = found.last().filter(|_| found.len() == prune.limit).map(|last| mark(last.0, 0));
     Ok(pruned)
+}
+
+/// Jobs that somebody has chosen a moment ago.
+pub(super) fn forget_chosen(tx: &Tx<'_>, jobs: &[Seen], dry_run: bool) -> Result<Pruned, StoreError> {
+    let mut pruned = Pruned::default();
+    for seen in jobs {
+        let Some(job) = row::by_number(tx, seen.number)? else {
+            continue;
+        };
+        let state = job.life.state.name();
+        if state != seen.state || !state.is_finished() || is_of_use(tx, job.seq)? {
+            continue;
+        }
+        pruned.count += 1;
+        if !dry_run {
+            pruned.gone.push(forget(tx, job.seq)?);
+        }
+    }
+    Ok(pruned)
+}
+
+/// Whether somebody waits for a finished job, or it keeps others with its unique key away.
+fn is_of_use(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+    Ok(dependencies::is_waited_for(tx, seq)? || unique_keys::is_held(tx, seq)?)
 }
 
 /// The next jobs in this state: number, when it was made, when it ended.

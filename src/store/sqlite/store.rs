@@ -12,7 +12,7 @@ use super::tx::Tx;
 use super::{
     backup, batches, cancel, change, checkpoint, deliveries, duties, edit, enqueue, events, exchange, extend,
     find, fire, graph, hooks, list, migrate, orders, prune, queues, read_only, reap, remove, retry, runs,
-    schedules, settings, situation, stops, transfer, troubles, workers,
+    schedules, settings, situation, stops, sweep, transfer, troubles, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::edit::Edit;
@@ -457,6 +457,23 @@ impl Upkeep for SqliteStore {
         self.write("prune", |tx| prune::prune(tx, prune))
     }
 
+    fn forget(&self, jobs: &[Seen], dry_run: bool) -> Result<Pruned, StoreError> {
+        if dry_run {
+            return self.read(|tx| prune::forget_chosen(tx, jobs, true));
+        }
+        self.write("forget", |tx| prune::forget_chosen(tx, jobs, false))
+    }
+
+    fn sweep(&self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError> {
+        // Whoever only looks is in nobody's way.
+        let (looked, is_last) = self.read(|tx| sweep::look_on(tx, sweep, limit))?;
+        *sweep = looked;
+        if is_last && !sweep.is_over() {
+            *sweep = self.write("sweep", |tx| sweep::forget(tx, sweep, limit))?;
+        }
+        Ok(!sweep.is_over())
+    }
+
     fn expired_logs(
         &self,
         files: &[(u64, u32)],
@@ -479,6 +496,10 @@ impl Upkeep for SqliteStore {
 
     fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError> {
         self.read(|tx| events::list(tx, page))
+    }
+
+    fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError> {
+        self.write("note", |tx| events::note(tx, None, event, by, Some(detail)))
     }
 
     fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError> {

@@ -28,6 +28,16 @@ pub(super) fn take(tx: &Tx<'_>, key: &str, seq: i64, unique_for: UniqueFor) -> R
     Ok(())
 }
 
+/// Whether a job holds a key now.
+pub(super) fn is_held(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+    // By the primary keys of both.
+    let mut select = tx.prepare(
+        "select 1 from jobs j cross join unique_keys k on k.key = j.unique_key
+         where j.seq = ?1 and k.seq = j.seq and (k.held_until is null or k.held_until > ?2)",
+    )?;
+    Ok(select.exists(params![seq, tx.now.as_millis()])?)
+}
+
 /// Gives the key back if that is what follows from a change of state.
 pub(super) fn release(tx: &Tx<'_>, job: &JobRow, from: StateName, to: StateName) -> Result<(), StoreError> {
     if job.unique_key.is_some() && job.options.unique_for.gives_back(from, to) {

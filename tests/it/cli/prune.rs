@@ -50,6 +50,57 @@ fn finished_jobs_are_forgotten_by_state_and_age() {
 }
 
 #[test]
+fn finished_jobs_are_forgotten_as_they_are_selected() {
+    let home = Home::new();
+    for (id, queue, tag) in [("a", "mail", "t"), ("b", "mail", "u"), ("c", "film", "t"), ("d", "film", "u")] {
+        home.run([
+            "enqueue", "-q", "--id", id, "--queue", queue, "--tags", tag, "--batch", id, "--", "echo", id,
+        ])
+        .ok();
+    }
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    home.run(["prune", "--tag", "t"]).fails(2).says("this would forget 2 jobs").says("--yes");
+    home.run(["prune", "--tag", "t", "--queue", "mail", "--dry-run"]).ok().prints("1\n");
+    home.run(["prune", "--queue", "mial"]).ok().prints("0\n").says("did you mean mail?");
+    home.run(["prune", "--command-like", "echo d"]).ok().prints("1\n");
+    home.run(["prune", "--batch", "c"]).ok().prints("1\n");
+    assert_eq!(home.count(), 2);
+    home.run(["enqueue", "-q", "--id", "waits", "--", "true"]).ok();
+    home.run(["prune", "a", "nobody", "waits", "--yes"])
+        .fails(4)
+        .prints("1\n")
+        .says("there is no job `nobody`");
+    home.run(["prune", "b", "--tag", "u"]).fails(2).says("not both");
+    assert_eq!((&*home.state_of("b"), &*home.state_of("waits")), ("completed", "pending"));
+}
+
+#[test]
+fn a_job_that_keeps_others_away_is_kept() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "a", "--unique-key", "k", "--unique-for", "1h", "--", "true"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    home.run(["prune", "--state", "completed", "--dry-run"]).ok().prints("0\n");
+    home.run(["prune", "a"]).ok().prints("0\n").says("hold their unique key");
+    home.run(["config", "set", "retain_completed", "0"]).ok();
+    home.run(["prune"]).ok().prints("0\n");
+    home.run(["enqueue", "--unique-key", "k", "--", "true"]).ok().prints("a\n");
+    home.run(["remove", "-q", "a"]).ok();
+    assert_eq!(home.count(), 0);
+}
+
+#[test]
+fn logs_go_with_jobs_that_are_removed_as_they_are_selected() {
+    let home = home_with_logs(&["a", "b", "c"]);
+    home.run(["enqueue", "-q", "--id", "kept", "--queue", "other", "--command", LONG_OUTPUT]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    home.run(["remove", "-q", "--command-like", "*3000; exit 1", "--dry-run"]).ok();
+    assert_eq!(log_files(&home), 4);
+    home.run(["remove", "-q", "--queue", "default", "--yes"]).ok();
+    assert_eq!((log_files(&home), home.count()), (1, 1));
+    home.run(["logs", "kept"]).ok();
+}
+
+#[test]
 fn logs_go_with_their_jobs() {
     let home = home_with_logs(&["a", "b", "c", "d"]);
     home.run(["remove", "-q", "a"]).ok();

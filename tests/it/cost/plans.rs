@@ -90,7 +90,7 @@ const HOT: [(&str, &str); 39] = [
     ("select id from jobs where id >= ?1", "(id>? AND id<?)"),
     ("select w.seq from waiting w", "w USING PRIMARY KEY ((due_at,seq)>(?,?))"),
     ("select at, event, by from events", "events_by_job (seq=?)"),
-    ("select id from environments", "environments_by_fingerprint (fingerprint=?)"),
+    ("select id from environments where fingerprint", "environments_by_fingerprint (fingerprint=?)"),
 ];
 
 #[test]

@@ -14,7 +14,7 @@ use queuectl::domain::schedule::{OnOverlap, Policy};
 use queuectl::domain::settings::SettingKey;
 use queuectl::store::{
     Delivery, Duty, EventPage, JobFilter, LeaseRef, Mark, NewSchedule, Old, Page, Pause, Phase, Post, Prune,
-    Report, Sent, Served, Settlement, Stop, Stretch, WorkerState,
+    Report, Sent, Served, Settlement, Stop, Stretch, Sweep, WorkerState,
 };
 
 use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
@@ -345,11 +345,21 @@ fn keep_tidy(fixture: &Fixture) {
             store.prune(&prune).expect("a step");
         }
     }
+    let dead = JobFilter::in_phase(Phase::State(StateName::Dead));
+    let chosen = store.select(&dead, None, 2).expect("a selection");
+    for dry_run in [true, false] {
+        store.forget(&chosen, dry_run).expect("they are forgotten");
+    }
+    store.remove(&[job_id("elsewhere")], SOMEBODY).expect("only that used its environment");
+    let mut sweep = Sweep::default();
+    while store.sweep(&mut sweep, 1_000).expect("a step") {}
+    assert!(sweep.forgotten > 0, "it is gone");
     for job in [None, Some(job_id("dead-3"))] {
         for stretch in [Stretch::After(0), Stretch::Before(1_000_000)] {
             store.events(&EventPage { stretch, limit: PAGE, job: job.clone() }).expect("events");
         }
     }
+    store.note("backup", SOMEBODY, "somewhere").expect("it is noted");
     store.expired_logs(&[(1, 1), (999_999_999, 1)], Some(fixture.now())).expect("log files");
     store.end_duty(Duty::Prune, Duration::from_secs(1), SOMEBODY, Some("all of it")).expect("it is done");
 }

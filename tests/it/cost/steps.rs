@@ -21,9 +21,10 @@ const TOLERANCE: u64 = 10;
 const VERBS: [&str; 4] = ["select ", "insert ", "update ", "delete "];
 
 /// Statements that look at more rows where there are more jobs, because that is what somebody asks for.
-const GROWING: [(&str, &str); 3] = [
+const GROWING: [(&str, &str); 4] = [
     ("select finished_at from jobs where state = 'dead'", "a few hundred dead jobs at most"),
     ("select reason, error, count(*)", "an overview of all dead jobs"),
+    ("select seq, environment_id from jobs", "now and then all jobs are walked along, a few in each step"),
     (
         "select count(*) from (select 1 from ready where queue_id = ?1 and priority =",
         "who is before a job, up to a bound",

@@ -1,15 +1,20 @@
 //! Forgetting what is old.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use queuectl::domain::environment::Environment;
+use queuectl::domain::job::NewJob;
 use queuectl::domain::life::StateName;
 use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
+use queuectl::domain::unique::UniqueFor;
 use queuectl::store::retention::{Forgotten, Walk};
-use queuectl::store::{Duty, JobFilter, Mark, Old, Prune, Served, Settlement, settings};
+use queuectl::store::{Duty, JobFilter, Mark, NewSchedule, Old, Prune, Served, Settlement, Sweep, settings};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, settlement};
 use super::new_job::{job, job_id};
+use super::schedules::minutely;
 
 every_store!(
     jobs_are_kept_for_as_long_as_the_settings_say,
@@ -24,6 +29,10 @@ every_store!(
     one_does_a_duty_for_all,
     log_files_of_jobs_that_are_gone_have_expired,
     many_old_jobs_go_in_small_steps_while_others_come,
+    a_job_that_holds_its_key_is_kept_until_its_time_is_over,
+    only_chosen_jobs_that_are_still_so_go,
+    environments_that_nothing_uses_go,
+    an_environment_that_comes_into_use_during_the_search_stays,
 );
 
 const DAY: u64 = 24 * 3600;
@@ -247,4 +256,75 @@ fn many_old_jobs_go_in_small_steps_while_others_come(fixture: &Fixture) {
         0,
         "no space is wasted"
     );
+}
+
+fn a_job_that_holds_its_key_is_kept_until_its_time_is_over(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([
+        job("span").unique_key("k").unique_for(UniqueFor::Span(Duration::from_secs(20 * DAY))),
+        job("finished").unique_key("l"),
+    ]);
+    for _ in 0..2 {
+        fixture.run(&worker, Outcome::Success);
+    }
+    fixture.pass_secs(8 * DAY);
+    assert_eq!((prune(fixture).jobs, ids(fixture)), (1, vec!["span".to_owned()]));
+    let found = fixture.enqueue_all([job("other").unique_key("k")]);
+    assert_eq!(*found[0].id(), job_id("span"), "it still keeps others away");
+    fixture.pass_secs(12 * DAY);
+    assert_eq!(prune(fixture).jobs, 1);
+    fixture.recount();
+}
+
+fn only_chosen_jobs_that_are_still_so_go(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("a"), job("b"), job("parent").max_retries(0), job("waits").delay_secs(9)]);
+    for _ in 0..3 {
+        fixture.run(&worker, Outcome::Success);
+    }
+    let chosen = fixture.store.select(&JobFilter::default(), None, 9).expect("a selection");
+    assert_eq!(fixture.store.forget(&chosen, true).expect("forget").count, 3);
+    fixture.retry("b");
+    fixture.retry("parent");
+    let pruned = fixture.store.forget(&chosen, false).expect("forget");
+    assert_eq!((pruned.count, pruned.gone.len()), (1, 1));
+    assert_eq!(ids(fixture), ["waits", "parent", "b"]);
+    fixture.recount();
+}
+
+fn in_environment(id: &str, variables: &str) -> NewJob {
+    let environment = Some(Arc::new(Environment::from_bytes(variables.as_bytes())));
+    NewJob { environment, ..NewJob::from(job(id)) }
+}
+
+fn environments_that_nothing_uses_go(fixture: &Fixture) {
+    for (id, variables) in [("a", "A=1\0"), ("b", "A=2\0"), ("c", "A=3\0")] {
+        fixture.enqueue(in_environment(id, variables));
+    }
+    let environment = Some(Arc::new(Environment::from_bytes(b"A=1\0")));
+    let schedule = NewSchedule { environment, ..minutely("s") };
+    fixture.store.add_schedule(&schedule, SOMEBODY).expect("add").expect("it is taken");
+    fixture.remove("a");
+    fixture.remove("b");
+    let mut sweep = Sweep::default();
+    let mut steps = 1;
+    while fixture.store.sweep(&mut sweep, 1).expect("a step") {
+        steps += 1;
+    }
+    assert_eq!(sweep.forgotten, 1, "one is a job's, one is a schedule's");
+    assert!(steps > 1, "one at a time");
+    assert_eq!(fixture.claim(&fixture.worker("w"), 9), ["c"]);
+}
+
+fn an_environment_that_comes_into_use_during_the_search_stays(fixture: &Fixture) {
+    for (id, variables) in [("a", "A=1\0"), ("b", "A=2\0")] {
+        fixture.enqueue(in_environment(id, variables));
+    }
+    fixture.remove("a");
+    let mut sweep = Sweep::default();
+    assert!(fixture.store.sweep(&mut sweep, 1).expect("a step"), "there is more to look at");
+    fixture.enqueue(in_environment("again", "A=1\0"));
+    while fixture.store.sweep(&mut sweep, 1).expect("a step") {}
+    assert_eq!(sweep.forgotten, 0);
+    assert_eq!(fixture.claim(&fixture.worker("w"), 9), ["b", "again"]);
 }
