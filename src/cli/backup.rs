@@ -12,6 +12,7 @@ use super::progress::Bar;
 use super::text::{printable, rough_size};
 use crate::ops::backup::backup;
 use crate::store::Progress;
+use crate::sys::user;
 
 /// Copy the whole queue into one file, while workers go on working
 ///
@@ -44,6 +45,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let bytes = backup(context.store()?, &context.location()?, &args.file, args.force, &mut progress)?;
     drop(bar);
     let file = args.file.display().to_string();
+    if let Err(error) = context.store()?.note("backup", &user::name(), &file) {
+        // The backup is good all the same: a full disk is a reason to make one.
+        context.hint(&format!("that a backup was made could not be noted ({error})"))?;
+    }
     if context.json {
         context.print_json(&BackupJson { file, bytes })?;
     } else if !context.quiet {

@@ -13,6 +13,7 @@ use crate::domain::nearest::nearest;
 use crate::engine::{EngineError, forget};
 use crate::ops::OpError;
 use crate::store::{LeaseRef, Store, StoreError};
+use crate::sys::user;
 
 /// Give back the jobs of a worker whose machine is gone for good
 ///
@@ -37,7 +38,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         args.worker.parse().map_err(|source| OpError::BadId { id: args.worker.clone(), source })?;
     let store = context.store()?;
     match forget(store, &worker) {
-        Ok(leases) => tell(&worker, &leases, context),
+        Ok(leases) => {
+            store.note("worker_forget", &user::name(), worker.as_str())?;
+            tell(&worker, &leases, context)
+        }
         Err(error @ EngineError::Store(StoreError::NoSuchWorker(_))) => {
             Err(Failure::from(error).with_hint(which(store, &worker)?))
         }

@@ -61,7 +61,7 @@ pub(super) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool, StoreEr
         by,
     ])?;
     if added == 1 {
-        events::note(tx, None, "add_hook", by, Some(name.as_str()))?;
+        events::note(tx, None, "hook_add", by, Some(name.as_str()))?;
     }
     Ok(added == 1)
 }
@@ -105,7 +105,7 @@ pub(super) fn remove(tx: &Tx<'_>, name: &HookName, by: &str) -> Result<bool, Sto
     for id in &removed {
         // By index deliveries_by_hook.
         tx.prepare("delete from deliveries where hook_id = ?1")?.execute([id])?;
-        events::note(tx, None, "remove_hook", by, Some(name.as_str()))?;
+        events::note(tx, None, "hook_remove", by, Some(name.as_str()))?;
     }
     Ok(!removed.is_empty())
 }

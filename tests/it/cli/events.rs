@@ -42,6 +42,57 @@ fn what_people_did_is_told_with_who_and_what() {
     home.run(["events"]).ok().shows("cancel a  by ada").shows("(b)");
 }
 
+/// Everything that people can do, in order, and what is noted of it. What changes nothing is not noted.
+#[test]
+fn every_verb_of_people_is_noted() {
+    let home = Home::with_jobs(&["a", "b", "c"]);
+    home.run(["enqueue", "-q", "--id", "in-batch", "--batch", "many", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "dies", "--max-retries", "0", "--priority", "9", "--", "false"]).ok();
+    home.run(["run", "-q", "--id", "done", "--", "true"]).ok();
+    for (args, event, detail) in [
+        (&["cancel", "a"][..], "cancel", None),
+        (&["retry", "a"], "retry", None),
+        (&["retry", "dies"], "", None),
+        (&["edit", "a", "--priority", "3"], "edit", Some("priority")),
+        (&["remove", "b"], "remove", Some("b")),
+        (&["batch", "cancel", "many", "--yes"], "cancel", None),
+        (&["queue", "set", "q", "--concurrency", "2"], "set", Some("queue q: concurrency 2")),
+        (&["queue", "pause", "q", "--reason", "r"], "pause", Some("q")),
+        (&["queue", "resume", "q"], "resume", Some("q")),
+        (&["schedule", "add", "s", "--every", "1h", "--", "true"], "schedule_add", Some("s")),
+        (&["schedule", "pause", "s"], "schedule_pause", Some("s")),
+        (&["schedule", "resume", "s"], "schedule_resume", Some("s")),
+        (&["schedule", "run", "s"], "schedule_run", Some("s")),
+        (&["schedule", "remove", "s"], "schedule_remove", Some("s")),
+        (&["hook", "add", "h", "--on", "dead", "--command", "true"], "hook_add", Some("h")),
+        (&["hook", "remove", "h", "--yes"], "hook_remove", Some("h")),
+        (&["config", "set", "lease", "60s"], "set", Some("lease = 1m (was 30s)")),
+        (&["config", "unset", "lease"], "set", Some("lease = 30s (was 1m)")),
+        (&["prune", "--state", "dead", "--yes"], "", None),
+        (&["prune", "done"], "prune", Some("1 jobs, 0 outputs, 0 events")),
+        (&["backup", "copy"], "backup", Some("copy")),
+        (&["export", "copy.jsonl", "c"], "", None),
+        (&["remove", "c"], "remove", Some("c")),
+        (&["import", "copy.jsonl"], "import", Some("1 jobs")),
+        (&["restore", "copy", "--yes"], "restore", None),
+    ] {
+        let before = events(&home, &["--limit", "10000"]).last().cloned();
+        let ran = home.call(args).env("USER", "ada").run();
+        let last = events(&home, &["--limit", "10000"]).pop();
+        if event.is_empty() {
+            assert_eq!(last, before, "{args:?}: {ran}");
+            continue;
+        }
+        ran.ok();
+        let last = last.expect("an event");
+        assert_ne!(Some(&last), before.as_ref(), "{args:?}");
+        assert_eq!((&last["event"], &last["by"]), (&event.into(), &"ada".into()), "{args:?}: {last}");
+        if let Some(detail) = detail {
+            assert_eq!(last["detail"], detail, "{args:?}");
+        }
+    }
+}
+
 #[test]
 fn workers_come_and_go() {
     let home = Home::with_jobs(&["a"]);

@@ -40,6 +40,7 @@ fn the_jobs_of_a_worker_that_is_gone_are_given_back_as_lost() {
     let job = home.show("a");
     assert_eq!((&job["state"], &job["history"][0]["outcome"]), (&json!("pending"), &json!("lost")));
     home.run(["worker", "forget", "w1"]).fails(3).says("there is no worker `w1`");
+    home.run(["events", "--json"]).ok().shows("\"event\":\"worker_forget\"");
 }
 
 #[test]
