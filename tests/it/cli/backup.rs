@@ -220,6 +220,24 @@ fn fault_36_a_restore_with_live_workers_is_a_conflict() {
 }
 
 #[test]
+fn fault_36_workers_of_another_home_on_the_same_queue_are_in_the_way_too() {
+    let home = WorkingHome::new();
+    home.run(["enqueue", "-q", "--id", "a", "--", "true"]).ok();
+    home.run(["backup", "-q", "copy.db"]).ok();
+    let (other, store) = (Home::new(), home.database());
+    let store = store.to_str().expect("text");
+    other.run(["worker", "start", "-q", "--store", store]).ok();
+    home.wait_for_state("a", "completed");
+    let refused = home.run(["restore", "--yes", "copy.db"]);
+    // First of all, so that nobody is left behind.
+    other.run(["worker", "stop", "-q", "--store", store]).ok();
+    refused.fails(4).says("a worker is running");
+    assert_eq!(home.state_of("a"), "completed", "the queue was left as it was");
+    home.run(["restore", "-q", "--yes", "copy.db"]).ok();
+    assert_eq!(home.state_of("a"), "pending");
+}
+
+#[test]
 fn fault_36_a_truncated_backup_leaves_the_queue_untouched() {
     let home = small_home();
     let jobs = "{\"command\":\"true\"}\n".repeat(500);

@@ -15,6 +15,8 @@ pub(crate) mod ledger;
 pub(crate) mod leftovers;
 pub(crate) mod processes;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
+mod prune;
+#[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
 mod stopped;
 mod strangers;
