@@ -18,7 +18,7 @@ use crate::ops::json::StatusJson;
 use crate::ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
 use crate::store::Queue;
 
-/// Show how things stand: jobs by state and queue, workers, and what is wrong
+/// Show how things stand: jobs, queues, workers, and what is wrong
 ///
 /// With --watch it goes on showing that, with what runs and how fast jobs go through, until Ctrl-C.
 #[derive(Debug, clap::Args)]
@@ -69,9 +69,12 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 
 fn lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
     let mut lines = queue_lines(status, width);
-    lines.push(String::new());
-    lines.extend(worker_lines(status, now, width));
-    lines.extend(problem_lines(&status.problems, width));
+    for section in [worker_lines(status, now, width), problem_lines(&status.problems, width)] {
+        if !section.is_empty() {
+            lines.push(String::new());
+            lines.extend(section);
+        }
+    }
     lines
 }
 

@@ -229,3 +229,15 @@ default        1           0          0       0     1          0
 ";
     home.run(["status"]).ok().prints(expected);
 }
+
+#[test]
+fn workers_and_what_is_wrong_stand_apart() {
+    let home = Home::with_jobs(&["a"]);
+    let _worker = TestWorker::new(&home, "w1");
+    home.run(["queue", "pause", "mail"]).ok();
+    let ran = home.run(["status"]).ok();
+    let lines = ran.lines();
+    let worker = lines.iter().position(|line| line.starts_with("w1 ")).expect("the worker is shown");
+    assert_eq!(lines[worker + 1], "", "{ran}");
+    assert!(lines[worker + 2].starts_with("! queue mail is paused by "), "{ran}");
+}
