@@ -7,10 +7,10 @@ use crate::sys::user;
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct CallerFlags {
     /// When the id is taken, return the job that has it
-    #[arg(long)]
+    #[arg(long, help_heading = "Only once")]
     if_absent: bool,
     /// Run with the worker's environment instead of this one
-    #[arg(long)]
+    #[arg(long, help_heading = "Job")]
     no_env_capture: bool,
 }
 

@@ -13,7 +13,7 @@ use super::text::{printable, rough_size, wrap};
 use crate::ops::doctor::{Diagnosis, DiagnosisJson, Finding, Level, diagnose};
 use crate::store::sqlite::Depth;
 
-/// Look for what is wrong with the queue, its workers and this machine
+/// Look what is wrong with the queue, its workers and this machine
 ///
 /// Nothing is changed. Ends with 0 where no error was found, with 7 where the database is corrupt or of a newer version,
 /// with 5 where it cannot be used, else with 1. Warnings are no errors.

@@ -34,34 +34,34 @@ pub(super) struct JobFlags {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
     /// Retries after the first attempt [default: the setting]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)), help_heading = "If it fails")]
     max_retries: Option<u32>,
     /// Attempts in all, instead of --max-retries
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1), help_heading = "If it fails")]
     max_attempts: Option<u32>,
     /// How long one attempt may take: 90, 1m30s, none [default: the setting]
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout)]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout, help_heading = "If it fails")]
     timeout: Option<Timeout>,
     /// Not before this time: 2026-01-31T09:30:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = "Not before")]
     run_at: Option<Timestamp>,
     /// Not before so much time has gone by: 90, 1m30s
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span, help_heading = "Not before")]
     delay: Option<Duration>,
     /// How long to wait before a retry, as JSON: {"strategy":"fixed","delay":"5s"} [default: the settings]
-    #[arg(long, value_name = "JSON", value_parser = parse_backoff)]
+    #[arg(long, value_name = "JSON", value_parser = parse_backoff, help_heading = "If it fails")]
     backoff: Option<BackoffChoice>,
     /// Run after these jobs completed (repeat, or separate by commas)
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = "Not before")]
     depends_on: Vec<JobId>,
     /// When one of those is dead or cancelled: cancel or run [default: cancel]
-    #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice)]
+    #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice, help_heading = "Not before")]
     on_dependency_failure: Option<OnDependencyFailure>,
     /// While a job with this key is unfinished (see --unique-for), return it instead
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", help_heading = "Only once")]
     unique_key: Option<String>,
     /// How long it keeps others with its key away: until it has started or finished, or for 90, 1h [default: finished]
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, value_name = "WHEN", help_heading = "Only once")]
     unique_for: Option<UniqueFor>,
     /// Where to run it [default: here]
     #[arg(long, value_name = "DIR")]
@@ -77,10 +77,10 @@ pub(super) struct JobFlags {
     #[arg(long, value_name = "LIMITS")]
     limits: Option<Limits>,
     /// Retry only after these exit codes: 1,75 [default: those of its queue, else all]
-    #[arg(long, value_name = "CODES")]
+    #[arg(long, value_name = "CODES", help_heading = "If it fails")]
     retry_on: Option<ExitCodes>,
     /// Do not retry after these exit codes: 2,64
-    #[arg(long, value_name = "CODES")]
+    #[arg(long, value_name = "CODES", help_heading = "If it fails")]
     no_retry_on: Option<ExitCodes>,
 }
 

@@ -33,6 +33,7 @@ mod lines;
 mod list;
 mod logs;
 mod output;
+mod overview;
 mod progress;
 mod prune;
 mod queue;

@@ -24,7 +24,7 @@ use crate::sys::user;
 /// The states of jobs that can be forgotten here.
 const FINISHED: [StateName; 3] = [StateName::Completed, StateName::Cancelled, StateName::Dead];
 
-/// Forget what is old: jobs with their history and output, and what people did
+/// Forget what is old: jobs with history and output, and events
 ///
 /// Without a selection it does at once what workers do by themselves, by the settings retain_completed (completed and
 /// cancelled jobs), retain_dead, retain_logs and retain_events. With ids or a selection it forgets just those jobs, if they

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{ColorChoice, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::{
     backup, batch, cancel, completions, config, dlq, doctor, edit, enqueue, events, explain, export, graph,
-    hook, import, init, list, logs, prune, queue, remove, restore, retry, run as run_verb, schedule,
-    selftest, show, status, wait, worker,
+    hook, import, init, list, logs, overview, prune, queue, remove, restore, retry, run as run_verb,
+    schedule, selftest, show, status, wait, worker,
 };
 use crate::sys::signal;
 
@@ -27,7 +27,11 @@ use crate::sys::signal;
   queuectl run -- make test
   queuectl enqueue -- convert \"a b.png\" out.jpg
   queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
+  ls *.png | queuectl enqueue --batch small --each - -- convert {} small/{}
+  queuectl schedule add nightly --cron \"0 3 * * *\" -- make backup
+  queuectl worker start --concurrency 4
   queuectl status
+  queuectl explain job1
   queuectl list --state failed"
 )]
 pub(super) struct Cli {
@@ -108,7 +112,7 @@ enum Verb {
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     match plain_enqueue(arguments) {
         Some(cli) => Ok(cli),
-        None => Cli::try_parse_from(arguments),
+        None => Cli::from_arg_matches(&overview::grouped(Cli::command()).try_get_matches_from(arguments)?),
     }
 }
 
@@ -230,6 +234,11 @@ fn asks_for_json(arguments: &[OsString]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_verb_has_two_flags_of_one_name() {
+        Cli::command().debug_assert();
+    }
 
     #[test]
     fn plain_forms_mean_what_the_whole_parser_says_they_mean() {

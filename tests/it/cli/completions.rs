@@ -4,7 +4,11 @@ use super::harness::Home;
 fn every_shell_gets_a_script_that_knows_the_verbs() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        home.run(["completions", shell]).ok().says_nothing().shows("enqueue").shows("max-retries");
+        let ran = home.run(["completions", shell]).ok().says_nothing().shows("max-retries");
+        for verb in ["enqueue", "schedule", "batch", "queue", "hook", "explain", "graph", "prune", "restore"]
+        {
+            assert!(ran.stdout.contains(verb), "{verb} is missing for {shell}");
+        }
     }
     assert!(!home.path().exists(), "a script needs no queue");
 }
