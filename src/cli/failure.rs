@@ -276,7 +276,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::NoSuchHook { nearest: Some(nearest), .. } => {
             return Some(format!("did you mean `{nearest}`?"));
         }
-        OpError::NoSuchHook { nearest: None, .. } => "`queuectl hook list` shows the hooks that there are",
+        OpError::NoSuchHook { nearest: None, .. } => "`queuectl hook list` shows the hooks",
         OpError::HookTaken(_) => "choose another name, or `queuectl hook remove` it first",
         OpError::Request(_)
         | OpError::Json { .. }
@@ -368,7 +368,7 @@ fn lines_or_none(line: u64, count: usize, witness: &JobId) -> String {
 fn schedules(nearest: Option<&str>) -> String {
     match nearest {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => "`queuectl schedule list` shows them".to_owned(),
+        None => "`queuectl schedule list` shows the schedules".to_owned(),
     }
 }
 

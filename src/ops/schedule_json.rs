@@ -95,7 +95,12 @@ fn in_words(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().map(in_words).collect::<Vec<_>>().join(", "),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| format!("{name}={}", in_words(value)))
+            .collect::<Vec<_>>()
+            .join(","),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 

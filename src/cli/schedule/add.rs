@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// The words of a command
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
-    /// Whenever the clock shows a time of this line: \"0 3 * * *\", @daily
+    /// Whenever the clock shows a time of this line: "0 3 * * *", @daily
     #[arg(long, value_name = "LINE", help_heading = "When")]
     cron: Option<String>,
     /// The zone whose clock counts: Europe/Berlin [default: that of this machine, else UTC]
@@ -126,7 +126,8 @@ fn parse_on_overlap(typed: &str) -> Result<OnOverlap, String> {
 
 fn tell_next_runs(context: &Context, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {
     let mut out = context.out();
-    for (at, word) in schedule.next_runs(NEXT_RUNS).into_iter().zip(["next", "then"].into_iter().cycle()) {
+    let words = std::iter::once("next").chain(std::iter::repeat("then"));
+    for (at, word) in schedule.next_runs(NEXT_RUNS).into_iter().zip(words) {
         writeln!(out, "  {word}  {} (in {})", schedule.when.shown(at), rough(at.since(now)))?;
     }
     Ok(out.flush()?)
