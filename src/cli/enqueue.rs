@@ -10,15 +10,16 @@ use super::context::Context;
 use super::failure::Failure;
 use super::job_flags::JobFlags;
 use super::lines;
-use crate::domain::name::BatchName;
+use crate::domain::name::{BatchName, QueueName};
 use crate::domain::request::JobRequest;
 use crate::domain::shell::quote_words;
 use crate::ops::OpError;
-use crate::ops::alive::{is_any_for_all_comers, live_workers};
+use crate::ops::alive::{is_any_for_all_comers, is_served, live_workers};
 use crate::ops::each::Each;
 use crate::ops::enqueue::{Caller, Enqueuer};
 use crate::ops::json::EnqueuedJson;
 use crate::ops::lines::Form;
+use crate::ops::queues::mistaken_for;
 use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::store::{Enqueued, Store};
 
@@ -43,19 +44,19 @@ pub(super) struct Args {
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
     /// A file with one job as JSON per line; checked whole before the first is stored
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
     file: Option<PathBuf>,
     /// A file, or - for standard input: one job for each line, which takes the place of {} in the words of the command
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
     each: Option<PathBuf>,
     /// With --each: the lines are rows of CSV, and {name} or {1} their columns
-    #[arg(long, requires = "each")]
+    #[arg(long, requires = "each", help_heading = "Many jobs")]
     csv: bool,
     /// With --each: show the commands, and enqueue nothing
-    #[arg(long, requires = "each")]
+    #[arg(long, requires = "each", help_heading = "Many jobs")]
     dry_run: bool,
     /// Put the jobs into this batch
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Many jobs")]
     batch: Option<BatchName>,
     #[command(flatten)]
     flags: JobFlags,
@@ -83,6 +84,17 @@ enum Input {
     Each(PathBuf, Box<Each>),
 }
 
+impl Input {
+    /// The queue that was named for one job, or for each line.
+    fn queue(&self) -> Option<QueueName> {
+        match self {
+            Self::One(request) => request.queue.clone(),
+            Self::Each(_, each) => each.request.queue.clone(),
+            Self::Batch(_) | Self::File(_) | Self::Stream => None,
+        }
+    }
+}
+
 pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let is_rehearsal = args.dry_run;
     let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
@@ -93,6 +105,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     let store = context.store()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;
+    let queue = input.queue();
     match input {
         Input::One(request) => {
             let answers = enqueuer.enqueue(vec![*request])?;
@@ -111,10 +124,26 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         }
         Input::Each(path, each) => lines::enqueue_file(context, &mut enqueuer, &path, Form::Each(&each))?,
     }
-    if !is_any_for_all_comers(&live_workers(store)?) {
+    hint_at_queue(context, store, queue.as_ref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What may keep the jobs from running: nobody is there to run them, or their queue is not the one that was meant.
+fn hint_at_queue(context: &Context, store: &dyn Store, queue: Option<&QueueName>) -> Result<(), Failure> {
+    let workers = live_workers(store)?;
+    if !is_any_for_all_comers(&workers) {
         context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"))?;
     }
-    Ok(ExitCode::SUCCESS)
+    let Some(queue) = queue.filter(|_| !context.quiet) else { return Ok(()) };
+    if is_any_for_all_comers(&workers) && !is_served(queue, &workers) {
+        context.hint(&format!(
+            "no worker serves queue {queue}; start one with `queuectl worker start --queue {queue}`"
+        ))?;
+    }
+    if let Some(other) = mistaken_for(store, queue)? {
+        context.hint(&format!("queue {queue} is new; did you mean {other}?"))?;
+    }
+    Ok(())
 }
 
 /// What was typed can say where the jobs come from in one way only.

@@ -3,6 +3,7 @@
 //! A row in the store says that a worker began and did not say goodbye; whether it still lives is another question,
 //! and this is the one place that answers it.
 
+use crate::domain::name::QueueName;
 use crate::store::{Served, Store, StoreError, Worker};
 use crate::sys::boot;
 use crate::sys::life_line::{self, Role};
@@ -23,6 +24,15 @@ pub fn live_workers(store: &dyn Store) -> Result<Vec<Worker>, StoreError> {
     let mut workers = store.workers()?;
     workers.retain(is_alive);
     Ok(workers)
+}
+
+/// Whether one of these workers takes jobs of this queue.
+pub fn is_served(queue: &QueueName, workers: &[Worker]) -> bool {
+    workers.iter().any(|worker| match &worker.served {
+        Served::All => true,
+        Served::InOrder(queues) => queues.contains(queue),
+        Served::Job(_) => false,
+    })
 }
 
 /// Whether one of these workers takes jobs as they come; one that serves a single job does not.

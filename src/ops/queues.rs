@@ -51,10 +51,51 @@ fn change(
     Ok(Changed { queue: queue.expect("it was made if it was not there"), mistaken_for })
 }
 
-/// The queue that somebody may have meant who names one that is not there.
+/// The queue that somebody may have meant who enqueued the first job of this one.
+pub fn mistaken_for(store: &dyn Store, name: &QueueName) -> Result<Option<String>, OpError> {
+    let (named, others): (Vec<Queue>, Vec<Queue>) =
+        store.queues()?.into_iter().partition(|queue| queue.name == *name);
+    let jobs: u64 = named.iter().flat_map(|queue| queue.counts.values()).sum();
+    Ok(if jobs == 1 { resembled(&others, name) } else { None })
+}
+
+/// A shorter name is as far from any other of its kind.
+const SHORTEST_MISTAKEN: usize = 4;
+
+/// The queue that somebody may have meant who names one that is not there. Those that differ by their number alone are
+/// siblings, and no slip.
 fn resembled(known: &[Queue], name: &QueueName) -> Option<String> {
-    if known.iter().any(|queue| queue.name == *name) {
+    let name = name.as_str();
+    if name.len() < SHORTEST_MISTAKEN || known.iter().any(|queue| queue.name.as_str() == name) {
         return None;
     }
-    nearest(name.as_str(), known.iter().map(|queue| queue.name.as_str())).map(str::to_owned)
+    let others = known.iter().map(|queue| queue.name.as_str());
+    nearest(name, others.filter(|other| without_digits(other) != without_digits(name))).map(str::to_owned)
+}
+
+fn without_digits(name: &str) -> String {
+    name.replace(|character: char| character.is_ascii_digit(), "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_looks_like_a_slip_is_offered() {
+        let known: Vec<Queue> = ["mail", "video1", "a"]
+            .into_iter()
+            .map(|name| Queue::new(name.parse().expect("a name"), [].into()))
+            .collect();
+        for (typed, offered) in [
+            ("mial", Some("mail")),
+            ("vdieo1", Some("video1")),
+            ("mail", None),
+            ("video2", None),
+            ("b", None),
+            ("aa", None),
+        ] {
+            assert_eq!(resembled(&known, &typed.parse().expect("a name")).as_deref(), offered, "{typed}");
+        }
+    }
 }

@@ -206,6 +206,21 @@ fn the_hint_about_workers_goes_when_one_runs() {
 }
 
 #[test]
+fn a_queue_that_nobody_serves_or_that_was_mistyped_is_hinted_at() {
+    let home = Home::new();
+    home.run(["queue", "pause", "mail"]).ok();
+    home.run(["enqueue", "--queue", "mial", "--", "true"]).ok().says("queue mial is new; did you mean mail?");
+    let again = home.run(["enqueue", "--queue", "mial", "--", "true"]).ok();
+    assert!(!again.stderr.contains("did you mean"), "only the first job makes a queue: {again}");
+    home.run(["enqueue", "-q", "--queue", "mali", "--", "true"]).ok().says_nothing();
+    let mail = queuectl::store::Served::InOrder(vec!["mail".parse().expect("a name")]);
+    let _worker = super::test_worker::TestWorker::serving(&home, "w1", mail);
+    home.run(["enqueue", "--queue", "mail", "--", "true"]).ok().says_nothing();
+    let hint = "no worker serves queue video; start one with `queuectl worker start --queue video`";
+    home.run(["enqueue", "{\"command\":\"true\",\"queue\":\"video\"}"]).ok().says(hint);
+}
+
+#[test]
 fn a_job_runs_where_it_was_enqueued_unless_told_otherwise() {
     let home = Home::new();
     let folder = home.folder().canonicalize().expect("a folder");
