@@ -37,7 +37,7 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
 }
 
 fn table(queues: &[Queue], now: Timestamp) -> Table {
-    let mut columns = vec![
+    let mut table = Table::new(&[
         ("QUEUE", Align::Left),
         ("RUNNING", Align::Right),
         ("RATE", Align::Left),
@@ -46,16 +46,11 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
         ("COMPLETED", Align::Right),
         ("DEAD", Align::Right),
         ("CANCELLED", Align::Right),
-        ("HELD BACK", Align::Left),
-    ];
-    // Few queues have any, and the table is wide.
-    let rules: Vec<String> = queues.iter().map(for_its_jobs).collect();
-    let has_rules = rules.iter().any(|rules| !rules.is_empty());
-    columns.extend(has_rules.then_some(("FOR ITS JOBS", Align::Left)));
-    let mut table = Table::new(&columns);
-    for (queue, rules) in queues.iter().zip(rules) {
+        ("NOTES", Align::Left),
+    ]);
+    for queue in queues {
         let count = |state| counted(queue, state);
-        let mut row = vec![
+        table.row(vec![
             queue.name.as_str().into(),
             running(queue),
             queue.rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string()).into(),
@@ -64,20 +59,22 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
             count(StateName::Completed),
             count(StateName::Dead),
             count(StateName::Cancelled),
-            Cell::styled(&held_back(queue, now), AnsiColor::Yellow.on_default()),
-        ];
-        row.extend(has_rules.then(|| rules.as_str().into()));
-        table.row(row);
+            notes(queue, now),
+        ]);
     }
     table
 }
 
-/// What it says about jobs that say nothing themselves.
-fn for_its_jobs(queue: &Queue) -> String {
+/// What holds it back, marked so that nobody overlooks it, and what it says about jobs that say nothing themselves. It is
+/// one column, because only the last one gives way on a narrow terminal.
+fn notes(queue: &Queue, now: Timestamp) -> Cell {
+    let held_back = held_back(queue, now);
+    let style = if held_back.is_some() { AnsiColor::Yellow.on_default() } else { Style::new() };
     let limits = (!queue.limits.is_none()).then(|| queue.limits.to_string());
     let retry_on = queue.retry.retry_on.map(|codes| format!("retry on {codes}"));
     let no_retry_on = queue.retry.no_retry_on.map(|codes| format!("no retry on {codes}"));
-    [limits, retry_on, no_retry_on].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let notes: Vec<String> = [held_back, limits, retry_on, no_retry_on].into_iter().flatten().collect();
+    Cell::styled(&notes.join("; "), style)
 }
 
 /// A number in the colour of its state; nothing to see is dim.
@@ -99,14 +96,13 @@ fn running(queue: &Queue) -> Cell {
 }
 
 /// What keeps its jobs from starting, if anything does.
-fn held_back(queue: &Queue, now: Timestamp) -> String {
+fn held_back(queue: &Queue, now: Timestamp) -> Option<String> {
     if let Some((since, Pause { by, reason })) = &queue.paused {
         let why = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-        return format!("paused {} by {by}{why}", ago(*since, now));
+        return Some(format!("paused {} by {by}{why}", ago(*since, now)));
     }
     if queue.is_full() {
-        return "full".to_owned();
+        return Some("full".to_owned());
     }
-    let wait = queue.next_start_at.map(|at| format!("next start in {}", rough(at.since(now))));
-    wait.unwrap_or_default()
+    queue.next_start_at.map(|at| format!("next start in {}", rough(at.since(now))))
 }

@@ -32,7 +32,6 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true)]
 struct Values {
     /// How many of its jobs run at once at most
     #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = parse_concurrency)]
@@ -58,6 +57,10 @@ const MAX_CONCURRENCY: u32 = 100_000;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let update = args.values.to_update();
+    if update == QueueUpdate::default() {
+        return Err(Failure::usage("nothing is to be changed")
+            .with_hint("say what: --concurrency, --rate, --limits, --retry-on or --no-retry-on"));
+    }
     let changed = set(context.store()?, &args.queue, &update, &user::name())?;
     tell(context, &changed, "was changed")
 }

@@ -60,7 +60,7 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
         (&["queue", "pause", "a b"], "may not contain ' '"),
         (&["queue", "pause", "a", "--reason", ""], "--reason"),
         (&["queue", "resume", ""], "it is empty"),
-        (&["queue", "set", "a"], "--concurrency"),
+        (&["queue", "set", "a"], "nothing is to be changed"),
         (&["queue", "set", "a", "--concurrency", "0"], "write a number from 1 to 100000, or none"),
         (&["queue", "set", "a", "--concurrency", "-1"], "write a number"),
         (&["queue", "set", "a", "--concurrency", "1.5"], "write a number"),
@@ -84,7 +84,7 @@ fn what_a_queue_says_of_its_jobs_is_set_shown_and_taken_away() {
     let set = home.run(["queue", "set", "mail"].into_iter().chain(flags)).ok().json();
     assert_eq!(set["limits"], json!({"memory": "1G", "nice": 5}));
     assert_eq!((&set["retry_on"], &set["no_retry_on"]), (&json!([1, 75]), &Value::Null));
-    home.run(["queue", "list"]).ok().shows("FOR ITS JOBS").shows("memory=1G,nice=5; retry on 1,75");
+    home.run(["queue", "list"]).ok().shows("NOTES").shows("memory=1G,nice=5; retry on 1,75");
     let both = "exit code 75 is in `retry_on` and in `no_retry_on`";
     home.run(["queue", "set", "mail", "--no-retry-on", "75"]).fails(2).says(both);
     home.run(["queue", "set", "new", "--retry-on", "75", "--no-retry-on", "75"]).fails(2).says(both);
@@ -94,5 +94,5 @@ fn what_a_queue_says_of_its_jobs_is_set_shown_and_taken_away() {
     let set =
         home.run(["queue", "set", "mail", "--limits", "none", "--retry-on", "none", "--json"]).ok().json();
     assert_eq!((&set["limits"], &set["retry_on"]), (&Value::Null, &Value::Null));
-    home.run(["queue", "list"]).ok().shows_no("FOR ITS JOBS");
+    home.run(["queue", "list"]).ok().shows_no("memory=1G");
 }
