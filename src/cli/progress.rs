@@ -44,7 +44,11 @@ impl Bar {
     /// Says how many are done and what goes on, where how fast it goes means nothing.
     pub(super) fn show(&mut self, done: u64, note: impl FnOnce() -> String) {
         self.done = done;
-        self.draw(|bar| format!("{}, {}", gauge(bar.what, bar.done, bar.total.unwrap_or(bar.done)), note()));
+        self.draw(|bar| {
+            let gauge = gauge(bar.what, bar.done, bar.total.unwrap_or(bar.done));
+            let note = note();
+            if note.is_empty() { gauge } else { format!("{gauge}, {note}") }
+        });
     }
 
     /// Says what goes on where there is nothing to count.

@@ -40,19 +40,20 @@ fn print_table(context: &Context, batches: &[Batch], now: Timestamp) -> Result<(
         ("NAME", Align::Left),
         ("JOBS", Align::Right),
         ("DONE", Align::Right),
-        ("FAILED", Align::Right),
+        ("DEAD", Align::Right),
+        ("CANCELLED", Align::Right),
         ("RUNNING", Align::Right),
         ("CREATED", Align::Left),
         ("FINISHED", Align::Left),
     ]);
     for batch in batches {
-        let running = batch.counts.get(&StateName::Processing).copied().unwrap_or(0);
         table.row(vec![
             batch.name.as_str().into(),
             grouped(batch.total()).into(),
             grouped(batch.finished()).into(),
-            unsuccessful(batch),
-            grouped(running).into(),
+            counted(batch, StateName::Dead),
+            counted(batch, StateName::Cancelled),
+            counted(batch, StateName::Processing),
             ago(batch.created_at, now).into(),
             batch.finished_at.map_or_else(|| "-".to_owned(), |at| ago(at, now)).into(),
         ]);
@@ -62,9 +63,11 @@ fn print_table(context: &Context, batches: &[Batch], now: Timestamp) -> Result<(
     Ok(out.flush()?)
 }
 
-fn unsuccessful(batch: &Batch) -> Cell {
-    let style = if batch.unsuccessful() > 0 { state_style(StateName::Dead) } else { Style::new() };
-    Cell::styled(&grouped(batch.unsuccessful()), style)
+/// A number in the colour of its state; nothing to see is dim.
+fn counted(batch: &Batch, state: StateName) -> Cell {
+    let count = batch.counts.get(&state).copied().unwrap_or(0);
+    let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
+    Cell::styled(&grouped(count), style)
 }
 
 pub(super) fn show(context: &Context, batch: &Batch) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ use crate::cli::failure::Failure;
 use crate::cli::progress::Bar;
 use crate::cli::text::{grouped, rough};
 use crate::domain::eta::Pace;
+use crate::domain::life::StateName;
 use crate::domain::name::BatchName;
 use crate::domain::span::parse_span;
 use crate::ops::OpError;
@@ -146,9 +147,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// `2 failed, 12/s, 55s left`
+/// `2 dead, 12/s, 55s left`
 fn progress(batch: &Batch, pace: &Pace, typical: Option<Duration>, slots: u32) -> String {
-    let mut parts = vec![format!("{} failed", grouped(batch.unsuccessful()))];
+    let mut parts = Vec::new();
+    for state in [StateName::Dead, StateName::Cancelled] {
+        let count = batch.counts.get(&state).filter(|count| **count > 0);
+        parts.extend(count.map(|count| format!("{} {}", grouped(*count), state.name())));
+    }
     parts.extend(
         pace.per_second().map(
             |rate| {
@@ -157,6 +162,7 @@ fn progress(batch: &Batch, pace: &Pace, typical: Option<Duration>, slots: u32) -
         ),
     );
     let left = pace.left(batch.total() - batch.finished(), typical, slots);
-    parts.extend(left.map(|left| format!("{} left", rough(left))));
+    // Nobody can tell it better than to the second.
+    parts.extend(left.map(|left| format!("{} left", rough(left.max(Duration::from_secs(1))))));
     parts.join(", ")
 }

@@ -101,9 +101,9 @@ fn on_a_terminal_there_is_a_bar() {
     home.run(["cancel", "-q", "outside"]).ok();
     let command = home.call(["batch", "wait", "nightly"]).into_command();
     let mut terminal = Terminal::start(command, 100, 30);
-    terminal.wait_until(|screen| screen.contains("0 of 2, 0 failed"));
+    terminal.wait_until(|screen| screen.contains("0 of 2"));
     home.kill_next("a", "exit code 1");
-    terminal.wait_until(|screen| screen.contains("1 of 2, 1 failed"));
+    terminal.wait_until(|screen| screen.contains("1 of 2, 1 dead"));
     home.run(["cancel", "-q", "b"]).ok();
     let seen = terminal.end();
     assert_eq!(seen.code, Some(1), "{}", seen.screen);
