@@ -118,12 +118,22 @@ fn print(context: &Context, events: &[Event]) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// `2026-01-31T09:30:00.000Z  cancel job1  by somebody  (detail)`
+/// What most names are no wider than. Lines come one by one, so the widest is not known.
+const WIDTH_OF_BY: usize = 10;
+const WIDTH_OF_WHAT: usize = 16;
+
+/// `2026-01-31T09:30:00.000Z  cancel            ada         job1  detail`
 fn line(event: &Event) -> String {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-    let what = event.event.replace('_', " ");
-    let job = event.job.as_ref().map(|job| format!(" {job}")).unwrap_or_default();
-    let detail = event.detail.as_ref().map(|detail| format!("  ({})", printable(detail))).unwrap_or_default();
-    let by = printable(&event.by);
-    format!("{dim}{}{dim:#}  {bold}{}{bold:#}{job}  by {by}{detail}", event.at, printable(&what))
+    let (by, what) = (printable(&event.by), event.event.replace('_', " "));
+    let what = printable(&what);
+    let job = event.job.as_ref().map(JobId::as_str);
+    let detail = event.detail.as_deref().map(printable);
+    let about: Vec<&str> = job.into_iter().chain(detail.as_deref()).collect();
+    let line = format!(
+        "{dim}{}{dim:#}  {bold}{what:WIDTH_OF_WHAT$}{bold:#}  {by:WIDTH_OF_BY$}  {}",
+        event.at,
+        about.join("  ")
+    );
+    line.trim_end().to_owned()
 }

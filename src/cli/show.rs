@@ -210,7 +210,11 @@ fn write_events(
     }
     let mut table = Table::new(&[("EVENT", Align::Left), ("BY", Align::Left), ("AT", Align::Left)]);
     for event in &record.events {
-        table.row(vec![event.event.as_str().into(), event.by.as_str().into(), moment(event.at, now).into()]);
+        table.row(vec![
+            event.event.replace('_', " ").into(),
+            event.by.as_str().into(),
+            moment(event.at, now).into(),
+        ]);
     }
     writeln!(out)?;
     Ok(table.write(out, width)?)
