@@ -140,15 +140,15 @@ pub enum SettingError {
     NotAChoice { key: SettingKey, value: String, choices: &'static str },
     #[error("{key} must be longer than nothing")]
     Zero { key: SettingKey },
-    #[error("{key}: {source}")]
+    #[error("invalid {key}")]
     Span { key: SettingKey, source: SpanError },
-    #[error("{key}: {source}")]
+    #[error("invalid {key}")]
     Size { key: SettingKey, source: SizeError },
-    #[error("{key}: {source}")]
+    #[error("invalid {key}")]
     Backoff { key: SettingKey, source: BackoffError },
     #[error("a lease of {lease} is shorter than {HEARTBEATS_PER_LEASE} heartbeats of {heartbeat}")]
     LeaseTooShort { lease: String, heartbeat: String },
-    #[error("{key}: {source}")]
+    #[error("invalid {key}")]
     Limits { key: SettingKey, source: LimitsError },
 }
 

@@ -114,6 +114,8 @@ fn a_default_that_would_contradict_another_setting_is_refused() {
     let home = Home::new();
     home.run(["config", "set", "lease", "2m"]).ok();
     home.run(["config", "set", "heartbeat-interval", "30s"]).ok();
+    let ran = home.run(["config", "set", "retry-delay", "soon"]).fails(2);
+    assert_eq!(ran.stderr.matches("is no duration").count(), 1, "it is said once: {ran}");
     home.run(["config", "unset", "lease"]).fails(2).says("shorter than 3 heartbeats");
     home.run(["config", "get", "lease"]).ok().prints("2m\n");
 }
