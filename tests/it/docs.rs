@@ -32,6 +32,31 @@ fn every_example_runs_as_it_is_written() {
 }
 
 #[test]
+fn links_lead_somewhere_and_the_index_leads_to_every_page() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page is text");
+        for target in links(&text) {
+            let path = page.parent().expect("a folder").join(target);
+            assert!(path.exists(), "{}: {target} is not there", page.display());
+        }
+    }
+    let index = fs::read_to_string(docs.join("README.md")).expect("the index");
+    for entry in fs::read_dir(&docs).expect("the folder of documents") {
+        let name = entry.expect("an entry").file_name().into_string().expect("text");
+        let is_page = name.ends_with(".md") && name != "README.md";
+        assert!(!is_page || links(&index).contains(&name.as_str()), "{name} is not in the index");
+    }
+}
+
+/// The files that a page links to.
+fn links(page: &str) -> Vec<&str> {
+    let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let targets = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
+    targets.map(|target| target.split('#').next().unwrap_or(target)).collect()
+}
+
+#[test]
 fn blocks_are_found_and_others_left_out() {
     let page = "# A\n```sh\necho 1\n```\n\n```text\nno\n```\n  ```sh\n  not at the margin\n  ```\n```sh\necho 2\necho 3\n```\n";
     assert_eq!(blocks(page), ["echo 1\n", "echo 2\necho 3\n"]);
