@@ -153,8 +153,10 @@ fn finished(message: String) -> Explanation {
 fn running(facts: &Facts, since: Timestamp, worker: &str) -> Reason {
     let attempt = facts.job.life.attempts;
     let usual = facts.durations.map_or_else(String::new, |durations| {
-        let (average, attempts) = (told(durations.average), durations.attempts);
-        format!("; the latest {attempts} of its queue took {average} on average")
+        match (told(durations.average), durations.attempts) {
+            (average, 1) => format!("; the latest of its queue took {average}"),
+            (average, attempts) => format!("; the latest {attempts} of its queue took {average} on average"),
+        }
     });
     let span = told(facts.now.since(since));
     reason(Code::Running, format!("attempt {attempt} has been running for {span} on worker {worker}{usual}"))
