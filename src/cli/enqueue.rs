@@ -105,7 +105,8 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     let store = context.store()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;
-    let queue = input.queue();
+    let queue = input.queue().filter(|_| !context.quiet);
+    let mistaken_for = queue.as_ref().map(|queue| mistaken_for(store, queue)).transpose()?.flatten();
     match input {
         Input::One(request) => {
             let answers = enqueuer.enqueue(vec![*request])?;
@@ -124,26 +125,25 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         }
         Input::Each(path, each) => lines::enqueue_file(context, &mut enqueuer, &path, Form::Each(&each))?,
     }
-    hint_at_queue(context, store, queue.as_ref())?;
+    hint_at_workers(context, store, queue.as_ref())?;
+    if let (Some(queue), Some(other)) = (queue, mistaken_for) {
+        context.hint(&format!("queue {queue} is new; did you mean {other}?"))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What may keep the jobs from running: nobody is there to run them, or their queue is not the one that was meant.
-fn hint_at_queue(context: &Context, store: &dyn Store, queue: Option<&QueueName>) -> Result<(), Failure> {
+/// Says so if nobody is there to run them.
+fn hint_at_workers(context: &Context, store: &dyn Store, queue: Option<&QueueName>) -> Result<(), Failure> {
     let workers = live_workers(store)?;
     if !is_any_for_all_comers(&workers) {
-        context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"))?;
+        return context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"));
     }
-    let Some(queue) = queue.filter(|_| !context.quiet) else { return Ok(()) };
-    if is_any_for_all_comers(&workers) && !is_served(queue, &workers) {
-        context.hint(&format!(
+    match queue.filter(|queue| !is_served(queue, &workers)) {
+        None => Ok(()),
+        Some(queue) => context.hint(&format!(
             "no worker serves queue {queue}; start one with `queuectl worker start --queue {queue}`"
-        ))?;
+        )),
     }
-    if let Some(other) = mistaken_for(store, queue)? {
-        context.hint(&format!("queue {queue} is new; did you mean {other}?"))?;
-    }
-    Ok(())
 }
 
 /// What was typed can say where the jobs come from in one way only.

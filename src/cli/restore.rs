@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::ask::ask;
 use super::context::Context;
 use super::failure::Failure;
+use super::progress::Bar;
 use super::text::{grouped, jobs, printable};
 use crate::ops::restore::{Present, prepare};
 use crate::store::Restored;
@@ -40,7 +41,11 @@ struct RestoredJson {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    // Either may take long for a large queue.
+    let mut bar = Bar::new(context, "", None);
+    bar.say(|| "examining the backup".to_owned());
     let ready = prepare(&context.location()?, &args.file, &user::name())?;
+    bar.clear();
     let replaced = match ready.present() {
         Present::Jobs(0) => None,
         Present::Jobs(count) => Some(format!("replace a queue of {}", jobs(count))),
@@ -49,7 +54,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if let Some(what) = replaced {
         ask(context, &what, args.yes)?;
     }
-    tell(context, &ready.put()?)?;
+    bar.say(|| "putting it in the place of the queue".to_owned());
+    let restored = ready.put()?;
+    drop(bar);
+    tell(context, &restored)?;
     Ok(ExitCode::SUCCESS)
 }
 

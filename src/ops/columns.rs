@@ -37,19 +37,23 @@ pub const COLUMNS: [&str; 25] = [
     "reason",
 ];
 
+/// What is there for those who ask, though the JSON of a list does not have it.
+const BATCH: &str = "batch";
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
     #[error("there is no column `{typed}`; did you mean `{nearest}`?")]
     Near { typed: String, nearest: &'static str },
-    #[error("there is no column `{typed}`; the columns are {}", COLUMNS.join(", "))]
+    #[error("there is no column `{typed}`; the columns are {}, {BATCH}", COLUMNS.join(", "))]
     Unknown { typed: String },
 }
 
 pub fn parse_column(typed: &str) -> Result<&'static str, ColumnError> {
-    if let Some(column) = COLUMNS.into_iter().find(|column| *column == typed) {
+    let known = || COLUMNS.into_iter().chain([BATCH]);
+    if let Some(column) = known().find(|column| *column == typed) {
         return Ok(column);
     }
-    let near = nearest(typed, COLUMNS);
+    let near = nearest(typed, known());
     let typed = typed.to_owned();
     Err(match near {
         Some(nearest) => ColumnError::Near { typed, nearest },
@@ -65,7 +69,8 @@ pub struct Fields {
 
 impl Fields {
     pub fn of(job: &Job, columns: &[&'static str]) -> Self {
-        let all = serde_json::to_value(JobJson::from(job)).expect("a job becomes JSON");
+        let mut all = serde_json::to_value(JobJson::from(job)).expect("a job becomes JSON");
+        all[BATCH] = job.batch.as_ref().map(|batch| batch.as_str()).into();
         let field = |name: &&'static str| (*name, all.get(name).cloned().unwrap_or(Value::Null));
         Self { fields: columns.iter().map(field).collect() }
     }

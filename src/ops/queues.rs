@@ -51,12 +51,9 @@ fn change(
     Ok(Changed { queue: queue.expect("it was made if it was not there"), mistaken_for })
 }
 
-/// The queue that somebody may have meant who enqueued the first job of this one.
+/// The queue that somebody may have meant who is about to enqueue to this one.
 pub fn mistaken_for(store: &dyn Store, name: &QueueName) -> Result<Option<String>, OpError> {
-    let (named, others): (Vec<Queue>, Vec<Queue>) =
-        store.queues()?.into_iter().partition(|queue| queue.name == *name);
-    let jobs: u64 = named.iter().flat_map(|queue| queue.counts.values()).sum();
-    Ok(if jobs == 1 { resembled(&others, name) } else { None })
+    Ok(resembled(&store.queues()?, name))
 }
 
 /// A shorter name is as far from any other of its kind.

@@ -43,8 +43,8 @@ fn list_and_show_say_how_far_it_is() {
         (&json!("nightly"), &json!(2), &json!(null))
     );
     let ran = home.run(["batch", "list"]).ok();
-    assert_eq!(ran.lines()[0], "NAME     JOBS  DONE  FAILED  RUNNING  CREATED   FINISHED");
-    assert!(ran.lines()[1].starts_with("nightly     2     1       1        0  "), "{ran}");
+    assert_eq!(ran.lines()[0], "NAME     JOBS  DONE  DEAD  CANCELLED  RUNNING  CREATED   FINISHED");
+    assert!(ran.lines()[1].starts_with("nightly     2     1     1          0        0  "), "{ran}");
     for verb in ["show", "status"] {
         home.run(["batch", verb, "nightly"])
             .ok()

@@ -166,6 +166,10 @@ fn columns_are_chosen_by_their_names_in_json() {
     home.run(["list", "--columns", "state,id", "--state", "dead", "--json"])
         .ok()
         .prints("[{\"state\":\"dead\",\"id\":\"dead\"}]\n");
+    home.run(["enqueue", "-q", "--id", "z", "--batch", "nightly", "--", "true"]).ok();
+    home.run(["list", "--columns", "id,batch", "--batch", "nightly", "--json"])
+        .ok()
+        .prints("[{\"id\":\"z\",\"batch\":\"nightly\"}]\n");
     home.run(["list", "--columns", "exitcode"]).fails(2).prints("").says("did you mean `exit_code`?");
     home.run(["list", "--columns", "colour"]).fails(2).says("the columns are id, queue, command");
     home.run(["list", "--format", "ids", "--columns", "id"]).fails(2);
