@@ -8,12 +8,16 @@ use super::calls::Call;
 use super::census::{command_line, processes_of};
 use super::field::Field;
 use super::ledger::{self, Line};
+use super::plan::JobPlan;
+use super::telling::{self, Telling};
 use crate::domain::job::{Job, JobRecord};
 use crate::domain::life::StateName;
+use crate::domain::rate::Rate;
+use crate::domain::schedule::Schedule;
 use crate::ops::location::DATABASE;
 use crate::ops::logs::{AttemptOutput, Piece};
 use crate::store::sqlite::{Depth, examine};
-use crate::store::{JobFilter, Page, Store};
+use crate::store::{Batch, JobFilter, Page, Store};
 
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
@@ -24,6 +28,18 @@ pub struct Evidence {
     pub concurrency: u32,
     /// How many jobs of a queue may run at once, where that is limited.
     pub queue_limits: BTreeMap<String, u32>,
+    /// How many may start in how much time, where that is limited.
+    pub rates: BTreeMap<String, Rate>,
+    /// As they were when they were removed.
+    pub schedules: Vec<ScheduleEvidence>,
+    /// As the store counts them.
+    pub batches: Vec<Batch>,
+    /// What hooks were told.
+    pub told: Vec<Telling>,
+    /// Of how many events hooks are still to be told.
+    pub to_be_told: u64,
+    /// Whether the clock on the wall was set.
+    pub is_clock_turned: bool,
     /// What the store counts, and what there is.
     pub counted: BTreeMap<StateName, u64>,
     /// What is left although all is over: processes, workers, files, damage.
@@ -46,6 +62,21 @@ pub struct JobEvidence {
     pub nonces: BTreeMap<u32, String>,
 }
 
+/// A schedule, and what its jobs do.
+#[derive(Clone, Debug)]
+pub struct ScheduleEvidence {
+    pub schedule: Schedule,
+    pub job: JobPlan,
+}
+
+impl Evidence {
+    /// The schedule whose jobs have such ids. It is gone, so the jobs themselves do not know it any more.
+    pub fn schedule_of(&self, id: &str) -> Option<&ScheduleEvidence> {
+        let (name, _) = id.split_once(':')?;
+        self.schedules.iter().find(|one| one.schedule.name.as_str() == name)
+    }
+}
+
 impl JobEvidence {
     pub fn id(&self) -> &str {
         self.record.job.id.as_str()
@@ -60,6 +91,9 @@ pub fn gather(field: &Field, concurrency: u32) -> Result<Evidence, ProofError> {
         jobs: jobs(field)?,
         concurrency,
         counted: counted(field.store())?,
+        batches: field.store().batches(usize::MAX)?,
+        told: telling::read(&field.told())?,
+        to_be_told: to_be_told(field.store())?,
         left: left(field)?,
         ..Evidence::default()
     })
@@ -72,6 +106,11 @@ pub(super) fn counted(store: &dyn Store) -> Result<BTreeMap<StateName, u64>, Pro
         *counted.entry(state).or_default() += count;
     }
     Ok(counted)
+}
+
+/// Of how many events hooks are still to be told.
+pub(super) fn to_be_told(store: &dyn Store) -> Result<u64, ProofError> {
+    Ok(store.hooks()?.iter().map(|hook| hook.pending).sum())
 }
 
 fn jobs(field: &Field) -> Result<Vec<JobEvidence>, ProofError> {

@@ -92,6 +92,15 @@ impl Field {
         self.folder().join("ledger")
     }
 
+    /// What hooks were told.
+    pub fn told(&self) -> PathBuf {
+        self.folder().join("told")
+    }
+
+    pub fn program(&self) -> &Path {
+        &self.program.path
+    }
+
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
     }
@@ -173,18 +182,23 @@ impl Field {
     fn wording(&self, wish: &Wish) -> (Vec<String>, String) {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let json = |job: &JobPlan| job.to_json(&self.program.path, &self.ledger());
+        let enqueue = |jobs: &[JobPlan], more: &[&str]| {
+            let batch = jobs.first().and_then(|job| job.batch).map(|batch| ["--batch", batch]);
+            let verb = ["enqueue"].into_iter().chain(batch.into_iter().flatten());
+            words(&verb.chain(more.iter().copied()).collect::<Vec<_>>())
+        };
         match wish {
             Wish::Cancel(id) => (words(&["--json", "cancel", id]), String::new()),
             Wish::Retry(id) => (words(&["-q", "retry", id]), String::new()),
             Wish::Enqueue(jobs) => match jobs.as_slice() {
-                [job] => (words(&["enqueue", &json(job).to_string()]), String::new()),
+                [job] => (enqueue(jobs, &[&json(job).to_string()]), String::new()),
                 jobs if jobs.len() % 2 == 0 => {
                     let array: Vec<_> = jobs.iter().map(json).collect();
-                    (words(&["enqueue", &serde_json::Value::from(array).to_string()]), String::new())
+                    (enqueue(jobs, &[&serde_json::Value::from(array).to_string()]), String::new())
                 }
                 jobs => {
                     let lines: Vec<String> = jobs.iter().map(|job| json(job).to_string()).collect();
-                    (words(&["enqueue", "--file", "-"]), lines.join("\n"))
+                    (enqueue(jobs, &["--file", "-"]), lines.join("\n"))
                 }
             },
         }

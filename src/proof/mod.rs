@@ -28,6 +28,7 @@ pub mod ledger;
 pub mod nemesis;
 pub mod plan;
 pub mod promise;
+pub mod telling;
 pub mod trial;
 
 pub use error::ProofError;

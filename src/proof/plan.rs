@@ -1,4 +1,4 @@
-//! What a trial consists of, made up from its seed: jobs, what is done to them, and the pools that run them.
+//! What a trial consists of, made up from its seed: jobs, schedules, what is done to them, and the pools that run them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::actor::{ACT, Escape};
 use super::ledger::How;
+use crate::domain::rate::Rate;
+use crate::domain::schedule::{OnMissed, OnOverlap};
 use crate::domain::shell::quote_words;
 use crate::domain::signal::Signal;
 
@@ -26,6 +28,8 @@ pub struct Plan {
     pub pools: Vec<PoolPlan>,
     /// Queues beside the default one.
     pub queues: Vec<QueuePlan>,
+    /// Added before the workers start, removed when the nemesis has healed.
+    pub schedules: Vec<SchedulePlan>,
     /// How long the nemesis is at work.
     pub strikes_for: Duration,
 }
@@ -36,11 +40,22 @@ pub struct PoolPlan {
     pub concurrency: u32,
 }
 
-/// A queue in which only so many jobs may run at once.
+/// A queue in which only so many jobs may run at once, or start in so much time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuePlan {
     pub name: &'static str,
-    pub concurrency: u32,
+    pub concurrency: Option<u32>,
+    pub rate: Option<Rate>,
+}
+
+/// A schedule, and the job that it makes each time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulePlan {
+    pub every: Duration,
+    pub on_overlap: OnOverlap,
+    pub on_missed: OnMissed,
+    /// Its id is the name of the schedule.
+    pub job: JobPlan,
 }
 
 /// Something that a client does after a pause.
@@ -79,6 +94,8 @@ pub struct JobPlan {
     /// Whether it runs although one of these failed.
     pub runs_anyway: bool,
     pub unique_key: Option<String>,
+    /// The same for all that are enqueued with one call.
+    pub batch: Option<&'static str>,
     pub priority: i32,
 }
 
@@ -97,7 +114,14 @@ const DEEDS: usize = 12;
 /// So few that some of the jobs with a key find another there.
 const KEYS: u32 = 3;
 /// So narrow that the slots together want more.
-const QUEUES: [&str; 2] = ["narrow", "wider"];
+const QUEUES: [&str; 3] = ["narrow", "wider", PACED];
+/// So slow that jobs have to wait, and so fast that a trial does not take much longer for it.
+pub const PACED: &str = "paced";
+const PACE: u32 = 4;
+const BATCHES: [&str; 2] = ["red", "green"];
+const SCHEDULES: [&str; 2] = ["tick", "tock"];
+/// How many of the first jobs go into one batch, or into none, together.
+const FIRST_TOGETHER: usize = 4;
 const MOST_DEPENDENCIES: usize = 3;
 
 impl Plan {
@@ -108,13 +132,16 @@ impl Plan {
             let job = job(&mut random, format!("j{at}"), escapes, &jobs);
             jobs.push(job);
         }
+        for together in jobs.chunks_mut(FIRST_TOGETHER) {
+            put_into_batch(&mut random, together);
+        }
         let clients = (0..CLIENTS).map(|client| client_deeds(&mut random, client, escapes, &jobs)).collect();
         let concurrency = random.u32(1..=3);
         let pool = |random: &mut Rng| PoolPlan { count: random.u32(1..=2), concurrency };
         let pools = vec![pool(&mut random), pool(&mut random)];
-        let queues = (1..).zip(QUEUES).map(|(concurrency, name)| QueuePlan { name, concurrency }).collect();
+        let schedules = schedules(&mut random, escapes);
         let strikes_for = Duration::from_millis(random.u64(2_500..3_500));
-        Self { seed, jobs, clients, pools, queues, strikes_for }
+        Self { seed, jobs, clients, pools, queues: queues(), schedules, strikes_for }
     }
 
     /// Every job that anybody may ask for.
@@ -123,7 +150,7 @@ impl Plan {
             Wish::Enqueue(jobs) => jobs.as_slice(),
             Wish::Cancel(_) | Wish::Retry(_) => &[],
         });
-        self.jobs.iter().chain(later)
+        self.jobs.iter().chain(later).chain(self.schedules.iter().map(|schedule| &schedule.job))
     }
 
     /// Changes every job that anybody may ask for.
@@ -132,12 +159,49 @@ impl Plan {
             Wish::Enqueue(jobs) => jobs.as_mut_slice(),
             Wish::Cancel(_) | Wish::Retry(_) => &mut [],
         });
-        self.jobs.iter_mut().chain(later).for_each(&mut change);
+        let scheduled = self.schedules.iter_mut().map(|schedule| &mut schedule.job);
+        self.jobs.iter_mut().chain(later).chain(scheduled).for_each(&mut change);
     }
 
     /// All workers have as many slots.
     pub fn concurrency(&self) -> u32 {
         self.pools.iter().map(|pool| pool.concurrency).max().unwrap_or(1)
+    }
+}
+
+fn queues() -> Vec<QueuePlan> {
+    let limited = (1..).zip(["narrow", "wider"]);
+    let limited = limited.map(|(limit, name)| QueuePlan { name, concurrency: Some(limit), rate: None });
+    let rate = Rate::new(PACE, Duration::from_secs(1)).ok();
+    limited.chain([QueuePlan { name: PACED, concurrency: None, rate }]).collect()
+}
+
+/// One or two; their jobs are mostly over before the next one comes, but not always.
+fn schedules(random: &mut Rng, escapes: Escapes) -> Vec<SchedulePlan> {
+    let count = random.usize(1..=SCHEDULES.len());
+    let one = |name: &str| {
+        let on_overlap = if random.bool() { OnOverlap::Skip } else { OnOverlap::Queue };
+        let longest = if on_overlap == OnOverlap::Skip { 1_500 } else { 600 };
+        let job = JobPlan {
+            queue: None,
+            lives: Duration::from_millis(random.u64(5..longest)),
+            max_retries: random.u32(0..3),
+            delay: None,
+            timeout: None,
+            depends_on: Vec::new(),
+            unique_key: None,
+            ..job(random, name.to_owned(), escapes, &[])
+        };
+        let on_missed = if random.bool() { OnMissed::Skip } else { OnMissed::Once };
+        SchedulePlan { every: Duration::from_secs(random.u64(1..=2)), on_overlap, on_missed, job }
+    };
+    SCHEDULES.into_iter().take(count).map(one).collect()
+}
+
+fn put_into_batch(random: &mut Rng, together: &mut [JobPlan]) {
+    let batch = random.choice(BATCHES).filter(|_| random.u32(0..3) == 0);
+    for job in together {
+        job.batch = batch;
     }
 }
 
@@ -150,16 +214,18 @@ fn client_deeds(random: &mut Rng, client: usize, escapes: Escapes, first: &[JobP
             0 | 1 => Wish::Cancel(any_id(random, first)),
             2 | 3 => Wish::Retry(any_id(random, first)),
             4 => {
-                let batch = (0..random.usize(2..6))
+                let mut some = (0..random.usize(2..6))
                     .map(|part| job(random, format!("c{client}.{at}.{part}"), escapes, &own))
                     .collect::<Vec<_>>();
-                own.extend(batch.clone());
-                Wish::Enqueue(batch)
+                put_into_batch(random, &mut some);
+                own.extend(some.clone());
+                Wish::Enqueue(some)
             }
             _ => {
-                let job = job(random, format!("c{client}.{at}"), escapes, &own);
-                own.push(job.clone());
-                Wish::Enqueue(vec![job])
+                let mut one = vec![job(random, format!("c{client}.{at}"), escapes, &own)];
+                put_into_batch(random, &mut one);
+                own.extend(one.clone());
+                Wish::Enqueue(one)
             }
         };
         deeds.push(Deed { pause, what });
@@ -202,6 +268,7 @@ fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> J
         depends_on,
         runs_anyway: one_in(random, 2),
         unique_key: one_in(random, 8).then(|| format!("k{}", random.u32(0..KEYS))),
+        batch: None,
         priority: random.i32(-2..3),
     }
 }
@@ -241,7 +308,7 @@ impl JobPlan {
             "command": self.command(program, ledger),
             "max_retries": self.max_retries,
             "priority": self.priority,
-            "backoff": {"strategy": "exponential", "delay": millis(self.retry_delay), "base": 2},
+            "backoff": self.backoff(),
         });
         if let Some(queue) = self.queue {
             job["queue"] = queue.into();
@@ -262,7 +329,12 @@ impl JobPlan {
         job
     }
 
-    fn command(&self, program: &Path, ledger: &Path) -> String {
+    fn backoff(&self) -> Value {
+        let delay = format!("{}ms", self.retry_delay.as_millis());
+        json!({"strategy": "exponential", "delay": delay, "base": 2})
+    }
+
+    pub fn command(&self, program: &Path, ledger: &Path) -> String {
         let listed = |words: Vec<String>| words.join(",");
         let mut words = vec![
             program.display().to_string(),
@@ -280,6 +352,36 @@ impl JobPlan {
         }
         let line = quote_words(&words);
         if self.in_shell { format!("{line}; exit $?") } else { line }
+    }
+}
+
+impl SchedulePlan {
+    pub fn name(&self) -> &str {
+        &self.job.id
+    }
+
+    /// What is handed to `schedule add`.
+    pub fn words(&self, program: &Path, ledger: &Path) -> Vec<String> {
+        let every = format!("{}s", self.every.as_secs());
+        let (retries, backoff) = (self.job.max_retries.to_string(), self.job.backoff().to_string());
+        let (missed, overlap) = (self.on_missed.name(), self.on_overlap.name());
+        let command = self.job.command(program, ledger);
+        [
+            "-q",
+            "schedule",
+            "add",
+            self.name(),
+            "--every",
+            &every,
+            "--on-missed",
+            missed,
+            "--on-overlap",
+            overlap,
+        ]
+        .into_iter()
+        .chain(["--max-retries", &retries, "--backoff", &backoff, "--command", &command])
+        .map(str::to_owned)
+        .collect()
     }
 }
 

@@ -41,7 +41,7 @@ impl Promise {
             ],
             Self::NoOverlap => &[Invariant::NoOverlap, Invariant::NothingLeft],
             Self::NoticedSoon => &[Invariant::NoticedSoon],
-            Self::NothingSilent => &[Invariant::Told],
+            Self::NothingSilent => &[Invariant::Heard, Invariant::Told],
         }
     }
 }

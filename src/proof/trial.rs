@@ -7,10 +7,11 @@ use fastrand::Rng;
 use super::abandoned::Abandoned;
 use super::calls::Answer;
 use super::checker::{Verdict, check};
-use super::evidence::{Evidence, counted, gather};
+use super::evidence::{Evidence, ScheduleEvidence, counted, gather, to_be_told};
 use super::field::{Field, LOOK};
 use super::nemesis::Nemesis;
 use super::plan::{Deed, HEARTBEAT, KILL_GRACE, LEASE, Plan, PoolPlan, Wish};
+use super::telling::{self, HOOKS};
 use super::{ProofError, census};
 use crate::domain::life::StateName;
 use crate::store::Store;
@@ -20,6 +21,8 @@ use crate::sys;
 const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
 /// How long pools may take to be up, and to be gone.
 const POOL_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take until every schedule has fired. All but the busiest machines are long past it.
+const FIRE_PATIENCE: Duration = Duration::from_secs(20);
 /// How long it may take until nothing is left when they are gone: those that were not started here are waited for too.
 const REST_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -83,11 +86,17 @@ pub fn hold(
     let mut abandoned = Abandoned::default();
     let strikes = strike(plan, nemesis, field, &mut abandoned, audience)?;
     nemesis.heal(field);
-    drain(plan, field, &mut abandoned, audience)?;
+    field.start_pool(PoolPlan { count: 1, concurrency: plan.concurrency() })?;
+    let schedules = end_schedules(plan, nemesis.turns_clock(), field, audience)?;
+    drain(nemesis.turns_clock(), field, &mut abandoned, audience)?;
     audience.told(&News::Judging);
     let mut evidence = gather(field, plan.concurrency())?;
-    evidence.queue_limits =
-        plan.queues.iter().map(|queue| (queue.name.to_owned(), queue.concurrency)).collect();
+    for queue in &plan.queues {
+        evidence.queue_limits.extend(queue.concurrency.map(|limit| (queue.name.to_owned(), limit)));
+        evidence.rates.extend(queue.rate.map(|rate| (queue.name.to_owned(), rate)));
+    }
+    evidence.schedules = schedules;
+    evidence.is_clock_turned = nemesis.turns_clock();
     evidence.problems = problems;
     evidence.longest_abandoned = abandoned.longest;
     evidence.abandoned_limit = terms.notice_limit().filter(|_| nemesis.is_noticed_at_once());
@@ -110,19 +119,37 @@ fn load(plan: &Plan, field: &Field) -> Result<Vec<String>, ProofError> {
         field.need(&["-q", "config", "set", key, &value])?;
     }
     for queue in &plan.queues {
-        field.need(&["-q", "queue", "set", queue.name, "--concurrency", &queue.concurrency.to_string()])?;
+        let none = || "none".to_owned();
+        let concurrency = queue.concurrency.map_or_else(none, |limit| limit.to_string());
+        let rate = queue.rate.map_or_else(none, |rate| rate.to_string());
+        field.need(&["-q", "queue", "set", queue.name, "--concurrency", &concurrency, "--rate", &rate])?;
     }
-    let mut random = Rng::with_seed(plan.seed);
-    let mut jobs = plan.jobs.as_slice();
-    while !jobs.is_empty() {
-        let (some, rest) = jobs.split_at(random.usize(1..=4).min(jobs.len()));
-        field.ask(Wish::Enqueue(some.to_vec()), None)?;
-        jobs = rest;
+    let tell = telling::command(&field.told());
+    for (name, event) in HOOKS {
+        field.need(&["-q", "hook", "add", name, "--on", event, "--command", &tell])?;
+    }
+    enqueue_first(plan, field)?;
+    for schedule in &plan.schedules {
+        let words = schedule.words(field.program(), &field.ledger());
+        field.need(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
     }
     let status = field.need(&["status", "--json"])?;
     let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
     let problems = status["problems"].as_array().cloned().unwrap_or_default();
     Ok(problems.iter().filter_map(|problem| Some(problem["problem"].as_str()?.to_owned())).collect())
+}
+
+/// A few at a time, and only such together as are of one batch.
+fn enqueue_first(plan: &Plan, field: &Field) -> Result<(), ProofError> {
+    let mut random = Rng::with_seed(plan.seed);
+    for mut jobs in plan.jobs.chunk_by(|one, next| one.batch == next.batch) {
+        while !jobs.is_empty() {
+            let (some, rest) = jobs.split_at(random.usize(1..=4).min(jobs.len()));
+            field.ask(Wish::Enqueue(some.to_vec()), None)?;
+            jobs = rest;
+        }
+    }
+    Ok(())
 }
 
 /// Clients go about their business while the nemesis strikes. Gives how often it did.
@@ -184,21 +211,48 @@ fn replenish(plan: &Plan, field: &Field) -> Result<(), ProofError> {
     Ok(())
 }
 
+/// Removes the schedules when each has fired, so that there is an end to it. Gives what they were.
+fn end_schedules(
+    plan: &Plan,
+    is_clock_turned: bool,
+    field: &Field,
+    audience: &dyn Audience,
+) -> Result<Vec<ScheduleEvidence>, ProofError> {
+    let mut found = field.store().schedules()?;
+    // One that fired while the clock was ahead waits for that time to come again.
+    field.wait(FIRE_PATIENCE, || {
+        let all_fired = found.iter().all(|(schedule, _)| schedule.last_at.is_some());
+        if all_fired || is_clock_turned || audience.has_enough() {
+            return true;
+        }
+        found = field.store().schedules().unwrap_or_default();
+        false
+    });
+    let mut schedules = Vec::new();
+    for (schedule, _) in found {
+        field.need(&["-q", "schedule", "remove", schedule.name.as_str()])?;
+        let planned = plan.schedules.iter().find(|planned| planned.name() == schedule.name.as_str());
+        schedules.extend(planned.map(|planned| ScheduleEvidence { schedule, job: planned.job.clone() }));
+    }
+    Ok(schedules)
+}
+
 /// With one more pool, which was never hurt, every job comes to its end; then all pools are stopped.
 fn drain(
-    plan: &Plan,
+    is_clock_turned: bool,
     field: &Field,
     abandoned: &mut Abandoned,
     audience: &dyn Audience,
 ) -> Result<(), ProofError> {
-    field.start_pool(PoolPlan { count: 1, concurrency: plan.concurrency() })?;
     let began = Instant::now();
     loop {
         if audience.has_enough() {
             return Err(ProofError::Interrupted);
         }
         abandoned.look(field)?;
-        let left = unfinished(field.store())?;
+        // What was to be told while the clock was ahead is due in a day.
+        let to_be_told = if is_clock_turned { 0 } else { to_be_told(field.store())? };
+        let left = unfinished(field.store())? + to_be_told;
         audience.told(&News::Draining { left });
         // Where some never end, that is for the checker to say.
         if left == 0 || began.elapsed() > DRAIN_PATIENCE {

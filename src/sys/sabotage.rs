@@ -14,6 +14,8 @@ pub enum Guard {
     Durability,
     /// What a dead worker left behind is looked for and killed.
     Sweep,
+    /// No more jobs of a queue run at once than it allows.
+    QueueLimits,
 }
 
 /// Whether a test has taken this guard away.
@@ -50,6 +52,7 @@ mod without {
             "attempt_lock" => Guard::AttemptLock,
             "durability" => Guard::Durability,
             "sweep" => Guard::Sweep,
+            "queue_limits" => Guard::QueueLimits,
             unknown => panic!("QUEUECTL_WITHOUT: there is no guard `{unknown}`"),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::domain::job::{Attempt, Ending};
 use crate::domain::outcome::Outcome;
 use crate::proof::calls::{Answer, Call};
-use crate::proof::evidence::{Evidence, JobEvidence};
+use crate::proof::evidence::{Evidence, JobEvidence, ScheduleEvidence};
 use crate::proof::ledger::{Line, What};
 use crate::proof::plan::JobPlan;
 
@@ -14,6 +14,8 @@ pub struct Case<'e> {
     pub id: &'e str,
     /// How it was asked for, if it was.
     pub plan: Option<&'e JobPlan>,
+    /// Whose moment it is for.
+    pub schedule: Option<&'e ScheduleEvidence>,
     pub calls: Vec<&'e Call>,
     /// In the order in which they were written.
     pub lines: Vec<&'e Line>,
@@ -21,6 +23,8 @@ pub struct Case<'e> {
     pub job: Option<&'e JobEvidence>,
     /// See [`Evidence::may_lose_output`].
     pub may_lose_output: bool,
+    /// See [`Evidence::is_clock_turned`].
+    pub is_clock_turned: bool,
 }
 
 /// One for each job that anybody asked for, that ran, or that is stored.
@@ -40,6 +44,9 @@ pub(super) fn cases(evidence: &Evidence) -> Vec<Case<'_>> {
     for (id, case) in &mut cases {
         case.id = id;
         case.may_lose_output = evidence.may_lose_output;
+        case.is_clock_turned = evidence.is_clock_turned;
+        case.schedule = evidence.schedule_of(id);
+        case.plan = case.plan.or(case.schedule.map(|schedule| &schedule.job));
         case.calls = evidence.calls.iter().filter(|call| call.concerns(id)).collect();
     }
     cases.into_values().collect()

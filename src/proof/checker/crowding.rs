@@ -1,4 +1,4 @@
-//! I11: never more run at once than a worker has slots, a queue allows, or a key does.
+//! I11: never more run at once than a worker has slots, a queue allows, or a key or a schedule does.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,6 +16,7 @@ enum Room<'e> {
     Worker(&'e str),
     Queue(&'e str),
     Key(&'e str),
+    Schedule(&'e str),
 }
 
 impl fmt::Display for Room<'_> {
@@ -24,6 +25,7 @@ impl fmt::Display for Room<'_> {
             Self::Worker(name) => write!(out, "worker {name}"),
             Self::Queue(name) => write!(out, "queue {name}"),
             Self::Key(name) => write!(out, "key {name}"),
+            Self::Schedule(name) => write!(out, "schedule {name}"),
         }
     }
 }
@@ -65,6 +67,9 @@ fn rooms<'e>(
     if let Some(limit) = evidence.queue_limits.get(job.queue.as_str()) {
         rooms.push((Room::Queue(job.queue.as_str()), *limit as usize));
     }
+    // Those of a trial wait for each other, or are left out.
+    let schedule = evidence.schedule_of(job.id.as_str());
+    rooms.extend(schedule.map(|of| (Room::Schedule(of.schedule.name.as_str()), 1)));
     rooms.extend(job.unique_key.as_deref().map(|key| (Room::Key(key), 1)));
     rooms
 }

@@ -17,12 +17,13 @@ pub enum Invariant {
     WithinLimits,
     Fenced,
     NothingLeft,
+    Heard,
     NoticedSoon,
     Told,
 }
 
 impl Invariant {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Kept,
         Self::Wanted,
         Self::Terminal,
@@ -36,6 +37,7 @@ impl Invariant {
         Self::WithinLimits,
         Self::Fenced,
         Self::NothingLeft,
+        Self::Heard,
         Self::NoticedSoon,
         Self::Told,
     ];
@@ -56,6 +58,7 @@ impl Invariant {
             Self::WithinLimits => "I11",
             Self::Fenced => "I12",
             Self::NothingLeft => "I13",
+            Self::Heard => "I14",
             Self::NoticedSoon => "P4",
             Self::Told => "P5",
         }
@@ -74,9 +77,10 @@ impl Invariant {
             Self::RealOutcome => "the recorded exit code or signal is the real one",
             Self::InTime => "no attempt starts before its time or its dependencies allow",
             Self::CancelHolds => "nothing starts after an acknowledged cancel",
-            Self::WithinLimits => "never more run at once than slots, queues and keys allow",
+            Self::WithinLimits => "never more run than slots, queues, rates, keys and schedules allow",
             Self::Fenced => "no result was written by an attempt that was not current",
             Self::NothingLeft => "nothing is left: no process, no lock, no lease; the counters are right",
+            Self::Heard => "hooks are told of everything that they are for, at least once",
             Self::NoticedSoon => "a dead worker is noticed in time",
             Self::Told => "what is wrong is told",
         }

@@ -1,7 +1,9 @@
 //! All questions, asked.
 
 use super::verdict::Verdict;
-use super::{attempts, case, crowding, endings, existence, remains, standing, timing};
+use super::{
+    attempts, case, crowding, endings, existence, pace, remains, schedules, standing, telling, timing,
+};
 use crate::proof::evidence::Evidence;
 
 /// Judges a trial.
@@ -15,6 +17,9 @@ pub fn check(evidence: &Evidence) -> Verdict {
         timing::check(&case, &mut verdict);
     }
     crowding::check(evidence, &mut verdict);
+    pace::check(evidence, &mut verdict);
+    schedules::check(evidence, &mut verdict);
+    telling::check(evidence, &mut verdict);
     remains::check(evidence, &mut verdict);
     verdict
 }

@@ -9,9 +9,12 @@ mod endings;
 mod existence;
 mod invariant;
 mod judge;
+mod pace;
 mod remains;
+mod schedules;
 mod standing;
 mod story;
+mod telling;
 mod timing;
 mod verdict;
 

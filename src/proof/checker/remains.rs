@@ -8,6 +8,7 @@ use super::timing;
 use super::verdict::Verdict;
 use crate::domain::life::StateName;
 use crate::proof::evidence::Evidence;
+use crate::store::Batch;
 
 pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
     verdict.expect(Invariant::NothingLeft, None, evidence.left.is_empty(), || evidence.left.join("; "));
@@ -27,7 +28,35 @@ pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
     verdict.expect(Invariant::Told, None, is_told, || {
         format!("no worker ran, and `status` only knew of {:?}", evidence.problems)
     });
+    check_batches(evidence, verdict);
     check_dependencies(evidence, verdict);
+}
+
+/// There is a batch for those of which there are jobs, it counts them right, and it knows whether all are finished.
+fn check_batches(evidence: &Evidence, verdict: &mut Verdict) {
+    let mut recounted: BTreeMap<&str, BTreeMap<StateName, u64>> = BTreeMap::new();
+    for job in &evidence.jobs {
+        if let Some(batch) = &job.record.job.batch {
+            let counts = recounted.entry(batch.as_str()).or_default();
+            *counts.entry(job.record.job.life.state.name()).or_default() += 1;
+        }
+    }
+    let counted: BTreeMap<&str, &BTreeMap<StateName, u64>> =
+        evidence.batches.iter().map(|batch| (batch.name.as_str(), &batch.counts)).collect();
+    let is_right = counted
+        .iter()
+        .map(|(name, counts)| (*name, *counts))
+        .eq(recounted.iter().map(|(name, counts)| (*name, counts)));
+    verdict.expect(Invariant::NothingLeft, None, is_right, || {
+        format!("the batches count {counted:?}, and there are {recounted:?}")
+    });
+    for batch in &evidence.batches {
+        let is_finished = batch.finished() == batch.total();
+        verdict.expect(Invariant::NothingLeft, None, batch.finished_at.is_some() == is_finished, || {
+            let Batch { name, finished_at, counts, .. } = batch;
+            format!("batch {name} has these jobs: {counts:?}, and was finished: {finished_at:?}")
+        });
+    }
 }
 
 fn check_dependencies(evidence: &Evidence, verdict: &mut Verdict) {

@@ -27,7 +27,7 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
         State::Cancelled { reason: CancelReason::User, .. } => cancelled_by_user(case),
         State::Cancelled { reason: CancelReason::Dependency, .. } => cancelled_along(case),
         State::Cancelled { reason: CancelReason::Replaced, .. } => {
-            Some("it was replaced by a newer run, and no schedule made it".to_owned())
+            Some("it was replaced by a newer run, and no schedule does that here".to_owned())
         }
     };
     verdict.expect(Invariant::Terminal, Some(case.id), problem.is_none(), || problem.unwrap_or_default());

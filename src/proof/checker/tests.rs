@@ -1,10 +1,11 @@
 //! Every invariant turns red when its kind of evidence is doctored, and all are green when nothing is.
 
 mod evidence;
+mod order;
 
 use std::time::Duration;
 
-use evidence::{at, attempt, call, cancel, completed, end, evidence, plan, start, tick};
+use evidence::{at, attempt, call, cancel, completed, end, evidence, plan, start, tick, told};
 
 use super::{Invariant, check, story};
 use crate::domain::life::StateName;
@@ -40,6 +41,7 @@ fn an_acknowledged_job_that_is_gone() {
     let lost = breaks(|evidence| {
         evidence.jobs.retain(|job| job.id() != "b");
         evidence.lines.retain(|line| line.job != "b");
+        evidence.told.retain(|one| one.about != "b");
         evidence.counted.insert(StateName::Completed, 1);
     });
     assert_eq!(lost, [Invariant::Kept]);
@@ -94,6 +96,9 @@ fn an_end_that_the_history_does_not_account_for() {
         breaks(move |evidence| {
             evidence.counted = [(StateName::Completed, 1)].into();
             *evidence.counted.entry(state.name()).or_default() += 1;
+            if !matches!(state, State::Completed { .. }) {
+                evidence.told[1] = told(state.name().name(), "b");
+            }
             evidence.jobs[1].record.job.life.state = state;
             evidence.jobs[1].record.history[0] = attempt(1, outcome);
         })
@@ -129,6 +134,7 @@ fn a_timeout_that_was_none() {
             if failed {
                 evidence.jobs[1].record.job.life.state = crate::domain::life::State::Failed;
                 evidence.counted = [(StateName::Completed, 1), (StateName::Failed, 1)].into();
+                evidence.told.retain(|one| one.about != "b");
             }
         })
     };

@@ -1,6 +1,7 @@
 //! I9 and I10: nothing starts before its time, and nothing after it was cancelled.
 //!
-//! All times are of the one clock that neither jumps nor sleeps, so a clock that is set is no excuse.
+//! All times are of the one clock that neither jumps nor sleeps, so a clock that is set is no excuse. Only schedules go by
+//! the clock on the wall.
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ const ROUNDING: Duration = Duration::from_millis(1);
 
 pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
     check_cancels(case, verdict);
+    check_moment(case, verdict);
     // A retry is somebody's wish to run now.
     if let (Some(plan), 0) = (case.plan, case.retry_count()) {
         check_delay(case, plan, verdict);
@@ -32,6 +34,20 @@ fn check_cancels(case: &Case<'_>, verdict: &mut Verdict) {
         verdict.expect(Invariant::CancelHolds, Some(case.id), late.is_none(), || {
             let attempt = late.map_or(0, |line| line.attempt);
             format!("attempt {attempt} started after the cancel was acknowledged")
+        });
+    }
+}
+
+/// No run of a schedule was claimed before its moment.
+fn check_moment(case: &Case<'_>, verdict: &mut Verdict) {
+    let moment = case.job.and_then(|job| job.record.scheduled_for);
+    let Some(moment) = moment.filter(|_| !case.is_clock_turned) else {
+        return;
+    };
+    for attempt in case.history() {
+        let (number, claimed) = (attempt.number, attempt.started_at);
+        verdict.expect(Invariant::InTime, Some(case.id), claimed >= moment, || {
+            format!("attempt {number} was claimed at {claimed}, and it was for {moment}")
         });
     }
 }

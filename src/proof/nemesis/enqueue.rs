@@ -8,7 +8,7 @@ use super::Nemesis;
 use crate::proof::ProofError;
 use crate::proof::calls::Answer;
 use crate::proof::field::Field;
-use crate::proof::plan::{Escapes, JobPlan, Plan, Wish};
+use crate::proof::plan::{Escapes, JobPlan, PACED, Plan, Wish};
 use crate::sys::clock::since_boot;
 
 #[derive(Debug, Default)]
@@ -67,11 +67,15 @@ impl KillEnqueue {
         let count = if random.u32(0..4) == 0 { random.usize(2..6) } else { 1 };
         let plan = Plan::new(random.u64(..), Escapes::All);
         let mut jobs: Vec<_> = plan.jobs.into_iter().take(count).collect();
+        let batch = jobs[0].batch;
         for (at, job) in jobs.iter_mut().enumerate() {
             job.id = format!("k{number}.{at}");
             job.lives = job.lives.min(Duration::from_millis(20));
             job.depends_on.clear();
             job.escapes.clear();
+            // So many would take too long at a pace.
+            job.queue = job.queue.filter(|queue| *queue != PACED);
+            job.batch = batch;
         }
         jobs
     }

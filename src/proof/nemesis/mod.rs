@@ -45,6 +45,11 @@ pub trait Nemesis: Send {
         false
     }
 
+    /// Whether it sets the clock on the wall: then nothing that waits for a time of day can be told by it.
+    fn turns_clock(&self) -> bool {
+        false
+    }
+
     /// How long to wait before the next strike.
     fn pause(&self, random: &mut Rng) -> Duration {
         Duration::from_millis(random.u64(150..600))

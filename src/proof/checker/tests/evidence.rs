@@ -13,6 +13,7 @@ use crate::proof::calls::{Answer, Call};
 use crate::proof::evidence::{Evidence, JobEvidence};
 use crate::proof::ledger::{How, Line, What};
 use crate::proof::plan::{JobPlan, Wish};
+use crate::proof::telling::Telling;
 
 pub(super) fn evidence() -> Evidence {
     let mut first = completed("a");
@@ -39,12 +40,24 @@ pub(super) fn evidence() -> Evidence {
         concurrency: 1,
         queue_limits: [("narrow".to_owned(), 1)].into(),
         counted: [(StateName::Completed, 2)].into(),
+        rates: BTreeMap::new(),
+        schedules: Vec::new(),
+        batches: Vec::new(),
+        told: vec![told("success", "a"), told("success", "b")],
+        to_be_told: 0,
+        is_clock_turned: false,
         left: Vec::new(),
         longest_abandoned: Duration::from_millis(3),
         abandoned_limit: Some(Duration::from_secs(1)),
         may_lose_output: false,
         problems: vec!["no_worker".to_owned()],
     }
+}
+
+/// Told once, and known by what it is about.
+pub(super) fn told(event: &str, about: &str) -> Telling {
+    let text = format!("{event} of {about}");
+    Telling { delivery: format!("d-{event}-{about}"), event: event.to_owned(), about: about.to_owned(), text }
 }
 
 pub(super) fn at(millis: u64) -> Duration {
@@ -67,6 +80,7 @@ pub(super) fn plan(id: &str) -> JobPlan {
         depends_on: Vec::new(),
         runs_anyway: false,
         unique_key: None,
+        batch: None,
         priority: 0,
     }
 }

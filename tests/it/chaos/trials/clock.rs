@@ -27,6 +27,10 @@ impl Nemesis for Clock {
         "the clock a day forward and back"
     }
 
+    fn turns_clock(&self) -> bool {
+        true
+    }
+
     fn strike(&mut self, _field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
         let told = self.shim.clock_shifted();
         let was_told_wrong = told > self.told;

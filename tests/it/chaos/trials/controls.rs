@@ -57,6 +57,20 @@ fn nothing_escapes(plan: &mut Plan) {
     plan.each_job(|job| job.escapes.clear());
 }
 
+#[test]
+fn control_without_the_limits_of_queues() {
+    let trials = Trials::of("control_without_the_limits_of_queues", |_| Box::new(KillWorker));
+    trials.with_plans(all_in_one_lane).without("queue_limits").turn_red(&[Invariant::WithinLimits]);
+}
+
+/// Every job wants into the narrowest queue.
+fn all_in_one_lane(plan: &mut Plan) {
+    plan.each_job(|job| {
+        job.queue = Some("narrow");
+        job.lives = job.lives.min(Duration::from_millis(100));
+    });
+}
+
 /// Takes a worker that is stopped for dead when its commands have ended, and lets it report them when others run its
 /// jobs again.
 struct DeclareDead;
