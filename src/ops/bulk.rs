@@ -3,7 +3,7 @@
 //! First they are selected, by reading only, so that a slow search is in nobody's way. Then they are changed in chunks, each
 //! one transaction; a job that has moved on since it was selected is left alone and counted.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ pub struct Tally {
     /// Of those that are done: their workers are still ending them.
     pub ending: u64,
     /// The numbers of those that were removed.
-    gone: HashSet<u64>,
+    gone: BTreeSet<u64>,
 }
 
 impl Tally {

@@ -65,9 +65,10 @@ pub fn editable(job: &Job) -> Value {
     if !job.limits.is_none() {
         put("limits", json!(job.limits));
     }
-    let codes = [("retry_on", job.retry.retry_on), ("no_retry_on", job.retry.no_retry_on)];
-    for (name, codes) in codes {
-        codes.into_iter().for_each(|codes| drop(put(name, json!(codes.iter().collect::<Vec<u8>>()))));
+    for (name, codes) in [("retry_on", job.retry.retry_on), ("no_retry_on", job.retry.no_retry_on)] {
+        if let Some(codes) = codes {
+            put(name, json!(codes.iter().collect::<Vec<u8>>()));
+        }
     }
     Value::Object(fields)
 }

@@ -3,7 +3,7 @@
 //! Workers take a step now and then, `queuectl prune` takes one after the other. Each step is a short transaction, so that
 //! nobody waits long; one that was killed in between has lost nothing, for the next begins again.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::ReadDir;
 use std::path::{Path, PathBuf};
@@ -195,7 +195,7 @@ pub fn remove_logs(logs: &Path, number: u64, attempts: u32) {
 }
 
 /// The same where nobody knows how many attempts they had: the whole folder is looked through once.
-pub fn remove_logs_of(logs: &Path, gone: &HashSet<u64>) {
+pub fn remove_logs_of(logs: &Path, gone: &BTreeSet<u64>) {
     let Ok(entries) = logs.read_dir() else {
         return;
     };

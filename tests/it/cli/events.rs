@@ -65,7 +65,7 @@ fn every_verb_of_people_is_noted() {
         (&["schedule", "run", "s"], "schedule_run", Some("s")),
         (&["schedule", "remove", "s"], "schedule_remove", Some("s")),
         (&["hook", "add", "h", "--on", "dead", "--command", "true"], "hook_add", Some("h")),
-        (&["hook", "remove", "h", "--yes"], "hook_remove", Some("h")),
+        (&["hook", "remove", "h"], "hook_remove", Some("h")),
         (&["config", "set", "lease", "60s"], "set", Some("lease = 1m (was 30s)")),
         (&["config", "unset", "lease"], "set", Some("lease = 30s (was 1m)")),
         (&["prune", "--state", "dead", "--yes"], "", None),

@@ -160,9 +160,9 @@ impl Import {
     fn origin(&self, tx: &Tx<'_>, job: &JobLine) -> Result<Origin, ImportError> {
         let batch: Option<BatchName> = job.batch.as_ref().map(|name| named(name, "a batch")).transpose()?;
         Ok(Origin {
-            environment_id: self.environment(job.environment)?,
-            batch_id: batch.map(|name| in_batches::id(tx, &name)).transpose()?,
-            schedule_id: job.schedule.as_ref().and_then(|name| self.schedules.get(name)).copied(),
+            environment: self.environment(job.environment)?,
+            batch: batch.map(|name| in_batches::id(tx, &name)).transpose()?,
+            schedule: job.schedule.as_ref().and_then(|name| self.schedules.get(name)).copied(),
         })
     }
 
@@ -244,9 +244,9 @@ impl Import {
 
 /// Numbers of what a job belongs to.
 struct Origin {
-    environment_id: Option<i64>,
-    batch_id: Option<i64>,
-    schedule_id: Option<i64>,
+    environment: Option<i64>,
+    batch: Option<i64>,
+    schedule: Option<i64>,
 }
 
 fn insert(tx: &Tx<'_>, job: &JobLine, seq: i64, state: StateName, origin: &Origin) -> Result<(), StoreError> {
@@ -287,14 +287,14 @@ fn insert(tx: &Tx<'_>, job: &JobLine, seq: i64, state: StateName, origin: &Origi
         if was_running { tx.now } else { job.updated_at }.as_millis(),
         job.command,
         job.cwd,
-        origin.environment_id,
+        origin.environment,
         job.timeout_ms,
         job.unique_key,
         to_json(&job.tags),
         to_json(&job.depends_on),
         options,
-        origin.batch_id,
-        origin.schedule_id,
+        origin.batch,
+        origin.schedule,
         job.scheduled_for.map(Timestamp::as_millis),
     ])?;
     Ok(())
