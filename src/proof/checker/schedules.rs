@@ -5,7 +5,7 @@ use super::verdict::Verdict;
 use crate::domain::job::JobRecord;
 use crate::domain::schedule::{OnOverlap, Schedule};
 use crate::domain::timestamp::Timestamp;
-use crate::proof::evidence::{Evidence, ScheduleEvidence};
+use crate::proof::evidence::{Evidence, JobEvidence, ScheduleEvidence};
 
 /// Whether this is the one job for one of its moments.
 pub(super) fn asks_for(schedule: &Schedule, record: &JobRecord) -> bool {
@@ -29,10 +29,12 @@ pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
             verdict.expect(Invariant::Kept, None, false, || format!("schedule {name} never fired"));
             continue;
         };
-        // What is not left out because of another run, or because nobody was there for long, comes once for each moment.
+        let has_run = evidence.jobs.iter().any(|job| is_run_of(schedule, job));
+        verdict
+            .expect(Invariant::Kept, None, has_run, || format!("schedule {name} fired, and there is no job"));
+        // What is left out because of another run, or because nobody was there for long, has none.
         let is_whole = schedule.policy.on_overlap == OnOverlap::Queue && schedule.missed_at.is_none();
-        let wanted = moments(schedule, last).enumerate().filter(|(number, _)| is_whole || *number == 0);
-        for (_, at) in wanted {
+        for at in moments(schedule, last).filter(|_| is_whole) {
             let id = schedule.job_id(at, 1);
             let is_there = evidence.jobs.iter().any(|job| job.id() == id.as_str());
             verdict.expect(Invariant::Kept, Some(id.as_str()), is_there, || {
@@ -40,4 +42,8 @@ pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
             });
         }
     }
+}
+
+fn is_run_of(schedule: &Schedule, job: &JobEvidence) -> bool {
+    job.record.scheduled_for.is_some_and(|at| job.record.job.id == schedule.job_id(at, 1))
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
+use queuectl::ops::location::DATABASE;
 use queuectl::proof::ProofError;
 use queuectl::proof::actor::Escape;
 use queuectl::proof::checker::Invariant;
@@ -12,6 +13,8 @@ use queuectl::proof::ledger::{self, What};
 use queuectl::proof::nemesis::{KillBoth, KillWorker, Nemesis};
 use queuectl::proof::plan::Plan;
 use queuectl::store::Worker;
+use queuectl::store::sqlite::gate_path;
+use queuectl::sys::process::lockers_of;
 use rustix::process::Signal;
 
 use super::harness::Trials;
@@ -112,6 +115,10 @@ fn declare(field: &Field, worker: &Worker) -> Result<bool, ProofError> {
         return Ok(false);
     }
     if !field.wait(PATIENCE, || held.iter().all(|(job, attempt)| has_ended(field, job, *attempt))) {
+        return Ok(false);
+    }
+    if lockers_of(&gate_path(&field.home().join(DATABASE))).contains(&worker.pid) {
+        // Nobody could write while it sleeps there.
         return Ok(false);
     }
     field.store().reap(&worker.id, None)?;
