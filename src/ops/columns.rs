@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::json::JobJson;
 use crate::domain::job::Job;
+use crate::domain::name::BatchName;
 use crate::domain::nearest::nearest;
 
 /// The fields of a job in JSON, in their order.
@@ -70,7 +71,7 @@ pub struct Fields {
 impl Fields {
     pub fn of(job: &Job, columns: &[&'static str]) -> Self {
         let mut all = serde_json::to_value(JobJson::from(job)).expect("a job becomes JSON");
-        all[BATCH] = job.batch.as_ref().map(|batch| batch.as_str()).into();
+        all[BATCH] = job.batch.as_ref().map(BatchName::as_str).into();
         let field = |name: &&'static str| (*name, all.get(name).cloned().unwrap_or(Value::Null));
         Self { fields: columns.iter().map(field).collect() }
     }
