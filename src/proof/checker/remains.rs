@@ -28,8 +28,18 @@ pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
     verdict.expect(Invariant::Told, None, is_told, || {
         format!("no worker ran, and `status` only knew of {:?}", evidence.problems)
     });
+    check_calls(evidence, verdict);
     check_batches(evidence, verdict);
     check_dependencies(evidence, verdict);
+}
+
+/// A call that fell over tells nobody what came of it. To the others it is one whose answer is unknown, so nothing else
+/// would notice.
+fn check_calls(evidence: &Evidence, verdict: &mut Verdict) {
+    for call in &evidence.calls {
+        let fell_over = call.said.contains("panicked at");
+        verdict.expect(Invariant::Told, None, !fell_over, || format!("it fell over: {call}"));
+    }
 }
 
 /// There is a batch for those of which there are jobs, it counts them right, and it knows whether all are finished.

@@ -340,6 +340,12 @@ fn a_death_that_nobody_noticed_and_a_silent_problem() {
     let late = breaks(|evidence| evidence.longest_abandoned = Duration::from_secs(2));
     assert_eq!(late, [Invariant::NoticedSoon]);
     assert_eq!(breaks(|evidence| evidence.problems.clear()), [Invariant::Told]);
+    let fell_over = breaks(|evidence| {
+        let mut call = call(Wish::Retry("a".to_owned()), Answer::Unknown);
+        call.said = "thread 'main' panicked at src/cli/retry.rs:1:1".to_owned();
+        evidence.calls.push(call);
+    });
+    assert_eq!(fell_over, [Invariant::Told]);
 }
 
 #[test]
