@@ -147,6 +147,11 @@ impl Edit {
         Ok(Some(edited))
     }
 
+    /// Whether the time that it names lies beyond all times.
+    pub fn is_too_late(&self, now: Timestamp) -> bool {
+        matches!(self.start, Some(Start::After(delay)) if now.checked_add(delay).is_none())
+    }
+
     /// How long an attempt may take afterwards.
     pub fn timeout(&self, before: Option<Duration>) -> Option<Duration> {
         match self.timeout {

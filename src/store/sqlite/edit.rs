@@ -4,7 +4,7 @@ use rusqlite::params;
 
 use super::row::{self, JobRow, to_json};
 use super::tx::{Tx, from_millis, millis};
-use super::{events, places, queues, retry};
+use super::{enqueue, events, places, queues, retry};
 use crate::domain::edit::Edit;
 use crate::domain::life::{Life, Place};
 use crate::domain::name::JobId;
@@ -36,8 +36,12 @@ pub(super) fn edit(tx: &Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result<Cha
     Ok(Change::Done(state))
 }
 
-/// Runs a job again that is changed on the way. First it is retried: what cannot be is not changed either.
+/// Runs a job again that is changed on the way: both or neither. First it is retried, and then nothing but its time could
+/// keep it from being changed.
 pub(super) fn edit_and_retry(tx: &Tx<'_>, id: &JobId, change: &Edit, by: &str) -> Result<Change, StoreError> {
+    if change.is_too_late(tx.now) && enqueue::is_taken(tx, id)? {
+        return Ok(Change::Conflict(Conflict::TooLate));
+    }
     match retry::retry(tx, id, by)? {
         Change::Done(_) => edit(tx, id, change, by),
         refused @ (Change::NotFound | Change::Conflict(_)) => Ok(refused),

@@ -20,6 +20,7 @@ every_store!(
     what_runs_or_is_completed_is_a_conflict,
     a_dead_job_is_changed_and_runs_again_at_once,
     what_cannot_be_retried_is_not_changed_either,
+    what_cannot_be_changed_is_not_retried_either,
     tags_are_found_by_the_new_ones_only,
     a_job_moves_into_and_out_of_a_queue_that_is_full,
 );
@@ -132,6 +133,18 @@ fn what_cannot_be_retried_is_not_changed_either(fixture: &Fixture) {
     assert_eq!(retried, Change::Conflict(Conflict::KeyTaken { holder: job_id("b") }));
     assert_eq!(fixture.record("a"), before);
     assert_eq!(fixture.claim(&worker, 9), ["b"]);
+}
+
+fn what_cannot_be_changed_is_not_retried_either(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue(job("a").max_retries(0));
+    fixture.run(&worker, FAILURE);
+    let change = start(Start::After(Duration::MAX));
+    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, SOMEBODY).expect("edit");
+    assert_eq!(retried, Change::Conflict(Conflict::TooLate));
+    assert_eq!(fixture.job("a").life.state.name(), StateName::Dead);
+    let nobody = fixture.store.edit_and_retry(&job_id("nobody"), &change, SOMEBODY).expect("edit");
+    assert_eq!(nobody, Change::NotFound);
 }
 
 fn tags_are_found_by_the_new_ones_only(fixture: &Fixture) {
