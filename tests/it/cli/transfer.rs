@@ -379,3 +379,19 @@ fn a_job_that_waits_no_longer_is_known_to_depend_on_others() {
     let from_test = home.run(["graph", "test"]).ok().shows("build").stdout;
     other.run(["graph", "test"]).ok().prints(&from_test);
 }
+
+#[test]
+fn workers_are_kept_for_as_long_as_what_was_imported() {
+    let home = Home::new();
+    home.run(["run", "-q", "--id", "a", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let before = ["a", "b"].map(|id| home.show(id)["history"].clone());
+    home.run(["export", "all.jsonl"]).ok();
+    for id in ["a", "b"] {
+        home.run(["remove", "-q", id]).ok();
+    }
+    home.run(["import", "-q", "all.jsonl"]).ok();
+    home.run(["prune", "-q"]).ok();
+    assert_eq!(["a", "b"].map(|id| home.show(id)["history"].clone()), before);
+}

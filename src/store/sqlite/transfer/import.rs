@@ -339,7 +339,7 @@ fn take_attempt(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<(), Stor
     let signal = attempt.signal.and_then(Signal::from_number);
     Outcome::from_parts(&attempt.outcome, attempt.exit_code, signal)
         .ok_or_else(|| row::malformed("outcome", &attempt.outcome))?;
-    let worker_seq = take_worker(tx, &attempt.worker_id, &attempt.host, attempt.started_at)?;
+    let worker_seq = take_worker(tx, seq, attempt)?;
     tx.prepare(
         "insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms, outcome, exit_code,
                                signal, error, cpu_ms, max_rss_bytes, log_bytes)
@@ -388,14 +388,16 @@ fn lose_attempt(tx: &Tx<'_>, seq: i64, job: &JobLine) -> Result<(), StoreError> 
     take_attempt(tx, seq, &lost)
 }
 
-/// A worker that is told of in a history; here it has stopped.
-fn take_worker(tx: &Tx<'_>, id: &str, host: &str, at: Timestamp) -> Result<i64, StoreError> {
-    let worker: WorkerId = id.parse().map_err(|error| row::malformed("worker", error))?;
+/// A worker that is told of in a history; here it has stopped. One that is known here is kept for as long as this job.
+fn take_worker(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<i64, StoreError> {
+    let AttemptLine { worker_id, host, started_at, .. } = attempt;
+    let worker: WorkerId = worker_id.parse().map_err(|error| row::malformed("worker", error))?;
     tx.prepare(
-        "insert or ignore into workers (id, host, boot_id, pid, concurrency, state, started_at, last_heartbeat)
-         values (?1, ?2, '', 0, 1, 'stopped', ?3, ?3)",
+        "insert into workers (id, host, boot_id, pid, concurrency, state, started_at, last_heartbeat, last_seq)
+         values (?1, ?2, '', 0, 1, 'stopped', ?3, ?3, ?4)
+         on conflict (id) do update set last_seq = max(last_seq, ?4)",
     )?
-    .execute(params![id, host, at.as_millis()])?;
+    .execute(params![worker_id, host, started_at.as_millis(), seq])?;
     workers::seq(tx, &worker)
 }
 
