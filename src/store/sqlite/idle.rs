@@ -42,7 +42,7 @@ fn is_any_due(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<boo
 }
 
 /// Whether jobs have ended of which those who wait for them do not know yet: these may be ready any moment.
-fn is_any_to_be_told(tx: &Tx<'_>) -> Result<bool, StoreError> {
+pub(super) fn is_any_to_be_told(tx: &Tx<'_>) -> Result<bool, StoreError> {
     Ok(tx.prepare("select 1 from releases limit 1")?.exists([])?)
 }
 

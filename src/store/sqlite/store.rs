@@ -10,9 +10,9 @@ use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
-    backup, batches, cancel, change, checkpoint, deliveries, duties, edit, enqueue, events, exchange, extend,
-    find, fire, graph, hooks, list, migrate, orders, prune, queues, read_only, reap, remove, retry, runs,
-    schedules, settings, situation, stops, sweep, transfer, troubles, workers,
+    backup, batches, cancel, change, checkpoint, deliveries, dependencies, duties, edit, enqueue, events,
+    exchange, extend, find, fire, graph, hooks, idle, list, migrate, orders, prune, queues, read_only, reap,
+    remove, retry, runs, schedules, settings, situation, stops, sweep, transfer, troubles, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::edit::Edit;
@@ -141,6 +141,17 @@ impl SqliteStore {
         work(&self.lock().connection)
     }
 
+    /// Where no worker is there to tell those who waited for jobs that were ended here, that is done now, in portions.
+    /// What is left when it fails is noted down for the next worker.
+    fn tell_the_rest(&self) {
+        let is_left = || Ok::<_, StoreError>(!self.has_worker()? && self.read(idle::is_any_to_be_told)?);
+        while is_left().unwrap_or(false) {
+            if self.write("release", dependencies::release_noted).is_err() {
+                return;
+            }
+        }
+    }
+
     fn adopt_durability(&self) -> Result<(), StoreError> {
         let durability = self.read(|tx| Ok(tx.settings()?.durability))?;
         self.lock().adopt(durability)
@@ -248,11 +259,16 @@ impl Store for SqliteStore {
     }
 
     fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.write("change", |tx| jobs.iter().map(|seen| change::change(tx, verb, seen, by)).collect())
+        let changes =
+            self.write("change", |tx| jobs.iter().map(|seen| change::change(tx, verb, seen, by)).collect())?;
+        self.tell_the_rest();
+        Ok(changes)
     }
 
     fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.write("cancel", |tx| ids.iter().map(|id| cancel::cancel(tx, id, by)).collect())
+        let changes = self.write("cancel", |tx| ids.iter().map(|id| cancel::cancel(tx, id, by)).collect())?;
+        self.tell_the_rest();
+        Ok(changes)
     }
 
     fn retry(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {

@@ -21,6 +21,7 @@ every_store!(
     one_failed_parent_among_others_is_enough,
     a_cancelled_child_no_longer_holds_its_other_parents,
     very_many_children_are_released_in_portions,
+    very_many_children_are_cancelled_without_a_worker,
     a_very_long_chain_is_cancelled_to_its_end,
     a_child_of_a_retried_parent_waits_for_the_new_run,
     a_retried_child_waits_for_what_is_unfinished,
@@ -237,6 +238,14 @@ fn very_many_children_are_released_in_portions(fixture: &Fixture) {
     }
     let expected: Vec<String> = (0..VERY_MANY).map(|n| format!("c{n}")).collect();
     assert!(claimed == expected, "each once and in order: {}", claimed.len());
+}
+
+fn very_many_children_are_cancelled_without_a_worker(fixture: &Fixture) {
+    let children = (0..VERY_MANY).map(|n| job(&format!("c{n}")).after(&["parent"]));
+    fixture.enqueue_all([job("parent")].into_iter().chain(children));
+    fixture.cancel("parent");
+    let cancelled = in_phase(fixture, Phase::State(StateName::Cancelled));
+    assert_eq!(cancelled.len(), VERY_MANY + 1, "nobody else is there to tell them");
 }
 
 fn a_very_long_chain_is_cancelled_to_its_end(fixture: &Fixture) {
