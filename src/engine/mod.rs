@@ -7,7 +7,8 @@
 //! ```
 //!
 //! - `guardian`, `pool`, `vigil`: the parent of workers, how processes are started, and when one of them hangs.
-//! - `worker`, `duties`: how a worker begins and ends, and what it does in between; `wake` is what it sleeps on.
+//! - `worker`, `duties`: how a worker begins and ends, and what it does in between; `wake` is what it sleeps on, `passed`
+//!   what it left to others.
 //! - `ledger`, `pace`, `hindrance`: what is recorded and claimed in each turn; `desk` is where ledger and slots meet.
 //! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` say what is started, `child` and
 //!   `pipes` watch it, `limits` says what it may use, `capture`, `log_file` and `last_line` keep what it prints.
