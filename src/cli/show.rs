@@ -76,7 +76,7 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
     say("tries", Some(format!("{} of {} used", life.failures, u64::from(life.max_retries) + 1)));
     say("enqueued", Some(moment(job.created_at, now)));
     say("started", job.latest.started_at.map(|at| moment(at, now)));
-    say("finished", finished_at(&life.state).map(|at| moment(at, now)));
+    say("finished", life.state.finished_at().map(|at| moment(at, now)));
     say("timeout", job.timeout.map(format_span));
     say("limits", (!job.limits.is_none()).then(|| job.limits.to_string()));
     say("retry on", job.retry.retry_on.map(|codes| codes.to_string()));
@@ -129,15 +129,6 @@ fn reason(state: &State) -> Option<String> {
         State::Dead { reason, .. } => Some(reason.name().replace('_', " ")),
         State::Cancelled { reason, .. } => Some(reason.name().replace('_', " ")),
         State::Pending { .. } | State::Processing(_) | State::Completed { .. } | State::Failed => None,
-    }
-}
-
-fn finished_at(state: &State) -> Option<Timestamp> {
-    match state {
-        State::Completed { finished_at }
-        | State::Dead { finished_at, .. }
-        | State::Cancelled { finished_at, .. } => Some(*finished_at),
-        State::Pending { .. } | State::Processing(_) | State::Failed => None,
     }
 }
 

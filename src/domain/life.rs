@@ -176,6 +176,15 @@ impl State {
             Self::Cancelled { .. } => StateName::Cancelled,
         }
     }
+
+    pub fn finished_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Completed { finished_at }
+            | Self::Dead { finished_at, .. }
+            | Self::Cancelled { finished_at, .. } => Some(*finished_at),
+            Self::Pending { .. } | Self::Processing(_) | Self::Failed => None,
+        }
+    }
 }
 
 /// What happens to a job.

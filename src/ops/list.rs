@@ -4,7 +4,6 @@ use std::cmp::{Ordering, Reverse};
 use std::str::FromStr;
 
 use crate::domain::job::Job;
-use crate::domain::life::State;
 use crate::domain::nearest::nearest;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{JobFilter, Page, Store, StoreError};
@@ -92,7 +91,7 @@ impl SortKey {
             Self::Priority => Some(Value::Number(job.priority.into())),
             Self::RunAt => job.life.run_at.map(moment),
             Self::Started => job.latest.started_at.map(moment),
-            Self::Finished => finished_at(&job.life.state).map(moment),
+            Self::Finished => job.life.state.finished_at().map(moment),
             Self::Attempts => Some(Value::Number(job.life.attempts.into())),
             Self::Failures => Some(Value::Number(job.life.failures.into())),
             Self::Queue => Some(Value::Text(job.queue.as_str())),
@@ -100,15 +99,6 @@ impl SortKey {
             Self::Id => Some(Value::Text(job.id.as_str())),
             Self::Command => Some(Value::Text(&job.command)),
         }
-    }
-}
-
-fn finished_at(state: &State) -> Option<Timestamp> {
-    match state {
-        State::Completed { finished_at }
-        | State::Dead { finished_at, .. }
-        | State::Cancelled { finished_at, .. } => Some(*finished_at),
-        State::Pending { .. } | State::Processing(_) | State::Failed => None,
     }
 }
 
