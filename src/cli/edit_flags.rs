@@ -12,7 +12,7 @@ use crate::domain::limits::Limits;
 use crate::domain::name::QueueName;
 use crate::domain::request::{
     JobRequest, RequestError, Timeout, check_command, check_cwd, check_dependency_choice, check_tags,
-    check_variable,
+    check_variables,
 };
 use crate::domain::retry_rules::ExitCodes;
 use crate::domain::settings::MAX_RETRIES;
@@ -127,7 +127,7 @@ impl EditFlags {
     }
 
     fn into_request(self) -> Result<JobRequest, RequestError> {
-        let mut request = JobRequest {
+        Ok(JobRequest {
             command: self.command.map(check_command).transpose()?,
             queue: self.place.queue,
             priority: self.priority,
@@ -139,12 +139,8 @@ impl EditFlags {
             on_dependency_failure: self.on_dependency_failure,
             cwd: self.cwd.map(check_cwd).transpose()?,
             tags: check_tags(self.place.tags)?,
+            env: check_variables(self.env)?,
             ..JobRequest::default()
-        };
-        for (name, value) in self.env {
-            let (name, value) = check_variable(name, value)?;
-            request.env.insert(name, value);
-        }
-        Ok(request)
+        })
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::limits::Limits;
 use crate::domain::name::{JobId, QueueName};
 use crate::domain::request::{
     JobRequest, Timeout, check_command, check_cwd, check_dependency_choice, check_depends_on, check_tags,
-    check_unique_key, check_variable,
+    check_unique_key, check_variables,
 };
 use crate::domain::retry_rules::ExitCodes;
 use crate::domain::settings::MAX_RETRIES;
@@ -86,7 +86,7 @@ pub(super) struct JobFlags {
 
 impl JobFlags {
     pub(super) fn into_request(self, command: String) -> Result<JobRequest, Failure> {
-        let mut request = JobRequest {
+        Ok(JobRequest {
             command: Some(check(check_command(command))?),
             id: self.id,
             queue: self.queue,
@@ -106,13 +106,8 @@ impl JobFlags {
             limits: self.limits,
             retry_on: self.retry_on,
             no_retry_on: self.no_retry_on,
-            ..JobRequest::default()
-        };
-        for (name, value) in self.env {
-            let (name, value) = check(check_variable(name, value))?;
-            request.env.insert(name, value);
-        }
-        Ok(request)
+            env: check(check_variables(self.env))?,
+        })
     }
 }
 

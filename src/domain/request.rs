@@ -233,6 +233,10 @@ pub fn check_variable(name: String, value: String) -> Result<(String, String), R
     Ok((name, check_text("env", value)?))
 }
 
+pub fn check_variables(variables: Vec<(String, String)>) -> Result<BTreeMap<String, String>, RequestError> {
+    variables.into_iter().map(|(name, value)| check_variable(name, value)).collect()
+}
+
 pub fn check_dependency_choice(text: &str) -> Result<OnDependencyFailure, RequestError> {
     OnDependencyFailure::from_name(text)
         .ok_or_else(|| RequestError::BadDependencyChoice { typed: text.to_owned() })
