@@ -166,7 +166,7 @@ fn an_exit_code_that_is_not_retried_ends_a_job_at_once() {
     home.enqueue_with("own", "exit 3", "--queue q --retry-on 3 --max-retries 1");
     home.enqueue_with("killed", "kill -9 $$", "--retry-on 75 --max-retries 1");
     Pool::drain(&home, "");
-    for (id, attempts, reason) in [
+    for (id, failures, reason) in [
         ("job", 1, "not_retried"),
         ("only", 1, "not_retried"),
         ("queue", 1, "not_retried"),
@@ -174,8 +174,8 @@ fn an_exit_code_that_is_not_retried_ends_a_job_at_once() {
         ("killed", 2, "retries_exhausted"),
     ] {
         let job = home.show(id);
-        let found = (&job["state"], &job["attempts"], &job["reason"]);
-        assert_eq!(found, (&json!("dead"), &json!(attempts), &json!(reason)), "{id}");
+        let found = (&job["state"], &job["failures"], &job["reason"]);
+        assert_eq!(found, (&json!("dead"), &json!(failures), &json!(reason)), "{job:#}");
     }
     assert!(home.journal().contains("dead: not_retried"), "{}", home.journal());
 }
