@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::changed::find;
 use super::context::Context;
-use super::edit_flags::{EditFlags, PlaceFlags};
+use super::edit_flags::EditFlags;
 use super::editor::edit_in_editor;
 use super::failure::Failure;
 use super::fixed_flags::FixedFlags;
@@ -24,19 +24,22 @@ use crate::sys::user;
 /// A job that runs or is completed is left as it is (exit code 4). What happens next is decided as ever: to run a dead or
 /// cancelled job again, say `queuectl retry ID --edit`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    mut_arg("set-queue", |flag| flag.visible_alias("queue")),
+    mut_arg("set-tags", |flag| flag.visible_aliases(["tags", "tag"])),
+    after_help = "Examples:
   queuectl edit job1 --priority 9
+  queuectl edit job1 --queue slow
   queuectl edit job1 --command 'make -j2 test' --max-retries 5
   queuectl edit job1 --delay 0
-  queuectl edit job1")]
+  queuectl edit job1"
+)]
 pub(super) struct Args {
     /// The job
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
     flags: EditFlags,
-    #[command(flatten)]
-    place: PlaceFlags,
     #[command(flatten)]
     fixed: FixedFlags,
 }
@@ -45,7 +48,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
     args.fixed.refuse().map_err(OpError::from)?;
     let id = resolve_id(context, &args.id)?;
-    let wanted = wanted(context, store, &id, args.flags.with(args.place))?;
+    let wanted = wanted(context, store, &id, args.flags)?;
     apply(context, store, &id, &wanted, How::Edit)?;
     Ok(ExitCode::SUCCESS)
 }

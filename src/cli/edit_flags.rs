@@ -69,22 +69,23 @@ pub(super) struct EditFlags {
     /// Do not retry after these exit codes: 2,64
     #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
     no_retry_on: Option<OrNone<ExitCodes>>,
-    #[arg(skip)]
+    #[command(flatten)]
     place: PlaceFlags,
 }
 
-/// What a job is selected by as well: a verb that takes a selection cannot take these.
+/// What a job is selected by as well. A verb that takes a selection has only these names for it; `edit` also takes those of
+/// `enqueue`.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Changes")]
 pub(super) struct PlaceFlags {
-    /// The queue
-    #[arg(long, value_name = "QUEUE")]
+    /// The queue that it moves to
+    #[arg(id = "set-queue", long, value_name = "QUEUE")]
     queue: Option<QueueName>,
     /// Tags in the place of those that it has (repeat, or separate by commas)
-    #[arg(long, visible_alias = "tag", value_name = "TAG", value_delimiter = ',')]
+    #[arg(id = "set-tags", long, alias = "set-tag", value_name = "TAG", value_delimiter = ',')]
     tags: Vec<String>,
     /// Take away all tags that it has
-    #[arg(long, conflicts_with = "tags")]
+    #[arg(long, conflicts_with = "set-tags")]
     no_tags: bool,
 }
 
@@ -103,10 +104,6 @@ fn backoff_or_none(text: &str) -> Result<OrNone<BackoffChoice>, serde_json::Erro
 }
 
 impl EditFlags {
-    pub(super) fn with(self, place: PlaceFlags) -> Self {
-        Self { place, ..self }
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -8,8 +8,7 @@ use super::context::Context;
 use super::edit;
 use super::edit_flags::EditFlags;
 use super::failure::Failure;
-use super::selection::{Which, WhichArgs};
-use crate::domain::name::JobId;
+use super::selection::{WhichArgs, resolve_ids};
 use crate::ops::change::Verb;
 use crate::ops::edit::How;
 
@@ -17,14 +16,15 @@ use crate::ops::edit::How;
 ///
 /// Takes failed jobs (now instead of later), dead, cancelled and completed ones. Their history goes on. A job that is
 /// pending or runs is left as it is (exit code 4). A selection without --state leaves completed jobs out.
-/// Here --queue and --tag select jobs: `queuectl edit` moves one to another queue.
+/// Here --queue and --tag select jobs: --set-queue and --set-tags change them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl retry job1
   queuectl retry job1 job2
   queuectl retry --state dead --queue mail --dry-run
   queuectl retry --state failed --older-than 1h --yes
-  queuectl retry job1 --edit --timeout 10m")]
+  queuectl retry job1 --edit --timeout 10m
+  queuectl retry job1 --edit --set-queue slow")]
 pub(super) struct Args {
     #[command(flatten)]
     which: WhichArgs,
@@ -41,26 +41,27 @@ pub(super) const RETRY: Wording =
     Wording { verb: Verb::Retry, what: "retry", done: "retried", is_final: false };
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let which = args.which.resolve(context)?;
     if args.edit {
-        return match which {
-            Which::Ids(ids) => edit_and_retry(context, &ids, &args.flags),
-            Which::Kind(_) => Err(Failure::usage("jobs that are changed on the way are named by their ids")),
-        };
+        return edit_and_retry(context, args);
     }
     if !args.flags.is_empty() {
         return Err(Failure::usage("a job is changed on the way only with --edit"));
     }
+    let which = args.which.resolve(context)?;
     bulk::run(context, which, &args.bulk, &RETRY, |changed| {
         format!("Job {} is pending again", changed.job.id)
     })
 }
 
-fn edit_and_retry(context: &Context, ids: &[JobId], flags: &EditFlags) -> Result<ExitCode, Failure> {
+fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
+    let typed = args.which.only_ids().ok_or_else(|| {
+        Failure::usage("jobs that are changed on the way are named by their ids")
+            .with_hint("--queue and --tag select jobs; --set-queue and --set-tags change one")
+    })?;
     let store = context.store()?;
     let mut worst = None;
-    for id in ids {
-        let edited = edit::wanted(context, store, id, flags.clone())
+    for id in &resolve_ids(context, typed)? {
+        let edited = edit::wanted(context, store, id, args.flags.clone())
             .and_then(|wanted| edit::apply(context, store, id, &wanted, How::EditAndRetry));
         if let Err(failure) = edited {
             worst = worst.max(Some(tell(context, &failure)));

@@ -129,6 +129,11 @@ impl WhichArgs {
         self.ids.is_empty() && self.filter.is_empty()
     }
 
+    /// The ids that were typed, if there are any and nothing else.
+    pub(super) fn only_ids(&self) -> Option<&[String]> {
+        (!self.ids.is_empty() && self.filter.is_empty()).then_some(&self.ids)
+    }
+
     pub(super) fn resolve(&self, context: &Context) -> Result<Which, Failure> {
         match (self.ids.is_empty(), self.filter.is_empty()) {
             (true, true) => Err(Failure::usage("which jobs are meant is missing").with_hint(

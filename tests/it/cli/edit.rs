@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use super::harness::Home;
 use super::pseudo_terminal::{Seen, on_terminal};
 
@@ -16,7 +18,7 @@ fn a_job_is_changed_by_flags() {
         (&job["priority"], &job["queue"], &job["timeout_ms"]),
         (&(-3).into(), &"other".into(), &60_000.into())
     );
-    assert_eq!(job["tags"], serde_json::json!(["x", "y"]));
+    assert_eq!(job["tags"], json!(["x", "y"]));
     home.run(["edit", "a", "--env", "A=secret", "--command", "echo $A"]).ok();
     let job = home.run(["edit", "a", "--max-retries", "9", "--json"]).ok().json();
     assert_eq!((&job["max_retries"], &job["command"]), (&9.into(), &"echo $A".into()));
@@ -70,7 +72,7 @@ fn what_a_job_says_for_itself_is_changed_and_taken_away() {
     assert_eq!(job["limits"]["nice"], 3);
     assert_eq!(
         (&job["retry_on"], &job["no_retry_on"]),
-        (&serde_json::json!([1, 2]), &serde_json::json!([3]))
+        (&json!([1, 2]), &json!([3]))
     );
     assert_eq!((&job["on_dependency_failure"], &job["max_retries"]), (&"run".into(), &4.into()));
     assert_eq!((&job["cwd"], &job["batch"]), (&"/".into(), &"all".into()));
@@ -98,7 +100,7 @@ fn what_a_job_says_for_itself_is_changed_and_taken_away() {
     .ok();
     home.run(["edit", "-q", "b", "--no-tags"]).ok();
     let job = home.show("b");
-    assert_eq!((&job["tags"], &job["backoff"]), (&serde_json::json!([]), &serde_json::Value::Null));
+    assert_eq!((&job["tags"], &job["backoff"]), (&json!([]), &serde_json::Value::Null));
     assert_eq!((&job["retry_on"], &job["no_retry_on"]), (&serde_json::Value::Null, &serde_json::Value::Null));
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     let batch = home.run(["batch", "show", "all", "--json"]).ok().json();
@@ -137,7 +139,9 @@ fn a_dead_job_is_changed_and_retried() {
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     home.run(["retry", "a", "--command", "true"]).fails(2).says("--edit");
     home.run(["retry", "a", "--edit"]).fails(2).says("nothing is to be changed");
-    home.run(["retry", "a", "--edit", "--queue", "other"]).fails(2).says("not both");
+    home.run(["retry", "a", "--edit", "--queue", "other"]).fails(2).says("by their ids").says("--set-queue");
+    home.run(["retry", "a", "--set-queue", "other"]).fails(2).says("--edit");
+    home.run(["retry", "--edit", "--set-queue", "other"]).fails(2).says("by their ids");
     home.run(["retry", "--queue", "default", "--edit", "--command", "true"]).fails(2).says("by their ids");
     assert_eq!(home.state_of("a"), "dead");
     home.run(["retry", "a", "nobody", "--edit", "--command", "true"]).fails(3).prints("a\n");
@@ -146,6 +150,33 @@ fn a_dead_job_is_changed_and_retried() {
     home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
     home.run(["retry", "b", "--edit", "--command", "false"]).fails(4).says("it is pending");
     assert_eq!(home.show("b")["command"], "true");
+}
+
+#[test]
+fn a_job_is_moved_and_tagged_by_the_same_flags_in_both_verbs() {
+    let home = Home::with_jobs(&["a"]);
+    let place = |home: &Home| {
+        let job = home.show("a");
+        (job["queue"].as_str().expect("a queue is text").to_owned(), job["tags"].clone())
+    };
+    for (flags, expected) in [
+        (&["--set-queue", "b", "--set-tags", "x,y"][..], ("b", json!(["x", "y"]))),
+        (&["--queue", "c", "--tags", "z"], ("c", json!(["z"]))),
+        (&["--set-tag", "v", "--set-tag", "w"], ("c", json!(["v", "w"]))),
+        (&["--tag", "u"], ("c", json!(["u"]))),
+    ] {
+        home.run(["edit", "-q", "a"].iter().chain(flags)).ok();
+        assert_eq!(place(&home), (expected.0.to_owned(), expected.1), "{flags:?}");
+    }
+    home.run(["cancel", "-q", "a"]).ok();
+    home.run(["retry", "-q", "a", "--edit", "--set-queue", "d", "--set-tags", "x,y"]).ok();
+    assert_eq!(place(&home), ("d".to_owned(), json!(["x", "y"])));
+    assert_eq!(home.state_of("a"), "pending");
+    home.run(["cancel", "-q", "a"]).ok();
+    home.run(["retry", "-q", "a", "--edit", "--no-tags"]).ok();
+    assert_eq!(place(&home), ("d".to_owned(), json!([])));
+    home.run(["edit", "a", "--no-tags", "--tag", "x"]).fails(2).says("cannot be used with");
+    home.run(["edit", "a", "--queue", "b", "--set-queue", "c"]).fails(2).says("cannot be used multiple times");
 }
 
 /// What a person sees who changes the job in an editor that is this command.
@@ -167,7 +198,7 @@ fn a_job_is_changed_in_an_editor() {
     assert_eq!((&*seen.screen, seen.code), ("Job a changed: priority, run_at\n", Some(0)));
     let job = home.show("a");
     assert_eq!((&job["priority"], &job["run_at"]), (&4.into(), &serde_json::Value::Null));
-    assert_eq!(job["env"], serde_json::json!(["A"]), "what is not shown stays");
+    assert_eq!(job["env"], json!(["A"]), "what is not shown stays");
     assert_eq!(kept_files(&home), 0);
 }
 
