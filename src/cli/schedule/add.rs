@@ -29,6 +29,8 @@ use crate::sys::user;
 /// typed now; its retries and its timeout come from the settings when it is enqueued, unless they are given.
 #[derive(Debug, clap::Args)]
 #[command(
+    // Known only to say why they are refused.
+    mut_args(|flag| if REFUSED.contains(&flag.get_id().as_str()) { flag.hide(true) } else { flag }),
     group = clap::ArgGroup::new("when").required(true).args(["cron", "every", "at"]),
     after_help = "Examples:
   queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin -- make backup
@@ -69,6 +71,9 @@ pub(super) struct Args {
     #[arg(long)]
     no_env_capture: bool,
 }
+
+/// What makes no sense for a job that comes again and again.
+const REFUSED: [&str; 5] = ["id", "run_at", "delay", "depends_on", "on_dependency_failure"];
 
 pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
     let wanted = Wanted {

@@ -41,11 +41,14 @@ pub fn check_job(job: &JobRequest, policy: Policy) -> Result<(), ScheduleError> 
     if job.delay.is_some() {
         return refuse("delay", "the schedule says when");
     }
-    if !job.depends_on.is_empty() || job.on_dependency_failure.is_some() {
+    if !job.depends_on.is_empty() {
         return refuse(
             "depends_on",
             "what it waits for would be the same job each time, and finished after the first",
         );
+    }
+    if job.on_dependency_failure.is_some() {
+        return refuse("on_dependency_failure", "it waits for no other job");
     }
     if job.unique_key.is_some() && policy.on_overlap != OnOverlap::Skip {
         return refuse(
@@ -87,7 +90,7 @@ mod tests {
             (r#"{"command":"x","run_at":"2026-01-31T09:30:00Z"}"#, skip, Some("run_at")),
             (r#"{"command":"x","delay":5}"#, skip, Some("delay")),
             (r#"{"command":"x","depends_on":["a"]}"#, skip, Some("depends_on")),
-            (r#"{"command":"x","on_dependency_failure":"run"}"#, skip, Some("depends_on")),
+            (r#"{"command":"x","on_dependency_failure":"run"}"#, skip, Some("on_dependency_failure")),
             (r#"{"command":"x","unique_key":"k"}"#, queue, Some("unique_key")),
             (r#"{"command":"x","unique_key":"k"}"#, skip, None),
             (r#"{"command":"x","queue":"q","priority":3,"tags":["t"],"timeout":5}"#, queue, None),

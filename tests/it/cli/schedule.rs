@@ -195,6 +195,7 @@ fn fault_12_a_schedule_that_makes_no_sense_is_refused() {
         (&["--every", "5m", "--on-missed", "all", "--on-overlap", "skip"], "can only be queue"),
         (&["--every", "5m", "--id", "a"], "cannot have `id`"),
         (&["--every", "5m", "--depends-on", "a"], "cannot have `depends_on`"),
+        (&["--every", "5m", "--on-dependency-failure", "run"], "cannot have `on_dependency_failure`"),
         (&["--every", "5m", "--run-at", "2099-01-01T00:00:00Z"], "cannot have `run_at`"),
         (&["--every", "5m", "--delay", "5s"], "cannot have `delay`"),
         (&["--every", "5m", "--unique-key", "k", "--on-overlap", "queue"], "cannot have `unique_key`"),
@@ -207,4 +208,15 @@ fn fault_12_a_schedule_that_makes_no_sense_is_refused() {
     home.run(["schedule", "add", "s", "--every", "5m"]).fails(2).says("a schedule needs a command");
     home.run(["schedule", "add", "a/b", "--every", "5m", "--", "true"]).fails(2).says("invalid name `a/b`");
     home.run(["schedule", "list", "--json"]).ok().prints("[]\n");
+}
+
+#[test]
+fn help_lists_only_flags_that_a_schedule_takes() {
+    let help = Home::new().run(["schedule", "add", "--help"]).ok();
+    for refused in ["--id", "--run-at", "--delay", "--depends-on", "--on-dependency-failure", "Not before"] {
+        assert!(!help.stdout.contains(&format!("{refused} ")), "{refused}: {help}");
+    }
+    for taken in ["--queue", "--unique-key", "--timeout", "--limits", "--no-retry-on", "--tags"] {
+        assert!(help.stdout.contains(&format!("{taken} ")), "{taken}: {help}");
+    }
 }
