@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use super::context::Context;
 use super::failure::Failure;
+use super::named::{self, Named};
 use super::table::{Align, Cell, Table};
 use super::text::printable;
 use crate::domain::settings::SettingKey;
@@ -77,15 +78,9 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
 fn change(context: &Context, key: SettingKey, value: Option<&str>) -> Result<(), Failure> {
     let store = context.store()?;
     let setting = set(store, key, value, &user::name())?;
-    if context.json {
-        return context.print_json(&SettingJson::from(&setting));
-    }
-    if !context.quiet && context.person_reads {
-        let mut out = context.out();
-        writeln!(out, "{} is now {}", setting.key, printable(&setting.value))?;
-        out.flush()?;
-    }
-    Ok(())
+    let name = setting.key.name();
+    let sentence = format!("{name} is now {}", setting.value);
+    named::tell(context, &Named { name, json: SettingJson::from(&setting), sentence })
 }
 
 fn print_value(context: &Context, setting: &Setting) -> Result<(), Failure> {

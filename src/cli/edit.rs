@@ -1,6 +1,6 @@
 //! `queuectl edit`
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use super::changed::find;
@@ -9,6 +9,7 @@ use super::edit_flags::EditFlags;
 use super::editor::edit_in_editor;
 use super::failure::Failure;
 use super::fixed_flags::FixedFlags;
+use super::named::{self, Named};
 use super::selection::resolve_id;
 use crate::domain::edit::Edit;
 use crate::domain::name::JobId;
@@ -78,17 +79,9 @@ pub(super) fn apply(
     how: How,
 ) -> Result<(), Failure> {
     let job = edit(store, id, wanted, how, &user::name())?;
-    if context.json {
-        return context.print_json(&JobJson::from(&job));
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
-    match (context.person_reads, how) {
-        (false, _) => writeln!(out, "{}", job.id)?,
-        (true, How::Edit) => writeln!(out, "Job {} changed: {}", job.id, wanted.fields().join(", "))?,
-        (true, How::EditAndRetry) => writeln!(out, "Job {} changed, and is pending again", job.id)?,
-    }
-    Ok(out.flush()?)
+    let sentence = match how {
+        How::Edit => format!("Job {} changed: {}", job.id, wanted.fields().join(", ")),
+        How::EditAndRetry => format!("Job {} changed, and is pending again", job.id),
+    };
+    named::tell(context, &Named { name: job.id.as_str(), json: JobJson::from(&job), sentence })
 }

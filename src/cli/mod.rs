@@ -32,6 +32,7 @@ mod job_flags;
 mod lines;
 mod list;
 mod logs;
+mod named;
 mod output;
 mod overview;
 mod progress;

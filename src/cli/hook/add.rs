@@ -1,7 +1,6 @@
 //! `queuectl hook add`
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use crate::cli::caller::here;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
+use crate::cli::named::{self, Named};
 use crate::domain::environment::Environment;
 use crate::domain::hook::{HookError, HookEvent, Secret, Target, Trigger, check_command};
 use crate::domain::name::QueueName;
@@ -67,13 +67,9 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let hook = resolve(args)?;
     let store = context.store()?;
     let hook = add(store, &hook, &user::name())?;
-    if context.json {
-        context.print_json(&HookJson::from(&hook))?;
-    } else if !context.quiet && context.person_reads {
-        let mut out = context.out();
-        writeln!(out, "Hook {} added; `queuectl hook test {}` shows whether it works", hook.name, hook.name)?;
-        out.flush()?;
-    }
+    let name = hook.name.as_str();
+    let sentence = format!("Hook {name} added; `queuectl hook test {name}` shows whether it works");
+    named::tell(context, &Named { name, json: HookJson::from(&hook), sentence })?;
     Ok(ExitCode::SUCCESS)
 }
 

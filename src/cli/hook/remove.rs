@@ -1,11 +1,11 @@
 //! `queuectl hook remove`
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use super::show::pending;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
+use crate::cli::named::{self, Named};
 use crate::ops::hook::{HookJson, parse_name, remove};
 use crate::sys::user;
 
@@ -21,17 +21,11 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let name = parse_name(&args.name)?;
     let hook = remove(context.store()?, &name, &user::name())?;
-    if context.json {
-        context.print_json(&HookJson::from(&hook))?;
-    } else if !context.quiet && context.person_reads {
-        let mut out = context.out();
-        match hook.pending {
-            0 => writeln!(out, "Hook {name} removed")?,
-            count => {
-                writeln!(out, "Hook {name} removed; it was still to be told of {} events", pending(count))?;
-            }
-        }
-        out.flush()?;
-    }
+    let name = hook.name.as_str();
+    let sentence = match hook.pending {
+        0 => format!("Hook {name} removed"),
+        count => format!("Hook {name} removed; it was still to be told of {} events", pending(count)),
+    };
+    named::tell(context, &Named { name, json: HookJson::from(&hook), sentence })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,5 @@
 //! `queuectl hook test`
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use rustix::process::Signal;
@@ -8,6 +7,7 @@ use serde::Serialize;
 
 use crate::cli::context::{Context, catch};
 use crate::cli::failure::Failure;
+use crate::cli::named::{self, Named};
 use crate::engine::rehearse;
 use crate::ops::OpError;
 use crate::ops::hook::{find, parse_name, sample};
@@ -45,13 +45,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if let Sent::Failed(why) = sent {
         return Err(OpError::Untold { hook: name, why }.into());
     }
-    if context.json {
-        let (hook, delivery) = (name.as_str(), delivery.name.as_str());
-        context.print_json(&TestedJson { hook, delivery, delivered: true })?;
-    } else if !context.quiet && context.person_reads {
-        let mut out = context.out();
-        writeln!(out, "Hook {name} was told: it works")?;
-        out.flush()?;
-    }
+    let json = TestedJson { hook: name.as_str(), delivery: &delivery.name, delivered: true };
+    let sentence = format!("Hook {name} was told: it works");
+    named::tell(context, &Named { name: name.as_str(), json, sentence })?;
     Ok(ExitCode::SUCCESS)
 }

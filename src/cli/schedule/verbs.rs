@@ -8,6 +8,7 @@ use crate::cli::changed::find as find_job;
 use crate::cli::context::Context;
 use crate::cli::enqueue::is_existing;
 use crate::cli::failure::Failure;
+use crate::cli::named::{self, Named};
 use crate::domain::name::ScheduleName;
 use crate::domain::schedule::Schedule;
 use crate::ops::json::EnqueuedJson;
@@ -110,19 +111,9 @@ pub(in crate::cli) fn run(args: Args, context: &Context) -> Result<ExitCode, Fai
 
 /// What became of a schedule.
 pub(super) fn tell(context: &Context, schedule: &Schedule, done: &str) -> Result<(), Failure> {
-    if context.json {
-        return context.print_json(&ScheduleJson::from(schedule));
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
-    if context.person_reads {
-        writeln!(out, "Schedule {} {done}", schedule.name)?;
-    } else {
-        writeln!(out, "{}", schedule.name)?;
-    }
-    Ok(out.flush()?)
+    let name = schedule.name.as_str();
+    let json = ScheduleJson::from(schedule);
+    named::tell(context, &Named { name, json, sentence: format!("Schedule {name} {done}") })
 }
 
 fn tell_run(context: &Context, store: &dyn Store, enqueued: &Enqueued) -> Result<(), Failure> {

@@ -40,7 +40,7 @@ fn every_documented_setting_is_listed_with_its_default() {
 #[test]
 fn a_change_survives_and_can_be_taken_back() {
     let home = Home::new();
-    home.run(["config", "set", "max-retries", "5"]).ok().prints("");
+    home.run(["config", "set", "max-retries", "5"]).ok().prints("max_retries\n");
     home.run(["config", "get", "max_retries"]).ok().prints("5\n");
     let changed = json!({"key": "max_retries", "value": "5", "default": "3", "origin": "store"});
     assert_eq!(home.run(["config", "get", "max-retries", "--json"]).ok().json(), changed);

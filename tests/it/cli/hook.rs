@@ -34,7 +34,7 @@ fn a_table_with_a_row_for_each_hook() {
     let home = Home::new();
     home.run(["hook", "add", "mourn", "--on", "dead", "--queue", "mail", "--", "echo", "a b"])
         .ok()
-        .prints("");
+        .prints("mourn\n");
     home.run([
         "hook",
         "add",

@@ -26,6 +26,7 @@ mod list;
 mod location;
 mod logs;
 mod logs_follow;
+mod named;
 mod prune;
 pub(crate) mod pseudo_terminal;
 mod queue;

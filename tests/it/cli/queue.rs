@@ -18,7 +18,7 @@ fn a_pause_is_shown_with_who_and_why_and_ends_with_resume() {
     home.run(["queue", "list"]).ok().shows("paused just now by").shows("(the disk is full)");
     home.run(["worker", "run", "--until-empty"]).ok();
     assert_eq!(home.state_of("a"), "pending", "a paused queue holds nobody up");
-    home.run(["queue", "resume", "default"]).ok().prints("").says_nothing();
+    home.run(["queue", "resume", "default"]).ok().prints("default\n").says_nothing();
     assert_eq!(queues(&home)[0]["paused"], false);
     home.run(["worker", "run", "--until-empty"]).ok();
     assert_eq!(home.state_of("a"), "completed");
