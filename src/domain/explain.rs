@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::job::Job;
 use super::life::{State, StateName};
 use super::name::JobId;
+use super::rate::Meter;
 use super::timestamp::Timestamp;
 
 /// What is known about a job and what surrounds it.
@@ -15,8 +16,9 @@ pub struct Facts {
     /// Some of the jobs that it waits for; how many there are in all is in its state.
     pub waits_for: Vec<(JobId, StateName)>,
     pub queue: QueueFacts,
-    /// Jobs that are claimed before it, as far as they were counted.
+    /// Jobs that are claimed before it, as far as they were counted: all of them, and those of its queue.
     pub ahead: Count,
+    pub ahead_in_queue: Count,
     /// How long jobs of its queue take.
     pub durations: Option<Durations>,
     pub workers: WorkerFacts,
@@ -28,8 +30,7 @@ pub struct QueueFacts {
     pub paused: Option<(Timestamp, String, Option<String>)>,
     pub running: u64,
     pub concurrency: Option<u32>,
-    /// When its rate lets the next job start, if that is later than now.
-    pub next_start_at: Option<Timestamp>,
+    pub meter: Option<Meter>,
 }
 
 /// A number that was counted up to a bound.
@@ -169,6 +170,8 @@ fn waiting(facts: &Facts) -> Explanation {
     let mut reasons: Vec<Reason> = own.into_iter().chain(outer).collect();
     if is_ready && reasons.is_empty() {
         reasons.extend(line_reasons(facts));
+    } else if is_ready && reasons.iter().all(|reason| matches!(reason.code, Code::QueueFull | Code::Rate)) {
+        reasons.extend(behind(facts.ahead_in_queue));
     }
     let (probable_start, guessed_from) = guess(facts, &reasons);
     Explanation { reasons, probable_start, guessed_from }
@@ -222,7 +225,7 @@ fn outer_reasons(facts: &Facts) -> Vec<Reason> {
         let message = format!("its queue `{name}` is full: {} of {limit} jobs are running", queue.running);
         reasons.push(reason(Code::QueueFull, message));
     }
-    if let Some(at) = queue.next_start_at.filter(|at| *at > now) {
+    if let Some(at) = queue.meter.and_then(|meter| meter.next_token_at(now)) {
         let message = format!(
             "the rate of its queue `{name}` lets the next job start at {at} (in {})",
             told(at.since(now))
@@ -250,16 +253,18 @@ fn line_reasons(facts: &Facts) -> Vec<Reason> {
         let slots = if slots == 1 { "the one slot is".to_owned() } else { format!("all {slots} slots are") };
         reasons.push(reason(Code::SlotsBusy, format!("{slots} busy")));
     }
-    if facts.ahead.least > 0 {
-        let more = if facts.ahead.is_exact { "" } else { "more than " };
-        let jobs = if facts.ahead.least == 1 { "job is" } else { "jobs are" };
-        reasons
-            .push(reason(Code::Behind, format!("{more}{} {jobs} before it in the line", facts.ahead.least)));
-    }
+    reasons.extend(behind(facts.ahead));
     if reasons.is_empty() {
         reasons.push(reason(Code::Ready, "nothing holds it: it is about to start".to_owned()));
     }
     reasons
+}
+
+fn behind(ahead: Count) -> Option<Reason> {
+    let more = if ahead.is_exact { "" } else { "more than " };
+    let jobs = if ahead.least == 1 { "job is" } else { "jobs are" };
+    let message = format!("{more}{} {jobs} before it in the line", ahead.least);
+    (ahead.least > 0).then(|| reason(Code::Behind, message))
 }
 
 /// When all that has an end has ended, and the jobs before it have had their turn. What has no end in sight cannot be
@@ -281,20 +286,30 @@ fn guess(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) 
     if reasons.iter().any(is_open) {
         return (None, None);
     }
-    let earliest = reasons.iter().filter_map(|reason| reason.until).max().unwrap_or(facts.now);
+    let ends = reasons.iter().filter(|reason| reason.code != Code::Rate).filter_map(|reason| reason.until);
+    let earliest = ends.max().unwrap_or(facts.now);
+    let by_rate = facts.queue.meter.map_or(facts.now, |meter| {
+        facts.now.saturating_add(meter.time_for(facts.now, facts.ahead_in_queue.least + 1))
+    });
+    let is_free = facts.workers.busy < facts.workers.slots && !is_full(facts);
+    // Where a slot is free, those before it in a queue with a rate wait for that.
+    let is_told_by_rate = is_free && facts.queue.meter.is_some() && facts.ahead.is_exact;
+    match wait_by_history(facts) {
+        _ if is_free && facts.ahead.least == 0 => (Some(earliest.max(by_rate)), None),
+        Some((wait, attempts)) => (Some(earliest.saturating_add(wait).max(by_rate)), Some(attempts)),
+        None if is_told_by_rate => (Some(earliest.max(by_rate)), None),
+        None => (None, None),
+    }
+}
+
+/// How long those before it take, and from how many attempts that is known. Those that run are half done on average, and
+/// those before it come one after the other in each slot.
+fn wait_by_history(facts: &Facts) -> Option<(Duration, u64)> {
     let slots =
         facts.queue.concurrency.map_or(facts.workers.slots, |limit| facts.workers.slots.min(limit.into()));
-    let waits = facts.ahead.least > 0 || facts.workers.busy >= facts.workers.slots || is_full(facts);
-    if !waits {
-        return (Some(earliest), None);
-    }
-    let Some(durations) = facts.durations.filter(|_| facts.ahead.is_exact && slots > 0) else {
-        return (None, None);
-    };
-    // Those that run are half done on average, those before it come one after the other in each slot.
+    let durations = facts.durations.filter(|_| facts.ahead.is_exact && slots > 0)?;
     let turns = u32::try_from(facts.ahead.least / slots).unwrap_or(u32::MAX);
-    let wait = durations.average / 2 + durations.average.saturating_mul(turns);
-    (Some(earliest.saturating_add(wait)), Some(durations.attempts))
+    Some((durations.average / 2 + durations.average.saturating_mul(turns), durations.attempts))
 }
 
 fn is_full(facts: &Facts) -> bool {

@@ -122,6 +122,15 @@ impl Bucket {
         Self { tokens: (filled.tokens + 1.0).min(rate.count.into()), ..filled }
     }
 
+    /// How long it takes until so many jobs could have started.
+    pub fn time_for(self, rate: Rate, now: Timestamp, count: u64) -> Duration {
+        let wanted = f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        let missing = wanted - self.refilled(rate, now).tokens;
+        let millis =
+            if missing < NEARLY { 0.0 } else { missing * rate.period_millis() / f64::from(rate.count) };
+        Duration::try_from_secs_f64(millis.ceil() / 1_000.0).unwrap_or(Duration::MAX)
+    }
+
     /// When the next job may start; `None`: now.
     pub fn next_token_at(self, rate: Rate, now: Timestamp) -> Option<Timestamp> {
         if self.whole(rate, now) > 0 {
@@ -130,6 +139,23 @@ impl Bucket {
         let missing = 1.0 - self.refilled(rate, now).tokens;
         let wait = missing * rate.period_millis() / f64::from(rate.count);
         Some(now.saturating_add(Duration::from_secs_f64((wait.ceil() / 1_000.0).max(0.001))))
+    }
+}
+
+/// A rate with its bucket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Meter {
+    pub rate: Rate,
+    pub bucket: Bucket,
+}
+
+impl Meter {
+    pub fn next_token_at(self, now: Timestamp) -> Option<Timestamp> {
+        self.bucket.next_token_at(self.rate, now)
+    }
+
+    pub fn time_for(self, now: Timestamp, count: u64) -> Duration {
+        self.bucket.time_for(self.rate, now, count)
     }
 }
 
@@ -207,6 +233,27 @@ mod tests {
                 bucket = bucket.take(rate, now, 1);
             }
         }
+    }
+
+    #[test]
+    fn so_many_take_as_long_as_their_tokens_do() {
+        let rate = rate("10/m");
+        let (full, empty) = (rate.full(at(0)), rate.full(at(0)).take(rate, at(0), 10));
+        for (bucket, now, count, seconds) in [
+            (full, 0, 0, 0),
+            (full, 0, 10, 0),
+            (full, 0, 11, 6),
+            (full, 0, 100, 540),
+            (empty, 0, 1, 6),
+            (empty, 0, 10, 60),
+            (empty, 30_000, 10, 30),
+            (empty, 3_600_000, 10, 0),
+        ] {
+            let took = bucket.time_for(rate, at(now), count);
+            assert_eq!(took, Duration::from_secs(seconds), "{count} at {now}");
+        }
+        let slow = Rate::new(1, Duration::MAX).expect("a rate");
+        assert_eq!(slow.full(at(0)).time_for(slow, at(0), u64::MAX), Duration::MAX, "beyond all times");
     }
 
     #[test]

@@ -50,6 +50,7 @@ fn facts(situation: Situation, workers: &[Worker]) -> Facts {
             least: situation.ahead_in_queue.least + elsewhere.least,
             is_exact: situation.ahead_in_queue.is_exact && elsewhere.is_exact,
         },
+        ahead_in_queue: situation.ahead_in_queue,
         durations: situation.durations,
         workers: WorkerFacts {
             all: all.len() as u64,

@@ -4,9 +4,9 @@
 //! last one is removed.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::StoreError;
+use crate::domain::eta::Outlook;
 use crate::domain::life::StateName;
 use crate::domain::name::BatchName;
 use crate::domain::timestamp::Timestamp;
@@ -15,8 +15,8 @@ pub trait Batches {
     /// The newest batches with the number of their jobs in each state.
     fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError>;
     fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError>;
-    /// How long the latest attempts took, of whatever jobs, on average; `None` before the first.
-    fn typical_duration(&self) -> Result<Option<Duration>, StoreError>;
+    /// What the rest of a batch will take; who works on it is for others to say.
+    fn outlook(&self, name: &BatchName) -> Result<Outlook, StoreError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

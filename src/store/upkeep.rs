@@ -75,7 +75,7 @@ pub struct Situation {
     /// Some of the jobs that it waits for.
     pub waits_for: Vec<(JobId, StateName)>,
     pub queue: QueueFacts,
-    /// Jobs that could run now and come before it: in its queue, and in the others that are open.
+    /// Jobs that are ready and come before it: in its queue, and those in others that their queue does not hold back.
     pub ahead_in_queue: Count,
     pub ahead_elsewhere: Count,
     pub durations: Option<Durations>,

@@ -11,7 +11,7 @@ use crate::cli::context::{Context, catch};
 use crate::cli::failure::Failure;
 use crate::cli::progress::Bar;
 use crate::cli::text::{grouped, rough};
-use crate::domain::eta::Pace;
+use crate::domain::eta::{Outlook, Pace};
 use crate::domain::life::StateName;
 use crate::domain::name::BatchName;
 use crate::domain::span::parse_span;
@@ -98,9 +98,7 @@ struct View<'a> {
     bar: Bar,
     began: Instant,
     pace: Pace,
-    /// How long a job takes, and how many can run at once.
-    typical: Option<Duration>,
-    slots: u32,
+    outlook: Option<Outlook>,
     workers_due: Instant,
     was_told: bool,
 }
@@ -113,8 +111,7 @@ impl<'a> View<'a> {
             bar: Bar::new(context, "waiting", Some(total)),
             began: now,
             pace: Pace::default(),
-            typical: None,
-            slots: 0,
+            outlook: None,
             workers_due: now,
             was_told: false,
         }
@@ -122,22 +119,22 @@ impl<'a> View<'a> {
 
     fn draw(&mut self, batch: &Batch) -> Result<(), Failure> {
         if self.workers_due <= Instant::now() {
-            self.look_at_workers()?;
+            self.look_at_workers(&batch.name)?;
             self.workers_due = Instant::now() + WORKERS_PAUSE;
         }
         self.pace.note(self.began.elapsed(), batch.finished());
         self.bar.set_total(batch.total());
-        let (pace, typical, slots) = (&self.pace, self.typical, self.slots);
-        self.bar.show(batch.finished(), || progress(batch, pace, typical, slots));
+        let (pace, outlook) = (&self.pace, self.outlook.as_ref());
+        self.bar.show(batch.finished(), || progress(batch, pace, outlook));
         Ok(())
     }
 
     /// Says it once if nobody works on it.
-    fn look_at_workers(&mut self) -> Result<(), Failure> {
+    fn look_at_workers(&mut self, batch: &BatchName) -> Result<(), Failure> {
         let store = self.context.store()?;
         let workers = live_workers(store)?;
-        self.slots = workers.iter().map(|worker| worker.concurrency).sum();
-        self.typical = store.typical_duration()?;
+        let slots = workers.iter().map(|worker| worker.concurrency).sum();
+        self.outlook = Some(Outlook { slots, ..store.outlook(batch)? });
         if workers.is_empty() && !self.was_told {
             self.was_told = true;
             self.bar.clear();
@@ -148,7 +145,7 @@ impl<'a> View<'a> {
 }
 
 /// `2 dead, 12/s, 55s left`
-fn progress(batch: &Batch, pace: &Pace, typical: Option<Duration>, slots: u32) -> String {
+fn progress(batch: &Batch, pace: &Pace, outlook: Option<&Outlook>) -> String {
     let mut parts = Vec::new();
     for state in [StateName::Dead, StateName::Cancelled] {
         let count = batch.counts.get(&state).filter(|count| **count > 0);
@@ -161,7 +158,7 @@ fn progress(batch: &Batch, pace: &Pace, typical: Option<Duration>, slots: u32) -
             },
         ),
     );
-    let left = pace.left(batch.total() - batch.finished(), typical, slots);
+    let left = outlook.and_then(|outlook| pace.left(batch.total() - batch.finished(), outlook));
     // Nobody can tell it better than to the second.
     parts.extend(left.map(|left| format!("{} left", rough(left.max(Duration::from_secs(1))))));
     parts.join(", ")

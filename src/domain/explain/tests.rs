@@ -4,6 +4,7 @@ use super::*;
 use crate::domain::job::{Latest, OnDependencyFailure};
 use crate::domain::life::{CancelReason, DeadReason, Lease, Life, Losses};
 use crate::domain::limits::Limits;
+use crate::domain::rate::Rate;
 use crate::domain::retry_rules::RetryRules;
 use crate::domain::unique::UniqueFor;
 
@@ -53,6 +54,7 @@ fn facts() -> Facts {
         waits_for: Vec::new(),
         queue: QueueFacts::default(),
         ahead: Count { least: 0, is_exact: true },
+        ahead_in_queue: Count { least: 0, is_exact: true },
         durations: None,
         workers: WorkerFacts { all: 1, serving: 1, slots: 2, busy: 0 },
     }
@@ -62,6 +64,12 @@ fn with(change: impl FnOnce(&mut Facts)) -> Facts {
     let mut facts = facts();
     change(&mut facts);
     facts
+}
+
+/// A rate whose jobs have all been started just now.
+fn used_up(rate: &str) -> Option<Meter> {
+    let rate: Rate = rate.parse().expect("a rate");
+    Some(Meter { rate, bucket: rate.full(NOW).take(rate, NOW, rate.count()) })
 }
 
 fn codes(facts: &Facts) -> Vec<&'static str> {
@@ -76,7 +84,7 @@ fn each_reason_is_told_and_several_at_once() {
         until: NOW,
         cancel_requested: Some(CancelReason::User),
     };
-    let cases: [(&[&str], Facts); 15] = [
+    let cases: [(&[&str], Facts); 16] = [
         (&["ready"], facts()),
         (&["scheduled"], with(|facts| facts.job.life.run_at = Some(later(9)))),
         (&["blocked"], with(|facts| facts.job.life.state = State::Pending { blocked_by: 2 })),
@@ -95,7 +103,14 @@ fn each_reason_is_told_and_several_at_once() {
                 (facts.queue.concurrency, facts.queue.running) = (Some(2), 2);
             }),
         ),
-        (&["rate"], with(|facts| facts.queue.next_start_at = Some(later(3)))),
+        (&["rate"], with(|facts| facts.queue.meter = used_up("1/3s"))),
+        (
+            &["rate", "behind"],
+            with(|facts| {
+                facts.queue.meter = used_up("1/3s");
+                facts.ahead_in_queue.least = 2;
+            }),
+        ),
         (&["no_worker"], with(|facts| facts.workers = WorkerFacts::default())),
         (&["queue_not_served"], with(|facts| facts.workers.serving = 0)),
         (&["slots_busy"], with(|facts| facts.workers.busy = 2)),
@@ -171,4 +186,23 @@ fn the_guess_waits_for_what_ends_and_gives_up_where_nothing_does() {
         (facts.queue.concurrency, facts.queue.running) = (Some(1), 1);
     });
     assert_eq!(start(&one_at_a_time), (Some(later(25)), Some(7)));
+}
+
+#[test]
+fn the_guess_is_the_later_of_what_history_says_and_what_the_rate_needs() {
+    let ten_seconds = Some(Durations { attempts: 7, average: Duration::from_secs(10) });
+    for (why, rate, ahead, busy, durations, expected) in [
+        ("nobody is before it", "1/m", 0, 0, ten_seconds, (Some(later(60)), None)),
+        ("the rate is slower than the jobs", "1/m", 3, 0, ten_seconds, (Some(later(240)), Some(7))),
+        ("the jobs are slower than the rate", "10/s", 6, 2, ten_seconds, (Some(later(35)), Some(7))),
+        ("nothing has ever run, but a slot is free", "1/m", 3, 0, None, (Some(later(240)), None)),
+        ("nothing has ever run, and no slot is free", "1/m", 3, 2, None, (None, None)),
+    ] {
+        let facts = with(|facts| {
+            (facts.queue.meter, facts.durations, facts.workers.busy) = (used_up(rate), durations, busy);
+            (facts.ahead.least, facts.ahead_in_queue.least) = (ahead, ahead);
+        });
+        let explanation = explain(&facts);
+        assert_eq!((explanation.probable_start, explanation.guessed_from), expected, "{why}");
+    }
 }

@@ -1,20 +1,16 @@
 //! Batches and the number of their jobs.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::news;
 use super::row::{self, malformed};
-use super::tx::{Tx, from_millis};
+use super::tx::Tx;
 use crate::domain::life::StateName;
 use crate::domain::name::BatchName;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Batch, StoreError};
-
-/// How many attempts tell what is typical.
-const TYPICAL: usize = 100;
 
 /// The number of a batch, which is made if it is new. One that gets no job after all is forgotten at the end of the
 /// transaction.
@@ -117,16 +113,4 @@ fn counts(tx: &Tx<'_>, batch_id: i64) -> Result<BTreeMap<StateName, u64>, StoreE
         counts.insert(state, row.get(1)?);
     }
     Ok(counts)
-}
-
-pub(super) fn typical_duration(tx: &Tx<'_>) -> Result<Option<Duration>, StoreError> {
-    // Backwards by the primary key of `attempts`.
-    let mut select = tx.prepare(
-        "select duration_ms from attempts where seq <= ?1 and outcome <> 'released'
-         order by seq desc, number desc limit ?2",
-    )?;
-    let rows = select.query_map(params![i64::MAX, TYPICAL], |row| row.get(0))?;
-    let took: Vec<i64> = rows.collect::<Result<_, _>>()?;
-    let count = i64::try_from(took.len()).unwrap_or(i64::MAX);
-    Ok((count > 0).then(|| from_millis(took.iter().sum::<i64>() / count)))
 }

@@ -42,6 +42,7 @@ mod migrate;
 mod news;
 mod open;
 mod orders;
+mod outlook;
 mod picture;
 mod places;
 mod prune;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{OptionalExtension, params};
 
 use super::events;
-use super::rates::{self, Meter};
+use super::rates;
 use super::retry_rules;
 use super::row::{self, malformed};
 use super::tx::Tx;
@@ -93,7 +93,7 @@ pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
         let by: Option<String> = row.get(3)?;
         let pause = by.map(|by| Ok::<_, StoreError>(Pause { by, reason: row.get(4)? })).transpose()?;
         let since: Option<Timestamp> = row::time(row, 2)?;
-        let meter = Meter::read(tx, row, 6)?;
+        let meter = rates::read(tx, row, 6)?;
         queues.push(Queue {
             paused: since.zip(pause),
             concurrency: row.get(5)?,

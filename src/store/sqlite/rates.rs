@@ -4,37 +4,24 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::row::malformed;
 use super::tx::{Tx, from_millis, millis};
-use crate::domain::rate::{Bucket, Rate};
+use crate::domain::rate::{Bucket, Meter, Rate};
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
 
-/// A rate with its bucket.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Meter {
-    pub(super) rate: Rate,
-    pub(super) bucket: Bucket,
-}
-
-impl Meter {
-    /// From four columns, of which this is the first: count, period, tokens and when they were counted.
-    pub(super) fn read(tx: &Tx<'_>, row: &Row<'_>, first: usize) -> Result<Option<Self>, StoreError> {
-        let Some(count) = row.get::<_, Option<u32>>(first)? else {
-            return Ok(None);
-        };
-        let rate = Rate::new(count, from_millis(row.get(first + 1)?));
-        let rate = rate.map_err(|error| malformed("rate", error))?;
-        let tokens: Option<f64> = row.get(first + 2)?;
-        let refilled_at: Option<i64> = row.get(first + 3)?;
-        let bucket = tokens.zip(refilled_at).map_or_else(
-            || rate.full(tx.now),
-            |(tokens, at)| Bucket { tokens, refilled_at: Timestamp::from_millis(at) },
-        );
-        Ok(Some(Self { rate, bucket }))
-    }
-
-    pub(super) fn next_token_at(self, now: Timestamp) -> Option<Timestamp> {
-        self.bucket.next_token_at(self.rate, now)
-    }
+/// From four columns, of which this is the first: count, period, tokens and when they were counted.
+pub(super) fn read(tx: &Tx<'_>, row: &Row<'_>, first: usize) -> Result<Option<Meter>, StoreError> {
+    let Some(count) = row.get::<_, Option<u32>>(first)? else {
+        return Ok(None);
+    };
+    let rate = Rate::new(count, from_millis(row.get(first + 1)?));
+    let rate = rate.map_err(|error| malformed("rate", error))?;
+    let tokens: Option<f64> = row.get(first + 2)?;
+    let refilled_at: Option<i64> = row.get(first + 3)?;
+    let bucket = tokens.zip(refilled_at).map_or_else(
+        || rate.full(tx.now),
+        |(tokens, at)| Bucket { tokens, refilled_at: Timestamp::from_millis(at) },
+    );
+    Ok(Some(Meter { rate, bucket }))
 }
 
 /// Sets a rate, or none. What has started under an earlier one counts.
@@ -65,7 +52,7 @@ fn find(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Meter>, StoreError> {
         "select rate_count, rate_period_ms, rate_tokens, rate_refilled_at from queues
          where id = ?1 and rate_count is not null",
     )?;
-    let found = select.query_row([queue_id], |row| Ok(Meter::read(tx, row, 0))).optional()?;
+    let found = select.query_row([queue_id], |row| Ok(read(tx, row, 0))).optional()?;
     Ok(found.transpose()?.flatten())
 }
 

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 
 use rusqlite::{OptionalExtension, params};
 
-use super::rates::{self, Meter};
+use super::rates;
 use super::tx::Tx;
 use crate::domain::life::StateName;
+use crate::domain::rate::Meter;
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
 use crate::sys::sabotage::{self, Guard};
@@ -90,7 +91,7 @@ fn look(tx: &Tx<'_>, queue_id: i64) -> Result<Room, StoreError> {
          from queues where id = ?1",
     )?;
     let (is_open, concurrency, meter) = select.query_row([queue_id], |row| {
-        Ok((row.get::<_, bool>(0)?, row.get::<_, Option<u32>>(1)?, Meter::read(tx, row, 2)))
+        Ok((row.get::<_, bool>(0)?, row.get::<_, Option<u32>>(1)?, rates::read(tx, row, 2)))
     })?;
     let meter = meter?;
     let mut left = if is_open { usize::MAX } else { 0 };
@@ -104,6 +105,11 @@ fn look(tx: &Tx<'_>, queue_id: i64) -> Result<Room, StoreError> {
         left = left.min(granted as usize);
     }
     Ok(Room { is_limited: concurrency.is_some() || meter.is_some(), left, meter, taken: 0 })
+}
+
+/// How many jobs of a queue could be claimed now, if there were as many.
+pub(super) fn room(tx: &Tx<'_>, queue_id: i64) -> Result<usize, StoreError> {
+    Ok(look(tx, queue_id)?.left)
 }
 
 fn processing(tx: &Tx<'_>, queue_id: i64) -> Result<i64, StoreError> {

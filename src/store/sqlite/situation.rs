@@ -2,10 +2,9 @@
 
 use rusqlite::params;
 
-use super::rates::Meter;
 use super::row::{self, JobRow, malformed};
 use super::tx::{Tx, from_millis};
-use super::{dependencies, find};
+use super::{dependencies, find, rates, rooms};
 use crate::domain::explain::{Count, Durations, QueueFacts};
 use crate::domain::life::StateName;
 use crate::domain::name::JobId;
@@ -43,7 +42,7 @@ fn waits_for(tx: &Tx<'_>, seq: i64) -> Result<Vec<(JobId, StateName)>, StoreErro
     Ok(jobs)
 }
 
-fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError> {
+pub(super) fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError> {
     let mut select = tx.prepare(
         "select paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
                 rate_refilled_at,
@@ -58,20 +57,21 @@ fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError> {
     Ok(QueueFacts {
         paused: paused_at.zip(paused_by).map(|(at, by)| (at, by, reason)),
         concurrency: row.get(3)?,
-        next_start_at: Meter::read(tx, row, 4)?.and_then(|meter| meter.next_token_at(tx.now)),
+        meter: rates::read(tx, row, 4)?,
         running: row.get::<_, Option<u64>>(8)?.unwrap_or(0),
     })
 }
 
-/// Those in other queues that are open and have something ready.
+/// Those in other queues that are open and have something ready. What is held back by its queue's limits lets others pass.
 fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count, StoreError> {
     let mut select = tx.prepare("select id from queues where paused_at is null and id <> ?1")?;
     let rows = select.query_map([job.queue_id], |row| row.get(0))?;
     let others: Vec<i64> = rows.collect::<Result<_, _>>()?;
     let mut sum = Count { least: 0, is_exact: true };
     for queue_id in others {
-        let ahead = ahead_in(tx, queue_id, job)?;
-        sum = Count { least: sum.least + ahead.least, is_exact: sum.is_exact && ahead.is_exact };
+        let (ahead, room) = (ahead_in(tx, queue_id, job)?, rooms::room(tx, queue_id)? as u64);
+        let is_exact = ahead.is_exact || room <= ahead.least;
+        sum = Count { least: sum.least + ahead.least.min(room), is_exact: sum.is_exact && is_exact };
     }
     Ok(sum)
 }

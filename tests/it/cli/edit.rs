@@ -70,10 +70,7 @@ fn what_a_job_says_for_itself_is_changed_and_taken_away() {
     .ok();
     let job = home.show("b");
     assert_eq!(job["limits"]["nice"], 3);
-    assert_eq!(
-        (&job["retry_on"], &job["no_retry_on"]),
-        (&json!([1, 2]), &json!([3]))
-    );
+    assert_eq!((&job["retry_on"], &job["no_retry_on"]), (&json!([1, 2]), &json!([3])));
     assert_eq!((&job["on_dependency_failure"], &job["max_retries"]), (&"run".into(), &4.into()));
     assert_eq!((&job["cwd"], &job["batch"]), (&"/".into(), &"all".into()));
     home.run(["edit", "b", "--retry-on", "3"]).fails(2).says("exit code 3 is in");
@@ -176,7 +173,9 @@ fn a_job_is_moved_and_tagged_by_the_same_flags_in_both_verbs() {
     home.run(["retry", "-q", "a", "--edit", "--no-tags"]).ok();
     assert_eq!(place(&home), ("d".to_owned(), json!([])));
     home.run(["edit", "a", "--no-tags", "--tag", "x"]).fails(2).says("cannot be used with");
-    home.run(["edit", "a", "--queue", "b", "--set-queue", "c"]).fails(2).says("cannot be used multiple times");
+    home.run(["edit", "a", "--queue", "b", "--set-queue", "c"])
+        .fails(2)
+        .says("cannot be used multiple times");
 }
 
 /// What a person sees who changes the job in an editor that is this command.

@@ -101,7 +101,7 @@ fn look_at_all(fixture: &Fixture) {
     store.settings().expect("the settings");
     store.batches(PAGE).expect("the batches");
     store.batch(&batch_name("together")).expect("a batch");
-    store.typical_duration().expect("what is typical");
+    store.outlook(&batch_name("together")).expect("what the rest of it takes");
     list(fixture, &JobFilter { batch: Some(batch_name("together")), ..JobFilter::default() }, None);
     store.has_worker().expect("the workers");
     for (phase, queue, tag, after) in [

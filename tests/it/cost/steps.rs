@@ -21,7 +21,8 @@ const TOLERANCE: u64 = 10;
 const VERBS: [&str; 4] = ["select ", "insert ", "update ", "delete "];
 
 /// Statements that look at more rows where there are more jobs, because that is what somebody asks for.
-const GROWING: [(&str, &str); 4] = [
+const GROWING: [(&str, &str); 5] = [
+    ("select queue_id, state from jobs where batch_id", "the newest jobs of a batch, up to a bound"),
     ("select finished_at from jobs where state = 'dead'", "a few hundred dead jobs at most"),
     ("select reason, error, count(*)", "an overview of all dead jobs"),
     ("select seq, environment_id from jobs", "now and then all jobs are walked along, a few in each step"),

@@ -20,6 +20,7 @@ every_store!(
     the_newest_come_first,
     its_jobs_are_listed,
     what_is_typical_is_told_by_the_latest_attempts,
+    what_is_left_of_a_batch_is_told_by_queue,
     a_dependent_that_is_cancelled_counts,
 );
 
@@ -117,7 +118,7 @@ fn its_jobs_are_listed(fixture: &Fixture) {
 }
 
 fn what_is_typical_is_told_by_the_latest_attempts(fixture: &Fixture) {
-    let typical = || fixture.store.typical_duration().expect("typical");
+    let typical = || fixture.store.outlook(&batch_name("none")).expect("an outlook").typical;
     assert_eq!(typical(), None);
     let worker = fixture.worker("w");
     for (id, millis) in [("a", 100), ("b", 300)] {
@@ -128,6 +129,21 @@ fn what_is_typical_is_told_by_the_latest_attempts(fixture: &Fixture) {
         fixture.exchange(&worker, &[settled], 0);
     }
     assert_eq!(typical(), Some(Duration::from_millis(200)));
+}
+
+fn what_is_left_of_a_batch_is_told_by_queue(fixture: &Fixture) {
+    let lanes = || fixture.store.outlook(&batch_name("b")).expect("an outlook").lanes;
+    assert_eq!(lanes(), []);
+    fixture.enqueue_all(["1", "2", "3"].map(|id| job(id).batch("b").queue("slow")));
+    fixture.enqueue_all([job("4").batch("b").queue("open"), job("5").queue("open")]);
+    fixture.limit("slow", Some(2), Some("10/m"));
+    fixture.lease(&fixture.worker("w"));
+    fixture.cancel("3");
+    let seen: Vec<_> =
+        lanes().iter().map(|lane| (lane.unfinished, lane.waiting, lane.queue.running)).collect();
+    assert_eq!(seen, [(2, 1, 1), (1, 1, 0)], "of the batch, and only what is unfinished");
+    assert_eq!(lanes().iter().map(|lane| lane.queue.concurrency).collect::<Vec<_>>(), [Some(2), None]);
+    assert_eq!(lanes()[0].queue.meter.map(|meter| meter.rate.to_string()).as_deref(), Some("10/m"));
 }
 
 fn a_dependent_that_is_cancelled_counts(fixture: &Fixture) {

@@ -23,6 +23,7 @@ every_store!(
     what_has_started_counts_when_a_rate_is_changed,
     a_clock_set_back_does_not_freeze_a_rate,
     a_full_queue_keeps_a_worker_that_waits_for_the_end,
+    what_its_queue_holds_back_is_not_before_others,
 );
 
 /// Jobs of queue `q`, named by numbers.
@@ -234,4 +235,23 @@ fn a_full_queue_keeps_a_worker_that_waits_for_the_end(fixture: &Fixture) {
     assert!(!fixture.orders(&worker).idle, "its rate will let the other start");
     fixture.pause("q");
     assert!(fixture.orders(&worker).idle, "nobody knows when somebody lets it go on");
+}
+
+fn what_its_queue_holds_back_is_not_before_others(fixture: &Fixture) {
+    fill(fixture, 5);
+    fixture.enqueue(job("last").queue("other"));
+    let ahead = || {
+        let seen = fixture.store.situation(&job_id("last")).expect("what surrounds it").expect("a job");
+        (seen.ahead_elsewhere.least, seen.ahead_in_queue.least)
+    };
+    assert_eq!(ahead(), (5, 0));
+    fixture.limit("q", None, Some("2/h"));
+    assert_eq!(ahead(), (2, 0), "two may start");
+    let worker = fixture.worker("w");
+    assert_eq!(fixture.claim(&worker, 1), ["0"]);
+    assert_eq!(ahead(), (1, 0));
+    fixture.limit("q", Some(1), Some("2/h"));
+    assert_eq!(ahead(), (0, 0), "it is full");
+    fixture.limit("q", Some(3), None);
+    assert_eq!(ahead(), (2, 0));
 }

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::SqliteStore;
 use crate::domain::edit::Edit;
+use crate::domain::eta::Outlook;
 use crate::domain::graph::Graph;
 use crate::domain::name::{BatchName, HookName, JobId, QueueName, ScheduleName};
 use crate::domain::schedule::{LAST_RUNS, Run, Schedule};
 use crate::domain::timestamp::Timestamp;
 use crate::store::sqlite::{
-    backup, batches, deliveries, duties, edit, events, fire, graph, hooks, prune, queues, runs, schedules,
-    situation, sweep, transfer,
+    backup, batches, deliveries, duties, edit, events, fire, graph, hooks, outlook, prune, queues, runs,
+    schedules, situation, sweep, transfer,
 };
 use crate::store::transfer::{ImportError, Imported, Line};
 use crate::store::{
@@ -91,8 +92,8 @@ impl Batches for SqliteStore {
         self.read(|tx| batches::find(tx, name))
     }
 
-    fn typical_duration(&self) -> Result<Option<Duration>, StoreError> {
-        self.read(batches::typical_duration)
+    fn outlook(&self, name: &BatchName) -> Result<Outlook, StoreError> {
+        self.read(|tx| outlook::outlook(tx, name))
     }
 }
 
