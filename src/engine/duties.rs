@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::desk::{Interrupt, Load};
 use super::error::EngineError;
+use super::journal::Chain;
 use super::ledger::{Ledger, Tools, Turn};
 use super::pace;
 use super::wake::Event;
@@ -88,9 +89,17 @@ impl Worker<'_> {
         }
     }
 
+    /// Tells others what is in the way, or that it is no longer.
+    fn complain(&mut self) {
+        if let Some(news) = self.plaint.news(self.ledger.obstacle(), Instant::now()) {
+            self.files.say(news);
+        }
+    }
+
     /// Does what is due because time has passed.
     fn keep_time(&mut self) -> Result<(), EngineError> {
         self.show_life();
+        self.complain();
         let now = Instant::now();
         if let Phase::Draining { kill_at: Some(at) } = self.phase
             && at <= now
@@ -235,6 +244,7 @@ impl Worker<'_> {
             Err(error) => error,
         };
         self.journal.trouble(&error);
+        self.plaint.note_store(Chain(&error).to_string(), Instant::now());
         self.files.touch();
         self.times.store = Instant::now() + STORE_PAUSE;
         if let StoreError::NoSuchWorker(_) = error {

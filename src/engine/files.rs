@@ -111,6 +111,11 @@ impl Files {
         self.life_line.touch();
     }
 
+    /// Tells others what is in the worker's way.
+    pub(super) fn say(&self, what: &str) {
+        self.life_line.say(what);
+    }
+
     pub(super) fn remove(&self) {
         remove(&self.folder, &self.worker);
     }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// How long after a pause it takes to know whether it helped.
+const LASTS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(super) struct Hindrance {
@@ -55,6 +57,12 @@ impl Hindrance {
 
     pub(super) fn holds(&self, now: Instant) -> bool {
         self.pause.is_some_and(|pause| now < pause.until)
+    }
+
+    /// Whether it holds, or is about to: after a pause it is not over before something could be started, or there was
+    /// nothing to start.
+    pub(super) fn lasts(&self, now: Instant) -> bool {
+        self.pause.is_some_and(|pause| now < pause.until + LASTS)
     }
 }
 
@@ -107,7 +115,8 @@ mod tests {
             hindrance.clear_by(began);
             assert!(hindrance.holds(now));
             now += FIRST_PAUSE;
-            assert!(!hindrance.holds(now));
+            assert!(!hindrance.holds(now) && hindrance.lasts(now));
         }
+        assert!(!hindrance.lasts(now + LASTS), "nothing was tried since");
     }
 }

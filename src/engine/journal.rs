@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+pub(super) use entries::Chain;
 use lines::Lines;
 
 use crate::domain::timestamp::Timestamp;

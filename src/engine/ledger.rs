@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::attempt::Finished;
 use super::desk::{Desk, Interrupt};
 use super::hindrance::Hindrance;
-use super::journal::Journal;
+use super::journal::{Chain, Journal};
 use super::pace::{self, Pace};
 use super::slots::Slots;
 use crate::domain::name::WorkerId;
@@ -36,6 +36,8 @@ pub(super) struct Ledger {
     records: Vec<u64>,
     pace: Pace,
     hindrance: Hindrance,
+    /// What the hindrance was when it was last met.
+    obstacle: String,
     next_due: Option<Timestamp>,
     may_be_more: bool,
 }
@@ -60,6 +62,7 @@ impl Ledger {
             records: Vec::new(),
             pace: Pace::default(),
             hindrance: Hindrance::default(),
+            obstacle: String::new(),
             next_due: None,
             may_be_more: false,
         }
@@ -78,6 +81,11 @@ impl Ledger {
     /// Whether it would be of no use to claim anything now.
     pub(super) fn is_hindered(&self) -> bool {
         self.hindrance.holds(Instant::now())
+    }
+
+    /// What keeps attempts from being started.
+    pub(super) fn obstacle(&self) -> Option<&str> {
+        self.hindrance.lasts(Instant::now()).then_some(&self.obstacle)
     }
 
     /// Records what has ended, and claims for the free ones of this many slots. With nothing to record it asks the store
@@ -142,6 +150,7 @@ impl Ledger {
             match obstacle {
                 Some(obstacle) => {
                     tools.journal.trouble(&obstacle);
+                    self.obstacle = Chain(&obstacle).to_string();
                     self.hindrance.note(Instant::now());
                 }
                 None if record.is_some() => self.hindrance.clear_by(began),

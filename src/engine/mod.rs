@@ -17,7 +17,7 @@
 //! - `scheduler`: enqueuing what schedules are for.
 //! - `news`, `messenger`, `deliver`, `errand`, `post`: telling hooks what happened; `rehearsal` does so for show.
 //! - `pruner`: forgetting what is old.
-//! - `files`, `journal`: what is kept in `workers/` and in `worker.log`.
+//! - `files`, `journal`: what is kept in `workers/` and in `worker.log`; `plaint`: what is in a worker's way.
 //!
 //! Nothing here prints.
 
@@ -46,6 +46,7 @@ mod news;
 mod pace;
 mod passed;
 mod pipes;
+mod plaint;
 mod pool;
 mod post;
 mod program;

@@ -21,6 +21,7 @@ use super::journal::Journal;
 use super::ledger::Ledger;
 use super::messenger::Messenger;
 use super::passed::Passed;
+use super::plaint::Plaint;
 use super::pruner::Pruner;
 use super::reaper::Reaper;
 use super::scheduler::Scheduler;
@@ -140,6 +141,7 @@ pub(super) struct Worker<'a> {
     pub(super) times: Times,
     pub(super) passed: Passed,
     pub(super) files: Files,
+    pub(super) plaint: Plaint,
     pub(super) home_is_gone: bool,
     pub(super) messenger: Messenger,
     /// When a hook is to be told something.
@@ -198,6 +200,7 @@ impl<'a> Worker<'a> {
             signals,
             own_bell,
             files,
+            plaint: Plaint::default(),
             home_is_gone: false,
         };
         worker.adopt_concurrency()?;

@@ -30,6 +30,11 @@ pub enum Problem {
         worker: String,
         silent_for: Duration,
     },
+    /// It lives, and says what is in its way.
+    HinderedWorker {
+        worker: String,
+        why: String,
+    },
     /// So many jobs died in the last hour, or more.
     DlqGrowing {
         count: u64,
@@ -68,6 +73,7 @@ impl Problem {
             Self::NoWorker { .. } => "no_worker",
             Self::QueueUnserved { .. } => "queue_unserved",
             Self::SilentWorker { .. } => "silent_worker",
+            Self::HinderedWorker { .. } => "hindered_worker",
             Self::DlqGrowing { .. } => "dlq_growing",
             Self::ScheduleMissed { .. } => "schedule_missed",
             Self::HookFailing { .. } => "hook_failing",
@@ -99,6 +105,9 @@ impl fmt::Display for Problem {
             Self::SilentWorker { worker, silent_for } => {
                 write!(out, "worker {worker} was last heard from {} ago", in_seconds(*silent_for))?;
                 out.write_str("; it hangs, or cannot reach the store: worker.log may say why")
+            }
+            Self::HinderedWorker { worker, why } => {
+                write!(out, "worker {worker} is hindered ({why}); it goes on when that is over")
             }
             Self::DlqGrowing { count, is_all } => {
                 let (jobs, more) = (counted(*count, "job"), if *is_all { "" } else { " or more" });
@@ -173,6 +182,11 @@ mod tests {
                 Problem::SilentWorker { worker: "w1".to_owned(), silent_for: Duration::from_millis(61_500) },
                 "silent_worker",
                 "worker w1 was last heard from 1m1s ago; it hangs, or cannot reach the store: worker.log may say why",
+            ),
+            (
+                Problem::HinderedWorker { worker: "w1".to_owned(), why: "Too many open files".to_owned() },
+                "hindered_worker",
+                "worker w1 is hindered (Too many open files); it goes on when that is over",
             ),
             (
                 Problem::DlqGrowing { count: 1, is_all: true },

@@ -13,7 +13,7 @@ use crate::domain::settings::{Durability, Settings};
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
 use crate::store::{Hook, MAX_DEATHS_COUNTED, Queue, Served, Store, Troubles, Worker};
-use crate::sys::disk;
+use crate::sys::{disk, life_line};
 
 /// Less free space than this is a problem.
 pub(super) const LOW_SPACE_BYTES: u64 = 64 << 20;
@@ -44,7 +44,7 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
     problems.extend(unattended(&jobs, &queues, &workers));
-    problems.extend(workers.iter().filter_map(|worker| silent(worker, &settings, now)));
+    problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
     problems.extend(mishaps(&troubles, &workers, now));
     problems.extend(circumstances(&settings, home));
     Ok(Status { jobs, queues, workers, problems })
@@ -79,6 +79,11 @@ fn paused(queue: &Queue) -> Option<Problem> {
         reason: pause.reason.clone(),
         waiting: waiting(&queue.counts),
     })
+}
+
+fn hindered(worker: &Worker) -> Option<Problem> {
+    let why = life_line::said(&worker.folder, worker.id.as_str())?;
+    Some(Problem::HinderedWorker { worker: worker.id.to_string(), why })
 }
 
 fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Problem> {

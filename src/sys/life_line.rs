@@ -4,7 +4,7 @@
 use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -21,6 +21,8 @@ pub enum Role {
 pub const FOLDER: &str = "workers";
 /// How the names of these files end.
 pub const LOCK: &str = "lock";
+/// The most that is written down of what is in somebody's way.
+const MAX_SAID_BYTES: usize = 512;
 /// The bytes of both.
 const BOTH: Range<u64> = 0..2;
 
@@ -62,6 +64,13 @@ impl LifeLine {
         // Nobody can be told if it fails.
         let _ = self.file.set_modified(SystemTime::now());
     }
+
+    /// Writes down what is in this process's way, for others to read; nothing is where it is empty.
+    pub fn say(&self, what: &str) {
+        let what = &what.as_bytes()[..what.len().min(MAX_SAID_BYTES)];
+        // Nobody can be told if it fails, and a disk that is full tells of itself.
+        let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(what, 0));
+    }
 }
 
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
@@ -71,6 +80,13 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// What a worker says is in its way.
+pub fn said(folder: &Path, worker: &str) -> Option<String> {
+    let mut said = vec![0; MAX_SAID_BYTES];
+    let length = File::open(path(folder, worker)).ok()?.read_at(&mut said, 0).ok()?;
+    (length > 0).then(|| String::from_utf8_lossy(&said[..length]).into_owned())
 }
 
 /// Whether the file was touched within this time.

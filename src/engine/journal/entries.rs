@@ -182,7 +182,8 @@ impl fmt::Display for Took {
 }
 
 /// An error with its causes.
-struct Chain<'a>(&'a dyn Error);
+/// An error and its causes, in one line.
+pub(in crate::engine) struct Chain<'a>(pub(in crate::engine) &'a dyn Error);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

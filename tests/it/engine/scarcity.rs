@@ -17,6 +17,8 @@ fn a_job_that_cannot_be_started_for_want_of_descriptors_is_given_back() {
     let call = home.call(["worker", "run", "--concurrency", SLOTS]).with_limit(LIMIT);
     let _pool = Pool::up(&home, call.into_command());
     wait_until("the descriptors are used up", || home.journal().contains("Too many open files"));
+    let is_told = || home.run(["status"]).ok().stdout.contains("is hindered (");
+    wait_until("others are told", is_told);
     home.file("go", "");
     for id in &ids {
         let job = home.wait_for(id, "completed");
@@ -24,4 +26,5 @@ fn a_job_that_cannot_be_started_for_want_of_descriptors_is_given_back() {
         let is_fair = |outcome: &&str| ["released", "success"].contains(outcome);
         assert!(outcomes.iter().all(is_fair), "{id}: {outcomes:?}\n{}", home.journal());
     }
+    wait_until("it is over", || !is_told());
 }
