@@ -6,18 +6,20 @@ use std::process::ExitCode;
 
 use super::context::Context;
 use super::failure::Failure;
+use super::progress::Bar;
 use super::selection::{Which, WhichArgs, hint_at_unknown};
 use super::text::{jobs, printable};
 use crate::ops::OpError;
 use crate::ops::backup::NewFile;
-use crate::ops::transfer::{Variables, export};
+use crate::ops::transfer::{Export, Variables, export};
 use crate::store::Exported;
 
 /// Write what is in the queue as JSON lines
 ///
 /// One object per line, with its `kind`: settings, queues, environments, batches, schedules, jobs with their history and
-/// output, unique keys, hooks, and what people did. Jobs could not run without their environment, so it is part of it, and
-/// so are the secrets of hooks: the file is as secret as the queue, and only you may read it. --no-env leaves them out.
+/// output, unique keys, what people did, and hooks with what they are still to be told. Jobs could not run without their
+/// environment, so it is part of it, and so are the secrets of hooks: the file is as secret as the queue, and only you may
+/// read it. --no-env leaves them out.
 ///
 /// With ids or a selection only those jobs are written, with what belongs to them: their queues, environments, batches and
 /// events, but no settings, schedules and hooks.
@@ -52,15 +54,20 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
             Exported::Kind(filter)
         }
     };
+    let wanted = Export { home: &home, which: &which, variables };
     if args.file == Path::new("-") {
         let mut out = io::BufWriter::new(io::stdout().lock());
-        export(store, &home, &which, variables, &mut out)?;
+        // Where the lines themselves are on the terminal, a bar would be among them.
+        let mut bar = if context.person_reads { None } else { Some(bar(context, &which)?) };
+        export(store, &wanted, &mut out, || bar.iter_mut().for_each(|bar| bar.advance(1)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let file = NewFile::make(&args.file, args.force)?;
     let cannot_make = |source: io::Error| OpError::CannotMake { path: args.file.clone(), source };
     let mut out = io::BufWriter::new(file.open().map_err(cannot_make)?);
-    let count = export(store, &home, &which, variables, &mut out)?;
+    let mut bar = bar(context, &which)?;
+    let count = export(store, &wanted, &mut out, || bar.advance(1))?;
+    drop(bar);
     out.into_inner()
         .map_err(io::IntoInnerError::into_error)
         .and_then(|file| file.sync_all())
@@ -68,6 +75,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     file.name()?;
     tell(context, &args.file, count)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many jobs there are is known where all are written, or each is named.
+fn bar(context: &Context, which: &Exported<'_>) -> Result<Bar, Failure> {
+    let total = match which {
+        Exported::All => {
+            Some(context.store()?.queues()?.iter().flat_map(|queue| queue.counts.values()).sum())
+        }
+        Exported::Ids(ids) => Some(ids.len() as u64),
+        Exported::Kind(_) => None,
+    };
+    Ok(Bar::new(context, "exporting", total))
 }
 
 fn tell(context: &Context, file: &Path, count: u64) -> Result<(), Failure> {

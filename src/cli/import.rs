@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use super::context::Context;
 use super::failure::Failure;
+use super::progress::Bar;
 use super::text::jobs;
-use crate::ops::transfer::{import, spool};
+use crate::ops::transfer::{Import, Spool, Step, import, spool};
 use crate::store::transfer::Imported;
 use crate::sys::user;
 
@@ -31,14 +32,39 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let (store, home) = (context.store()?, context.location()?.home);
-    let imported = if args.file == Path::new("-") {
-        let spool = spool(&home, &mut io::stdin().lock())?;
-        import(store, &home, spool.path(), args.if_absent, &user::name())?
-    } else {
-        import(store, &home, &args.file, args.if_absent, &user::name())?
+    let spool = match args.file == Path::new("-") {
+        true => Some(spool(&home, &mut io::stdin().lock())?),
+        false => None,
     };
+    let file = spool.as_ref().map_or(args.file.as_path(), Spool::path);
+    let wanted = Import { home: &home, file, if_absent: args.if_absent, by: &user::name() };
+    let mut view = View { context, checked: 0, bar: Bar::new(context, "checking", None), is_checked: false };
+    let imported = import(store, &wanted, |step| view.note(step))?;
+    drop(view);
     tell(context, imported)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is said while jobs are read, and then while they are stored.
+struct View<'a> {
+    context: &'a Context,
+    bar: Bar,
+    checked: u64,
+    is_checked: bool,
+}
+
+impl View<'_> {
+    fn note(&mut self, step: Step) {
+        match step {
+            Step::Checked => self.checked += 1,
+            Step::Stored if self.is_checked => {}
+            Step::Stored => {
+                self.bar = Bar::new(self.context, "importing", Some(self.checked));
+                self.is_checked = true;
+            }
+        }
+        self.bar.advance(1);
+    }
 }
 
 fn tell(context: &Context, imported: Imported) -> Result<(), Failure> {

@@ -25,19 +25,30 @@ pub enum Variables {
     Without,
 }
 
-/// Writes what is in the queue. Gives how many jobs that were.
+/// What is exported.
+#[derive(Clone, Copy, Debug)]
+pub struct Export<'a> {
+    pub home: &'a Path,
+    pub which: &'a Exported<'a>,
+    pub variables: Variables,
+}
+
+/// Writes what is in the queue; `progress` hears of each job. Gives how many jobs there were.
 pub fn export(
     store: &dyn Store,
-    home: &Path,
-    which: &Exported<'_>,
-    variables: Variables,
+    wanted: &Export<'_>,
     out: &mut dyn Write,
+    mut progress: impl FnMut(),
 ) -> Result<u64, OpError> {
     let mut jobs = 0;
     let mut written = Ok(());
-    store.export(which, &mut |line| {
-        jobs += u64::from(matches!(line, Line::Job(_)));
-        written = write_line(home, variables, line, out);
+    store.export(wanted.which, &mut |line| {
+        let is_job = matches!(line, Line::Job(_));
+        written = write_line(wanted.home, wanted.variables, line, out);
+        if is_job {
+            jobs += 1;
+            progress();
+        }
         written.is_ok()
     })?;
     written.and_then(|()| out.flush()).map_err(|source| OpError::CannotWrite { source })?;
@@ -82,7 +93,8 @@ fn without(mut line: Line, variables: Variables) -> Option<Line> {
         | Line::Log(_)
         | Line::Dependency { .. }
         | Line::UniqueKey { .. }
-        | Line::Event(_) => {}
+        | Line::Event(_)
+        | Line::Delivery(_) => {}
     }
     Some(line)
 }
@@ -114,23 +126,46 @@ fn write_log(home: &Path, job: &str, number: u64, attempt: u32, out: &mut dyn Wr
     part(file.metadata()?.len().max(at), &[])
 }
 
-/// Takes in what was exported to this file, all of it or nothing. Every line is read before the first is stored.
+/// What is to be taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct Import<'a> {
+    pub home: &'a Path,
+    pub file: &'a Path,
+    pub if_absent: bool,
+    pub by: &'a str,
+}
+
+/// What became of one more job of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It can be read.
+    Checked,
+    Stored,
+}
+
+/// Takes in what was exported to a file, all of it or nothing. Every line is read before the first is stored.
 pub fn import(
     store: &dyn Store,
-    home: &Path,
-    file: &Path,
-    if_absent: bool,
-    by: &str,
+    wanted: &Import<'_>,
+    mut progress: impl FnMut(Step),
 ) -> Result<Imported, OpError> {
+    let Import { home, file, if_absent, by } = *wanted;
     let open = || {
         let opened = File::open(file).map(BufReader::new);
         opened.map_err(|source| OpError::CannotRead { path: file.to_owned(), source })
     };
+    let mut count = |line: &Result<Line, ImportError>, step| {
+        if matches!(line, Ok(Line::Job(_))) {
+            progress(step);
+        }
+    };
     for line in Lines::new(open()?) {
+        count(&line, Step::Checked);
         line?;
     }
     let there = ids_there(store, Lines::new(open()?), if_absent)?;
-    let imported = store.import(&mut Lines::new(open()?), if_absent, by)?;
+    let mut lines = Lines::new(open()?).inspect(|line| count(line, Step::Stored));
+    let imported = store.import(&mut lines, if_absent, by)?;
     write_logs(store, home, Lines::new(open()?), &there)?;
     Ok(imported)
 }

@@ -37,6 +37,7 @@ pub enum Line {
     },
     Event(EventLine),
     Hook(Box<HookLine>),
+    Delivery(DeliveryLine),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,7 +108,6 @@ pub struct ScheduleLine {
     pub environment: Option<u64>,
 }
 
-/// A hook. What it is still to be told is told by the queue that it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookLine {
@@ -128,6 +128,20 @@ pub struct HookLine {
     pub error: Option<String>,
     pub gave_up: u64,
     pub gave_up_at: Option<Timestamp>,
+}
+
+/// What a hook is still to be told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeliveryLine {
+    pub hook: String,
+    /// What receivers know it by.
+    pub name: String,
+    /// JSON as text: receivers get the same bytes, wherever they come from.
+    pub payload: String,
+    pub created_at: Timestamp,
+    pub due_at: Timestamp,
+    pub tries: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use rusqlite::Row;
 use serde_json::{Map, Value};
 
 use super::scope::Scope;
-use super::{batches, hooks, schedules};
+use super::{batches, deliveries, hooks, schedules};
 use crate::domain::timestamp::Timestamp;
 use crate::store::sqlite::history;
 use crate::store::sqlite::row::{self, malformed, strings};
@@ -21,7 +21,7 @@ pub(in crate::store::sqlite) type Sink<'a> = &'a mut dyn FnMut(Line) -> bool;
 type Kind = fn(&Tx<'_>, &Scope, Sink<'_>) -> Result<bool, StoreError>;
 
 /// In this order they can be taken in: each speaks only of what came before it.
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     settings,
     queues,
     environments,
@@ -32,6 +32,7 @@ const KINDS: [Kind; 10] = [
     unique_keys,
     events,
     hooks::export,
+    deliveries::export,
 ];
 
 pub(in crate::store::sqlite) fn export(

@@ -1,6 +1,6 @@
-//! Hooks, out and in. What they are still to be told stays where it is.
+//! Hooks, out and in.
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use super::export::{Sink, each, moment};
 use super::import::{malformed, named};
@@ -43,28 +43,32 @@ pub(super) fn export(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool,
     )
 }
 
-/// One of this name that is here already stays as it is.
-pub(super) fn take(tx: &Tx<'_>, line: &HookLine, environment_id: Option<i64>) -> Result<(), ImportError> {
+/// Gives its number, unless there is one of this name: that stays as it is.
+pub(super) fn take(
+    tx: &Tx<'_>,
+    line: &HookLine,
+    environment_id: Option<i64>,
+) -> Result<Option<i64>, ImportError> {
     let name: HookName = named(&line.name, "a hook")?;
     if let Some(queue) = &line.queue {
         queues::id(tx, &named::<QueueName>(queue, "a queue")?)?;
     }
     let bad = |error: StoreError| malformed(format!("hook `{name}`"), error);
-    insert(tx, line, environment_id).map_err(bad)?;
+    let id = insert(tx, line, environment_id).map_err(bad)?;
     // What cannot be read back would be in the way of everybody.
     hooks::list(tx).map_err(bad)?;
-    Ok(())
+    Ok(id)
 }
 
-fn insert(tx: &Tx<'_>, line: &HookLine, environment_id: Option<i64>) -> Result<(), StoreError> {
+fn insert(tx: &Tx<'_>, line: &HookLine, environment_id: Option<i64>) -> Result<Option<i64>, StoreError> {
     let time = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
-    tx.prepare(
+    let mut insert = tx.prepare(
         "insert into hooks (name, event, queue, threshold, command, url, secret, cwd, environment_id, created_at,
                             created_by, delivered_at, failing_since, error, gave_up, gave_up_at)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
-         on conflict (name) do nothing",
-    )?
-    .execute(params![
+         on conflict (name) do nothing returning id",
+    )?;
+    let columns = params![
         line.name,
         line.event,
         line.queue,
@@ -81,6 +85,6 @@ fn insert(tx: &Tx<'_>, line: &HookLine, environment_id: Option<i64>) -> Result<(
         line.error,
         line.gave_up,
         time(line.gave_up_at),
-    ])?;
-    Ok(())
+    ];
+    Ok(insert.query_row(columns, |row| row.get(0)).optional()?)
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::params;
 
-use super::{batches, hooks, schedules};
+use super::{batches, deliveries, hooks, schedules};
 use crate::domain::environment::Environment;
 use crate::domain::life::{CancelReason, StateName};
 use crate::domain::name::{BatchName, JobId, NameError, QueueName, WorkerId};
@@ -25,7 +25,7 @@ use crate::store::sqlite::{
     workers,
 };
 use crate::store::transfer::{
-    AttemptLine, EventLine, ImportError, Imported, JobLine, Line, QueueLine, SettingLine,
+    AttemptLine, DeliveryLine, EventLine, ImportError, Imported, JobLine, Line, QueueLine, SettingLine,
 };
 
 /// Where the lines come from.
@@ -44,6 +44,7 @@ pub(in crate::store::sqlite) fn import(
         next_seq: enqueue::next_seq(tx)?,
         environments: BTreeMap::new(),
         schedules: HashMap::new(),
+        hooks: HashMap::new(),
         skipped: HashSet::new(),
         blocked: HashMap::new(),
         dependents: Vec::new(),
@@ -66,6 +67,8 @@ struct Import {
     environments: BTreeMap<u64, i64>,
     /// Those that were taken in.
     schedules: HashMap<String, i64>,
+    /// Those of the file; without a number those that are here already.
+    hooks: HashMap<String, Option<i64>>,
     /// Jobs that are here already.
     skipped: HashSet<String>,
     /// Jobs that wait for others, and for how many of them no line has come yet.
@@ -99,7 +102,24 @@ impl Import {
             Line::Dependency { job, waits_for } => self.take_dependency(tx, &job, &waits_for),
             Line::UniqueKey { key, job, held_until } => self.take_key(tx, &key, &job, held_until),
             Line::Event(event) => self.take_event(tx, &event),
-            Line::Hook(hook) => hooks::take(tx, &hook, self.environment(hook.environment)?),
+            Line::Hook(hook) => {
+                let taken = hooks::take(tx, &hook, self.environment(hook.environment)?)?;
+                self.hooks.insert(hook.name, taken);
+                Ok(())
+            }
+            Line::Delivery(delivery) => self.take_delivery(tx, &delivery),
+        }
+    }
+
+    /// A hook that is here already has its own; and so an import that is tried again brings nothing twice.
+    fn take_delivery(&self, tx: &Tx<'_>, delivery: &DeliveryLine) -> Result<(), ImportError> {
+        match self.hooks.get(&delivery.hook) {
+            Some(Some(hook_id)) => deliveries::take(tx, delivery, *hook_id),
+            Some(None) => Ok(()),
+            None => Err(malformed(
+                format!("delivery `{}`", delivery.name),
+                format!("there is no line for the hook `{}`", delivery.hook),
+            )),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The whole queue as lines, out and in: see [`crate::store::transfer`].
 
 mod batches;
+mod deliveries;
 mod export;
 mod hooks;
 mod import;
