@@ -1,6 +1,7 @@
 //! Random histories on a store and on a list in memory: after every step both say the same.
 
 mod history;
+mod lane;
 mod memory;
 
 use std::marker::PhantomData;
@@ -15,10 +16,10 @@ use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::{
-    Change, Enqueued, JobFilter, LeaseRef, NewWorker, Page, Phase, Queue, Served, Settlement,
+    Change, Enqueued, Exchange, JobFilter, LeaseRef, NewWorker, Page, Phase, Queue, Served, Settlement,
 };
 
-use self::history::{Expected, Model, Step};
+use self::history::{Expected, Model, NextDue, Step};
 use self::memory::{Answer, CRASH_LIMIT, MAX_BACKOFF_MILLIS, Memory, MemoryJob, RETRY_DELAY_MILLIS, Request};
 use super::fixture::{Fixture, new_worker, settlement};
 use super::new_job::{JobSpec, job, queue_name};
@@ -91,6 +92,11 @@ fn take(fixture: &Fixture, model: &Model, step: &Step) {
         Step::Pass { millis } => fixture.clock.advance(Duration::from_millis(*millis)),
         Step::Pause(queue) => fixture.pause(QUEUES[*queue]),
         Step::Resume(queue) => fixture.resume(QUEUES[*queue]),
+        Step::Limit { queue, concurrency, rate } => {
+            let concurrency = concurrency.map(|limit| u32::try_from(limit).expect("a small limit"));
+            let rate = rate.map(|(count, millis)| format!("{count}/{millis}ms"));
+            fixture.limit(QUEUES[*queue], concurrency, rate.as_deref());
+        }
         Step::Cancel(_) => change(&model.expected, |name| fixture.cancel(name)),
         Step::Retry(_) => change(&model.expected, |name| fixture.retry(name)),
         Step::Remove(_) => change(&model.expected, |name| fixture.remove(name)),
@@ -141,10 +147,22 @@ fn spec(request: &Request) -> JobSpec {
 /// What workers do, as the model saw it.
 fn work(fixture: &Fixture, model: &Model) {
     match &model.expected {
-        Expected::Exchanged { worker, settled, states, claimed, want, next_due } => {
+        Expected::Exchanged {
+            worker,
+            settled,
+            states,
+            claimed,
+            want,
+            want_limited,
+            has_left_some,
+            next_due,
+        } => {
             let settlements: Vec<Settlement> =
                 settled.iter().map(|(lease, outcome)| settlement(lease, *outcome)).collect();
-            let exchanged = fixture.exchange(&worker_id(*worker), &settlements, *want);
+            let worker = worker_id(*worker);
+            let (want, want_limited) = (*want, *want_limited);
+            let exchange = Exchange { worker: &worker, settlements: &settlements, want, want_limited };
+            let exchanged = fixture.store.exchange(&exchange).expect("exchange");
             let given: Vec<_> = exchanged.claimed.into_iter().map(|claim| claim.lease).collect();
             let (recorded, too_late) = told(settled, states);
             let said: Vec<_> =
@@ -152,8 +170,10 @@ fn work(fixture: &Fixture, model: &Model) {
             assert_eq!(said, recorded, "what became of those that ended");
             assert_eq!(exchanged.stale, too_late, "what came too late");
             assert_eq!(&given, claimed, "who was claimed, in which order");
-            let due = exchanged.next_due.map(Timestamp::as_millis);
-            assert_eq!(due, *next_due, "when the next one is due");
+            if let Some(has_left_some) = has_left_some {
+                assert_eq!(exchanged.has_left_some, *has_left_some, "whether more could be taken");
+            }
+            assert_comes_in_time(exchanged.next_due.map(Timestamp::as_millis), next_due);
         }
         Expected::Extended { worker, leases, statuses } => {
             let extended = fixture.store.extend(&worker_id(*worker), leases).expect("extend");
@@ -169,6 +189,13 @@ fn work(fixture: &Fixture, model: &Model) {
             panic!("no worker did this: {:?}", model.expected)
         }
     }
+}
+
+/// Whether a worker looks again when it must, and at no other time without a reason.
+fn assert_comes_in_time(due: Option<i64>, next_due: &NextDue) {
+    let is_early =
+        |due: i64| next_due.allowed.contains(&due) && next_due.needed.is_none_or(|needed| due < needed);
+    assert!(due == next_due.needed || due.is_some_and(is_early), "the next is due at {due:?}: {next_due:?}");
 }
 
 /// What was recorded, with the state that it led to, and what came too late.

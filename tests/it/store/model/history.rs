@@ -13,6 +13,7 @@ use queuectl::domain::outcome::Outcome;
 use queuectl::domain::signal::Signal;
 use queuectl::store::{LeaseRef, LeaseStatus};
 
+use super::lane::MemoryRate;
 use super::memory::{Answer, Memory, MemoryWorker, Request};
 use crate::store::fixture::START_MILLIS;
 use crate::store::new_job::job_id;
@@ -30,6 +31,9 @@ const OUTCOMES: [Outcome; 8] = [
     Outcome::Released,
 ];
 
+/// So many jobs in so many milliseconds.
+const RATES: [MemoryRate; 3] = [(1, 5_000), (2, 2_000), (3, 1_000)];
+
 #[derive(Clone, Debug)]
 pub enum Step {
     Pass {
@@ -40,6 +44,7 @@ pub enum Step {
         seat: usize,
         settled: Vec<(Pick, Outcome)>,
         want: usize,
+        want_limited: usize,
     },
     /// A worker that died speaks.
     Haunt {
@@ -60,6 +65,11 @@ pub enum Step {
     Remove(Whom),
     Pause(usize),
     Resume(usize),
+    Limit {
+        queue: usize,
+        concurrency: Option<usize>,
+        rate: Option<MemoryRate>,
+    },
 }
 
 /// A job that is there, counted back from the latest; `None` means nobody.
@@ -105,8 +115,11 @@ pub enum Expected {
         /// The state that each led to; `None` if it came too late.
         states: Vec<Option<StateName>>,
         want: usize,
+        want_limited: usize,
         claimed: Vec<LeaseRef>,
-        next_due: Option<i64>,
+        /// Whether others could take more of queues with a limit; `None` where the worker may not have looked.
+        has_left_some: Option<bool>,
+        next_due: NextDue,
     },
     Extended {
         worker: usize,
@@ -123,6 +136,15 @@ pub enum Expected {
         name: String,
         answer: Answer,
     },
+}
+
+/// When a worker is to look again.
+#[derive(Clone, Debug)]
+pub struct NextDue {
+    /// Not later than this.
+    pub needed: Option<i64>,
+    /// Moments at which it may look in vain: a rate lets a job start, and there is none.
+    pub allowed: Vec<i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -197,7 +219,13 @@ impl Model {
         Expected::Changed { name, answer }
     }
 
-    fn exchange(&mut self, worker: usize, picks: &[(Pick, Outcome)], want: usize) -> Expected {
+    fn exchange(
+        &mut self,
+        worker: usize,
+        picks: &[(Pick, Outcome)],
+        want: usize,
+        want_limited: usize,
+    ) -> Expected {
         let settled: Vec<(LeaseRef, Outcome)> =
             picks.iter().filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome))).collect();
         let mut states = Vec::new();
@@ -206,18 +234,37 @@ impl Model {
             let state = self.memory.find(lease.job.as_str()).map(|at| self.memory.jobs[at].state);
             states.push(state.filter(|_| recorded));
         }
-        let claimed = self.memory.claim(worker, want);
+        let claimed = self.memory.claim(worker, want, want_limited);
         let claimed: Vec<LeaseRef> = claimed.iter().map(|(name, attempt)| lease(name, *attempt)).collect();
         self.leases.extend(claimed.iter().map(|lease| (worker, lease.clone())));
-        Expected::Exchanged { worker, settled, states, want, claimed, next_due: self.next_due() }
+        // What has room and was not taken was left for want of use.
+        let has_left_some = (claimed.len() < want).then(|| self.waiting_in(worker, Memory::has_room));
+        let next_due = self.next_due(worker, want);
+        Expected::Exchanged { worker, settled, states, want, want_limited, claimed, has_left_some, next_due }
     }
 
-    fn next_due(&self) -> Option<i64> {
-        let waiting = self.memory.jobs.iter().filter(|job| {
+    /// Whether a job that a worker serves is ready in a queue of which this is true.
+    fn waiting_in(&self, worker: usize, is_so: impl Fn(&Memory, usize) -> bool) -> bool {
+        let memory = &self.memory;
+        memory.line_of(worker).into_iter().any(|at| is_so(memory, memory.jobs[at].request.queue))
+    }
+
+    fn next_due(&self, worker: usize, want: usize) -> NextDue {
+        let memory = &self.memory;
+        let waiting = memory.jobs.iter().filter(|job| {
             let waits = [StateName::Pending, StateName::Failed].contains(&job.state);
             !job.removed && waits && job.blockers.is_empty()
         });
-        waiting.map(|job| job.due_at).filter(|due| *due > self.memory.now).min()
+        let due = waiting.map(|job| job.due_at).filter(|due| *due > memory.now).min();
+        let tokens = |queue: &usize| memory.lanes[*queue].next_token_at(memory.now);
+        // One that wants nothing comes again when it does.
+        let needs = |queue: &usize| {
+            let has_place = memory.lanes[*queue].has_place(memory.running(*queue));
+            want > 0 && has_place && self.waiting_in(worker, |_, found| found == *queue)
+        };
+        let needed =
+            (0..memory.lanes.len()).filter(needs).filter_map(|queue| tokens(&queue)).chain(due).min();
+        NextDue { needed, allowed: (0..memory.lanes.len()).filter_map(|queue| tokens(&queue)).collect() }
     }
 
     fn extend(&mut self, worker: usize, picks: &[Pick]) -> Expected {
@@ -280,10 +327,13 @@ impl ReferenceStateMachine for Model {
         let seat = prop_oneof![3 => Just(0), 1 => 1..3_usize];
         let outcome = prop_oneof![1 => Just(Outcome::Success), 3 => select(&OUTCOMES[..])];
         let settled = vec((pick(), outcome), 0..4);
+        let concurrency = option::weighted(0.7, 1..4_usize);
+        let rate = option::weighted(0.5, select(&RATES[..]));
         prop_oneof![
             10 => vec(draft(), 1..5).prop_map(Step::Enqueue),
-            16 => (seat.clone(), settled.clone(), 0..4_usize)
-                .prop_map(|(seat, settled, want)| Step::Exchange { seat, settled, want }),
+            16 => (seat.clone(), settled.clone(), 0..4_usize, 0..4_usize).prop_map(
+                |(seat, settled, want, want_limited)| Step::Exchange { seat, settled, want, want_limited }
+            ),
             1 => (0..4_usize, settled).prop_map(|(ghost, settled)| Step::Haunt { ghost, settled }),
             4 => select(&[1, 999, 1_000, 2_000, 5_000, 31_000][..]).prop_map(|millis| Step::Pass { millis }),
             2 => (seat.clone(), vec(pick(), 0..4)).prop_map(|(seat, leases)| Step::Extend { seat, leases }),
@@ -293,6 +343,8 @@ impl ReferenceStateMachine for Model {
             2 => whom().prop_map(Step::Remove),
             1 => (0..3_usize).prop_map(Step::Pause),
             3 => (0..3_usize).prop_map(Step::Resume),
+            3 => (0..3_usize, concurrency, rate)
+                .prop_map(|(queue, concurrency, rate)| Step::Limit { queue, concurrency, rate }),
         ]
         .boxed()
     }
@@ -308,9 +360,11 @@ impl ReferenceStateMachine for Model {
                 let answers = state.memory.enqueue(&batch);
                 Expected::Enqueued { batch, answers }
             }
-            Step::Exchange { seat, settled, want } => state.exchange(state.seats[*seat], settled, *want),
+            Step::Exchange { seat, settled, want, want_limited } => {
+                state.exchange(state.seats[*seat], settled, *want, *want_limited)
+            }
             Step::Haunt { ghost, settled } => match state.ghost(*ghost) {
-                Some(worker) => state.exchange(worker, settled, 0),
+                Some(worker) => state.exchange(worker, settled, 0, 0),
                 None => Expected::Nothing,
             },
             Step::Extend { seat, leases } => state.extend(state.seats[*seat], leases),
@@ -319,11 +373,17 @@ impl ReferenceStateMachine for Model {
             Step::Retry(whom) => state.change(*whom, Memory::retry),
             Step::Remove(whom) => state.change(*whom, Memory::remove),
             Step::Pause(queue) => {
-                state.memory.paused.push(*queue);
+                state.memory.lanes[*queue].is_paused = true;
                 Expected::Nothing
             }
             Step::Resume(queue) => {
-                state.memory.paused.retain(|paused| paused != queue);
+                state.memory.lanes[*queue].is_paused = false;
+                Expected::Nothing
+            }
+            Step::Limit { queue, concurrency, rate } => {
+                let now = state.memory.now;
+                state.memory.lanes[*queue].concurrency = *concurrency;
+                state.memory.lanes[*queue].set_rate(*rate, now);
                 Expected::Nothing
             }
         };

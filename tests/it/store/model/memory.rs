@@ -6,6 +6,8 @@
 use queuectl::domain::life::StateName;
 use queuectl::domain::outcome::Outcome;
 
+use super::lane::Lane;
+
 pub const LEASE_MILLIS: i64 = 30_000;
 pub const RETRY_DELAY_MILLIS: i64 = 1_000;
 pub const MAX_BACKOFF_MILLIS: i64 = 5_000;
@@ -68,7 +70,7 @@ pub struct Memory {
     pub now: i64,
     pub jobs: Vec<MemoryJob>,
     pub workers: Vec<MemoryWorker>,
-    pub paused: Vec<usize>,
+    pub lanes: [Lane; 3],
 }
 
 fn is_finished(state: StateName) -> bool {
@@ -122,33 +124,52 @@ impl Memory {
     fn is_ready(&self, at: usize) -> bool {
         let job = &self.jobs[at];
         let waits = [StateName::Pending, StateName::Failed].contains(&job.state);
-        let held = self.paused.contains(&job.request.queue);
+        let held = self.lanes[job.request.queue].is_paused;
         !job.removed && waits && job.blockers.is_empty() && job.due_at <= self.now && !held
     }
 
-    /// The names and attempts of the jobs that a worker gets.
-    pub fn claim(&mut self, worker: usize, want: usize) -> Vec<(String, u32)> {
+    /// The ready jobs of the queues that a worker serves, in the order in which it takes them.
+    pub fn line_of(&self, worker: usize) -> Vec<usize> {
         let ready = self.ready();
-        let mut chosen: Vec<usize> = match &self.workers[worker].queues {
+        let of = |queue: usize| ready.iter().filter(move |at| self.jobs[**at].request.queue == queue);
+        match &self.workers[worker].queues {
             None => ready,
-            Some(queues) => queues
-                .iter()
-                .flat_map(|queue| ready.iter().filter(|at| self.jobs[**at].request.queue == *queue))
-                .copied()
-                .collect(),
-        };
-        chosen.truncate(want);
-        let until = self.now + LEASE_MILLIS;
-        chosen
-            .into_iter()
-            .map(|at| {
-                let job = &mut self.jobs[at];
-                job.state = StateName::Processing;
-                job.attempts += 1;
-                job.lease = Some(MemoryLease { worker, until, cancel: false });
-                (job.request.name.clone(), job.attempts)
-            })
-            .collect()
+            Some(queues) => queues.iter().flat_map(|queue| of(*queue)).copied().collect(),
+        }
+    }
+
+    /// The names and attempts of the jobs that a worker gets, `limited` of them at most from queues with a limit.
+    pub fn claim(&mut self, worker: usize, want: usize, limited: usize) -> Vec<(String, u32)> {
+        let mut claimed = Vec::new();
+        let mut limited_left = limited;
+        for at in self.line_of(worker) {
+            let queue = self.jobs[at].request.queue;
+            let is_limited = self.lanes[queue].is_limited();
+            let has_use = claimed.len() < want && (!is_limited || limited_left > 0);
+            if has_use && self.has_room(queue) {
+                limited_left -= usize::from(is_limited);
+                claimed.push(self.start(worker, at));
+            }
+        }
+        claimed
+    }
+
+    fn start(&mut self, worker: usize, at: usize) -> (String, u32) {
+        let job = &mut self.jobs[at];
+        job.state = StateName::Processing;
+        job.attempts += 1;
+        job.lease = Some(MemoryLease { worker, until: self.now + LEASE_MILLIS, cancel: false });
+        self.lanes[job.request.queue].take_token(self.now);
+        (job.request.name.clone(), job.attempts)
+    }
+
+    /// Whether one more job of a queue may start.
+    pub fn has_room(&self, queue: usize) -> bool {
+        self.lanes[queue].has_room(self.running(queue), self.now)
+    }
+
+    pub fn running(&self, queue: usize) -> usize {
+        self.jobs.iter().filter(|job| job.request.queue == queue && job.lease.is_some()).count()
     }
 
     /// Whether an outcome was recorded.
@@ -159,6 +180,9 @@ impl Memory {
         let boot = self.workers[worker].boot;
         let now = self.now;
         let job = &mut self.jobs[at];
+        if outcome == Outcome::Released {
+            self.lanes[job.request.queue].give_token_back(now);
+        }
         let cancel = job.lease.take().is_some_and(|lease| lease.cancel);
         job.history.push(outcome);
         job.state = match outcome {
@@ -222,7 +246,7 @@ impl Memory {
             let queue = job.request.queue;
             let served = queues.is_none_or(|queues| queues.contains(&queue));
             let at_work = [StateName::Processing, StateName::Failed].contains(&job.state);
-            !job.removed && served && !self.paused.contains(&queue) && (at_work || self.is_ready(at))
+            !job.removed && served && !self.lanes[queue].is_paused && (at_work || self.is_ready(at))
         };
         !self.jobs.iter().enumerate().any(is_busy)
     }
