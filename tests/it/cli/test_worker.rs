@@ -147,9 +147,10 @@ impl Home {
         self.settle_next(id, Outcome::Failure { exit_code: 1 }, Some(error));
     }
 
-    /// A job that waits for its backoff.
+    /// A job that waits for its backoff, for longer than any test takes.
     pub(crate) fn failed_job(&self, id: &str) {
-        self.run(["enqueue", "-q", "--id", id, "--", "false"]).ok();
+        let backoff = r#"{"strategy":"fixed","delay":"1h","max":"1h"}"#;
+        self.run(["enqueue", "-q", "--id", id, "--backoff", backoff, "--", "false"]).ok();
         self.settle_next(id, Outcome::Failure { exit_code: 2 }, Some("exit code 2: no luck"));
     }
 

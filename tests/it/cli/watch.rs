@@ -27,6 +27,15 @@ fn watch_on_terminal(home: &Home, more: &[&str]) -> Terminal {
     Terminal::start(home.call(args).interruptible().into_command(), 100, 30)
 }
 
+/// Jobs whose retries are longer in coming than any test takes.
+fn with_slow_retries(ids: &[&str]) -> Home {
+    let home = Home::with_jobs(ids);
+    for key in ["retry-delay", "max-backoff"] {
+        home.run(["config", "set", key, "1h"]).ok();
+    }
+    home
+}
+
 /// What is on the screen after everything that was written: the lines of the last frame that is whole.
 fn frame(screen: &str) -> Vec<&str> {
     let frames: Vec<&str> = screen.split(TO_THE_TOP).collect();
@@ -50,7 +59,7 @@ fn look_until(watching: &Background, wanted: impl Fn(&Value) -> bool) -> Value {
 
 #[test]
 fn in_a_pipe_json_is_one_line_for_each_look() {
-    let home = Home::with_jobs(&["a", "b"]);
+    let home = with_slow_retries(&["a", "b"]);
     let watching = watch(&home, &["--json"]);
     let first: Value = serde_json::from_str(&watching.prints()).expect("JSON");
     assert_eq!((&first["jobs"]["pending"], &first["throughput"]), (&json!(2), &json!(null)));
@@ -122,7 +131,7 @@ fn fault_13_watching_ends_when_nobody_reads_any_more() {
 
 #[test]
 fn on_a_terminal_it_is_drawn_over_and_given_back() {
-    let home = Home::with_jobs(&["a", "b"]);
+    let home = with_slow_retries(&["a", "b"]);
     let mut terminal = watch_on_terminal(&home, &[]);
     terminal.wait_until(|screen| has_line(screen, "! 2 jobs wait and no worker is running"));
     let worker = TestWorker::new(&home, "w1");

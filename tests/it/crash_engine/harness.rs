@@ -27,8 +27,8 @@ use super::ledger::{self, Line, What};
 use super::processes::{is_alive, kill, kill_all, pid, wait, wait_within};
 use crate::cli::harness::{Call, Home, Ran};
 
-/// How long it may take to recover a job.
-pub(crate) const RECOVERY: Duration = Duration::from_secs(3);
+/// How long it may take to recover a job: on any machine less than a lease, so that nobody can have waited for that.
+pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
 
 pub(crate) struct Ground {
     pub(crate) home: Home,

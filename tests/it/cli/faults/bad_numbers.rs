@@ -113,7 +113,8 @@ fn fault_07_a_backoff_beyond_any_float_is_capped() {
     let home = Home::new();
     home.run(["config", "set", "backoff-base", "1e300"]).ok();
     home.run(["config", "set", "max-backoff", "1h"]).ok();
-    home.failed_job("a");
+    home.run(["enqueue", "-q", "--id", "a", "--", "false"]).ok();
+    home.kill_next("a", "exit code 1");
     let job = home.show("a");
     let millis = |field: &str| {
         let text = job[field].as_str().expect("a time is text");
