@@ -18,6 +18,7 @@ use super::worker::{Phase, Worker, rules};
 use crate::domain::settings::Settings;
 use crate::store::{Orders, Served, StoreError, WorkerState};
 use crate::sys::bell;
+use crate::sys::sabotage::{self, Guard};
 
 /// How often orders are read and dead workers looked for.
 const TICK: Duration = Duration::from_millis(500);
@@ -29,8 +30,15 @@ const SLACK: Duration = Duration::from_millis(100);
 const MUTE: Duration = Duration::from_millis(20);
 /// A worker shows that it lives so many times in the time of a lease.
 const SIGNS_PER_LEASE: u32 = 4;
+/// Longer than any test takes.
+const NEVER: Duration = Duration::from_secs(3_600);
 /// How long a store that just failed is left alone.
 const STORE_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long to wait before something is looked at again that may have been missed.
+fn every(span: Duration) -> Duration {
+    if sabotage::is_off(Guard::Polling) { NEVER } else { span }
+}
 
 /// Why a worker stopped working.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +132,7 @@ impl Worker<'_> {
             self.show_life();
             let ticked = self.tick();
             self.note_failure(ticked)?;
-            self.times.tick = now + TICK;
+            self.times.tick = now + every(TICK);
         }
         let told = self.tell_hooks();
         self.note_failure(told)?;
@@ -212,7 +220,7 @@ impl Worker<'_> {
             return Err(EngineError::DeclaredDead);
         }
         if reason.look {
-            self.times.look = Instant::now() + LOOK;
+            self.times.look = Instant::now() + every(LOOK);
         }
         if let Some(hops) = reason.hops {
             self.pass_on(hops, turn);

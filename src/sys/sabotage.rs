@@ -16,6 +16,9 @@ pub enum Guard {
     Sweep,
     /// No more jobs of a queue run at once than it allows.
     QueueLimits,
+    /// A worker looks for work and orders now and then, although nobody rang. Without this only what rings, or has a time of
+    /// its own, is ever noticed.
+    Polling,
 }
 
 /// Whether a test has taken this guard away.
@@ -53,6 +56,7 @@ mod without {
             "durability" => Guard::Durability,
             "sweep" => Guard::Sweep,
             "queue_limits" => Guard::QueueLimits,
+            "polling" => Guard::Polling,
             unknown => panic!("QUEUECTL_WITHOUT: there is no guard `{unknown}`"),
         }
     }

@@ -39,8 +39,7 @@ impl<'a> Pool<'a> {
     #[track_caller]
     pub(crate) fn run(home: &'a Home, args: &str) -> Self {
         let pool = Self::spawn(home, home.call(words("worker run", args)).interruptible().into_command());
-        let count = args.split_whitespace().skip_while(|word| *word != "--count").nth(1);
-        pool.wait_until_up(count.map_or(1, |count| count.parse().expect("a number")));
+        pool.wait_until_up(count(args));
         pool
     }
 
@@ -74,6 +73,29 @@ impl<'a> Pool<'a> {
     pub(crate) fn drain(home: &'a Home, args: &str) {
         let command = home.call(words("worker run --until-empty", args)).interruptible().into_command();
         Self::spawn(home, command).ends_well();
+    }
+
+    /// Workers in the foreground that notice nothing by looking for it now and then: what they are to know must be told them
+    /// by a bell, or have a time of its own. So whatever they do at all they do at once, on the slowest machine.
+    #[track_caller]
+    pub(crate) fn run_by_ear(home: &'a Home, args: &str) -> Self {
+        Self::rest_between_heartbeats(home);
+        let pool = Self::spawn(home, by_ear(home, "worker run", args));
+        pool.wait_until_up(count(args));
+        pool
+    }
+
+    /// The same until nothing is left to do.
+    #[track_caller]
+    pub(crate) fn drain_by_ear(home: &'a Home, args: &str) {
+        Self::rest_between_heartbeats(home);
+        Self::spawn(home, by_ear(home, "worker run --until-empty", args)).ends_well();
+    }
+
+    /// A heartbeat brings orders too.
+    fn rest_between_heartbeats(home: &Home) {
+        home.set("lease", "1h");
+        home.set("heartbeat_interval", "10m");
     }
 
     /// Workers in the background.
@@ -171,6 +193,16 @@ fn with_descendants(mut pids: Vec<Pid>) -> Vec<Pid> {
 
 fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// How many workers these arguments ask for.
+fn count(args: &str) -> usize {
+    let count = args.split_whitespace().skip_while(|word| *word != "--count").nth(1);
+    count.map_or(1, |count| count.parse().expect("a number"))
+}
+
+fn by_ear(home: &Home, verb: &str, args: &str) -> Command {
+    home.call(words(verb, args)).env("QUEUECTL_WITHOUT", "polling").interruptible().into_command()
 }
 
 fn words<'a>(verb: &'a str, args: &'a str) -> impl Iterator<Item = &'a str> {

