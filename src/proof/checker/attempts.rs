@@ -79,13 +79,15 @@ fn check_author(case: &Case<'_>, attempt: &Attempt, verdict: &mut Verdict) {
         return;
     };
     let (number, printed) = (attempt.number, job.nonces.get(&attempt.number));
+    // On a busy machine the timeout of a command can pass before it has said or printed anything.
+    let is_mute = printed.is_none() && was_killed(attempt);
     let Some(start) = case.start_of(number) else {
-        return verdict.expect(Invariant::Fenced, Some(case.id), false, || {
+        return verdict.expect(Invariant::Fenced, Some(case.id), is_mute, || {
             format!("a result of attempt {number} is recorded, and it never started")
         });
     };
-    // A command can be killed by its timeout before it has printed anything, and a spoiled disk can cost its output.
-    let is_by_nobody = printed.is_none() && (case.may_lose_output || was_killed(attempt));
+    // A spoiled disk can cost its output.
+    let is_by_nobody = is_mute || (printed.is_none() && case.may_lose_output);
     verdict.expect(Invariant::Fenced, Some(case.id), is_by_nobody || printed == Some(&start.nonce), || {
         let started = &start.nonce;
         format!("what is recorded of attempt {number} is by {printed:?}, and it was {started} that ran")

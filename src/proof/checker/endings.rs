@@ -10,7 +10,7 @@ use crate::domain::outcome::Outcome;
 use crate::proof::ledger::What;
 
 /// How late a command may be killed on a busy machine, its grace included.
-const LATE: Duration = Duration::from_secs(5);
+const LATE: Duration = Duration::from_secs(30);
 
 pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
     check_successes(case, verdict);

@@ -328,6 +328,25 @@ fn a_result_by_somebody_else() {
 }
 
 #[test]
+fn an_attempt_whose_time_was_over_before_it_could_say_anything() {
+    let timed_out = |printed: Option<&str>| {
+        breaks(|evidence| {
+            let mut wanted = plan("a");
+            wanted.timeout = Some(at(20));
+            evidence.calls[0] = call(Wish::Enqueue(vec![wanted]), Answer::Ok);
+            let mut first = attempt(1, Outcome::Timeout);
+            first.ending.as_mut().expect("it has ended").duration = at(20);
+            evidence.jobs[0].record.history[0] = first;
+            evidence.lines.retain(|line| line.job != "a" || line.attempt != 1);
+            evidence.jobs[0].nonces.remove(&1);
+            evidence.jobs[0].nonces.extend(printed.map(|nonce| (1, nonce.to_owned())));
+        })
+    };
+    assert_eq!(timed_out(None), []);
+    assert_eq!(timed_out(Some("a-1")), [Invariant::Fenced], "somebody has printed, and nobody started");
+}
+
+#[test]
 fn something_that_is_left() {
     let left = breaks(|evidence| evidence.left.push("process 7: sleep 600".to_owned()));
     assert_eq!(left, [Invariant::NothingLeft]);
