@@ -24,7 +24,7 @@ use super::timestamp::Timestamp;
 
 /// How many of the next runs are told.
 pub const NEXT_RUNS: usize = 5;
-/// How many of the last runs are told, and looked at for one that is unfinished.
+/// How many of the last runs are told, and looked at for one that waits.
 pub const LAST_RUNS: usize = 10;
 
 /// A schedule as it is stored.

@@ -11,7 +11,7 @@ use crate::domain::job::{NewJob, OnDependencyFailure};
 use crate::domain::life::{Event, StateName, transition};
 use crate::domain::name::{JobId, ScheduleName};
 use crate::domain::request::Origin;
-use crate::domain::schedule::{LAST_RUNS, OnOverlap, Run, fire};
+use crate::domain::schedule::{OnOverlap, Run, fire};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{EnqueueError, Enqueued, Fired, Pause, Refused, StoreError};
 
@@ -43,8 +43,7 @@ fn fire_one(tx: &Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreError> 
     let Some(known) = schedules::find(tx, name)? else {
         return Ok(Vec::new());
     };
-    let unfinished: Vec<Run> =
-        runs::latest(tx, known.id, LAST_RUNS)?.into_iter().filter(|run| !run.state.is_finished()).collect();
+    let unfinished = runs::unfinished(tx, known.id)?;
     let Some(firing) = fire(&known.schedule, !unfinished.is_empty(), tx.now) else {
         return Ok(Vec::new());
     };

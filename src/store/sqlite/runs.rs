@@ -1,13 +1,13 @@
 //! The jobs that schedules have made.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, Rows, params};
 
 use super::row::{self, malformed};
 use super::schedules::{self, ScheduleRow};
 use super::tx::Tx;
 use crate::domain::life::StateName;
 use crate::domain::name::{JobId, ScheduleName};
-use crate::domain::schedule::{Run, Schedule};
+use crate::domain::schedule::{LAST_RUNS, Run, Schedule};
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
 
@@ -34,7 +34,28 @@ pub(super) fn latest(tx: &Tx<'_>, schedule_id: i64, limit: usize) -> Result<Vec<
         "select id, state, scheduled_for, created_at, finished_at from jobs
          where schedule_id = ?1 order by seq desc limit ?2",
     )?;
-    let mut rows = select.query(params![schedule_id, limit])?;
+    read_all(select.query(params![schedule_id, limit])?)
+}
+
+/// The runs of a schedule that are unfinished: all that run, however much came after them, and those that wait among the
+/// latest.
+pub(super) fn unfinished(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, StoreError> {
+    let waits = |run: &Run| !run.state.is_finished() && run.state != StateName::Processing;
+    let mut unfinished = running(tx, schedule_id)?;
+    unfinished.extend(latest(tx, schedule_id, LAST_RUNS)?.into_iter().filter(waits));
+    Ok(unfinished)
+}
+
+fn running(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, StoreError> {
+    // By index jobs_by_state: the jobs that run are few.
+    let mut select = tx.prepare(
+        "select id, state, scheduled_for, created_at, finished_at from jobs
+         where state = 'processing' and +schedule_id = ?1 order by seq desc",
+    )?;
+    read_all(select.query([schedule_id])?)
+}
+
+fn read_all(mut rows: Rows<'_>) -> Result<Vec<Run>, StoreError> {
     let mut runs = Vec::new();
     while let Some(row) = rows.next()? {
         runs.push(read(row)?);

@@ -39,10 +39,17 @@ const SORTED: [&str; 3] = [
 ];
 
 /// The statements that a busy queue lives on, by how they begin, and the index that each must use.
-const HOT: [(&str, &str); 39] = [
+const HOT: [(&str, &str); 40] = [
     ("select next_at from schedules", "schedules_due"),
     ("select id, name from schedules where next_at", "schedules_due (next_at>? AND next_at<?)"),
-    ("select id, state, scheduled_for", "jobs_by_schedule (schedule_id=?)"),
+    (
+        "select id, state, scheduled_for, created_at, finished_at from jobs where schedule_id",
+        "jobs_by_schedule (schedule_id=?)",
+    ),
+    (
+        "select id, state, scheduled_for, created_at, finished_at from jobs where state",
+        "jobs_by_state (state=?)",
+    ),
     ("select due_at, id from deliveries", "deliveries_by_hook (hook_id=?)"),
     ("select hook_id from deliveries", "deliveries_sent (worker_seq>?)"),
     ("update deliveries set due_at = min(created_at, ?2)", "deliveries_sent (worker_seq=?)"),

@@ -7,7 +7,7 @@ use queuectl::domain::environment::Environment;
 use queuectl::domain::life::{CancelReason, State, StateName};
 use queuectl::domain::name::ScheduleName;
 use queuectl::domain::outcome::Outcome;
-use queuectl::domain::schedule::{OnMissed, OnOverlap, Policy, Run, Schedule, When, WhenError};
+use queuectl::domain::schedule::{LAST_RUNS, OnMissed, OnOverlap, Policy, Run, Schedule, When, WhenError};
 use queuectl::domain::settings::SettingKey;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::{Enqueued, Fired, NewSchedule, Pause, ScheduleRefused};
@@ -28,6 +28,8 @@ every_store!(
     in_line_runs_wait_for_each_other,
     a_newer_run_replaces_one_that_waits,
     a_newer_run_replaces_one_that_runs_and_waits_for_its_end,
+    a_run_that_takes_long_to_end_is_waited_for_by_every_newer_one,
+    a_run_that_lasts_is_seen_behind_all_that_came_later,
     a_unique_key_that_is_held_leaves_it_out,
     while_it_is_held_back_nothing_fires,
     a_resumed_schedule_goes_on_with_its_next_time,
@@ -285,6 +287,32 @@ fn a_newer_run_replaces_one_that_runs_and_waits_for_its_end(fixture: &Fixture) {
     let replaced = State::Cancelled { finished_at: fixture.now(), reason: CancelReason::Replaced };
     assert_eq!(fixture.job(lease.job.as_str()).life.state, replaced);
     assert_eq!(fixture.claim(&worker, 9), [new]);
+}
+
+fn a_run_that_takes_long_to_end_is_waited_for_by_every_newer_one(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    add(fixture, &with_overlap(OnOverlap::Replace));
+    next_run(fixture);
+    let lease = fixture.lease(&worker);
+    let newest = (0..2 * LAST_RUNS).map(|_| next_run(fixture)).last().expect("some runs");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0], "not while the old one runs");
+    fixture.exchange(&worker, &[settlement(&lease, Outcome::Cancelled)], 0);
+    assert_eq!(fixture.claim(&worker, 9), [newest]);
+}
+
+fn a_run_that_lasts_is_seen_behind_all_that_came_later(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    add(fixture, &with_overlap(OnOverlap::Skip));
+    next_run(fixture);
+    let lease = fixture.lease(&worker);
+    for _ in 0..2 * LAST_RUNS {
+        fixture.store.run_schedule(&name("s"), SOMEBODY).expect("run_schedule");
+        fixture.run(&worker, Outcome::Success);
+    }
+    fixture.pass_secs(60);
+    assert_eq!(fire(fixture), [""; 0]);
+    fixture.exchange(&worker, &[settlement(&lease, Outcome::Success)], 0);
+    next_run(fixture);
 }
 
 fn a_unique_key_that_is_held_leaves_it_out(fixture: &Fixture) {
