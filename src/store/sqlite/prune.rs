@@ -2,7 +2,8 @@
 //!
 //! Nothing has an index by age, so that nobody pays for one. Instead each kind of row is walked along in the order in which
 //! rows were made: jobs of one state by number, up to the first that was made too late to be old. What is not old although
-//! it was made early is passed over; there is little of it.
+//! it was made early is passed over; there is little of it. So is what was made in the future, by a clock that was set back
+//! since: it says nothing about what comes behind it.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -36,13 +37,14 @@ enum Row {
     TooNew,
 }
 
-fn judge(made_at: i64, ended_at: i64, before: Timestamp) -> Row {
-    if made_at > before.as_millis() {
-        Row::TooNew
-    } else if ended_at > before.as_millis() {
-        Row::Kept
-    } else {
+fn judge(tx: &Tx<'_>, made_at: i64, ended_at: i64, before: Timestamp) -> Row {
+    let (before, now) = (before.as_millis(), tx.now.as_millis());
+    if ended_at <= before {
         Row::Old
+    } else if before < made_at && made_at <= now {
+        Row::TooNew
+    } else {
+        Row::Kept
     }
 }
 
@@ -50,7 +52,7 @@ fn jobs(tx: &Tx<'_>, state: StateName, prune: &Prune) -> Result<Pruned, StoreErr
     let found = finished_jobs(tx, state, prune)?;
     let mut pruned = Pruned::default();
     for (seq, created_at, finished_at) in &found {
-        match judge(*created_at, *finished_at, prune.before) {
+        match judge(tx, *created_at, *finished_at, prune.before) {
             Row::TooNew => return Ok(pruned),
             Row::Old if !is_of_use(tx, *seq)? => {
                 pruned.count += 1;
@@ -111,7 +113,7 @@ fn outputs(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
     let found = stored_outputs(tx, prune)?;
     let mut pruned = Pruned::default();
     for (seq, number, created_at, finished_at) in &found {
-        match judge(*created_at, *finished_at, prune.before) {
+        match judge(tx, *created_at, *finished_at, prune.before) {
             Row::TooNew => return Ok(pruned),
             Row::Kept => {}
             Row::Old => {
@@ -147,13 +149,20 @@ fn events(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {
     let mut select = tx.prepare("select id, at from events where id > ?1 order by id limit ?2")?;
     let rows = select.query_map(params![prune.after.0, prune.limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let found: Vec<(i64, i64)> = rows.collect::<Result<_, _>>()?;
-    let old: Vec<i64> =
-        found.iter().take_while(|(_, at)| *at <= prune.before.as_millis()).map(|(id, _)| *id).collect();
-    if let (Some(last), false) = (old.last(), prune.dry_run) {
-        tx.prepare("delete from events where id > ?1 and id <= ?2")?.execute(params![prune.after.0, last])?;
+    let is_old = |at: i64| at <= prune.before.as_millis();
+    let is_passed = |(_, at): &&(i64, i64)| is_old(*at) || *at > tx.now.as_millis();
+    let passed: Vec<(i64, i64)> = found.iter().take_while(is_passed).copied().collect();
+    let last = passed.last().map(|(id, _)| *id);
+    if let (Some(last), false) = (last, prune.dry_run) {
+        tx.prepare("delete from events where id > ?1 and id <= ?2 and at <= ?3")?.execute(params![
+            prune.after.0,
+            last,
+            prune.before.as_millis()
+        ])?;
     }
-    let next = old.last().filter(|_| old.len() == prune.limit).map(|last| mark(*last, 0));
-    Ok(Pruned { count: old.len() as u64, next, ..Pruned::default() })
+    let count = passed.iter().filter(|(_, at)| is_old(*at)).count() as u64;
+    let next = last.filter(|_| passed.len() == prune.limit).map(|last| mark(last, 0));
+    Ok(Pruned { count, next, ..Pruned::default() })
 }
 
 /// A worker that had stopped before any job came that is kept is in nobody's history.

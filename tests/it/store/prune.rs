@@ -20,6 +20,7 @@ every_store!(
     jobs_are_kept_for_as_long_as_the_settings_say,
     what_others_wait_for_is_kept,
     a_job_that_ended_late_is_kept_although_it_was_enqueued_early,
+    what_a_clock_made_that_was_ahead_holds_nothing_back,
     a_step_looks_at_no_more_than_it_may,
     output_and_events_have_times_of_their_own,
     what_would_be_forgotten_is_counted,
@@ -100,6 +101,27 @@ fn a_job_that_ended_late_is_kept_although_it_was_enqueued_early(fixture: &Fixtur
     fixture.pass_secs(4 * DAY);
     assert_eq!(prune(fixture).jobs, 1);
     assert_eq!(ids(fixture), ["slow"]);
+}
+
+fn what_a_clock_made_that_was_ahead_holds_nothing_back(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let run = |id: &str| {
+        fixture.enqueue(id);
+        let lease = fixture.lease(&worker);
+        let with_output = Settlement { output: Some(b"x".to_vec()), ..settlement(&lease, Outcome::Success) };
+        fixture.exchange(&worker, &[with_output], 0);
+    };
+    let year = 365 * 24 * 3_600_000;
+    fixture.clock.jump(year);
+    run("ahead");
+    fixture.set(SettingKey::MaxRetries, "1");
+    fixture.clock.jump(-year);
+    run("after");
+    fixture.set(SettingKey::MaxRetries, "2");
+    fixture.pass_secs(31 * DAY);
+    let forgotten = prune(fixture);
+    assert_eq!((forgotten.jobs, forgotten.outputs, forgotten.events), (1, 0, 2), "output goes with its job");
+    assert_eq!(ids(fixture), ["ahead"]);
 }
 
 fn a_step_looks_at_no_more_than_it_may(fixture: &Fixture) {
