@@ -14,6 +14,7 @@ mod files;
 mod hooks;
 mod one_shot;
 mod plans;
+mod prune;
 mod scenario;
 mod steps;
 mod strace;
