@@ -38,6 +38,12 @@ pub fn excess_line(outcome: Outcome, excess: Excess, last_error_line: Option<&st
     Some(line(format!("{how}: {excess}"), last_error_line))
 }
 
+/// Whether a line is one of these.
+pub fn tells_of_excess(line: &str) -> bool {
+    line.split_once(": ")
+        .is_some_and(|(_, what)| Excess::BEGINNINGS.iter().any(|begin| what.starts_with(begin)))
+}
+
 fn line(how: String, last_error_line: Option<&str>) -> String {
     let said = harmless(last_error_line.unwrap_or_default());
     cut(if said.is_empty() { how } else { format!("{how}: {said}") })
@@ -146,6 +152,11 @@ mod tests {
             (Outcome::Success, memory, None, None),
         ] {
             assert_eq!(excess_line(outcome, excess, last).as_deref(), expected);
+            assert!(expected.is_none_or(tells_of_excess), "{expected:?}");
+        }
+        for other in ["killed by SIGKILL", "exit code 2: no luck", "used more than its memory limit of 512M"]
+        {
+            assert!(!tells_of_excess(other), "{other}");
         }
     }
 

@@ -52,13 +52,18 @@ pub enum Excess {
     Pids(u32),
 }
 
+impl Excess {
+    const MEMORY: &str = "used more than its memory limit of";
+    const PIDS: &str = "had more processes and threads than its limit of";
+    /// What each of them is told with.
+    pub const BEGINNINGS: [&str; 2] = [Self::MEMORY, Self::PIDS];
+}
+
 impl fmt::Display for Excess {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Memory(limit) => {
-                write!(out, "used more than its memory limit of {}", format_size(*limit))
-            }
-            Self::Pids(limit) => write!(out, "had more processes and threads than its limit of {limit}"),
+            Self::Memory(limit) => write!(out, "{} {}", Self::MEMORY, format_size(*limit)),
+            Self::Pids(limit) => write!(out, "{} {limit}", Self::PIDS),
         }
     }
 }

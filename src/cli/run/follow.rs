@@ -15,6 +15,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::logs::between;
 use crate::cli::text::{jobs, rough, rough_size};
 use crate::cli::worker::{PoolArguments, PoolFlags, start};
+use crate::domain::error_line::tells_of_excess;
 use crate::domain::job::Job;
 use crate::domain::life::StateName;
 use crate::domain::name::JobId;
@@ -192,8 +193,11 @@ impl<'a> Run<'a> {
             Ended::Finished(Box::new(job.clone())).verdict()?;
             return Ok(ExitCode::SUCCESS);
         };
-        if let Some(signal) = job.latest.signal {
-            self.live.aside(&format!("killed by {signal}"));
+        match (&job.latest.error, job.latest.signal) {
+            // The exit code does not tell that it was no accident.
+            (Some(error), _) if tells_of_excess(error) => self.live.note(error),
+            (_, Some(signal)) => self.live.aside(&format!("killed by {signal}")),
+            (_, None) => {}
         }
         let unreadable = self.worst.filter(|_| code == 0);
         Ok(unreadable.map_or(ExitCode::from(code), ExitCode::from))

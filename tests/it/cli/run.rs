@@ -88,6 +88,16 @@ fn exit_codes_are_those_of_a_shell() {
 }
 
 #[test]
+fn a_command_that_was_killed_for_its_limits_is_told_of() {
+    let home = WorkingHome::new();
+    home.run(["worker", "start"]).ok();
+    let args = ["run", "--limits", "pids=2", "--command", "sleep 60 & sleep 60 & sleep 60 & wait"];
+    let ran = home.run(args);
+    assert!(!ran.status.success());
+    ran.says("had more processes and threads than its limit of 2");
+}
+
+#[test]
 fn what_is_not_the_commands_own_end_is_an_error() {
     let home = WorkingHome::new();
     home.run(["worker", "start"]).ok();
