@@ -18,7 +18,7 @@ use crate::ops::error::chain;
 use crate::ops::escape::write_json;
 use crate::proof::ProofError;
 use crate::store::transfer::ImportError;
-use crate::store::{Refused, StoreError};
+use crate::store::{Conflict, Refused, StoreError};
 
 /// PRODUCT's exit codes, but for 0 and those that `run` passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -240,6 +240,9 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::NoSuchBatch { nearest: None, .. } => "`queuectl batch list` shows the batches",
         OpError::UnsuccessfulBatch { name, .. } => {
             return Some(format!("`queuectl list --batch {name} --state dead,cancelled` shows them"));
+        }
+        OpError::Conflict { id, conflict: Conflict::WaitedFor { .. } } => {
+            return Some(format!("cancel or remove those first; `queuectl graph {id}` shows them"));
         }
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),

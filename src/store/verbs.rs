@@ -64,7 +64,7 @@ pub enum Conflict {
     #[error("job `{holder}` holds its unique key")]
     KeyTaken { holder: JobId },
     /// Counted up to [`Conflict::MOST_COUNTED`].
-    #[error("{}{count} unfinished jobs depend on it", if *count < Self::MOST_COUNTED { "" } else { "at least " })]
+    #[error("{} on it", depend(*count))]
     WaitedFor { count: u64 },
     #[error("its time would lie after the year 9999")]
     TooLate,
@@ -75,6 +75,14 @@ pub enum Conflict {
 impl Conflict {
     /// Where more jobs wait than this, it does not matter how many they are.
     pub const MOST_COUNTED: u64 = 50;
+}
+
+fn depend(count: u64) -> String {
+    match count {
+        1 => "an unfinished job depends".to_owned(),
+        Conflict::MOST_COUNTED.. => format!("at least {count} unfinished jobs depend"),
+        fewer => format!("{fewer} unfinished jobs depend"),
+    }
 }
 
 /// Dead jobs with the same reason and the same error line.

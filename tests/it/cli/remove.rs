@@ -38,7 +38,10 @@ fn a_job_that_runs_stays() {
 fn a_job_that_others_wait_for_stays() {
     let home = Home::with_jobs(&["a"]);
     home.run(["enqueue", "--id", "b", "--depends-on", "a", "--", "true"]).ok();
-    home.run(["remove", "a"]).fails(4).says("depend");
+    let refused = home.run(["remove", "a"]).fails(4);
+    refused
+        .says("an unfinished job depends on it")
+        .says("hint: cancel or remove those first; `queuectl graph a`");
     assert_eq!(home.count(), 2);
 }
 
