@@ -26,6 +26,8 @@ const TICK: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_secs(1);
 /// What is due within this time is done now, so that an idle worker wakes up less often.
 const SLACK: Duration = Duration::from_millis(100);
+/// Looking for work may come so much too early, so that it comes with a tick.
+const EARLY: Duration = TICK.saturating_sub(SLACK);
 /// How long a worker that could do nothing about a ring leaves the bell to others.
 const MUTE: Duration = Duration::from_millis(20);
 /// A worker shows that it lives so many times in the time of a lease.
@@ -66,7 +68,7 @@ impl Worker<'_> {
                 self.abandon(Interrupt::ReleaseAtOnce);
                 return Ok(End::HomeDeleted);
             }
-            reason.look |= self.times.look <= Instant::now() + SLACK;
+            reason.look |= self.times.look <= Instant::now() + EARLY;
             self.turn(reason)?;
             self.journal.flush();
             if self.is_done() {
@@ -128,7 +130,7 @@ impl Worker<'_> {
             }
         }
         // Also where nothing can be written: what is in the way may be a worker that hangs, which is killed here.
-        if self.times.tick <= now {
+        if self.times.tick <= now + SLACK {
             self.show_life();
             let ticked = self.tick();
             self.note_failure(ticked)?;

@@ -181,7 +181,6 @@ impl fmt::Display for Took {
     }
 }
 
-/// An error with its causes.
 /// An error and its causes, in one line.
 pub(in crate::engine) struct Chain<'a>(pub(in crate::engine) &'a dyn Error);
 

@@ -12,6 +12,7 @@ mod enqueue;
 #[cfg(debug_assertions)]
 mod files;
 mod hooks;
+mod idle;
 mod one_shot;
 mod plans;
 mod prune;
