@@ -26,6 +26,7 @@ pub mod field;
 mod folder;
 pub mod ledger;
 pub mod nemesis;
+mod patience;
 pub mod plan;
 pub mod promise;
 pub mod telling;

@@ -10,6 +10,7 @@ use super::checker::{Verdict, check};
 use super::evidence::{Evidence, ScheduleEvidence, counted, gather, to_be_told};
 use super::field::{Field, LOOK};
 use super::nemesis::Nemesis;
+use super::patience::Patience;
 use super::plan::{Deed, HEARTBEAT, KILL_GRACE, LEASE, Plan, PoolPlan, Wish};
 use super::telling::{self, HOOKS};
 use super::{ProofError, census};
@@ -17,14 +18,12 @@ use crate::domain::life::StateName;
 use crate::store::Store;
 use crate::sys;
 
-/// How long jobs may take to come to an end when nobody does any more damage.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
 /// How long pools may take to be up, and to be gone.
-const POOL_PATIENCE: Duration = Duration::from_secs(30);
+const POOL_PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may take until every schedule has fired. All but the busiest machines are long past it.
-const FIRE_PATIENCE: Duration = Duration::from_secs(20);
+const FIRE_PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may take until nothing is left when they are gone: those that were not started here are waited for too.
-const REST_PATIENCE: Duration = Duration::from_secs(5);
+const REST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What came of a trial.
 #[derive(Debug)]
@@ -244,7 +243,7 @@ fn drain(
     abandoned: &mut Abandoned,
     audience: &dyn Audience,
 ) -> Result<(), ProofError> {
-    let began = Instant::now();
+    let mut patience = Patience::new(Instant::now());
     loop {
         if audience.has_enough() {
             return Err(ProofError::Interrupted);
@@ -255,7 +254,7 @@ fn drain(
         let left = unfinished(field.store())? + to_be_told;
         audience.told(&News::Draining { left });
         // Where some never end, that is for the checker to say.
-        if left == 0 || began.elapsed() > DRAIN_PATIENCE {
+        if left == 0 || patience.is_over(left, Instant::now()) {
             break;
         }
         std::thread::sleep(LOOK);

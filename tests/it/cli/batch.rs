@@ -43,7 +43,8 @@ fn list_and_show_say_how_far_it_is() {
         (&json!("nightly"), &json!(2), &json!(null))
     );
     let ran = home.run(["batch", "list"]).ok();
-    assert_eq!(ran.lines()[0], "NAME     JOBS  DONE  DEAD  CANCELLED  RUNNING  CREATED   FINISHED");
+    // How wide the times are depends on how long ago they are.
+    assert!(ran.lines()[0].starts_with("NAME     JOBS  DONE  DEAD  CANCELLED  RUNNING  CREATED "), "{ran}");
     assert!(ran.lines()[1].starts_with("nightly     2     1     1          0        0  "), "{ran}");
     for verb in ["show", "status"] {
         home.run(["batch", verb, "nightly"])

@@ -32,7 +32,7 @@ const OUTCOMES: [Outcome; 8] = [
 ];
 
 /// So many jobs in so many milliseconds.
-const RATES: [MemoryRate; 3] = [(1, 5_000), (2, 2_000), (3, 1_000)];
+const RATES: [MemoryRate; 3] = [(1, 60_000), (2, 40_000), (3, 1_000)];
 
 #[derive(Clone, Debug)]
 pub enum Step {
@@ -328,7 +328,7 @@ impl ReferenceStateMachine for Model {
         let outcome = prop_oneof![1 => Just(Outcome::Success), 3 => select(&OUTCOMES[..])];
         let settled = vec((pick(), outcome), 0..4);
         let concurrency = option::weighted(0.7, 1..4_usize);
-        let rate = option::weighted(0.5, select(&RATES[..]));
+        let rate = option::weighted(0.7, select(&RATES[..]));
         prop_oneof![
             10 => vec(draft(), 1..5).prop_map(Step::Enqueue),
             16 => (seat.clone(), settled.clone(), 0..4_usize, 0..4_usize).prop_map(

@@ -3,7 +3,7 @@
 //! Tokens are counted in parts of one, so that all of it is whole numbers: the rates here fill a bucket by whole parts.
 
 /// The parts of a token.
-const TOKEN: i64 = 10_000;
+const TOKEN: i64 = 60_000;
 
 /// So many jobs may start in so many milliseconds.
 pub type MemoryRate = (i64, i64);
