@@ -247,6 +247,11 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
+        OpError::BadLine { source, .. } | OpError::Stopped { stored: 0, source, .. }
+            if matches!(**source, OpError::Refused(Refused::UnknownDependency(_))) =>
+        {
+            "a line can depend on earlier lines and on jobs that are there, not on later lines"
+        }
         OpError::BadLine { source, .. } => return hint_for(source),
         OpError::Stopped { stored: 0, source, .. } if exit_of(source) != Exit::Unknown => {
             return hint_for(source);

@@ -96,7 +96,11 @@ fn a_stream_takes_dependencies_on_earlier_lines_only() {
     let home = Home::new();
     let forward =
         "{\"id\":\"a\",\"command\":\"x\",\"depends_on\":[\"b\"]}\n{\"id\":\"b\",\"command\":\"x\"}\n";
-    home.call(["enqueue", "-"]).with_stdin(forward).run().fails(2).says("it depends on `b`");
+    let refused = home.call(["enqueue", "-"]).with_stdin(forward).run().fails(2);
+    refused.says("it depends on `b`").says("hint: a line can depend on earlier lines");
+    home.file("forward.jsonl", forward);
+    let refused = home.run(["enqueue", "--file", "forward.jsonl"]).fails(3);
+    refused.says("line 1").says("it depends on `b`").says("hint: a line can depend on earlier lines");
     assert!(home.is_empty());
     let backward =
         "{\"id\":\"b\",\"command\":\"x\"}\n{\"id\":\"a\",\"command\":\"x\",\"depends_on\":[\"b\"]}\n";
