@@ -8,7 +8,7 @@ use super::selection::{FilterArgs, hint_at_unknown, resolve_id};
 use super::shape::{self, ShapeArgs};
 use crate::domain::job::Job;
 use crate::ops::list::sorted;
-use crate::store::{JobFilter, Page};
+use crate::store::{After, JobFilter, Page};
 
 /// Show jobs, the newest first
 ///
@@ -82,7 +82,7 @@ pub(super) fn show_page(
 
 /// A page in the order that the store keeps them in, and whether there is more.
 fn in_order(context: &Context, filter: &JobFilter, args: &PageArgs) -> Result<(Vec<Job>, bool), Failure> {
-    let after = args.after.as_deref().map(|id| resolve_id(context, id)).transpose()?;
+    let after = args.after.as_deref().map(|id| resolve_id(context, id)).transpose()?.map(After::Job);
     // One more than is shown tells whether there is more.
     let page = Page { limit: args.limit.saturating_add(1), after };
     let mut jobs = context.store()?.list(filter, &page)?;

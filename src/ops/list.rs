@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::domain::job::Job;
 use crate::domain::nearest::nearest;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{JobFilter, Page, Store, StoreError};
+use crate::store::{After, JobFilter, Page, Store, StoreError};
 
 /// How many jobs are read at once.
 const CHUNK: usize = 1_000;
@@ -147,7 +147,8 @@ pub fn sorted(
         let Some(last) = page.last() else {
             return Ok((first, more));
         };
-        after = Some(last.id.clone());
+        // By its place: that job may be gone before the next page is read.
+        after = Some(After::from(last));
         first.extend(page);
         first.sort_by(|a, b| sort.compare(a, b));
         more |= first.len() > limit;

@@ -1,5 +1,6 @@
 //! Which jobs to list, and how many.
 
+use crate::domain::job::Job;
 use crate::domain::life::StateName;
 use crate::domain::name::{BatchName, JobId, QueueName};
 use crate::domain::pattern::CommandPattern;
@@ -67,6 +68,20 @@ impl JobFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub limit: usize,
-    /// Begin behind this job.
-    pub after: Option<JobId>,
+    pub after: Option<After>,
+}
+
+/// Where a page begins: behind a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Where it is now. It must be there.
+    Job(JobId),
+    /// Where it was when it was seen. It may be gone since.
+    Seen { number: u64, priority: i32, due_at: Timestamp },
+}
+
+impl From<&Job> for After {
+    fn from(seen: &Job) -> Self {
+        Self::Seen { number: seen.number, priority: seen.priority, due_at: seen.life.due_at }
+    }
 }

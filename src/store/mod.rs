@@ -25,7 +25,7 @@ pub mod verbs;
 
 pub use batches::{Batch, Batches};
 pub use error::{EnqueueError, Refused, StoreError};
-pub use filter::{JobFilter, Page, Phase};
+pub use filter::{After, JobFilter, Page, Phase};
 pub use graphs::Graphs;
 pub use hooks::*;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};

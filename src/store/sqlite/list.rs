@@ -8,7 +8,7 @@ use super::tx::Tx;
 use super::{batches, queues};
 use crate::domain::job::Job;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{DeadGroup, JobFilter, Page, Phase, Seen, StoreError};
+use crate::store::{After, DeadGroup, JobFilter, Page, Phase, Seen, StoreError};
 
 pub(super) fn list(tx: &Tx<'_>, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError> {
     let after = cursor(tx, page)?;
@@ -76,8 +76,13 @@ fn newest(cut: &Cut<'_>, filter: &JobFilter) -> Result<Vec<Seen>, StoreError> {
 }
 
 fn cursor(tx: &Tx<'_>, page: &Page) -> Result<Option<Cursor>, StoreError> {
-    let Some(id) = &page.after else {
-        return Ok(None);
+    let id = match &page.after {
+        None => return Ok(None),
+        Some(After::Seen { number, priority, due_at }) => {
+            let seq = i64::try_from(*number).unwrap_or(i64::MAX);
+            return Ok(Some(Cursor { seq, priority: *priority, due_at: due_at.as_millis() }));
+        }
+        Some(After::Job(id)) => id,
     };
     let mut select = tx.prepare("select seq, priority, due_at from jobs where id = ?1")?;
     let found = select

@@ -13,8 +13,8 @@ use queuectl::domain::outcome::Outcome;
 use queuectl::domain::schedule::{OnOverlap, Policy};
 use queuectl::domain::settings::SettingKey;
 use queuectl::store::{
-    Delivery, Duty, EventPage, JobFilter, LeaseRef, Mark, NewSchedule, Old, Page, Pause, Phase, Post, Prune,
-    Report, Sent, Served, Settlement, Stop, Stretch, Sweep, WorkerState,
+    After, Delivery, Duty, EventPage, JobFilter, LeaseRef, Mark, NewSchedule, Old, Page, Pause, Phase, Post,
+    Prune, Report, Sent, Served, Settlement, Stop, Stretch, Sweep, WorkerState,
 };
 
 use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
@@ -126,7 +126,7 @@ fn look_at_all(fixture: &Fixture) {
 }
 
 fn list(fixture: &Fixture, filter: &JobFilter, after: Option<&str>) {
-    let page = Page { limit: PAGE, after: after.map(job_id) };
+    let page = Page { limit: PAGE, after: after.map(|id| After::Job(job_id(id))) };
     fixture.store.list(filter, &page).expect("a list");
 }
 

@@ -14,8 +14,8 @@ use queuectl::domain::settings::SettingKey;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{
-    Change, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus, NewWorker, Orders,
-    Page, Pause, QueueUpdate, Refused, Served, Settlement, Store, Update, Worker, WorkerState,
+    After, Change, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus, NewWorker,
+    Orders, Page, Pause, QueueUpdate, Refused, Served, Settlement, Store, Update, Worker, WorkerState,
 };
 use queuectl::sys::clock::Clock;
 use tempfile::TempDir;
@@ -192,7 +192,7 @@ impl Fixture {
         let mut jobs: Vec<Job> = Vec::new();
         let mut seen = HashSet::new();
         loop {
-            let after = jobs.last().map(|job| job.id.clone());
+            let after = jobs.last().map(|job| After::Job(job.id.clone()));
             let page = self.store.list(filter, &Page { limit, after }).expect("list");
             assert!(page.len() <= limit, "a page has at most {limit} jobs");
             if page.is_empty() {

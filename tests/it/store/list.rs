@@ -2,7 +2,7 @@
 
 use queuectl::domain::life::StateName;
 use queuectl::domain::outcome::Outcome;
-use queuectl::store::{JobFilter, Page, Phase, Settlement, StoreError};
+use queuectl::store::{After, JobFilter, Page, Phase, Settlement, StoreError};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id, queue_name};
@@ -16,6 +16,7 @@ every_store!(
     pages_stay_whole_while_jobs_are_added_and_move,
     pages_of_ready_jobs_stay_whole_while_they_are_claimed,
     a_cursor_must_be_a_job,
+    a_page_goes_on_where_a_job_was_that_is_gone,
     ready_is_what_could_run_now,
     dead_jobs_are_grouped_by_error,
 );
@@ -180,7 +181,7 @@ fn pages_stay_whole_while_jobs_are_added_and_move(fixture: &Fixture) {
         let page = Page { limit: 4, after: after.clone() };
         let found = fixture.store.list(&JobFilter::default(), &page).expect("list");
         let Some(last) = found.last() else { break };
-        after = Some(last.id.clone());
+        after = Some(After::Job(last.id.clone()));
         seen.extend(found.iter().map(|job| job.id.to_string()));
         // Between two pages jobs come, run and end.
         fixture.enqueue(job(&format!("new{}", seen.len())).priority(-1));
@@ -201,7 +202,7 @@ fn pages_of_ready_jobs_stay_whole_while_they_are_claimed(fixture: &Fixture) {
         let page = Page { limit: 4, after: after.clone() };
         let found = fixture.store.list(&phase(Phase::Ready), &page).expect("list");
         let Some(last) = found.last() else { break };
-        after = Some(last.id.clone());
+        after = Some(After::Job(last.id.clone()));
         seen.extend(found.iter().map(|job| job.id.to_string()));
         // What was shown runs, the cursor too; a new job of lower rank joins behind.
         fixture.claim(&worker, 4);
@@ -211,9 +212,25 @@ fn pages_of_ready_jobs_stay_whole_while_they_are_claimed(fixture: &Fixture) {
 
 fn a_cursor_must_be_a_job(fixture: &Fixture) {
     fixture.enqueue("a");
-    let page = Page { limit: 9, after: Some(job_id("gone")) };
+    let page = Page { limit: 9, after: Some(After::Job(job_id("gone"))) };
     let listed = fixture.store.list(&JobFilter::default(), &page);
     assert!(matches!(listed, Err(StoreError::NoSuchJob(_))), "{listed:?}");
+}
+
+fn a_page_goes_on_where_a_job_was_that_is_gone(fixture: &Fixture) {
+    fixture.enqueue_all((0..9).map(|n: i32| job(&format!("j{n}")).priority(n % 3)));
+    fixture.enqueue_all((0..9).map(|n| job(&format!("s{n}")).delay_secs(60 + n % 3)));
+    for filter in [JobFilter::default(), phase(Phase::Ready), phase(Phase::Scheduled)] {
+        let whole = fixture.list_by(&filter, 100);
+        let page = Page { limit: 4, after: None };
+        let first = fixture.store.list(&filter, &page).expect("list");
+        let last = first.last().expect("a job");
+        fixture.remove(last.id.as_str());
+        let rest = Page { limit: 100, after: Some(After::from(last)) };
+        let rest = fixture.store.list(&filter, &rest).expect("list");
+        let rest: Vec<String> = rest.iter().map(|job| job.id.to_string()).collect();
+        assert_eq!(rest, whole[4..], "{filter:?}");
+    }
 }
 
 fn ready_is_what_could_run_now(fixture: &Fixture) {
