@@ -4,14 +4,11 @@ use rusqlite::Row;
 use serde_json::{Map, Value};
 
 use super::scope::Scope;
-use super::{batches, deliveries, hooks, schedules};
+use super::{attempts, batches, deliveries, hooks, schedules};
 use crate::domain::timestamp::Timestamp;
-use crate::store::sqlite::history;
 use crate::store::sqlite::row::{self, malformed, strings};
 use crate::store::sqlite::tx::Tx;
-use crate::store::transfer::{
-    AttemptLine, EnvironmentLine, EventLine, FORMAT, JobLine, Line, QueueLine, SettingLine,
-};
+use crate::store::transfer::{EnvironmentLine, EventLine, FORMAT, JobLine, Line, QueueLine, SettingLine};
 use crate::store::{Exported, StoreError};
 
 /// Takes a line; `false`: no more are wanted.
@@ -170,7 +167,7 @@ fn job(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobLine, StoreError> {
         schedule: row.get(32)?,
         scheduled_for: row::time(row, 33)?,
         options: object(text(30)?.as_deref())?,
-        history: attempts(tx, row.get(0)?)?,
+        history: attempts::of(tx, row.get(0)?)?,
     })
 }
 
@@ -179,41 +176,6 @@ pub(super) fn object(json: Option<&str>) -> Result<Map<String, Value>, StoreErro
         return Ok(Map::new());
     };
     serde_json::from_str(json).map_err(|error| malformed("JSON", error))
-}
-
-fn attempts(tx: &Tx<'_>, seq: i64) -> Result<Vec<AttemptLine>, StoreError> {
-    let mut select = tx.prepare(
-        "select a.number, w.id, w.host, a.started_at, a.finished_at, a.duration_ms, a.outcome, a.exit_code, a.signal,
-                a.error, a.cpu_ms, a.max_rss_bytes, a.log_bytes
-         from attempts a join workers w on w.seq = a.worker_seq
-         where a.seq = ?1 order by a.number",
-    )?;
-    let mut rows = select.query([seq])?;
-    let mut history = Vec::new();
-    while let Some(row) = rows.next()? {
-        history.push(attempt(tx, seq, row)?);
-    }
-    Ok(history)
-}
-
-fn attempt(tx: &Tx<'_>, seq: i64, row: &Row<'_>) -> Result<AttemptLine, StoreError> {
-    let number = row.get(0)?;
-    Ok(AttemptLine {
-        attempt: number,
-        worker_id: row.get(1)?,
-        host: row.get(2)?,
-        started_at: moment(row, 3)?,
-        finished_at: moment(row, 4)?,
-        duration_ms: row.get(5)?,
-        outcome: row.get(6)?,
-        exit_code: row.get(7)?,
-        signal: row.get(8)?,
-        error: row.get(9)?,
-        cpu_ms: row.get(10)?,
-        max_rss_bytes: row.get(11)?,
-        log_bytes: row.get(12)?,
-        output: history::output(tx, seq, number)?,
-    })
 }
 
 /// Who waits for whom. Whom else a job depends on is in its own line.

@@ -7,25 +7,22 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::params;
 
-use super::{batches, deliveries, hooks, schedules};
+use super::{attempts, batches, deliveries, hooks, schedules};
 use crate::domain::environment::Environment;
 use crate::domain::life::{CancelReason, StateName};
-use crate::domain::name::{BatchName, JobId, NameError, QueueName, WorkerId};
-use crate::domain::outcome::Outcome;
+use crate::domain::name::{BatchName, JobId, NameError, QueueName};
 use crate::domain::request::check_command;
-use crate::domain::signal::Signal;
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
 use crate::store::options::JobOptions;
 use crate::store::sqlite::dependencies::{self, Parent};
 use crate::store::sqlite::row::{self, JobRow, to_json};
-use crate::store::sqlite::tx::{Tx, millis};
+use crate::store::sqlite::tx::Tx;
 use crate::store::sqlite::{
-    batches as in_batches, enqueue, environments, events, history, places, queues, settings, unique_keys,
-    workers,
+    batches as in_batches, enqueue, environments, events, places, queues, settings, unique_keys,
 };
 use crate::store::transfer::{
-    AttemptLine, DeliveryLine, EventLine, ImportError, Imported, JobLine, Line, QueueLine, SettingLine,
+    DeliveryLine, EventLine, ImportError, Imported, JobLine, Line, QueueLine, SettingLine,
 };
 
 /// Where the lines come from.
@@ -149,10 +146,10 @@ impl Import {
         let origin = self.origin(tx, job)?;
         insert(tx, job, seq, state, &origin).map_err(|error| of_job(job, error))?;
         for attempt in &job.history {
-            take_attempt(tx, seq, attempt).map_err(|error| of_job(job, error))?;
+            attempts::take(tx, seq, attempt).map_err(|error| of_job(job, error))?;
         }
         if StateName::from_name(&job.state) == Some(StateName::Processing) {
-            lose_attempt(tx, seq, job).map_err(|error| of_job(job, error))?;
+            attempts::lose(tx, seq, job).map_err(|error| of_job(job, error))?;
         }
         for tag in &job.tags {
             tx.prepare("insert or ignore into job_tags (tag, seq) values (?1, ?2)")?
@@ -353,72 +350,6 @@ fn ended_here(tx: &Tx<'_>, job: &JobLine, state: StateName) -> Option<JobLine> {
         reason: Some(CancelReason::User.name().to_owned()),
         ..job.clone()
     })
-}
-
-fn take_attempt(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<(), StoreError> {
-    let signal = attempt.signal.and_then(Signal::from_number);
-    Outcome::from_parts(&attempt.outcome, attempt.exit_code, signal)
-        .ok_or_else(|| row::malformed("outcome", &attempt.outcome))?;
-    let worker_seq = take_worker(tx, seq, attempt)?;
-    tx.prepare(
-        "insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms, outcome, exit_code,
-                               signal, error, cpu_ms, max_rss_bytes, log_bytes)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-    )?
-    .execute(params![
-        seq,
-        attempt.attempt,
-        worker_seq,
-        attempt.started_at.as_millis(),
-        attempt.finished_at.as_millis(),
-        attempt.duration_ms,
-        attempt.outcome,
-        attempt.exit_code,
-        attempt.signal,
-        attempt.error,
-        attempt.cpu_ms,
-        attempt.max_rss_bytes,
-        attempt.log_bytes,
-    ])?;
-    match &attempt.output {
-        Some(output) => history::add_output(tx, seq, attempt.attempt, output),
-        None => Ok(()),
-    }
-}
-
-/// What was running where it was exported is lost here.
-fn lose_attempt(tx: &Tx<'_>, seq: i64, job: &JobLine) -> Result<(), StoreError> {
-    let started_at = job.started_at.unwrap_or(tx.now);
-    let lost = AttemptLine {
-        attempt: job.attempts,
-        worker_id: job.worker_id.clone().unwrap_or_default(),
-        host: String::new(),
-        started_at,
-        finished_at: tx.now,
-        duration_ms: u64::try_from(millis(tx.now.since(started_at))).unwrap_or(0),
-        outcome: Outcome::Lost.name().to_owned(),
-        exit_code: None,
-        signal: None,
-        error: Some("it was running elsewhere when it was exported".to_owned()),
-        cpu_ms: None,
-        max_rss_bytes: None,
-        log_bytes: 0,
-        output: None,
-    };
-    take_attempt(tx, seq, &lost)
-}
-
-/// A worker that is told of in a history; here it has stopped. One that is known here is kept for as long as this job.
-fn take_worker(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<i64, StoreError> {
-    let AttemptLine { worker_id, host, started_at, .. } = attempt;
-    let worker: WorkerId = worker_id.parse().map_err(|error| row::malformed("worker", error))?;
-    tx.prepare(
-        "insert into workers (id, host, boot_id, pid, concurrency, state, started_at, last_heartbeat, last_seq)
-         values (?1, ?2, '', 0, 1, 'stopped', ?3, ?3, ?4)
-         on conflict (id) do update set last_seq = max(last_seq, ?4)",
-    )?
-    .execute(params![worker_id, host, started_at.as_millis(), seq])?;
-    workers::seq(tx, &worker)
 }
 
 fn take_setting(tx: &Tx<'_>, setting: &SettingLine) -> Result<(), ImportError> {

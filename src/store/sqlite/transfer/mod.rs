@@ -1,5 +1,6 @@
 //! The whole queue as lines, out and in: see [`crate::store::transfer`].
 
+mod attempts;
 mod batches;
 mod deliveries;
 mod export;
