@@ -32,10 +32,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let (store, home) = (context.store()?, context.location()?.home);
-    let spool = match args.file == Path::new("-") {
-        true => Some(spool(&home, &mut io::stdin().lock())?),
-        false => None,
-    };
+    let is_stream = args.file == Path::new("-");
+    let spool = is_stream.then(|| spool(&home, &mut io::stdin().lock())).transpose()?;
     let file = spool.as_ref().map_or(args.file.as_path(), Spool::path);
     let wanted = Import { home: &home, file, if_absent: args.if_absent, by: &user::name() };
     let mut view = View { context, checked: 0, bar: Bar::new(context, "checking", None), is_checked: false };

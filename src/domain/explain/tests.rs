@@ -67,9 +67,9 @@ fn with(change: impl FnOnce(&mut Facts)) -> Facts {
 }
 
 /// A rate whose jobs have all been started just now.
-fn used_up(rate: &str) -> Option<Meter> {
+fn used_up(rate: &str) -> Meter {
     let rate: Rate = rate.parse().expect("a rate");
-    Some(Meter { rate, bucket: rate.full(NOW).take(rate, NOW, rate.count()) })
+    Meter { rate, bucket: rate.full(NOW).take(rate, NOW, rate.count()) }
 }
 
 fn codes(facts: &Facts) -> Vec<&'static str> {
@@ -103,11 +103,11 @@ fn each_reason_is_told_and_several_at_once() {
                 (facts.queue.concurrency, facts.queue.running) = (Some(2), 2);
             }),
         ),
-        (&["rate"], with(|facts| facts.queue.meter = used_up("1/3s"))),
+        (&["rate"], with(|facts| facts.queue.meter = Some(used_up("1/3s")))),
         (
             &["rate", "behind"],
             with(|facts| {
-                facts.queue.meter = used_up("1/3s");
+                facts.queue.meter = Some(used_up("1/3s"));
                 facts.ahead_in_queue.least = 2;
             }),
         ),
@@ -199,7 +199,7 @@ fn the_guess_is_the_later_of_what_history_says_and_what_the_rate_needs() {
         ("nothing has ever run, and no slot is free", "1/m", 3, 2, None, (None, None)),
     ] {
         let facts = with(|facts| {
-            (facts.queue.meter, facts.durations, facts.workers.busy) = (used_up(rate), durations, busy);
+            (facts.queue.meter, facts.durations, facts.workers.busy) = (Some(used_up(rate)), durations, busy);
             (facts.ahead.least, facts.ahead_in_queue.least) = (ahead, ahead);
         });
         let explanation = explain(&facts);
