@@ -115,9 +115,10 @@ impl Ended {
 }
 
 fn succeeded(job: &Job) -> Result<&Job, OpError> {
-    let reason = match &job.life.state {
-        State::Dead { reason, .. } => reason.name(),
-        State::Cancelled { reason, .. } => reason.name(),
+    let (reason, error) = match &job.life.state {
+        State::Dead { reason, .. } => (reason.name(), job.latest.error.as_ref()),
+        // The last attempt may have said something, but that is not why.
+        State::Cancelled { reason, .. } => (reason.name(), None),
         State::Pending { .. } | State::Processing(_) | State::Completed { .. } | State::Failed => {
             return Ok(job);
         }
@@ -125,7 +126,7 @@ fn succeeded(job: &Job) -> Result<&Job, OpError> {
     Err(OpError::Unsuccessful {
         id: job.id.clone(),
         state: job.life.state.name(),
-        why: match &job.latest.error {
+        why: match error {
             Some(error) => format!("{}: {error}", reason.replace('_', " ")),
             None => reason.replace('_', " "),
         },
