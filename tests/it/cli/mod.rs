@@ -44,6 +44,7 @@ mod status;
 mod terminal;
 mod test_worker;
 mod transfer;
+mod transfer_deliveries;
 mod wait;
 mod watch;
 mod worker_forget;
