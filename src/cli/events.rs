@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use anstyle::Style;
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use super::context::Context;
 use super::failure::Failure;
 use super::logs::wait;
 use super::selection::resolve_id;
-use super::text::printable;
+use super::text::{printable, wrap};
 use crate::domain::name::JobId;
 use crate::domain::span::parse_span;
 use crate::domain::timestamp::Timestamp;
@@ -112,7 +113,7 @@ fn print(context: &Context, events: &[Event]) -> Result<(), Failure> {
             write_json(&mut out, &EventJson::from(event), false)?;
             writeln!(out)?;
         } else {
-            writeln!(out, "{}", line(event))?;
+            lines(event, context).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
     }
     Ok(out.flush()?)
@@ -121,19 +122,31 @@ fn print(context: &Context, events: &[Event]) -> Result<(), Failure> {
 /// What most names are no wider than. Lines come one by one, so the widest is not known.
 const WIDTH_OF_BY: usize = 10;
 const WIDTH_OF_WHAT: usize = 16;
+/// So much of a time is told to the second.
+const SECONDS: usize = "2026-01-31T09:30:00".len();
 
-/// `2026-01-31T09:30:00.000Z  cancel            ada         job1  detail`
-fn line(event: &Event) -> String {
+/// How far what has no room beside the rest is indented.
+const INDENT: &str = "    ";
+
+/// `2026-01-31T09:30:00.000Z  cancel            ada         job1  detail`; on a terminal to the second, and what does not fit
+/// is below.
+fn lines(event: &Event, context: &Context) -> Vec<String> {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    let at = event.at.to_string();
+    let at =
+        if context.person_reads { at.get(..SECONDS).map_or(at.clone(), |at| format!("{at}Z")) } else { at };
     let (by, what) = (printable(&event.by), event.event.replace('_', " "));
     let what = printable(&what);
     let job = event.job.as_ref().map(JobId::as_str);
     let detail = event.detail.as_deref().map(printable);
-    let about: Vec<&str> = job.into_iter().chain(detail.as_deref()).collect();
-    let line = format!(
-        "{dim}{}{dim:#}  {bold}{what:WIDTH_OF_WHAT$}{bold:#}  {by:WIDTH_OF_BY$}  {}",
-        event.at,
-        about.join("  ")
-    );
-    line.trim_end().to_owned()
+    let about = job.into_iter().chain(detail.as_deref()).collect::<Vec<_>>().join("  ");
+    let plain = format!("{at}  {what:WIDTH_OF_WHAT$}  {by:WIDTH_OF_BY$}");
+    let styled = format!("{dim}{at}{dim:#}  {bold}{what:WIDTH_OF_WHAT$}{bold:#}  {by:WIDTH_OF_BY$}");
+    let width = context.width();
+    if about.is_empty() || plain.width() + 2 + about.width() <= width {
+        return vec![format!("{styled}  {about}").trim_end().to_owned()];
+    }
+    let below = wrap(&about, width.saturating_sub(INDENT.len()));
+    let below = below.iter().map(|line| format!("{INDENT}{line}"));
+    std::iter::once(styled.trim_end().to_owned()).chain(below).collect()
 }

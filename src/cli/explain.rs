@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::context::Context;
 use super::failure::Failure;
 use super::selection::resolve_id;
-use super::text::{printable, rough, state_style};
+use super::text::{printable, rough, state_style, wrap};
 use crate::ops::explain::{Explained, ExplainedJson, explain};
 
 /// Say why a job does not run now, and when it probably will
@@ -37,11 +37,15 @@ fn print(context: &Context, explained: &Explained) -> Result<(), Failure> {
     let state = explained.job.life.state.name();
     let style = state_style(state);
     writeln!(out, "Job {} is {style}{}{style:#}.", explained.job.id, state.name())?;
+    let width = context.width();
     for reason in &explained.explanation.reasons {
-        writeln!(out, "- {}", printable(&reason.message))?;
+        let marks = std::iter::once("-").chain(std::iter::repeat(" "));
+        for (mark, line) in marks.zip(wrap(&printable(&reason.message), width.saturating_sub(2))) {
+            writeln!(out, "{mark} {line}")?;
+        }
     }
-    if let Some(start) = start(explained) {
-        writeln!(out, "{start}")?;
+    for line in start(explained).iter().flat_map(|start| wrap(start, width)) {
+        writeln!(out, "{line}")?;
     }
     Ok(out.flush()?)
 }

@@ -153,7 +153,7 @@ fn retry_lines(view: &View, width: usize) -> Vec<String> {
         table.row(vec![
             job.id.as_str().into(),
             if life.due_at > view.at { rough(life.due_at.since(view.at)) } else { "due".to_owned() }.into(),
-            format!("{}/{}", life.failures, u64::from(life.max_retries) + 1).into(),
+            format!("{}/{}", life.tries(), u64::from(life.max_retries) + 1).into(),
             job.latest.error.as_deref().unwrap_or_default().into(),
         ]);
     }

@@ -22,6 +22,7 @@ mod events;
 mod explain;
 mod export;
 mod failure;
+mod fit;
 mod fixed_flags;
 mod frame;
 mod graph;

@@ -99,7 +99,8 @@ pub(super) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Re
         ("TRIES", Align::Right),
         ("WHEN", Align::Left),
         ("COMMAND", Align::Left),
-    ]);
+    ])
+    .can_do_without(&["PRIO", "TRIES", "QUEUE"]);
     for job in jobs {
         let state = job.life.state.name();
         table.row(vec![
@@ -107,7 +108,7 @@ pub(super) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Re
             Cell::styled(state.name(), state_style(state)),
             job.queue.as_str().into(),
             job.priority.to_string().into(),
-            format!("{}/{}", job.life.failures, u64::from(job.life.max_retries) + 1).into(),
+            format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),
             when(job, now).into(),
             job.command.as_str().into(),
         ]);

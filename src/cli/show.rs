@@ -73,7 +73,7 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
     say("exit code", job.latest.exit_code.map(|code| code.to_string()));
     say("signal", job.latest.signal.map(|signal| signal.to_string()));
     say("reason", reason(&life.state));
-    say("tries", Some(format!("{} of {} used", life.failures, u64::from(life.max_retries) + 1)));
+    say("tries", Some(format!("{} of {} used", life.tries(), u64::from(life.max_retries) + 1)));
     say("enqueued", Some(moment(job.created_at, now)));
     say("started", job.latest.started_at.map(|at| moment(at, now)));
     say("finished", life.state.finished_at().map(|at| moment(at, now)));
@@ -153,7 +153,8 @@ fn write_history(
         ("TOOK", Align::Right),
         ("WORKER", Align::Left),
         ("ERROR", Align::Left),
-    ]);
+    ])
+    .can_do_without(&["WORKER", "TOOK"]);
     for attempt in &record.history {
         table.row(history_row(attempt, now));
     }

@@ -1,13 +1,14 @@
 //! Aligned columns.
 //!
-//! Home-made: sixty lines that know about colour and about cutting one column to the width of the terminal, where a
-//! crate would bring a terminal library along.
+//! Home-made: a hundred lines that know about colour and about fitting into the width of the terminal, where a crate would
+//! bring a terminal library along.
 
 use std::io::{self, Write};
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::fit::{Column, GAP, fit};
 use super::text::printable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(super) enum Align {
 #[derive(Debug)]
 pub(super) struct Table {
     columns: Vec<(String, Align)>,
+    /// Columns that are left out where the terminal is narrow, the first one first.
+    dispensable: Vec<usize>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -40,7 +43,6 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
-const GAP: &str = "  ";
 /// A style is an escape sequence that ends with an `m`; this one ends all of them.
 const ESC: char = '\u{1b}';
 const RESET: &str = "\u{1b}[0m";
@@ -48,16 +50,23 @@ const RESET: &str = "\u{1b}[0m";
 impl Table {
     pub(super) fn new(columns: &[(&str, Align)]) -> Self {
         let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
-        Self { columns, rows: Vec::new() }
+        Self { columns, dispensable: Vec::new(), rows: Vec::new() }
+    }
+
+    /// The same, where these columns are left out if not all have room, the first one first.
+    pub(super) fn can_do_without(mut self, names: &[&str]) -> Self {
+        let place = |name: &&str| self.columns.iter().position(|(known, _)| known == name);
+        self.dispensable = names.iter().filter_map(place).collect();
+        self
     }
 
     pub(super) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
-    /// Writes head and rows; the last column is cut so that a row fits into `width`.
+    /// Writes head and rows so that a row fits into `width`, see [`fit`].
     pub(super) fn write(&self, out: &mut impl Write, width: usize) -> io::Result<()> {
-        let widths = self.widths(width);
+        let widths = fit(&self.measured(), &self.dispensable, width);
         let head: Vec<Cell> =
             self.columns.iter().map(|(name, _)| Cell::styled(name, Style::new().bold())).collect();
         for row in std::iter::once(&head).chain(&self.rows) {
@@ -73,34 +82,32 @@ impl Table {
         String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
     }
 
-    fn widths(&self, width: usize) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.columns.iter().map(|(name, _)| name.width()).collect();
-        for row in &self.rows {
-            for (widest, cell) in widths.iter_mut().zip(row) {
-                *widest = cell.text.width().max(*widest);
-            }
-        }
-        if let Some((last, others)) = widths.split_last_mut() {
-            let taken: usize = others.iter().map(|other| other + GAP.len()).sum();
-            *last = (*last).min(width.saturating_sub(taken).max(10));
-        }
-        widths
+    fn measured(&self) -> Vec<Column> {
+        let measure = |(at, (name, align)): (usize, &(String, Align))| {
+            let widths = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.width());
+            let content = widths.max().unwrap_or(0);
+            Column { head: name.width(), content, is_text: *align == Align::Left }
+        };
+        self.columns.iter().enumerate().map(measure).collect()
     }
 
-    fn write_row(&self, out: &mut impl Write, row: &[Cell], widths: &[usize]) -> io::Result<()> {
+    fn write_row(&self, out: &mut impl Write, row: &[Cell], widths: &[Option<usize>]) -> io::Result<()> {
         let last = row.len().saturating_sub(1);
-        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
-            let text = cut(&cell.text, *width);
+        let shown = row.iter().zip(widths).enumerate().filter_map(|(at, (cell, width))| {
+            let (_, align) = &self.columns[at];
+            width.map(|width| (at, cell, *align, width))
+        });
+        for (nth, (at, cell, align, width)) in shown.enumerate() {
+            let (text, style) = (cut(&cell.text, width), cell.style);
             let padding = " ".repeat(width.saturating_sub(text.width()));
-            let style = cell.style;
-            match self.columns[at].1 {
-                Align::Right => write!(out, "{padding}{style}{text}{style:#}")?,
-                Align::Left if at == last => write!(out, "{style}{text}{style:#}")?,
-                Align::Left => write!(out, "{style}{text}{style:#}{padding}")?,
+            let gap = if nth == 0 { "" } else { &" ".repeat(GAP) };
+            match align {
+                Align::Right => write!(out, "{gap}{padding}{style}{text}{style:#}")?,
+                Align::Left if at == last => write!(out, "{gap}{style}{text}{style:#}")?,
+                Align::Left => write!(out, "{gap}{style}{text}{style:#}{padding}")?,
             }
-            write!(out, "{}", if at == last { "\n" } else { GAP })?;
         }
-        Ok(())
+        writeln!(out)
     }
 }
 

@@ -251,6 +251,16 @@ pub enum Place {
 }
 
 impl Life {
+    /// How many of the tries that a job has were used: those that failed by its own doing, and the one that is on or has
+    /// succeeded.
+    pub fn tries(&self) -> u64 {
+        let is_one_more = match self.state {
+            State::Processing(_) | State::Completed { .. } => true,
+            State::Pending { .. } | State::Failed | State::Dead { .. } | State::Cancelled { .. } => false,
+        };
+        u64::from(self.failures) + u64::from(is_one_more)
+    }
+
     /// The life of a job that was just enqueued.
     pub fn begin(run_at: Option<Timestamp>, max_retries: u32, blocked_by: u32, now: Timestamp) -> Self {
         Self {

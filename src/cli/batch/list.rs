@@ -45,7 +45,8 @@ fn print_table(context: &Context, batches: &[Batch], now: Timestamp) -> Result<(
         ("RUNNING", Align::Right),
         ("CREATED", Align::Left),
         ("FINISHED", Align::Left),
-    ]);
+    ])
+    .can_do_without(&["CREATED"]);
     for batch in batches {
         table.row(vec![
             batch.name.as_str().into(),

@@ -47,7 +47,8 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
         ("DEAD", Align::Right),
         ("CANCELLED", Align::Right),
         ("NOTES", Align::Left),
-    ]);
+    ])
+    .can_do_without(&["CANCELLED", "COMPLETED"]);
     for queue in queues {
         let count = |state| counted(queue, state);
         table.row(vec![

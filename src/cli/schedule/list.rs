@@ -41,7 +41,8 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
         ("NEXT", Align::Left),
         ("LAST", Align::Left),
         ("PAUSED", Align::Left),
-    ]);
+    ])
+    .can_do_without(&["ZONE"]);
     for (schedule, run) in &schedules {
         table.row(row(schedule, run.as_ref(), now));
     }

@@ -46,7 +46,8 @@ pub(in crate::cli) fn table(workers: &[Worker], now: Timestamp) -> Table {
         ("STARTED", Align::Left),
         ("HEARTBEAT", Align::Left),
         ("QUEUES", Align::Left),
-    ]);
+    ])
+    .can_do_without(&["PID", "STARTED", "HEARTBEAT"]);
     for worker in workers {
         table.row(vec![
             worker.id.as_str().into(),

@@ -74,6 +74,8 @@ fn a_table_with_the_newest_first() {
     assert_eq!(lines[1], "b      pending  mail       10    0/4  in 2h59m  true");
     assert!(lines[2].starts_with("first  pending  default     0    0/4  "), "{}", lines[2]);
     assert!(lines[2].ends_with("  echo 'hello world'"), "{}", lines[2]);
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    home.run(["list"]).ok().shows("first  completed  default     0    1/4  ");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::harness::Home;
 use super::pseudo_terminal::{Seen, on_terminal};
+use super::test_worker::TestWorker;
 
 const ESC: char = '\u{1b}';
 
@@ -97,5 +98,40 @@ fn more_than_one_job_is_removed_only_after_a_yes() {
         let seen = on_terminal(home.call(["remove", "a", "b"]).into_command(), 100, answer);
         assert!(seen.screen.contains("remove 2 jobs? [y/N]"), "{}", seen.screen);
         assert_eq!((seen.code, home.count()), (Some(code), left), "{answer:?}: {}", seen.screen);
+    }
+}
+
+#[test]
+fn nothing_runs_over_the_edge_of_a_narrow_terminal() {
+    let home = Home::new();
+    home.dead_job("dead", "cannot open a connection to the database: timeout after 30s");
+    let long = "a-very-long-identifier-of-a-job-that-somebody-has-chosen-2026-11-16";
+    home.run(["enqueue", "-q", "--id", long, "--batch", "photos", "--queue", "pictures", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--delay", "1h", "--", "make", "-C", "/srv/projects/site", "test"]).ok();
+    home.run(["queue", "pause", "-q", "pictures", "--reason", "the disk is full, and nobody is here"]).ok();
+    home.run(["schedule", "add", "-q", "nightly", "--cron", "0 3 * * *", "--tz", "UTC", "--", "true"]).ok();
+    home.run(["hook", "add", "-q", "site", "--on", "success", "--url", "http://127.0.0.1:9/a/long/path"])
+        .ok();
+    let _worker = TestWorker::new(&home, "w-1m7j61mek6k5esdnsr");
+    for args in [
+        &["list"][..],
+        &["list", "--columns", "command,id,created_at,state"],
+        &["dlq", "list"],
+        &["dlq", "list", "--group"],
+        &["status"],
+        &["worker", "list"],
+        &["batch", "list"],
+        &["queue", "list"],
+        &["schedule", "list"],
+        &["hook", "list"],
+        &["events"],
+        &["explain", long],
+    ] {
+        let seen = on_terminal(home.call([&["--color", "never"], args].concat()).into_command(), 60, "");
+        // Only names are never broken.
+        let wide = seen.screen.lines().find(|line| line.chars().count() > 60 && !line.contains(long));
+        assert_eq!((seen.code, wide), (Some(0), None), "{args:?}\n{}", seen.screen);
+        let whole = home.run(args).ok().stdout;
+        assert!(!whole.contains('…'), "{args:?} in a pipe: {whole}");
     }
 }
