@@ -114,18 +114,16 @@ fn fault_16_a_folder_that_is_missing_is_named() {
 
 #[test]
 fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
-    let home = Home::new();
     let tree = "sleep 600 & echo $! > child; setsid sleep 600 & echo $! > daemon; echo $$ > shell; wait";
-    home.enqueue_with("slow", tree, "--max-retries 0 --timeout 300ms");
-    Pool::drain(&home, "");
-    let job = home.show("slow");
+    let home = Home::after_timeout(&[], tree, "shell");
+    let job = home.show("it");
     assert_eq!((&job["state"], &job["error"]), (&json!("dead"), &json!("timed out")));
     let attempt = &history(&job)[0];
     assert_eq!(
         (&attempt["outcome"], &attempt["exit_code"], &attempt["signal"]),
         (&json!("timeout"), &Value::Null, &Value::Null)
     );
-    assert!(attempt["duration_ms"].as_u64() >= Some(300), "{attempt}");
+    assert!(attempt["duration_ms"].as_u64() >= Some(400), "{attempt}");
     for name in ["child", "daemon", "shell"] {
         assert!(!is_alive(home.wait_for_pid(name)), "{name}");
     }

@@ -232,6 +232,24 @@ impl Home {
         self.show("it")
     }
 
+    /// A home in which a command ran into its timeout, of 400 ms at least. By then it must have written this file: where the
+    /// machine is too slow for that, it gets more time.
+    #[track_caller]
+    pub(crate) fn after_timeout(settings: &[(&str, &str)], command: &str, file: &str) -> Self {
+        for timeout in ["400ms", "4s", "20s"] {
+            let home = Self::new();
+            for (key, value) in settings {
+                home.set(key, value);
+            }
+            home.enqueue_with("it", command, &format!("--max-retries 0 --timeout {timeout}"));
+            Pool::drain(&home, "");
+            if home.read(file).ends_with('\n') {
+                return home;
+            }
+        }
+        panic!("`{file}` was never written: {command}");
+    }
+
     #[track_caller]
     pub(crate) fn set(&self, key: &str, value: &str) {
         self.run(["config", "set", key, value]).ok();

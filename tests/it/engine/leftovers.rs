@@ -183,12 +183,9 @@ fn fault_17_what_a_worker_inside_a_job_leaves_behind_is_not_taken_for_a_neighbou
 
 #[test]
 fn fault_18_a_command_that_ignores_sigterm_is_killed_after_the_grace() {
-    let home = Home::new();
-    home.set("kill_grace", "300ms");
     let deaf = "trap '' TERM; echo $$ > deaf; while :; do sleep 0.05; done";
-    home.enqueue_with("deaf", deaf, "--max-retries 0 --timeout 400ms");
-    Pool::drain(&home, "");
-    let job = home.show("deaf");
+    let home = Home::after_timeout(&[("kill_grace", "300ms")], deaf, "deaf");
+    let job = home.show("it");
     let attempt = &history(&job)[0];
     assert_eq!(attempt["outcome"], "timeout");
     assert!(attempt["duration_ms"].as_u64() >= Some(700), "timeout and grace: {attempt}");
@@ -203,16 +200,10 @@ fn is_stopped(pid: u32) -> bool {
 
 #[test]
 fn fault_18_a_command_that_stopped_itself_times_out() {
-    let home = Home::new();
-    // It acts on the SIGTERM, so that nothing waits for this.
-    home.set("kill_grace", "1h");
-    home.enqueue_with(
-        "still",
-        "echo $$ > still; kill -STOP $$; sleep 600",
-        "--max-retries 0 --timeout 300ms",
-    );
-    Pool::drain(&home, "");
-    assert_eq!(history(&home.show("still"))[0]["outcome"], "timeout");
+    // It acts on the SIGTERM, so that nothing waits for the grace.
+    let still = "echo $$ > still; kill -STOP $$; sleep 600";
+    let home = Home::after_timeout(&[("kill_grace", "1h")], still, "still");
+    assert_eq!(history(&home.show("it"))[0]["outcome"], "timeout");
     assert!(!is_alive(home.wait_for_pid("still")));
 }
 
