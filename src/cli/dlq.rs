@@ -9,7 +9,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::list::{PageArgs, show_page};
 use super::retry::RETRY;
-use super::selection::{NarrowArgs, resolve_id, resolve_ids};
+use super::selection::{NarrowArgs, resolve_id_to_show, resolve_ids};
 use super::show;
 use super::table::{Align, Table};
 use super::text::{ago, grouped};
@@ -88,7 +88,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             show_page(context, &filter, &page, Some("there are no dead jobs"))?;
         }
         DlqVerb::Show { id } => {
-            let id = resolve_id(context, &id)?;
+            let id = resolve_id_to_show(context, &id)?;
             only_dead(store, &id)?;
             show::show(context, store, &id)?;
         }

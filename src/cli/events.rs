@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 use super::context::Context;
 use super::failure::Failure;
 use super::logs::wait;
-use super::selection::resolve_id;
+use super::selection::resolve_id_to_show;
 use super::text::{printable, wrap};
 use crate::domain::name::JobId;
 use crate::domain::span::parse_span;
@@ -74,7 +74,7 @@ impl<'a> From<&'a Event> for EventJson<'a> {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
-    let job = args.job.as_deref().map(|id| resolve_id(context, id)).transpose()?;
+    let job = args.job.as_deref().map(|id| resolve_id_to_show(context, id)).transpose()?;
     let now = store.now()?;
     let since = args.since.map(|span| now.saturating_sub(span));
     let limit = args.limit.unwrap_or(if since.is_some() { usize::MAX } else { SHOWN });

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::selection::resolve_id;
+use super::selection::resolve_id_to_show;
 use super::text::{printable, rough, state_style, wrap};
 use crate::ops::explain::{Explained, ExplainedJson, explain};
 
@@ -23,7 +23,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
-    let explained = explain(store, &resolve_id(context, &args.id)?)?;
+    let explained = explain(store, &resolve_id_to_show(context, &args.id)?)?;
     if context.json {
         context.print_json(&ExplainedJson::from(&explained))?;
     } else if !context.quiet {

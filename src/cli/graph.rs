@@ -7,7 +7,7 @@ use anstyle::Style;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::selection::resolve_id;
+use super::selection::resolve_id_to_show;
 use super::text::{jobs, state_style};
 use crate::domain::graph::{Branch, Direction, Graph, Node};
 use crate::domain::life::StateName;
@@ -38,7 +38,7 @@ pub(super) struct Args {
 const MAX_JOBS: i64 = 1_000_000;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let id = resolve_id(context, &args.id)?;
+    let id = resolve_id_to_show(context, &args.id)?;
     let found = context.store()?.graph(&id, args.limit as usize)?;
     let graph = found.ok_or(OpError::NoSuchJob(id))?;
     if context.json {

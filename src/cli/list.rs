@@ -8,7 +8,7 @@ use super::selection::{FilterArgs, hint_at_unknown, resolve_id};
 use super::shape::{self, ShapeArgs};
 use crate::domain::job::Job;
 use crate::ops::list::sorted;
-use crate::store::{After, JobFilter, Page};
+use crate::store::{After, JobFilter, Page, StoreError};
 
 /// Show jobs, the newest first
 ///
@@ -85,7 +85,13 @@ fn in_order(context: &Context, filter: &JobFilter, args: &PageArgs) -> Result<(V
     let after = args.after.as_deref().map(|id| resolve_id(context, id)).transpose()?.map(After::Job);
     // One more than is shown tells whether there is more.
     let page = Page { limit: args.limit.saturating_add(1), after };
-    let mut jobs = context.store()?.list(filter, &page)?;
+    let mut jobs = match context.store()?.list(filter, &page) {
+        Err(gone @ StoreError::NoSuchJob(_)) => {
+            return Err(Failure::from(gone)
+                .with_hint("if it was removed since, go on behind the one that was listed before it"));
+        }
+        listed => listed?,
+    };
     let more = jobs.len() > args.limit;
     jobs.truncate(args.limit);
     Ok((jobs, more))

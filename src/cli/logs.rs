@@ -10,7 +10,7 @@ use super::changed::{code_of, find, tell};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{Printer, Wanted};
-use super::selection::resolve_id;
+use super::selection::resolve_id_to_show;
 use super::text::rough;
 use crate::domain::job::{Attempt, Job};
 use crate::domain::life::State;
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.raw && context.json {
         return Err(Failure::usage("--raw and --json exclude each other"));
     }
-    let id = resolve_id(context, &args.id)?;
+    let id = resolve_id_to_show(context, &args.id)?;
     let store = context.store()?;
     let home = context.location()?.home;
     let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;

@@ -11,7 +11,7 @@ use crate::domain::pattern::CommandPattern;
 use crate::domain::span::parse_span;
 use crate::ops::OpError;
 use crate::ops::batch::nearest_to;
-use crate::store::{JobFilter, Phase, Store};
+use crate::store::{JobFilter, Phase};
 
 /// How many ids are named where one typed was the beginning of several.
 const MAX_CANDIDATES: usize = 10;
@@ -110,7 +110,7 @@ fn named<T: std::str::FromStr<Err = NameError>>(
 /// Jobs by id or by what they are, for verbs that take many.
 #[derive(Debug, clap::Args)]
 pub(super) struct WhichArgs {
-    /// Jobs by id, or by the beginning of one where only one begins like that
+    /// Jobs by id; of an id that queuectl made the beginning is enough, where only one begins like that
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
@@ -147,15 +147,13 @@ impl WhichArgs {
     }
 }
 
-/// Ids as they were typed, each once. A bad one is refused before anything is done.
+/// Ids of jobs that are to be changed or waited for, each once. A bad one is refused before anything is done.
 pub(super) fn resolve_ids(context: &Context, typed: &[String]) -> Result<Vec<JobId>, Failure> {
-    let parse = |id: &String| id.parse().map_err(|source| OpError::BadId { id: id.clone(), source });
-    let typed: Vec<JobId> = typed.iter().map(parse).collect::<Result<_, _>>()?;
-    let store = context.store()?;
+    let typed: Vec<JobId> = typed.iter().map(|id| parse(id)).collect::<Result<_, _>>()?;
     let mut ids: Vec<JobId> = Vec::with_capacity(typed.len());
     let mut known = HashSet::with_capacity(typed.len());
     for id in typed {
-        let id = complete(context, store, id)?;
+        let id = complete_with_care(context, id)?;
         if known.insert(id.clone()) {
             ids.push(id);
         }
@@ -163,26 +161,53 @@ pub(super) fn resolve_ids(context: &Context, typed: &[String]) -> Result<Vec<Job
     Ok(ids)
 }
 
+/// The same for one.
 pub(super) fn resolve_id(context: &Context, typed: &str) -> Result<JobId, Failure> {
-    let ids = resolve_ids(context, &[typed.to_owned()])?;
-    Ok(ids.into_iter().next().expect("one was typed"))
+    complete_with_care(context, parse(typed)?)
 }
 
-/// The id that begins like this. One that is whole is taken as it is, and so is one of which nothing begins: whoever looks
-/// for it will say so.
-fn complete(context: &Context, store: &dyn Store, typed: JobId) -> Result<JobId, Failure> {
-    // The shortest comes first, so one that is whole does.
-    let mut candidates = store.ids_like(&typed, MAX_CANDIDATES + 1)?;
-    match &candidates[..] {
-        [] => Ok(typed),
-        [first, ..] if *first == typed => Ok(typed),
-        [only] => {
-            // Never silently: it may be a slip, or a job that is gone.
-            context
-                .hint(&format!("there is no job {typed}; {only} is meant, which alone begins like that"))?;
-            Ok(candidates.remove(0))
+/// The id of a job that is only looked at.
+pub(super) fn resolve_id_to_show(context: &Context, typed: &str) -> Result<JobId, Failure> {
+    let typed = parse(typed)?;
+    match the_only_one(context, &typed)? {
+        Some(only) => say_which(context, &typed, only),
+        None => Ok(typed),
+    }
+}
+
+fn parse(typed: &str) -> Result<JobId, Failure> {
+    Ok(typed.parse().map_err(|source| OpError::BadId { id: typed.to_owned(), source })?)
+}
+
+/// What somebody chose as an id may also be the beginning of another that was chosen: `build-1`, when that job is gone, must
+/// not be taken for `build-10`. The beginning of an id that was made here cannot be the id of another.
+fn complete_with_care(context: &Context, typed: JobId) -> Result<JobId, Failure> {
+    match the_only_one(context, &typed)? {
+        Some(only) if only.is_generated() => say_which(context, &typed, only),
+        Some(only) => {
+            context.hint(&format!("{only} begins with {typed}; if that is meant, name it whole"))?;
+            Ok(typed)
         }
-        several => Err(ambiguous(&typed, several)),
+        None => Ok(typed),
+    }
+}
+
+/// Never silently: it may be a slip, or a job that is gone.
+fn say_which(context: &Context, typed: &JobId, only: JobId) -> Result<JobId, Failure> {
+    context.hint(&format!("there is no job {typed}; {only} is meant, which alone begins like that"))?;
+    Ok(only)
+}
+
+/// The id that begins like this, if one does. One that is whole is taken as it is, and so is one of which nothing begins:
+/// whoever looks for it will say so.
+fn the_only_one(context: &Context, typed: &JobId) -> Result<Option<JobId>, Failure> {
+    // The shortest comes first, so one that is whole does.
+    let mut candidates = context.store()?.ids_like(typed, MAX_CANDIDATES + 1)?;
+    match &candidates[..] {
+        [] => Ok(None),
+        [first, ..] if first == typed => Ok(None),
+        [_] => Ok(Some(candidates.remove(0))),
+        several => Err(ambiguous(typed, several)),
     }
 }
 

@@ -7,7 +7,7 @@ use anstyle::Style;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::selection::resolve_id;
+use super::selection::resolve_id_to_show;
 use super::table::{Align, Cell, Table};
 use super::text::{moment, printable, rough, state_style};
 use crate::domain::job::{Attempt, Job, JobRecord, OnDependencyFailure};
@@ -31,7 +31,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let id = resolve_id(context, &args.id)?;
+    let id = resolve_id_to_show(context, &args.id)?;
     show(context, context.store()?, &id)?;
     Ok(ExitCode::SUCCESS)
 }

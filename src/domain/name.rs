@@ -121,8 +121,16 @@ pub struct JobIdSequence {
 
 const TAIL_BITS: u32 = 45;
 const ID_LENGTH: u32 = 18;
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// The largest step between two ids of one millisecond; a step of one would make ids guessable from each other.
 const MAX_STEP: u64 = 1 << 20;
+
+impl JobId {
+    /// Whether it looks like one of a sequence. These are all of one length, so none is the beginning of another.
+    pub fn is_generated(&self) -> bool {
+        self.0.len() == ID_LENGTH as usize && self.0.bytes().all(|byte| ALPHABET.contains(&byte))
+    }
+}
 
 impl JobIdSequence {
     /// The next id; `random` is 64 fresh random bits.
@@ -145,7 +153,6 @@ impl JobIdSequence {
 }
 
 fn base32(bits: u128) -> String {
-    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     (0..ID_LENGTH).rev().map(|digit| char::from(ALPHABET[(bits >> (5 * digit)) as usize & 31])).collect()
 }
 

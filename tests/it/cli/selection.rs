@@ -64,12 +64,29 @@ fn the_beginning_of_an_id_is_enough_where_it_is_the_only_one() {
             .says("hint: type more of it");
         home.run([verb, "gamma"]).fails(3);
     }
-    home.run(["cancel", "alph", "beta-2"]).ok().prints("alpha\nbeta-2\n");
     home.run(["cancel", "alpha", "beta"]).fails(2);
     assert_eq!(home.state_of("beta-1"), "pending");
     home.run(["list", "--after", "beta-2x", "--limit", "1", "--json"]).ok().shows("\"beta-2\"");
     home.run(["dlq", "show", "doom"]).ok().shows("doomed");
-    home.run(["dlq", "retry", "doom"]).ok().prints("doomed\n");
+}
+
+#[test]
+fn what_somebody_called_another_job_is_not_changed_for_one_that_is_gone() {
+    let home = Home::new();
+    home.dead_job("doomed", "x");
+    for id in ["build-1", "build-10"] {
+        home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+    }
+    home.run(["remove", "build-1"]).ok();
+    for verb in ["remove", "cancel", "retry", "wait", "prune"] {
+        let refused = home.run([verb, "build-1"]).fails(3);
+        refused.says("there is no job `build-1`").says("hint: build-10 begins with build-1");
+    }
+    home.run(["edit", "build-1", "--priority", "1"]).fails(3).says("build-10 begins with build-1");
+    home.run(["dlq", "retry", "doom"]).fails(3).says("doomed begins with doom");
+    assert_eq!(home.state_of("build-10"), "pending");
+    let id = home.run(["enqueue", "--", "true"]).ok().lines().remove(0).to_owned();
+    home.run(["cancel", &id[..8], "build-10"]).ok().prints(&format!("{id}\nbuild-10\n")).says("is meant");
 }
 
 #[test]
