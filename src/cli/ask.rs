@@ -14,12 +14,17 @@ pub(super) fn confirm(context: &Context, what: &str, count: u64, yes: bool) -> R
     ask(context, &format!("{what} {}", jobs(count)), false)
 }
 
+/// Whether a person sees what is said, and can answer.
+pub(super) fn somebody_is_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Goes on if the answer is yes, or if `--yes` was given.
 pub(super) fn ask(context: &Context, what: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         return Ok(());
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !somebody_is_there() {
         return Err(Failure::usage(format!("this would {what}")).with_hint("say --yes if you mean it"));
     }
     write!(context.notes(), "{what}? [y/N] ")?;

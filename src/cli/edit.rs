@@ -1,8 +1,8 @@
 //! `queuectl edit`
 
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
+use super::ask::somebody_is_there;
 use super::changed::find;
 use super::context::Context;
 use super::edit_flags::EditFlags;
@@ -64,7 +64,7 @@ pub(super) fn wanted(
     if !flags.is_empty() {
         return flags.into_edit();
     }
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !somebody_is_there() {
         return Err(Failure::usage("nothing is to be changed")
             .with_hint("say what, as in `--priority 9`; on a terminal an editor is opened"));
     }

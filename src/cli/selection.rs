@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use super::ask::somebody_is_there;
 use super::context::Context;
 use super::failure::Failure;
 use crate::domain::name::{BatchName, JobId, NameError, QueueName};
@@ -110,7 +111,7 @@ fn named<T: std::str::FromStr<Err = NameError>>(
 /// Jobs by id or by what they are, for verbs that take many.
 #[derive(Debug, clap::Args)]
 pub(super) struct WhichArgs {
-    /// Jobs by id; of an id that queuectl made the beginning is enough, where only one begins like that
+    /// Jobs by id, or by the beginning of one where only one begins like that; scripts name ids that you chose whole
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
@@ -180,10 +181,11 @@ fn parse(typed: &str) -> Result<JobId, Failure> {
 }
 
 /// What somebody chose as an id may also be the beginning of another that was chosen: `build-1`, when that job is gone, must
-/// not be taken for `build-10`. The beginning of an id that was made here cannot be the id of another.
+/// not be taken for `build-10` by a script. The beginning of an id that was made here cannot be the id of another, and who
+/// sits at a terminal reads what is meant.
 fn complete_with_care(context: &Context, typed: JobId) -> Result<JobId, Failure> {
     match the_only_one(context, &typed)? {
-        Some(only) if only.is_generated() => say_which(context, &typed, only),
+        Some(only) if only.is_generated() || somebody_is_there() => say_which(context, &typed, only),
         Some(only) => {
             context.hint(&format!("{only} begins with {typed}; if that is meant, name it whole"))?;
             Ok(typed)

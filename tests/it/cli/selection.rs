@@ -85,6 +85,10 @@ fn what_somebody_called_another_job_is_not_changed_for_one_that_is_gone() {
     home.run(["edit", "build-1", "--priority", "1"]).fails(3).says("build-10 begins with build-1");
     home.run(["dlq", "retry", "doom"]).fails(3).says("doomed begins with doom");
     assert_eq!(home.state_of("build-10"), "pending");
+    let seen = on_terminal(home.call(["cancel", "build-1"]).into_command(), 100, "");
+    assert!(seen.screen.contains("build-10 is meant"), "{}", seen.screen);
+    assert_eq!(home.state_of("build-10"), "cancelled", "somebody reads it");
+    home.run(["retry", "-q", "build-10"]).ok();
     let id = home.run(["enqueue", "--", "true"]).ok().lines().remove(0).to_owned();
     home.run(["cancel", &id[..8], "build-10"]).ok().prints(&format!("{id}\nbuild-10\n")).says("is meant");
 }
