@@ -6,6 +6,12 @@ use rustix::process::Signal;
 
 use super::harness::{Home, Pool, UNTIL_GO, is_alive, send, wait_until};
 
+/// Workers may make a file in it while it is being emptied.
+#[track_caller]
+fn delete(home: &Home) {
+    wait_until("it is deleted", || fs::remove_dir_all(home.path()).is_ok());
+}
+
 #[test]
 fn workers_of_a_home_that_was_deleted_end_with_what_they_run() {
     let home = Home::new();
@@ -13,7 +19,7 @@ fn workers_of_a_home_that_was_deleted_end_with_what_they_run() {
     let pool = Pool::run(&home, "--count 2");
     let mut pids: Vec<u32> = home.workers().iter().map(|worker| worker.pid).collect();
     pids.push(home.wait_for_pid("running"));
-    fs::remove_dir_all(home.path()).expect("it is deleted");
+    delete(&home);
     assert!(pool.end().success());
     assert!(!pids.into_iter().any(is_alive));
     assert!(!home.path().exists());
@@ -25,7 +31,7 @@ fn a_command_that_prints_on_does_not_bring_the_home_back() {
     home.enqueue("loud", "echo $$ > running; while :; do head -c 10000 /dev/zero; sleep 0.01; done");
     let pool = Pool::run(&home, "");
     let pid = home.wait_for_pid("running");
-    fs::remove_dir_all(home.path()).expect("it is deleted");
+    delete(&home);
     assert!(pool.end().success());
     assert!(!is_alive(pid) && !home.path().exists());
 }
@@ -38,7 +44,7 @@ fn a_worker_that_dies_with_its_home_is_not_replaced() {
     let pid = home.wait_for_pid("running");
     let worker = home.workers()[0].pid;
     send(worker, Signal::STOP);
-    fs::remove_dir_all(home.path()).expect("it is deleted");
+    delete(&home);
     send(worker, Signal::KILL);
     assert!(pool.end().success());
     assert!(!is_alive(pid) && !home.path().exists());
@@ -49,7 +55,7 @@ fn detached_workers_of_a_home_that_was_deleted_end_too() {
     let home = Home::new();
     let _pool = Pool::start(&home, "");
     let worker = home.workers().remove(0);
-    fs::remove_dir_all(home.path()).expect("it is deleted");
+    delete(&home);
     for pid in [worker.pid, worker.guardian_pid.expect("it has a guardian")] {
         wait_until("it ends", || !is_alive(pid));
     }
