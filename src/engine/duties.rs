@@ -22,12 +22,12 @@ use crate::sys::sabotage::{self, Guard};
 
 /// How often orders are read and dead workers looked for.
 const TICK: Duration = Duration::from_millis(500);
+/// The same by a worker that has nothing to do and nobody to look after.
+const LONE_TICK: Duration = Duration::from_secs(1);
 /// How often work is looked for although nobody rang.
 const LOOK: Duration = Duration::from_secs(1);
 /// What is due within this time is done now, so that an idle worker wakes up less often.
 const SLACK: Duration = Duration::from_millis(100);
-/// Looking for work may come so much too early, so that it comes with a tick.
-const EARLY: Duration = TICK.saturating_sub(SLACK);
 /// How long a worker that could do nothing about a ring leaves the bell to others.
 const MUTE: Duration = Duration::from_millis(20);
 /// A worker shows that it lives so many times in the time of a lease.
@@ -68,7 +68,7 @@ impl Worker<'_> {
                 self.abandon(Interrupt::ReleaseAtOnce);
                 return Ok(End::HomeDeleted);
             }
-            reason.look |= self.times.look <= Instant::now() + EARLY;
+            reason.look |= self.times.look <= Instant::now() + SLACK;
             self.turn(reason)?;
             self.journal.flush();
             if self.is_done() {
@@ -134,11 +134,26 @@ impl Worker<'_> {
             self.show_life();
             let ticked = self.tick();
             self.note_failure(ticked)?;
-            self.times.tick = now + every(TICK);
+            self.times.tick = now + every(if self.is_at_leisure() { LONE_TICK } else { TICK });
+            if self.times.look + SLACK < self.times.tick {
+                // Too early, but so it does not wake up once more for this.
+                self.times.look = now;
+            }
         }
         let told = self.tell_hooks();
         self.note_failure(told)?;
         Ok(())
+    }
+
+    /// Whether a tick would hardly find anything: whoever wants something rings.
+    fn is_at_leisure(&self) -> bool {
+        self.phase == Phase::Working
+            && self.is_idle()
+            && !self.ends_when_idle()
+            && self.reaper.is_alone()
+            && self.pruner.rests()
+            && self.next_delivery.is_none()
+            && self.messenger.is_idle()
     }
 
     fn tick(&mut self) -> Result<(), StoreError> {
@@ -227,9 +242,11 @@ impl Worker<'_> {
         if let Some(hops) = reason.hops {
             self.pass_on(hops, turn);
         }
-        if turn.has_settled && self.is_idle() && self.ends_when_idle() {
-            // The orders say whether this was the end.
-            self.times.tick = Instant::now();
+        if turn.has_settled {
+            // The orders say whether this was the end, or a hook is to be told.
+            let ends = self.is_idle() && self.ends_when_idle();
+            self.times.tick =
+                self.times.tick.min(Instant::now() + if ends { Duration::ZERO } else { every(TICK) });
         }
         Ok(())
     }

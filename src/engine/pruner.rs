@@ -36,6 +36,10 @@ impl Pruner {
         Self { next: Instant::now() + FIRST, round: None }
     }
 
+    pub(super) fn rests(&self) -> bool {
+        self.round.is_none()
+    }
+
     /// Takes a few steps if it is time.
     pub(super) fn run_once(
         &mut self,

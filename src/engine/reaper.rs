@@ -38,6 +38,8 @@ pub(super) struct Reaper {
     overdue_since: HashMap<WorkerId, Instant>,
     /// Workers that cannot be recovered, and why not; each is told of once.
     obstacles: HashMap<WorkerId, String>,
+    /// In the last round there was nobody to look after.
+    is_alone: bool,
 }
 
 /// What is to be done about a worker.
@@ -67,7 +69,8 @@ impl Verdict {
 
 impl Reaper {
     pub(super) fn new(boot_id: String) -> Self {
-        Self { boot_id, last_round: Instant::now(), overdue_since: HashMap::new(), obstacles: HashMap::new() }
+        let (overdue_since, obstacles) = (HashMap::new(), HashMap::new());
+        Self { boot_id, last_round: Instant::now(), overdue_since, obstacles, is_alone: false }
     }
 
     /// Looks at every worker but this one, and recovers what is dead.
@@ -85,6 +88,7 @@ impl Reaper {
         let workers = store.workers()?;
         self.overdue_since.retain(|id, _| workers.iter().any(|worker| worker.id == *id && worker.overdue));
         self.obstacles.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
+        self.is_alone = workers.iter().all(|worker| Some(&worker.id) == own);
         let now = store.now()?;
         let mut gone = Vec::new();
         for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
@@ -94,6 +98,10 @@ impl Reaper {
             self.note(&worker.id, cleared.err(), journal);
         }
         give_all_back(store, &gone, journal)
+    }
+
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     fn note(&mut self, worker: &WorkerId, obstacle: Option<String>, journal: &Journal) {
