@@ -160,8 +160,8 @@ fn release_children(tx: &Tx<'_>, parent_seq: i64, failed: bool, after_seq: i64) 
     Ok(())
 }
 
-/// Tells all who still wait for the end of a job that is about to begin again, however many they are: whoever comes
-/// after them waits for its next end.
+/// Tells all who still wait for the end of a job that is about to begin again: whoever comes after them waits for its next
+/// end. There are few or none, those that ended since the portions before this transaction were told.
 pub(super) fn release_rest(tx: &Tx<'_>, parent_seq: i64) -> Result<(), StoreError> {
     let mut forget = tx.prepare("delete from releases where parent_seq = ?1 returning failed, after_seq")?;
     let noted = forget.query_row([parent_seq], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;

@@ -136,15 +136,21 @@ impl SqliteStore {
         work(&self.lock().connection)
     }
 
-    /// Where no worker is there to tell those who waited for jobs that were ended here, that is done now, in portions.
-    /// What is left when it fails is noted down for the next worker.
+    /// Where no worker is there to tell those who waited for jobs that were ended here, that is done now. What is left when
+    /// it fails is noted down for the next worker.
     fn tell_the_rest(&self) {
-        let is_left = || Ok::<_, StoreError>(!self.has_worker()? && self.read(idle::is_any_to_be_told)?);
-        while is_left().unwrap_or(false) {
-            if self.write("release", dependencies::release_noted).is_err() {
-                return;
-            }
+        if !self.has_worker().unwrap_or(true) {
+            let _ = self.tell_noted();
         }
+    }
+
+    /// Tells all who do not know yet that what they waited for has ended, in portions. It is done before jobs begin again:
+    /// those who waited for their last end must not wait for the next, and they may be too many for one transaction.
+    fn tell_noted(&self) -> Result<(), StoreError> {
+        while self.read(idle::is_any_to_be_told)? {
+            self.write("release", dependencies::release_noted)?;
+        }
+        Ok(())
     }
 
     fn adopt_durability(&self) -> Result<(), StoreError> {
@@ -254,6 +260,9 @@ impl Store for SqliteStore {
     }
 
     fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Vec<Change>, StoreError> {
+        if verb == JobVerb::Retry {
+            self.tell_noted()?;
+        }
         let changes =
             self.write("change", |tx| jobs.iter().map(|seen| change::change(tx, verb, seen, by)).collect())?;
         self.tell_the_rest();
@@ -267,6 +276,7 @@ impl Store for SqliteStore {
     }
 
     fn retry(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
+        self.tell_noted()?;
         self.write("retry", |tx| ids.iter().map(|id| retry::retry(tx, id, by)).collect())
     }
 

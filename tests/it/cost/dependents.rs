@@ -1,9 +1,11 @@
 //! A job for which very many wait stalls nobody when it ends: each turn tells a portion of them, and what that costs does
 //! not depend on how many are left.
 
+use queuectl::domain::life::StateName;
 use queuectl::domain::name::WorkerId;
 use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
+use queuectl::store::Change;
 use tempfile::TempDir;
 
 use super::tape;
@@ -73,6 +75,23 @@ impl Crowd {
         assert_eq!((exchanged.claimed.len(), last.as_str()), (told + 1, "plain"));
         assert_eq!(exchanged.next_due, Some(fixture.now()), "there are more to be told");
     }
+}
+
+#[test]
+fn a_job_that_begins_again_tells_its_dependents_in_portions() {
+    let crowd = Crowd::of(FEW);
+    tape::start();
+    let retried = crowd.fixture.retry("parent");
+    let runs = tape::take();
+    tape::stop();
+    assert_eq!(retried, Change::Done(StateName::Pending));
+    let transactions = runs.split(|run| run.sql.starts_with("begin "));
+    let told = |runs: &[tape::Run]| {
+        runs.iter().filter(|run| run.sql.starts_with("update dependencies set blocks = 0")).count()
+    };
+    let told: Vec<usize> = transactions.map(told).filter(|count| *count > 0).collect();
+    assert!(told.iter().all(|count| *count <= PORTION), "{told:?}");
+    assert_eq!(told.iter().sum::<usize>(), FEW - PORTION, "all who waited for its first end: {told:?}");
 }
 
 #[test]

@@ -171,6 +171,7 @@ impl Upkeep for SqliteStore {
     }
 
     fn edit_and_retry(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
+        self.tell_noted()?;
         self.write("edit_and_retry", |tx| edit::edit_and_retry(tx, id, edit, by))
     }
 
