@@ -136,7 +136,8 @@ impl Bucket {
         if self.whole(rate, now) > 0 {
             return None;
         }
-        let missing = 1.0 - self.refilled(rate, now).tokens;
+        // What is nearly a token counts as one, else a wait that is whole but for rounding would be a millisecond longer.
+        let missing = 1.0 - NEARLY - self.refilled(rate, now).tokens;
         let wait = missing * rate.period_millis() / f64::from(rate.count);
         Some(now.saturating_add(Duration::from_secs_f64((wait.ceil() / 1_000.0).max(0.001))))
     }
@@ -216,6 +217,20 @@ mod tests {
             bucket = bucket.take(rate, next, 1);
         }
         assert_eq!(bucket.grants(rate, at(86_400_000), 99), 10, "it holds no more than it can");
+    }
+
+    #[test]
+    fn what_was_filled_in_pieces_is_full_at_the_same_time() {
+        for (count, every) in [(1, 7), (3, 11), (3, 997), (7, 13)] {
+            let rate = Rate::new(count, Duration::from_secs(60)).expect("a rate");
+            let mut bucket = rate.full(at(0)).take(rate, at(0), count);
+            for now in (0..=60_000 / i64::from(count) - every).step_by(usize::try_from(every).expect("small"))
+            {
+                bucket = bucket.refilled(rate, at(now));
+                let exact = 60_000_i64.div_euclid(count.into()) + i64::from(60_000 % count != 0);
+                assert_eq!(bucket.next_token_at(rate, at(now)), Some(at(exact)), "{count}/m at {now}");
+            }
+        }
     }
 
     #[test]
