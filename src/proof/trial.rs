@@ -249,9 +249,11 @@ fn drain(
             return Err(ProofError::Interrupted);
         }
         abandoned.look(field)?;
+        // First the jobs: the end of the last one is still to be told.
+        let unfinished = unfinished(field.store())?;
         // What was to be told while the clock was ahead is due in a day.
         let to_be_told = if is_clock_turned { 0 } else { to_be_told(field.store())? };
-        let left = unfinished(field.store())? + to_be_told;
+        let left = unfinished + to_be_told;
         audience.told(&News::Draining { left });
         // Where some never end, that is for the checker to say.
         if left == 0 || patience.is_over(left, Instant::now()) {
