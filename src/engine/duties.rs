@@ -134,8 +134,9 @@ impl Worker<'_> {
             self.show_life();
             let ticked = self.tick();
             self.note_failure(ticked)?;
-            self.times.tick = now + every(if self.is_at_leisure() { LONE_TICK } else { TICK });
-            if self.times.look + SLACK < self.times.tick {
+            let pause = if self.is_at_leisure() { LONE_TICK } else { TICK };
+            self.times.tick = now + every(pause);
+            if self.times.look + SLACK < now + pause {
                 // Too early, but so it does not wake up once more for this.
                 self.times.look = now;
             }
