@@ -10,10 +10,11 @@ use crate::store::StoreError;
 use crate::sys::{failpoint, private};
 
 /// The statements that lead from each version to the next. Append-only.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../../../migrations/sqlite/0001_foundation.sql"),
     include_str!("../../../migrations/sqlite/0002_orders.sql"),
     include_str!("../../../migrations/sqlite/0003_order_and_time.sql"),
+    include_str!("../../../migrations/sqlite/0004_identity.sql"),
 ];
 
 /// The version that this program reads and writes.

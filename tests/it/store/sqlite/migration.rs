@@ -87,9 +87,9 @@ fn everything_is_still_there() {
     drop(fixture);
 
     let connection = home.connect();
-    assert_eq!(value(&connection, "pragma user_version"), "3");
+    assert_eq!(value(&connection, "pragma user_version"), "4");
     assert_eq!(value(&connection, "pragma integrity_check"), "ok");
-    assert_eq!(SCHEMA_VERSION, 3);
+    assert_eq!(SCHEMA_VERSION, 4);
 }
 
 #[test]

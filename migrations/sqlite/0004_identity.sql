@@ -1,0 +1,12 @@
+-- Which machine, home and pid namespace a worker runs in, and which file its liveness lock is on. Other workers believe
+-- a pid, a session or a lock only where all of these match their own. Rows of earlier programs have none of it.
+
+alter table workers add column machine_id text not null default '';
+alter table workers add column home_id text not null default '';
+alter table workers add column pid_namespace integer not null default 0;
+alter table workers add column lock_device integer not null default 0;
+alter table workers add column lock_inode integer not null default 0;
+
+-- A stop order names a home on a machine by its ids; `host` is the name that is shown.
+alter table stops add column machine_id text;
+alter table stops add column home_id text; -- null: everywhere
