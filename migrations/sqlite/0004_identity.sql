@@ -7,6 +7,7 @@ alter table workers add column pid_namespace integer not null default 0;
 alter table workers add column lock_device integer not null default 0;
 alter table workers add column lock_inode integer not null default 0;
 
--- A stop order names a home on a machine by its ids; `host` is the name that is shown.
+-- A stop order names a home on a machine by its ids: the name of a machine can change while workers run.
+alter table stops drop column host;
 alter table stops add column machine_id text;
 alter table stops add column home_id text; -- null: everywhere

@@ -172,6 +172,7 @@ mod tests {
     use crate::domain::timestamp::Timestamp;
     use crate::ops::status::{Problem, Status};
     use crate::store::{Queue, Served, Worker, WorkerState};
+    use crate::sys::host::Origin;
 
     const NOW: Timestamp = Timestamp::from_millis(1_769_851_800_999);
 
@@ -228,7 +229,7 @@ mod tests {
         Worker {
             id: "w1".parse().expect("an id"),
             host: "here".to_owned(),
-            boot_id: "boot".to_owned(),
+            origin: Origin::default(),
             pid: 4242,
             guardian_pid: None,
             served: Served::All,

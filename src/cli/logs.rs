@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         return follow(context, follower, printer, args.attempt.is_some());
     }
     if let Some(attempt) = chosen {
-        let output = AttemptOutput::new(&home, &record.job, attempt.number);
+        let output = AttemptOutput::new(&home, &record.job, attempt);
         show(store, output, printer, &id, attempt)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,7 @@
 //! A job as it is stored and shown, and what one attempt of it left behind.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,9 +121,19 @@ pub struct Attempt {
     pub number: u32,
     pub worker: WorkerId,
     pub host: String,
+    pub home: WorkerHome,
     pub started_at: Timestamp,
     /// `None` while it runs.
     pub ending: Option<Ending>,
+}
+
+/// The home that a worker was started in, which keeps the log files of its attempts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerHome {
+    /// Empty where it is not known.
+    pub id: String,
+    /// Its folder of workers.
+    pub folder: PathBuf,
 }
 
 /// How an attempt ended and what it used.

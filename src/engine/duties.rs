@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::desk::{Interrupt, Load};
 use super::error::EngineError;
+use super::files::HomeFate;
 use super::journal::Chain;
 use super::ledger::{Ledger, Tools, Turn};
 use super::pace;
@@ -64,9 +65,14 @@ impl Worker<'_> {
         let mut reason = Reason::default();
         loop {
             self.keep_time()?;
-            if self.home_is_gone {
-                self.abandon(Interrupt::ReleaseAtOnce);
-                return Ok(End::HomeDeleted);
+            match self.home_fate {
+                HomeFate::Kept => {}
+                // What it has open it can still write to: what runs is finished and recorded.
+                HomeFate::Moved => self.drain(None),
+                HomeFate::Deleted => {
+                    self.abandon(Interrupt::ReleaseAtOnce);
+                    return Ok(End::HomeDeleted);
+                }
             }
             reason.look |= self.times.look <= Instant::now() + SLACK;
             self.turn(reason)?;
@@ -158,12 +164,12 @@ impl Worker<'_> {
     }
 
     fn tick(&mut self) -> Result<(), StoreError> {
-        self.home_is_gone = self.files.are_gone();
+        self.home_fate = self.files.fate_of_home();
         self.around.adopted.reap_ended();
         let orders = self.take_orders()?;
         self.follow(orders);
-        let (store, lease) = (self.store.as_ref(), self.settings.lease);
-        self.reaper.run_once(store, Some(&self.plan.id), lease, &self.journal)?;
+        let store = self.store.as_ref();
+        self.reaper.run_once(store, Some(&self.plan.id), &self.settings, &self.journal)?;
         if self.phase == Phase::Working {
             self.pruner.run_once(store, &self.settings, &self.around.logs, &self.plan.id)?;
         }

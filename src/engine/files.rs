@@ -80,8 +80,17 @@ pub(super) struct Files {
     folder: PathBuf,
     worker: WorkerId,
     life_line: LifeLine,
-    /// Which file the lock is on: if another one has its name, or none, the home was deleted.
+    /// Which file the lock is on: if another one has its name, or none, the home was moved or deleted.
     inode: u64,
+}
+
+/// What became of a home while a worker ran in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HomeFate {
+    Kept,
+    /// It has another name. Other workers find it there, this one cannot: its paths lead nowhere.
+    Moved,
+    Deleted,
 }
 
 impl Files {
@@ -101,9 +110,15 @@ impl Files {
         worker_bell(&self.folder, &self.worker)
     }
 
-    /// Whether the home that they are in was deleted.
-    pub(super) fn are_gone(&self) -> bool {
-        is_gone(&life_line::path(&self.folder, self.worker.as_str()), self.inode)
+    /// What became of the home that they are in.
+    pub(super) fn fate_of_home(&self) -> HomeFate {
+        if !is_gone(&life_line::path(&self.folder, self.worker.as_str()), self.inode) {
+            HomeFate::Kept
+        } else if self.life_line.has_a_name() {
+            HomeFate::Moved
+        } else {
+            HomeFate::Deleted
+        }
     }
 
     /// Shows that the worker lives although it cannot say so in the store: nobody is to take it for one that hangs.

@@ -54,6 +54,7 @@ mod pruner;
 mod reaper;
 mod rehearsal;
 mod scheduler;
+mod silence;
 mod slot;
 mod slots;
 mod sweep;

@@ -4,6 +4,10 @@
 //! been silent for far longer than a lease, does another worker step in. It is safe for many to do so at once: killing
 //! what is dead does nothing, and the store takes a worker's leases back once.
 //!
+//! Processes and sessions are looked for only where the dead worker was *here* ([`host::reach`]). Of a worker under
+//! another boot or in another container, this one knows the heartbeat, and whether the locks that it can see are held: it
+//! gives jobs back when no lock is held and the heartbeat has not changed for long enough, and signals nothing.
+//!
 //! A round kills first and writes afterwards: what is killed may be what keeps everybody from writing.
 
 use std::collections::HashMap;
@@ -13,13 +17,16 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 use super::journal::Journal;
+use super::silence::Silences;
 use super::sweep::{Remains, sweep};
 use super::{files, slots};
 use crate::domain::name::WorkerId;
+use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{LeaseRef, Store, StoreError, Worker};
 use crate::sys::clock::{boot_ticks, ticks};
 use crate::sys::failpoint;
+use crate::sys::host::{self, Reach, Vantage};
 use crate::sys::life_line::{self, Role};
 use crate::sys::process::{self, ProcessHandle};
 
@@ -27,15 +34,18 @@ use crate::sys::process::{self, ProcessHandle};
 /// are long, so is the time that a worker may wait for the store.
 const TOO_LATE: Duration = Duration::from_secs(5);
 const TOO_LATE_PER_LEASE: u32 = 2;
+/// How many heartbeats a worker of an earlier boot must miss: a cloned machine may share its ids and its home.
+const MISSED_AFTER_BOOT: u32 = 2;
 /// How long one that was killed is waited for.
 const DEATH: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Reaper {
-    boot_id: String,
+    vantage: Vantage,
     last_round: Instant,
     /// Since when, seen without a gap, workers have been holding leases past their time.
     overdue_since: HashMap<WorkerId, Instant>,
+    silences: Silences,
     /// Workers that cannot be recovered, and why not; each is told of once.
     obstacles: HashMap<WorkerId, String>,
     /// In the last round there was nobody to look after.
@@ -47,8 +57,10 @@ pub(super) struct Reaper {
 enum Verdict {
     /// It lives, or somebody else takes care of it.
     Leave,
-    /// It runs under another boot: nothing of it can be alive.
+    /// It ran under another boot, and holds none of its locks: nothing of it can be alive.
     Rebooted,
+    /// It is out of reach, holds no lock that can be seen, and was silent for a whole lease.
+    Silent,
     /// Dead, and so is its guardian.
     Dead,
     /// It is there, but has done nothing for longer than anybody should wait.
@@ -61,6 +73,9 @@ impl Verdict {
         match self {
             Self::Leave => None,
             Self::Rebooted => Some("was running when the machine went down"),
+            Self::Silent => {
+                Some("was not heard from for a whole lease, in another container or on another machine")
+            }
             Self::Dead => Some("died with its guardian"),
             Self::Hung => Some("hung past its lease and was killed"),
         }
@@ -68,9 +83,15 @@ impl Verdict {
 }
 
 impl Reaper {
-    pub(super) fn new(boot_id: String) -> Self {
-        let (overdue_since, obstacles) = (HashMap::new(), HashMap::new());
-        Self { boot_id, last_round: Instant::now(), overdue_since, obstacles, is_alone: false }
+    pub(super) fn new(vantage: Vantage) -> Self {
+        Self {
+            vantage,
+            last_round: Instant::now(),
+            overdue_since: HashMap::new(),
+            silences: Silences::default(),
+            obstacles: HashMap::new(),
+            is_alone: false,
+        }
     }
 
     /// Looks at every worker but this one, and recovers what is dead.
@@ -78,21 +99,25 @@ impl Reaper {
         &mut self,
         store: &dyn Store,
         own: Option<&WorkerId>,
-        lease: Duration,
+        settings: &Settings,
         journal: &Journal,
     ) -> Result<(), StoreError> {
+        let lease = settings.lease;
+        // Where the store failed, others could not reach it either: their silence proves nothing.
+        let workers = store.workers()?;
         if self.last_round.elapsed() > TOO_LATE.max(lease / TOO_LATE_PER_LEASE) {
             self.overdue_since.clear();
+            self.silences.clear();
         }
         self.last_round = Instant::now();
-        let workers = store.workers()?;
+        self.silences.keep(&workers);
         self.overdue_since.retain(|id, _| workers.iter().any(|worker| worker.id == *id && worker.overdue));
         self.obstacles.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
         self.is_alone = workers.iter().all(|worker| Some(&worker.id) == own);
         let now = store.now()?;
         let mut gone = Vec::new();
         for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
-            let verdict = self.judge(worker, lease);
+            let verdict = self.judge(worker, settings, now);
             let cleared = clear(verdict, worker, now, lease);
             gone.extend(verdict.what().filter(|_| cleared.is_ok()).map(|what| (worker, what)));
             self.note(&worker.id, cleared.err(), journal);
@@ -115,10 +140,21 @@ impl Reaper {
         }
     }
 
-    fn judge(&mut self, worker: &Worker, lease: Duration) -> Verdict {
-        if worker.boot_id != self.boot_id {
-            return Verdict::Rebooted;
+    fn judge(&mut self, worker: &Worker, settings: &Settings, now: Timestamp) -> Verdict {
+        match host::reach(&self.vantage, &worker.origin, &worker.folder, worker.id.as_str()) {
+            Reach::Here => self.judge_here(worker, settings.lease),
+            Reach::Rebooted | Reach::Elsewhere if holds_a_lock(worker) => Verdict::Leave,
+            Reach::Rebooted => {
+                let silent_for = self.silences.of(worker).max(now.since(worker.last_heartbeat));
+                let is_over = silent_for >= settings.heartbeat_interval * MISSED_AFTER_BOOT;
+                if is_over { Verdict::Rebooted } else { Verdict::Leave }
+            }
+            Reach::Elsewhere if self.silences.of(worker) >= settings.lease => Verdict::Silent,
+            Reach::Elsewhere => Verdict::Leave,
         }
+    }
+
+    fn judge_here(&mut self, worker: &Worker, lease: Duration) -> Verdict {
         // A lock that cannot be looked at proves nothing.
         let lives = |role| life_line::is_held(&worker.folder, worker.id.as_str(), role).unwrap_or(true);
         let (worker_lives, guardian_lives) = (lives(Role::Worker), lives(Role::Guardian));
@@ -139,11 +175,19 @@ impl Reaper {
 /// Kills what is left of it. Gives why that could not be done, if so.
 fn clear(verdict: Verdict, worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), String> {
     match verdict {
-        Verdict::Leave | Verdict::Rebooted => Ok(()),
+        Verdict::Leave | Verdict::Rebooted | Verdict::Silent => Ok(()),
         Verdict::Dead => sweep_after(worker, now, lease),
         Verdict::Hung if kill(worker) => sweep_after(worker, now, lease),
         Verdict::Hung => Err("it hangs past its lease and cannot be found or killed".to_owned()),
     }
+}
+
+/// Whether the worker, its guardian or one of its commands holds a lock that can be seen from here. A lock that cannot be
+/// looked at may be held.
+pub(super) fn holds_a_lock(worker: &Worker) -> bool {
+    let (folder, name) = (&worker.folder, worker.id.as_str());
+    let lives = |role| life_line::is_held(folder, name, role).unwrap_or(true);
+    lives(Role::Worker) || lives(Role::Guardian) || slots::are_held(folder, name).unwrap_or(true)
 }
 
 /// Whether a worker whose leases have run out was merely unable to write to the store.
@@ -152,7 +196,7 @@ pub(super) fn shows_life(worker: &Worker, lease: Duration) -> bool {
 }
 
 /// Whether it is dead now. Who has its pid is looked at after the handle was opened, and must be the one that holds its
-/// lock: where a home is shared between containers, the pid of a living worker may be a stranger's here.
+/// lock: the pid may have been given to another process meanwhile.
 fn kill(worker: &Worker) -> bool {
     let (folder, name) = (&worker.folder, worker.id.as_str());
     if let Some(pid) = Pid::from_raw(worker.pid.cast_signed())

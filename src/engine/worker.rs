@@ -16,7 +16,7 @@ use super::attempt::{Rules, Surroundings};
 use super::desk::{Desk, Interrupt, Order};
 use super::duties::End;
 use super::error::EngineError;
-use super::files::{self, Files};
+use super::files::{self, Files, HomeFate};
 use super::journal::Journal;
 use super::ledger::Ledger;
 use super::messenger::Messenger;
@@ -36,8 +36,9 @@ use crate::domain::timestamp::Timestamp;
 use crate::store::{NewWorker, Served, Store, StoreError, WorkerState, settings};
 use crate::sys::bell::Bell;
 use crate::sys::cgroup::Delegated;
+use crate::sys::host::{self, Origin, Vantage};
 use crate::sys::interrupts::Interrupts;
-use crate::sys::{boot, failpoint, signal, spawn, user};
+use crate::sys::{failpoint, signal, spawn, user};
 
 /// How long a worker that has nothing left to do waits for its turn to say so.
 const RETIRE_PATIENCE: Duration = Duration::from_secs(30);
@@ -142,7 +143,7 @@ pub(super) struct Worker<'a> {
     pub(super) passed: Passed,
     pub(super) files: Files,
     pub(super) plaint: Plaint,
-    pub(super) home_is_gone: bool,
+    pub(super) home_fate: HomeFate,
     pub(super) messenger: Messenger,
     /// When a hook is to be told something.
     pub(super) next_delivery: Option<Timestamp>,
@@ -159,13 +160,15 @@ impl<'a> Worker<'a> {
         let journal = Arc::new(Journal::open(&plan.home, plan.id.as_str(), plan.echo));
         let store = open()?;
         let settings = settings::in_force(store.as_ref())?;
-        let boot_id = boot::id().map_err(EngineError::system("failed to read the boot id"))?;
+        let system = EngineError::system("failed to read where this worker runs");
+        let origin = Origin::of_worker(files.folder(), plan.id.as_str()).map_err(system)?;
+        let vantage = Vantage::here().map_err(system)?;
         let desk = Desk::new(rules(&settings), order(&plan.served))
             .map_err(EngineError::system("failed to make a bell"))?;
         let registered = store.register(&NewWorker {
             id: plan.id.clone(),
-            host: boot::host(),
-            boot_id: boot_id.clone(),
+            host: host::name(),
+            origin,
             pid: std::process::id(),
             guardian_pid: Some(plan.guardian_pid),
             served: plan.served.clone(),
@@ -183,7 +186,7 @@ impl<'a> Worker<'a> {
             wake: Wake::new().map_err(EngineError::system("failed to make an epoll instance"))?,
             desk: Arc::new(desk),
             ledger: Ledger::new(plan.id.clone()),
-            reaper: Reaper::new(boot_id),
+            reaper: Reaper::new(vantage),
             scheduler: Scheduler::default(),
             pruner: Pruner::new(),
             work_bell: registered.bell,
@@ -201,7 +204,7 @@ impl<'a> Worker<'a> {
             own_bell,
             files,
             plaint: Plaint::default(),
-            home_is_gone: false,
+            home_fate: HomeFate::Kept,
         };
         worker.adopt_concurrency()?;
         worker.watch().map_err(EngineError::system("failed to watch for events"))?;

@@ -1,18 +1,26 @@
 //! Which workers are alive.
 //!
 //! A row in the store says that a worker began and did not say goodbye; whether it still lives is another question,
-//! and this is the one place that answers it.
+//! and this is the one place that answers it for a person. (What a reaper may do about a worker is decided by
+//! [`crate::sys::host::reach`].)
 
 use crate::domain::name::QueueName;
+use crate::domain::timestamp::Timestamp;
+use crate::store::settings::in_force;
 use crate::store::{Served, Store, StoreError, Worker};
-use crate::sys::boot;
+use crate::sys::host;
 use crate::sys::life_line::{self, Role};
 
-/// Whether a worker that did not say goodbye is still there: nothing outlives a boot, and while it lives it holds a
-/// lock. One whose lock cannot be looked at is taken at its word.
-pub fn is_alive(worker: &Worker) -> bool {
-    let same_boot = boot::id().map_or(true, |boot_id| boot_id == worker.boot_id);
-    same_boot && life_line::is_held(&worker.folder, worker.id.as_str(), Role::Worker).unwrap_or(true)
+/// Whether a worker that did not say goodbye is still there: while it lives it holds a lock, in whatever container. Where
+/// its lock file cannot be found, it counts as alive if it was heard from after this time.
+pub fn is_alive(worker: &Worker, heard_after: impl FnOnce() -> Timestamp) -> bool {
+    let (folder, name) = (&worker.folder, worker.id.as_str());
+    if host::finds_lock_of(&worker.origin, folder, name) {
+        // One whose lock cannot be looked at is taken at its word.
+        life_line::is_held(folder, name, Role::Worker).unwrap_or(true)
+    } else {
+        worker.last_heartbeat > heard_after()
+    }
 }
 
 /// The workers that have not stopped and are alive.
@@ -21,9 +29,18 @@ pub fn live_workers(store: &dyn Store) -> Result<Vec<Worker>, StoreError> {
     if !store.has_worker()? {
         return Ok(Vec::new());
     }
-    let mut workers = store.workers()?;
-    workers.retain(is_alive);
-    Ok(workers)
+    Ok(parted(store)?.0)
+}
+
+/// The workers that have not stopped: those that are alive, and those that are not.
+pub fn parted(store: &dyn Store) -> Result<(Vec<Worker>, Vec<Worker>), StoreError> {
+    let workers = store.workers()?;
+    let heard_after = || a_lease_ago(store).unwrap_or(Timestamp::EPOCH);
+    Ok(workers.into_iter().partition(|worker| is_alive(worker, heard_after)))
+}
+
+fn a_lease_ago(store: &dyn Store) -> Result<Timestamp, StoreError> {
+    Ok(store.now()?.saturating_sub(in_force(store)?.lease))
 }
 
 /// Whether one of these workers takes jobs of this queue.

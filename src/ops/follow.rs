@@ -107,7 +107,7 @@ impl<'s> Follower<'s> {
             else {
                 return Ok(Vec::new());
             };
-            let output = AttemptOutput::new(&self.home, &job, attempt.number);
+            let output = AttemptOutput::new(&self.home, &job, &attempt);
             self.next = attempt.number + 1;
             self.present = Some(Present { number: attempt.number, output, printed: 0, is_unreadable: false });
             return Ok(vec![News::Began(attempt)]);

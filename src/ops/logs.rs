@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use super::OpError;
 use super::log_reader::LogReader;
-use crate::domain::job::{Attempt, Job, JobRecord};
+use crate::domain::job::{Attempt, Job, JobRecord, WorkerHome};
 use crate::domain::life::State;
 use crate::domain::log::{self, Entry, LogError, Stream, entries};
 use crate::domain::name::JobId;
 use crate::store::Store;
+use crate::sys::host;
+use crate::sys::life_line::FOLDER;
 
 /// A piece of output, in the order in which it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +57,18 @@ pub fn log_path(home: &Path, job_number: u64, attempt: u32) -> PathBuf {
     home.join(log::FOLDER).join(log::file_name(job_number, attempt))
 }
 
+/// Where the log file of this attempt is, or will be: in this home, or in that of its worker where several homes share a
+/// store.
+pub fn find_log(home: &Path, job_number: u64, attempt: &Attempt) -> PathBuf {
+    let own = log_path(home, job_number, attempt.number);
+    let WorkerHome { id, folder } = &attempt.home;
+    let is_of = |folder: &Path| host::home_id(folder).is_some_and(|found| found == *id);
+    if own.exists() || id.is_empty() || is_of(&home.join(FOLDER)) || !is_of(folder) {
+        return own;
+    }
+    folder.parent().map_or(own, |home| log_path(home, job_number, attempt.number))
+}
+
 /// The attempt to show: the one that is wanted, else the latest that runs or has any output, else the latest. `None` if
 /// the job has not run yet.
 pub fn choose<'r>(
@@ -73,7 +87,7 @@ pub fn choose<'r>(
     let has_output = |attempt: &&Attempt| match &attempt.ending {
         None => true,
         // Of an attempt that was lost nobody counted the output.
-        Some(ending) => ending.log_bytes > 0 || log_path(home, record.job.number, attempt.number).exists(),
+        Some(ending) => ending.log_bytes > 0 || find_log(home, record.job.number, attempt).exists(),
     };
     Ok(record.history.iter().rfind(has_output).or(record.history.last()))
 }
@@ -109,9 +123,9 @@ enum Source {
 }
 
 impl AttemptOutput {
-    pub fn new(home: &Path, job: &Job, attempt: u32) -> Self {
-        let path = log_path(home, job.number, attempt);
-        Self { id: job.id.clone(), attempt, path, source: Source::Unknown }
+    pub fn new(home: &Path, job: &Job, attempt: &Attempt) -> Self {
+        let path = find_log(home, job.number, attempt);
+        Self { id: job.id.clone(), attempt: attempt.number, path, source: Source::Unknown }
     }
 
     /// What comes next. Nothing: that was all, or all for now if the attempt had not ended when the caller looked.

@@ -35,6 +35,11 @@ pub enum Problem {
         worker: String,
         why: String,
     },
+    /// Workers share this home from places whose processes cannot be seen from here.
+    SharedHome {
+        workers: Vec<String>,
+        hosts: Vec<String>,
+    },
     /// So many jobs died in the last hour, or more.
     DlqGrowing {
         count: u64,
@@ -74,6 +79,7 @@ impl Problem {
             Self::QueueUnserved { .. } => "queue_unserved",
             Self::SilentWorker { .. } => "silent_worker",
             Self::HinderedWorker { .. } => "hindered_worker",
+            Self::SharedHome { .. } => "shared_home",
             Self::DlqGrowing { .. } => "dlq_growing",
             Self::ScheduleMissed { .. } => "schedule_missed",
             Self::HookFailing { .. } => "hook_failing",
@@ -108,6 +114,13 @@ impl fmt::Display for Problem {
             }
             Self::HinderedWorker { worker, why } => {
                 write!(out, "worker {worker} is hindered ({why}); it goes on when that is over")
+            }
+            Self::SharedHome { workers, hosts } => {
+                let (names, hosts) = (workers.join(", "), hosts.join(", "));
+                write!(out, "another container or machine shares this home ({names} on {hosts})")?;
+                out.write_str(
+                    "; its processes cannot be seen from here, so only a missing heartbeat shows a death",
+                )
             }
             Self::DlqGrowing { count, is_all } => {
                 let (jobs, more) = (counted(*count, "job"), if *is_all { "" } else { " or more" });
@@ -187,6 +200,12 @@ mod tests {
                 Problem::HinderedWorker { worker: "w1".to_owned(), why: "Too many open files".to_owned() },
                 "hindered_worker",
                 "worker w1 is hindered (Too many open files); it goes on when that is over",
+            ),
+            (
+                Problem::SharedHome { workers: vec!["w1".to_owned()], hosts: vec!["box".to_owned()] },
+                "shared_home",
+                "another container or machine shares this home (w1 on box); its processes cannot be seen from here, \
+                 so only a missing heartbeat shows a death",
             ),
             (
                 Problem::DlqGrowing { count: 1, is_all: true },

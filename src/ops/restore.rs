@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::OpError;
-use super::alive::is_alive;
+use super::alive::live_workers;
 use super::location::{Location, StoreAddress, ensure_home};
 use crate::domain::log;
 use crate::domain::timestamp::Timestamp;
 use crate::store::sqlite::{Incoming, SqliteStore};
-use crate::store::{Queues, Restored, Store, StoreError};
+use crate::store::{Queues, Restored, StoreError};
 use crate::sys::clock::{Clock, SystemClock};
 use crate::sys::life_line::{self, FOLDER, LOCK, Role};
 
@@ -80,9 +80,9 @@ fn count_workers(location: &Location) -> usize {
     let here =
         folder.read_dir().into_iter().flatten().flatten().filter(|entry| is_held(&entry.path())).count();
     // A queue that cannot be read knows nobody.
-    let known = read(&location.store).and_then(|store| store.workers()).unwrap_or_default();
+    let known = read(&location.store).and_then(|store| live_workers(&store)).unwrap_or_default();
     let home = folder.canonicalize().unwrap_or(folder);
-    let elsewhere = known.iter().filter(|worker| worker.folder != home && is_alive(worker)).count();
+    let elsewhere = known.iter().filter(|worker| worker.folder != home).count();
     here + elsewhere
 }
 

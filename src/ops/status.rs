@@ -1,6 +1,6 @@
 //! How things stand: counts, queues, workers, and what is wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::domain::settings::{Durability, Settings};
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
 use crate::store::{Hook, MAX_DEATHS_COUNTED, Queue, Served, Store, Troubles, Worker};
+use crate::sys::host::Vantage;
 use crate::sys::{disk, life_line};
 
 /// Less free space than this is a problem.
@@ -45,6 +46,7 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
     problems.extend(unattended(&jobs, &queues, &workers));
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
+    problems.extend(shared_home(&workers));
     problems.extend(mishaps(&troubles, &workers, now));
     problems.extend(circumstances(&settings, home));
     Ok(Status { jobs, queues, workers, problems })
@@ -84,6 +86,18 @@ fn paused(queue: &Queue) -> Option<Problem> {
 fn hindered(worker: &Worker) -> Option<Problem> {
     let why = life_line::said(&worker.folder, worker.id.as_str())?;
     Some(Problem::HinderedWorker { worker: worker.id.to_string(), why })
+}
+
+/// Workers whose processes this process cannot see.
+fn shared_home(workers: &[Worker]) -> Option<Problem> {
+    let vantage = Vantage::here().ok()?;
+    let unseen: Vec<&Worker> =
+        workers.iter().filter(|worker| !vantage.sees_processes_of(&worker.origin)).collect();
+    let hosts: BTreeSet<String> = unseen.iter().map(|worker| worker.host.clone()).collect();
+    (!unseen.is_empty()).then(|| Problem::SharedHome {
+        workers: unseen.iter().map(|worker| worker.id.to_string()).collect(),
+        hosts: hosts.into_iter().collect(),
+    })
 }
 
 fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Problem> {

@@ -10,7 +10,7 @@ use super::field::Field;
 use super::ledger::{self, Line};
 use super::plan::JobPlan;
 use super::telling::{self, Telling};
-use crate::domain::job::{Job, JobRecord};
+use crate::domain::job::{Attempt, Job, JobRecord};
 use crate::domain::life::StateName;
 use crate::domain::rate::Rate;
 use crate::domain::schedule::Schedule;
@@ -18,6 +18,7 @@ use crate::ops::location::DATABASE;
 use crate::ops::logs::{AttemptOutput, Piece};
 use crate::store::sqlite::{Depth, examine};
 use crate::store::{Batch, JobFilter, Page, Store};
+use crate::sys::host::HOME_ID;
 
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
@@ -123,7 +124,7 @@ fn jobs(field: &Field) -> Result<Vec<JobEvidence>, ProofError> {
         };
         let mut nonces = BTreeMap::new();
         for attempt in &record.history {
-            if let Some(nonce) = first_line(field, store, &record.job, attempt.number)? {
+            if let Some(nonce) = first_line(field, store, &record.job, attempt)? {
                 nonces.insert(attempt.number, nonce);
             }
         }
@@ -136,7 +137,7 @@ fn first_line(
     field: &Field,
     store: &dyn Store,
     job: &Job,
-    attempt: u32,
+    attempt: &Attempt,
 ) -> Result<Option<String>, ProofError> {
     let pieces = AttemptOutput::new(&field.home(), job, attempt).read(store, true)?;
     let bytes: Vec<u8> = pieces
@@ -159,7 +160,8 @@ fn left(field: &Field) -> Result<Vec<String>, ProofError> {
         left.push(format!("worker {} is {}", worker.id, worker.state.name()));
     }
     if let Ok(entries) = std::fs::read_dir(field.home().join("workers")) {
-        left.extend(entries.flatten().map(|entry| format!("file {}", entry.path().display())));
+        let files = entries.flatten().filter(|entry| entry.file_name() != HOME_ID);
+        left.extend(files.map(|entry| format!("file {}", entry.path().display())));
     }
     let examined = examine(&field.home().join(DATABASE), Depth::Full)?;
     left.extend(examined.damage.into_iter().map(|damage| format!("damage of the database: {damage}")));

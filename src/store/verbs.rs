@@ -14,6 +14,7 @@ use crate::domain::outcome::Outcome;
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
 use crate::sys::bell::Bell;
+use crate::sys::host::{HostKey, Origin};
 
 /// What `enqueue` did for one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,13 +110,14 @@ pub enum Served {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewWorker {
     pub id: WorkerId,
+    /// The name of its machine, for people.
     pub host: String,
-    pub boot_id: String,
+    pub origin: Origin,
     pub pid: u32,
     pub guardian_pid: Option<u32>,
     pub served: Served,
     pub concurrency: u32,
-    /// Where its files are; absolute.
+    /// Where its files are; absolute. A store that keeps it may give it back under the name that a reader has for it.
     pub folder: PathBuf,
     /// The newest stop order when its pool began; `None`: the newest there is now. What came later concerns it.
     pub stop_seen: Option<u64>,
@@ -152,8 +154,9 @@ impl WorkerState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     pub id: WorkerId,
+    /// The name of its machine, for people.
     pub host: String,
-    pub boot_id: String,
+    pub origin: Origin,
     pub pid: u32,
     pub guardian_pid: Option<u32>,
     pub served: Served,
@@ -199,8 +202,8 @@ pub fn worker_bell(folder: &Path, worker: &WorkerId) -> PathBuf {
 /// An order to all workers of the pools that are there now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// The machine that is meant; `None`: every one.
-    pub host: Option<String>,
+    /// The home whose workers have to stop, on its machine, whatever its boot; `None`: those of every home.
+    pub home: Option<HostKey>,
     /// When what still runs is killed; `None`: it may finish.
     pub kill_at: Option<Timestamp>,
 }

@@ -65,6 +65,11 @@ impl LifeLine {
         let _ = self.file.set_modified(SystemTime::now());
     }
 
+    /// Whether the file still has a name: one that was moved has, one that was deleted has not.
+    pub fn has_a_name(&self) -> bool {
+        self.file.metadata().is_ok_and(|meta| meta.nlink() > 0)
+    }
+
     /// Writes down what is in this process's way, for others to read; nothing is where it is empty.
     pub fn say(&self, what: &str) {
         let what = &what.as_bytes()[..what.len().min(MAX_SAID_BYTES)];

@@ -3,7 +3,6 @@
 //! Safe wrappers, and the only place where `unsafe` is allowed. It knows nothing of jobs.
 
 pub mod bell;
-pub mod boot;
 pub mod brand;
 pub mod c_list;
 pub mod cgroup;
@@ -11,6 +10,7 @@ pub mod clock;
 pub mod disk;
 pub mod failpoint;
 pub mod hole;
+pub mod host;
 pub mod interrupts;
 pub mod life_line;
 pub mod limit;

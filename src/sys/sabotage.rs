@@ -19,6 +19,8 @@ pub enum Guard {
     /// A worker looks for work and orders now and then, although nobody rang. Without this only what rings, or has a time of
     /// its own, is ever noticed.
     Polling,
+    /// Pids and sessions are believed only in the pid namespace and the home in which they were written down.
+    Namespaces,
 }
 
 /// Whether a test has taken this guard away.
@@ -57,6 +59,7 @@ mod without {
             "sweep" => Guard::Sweep,
             "queue_limits" => Guard::QueueLimits,
             "polling" => Guard::Polling,
+            "namespaces" => Guard::Namespaces,
             unknown => panic!("QUEUECTL_WITHOUT: there is no guard `{unknown}`"),
         }
     }

@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Kill what still runs after this time [default: the setting `shutdown_grace`]
     #[arg(long, value_name = "DURATION", value_parser = parse_span)]
     timeout: Option<Duration>,
-    /// Stop the workers of this store on all machines
+    /// Stop all workers of this queue: those of other homes and on other machines too
     #[arg(long)]
     everywhere: bool,
 }
@@ -54,10 +54,20 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         None if args.now => Some(Duration::ZERO),
         None => in_force(store)?.shutdown_grace,
     };
-    let scope = if args.everywhere { Scope::Everywhere } else { Scope::ThisMachine };
+    let home = context.location()?.home;
+    let scope = if args.everywhere { Scope::Everywhere } else { Scope::Home(&home) };
     let stopping = order(store, scope, patience, &user::name())?;
     wait(&stopping, store, context)?;
-    tell(&stopping.workers, context)
+    tell(&stopping, context)?;
+    let others = match stopping.others {
+        0 => return Ok(ExitCode::SUCCESS),
+        1 => "1 worker of this queue goes on".to_owned(),
+        count => format!("{count} workers of this queue go on"),
+    };
+    context.hint(&format!(
+        "{others} in another home or on another machine; `queuectl worker stop --everywhere` stops all"
+    ))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn wait(stopping: &Stopping, store: &dyn Store, context: &Context) -> Result<(), Failure> {
@@ -98,16 +108,17 @@ fn runs_in(job: &Job, workers: &[Worker], now: Timestamp) -> Option<String> {
     is_one_of_them.then(|| format!("{} for {}", job.id, rough(now.since(lease.started_at))))
 }
 
-fn tell(workers: &[Worker], context: &Context) -> Result<ExitCode, Failure> {
+fn tell(stopping: &Stopping, context: &Context) -> Result<(), Failure> {
     if context.json {
-        context.print_json(&workers.iter().map(WorkerJson::from).collect::<Vec<_>>())?;
+        context.print_json(&stopping.workers.iter().map(WorkerJson::from).collect::<Vec<_>>())?;
     } else if !context.quiet {
         let mut notes = context.notes();
-        match workers.len() {
+        match stopping.workers.len() {
+            0 if stopping.others > 0 => writeln!(notes, "No worker is running in this home")?,
             0 => writeln!(notes, "No worker is running")?,
             1 => writeln!(notes, "1 worker stopped")?,
             count => writeln!(notes, "{count} workers stopped")?,
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

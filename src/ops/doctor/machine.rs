@@ -7,9 +7,9 @@ use super::{Diagnosis, Finding};
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{JobFilter, Page, Store, StoreError};
-use crate::sys::boot;
 use crate::sys::brand::Brand;
 use crate::sys::clock::{Clock, SystemClock};
+use crate::sys::host;
 use crate::sys::process::Children;
 
 /// 2024-01-01: a clock that says it is earlier was never set.
@@ -38,7 +38,7 @@ fn proc_filesystem() -> Finding {
         return Finding::error("proc", said)
             .advise("use a kernel that does; workers cannot start on this one");
     }
-    if let Err(error) = boot::id() {
+    if let Err(error) = host::boot_id() {
         let said = format!("the id of the boot cannot be read ({error})");
         return Finding::error("proc", said).advise("workers cannot start without it; mount all of /proc");
     }

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::account::NOT_AS_ROOT;
 use super::{Diagnosis, Finding, counted};
-use crate::ops::alive::is_alive;
+use crate::ops::alive::parted;
 use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::store::{Store, StoreError, Worker};
+use crate::sys::host::{self, Reach, Vantage};
 use crate::sys::life_line::{self, FOLDER, Role};
-use crate::sys::{boot, user};
+use crate::sys::user;
 
 pub(super) fn check(
     diagnosis: &mut Diagnosis,
@@ -19,8 +20,7 @@ pub(super) fn check(
     home: &Path,
     lease: Duration,
 ) -> Result<(), StoreError> {
-    let workers = store.workers()?;
-    let (live, dead): (Vec<&Worker>, Vec<&Worker>) = workers.iter().partition(|worker| is_alive(worker));
+    let (live, dead) = parted(store)?;
     let running = match live.len() {
         0 => "none runs".to_owned(),
         count => counted(count, "runs", "run"),
@@ -32,7 +32,9 @@ pub(super) fn check(
     for worker in live.iter().filter(|worker| hangs(worker, lease)) {
         diagnosis.add(hung(worker));
     }
-    if let Some(finding) = leftovers(&home.join(FOLDER), &workers) {
+    if let Some(finding) = leftovers(&home.join(FOLDER), |name| {
+        live.iter().chain(&dead).any(|worker| worker.id.as_str() == name)
+    }) {
         diagnosis.add(finding);
     }
     for worker in live.iter().filter(|worker| runs_as_root(worker)) {
@@ -45,8 +47,14 @@ pub(super) fn check(
 /// A worker that did not say goodbye and is not there any more. Its guardian, the next worker or the one after that
 /// gives its jobs back.
 fn died(worker: &Worker, is_noticed: bool) -> Finding {
-    let rebooted = boot::id().is_ok_and(|boot_id| boot_id != worker.boot_id);
-    let how = if rebooted { "was running when the machine went down" } else { "died" };
+    let reach = |vantage: Vantage| host::reach(&vantage, &worker.origin, &worker.folder, worker.id.as_str());
+    let how = match Vantage::here().map_or(Reach::Elsewhere, reach) {
+        Reach::Here => "died",
+        Reach::Rebooted => "was running when the machine went down",
+        Reach::Elsewhere => {
+            "was not heard from for a whole lease, in another container or on another machine,"
+        }
+    };
     let jobs = match worker.running {
         0 => String::new(),
         held => format!("; {} to be given back", counted(held as usize, "job waits", "jobs wait")),
@@ -84,11 +92,10 @@ fn runs_as_root(worker: &Worker) -> bool {
 }
 
 /// Files of workers that have ended, where whoever was to remove them died before.
-fn leftovers(folder: &Path, workers: &[Worker]) -> Option<Finding> {
+fn leftovers(folder: &Path, is_known: impl Fn(&str) -> bool) -> Option<Finding> {
+    let name = |path: PathBuf| Some(path.extension().and(path.file_stem())?.to_str()?.to_owned());
     let entries = folder.read_dir().ok()?;
-    let names: BTreeSet<String> =
-        entries.flatten().filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect();
-    let is_known = |name: &str| workers.iter().any(|worker| worker.id.as_str() == name);
+    let names: BTreeSet<String> = entries.flatten().filter_map(|entry| name(entry.path())).collect();
     let is_held = |name: &str, role| life_line::is_held(folder, name, role).unwrap_or(true);
     let abandoned = names
         .iter()

@@ -4,7 +4,8 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::row::{self, JobRow, malformed};
 use super::tx::{Tx, from_millis, millis};
-use crate::domain::job::{Attempt, Ending, Usage};
+use super::workers;
+use crate::domain::job::{Attempt, Ending, Usage, WorkerHome};
 use crate::domain::life::{Lease, State};
 use crate::domain::outcome::Outcome;
 use crate::domain::signal::Signal;
@@ -50,7 +51,7 @@ pub(super) fn output(tx: &Tx<'_>, seq: i64, number: u32) -> Result<Option<Vec<u8
 pub(super) fn of_job(tx: &Tx<'_>, job: &JobRow) -> Result<Vec<Attempt>, StoreError> {
     let mut select = tx.prepare(
         "select a.number, w.id, w.host, a.started_at, a.finished_at, a.duration_ms, a.outcome, a.exit_code, a.signal,
-                a.error, a.cpu_ms, a.max_rss_bytes, a.log_bytes
+                a.error, a.cpu_ms, a.max_rss_bytes, a.log_bytes, w.home_id, w.folder
          from attempts a join workers w on w.seq = a.worker_seq
          where a.seq = ?1 order by a.number",
     )?;
@@ -66,11 +67,14 @@ pub(super) fn of_job(tx: &Tx<'_>, job: &JobRow) -> Result<Vec<Attempt>, StoreErr
 }
 
 fn running(tx: &Tx<'_>, job: &JobRow, lease: &Lease) -> Result<Attempt, StoreError> {
-    let mut select = tx.prepare("select host from workers where id = ?1")?;
+    let mut select = tx.prepare("select host, home_id, folder from workers where id = ?1")?;
+    let mut rows = select.query([lease.worker.as_str()])?;
+    let row = rows.next()?.ok_or_else(|| StoreError::NoSuchWorker(lease.worker.clone()))?;
     Ok(Attempt {
         number: job.life.attempts,
         worker: lease.worker.clone(),
-        host: select.query_row([lease.worker.as_str()], |row| row.get(0))?,
+        host: row.get(0)?,
+        home: WorkerHome { id: row.get(1)?, folder: workers::read_path(row, 2)? },
         started_at: lease.started_at,
         ending: None,
     })
@@ -84,6 +88,7 @@ fn read(row: &Row<'_>) -> Result<Attempt, StoreError> {
         number: row.get(0)?,
         worker: row::name(row, 1)?,
         host: row.get(2)?,
+        home: WorkerHome { id: row.get(13)?, folder: workers::read_path(row, 14)? },
         started_at: Timestamp::from_millis(row.get(3)?),
         ending: Some(Ending {
             finished_at: Timestamp::from_millis(row.get(4)?),

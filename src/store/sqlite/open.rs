@@ -1,6 +1,6 @@
 //! Opening the database file: what it must be, and how the connection is set up.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,9 @@ pub(super) struct Opened {
     log: PathBuf,
     /// Where the bell is that workers listen to.
     pub(super) bell: PathBuf,
+    /// Where the database is; see [`Self::folder`].
+    database: PathBuf,
+    folder: OnceCell<PathBuf>,
     /// Most jobs of a worker come with the same one.
     pub(super) last_environment: RefCell<Option<Known>>,
     /// What the files looked like, where they are read without locks.
@@ -65,6 +68,8 @@ impl Opened {
             durability: Cell::new(Durability::Full),
             log: beside(path, "-wal"),
             bell: beside(path, "-bell"),
+            database: path.to_owned(),
+            folder: OnceCell::new(),
             last_environment: RefCell::default(),
             unguarded: None,
         }
@@ -100,6 +105,15 @@ impl Opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             result => result.map_err(|error| StoreError::Unavailable { source: error.into() }),
         }
+    }
+
+    /// The folder of the database. Workers whose files are in it are stored by a path relative to it, so that a process
+    /// that knows the folder by another name, because it was renamed or mounted elsewhere, finds them all the same.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.get_or_init(|| {
+            let folder = private::folder_of(&self.database);
+            folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+        })
     }
 
     /// Where the database is, if it was read without locks and somebody has changed it since it was opened.

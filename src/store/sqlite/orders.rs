@@ -8,7 +8,7 @@ use crate::store::{LeaseRef, Orders, StoreError};
 
 pub(super) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders, StoreError> {
     let known = workers::find(tx, worker)?;
-    let stopping = stops::since(tx, known.stop_seen, &known.host)?;
+    let stopping = stops::since(tx, &known)?;
     Ok(Orders {
         state: known.state,
         drain: stopping.drain,

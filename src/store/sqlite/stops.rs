@@ -4,8 +4,10 @@ use rusqlite::params;
 
 use super::events;
 use super::tx::Tx;
+use super::workers::Known;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Stop, StoreError};
+use crate::sys::host;
 
 /// How many orders are kept. A worker looks every second, so nobody is that far behind.
 const KEPT: i64 = 1_000;
@@ -13,10 +15,16 @@ const KEPT: i64 = 1_000;
 pub(super) fn add(tx: &Tx<'_>, stop: &Stop, by: &str) -> Result<(), StoreError> {
     let kill_at = stop.kill_at.map(|at| tx.lease_to_stored(at));
     let id = tx
-        .prepare("insert into stops (at, by, host, kill_at) values (?1, ?2, ?3, ?4)")?
-        .insert(params![tx.now.as_millis(), by, stop.host, kill_at])?;
+        .prepare("insert into stops (at, by, kill_at, machine_id, home_id) values (?1, ?2, ?3, ?4, ?5)")?
+        .insert(params![
+            tx.now.as_millis(),
+            by,
+            kill_at,
+            stop.home.as_ref().map(|home| &home.machine_id),
+            stop.home.as_ref().map(|home| &home.home_id),
+        ])?;
     forget_up_to(tx, id - KEPT)?;
-    events::note(tx, None, "stop", by, stop.host.as_deref())
+    events::note(tx, None, "stop", by, stop.home.as_ref().map(|_| host::name()).as_deref())
 }
 
 fn forget_up_to(tx: &Tx<'_>, id: i64) -> Result<(), StoreError> {
@@ -30,17 +38,20 @@ pub(super) fn newest(tx: &Tx<'_>) -> Result<u64, StoreError> {
     Ok(select.query_row([], |row| row.get(0))?)
 }
 
-/// What the orders since `seen` say to the workers of a machine.
+/// What the orders since `seen` say to the workers of a home on a machine.
 pub(super) struct Stopping {
     pub(super) drain: bool,
     pub(super) kill_at: Option<Timestamp>,
 }
 
-pub(super) fn since(tx: &Tx<'_>, seen: u64, host: &str) -> Result<Stopping, StoreError> {
+pub(super) fn since(tx: &Tx<'_>, worker: &Known) -> Result<Stopping, StoreError> {
     let mut select = tx.prepare(
-        "select count(*) > 0, min(kill_at) from stops where id > ?1 and (host is null or host = ?2)",
+        "select count(*) > 0, min(kill_at) from stops
+         where id > ?1 and (home_id is null or (home_id = ?2 and machine_id = ?3))",
     )?;
-    let (drain, kill_at) =
-        select.query_row(params![seen, host], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)))?;
+    let (drain, kill_at) = select
+        .query_row(params![worker.stop_seen, worker.home_id, worker.machine_id], |row| {
+            Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?))
+        })?;
     Ok(Stopping { drain, kill_at: kill_at.map(|at| tx.lease_from_stored(at)) })
 }

@@ -240,7 +240,12 @@ impl Store for SqliteStore {
     }
 
     fn record(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
-        self.read(|tx| find::record(tx, id))
+        let mut record = self.read(|tx| find::record(tx, id))?;
+        let opened = self.lock();
+        for attempt in record.iter_mut().flat_map(|record| &mut record.history) {
+            attempt.home.folder = opened.folder().join(&attempt.home.folder);
+        }
+        Ok(record)
     }
 
     fn output(&self, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
@@ -294,8 +299,11 @@ impl Store for SqliteStore {
 
     fn register(&self, worker: &NewWorker) -> Result<Registered, StoreError> {
         // First the bell: whoever sees the worker can ring it.
-        let bell = self.lock().open_bell()?;
-        let stop_seen = self.write("register", |tx| workers::register(tx, worker))?;
+        let opened = self.lock();
+        let bell = opened.open_bell()?;
+        let folder = worker.folder.strip_prefix(opened.folder()).unwrap_or(&worker.folder).to_owned();
+        drop(opened);
+        let stop_seen = self.write("register", |tx| workers::register(tx, worker, &folder))?;
         Ok(Registered { bell, stop_seen })
     }
 
@@ -316,7 +324,12 @@ impl Store for SqliteStore {
     }
 
     fn workers(&self) -> Result<Vec<Worker>, StoreError> {
-        self.read(workers::list)
+        let mut workers = self.read(workers::list)?;
+        let opened = self.lock();
+        for worker in &mut workers {
+            worker.folder = opened.folder().join(&worker.folder);
+        }
+        Ok(workers)
     }
 
     fn has_worker(&self) -> Result<bool, StoreError> {
@@ -362,6 +375,7 @@ mod tests {
     use super::*;
     use crate::store::Served;
     use crate::sys::clock::SystemClock;
+    use crate::sys::host::Origin;
 
     /// SQLite's numbers for what a commit waits for.
     const FULL: i64 = 2;
@@ -418,7 +432,7 @@ mod tests {
         NewWorker {
             id: "w".parse().expect("a worker id"),
             host: "here".to_owned(),
-            boot_id: "boot".to_owned(),
+            origin: Origin::default(),
             pid: 1,
             guardian_pid: None,
             served: Served::All,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,10 @@ use super::{deliveries, events, leases, stops};
 use crate::domain::name::{QueueName, WorkerId};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{NewWorker, Served, StoreError, Worker, WorkerState};
+use crate::sys::host::{FileId, HostKey, Origin};
 
-/// Gives the newest stop order that does not concern it.
-pub(super) fn register(tx: &Tx<'_>, worker: &NewWorker) -> Result<u64, StoreError> {
+/// Gives the newest stop order that does not concern it. The folder may be relative to that of the database.
+pub(super) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result<u64, StoreError> {
     let now = tx.now.as_millis();
     let stop_seen = match worker.stop_seen {
         Some(seen) => seen,
@@ -24,20 +25,26 @@ pub(super) fn register(tx: &Tx<'_>, worker: &NewWorker) -> Result<u64, StoreErro
     // A path need not be text to others: the cast takes its bytes as they are.
     tx.prepare(
         "insert into workers (id, host, boot_id, pid, guardian_pid, queues, concurrency, state, started_at,
-                              last_heartbeat, folder, stop_seen)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running', ?8, ?8, cast(?9 as text), ?10)",
+                              last_heartbeat, folder, stop_seen, machine_id, home_id, pid_namespace, lock_device,
+                              lock_inode)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running', ?8, ?8, cast(?9 as text), ?10, ?11, ?12, ?13, ?14, ?15)",
     )?
     .execute(params![
         worker.id.as_str(),
         worker.host,
-        worker.boot_id,
+        worker.origin.key.boot_id,
         worker.pid,
         worker.guardian_pid,
         served_to_json(&worker.served),
         worker.concurrency,
         now,
-        worker.folder.as_os_str().as_bytes(),
+        folder.as_os_str().as_bytes(),
         stop_seen,
+        worker.origin.key.machine_id,
+        worker.origin.key.home_id,
+        worker.origin.pid_namespace.cast_signed(),
+        worker.origin.lock.device.cast_signed(),
+        worker.origin.lock.inode.cast_signed(),
     ])?;
     note(tx, &worker.served, "worker_started", &worker.id, &format!("{}, pid {}", worker.host, worker.pid))?;
     Ok(stop_seen)
@@ -93,25 +100,28 @@ pub(super) fn set_state(tx: &Tx<'_>, seq: i64, state: WorkerState) -> Result<(),
 /// What its orders depend on.
 pub(super) struct Known {
     pub(super) seq: i64,
-    pub(super) host: String,
+    pub(super) machine_id: String,
+    pub(super) home_id: String,
     pub(super) state: WorkerState,
     pub(super) stop_seen: u64,
     pub(super) served: Served,
 }
 
 pub(super) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<Known, StoreError> {
-    let mut select = tx.prepare("select seq, host, state, stop_seen, queues from workers where id = ?1")?;
+    let mut select =
+        tx.prepare("select seq, state, stop_seen, queues, machine_id, home_id from workers where id = ?1")?;
     let mut rows = select.query([worker.as_str()])?;
     let Some(row) = rows.next()? else {
         return Err(StoreError::NoSuchWorker(worker.clone()));
     };
-    let served: Option<String> = row.get(4)?;
+    let served: Option<String> = row.get(3)?;
     Ok(Known {
         seq: row.get(0)?,
-        host: row.get(1)?,
-        state: read_state(row, 2)?,
-        stop_seen: row.get(3)?,
+        state: read_state(row, 1)?,
+        stop_seen: row.get(2)?,
         served: served_from_json(served.as_deref())?,
+        machine_id: row.get(4)?,
+        home_id: row.get(5)?,
     })
 }
 
@@ -159,7 +169,7 @@ pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
     // By index workers_live. The jobs that run are found by index jobs_by_state, once for all workers.
     let mut select = tx.prepare(
         "select id, host, boot_id, pid, guardian_pid, queues, concurrency, coalesce(held.count, 0), state, started_at,
-                last_heartbeat, folder, held.until
+                last_heartbeat, folder, held.until, machine_id, home_id, pid_namespace, lock_device, lock_inode
          from workers left join (select worker_seq, count(*) as count, min(lease_until) as until
                                  from jobs where state = 'processing' group by worker_seq) held
               on held.worker_seq = workers.seq
@@ -179,7 +189,7 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
     Ok(Worker {
         id: row::name(row, 0)?,
         host: row.get(1)?,
-        boot_id: row.get(2)?,
+        origin: read_origin(row)?,
         pid: row.get(3)?,
         guardian_pid: row.get(4)?,
         served: served_from_json(served.as_deref())?,
@@ -194,13 +204,22 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
     })
 }
 
+fn read_origin(row: &Row<'_>) -> Result<Origin, StoreError> {
+    let number = |column| Ok::<u64, StoreError>(row.get::<_, i64>(column)?.cast_unsigned());
+    Ok(Origin {
+        key: HostKey { machine_id: row.get(13)?, boot_id: row.get(2)?, home_id: row.get(14)? },
+        pid_namespace: number(15)?,
+        lock: FileId { device: number(16)?, inode: number(17)? },
+    })
+}
+
 fn read_state(row: &Row<'_>, column: usize) -> Result<WorkerState, StoreError> {
     let word: String = row.get(column)?;
     let state = WorkerState::ALL.into_iter().find(|known| known.name() == word);
     state.ok_or_else(|| malformed("worker", &word))
 }
 
-fn read_path(row: &Row<'_>, column: usize) -> Result<PathBuf, StoreError> {
+pub(super) fn read_path(row: &Row<'_>, column: usize) -> Result<PathBuf, StoreError> {
     let bytes = row.get_ref(column)?.as_bytes().map_err(|error| malformed("path", error))?;
     Ok(OsStr::from_bytes(bytes).into())
 }

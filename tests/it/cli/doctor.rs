@@ -120,7 +120,7 @@ fn a_finding_has_the_documented_shape() {
     let findings = Visit::pay(&home).findings();
     assert_eq!(
         findings.iter().find(|finding| finding["check"] == "schema"),
-        Some(&json!({"check": "schema", "level": "ok", "said": "version 3", "advice": null})),
+        Some(&json!({"check": "schema", "level": "ok", "said": "version 4", "advice": null})),
     );
     for finding in findings {
         let keys: Vec<&String> = finding.as_object().expect("an object").keys().collect();

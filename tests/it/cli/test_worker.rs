@@ -10,7 +10,7 @@ use queuectl::engine::capture::{Capture, Captured};
 use queuectl::ops::logs::log_path;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store, WorkerState};
-use queuectl::sys::boot;
+use queuectl::sys::host::Origin;
 use queuectl::sys::life_line::{LifeLine, Role};
 use rusqlite::{Connection, params};
 
@@ -42,7 +42,7 @@ impl TestWorker {
         let new = NewWorker {
             id: worker.id.clone(),
             host: "testhost".to_owned(),
-            boot_id: boot::id().expect("a boot id"),
+            origin: Origin::of_worker(&folder, name).expect("its origin"),
             pid: 4242,
             guardian_pid: None,
             served,

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use queuectl::domain::outcome::Outcome;
 use queuectl::store::{NewWorker, Served, Store};
-use queuectl::sys::boot;
-use rusqlite::{Connection, params};
+use queuectl::sys::host::Origin;
+use rusqlite::Connection;
 use serde_json::json;
 
 use super::harness::Home;
@@ -16,7 +16,7 @@ fn elsewhere(home: &Home, name: &str, heard: Duration) {
     let worker = NewWorker {
         id: name.parse().expect("a worker id"),
         host: "elsewhere".to_owned(),
-        boot_id: "another boot".to_owned(),
+        origin: Origin::default(),
         pid: 4242,
         guardian_pid: Some(4241),
         served: Served::All,
@@ -83,9 +83,12 @@ fn one_that_died_here_is_forgotten_too() {
 #[test]
 fn one_of_an_earlier_boot_of_this_machine_is_forgotten_however_lately_it_was_heard_from() {
     let home = Home::with_jobs(&["a"]);
-    elsewhere(&home, "w1", Duration::ZERO);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("a");
     let database = Connection::open(home.database()).expect("the database opens");
-    database.execute("update workers set host = ?1", params![boot::host()]).expect("the statement is right");
+    database.execute("update workers set boot_id = 'another'", []).expect("the statement is right");
+    home.run(["worker", "forget", "w1"]).fails(4).says("worker `w1` lives");
+    drop(worker);
     home.run(["worker", "forget", "w1"]).ok().prints("a\n");
 }
 

@@ -227,7 +227,7 @@ fn change_some(fixture: &Fixture) {
     fixture.resume("another");
     work_within_limits(fixture);
     fixture.set_queue("another", "memory=1G", "75", "2");
-    let stop = Stop { host: None, kill_at: Some(fixture.now()) };
+    let stop = Stop { home: None, kill_at: Some(fixture.now()) };
     fixture.store.stop(&stop, SOMEBODY).expect("they are told to stop");
 }
 

@@ -13,7 +13,7 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use queuectl::domain::job::Job;
@@ -21,6 +21,7 @@ use queuectl::domain::life::StateName;
 use queuectl::ops::alive::live_workers;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{JobFilter, Page, Store, Worker};
+use queuectl::sys::host::HOME_ID;
 use rustix::process::{Pid, Signal};
 
 use super::ledger::{self, Line, What};
@@ -214,8 +215,11 @@ impl Ground {
         if let Some(armed) = armed {
             call = call.env("QUEUECTL_FAILPOINT", armed);
         }
+        self.spawn_pool(call.into_command())
+    }
+
+    pub(crate) fn spawn_pool(&self, mut command: Command) -> Pool {
         let log = File::create(self.home.folder().join("pool.log")).expect("a log");
-        let mut command = call.into_command();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let child = command.spawn().expect("the program starts");
         let pool = Pool { guardian: pid(child.id()) };
@@ -300,7 +304,8 @@ impl Ground {
         let Ok(entries) = fs::read_dir(self.home.path().join("workers")) else {
             return Vec::new();
         };
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+        let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        names.filter(|name| name != HOME_ID).collect()
     }
 
     // Time

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use queuectl::domain::name::WorkerId;
 use queuectl::store::{Exchange, NewWorker, Served, Store};
-use queuectl::sys::boot;
+use queuectl::sys::host::{self, Origin};
 use queuectl::sys::life_line::{LifeLine, Role};
 use rusqlite::Connection;
 
@@ -36,16 +36,25 @@ impl Drop for Stranger {
 }
 
 /// A worker that runs job `a`, as the store and its files tell it; all its pids are the stranger's.
-fn with_worker_of(stranger: &Stranger, boot_id: &str) -> Ground {
+fn with_worker_of(stranger: &Stranger, change: impl FnOnce(&mut Origin)) -> Ground {
     let ground = Ground::with_short_leases();
+    set_up(&ground, stranger, "1 2", change);
+    ground
+}
+
+/// The record says that the session was begun between these ticks.
+fn set_up(ground: &Ground, stranger: &Stranger, ticks: &str, change: impl FnOnce(&mut Origin)) {
     ground.job("a", "true");
     let folder = ground.home.path().join("workers");
     fs::create_dir_all(&folder).expect("the folder of workers");
     let id: WorkerId = "gone".parse().expect("a worker id");
+    drop(LifeLine::hold(&folder, "gone", Role::Worker).expect("its lock is free"));
+    let mut origin = Origin::of_worker(&folder, "gone").expect("its origin");
+    change(&mut origin);
     let new = NewWorker {
         id: id.clone(),
-        host: boot::host(),
-        boot_id: boot_id.to_owned(),
+        host: host::name(),
+        origin,
         pid: stranger.0.id(),
         guardian_pid: Some(stranger.0.id()),
         served: Served::All,
@@ -59,20 +68,44 @@ fn with_worker_of(stranger: &Stranger, boot_id: &str) -> Ground {
         .exchange(&Exchange { worker: &id, settlements: &[], want: 1, want_limited: 1 })
         .expect("a claim");
     assert_eq!(claimed.claimed.len(), 1, "it has the job");
-    let mut record = format!("a 1 {} 1 2\n", stranger.0.id()).into_bytes();
+    let mut record = format!("a 1 {} {ticks}\n", stranger.0.id()).into_bytes();
     record.resize(256, 0);
     fs::write(folder.join("gone.slots"), record).expect("its slots are written");
+}
+
+/// All that its record says is true of the stranger, but in another pid namespace.
+fn with_worker_of_another_namespace(stranger: &Stranger, ground: Ground) -> Ground {
+    set_up(&ground, stranger, "0 99999999999", |origin| origin.pid_namespace += 1);
     ground
 }
 
-fn this_boot() -> String {
-    boot::id().expect("a boot id")
+#[test]
+fn fault_38_a_stranger_with_the_session_of_another_pid_namespace_is_left_alone() {
+    let stranger = Stranger::new();
+    let ground = with_worker_of_another_namespace(&stranger, Ground::with_short_leases());
+    ground.pool();
+    ground.loses("a", 1);
+    ground.finish();
+    assert_eq!(ground.story("a"), "completed: lost success");
+    assert!(stranger.lives());
+}
+
+/// The control: without the guard the stranger dies.
+#[cfg(debug_assertions)]
+#[test]
+fn fault_38_without_the_check_of_namespaces_the_stranger_is_killed() {
+    let stranger = Stranger::new();
+    let ground = Ground::with_short_leases().under(vec![("QUEUECTL_WITHOUT".into(), "namespaces".into())]);
+    let ground = with_worker_of_another_namespace(&stranger, ground);
+    ground.pool();
+    wait("the stranger is killed", || !stranger.lives());
+    ground.finish();
 }
 
 #[test]
 fn fault_32_a_stranger_with_the_pids_of_a_dead_worker_is_left_alone() {
     let stranger = Stranger::new();
-    let ground = with_worker_of(&stranger, &this_boot());
+    let ground = with_worker_of(&stranger, |_| {});
     ground.recovers("a", || _ = ground.pool());
     ground.finish();
     assert_eq!(ground.story("a"), "completed: lost success");
@@ -82,7 +115,7 @@ fn fault_32_a_stranger_with_the_pids_of_a_dead_worker_is_left_alone() {
 #[test]
 fn fault_32_a_stranger_with_the_pid_of_a_hung_worker_is_left_alone() {
     let stranger = Stranger::new();
-    let ground = with_worker_of(&stranger, &this_boot());
+    let ground = with_worker_of(&stranger, |_| {});
     let folder = ground.home.path().join("workers");
     let life_line = LifeLine::hold(&folder, "gone", Role::Worker).expect("its lock is free");
     ground.pool();
@@ -100,7 +133,7 @@ fn fault_32_a_stranger_with_the_pid_of_a_hung_worker_is_left_alone() {
 #[test]
 fn fault_32_neither_a_stop_nor_a_cancel_signals_a_stranger() {
     let stranger = Stranger::new();
-    let ground = with_worker_of(&stranger, &this_boot());
+    let ground = with_worker_of(&stranger, |_| {});
     ground.run(&["-q", "cancel", "a"]).ok();
     ground.run(&["-q", "worker", "stop", "--now"]).ok();
     assert!(stranger.lives(), "before anybody has looked after the dead worker");
@@ -115,7 +148,7 @@ fn fault_32_neither_a_stop_nor_a_cancel_signals_a_stranger() {
 #[test]
 fn fault_33_what_ran_under_another_boot_is_given_back_at_once() {
     let stranger = Stranger::new();
-    let ground = with_worker_of(&stranger, "another boot");
+    let ground = with_worker_of(&stranger, |origin| origin.key.boot_id.push('x'));
     ground.recovers("a", || _ = ground.pool());
     ground.finish();
     assert_eq!(ground.story("a"), "completed: lost success");

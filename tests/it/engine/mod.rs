@@ -24,4 +24,5 @@ mod signals;
 mod start;
 mod stop;
 mod terminal;
+mod two_homes;
 mod until_empty;

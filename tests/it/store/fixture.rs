@@ -18,6 +18,7 @@ use queuectl::store::{
     Orders, Page, Pause, QueueUpdate, Refused, Served, Settlement, Store, Update, Worker, WorkerState,
 };
 use queuectl::sys::clock::Clock;
+use queuectl::sys::host::{HostKey, Origin};
 use tempfile::TempDir;
 
 use super::new_job::{JobSpec, job_id, queue_name};
@@ -363,7 +364,7 @@ pub fn new_worker(id: &str) -> NewWorker {
     NewWorker {
         id: id.parse().expect("a worker id"),
         host: "here".to_owned(),
-        boot_id: "boot-1".to_owned(),
+        origin: under_boot("boot-1"),
         pid: 4711,
         guardian_pid: None,
         served: Served::All,
@@ -371,6 +372,12 @@ pub fn new_worker(id: &str) -> NewWorker {
         folder: "/home/somebody/.queuectl/workers".into(),
         stop_seen: None,
     }
+}
+
+/// Where a worker runs, as far as the boot tells it.
+pub fn under_boot(boot_id: &str) -> Origin {
+    let key = HostKey { boot_id: boot_id.to_owned(), ..HostKey::default() };
+    Origin { key, ..Origin::default() }
 }
 
 pub fn serving(queues: &[&str]) -> Served {

@@ -21,7 +21,7 @@ use queuectl::store::{
 
 use self::history::{Expected, Model, NextDue, Step};
 use self::memory::{Answer, CRASH_LIMIT, MAX_BACKOFF_MILLIS, Memory, MemoryJob, RETRY_DELAY_MILLIS, Request};
-use super::fixture::{Fixture, new_worker, settlement};
+use super::fixture::{Fixture, new_worker, settlement, under_boot};
 use super::new_job::{JobSpec, job, queue_name};
 
 prop_state_machine! {
@@ -343,7 +343,7 @@ fn register(fixture: &Fixture, memory: &Memory, worker: usize) {
     let known = &memory.workers[worker];
     let in_order = |queues: &Vec<usize>| queues.iter().map(|queue| queue_name(QUEUES[*queue])).collect();
     fixture.register(NewWorker {
-        boot_id: known.boot.to_owned(),
+        origin: under_boot(known.boot),
         served: known.queues.as_ref().map_or(Served::All, |queues| Served::InOrder(in_order(queues))),
         ..new_worker(worker_id(worker).as_str())
     });

@@ -6,6 +6,7 @@ use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::{NewWorker, Orders, Served, Stop, WorkerState};
+use queuectl::sys::host::{HostKey, Origin};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, new_worker, serving};
 use super::new_job::{job, job_id};
@@ -22,7 +23,7 @@ every_store!(
     a_worker_for_one_job_is_idle_when_that_is_over,
     a_stop_concerns_those_who_are_there,
     a_stop_concerns_whoever_takes_the_place_of_one_that_crashed,
-    a_stop_can_mean_one_machine,
+    a_stop_can_name_one_home_on_one_machine,
     the_earliest_moment_to_kill_counts,
     a_jump_of_the_clock_kills_nobody,
     old_stops_are_forgotten_but_none_that_came_since,
@@ -157,8 +158,8 @@ fn a_worker_for_one_job_is_idle_when_that_is_over(fixture: &Fixture) {
     assert!(idle());
 }
 
-fn stop(fixture: &Fixture, host: Option<&str>, kill_at: Option<Timestamp>) {
-    let stop = Stop { host: host.map(str::to_owned), kill_at };
+fn stop(fixture: &Fixture, home: Option<&str>, kill_at: Option<Timestamp>) {
+    let stop = Stop { home: home.map(|home| on("machine", home)), kill_at };
     fixture.store.stop(&stop, SOMEBODY).expect("stop");
 }
 
@@ -189,16 +190,26 @@ fn a_stop_concerns_whoever_takes_the_place_of_one_that_crashed(fixture: &Fixture
     assert!(!fixture.orders(&"new".parse().expect("a worker id")).drain, "a new pool is not meant");
 }
 
-fn a_stop_can_mean_one_machine(fixture: &Fixture) {
-    let here = fixture.worker("here");
-    let there = fixture.register(NewWorker { host: "there".to_owned(), ..new_worker("there") });
+fn on(machine: &str, home: &str) -> HostKey {
+    HostKey { machine_id: machine.to_owned(), boot_id: "any".to_owned(), home_id: home.to_owned() }
+}
+
+/// Neither the name of a machine nor its boot says whose workers are to stop.
+fn a_stop_can_name_one_home_on_one_machine(fixture: &Fixture) {
+    let worker = |id, key| {
+        let origin = Origin { key, ..Origin::default() };
+        fixture.register(NewWorker { origin, ..new_worker(id) })
+    };
+    let here = worker("here", on("machine", "here"));
+    let there = worker("there", HostKey { boot_id: "other".to_owned(), ..on("machine", "there") });
+    let copy = worker("copy", on("another", "there"));
     let drain = |worker| fixture.orders(worker).drain;
     stop(fixture, Some("there"), None);
-    assert_eq!([&here, &there].map(drain), [false, true]);
+    assert_eq!([&here, &there, &copy].map(drain), [false, true, false]);
     stop(fixture, Some("nowhere"), None);
-    assert_eq!([&here, &there].map(drain), [false, true]);
+    assert_eq!([&here, &there, &copy].map(drain), [false, true, false]);
     stop(fixture, None, None);
-    assert_eq!([&here, &there].map(drain), [true, true]);
+    assert_eq!([&here, &there, &copy].map(drain), [true, true, true]);
 }
 
 fn the_earliest_moment_to_kill_counts(fixture: &Fixture) {

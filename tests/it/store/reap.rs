@@ -8,7 +8,7 @@ use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
 use queuectl::store::{LeaseRef, LeaseStatus, NewWorker, StoreError};
 
-use super::fixture::{FAILURE, Fixture, every_store, new_worker};
+use super::fixture::{FAILURE, Fixture, every_store, new_worker, under_boot};
 use super::new_job::{job, job_id};
 
 every_store!(
@@ -117,7 +117,7 @@ fn a_lost_job_runs_again_at_once(fixture: &Fixture) {
 /// A worker of this boot claims the next job and dies.
 fn lose(fixture: &Fixture, boot: &str) {
     let worker = fixture.register(NewWorker {
-        boot_id: boot.to_owned(),
+        origin: under_boot(boot),
         ..new_worker(&format!("w{}", fixture.now().as_millis()))
     });
     fixture.lease(&worker);

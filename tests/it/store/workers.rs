@@ -8,6 +8,7 @@ use std::time::Duration;
 use queuectl::domain::life::StateName;
 use queuectl::domain::outcome::Outcome;
 use queuectl::store::{LeaseRef, LeaseStatus, NewWorker, Served, StoreError, Worker, WorkerState};
+use queuectl::sys::host::{FileId, HostKey, Origin};
 
 use super::fixture::{Fixture, every_store, new_worker, serving};
 use super::new_job::{job, job_id};
@@ -37,7 +38,7 @@ fn a_registered_worker_reads_back(fixture: &Fixture) {
         let new = NewWorker {
             id: id.parse().expect("a worker id"),
             host: "büro-7".to_owned(),
-            boot_id: "boot".to_owned(),
+            origin: origin(),
             pid: 1,
             guardian_pid,
             served,
@@ -49,7 +50,7 @@ fn a_registered_worker_reads_back(fixture: &Fixture) {
         let expected = Worker {
             id: new.id,
             host: new.host,
-            boot_id: new.boot_id,
+            origin: new.origin,
             pid: new.pid,
             guardian_pid: new.guardian_pid,
             served: new.served,
@@ -64,6 +65,14 @@ fn a_registered_worker_reads_back(fixture: &Fixture) {
         };
         assert_eq!(fixture.workers().last(), Some(&expected));
         fixture.pass_secs(1);
+    }
+}
+
+fn origin() -> Origin {
+    Origin {
+        key: HostKey { machine_id: "m".to_owned(), boot_id: "b".to_owned(), home_id: "h".to_owned() },
+        pid_namespace: 4_026_531_836,
+        lock: FileId { device: u64::MAX, inode: 1 },
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::job::{Attempt, Ending, Job, JobRecord, Latest, OnDependencyFailure, Usage};
+use crate::domain::job::{Attempt, Ending, Job, JobRecord, Latest, OnDependencyFailure, Usage, WorkerHome};
 use crate::domain::life::{Life, Losses, State, StateName};
 use crate::domain::limits::Limits;
 use crate::domain::outcome::Outcome;
@@ -136,6 +136,7 @@ pub(super) fn attempt(number: u32, outcome: Outcome) -> Attempt {
         number,
         worker: "w".parse().expect("a worker id"),
         host: "here".to_owned(),
+        home: WorkerHome::default(),
         started_at: Timestamp::from_millis(0),
         ending: Some(ending),
     }

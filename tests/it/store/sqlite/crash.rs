@@ -38,7 +38,7 @@ fn the_one_that_dies() {
         "remove" => drop(fixture.remove("a")),
         "register" => drop(fixture.worker("new")),
         "set_worker_state" => fixture.retire(&worker()),
-        "stop" => drop(fixture.store.stop(&Stop { host: None, kill_at: None }, SOMEBODY)),
+        "stop" => drop(fixture.store.stop(&Stop { home: None, kill_at: None }, SOMEBODY)),
         "exchange" => drop(fixture.lease(&worker())),
         "extend" => drop(fixture.store.extend(&worker(), &[])),
         "reap" => drop(fixture.reap(&worker())),

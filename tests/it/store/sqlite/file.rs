@@ -307,7 +307,7 @@ fn orders_to_stop_do_not_pile_up() {
     let fixture = home.fixture();
     fixture.set(SettingKey::Durability, "normal");
     for _ in 0..1_100 {
-        fixture.store.stop(&Stop { host: None, kill_at: None }, SOMEBODY).expect("stop");
+        fixture.store.stop(&Stop { home: None, kill_at: None }, SOMEBODY).expect("stop");
     }
     drop(fixture);
     let connection = home.connect();

@@ -7,6 +7,7 @@ use queuectl::domain::outcome::Outcome;
 use queuectl::store::sqlite::SCHEMA_VERSION;
 use queuectl::store::{Served, StoreError, WorkerState};
 
+use super::super::fixture::under_boot;
 use super::{Home, value};
 
 const FIRST_SCHEMA: &str = include_str!("../../../../migrations/sqlite/0001_foundation.sql");
@@ -82,7 +83,7 @@ fn everything_is_still_there() {
     assert_eq!((worker.id.as_str(), worker.running, worker.concurrency), ("w", 1, 2));
     assert_eq!((worker.state, &worker.served), (WorkerState::Running, &Served::All));
     assert_eq!((worker.lease_until, worker.overdue), (Some(until), false));
-    assert_eq!(worker.folder.as_os_str(), "", "nobody had written it down");
+    assert_eq!(worker.origin, under_boot("boot-1"), "the first program wrote down no more than that");
     assert!(!fixture.orders(&worker.id).drain, "nobody has told it to stop");
     drop(fixture);
 
