@@ -3,6 +3,8 @@
 //! A few seeds of each are part of every run of the tests. `tests/chaos` runs them for as long as one likes.
 
 mod built_in;
+mod containers;
+mod graphs;
 mod harness;
 
 #[cfg(debug_assertions)]

@@ -1,0 +1,84 @@
+//! Containers that share the home of a trial: pools in mount and pid namespaces of their own, some with a boot id of their
+//! own, each killed whole when its time has come.
+
+use std::process::{Child, Command, Stdio};
+
+use fastrand::Rng;
+use queuectl::proof::ProofError;
+use queuectl::proof::field::Field;
+use queuectl::proof::nemesis::Nemesis;
+
+use super::harness::Trials;
+
+const MOST_AT_ONCE: usize = 2;
+const ANOTHER_BOOT: &str = "cat /proc/sys/kernel/random/uuid > boot-id
+mount --bind boot-id /proc/sys/kernel/random/boot_id\n";
+
+#[derive(Default)]
+struct Containers {
+    running: Vec<Child>,
+}
+
+impl Containers {
+    fn start(&mut self, field: &Field, has_own_boot: bool) {
+        let setup = if has_own_boot { ANOTHER_BOOT } else { "" };
+        let inside = field.command(["-q", "worker", "run", "--concurrency", "2"]);
+        let mut command = Command::new("unshare");
+        command.args(["-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-e", "-c"]);
+        command.arg(format!("{setup}exec \"$0\" \"$@\"")).arg(inside.get_program()).args(inside.get_args());
+        command.current_dir(field.folder()).env_clear();
+        command.envs(inside.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.running.push(command.spawn().expect("a container starts"));
+    }
+
+    /// With everything in it.
+    fn kill(&mut self, at: usize) {
+        let mut container = self.running.swap_remove(at);
+        let _ = container.kill();
+        let _ = container.wait();
+    }
+}
+
+impl Nemesis for Containers {
+    fn name(&self) -> &'static str {
+        "containers"
+    }
+
+    fn does(&self) -> &'static str {
+        "containers come, share the home, and are killed"
+    }
+
+    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
+        if self.running.len() < MOST_AT_ONCE && random.u32(0..3) > 0 {
+            self.start(field, random.bool());
+        } else if !self.running.is_empty() {
+            self.kill(random.usize(0..self.running.len()));
+        }
+        Ok(true)
+    }
+
+    fn heal(&mut self, _field: &Field) {
+        while !self.running.is_empty() {
+            self.kill(0);
+        }
+    }
+}
+
+impl Drop for Containers {
+    fn drop(&mut self) {
+        while !self.running.is_empty() {
+            self.kill(0);
+        }
+    }
+}
+
+#[test]
+fn fault_38_chaos_containers() {
+    let can = Command::new("unshare").args(["-m", "-p", "-f", "--mount-proc", "true"]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        println!("skipped: making a container takes root");
+        return;
+    }
+    Trials::of("fault_38_chaos_containers", |_| Box::new(Containers::default())).all_hold();
+}

@@ -1,0 +1,77 @@
+//! Deep and wide graphs of jobs that are cancelled and run again, while other clients enqueue.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use queuectl::proof::ProofError;
+use queuectl::proof::field::Field;
+use queuectl::proof::ledger::How;
+use queuectl::proof::nemesis::Nemesis;
+use queuectl::proof::plan::{JobPlan, Wish};
+
+use super::harness::Trials;
+
+#[derive(Default)]
+struct Graphs {
+    made: usize,
+}
+
+/// A job that is over at once when its turn comes.
+fn quick(id: String, depends_on: Vec<String>) -> JobPlan {
+    JobPlan {
+        id,
+        queue: None,
+        lives: Duration::from_millis(1),
+        ends: vec![How::Exit(0)],
+        escapes: Vec::new(),
+        is_deaf: false,
+        in_shell: false,
+        max_retries: 0,
+        retry_delay: Duration::from_millis(20),
+        delay: None,
+        timeout: None,
+        depends_on,
+        runs_anyway: false,
+        unique_key: None,
+        batch: None,
+        priority: 0,
+    }
+}
+
+/// Layers of jobs, each of which depends on all jobs of the layer before.
+fn layers(name: &str, depth: usize, width: usize) -> Vec<JobPlan> {
+    let id = |layer: usize, at: usize| format!("{name}.{layer}.{at}");
+    let parents = |layer: usize| match layer.checked_sub(1) {
+        Some(before) => (0..width).map(|at| id(before, at)).collect(),
+        None => Vec::new(),
+    };
+    (0..depth).flat_map(|layer| (0..width).map(move |at| quick(id(layer, at), parents(layer)))).collect()
+}
+
+impl Nemesis for Graphs {
+    fn name(&self) -> &'static str {
+        "graphs"
+    }
+
+    fn does(&self) -> &'static str {
+        "graphs of jobs are cancelled and run again"
+    }
+
+    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
+        self.made += 1;
+        let (depth, width) = if random.bool() { (24, 1) } else { (4, 6) };
+        let jobs = layers(&format!("g{}", self.made), depth, width);
+        field.ask(Wish::Enqueue(jobs.clone()), None)?;
+        field.ask(Wish::Cancel(jobs[0].id.clone()), None)?;
+        // From the last to the first: each waits again for those that it depends on.
+        for job in jobs.iter().rev() {
+            field.ask(Wish::Retry(job.id.clone()), None)?;
+        }
+        Ok(true)
+    }
+}
+
+#[test]
+fn fault_40_chaos_graphs() {
+    Trials::of("fault_40_chaos_graphs", |_| Box::new(Graphs::default())).all_hold();
+}
