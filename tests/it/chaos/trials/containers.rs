@@ -22,7 +22,7 @@ struct Containers {
 impl Containers {
     fn start(&mut self, field: &Field, has_own_boot: bool) {
         let setup = if has_own_boot { ANOTHER_BOOT } else { "" };
-        let inside = field.command(["-q", "worker", "run", "--concurrency", "2"]);
+        let inside = field.command(["-q", "worker", "run"]);
         let mut command = Command::new("unshare");
         command.args(["-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-e", "-c"]);
         command.arg(format!("{setup}exec \"$0\" \"$@\"")).arg(inside.get_program()).args(inside.get_args());
