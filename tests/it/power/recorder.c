@@ -358,7 +358,8 @@ int renameat2(int from_folder, const char *from, int to_folder, const char *to, 
     uint64_t inode;
     int lock = enter(), ours = on && place_at(from_folder, from, old, &inode);
     int failed = syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
-    if (!failed && ours && !flags && place_at(to_folder, to, new, &inode))
+    // One that may not replace anything did not, so it is a plain one.
+    if (!failed && ours && !(flags & ~RENAME_NOREPLACE) && place_at(to_folder, to, new, &inode))
         put(RENAME, inode, old, 0, 0, new, strlen(new));
     else if (!failed && ours)
         put(STRANGE, inode, old, 0, 0, "renameat2", 9);
