@@ -20,6 +20,7 @@ use crate::sys::interrupts::Interrupts;
 #[derive(Debug)]
 pub(super) struct Context {
     wanted: Wanted,
+    location: OnceCell<Location>,
     store: OnceCell<Box<dyn Store>>,
     /// A person reads the results: standard output is a terminal.
     pub(super) person_reads: bool,
@@ -32,6 +33,7 @@ impl Context {
     pub(super) fn new(global: &Global) -> Self {
         Self {
             wanted: Wanted { home: global.home.clone(), store: global.store.clone() },
+            location: OnceCell::new(),
             store: OnceCell::new(),
             person_reads: io::stdout().is_terminal(),
             color: global.color,
@@ -40,8 +42,16 @@ impl Context {
         }
     }
 
+    /// Where home and store are, looked for when it is first asked.
     pub(super) fn location(&self) -> Result<Location, Failure> {
-        Ok(location::locate(&self.wanted)?)
+        if let Some(location) = self.location.get() {
+            return Ok(location.clone());
+        }
+        let location = location::locate(&self.wanted)?;
+        if let Some(passed) = &location.passed_over {
+            self.hint(&format!("{passed}; it is passed over, and {} is used", location.home.display()))?;
+        }
+        Ok(self.location.get_or_init(|| location).clone())
     }
 
     /// What was said about where things are, for those who look there themselves.

@@ -16,6 +16,7 @@ use crate::engine::EngineError;
 use crate::ops::OpError;
 use crate::ops::error::chain;
 use crate::ops::escape::write_json;
+use crate::ops::ownership::{advice, advice_for_found, advice_for_making};
 use crate::proof::ProofError;
 use crate::store::transfer::ImportError;
 use crate::store::{Conflict, Refused, StoreError};
@@ -167,7 +168,10 @@ fn exit_of(error: &OpError) -> Exit {
             Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict => Exit::Failed,
         },
         OpError::BadLine { source, .. } => exit_of(source),
-        OpError::CannotMake { .. } | OpError::CannotReadLog { .. } => Exit::Unavailable,
+        OpError::CannotMake { .. }
+        | OpError::CannotReadLog { .. }
+        | OpError::ExposedHome { .. }
+        | OpError::ForeignFolder { .. } => Exit::Unavailable,
         OpError::DamagedOutput { .. } | OpError::DamagedLog { .. } => Exit::Corrupt,
         OpError::Request(_)
         | OpError::Json { .. }
@@ -213,6 +217,7 @@ fn exit_of_store(error: &StoreError) -> Exit {
         | StoreError::Busy { .. }
         | StoreError::Changing
         | StoreError::NetworkFilesystem { .. }
+        | StoreError::NotOwn(_)
         | StoreError::OldLibrary { .. } => Exit::Unavailable,
         StoreError::OutcomeUnknown { .. } => Exit::Unknown,
         StoreError::Corrupt { .. }
@@ -263,6 +268,9 @@ fn hint_for(error: &OpError) -> Option<String> {
             "what was stored stays; give ids and --if-absent to repeat the whole input safely"
         }
         OpError::HalfDone { .. } => "the rest was left as it is; the same command goes on with it",
+        OpError::Store(StoreError::NotOwn(refused)) => return Some(advice(refused)),
+        OpError::ExposedHome { home, source } => return Some(advice_for_found(home, source)),
+        OpError::ForeignFolder { home, source } => return Some(advice_for_making(home, source)),
         OpError::Store(error) => return hint_for_store(error).map(str::to_owned),
         OpError::NoHome => "name a folder with --home",
         OpError::Import(ImportError::IdTaken(_)) => "with --if-absent jobs that are here already are skipped",
@@ -341,7 +349,7 @@ fn hint_for_store(error: &StoreError) -> Option<&'static str> {
         | StoreError::Corrupt { .. }
         | StoreError::NotAStore { .. }
         | StoreError::Malformed { .. } => Some("`queuectl doctor` tells more"),
-        StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => None,
+        StoreError::NotOwn(_) | StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => None,
     }
 }
 

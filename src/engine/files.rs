@@ -5,11 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::EngineError;
+use super::journal::JOURNAL;
 use super::slots;
+use crate::domain::log;
 use crate::domain::name::WorkerId;
 use crate::store::{Store, StoreError, worker_bell};
 use crate::sys::life_line::{self, FOLDER, LOCK, LifeLine, Role};
-use crate::sys::private;
+use crate::sys::{ownership, private};
 
 /// What a worker that is gone no longer needs. What is not there is not missed.
 pub(super) fn remove(folder: &Path, worker: &WorkerId) {
@@ -44,9 +46,21 @@ fn workers_with_files(folder: &Path) -> io::Result<Vec<WorkerId>> {
 
 /// The folder of workers in a home, made if it is missing. A home that is missing is not made.
 pub(super) fn folder(home: &Path) -> Result<PathBuf, EngineError> {
+    check_owners(home)?;
     let path = home.join(FOLDER);
     let made = private::add_folder(&path).and_then(|()| path.canonicalize());
     made.map_err(|source| EngineError::CannotMake { path, source })
+}
+
+/// Refuses what workers write to if it is not this user's alone. A link in a home is its user's own: its target counts.
+pub(super) fn check_owners(home: &Path) -> Result<(), StoreError> {
+    for path in [FOLDER, log::FOLDER, JOURNAL].map(|name| home.join(name)) {
+        // One that is missing is made.
+        if let Ok(meta) = path.metadata() {
+            ownership::check(&path, &meta)?;
+        }
+    }
+    Ok(())
 }
 
 /// The folder of workers, as a guardian knows it.

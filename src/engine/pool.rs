@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::stdio;
 
 use super::error::EngineError;
+use super::files;
 use super::journal::JOURNAL;
 use crate::domain::name::WorkerId;
 use crate::store::Served;
@@ -98,6 +99,7 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
 
 /// Where a guardian and its workers write what they have to say when all else fails: the journal.
 pub fn open_log(home: &Path) -> Result<File, EngineError> {
+    files::check_owners(home)?;
     let path = home.join(JOURNAL);
     private::open_to_append(&path).map_err(|source| EngineError::CannotMake { path, source })
 }

@@ -22,12 +22,13 @@ use std::path::Path;
 use self::home::Condition;
 use super::OpError;
 use super::error::chain;
-use super::location::{self, CONFIG_FILE, StoreAddress, Wanted};
+use super::location::{self, CONFIG_FILE, Found, StoreAddress, Wanted};
+use super::ownership::advice_for_found;
 use crate::domain::settings::Settings;
-use crate::domain::shell::quote_words;
 use crate::store::settings::in_force;
 use crate::store::sqlite::{Depth, SqliteStore};
 use crate::store::{Store, StoreError};
+use crate::sys::ownership::NotOwn;
 use crate::sys::private;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,10 +120,19 @@ pub fn diagnose(wanted: &Wanted, depth: Depth, before_reading: &dyn Fn(u64)) -> 
     let mut diagnosis = Diagnosis::default();
     let examiner = Examiner { wanted, depth, before_reading };
     let settings = match location::find_home(wanted) {
-        Ok(home) => look_at_home(&mut diagnosis, &examiner, &home)
-            .and_then(|store| look_at_queue(&mut diagnosis, &store, &home)),
+        Ok(Found { home, passed_over }) => {
+            let warn = |passed: NotOwn| Finding::warning("home", format!("{passed}; it is passed over"));
+            passed_over.map(warn).into_iter().for_each(|finding| diagnosis.add(finding));
+            look_at_home(&mut diagnosis, &examiner, &home)
+                .and_then(|store| look_at_queue(&mut diagnosis, &store, &home))
+        }
         Err(error) => {
-            diagnosis.refuse("home", error, Some("name a folder with --home"));
+            let advice = if let OpError::ExposedHome { home, source } = &error {
+                advice_for_found(home, source)
+            } else {
+                "name a folder with --home".to_owned()
+            };
+            diagnosis.refuse("home", error, Some(&advice));
             None
         }
     };
@@ -142,13 +152,17 @@ fn look_at_home(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, home: &Path)
     home::count_logs(diagnosis, home);
     let StoreAddress::Sqlite(database) = find_store(diagnosis, examiner.wanted, home)?;
     disk::check(diagnosis, home, private::folder_of(&database));
+    if private::folder_of(&database) != home {
+        home::check_store(diagnosis, &database);
+    }
     let store = database::check(diagnosis, examiner, &database);
     gate::check(diagnosis, &database);
     store
 }
 
 fn find_store(diagnosis: &mut Diagnosis, wanted: &Wanted, home: &Path) -> Option<StoreAddress> {
-    match location::find_store(wanted, home) {
+    // Whose the file is was looked at with the others.
+    match location::find_store(wanted, home, |_, _| Ok(())) {
         Ok(address) => {
             if home.join(CONFIG_FILE).exists() {
                 diagnosis.add(Finding::ok("config", format!("{CONFIG_FILE} is understood")));
@@ -185,11 +199,6 @@ fn look_at_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> O
             None
         }
     }
-}
-
-/// A path as a word for the shell.
-fn word(path: &Path) -> String {
-    quote_words(&[path.display().to_string()])
 }
 
 fn cannot_open(path: &Path, error: std::io::Error) -> StoreError {

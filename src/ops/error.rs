@@ -15,6 +15,7 @@ use crate::domain::settings::SettingError;
 use crate::domain::span::format_span;
 use crate::store::transfer::ImportError;
 use crate::store::{Conflict, Refused, RestoreError, StoreError};
+use crate::sys::ownership::NotOwn;
 
 /// How many jobs are named in one message.
 const MAX_UNFINISHED_NAMED: usize = 10;
@@ -174,6 +175,18 @@ pub enum OpError {
     },
     #[error("there is no home folder: neither --home nor QUEUECTL_HOME nor HOME is set")]
     NoHome,
+    #[error("the home `{}` is not used", home.display())]
+    ExposedHome {
+        home: PathBuf,
+        #[source]
+        source: NotOwn,
+    },
+    #[error("failed to make the home `{}`", home.display())]
+    ForeignFolder {
+        home: PathBuf,
+        #[source]
+        source: NotOwn,
+    },
     #[error("failed to understand the settings file `{}` ({problem})", path.display())]
     BadConfigFile { path: PathBuf, problem: String },
     #[error("the path of the store is empty")]

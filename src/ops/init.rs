@@ -16,8 +16,12 @@ pub enum Made {
 /// Makes `.queuectl/` in `folder`, with an empty queue in it.
 pub fn init(folder: &Path) -> Result<Made, OpError> {
     let home = folder.join(HOME_FOLDER);
-    let existed = home.exists();
+    let found = home.symlink_metadata().ok();
+    // Who works below is to find it.
+    location::check_found(folder, found.as_ref())?;
+    let existed = found.is_some();
     if !existed {
+        location::check_maker(&home)?;
         private::create_folder(&home).map_err(|source| OpError::CannotMake { path: home.clone(), source })?;
     }
     // Its own database, whatever the environment says about another.

@@ -1,7 +1,9 @@
 //! Where the home and the store are.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +13,8 @@ use super::OpError;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Store, StoreError};
 use crate::sys::clock::SystemClock;
-use crate::sys::private;
+use crate::sys::ownership::{self, Flaw, NotOwn};
+use crate::sys::{private, user};
 
 /// The name of a home inside a folder.
 pub const HOME_FOLDER: &str = ".queuectl";
@@ -30,6 +33,15 @@ pub struct Wanted {
 pub struct Location {
     pub home: PathBuf,
     pub store: StoreAddress,
+    /// The nearest home above that belongs to another user.
+    pub passed_over: Option<NotOwn>,
+}
+
+/// A home, and the nearest one above that belongs to another user.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) home: PathBuf,
+    pub(super) passed_over: Option<NotOwn>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,22 +59,30 @@ struct ConfigFile {
 /// user, then `~/.queuectl`. The store: `--store`, then `QUEUECTL_STORE`, then the home's `config.toml`, then its
 /// database file.
 pub fn locate(wanted: &Wanted) -> Result<Location, OpError> {
-    let home = find_home(wanted)?;
-    let store = find_store(wanted, &home)?;
-    Ok(Location { home, store })
+    let Found { home, passed_over } = find_home(wanted)?;
+    let store = find_store(wanted, &home, ownership::check_trusted)?;
+    Ok(Location { home, store, passed_over })
 }
 
-pub(super) fn find_home(wanted: &Wanted) -> Result<PathBuf, OpError> {
-    match wanted.home.clone().or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from)) {
-        Some(home) => Ok(home),
-        None => nearest_home().or_else(users_home).ok_or(OpError::NoHome),
+pub(super) fn find_home(wanted: &Wanted) -> Result<Found, OpError> {
+    if let Some(home) = wanted.home.clone().or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from)) {
+        return Ok(Found { home, passed_over: None });
     }
+    let (nearest, passed_over) = nearest_home()?;
+    let home = nearest.or_else(users_home).ok_or(OpError::NoHome)?;
+    Ok(Found { home, passed_over })
 }
 
-pub(super) fn find_store(wanted: &Wanted, home: &Path) -> Result<StoreAddress, OpError> {
+/// `check` decides whether the settings file may be trusted.
+pub(super) fn find_store(
+    wanted: &Wanted,
+    home: &Path,
+    check: fn(&Path, &Metadata) -> Result<(), NotOwn>,
+) -> Result<StoreAddress, OpError> {
     match wanted.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
-        Some(address) => parse_address(&address),
-        None => Ok(configured_store(home)?.unwrap_or_else(|| StoreAddress::Sqlite(home.join(DATABASE)))),
+        Some(address) => Ok(parse_address(&address)?.resolved()),
+        None => Ok(configured_store(home, check)?
+            .map_or_else(|| StoreAddress::Sqlite(home.join(DATABASE)), StoreAddress::resolved)),
     }
 }
 
@@ -79,6 +99,16 @@ pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
     }
 }
 
+impl StoreAddress {
+    /// A link is what its user says it is: the file that it leads to, and what SQLite and we keep beside that.
+    fn resolved(self) -> Self {
+        let Self::Sqlite(path) = self;
+        let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+        let target = if is_link { path.canonicalize().ok() } else { None };
+        Self::Sqlite(target.unwrap_or(path))
+    }
+}
+
 impl Location {
     /// The same places by paths that do not depend on where a process stands.
     pub fn absolute(&self) -> Result<Self, OpError> {
@@ -86,17 +116,36 @@ impl Location {
             std::path::absolute(path).map_err(|source| OpError::CannotRead { path: path.to_owned(), source })
         };
         let StoreAddress::Sqlite(store) = &self.store;
-        Ok(Self { home: absolute(&self.home)?, store: StoreAddress::Sqlite(absolute(store)?) })
+        Ok(Self {
+            home: absolute(&self.home)?,
+            store: StoreAddress::Sqlite(absolute(store)?),
+            passed_over: self.passed_over.clone(),
+        })
     }
 }
 
 pub(super) fn ensure_home(home: &Path) -> Result<(), OpError> {
     match home.metadata() {
-        Ok(meta) if meta.is_dir() => Ok(()),
+        Ok(meta) if meta.is_dir() => Ok(ownership::check(home, &meta).map_err(StoreError::from)?),
         Ok(_) => Err(not_a_folder(home).into()),
-        Err(_) => private::create_folder(home)
-            .map_err(|source| StoreError::CannotOpen { path: home.to_owned(), source: source.into() }.into()),
+        Err(_) => make_home(home),
     }
+}
+
+fn make_home(home: &Path) -> Result<(), OpError> {
+    check_maker(home)?;
+    private::create_folder(home)
+        .map_err(|source| StoreError::CannotOpen { path: home.to_owned(), source: source.into() }.into())
+}
+
+/// Refuses to make a home in a folder of another user: root would lock that user out of it.
+pub(super) fn check_maker(home: &Path) -> Result<(), OpError> {
+    let mut above = home.ancestors().map(private::folder_of);
+    if let Some((folder, meta)) = above.find_map(|folder| Some((folder, folder.metadata().ok()?))) {
+        ownership::check_owner(folder, &meta)
+            .map_err(|source| OpError::ForeignFolder { home: home.to_owned(), source })?;
+    }
+    Ok(())
 }
 
 pub(super) fn not_a_folder(home: &Path) -> StoreError {
@@ -107,9 +156,50 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-fn nearest_home() -> Option<PathBuf> {
-    let here = std::env::current_dir().ok()?;
-    here.ancestors().map(|folder| folder.join(HOME_FOLDER)).find(|home| private::is_own_folder(home))
+/// The nearest home here or above that belongs to this user, and the nearest that belongs to another.
+fn nearest_home() -> Result<(Option<PathBuf>, Option<NotOwn>), OpError> {
+    let mut passed_over = None;
+    let Ok(here) = std::env::current_dir() else {
+        return Ok((None, None));
+    };
+    for folder in here.ancestors() {
+        let home = folder.join(HOME_FOLDER);
+        let Some(meta) = home.symlink_metadata().ok().filter(|meta| meta.is_dir() || meta.is_symlink()) else {
+            continue;
+        };
+        if meta.uid() == user::number() {
+            check_found(folder, Some(&meta))?;
+            return Ok((Some(home), passed_over));
+        }
+        passed_over.get_or_insert(NotOwn { path: home, flaw: Flaw::Foreign { owner: meta.uid() } });
+    }
+    Ok((None, passed_over))
+}
+
+/// Refuses a home in `folder` that is found without being named, if it is a link or if others could put one there. The
+/// home of the user's own folder is not judged: it would be used anyway.
+pub(super) fn check_found(folder: &Path, home: Option<&Metadata>) -> Result<(), OpError> {
+    let path = folder.join(HOME_FOLDER);
+    let checked = if home.is_some_and(Metadata::is_symlink) {
+        Err(NotOwn { path: path.clone(), flaw: Flaw::Link })
+    } else {
+        check_holder(folder)
+    };
+    match checked {
+        Err(source) if !is_users_folder(folder) => Err(OpError::ExposedHome { home: path, source }),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Refuses a folder to hold a home that is found by looking for it.
+fn check_holder(folder: &Path) -> Result<(), NotOwn> {
+    // One that cannot be looked at shows when the home in it is used.
+    folder.metadata().map_or(Ok(()), |meta| ownership::check_trusted(folder, &meta))
+}
+
+fn is_users_folder(folder: &Path) -> bool {
+    let canonical = |path: &Path| path.canonicalize().ok();
+    variable("HOME").and_then(|home| canonical(Path::new(&home))).is_some_and(|home| canonical(folder) == Some(home))
 }
 
 fn users_home() -> Option<PathBuf> {
@@ -117,16 +207,23 @@ fn users_home() -> Option<PathBuf> {
 }
 
 /// What the settings file says; a path in it is relative to the home.
-fn configured_store(home: &Path) -> Result<Option<StoreAddress>, OpError> {
+fn configured_store(
+    home: &Path,
+    check: fn(&Path, &Metadata) -> Result<(), NotOwn>,
+) -> Result<Option<StoreAddress>, OpError> {
     let path = home.join(CONFIG_FILE);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
+    let cannot_read = |source| OpError::CannotRead { path: path.clone(), source };
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
         // Without the file there is nothing to say; a home that is no folder shows when the store is opened.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(source) => return Err(OpError::CannotRead { path, source }),
+        Err(source) => return Err(cannot_read(source)),
     };
+    check(&path, &file.metadata().map_err(cannot_read)?).map_err(StoreError::from)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(cannot_read)?;
     let config: ConfigFile = toml::from_str(&text)
         .map_err(|error| OpError::BadConfigFile { problem: problem(&text, &error), path })?;
     let Some(address) = config.store else {

@@ -29,6 +29,7 @@ pub mod list;
 pub mod location;
 pub mod log_reader;
 pub mod logs;
+pub mod ownership;
 pub mod problem;
 pub mod prune;
 pub mod queues;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::domain::name::{JobId, WorkerId};
 use crate::domain::span::format_span;
+use crate::sys::ownership::NotOwn;
 
 /// Why the store itself could not answer.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -36,6 +37,9 @@ pub enum StoreError {
     Changing,
     #[error("`{}` is on {kind}, a network filesystem, where SQLite's locks cannot be trusted", path.display())]
     NetworkFilesystem { path: PathBuf, kind: &'static str },
+    /// Nothing is made, read or written where others own something, or could change it.
+    #[error(transparent)]
+    NotOwn(#[from] NotOwn),
     /// The commit failed in a way that leaves open whether it took place.
     #[error("the commit failed, and whether it took place is unknown")]
     OutcomeUnknown {

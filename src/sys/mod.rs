@@ -16,6 +16,7 @@ pub mod life_line;
 pub mod limit;
 pub mod load;
 pub mod lock;
+pub mod ownership;
 pub mod private;
 pub mod process;
 pub mod range_lock;

@@ -2,13 +2,14 @@
 
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{Access, CWD, Mode, OFlags, RenameFlags, access, open, renameat_with};
 use rustix::io::Errno;
 
 use super::failpoint;
+use super::ownership::{Flaw, NotOwn};
 
 /// Makes a folder, and those above it, with mode 0700, so that they survive a power cut. What is there already is left
 /// as it is.
@@ -56,9 +57,17 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a file for reading and writing; where it is missing it is made with mode 0600.
+/// Opens a file for reading and writing; where it is missing it is made with mode 0600. A link is not followed.
 pub fn open_file(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let no_links = OFlags::NOFOLLOW.bits().cast_signed();
+    match options.custom_flags(no_links).open(path) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
+            Err(io::Error::other(NotOwn { path: path.to_owned(), flaw: Flaw::Link }))
+        }
+        result => result,
+    }
 }
 
 /// Opens a file for reading and for writing at its end; where it is missing it is made with mode 0600.
@@ -99,11 +108,6 @@ pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
         Err(error) => return Err(error.into()),
     };
     Ok(file.metadata()?.is_file().then_some(file))
-}
-
-/// Whether `path` is a folder of the user who runs this process.
-pub fn is_own_folder(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw())
 }
 
 /// Whether this user may make files in a folder; the error says why not.

@@ -4,9 +4,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Diagnosis, Examiner, Finding, cannot_open, word};
+use super::{Diagnosis, Examiner, Finding, cannot_open};
 use crate::domain::size::rough_size;
 use crate::ops::error::chain;
+use crate::ops::ownership::{advice, word};
 use crate::store::StoreError;
 use crate::store::sqlite::{Depth, Examination, SqliteStore, examine, remembers_a_queue};
 use crate::sys::clock::SystemClock;
@@ -135,6 +136,7 @@ fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
         StoreError::Busy { .. } => return Some(format!("see who has it locked: `fuser -v {}`", word(path))),
         StoreError::Changing => ASK_AGAIN,
         StoreError::OldLibrary { .. } => "use a queuectl that was built with the SQLite that comes with it",
+        StoreError::NotOwn(refused) => return Some(advice(refused)),
         StoreError::NetworkFilesystem { .. }
         | StoreError::OutcomeUnknown { .. }
         | StoreError::TooNew { .. }

@@ -1,14 +1,18 @@
 //! The home: whether it is there, whose it is, and who else may look into it.
 
-use std::fs::Metadata;
+use std::fs::{DirEntry, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Diagnosis, Finding, Level, cannot_open, counted, word};
+use super::{Diagnosis, Finding, cannot_open, counted};
 use crate::domain::log;
 use crate::domain::size::rough_size;
 use crate::ops::location::not_a_folder;
+use crate::ops::ownership::{advice, word};
+use crate::store::StoreError;
+use crate::store::sqlite::check_files;
+use crate::sys::ownership::{self, Flaw, NotOwn};
 use crate::sys::{life_line, private, user};
 
 /// What a home is good for.
@@ -23,10 +27,10 @@ pub(super) enum Condition {
 
 /// Rights of anybody but the owner.
 const OTHERS: u32 = 0o077;
-const OTHERS_WRITE: u32 = 0o022;
-const OTHERS_ENTER: u32 = 0o011;
 /// How many files are named in one message.
 const MAX_NAMED: usize = 3;
+/// How many files have a line of their own.
+const MAX_LISTED: usize = 100;
 
 pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path) -> Condition {
     let meta = match home.metadata() {
@@ -41,14 +45,15 @@ pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path) -> Condition {
             return Condition::Broken;
         }
     };
-    diagnosis.add(folder(home, &meta));
+    folder(diagnosis, home, &meta);
     if let Err(error) = private::may_write_in(home) {
         let advice = "use the account that it belongs to, or another folder with --home";
         diagnosis.refuse("home", cannot_open(home, error), Some(advice));
     }
     match files(home) {
         Ok(files) => {
-            diagnosis.add(modes(home, &meta, &files));
+            owners(diagnosis, home, &meta, &files);
+            diagnosis.add(modes(home, &files));
             Condition::Ready
         }
         Err(error) => {
@@ -69,73 +74,101 @@ fn missing(diagnosis: &mut Diagnosis, home: &Path) -> Condition {
     Condition::Missing
 }
 
-fn folder(home: &Path, meta: &Metadata) -> Finding {
+fn folder(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata) {
+    if let Err(refused) = ownership::check(home, meta) {
+        let advice = advice(&refused);
+        return diagnosis.refuse("home", StoreError::from(refused), Some(&advice));
+    }
     let (path, mode) = (home.display(), meta.mode() & 0o777);
-    if meta.uid() != user::number() {
-        let said = format!("{path} belongs to another user (uid {})", meta.uid());
-        return Finding::warning("home", said).advise("use that account, or another folder with --home");
-    }
-    let chmod = format!("run `chmod 700 {}`", word(home));
-    if mode & OTHERS_WRITE != 0 {
-        let said = format!("{path} can be written by others (mode {mode:04o}): they can run commands as you");
-        return Finding::error("home", said).advise(chmod);
-    }
-    if mode & OTHERS != 0 {
-        let said = format!("{path} can be looked into by others (mode {mode:04o})");
-        return Finding::warning("home", said).advise(chmod);
-    }
-    Finding::ok("home", format!("{path}, for its owner only"))
+    diagnosis.add(if mode & OTHERS == 0 {
+        Finding::ok("home", format!("{path}, for its owner only"))
+    } else {
+        Finding::warning("home", format!("{path} can be looked into by others (mode {mode:04o})"))
+            .advise(format!("run `chmod 700 {}`", word(home)))
+    });
 }
 
-/// A file of the home, by the part of its path that follows the home's.
+/// A file or folder of the home.
 struct Entry {
-    name: PathBuf,
-    mode: u32,
+    path: PathBuf,
+    meta: Metadata,
 }
 
 /// What is in the home, and in the folders that queuectl makes there.
 fn files(home: &Path) -> io::Result<Vec<Entry>> {
-    let mut found = Vec::new();
-    for entry in home.read_dir()?.flatten() {
-        add(&mut found, home, &entry.path());
-    }
+    let mut found: Vec<Entry> = home.read_dir()?.flatten().filter_map(entry).collect();
     for folder in [log::FOLDER, life_line::FOLDER] {
-        for entry in home.join(folder).read_dir().into_iter().flatten().flatten() {
-            add(&mut found, home, &entry.path());
-        }
+        found.extend(home.join(folder).read_dir().into_iter().flatten().flatten().filter_map(entry));
     }
     Ok(found)
 }
 
 /// One that has just gone is not missed.
-fn add(found: &mut Vec<Entry>, home: &Path, path: &Path) {
-    if let (Ok(meta), Ok(name)) = (path.metadata(), path.strip_prefix(home)) {
-        found.push(Entry { name: name.to_owned(), mode: meta.mode() });
+fn entry(found: DirEntry) -> Option<Entry> {
+    Some(Entry { meta: found.metadata().ok()?, path: found.path() })
+}
+
+/// Names each file of another owner than the home's, and each that others can write.
+fn owners(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata, files: &[Entry]) {
+    let flawed: Vec<NotOwn> = files.iter().filter_map(|file| flaw(file, meta.uid())).collect();
+    for NotOwn { path, flaw } in flawed.iter().take(MAX_LISTED) {
+        let said = match flaw {
+            Flaw::Foreign { owner } => {
+                let [owner, of_home] = [*owner, meta.uid()].map(user::name_of);
+                format!("`{}` belongs to {owner}, and the home to {of_home}", path.display())
+            }
+            Flaw::Writable { .. } | Flaw::Link => format!("`{}` {flaw}", path.display()),
+        };
+        diagnosis.add(Finding::error("owners", said));
+    }
+    if let more @ 1.. = flawed.len().saturating_sub(MAX_LISTED) {
+        diagnosis.add(Finding::error("owners", format!("the same goes for {more} more")));
+    }
+    // What lies in the home itself every other verb opens, and refuses.
+    let refused = flawed.iter().find(|flawed| flawed.path.parent() == Some(home)).cloned();
+    let (owner, home) = (user::name_of(meta.uid()), word(home));
+    if let Some(last) = diagnosis.findings.last_mut().filter(|_| !flawed.is_empty()) {
+        last.advice = Some(format!("run `sudo chown -R {owner} {home}` and `chmod -R go-w {home}`"));
+    }
+    if let Some(refused) = refused {
+        diagnosis.refusal.get_or_insert(StoreError::from(refused).into());
     }
 }
 
-fn modes(home: &Path, meta: &Metadata, files: &[Entry]) -> Finding {
-    let loose: Vec<&Entry> = files.iter().filter(|file| file.mode & OTHERS != 0).collect();
+fn flaw(file: &Entry, owner: u32) -> Option<NotOwn> {
+    let flaw = if file.meta.uid() != owner {
+        Flaw::Foreign { owner: file.meta.uid() }
+    } else if !file.meta.is_symlink() && ownership::others_write(&file.path, &file.meta) {
+        Flaw::Writable { mode: file.meta.mode() & 0o7777 }
+    } else {
+        return None;
+    };
+    Some(NotOwn { path: file.path.clone(), flaw })
+}
+
+fn modes(home: &Path, files: &[Entry]) -> Finding {
+    let is_loose = |file: &&Entry| !file.meta.is_symlink() && file.meta.mode() & OTHERS != 0;
+    let loose: Vec<&Entry> = files.iter().filter(is_loose).collect();
     if loose.is_empty() {
         let said = format!("{}, for their owner only", counted(files.len(), "file", "files"));
         return Finding::ok("files", said);
     }
-    let mut names: Vec<String> =
-        loose.iter().take(MAX_NAMED).map(|file| file.name.display().to_string()).collect();
+    let name = |file: &&Entry| file.path.strip_prefix(home).unwrap_or(&file.path).display().to_string();
+    let mut names: Vec<String> = loose.iter().take(MAX_NAMED).map(name).collect();
     if loose.len() > names.len() {
         names.push("…".to_owned());
     }
     let said =
         format!("others have rights to {} of {} files: {}", loose.len(), files.len(), names.join(", "));
-    // Behind a folder that nobody else can enter they are out of reach.
-    let in_reach = meta.mode() & OTHERS_ENTER != 0;
-    let level = if in_reach && loose.iter().any(|file| file.mode & OTHERS_WRITE != 0) {
-        Level::Error
-    } else {
-        Level::Warning
-    };
-    let advice = format!("run `chmod -R go-rwx {}`", word(home));
-    Finding { level, ..Finding::ok("files", said).advise(advice) }
+    Finding::warning("files", said).advise(format!("run `chmod -R go-rwx {}`", word(home)))
+}
+
+/// A database outside the home, with what lies beside it.
+pub(super) fn check_store(diagnosis: &mut Diagnosis, database: &Path) {
+    if let Err(StoreError::NotOwn(refused)) = check_files(database) {
+        let advice = advice(&refused);
+        diagnosis.refuse("owners", StoreError::from(refused), Some(&advice));
+    }
 }
 
 /// How much the output of jobs takes: for information.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::open::beside;
 use crate::store::StoreError;
 use crate::sys::lock::PatientLock;
-use crate::sys::private;
+use crate::sys::{ownership, private};
 
 /// How long a writer waits for its turn, unless somebody waits for it in turn.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,8 +29,13 @@ pub(super) struct Pass<'a> {
 }
 
 impl Gate {
-    pub(super) fn open(database: &Path) -> std::io::Result<Self> {
-        Ok(Self { lock: Some(PatientLock::new(private::open_file(&path(database))?)) })
+    pub(super) fn open(database: &Path) -> Result<Self, StoreError> {
+        let path = path(database);
+        let opened = private::open_file(&path).and_then(|file| Ok((file.metadata()?, file)));
+        let (meta, file) = opened
+            .map_err(|error| StoreError::CannotOpen { path: path.clone(), source: error.into() })?;
+        ownership::check(&path, &meta)?;
+        Ok(Self { lock: Some(PatientLock::new(file)) })
     }
 
     /// For those who only read.

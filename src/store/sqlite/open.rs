@@ -19,7 +19,7 @@ use crate::domain::settings::Durability;
 use crate::store::StoreError;
 use crate::sys::bell::Bell;
 use crate::sys::sabotage::{self, Guard};
-use crate::sys::{disk, private};
+use crate::sys::{disk, ownership, private};
 
 /// Older libraries can lose commits when one process writes while another checkpoints.
 const NEEDED_LIBRARY: (i32, &str) = (3_051_003, "3.51.3");
@@ -133,9 +133,10 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     check_place(path)?;
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
-    let gate = Gate::open(path).map_err(cannot_open)?;
-    ensure_file(path, &gate)?;
-    let log_is_new = log_length(path) == 0;
+    let found = look(path)?;
+    let gate = Gate::open(path)?;
+    ensure_file(path, found.database.as_ref(), &gate)?;
+    let log_is_new = found.log.is_none_or(|log| log.len() == 0);
 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)
@@ -162,19 +163,49 @@ pub(super) fn check_place(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Makes the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
-fn ensure_file(path: &Path, gate: &Gate) -> Result<(), StoreError> {
+/// What was there before anything was made.
+struct FoundFiles {
+    database: Option<Metadata>,
+    log: Option<Metadata>,
+}
+
+/// Refuses files that are not this user's alone, and a folder in which others could put theirs.
+pub fn check_files(path: &Path) -> Result<(), StoreError> {
+    look(path).map(drop)
+}
+
+/// The same. SQLite opens the files by their names, so only this user may be able to change what has these names.
+fn look(path: &Path) -> Result<FoundFiles, StoreError> {
+    let folder = private::folder_of(path);
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
-    match path.metadata() {
+    ownership::check_trusted(folder, &folder.metadata().map_err(cannot_open)?)?;
+    let look_at = |path: &Path| match path.symlink_metadata() {
         Ok(meta) => {
-            let is_lost = meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)?;
-            check_kind(path, &meta, is_lost)
+            // What is neither file nor link is refused for being that.
+            if meta.is_file() || meta.is_symlink() {
+                ownership::check(path, &meta)?;
+            }
+            Ok(Some(meta))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            private::open_file(path).map(drop).map_err(cannot_open)
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(cannot_open(error)),
+    };
+    let found = FoundFiles { database: look_at(path)?, log: look_at(&beside(path, "-wal"))? };
+    look_at(&beside(path, "-shm"))?;
+    Ok(found)
+}
+
+/// Makes the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
+fn ensure_file(path: &Path, found: Option<&Metadata>, gate: &Gate) -> Result<(), StoreError> {
+    let cannot_open =
+        |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
+    match found {
+        Some(meta) => {
+            let is_lost = meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)?;
+            check_kind(path, meta, is_lost)
+        }
+        None => private::open_file(path).map(drop).map_err(cannot_open),
     }
 }
 

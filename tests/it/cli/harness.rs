@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_queuectl");
 /// `nobody`, the user that tests become when they run as root, to whom no permission means anything.
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// A temporary folder in which the program runs, and in it the home of a queue that is not made yet.
 pub(crate) struct Home {

@@ -27,6 +27,7 @@ mod location;
 mod logs;
 mod logs_follow;
 mod named;
+mod ownership;
 mod prune;
 pub(crate) mod pseudo_terminal;
 mod queue;

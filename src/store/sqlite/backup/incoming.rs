@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::log_files;
 use super::restore;
 use crate::store::sqlite::examine::{Depth, examine};
-use crate::store::sqlite::open::{beside, log_length};
+use crate::store::sqlite::open::{beside, check_files, log_length};
 use crate::store::sqlite::store::SqliteStore;
 use crate::store::{RestoreError, Restored, StoreError};
 use crate::sys::clock::Clock;
@@ -162,6 +162,7 @@ fn is_cut_off(database: &Path) -> io::Result<bool> {
 }
 
 fn turn(database: &Path) -> Result<PatientLock, RestoreError> {
+    check_files(database)?;
     let taken = private::open_file(&beside(database, "-restore")).and_then(|file| {
         let turn = PatientLock::new(file);
         Ok(turn.take_within(Duration::ZERO)?.then_some(turn))

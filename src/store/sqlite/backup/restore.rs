@@ -27,7 +27,7 @@ pub(super) fn put(
     stamp: &str,
     count_workers: &dyn Fn() -> usize,
 ) -> Result<Option<PathBuf>, RestoreError> {
-    let gate = Gate::open(&incoming.database).map_err(unavailable)?;
+    let gate = Gate::open(&incoming.database)?;
     let _pass = gate.enter(PATIENCE)?;
     let count = count_workers();
     if count > 0 {

@@ -35,7 +35,10 @@ fn a_home_that_others_may_enter_is_told() {
         .finds("home", "warning", "can be looked into by others (mode 0750)")
         .advises(&format!("run `chmod 700 {}`", home.path().display()));
     allow(&home.path(), 0o777);
-    Visit::pay(&home).code(1).finds("home", "error", "they can run commands as you");
+    Visit::pay(&home)
+        .code(5)
+        .finds("home", "error", "can be written by others, its mode is 0777")
+        .advises("`chmod go-w ");
 }
 
 #[test]
@@ -52,10 +55,14 @@ fn files_that_others_may_read_are_told() {
         .finds("files", "warning", "others have rights to 1 of 6 files: logs/1-1.log")
         .advises("chmod -R go-rwx ");
 
+    allow(&home.path().join("logs/1-1.log"), 0o606);
+    Visit::pay(&home).code(1).finds("owners", "error", "logs/1-1.log` can be written by others");
     allow(&home.database(), 0o666);
-    Visit::pay(&home).code(0).finds("files", "warning", "to 2 of 6 files");
-    allow(&home.path(), 0o755);
-    Visit::pay(&home).code(1).finds("files", "error", "queue.db");
+    Visit::pay(&home)
+        .code(5)
+        .finds("files", "warning", "to 2 of 6 files")
+        .finds("owners", "error", "queue.db` can be written by others")
+        .advises("`chmod -R go-w ");
 }
 
 #[test]
@@ -77,7 +84,7 @@ fn a_home_that_nobody_else_may_enter_stays_closed_to_others() {
     assert!(picture(home.folder()) == before, "something was changed");
     Visit { ran }
         .code(5)
-        .finds("home", "warning", "belongs to another user (uid 0)")
+        .finds("home", "error", "belongs to root, and you are ")
         .finds("files", "error", "Permission denied")
         .finds("user", "ok", "not root");
 }

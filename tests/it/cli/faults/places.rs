@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::chown;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use queuectl::store::sqlite::SCHEMA_VERSION;
 use rusqlite::Connection;
 
-use super::super::harness::{Home, allow, is_root};
+use super::super::harness::{Home, NOBODY, allow, is_root};
 
 const SIGPIPE: i32 = 13;
 
@@ -206,6 +207,9 @@ fn fault_14_a_read_only_folder_is_unavailable() {
     let home = Home::new();
     allow(home.folder(), 0o755);
     fs::create_dir(home.path()).expect("a folder");
+    if is_root() {
+        chown(home.path(), Some(NOBODY), Some(NOBODY)).expect("it is given away");
+    }
     allow(&home.path(), 0o555);
     for args in [["enqueue", "--", "true"].as_slice(), &["list"], &["status"]] {
         home.call(args).by_nobody().run().fails(5).prints("").says("Permission denied");

@@ -1,0 +1,327 @@
+//! Homes and stores that another user could have planted, could change, or owns: refused before anything is made in them.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
+
+use super::harness::{Call, Home, NOBODY, Ran, allow, is_root};
+use crate::picture::picture;
+
+const ENQUEUE: [&str; 4] = ["enqueue", "-q", "--", "true"];
+const RUN: [&str; 4] = ["worker", "run", "-q", "--until-empty"];
+
+/// A project folder in which the program runs, and the user's own home beside it.
+struct Project {
+    home: Home,
+}
+
+impl Project {
+    fn new() -> Self {
+        let project = Self { home: Home::new() };
+        fs::create_dir_all(project.folder().join("src")).expect("a folder");
+        project
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.home.folder().join("project")
+    }
+
+    fn found(&self) -> PathBuf {
+        self.folder().join(".queuectl")
+    }
+
+    /// From below the project, so that the program looks for a home on its way up.
+    fn call(&self, args: &[&str]) -> Call {
+        let call = self.home.call_without_home(args).at(&self.folder().join("src"));
+        call.env("HOME", self.home.folder().join("user"))
+    }
+
+    fn init(&self) {
+        self.call(&["init", "-q", ".."]).run().ok();
+    }
+
+    fn count_in_users_home(&self) -> usize {
+        let listed = self.call(&["list", "--json"]).at(Path::new("/")).run().ok();
+        listed.json().as_array().expect("an array").len()
+    }
+}
+
+/// Gives a folder and everything in it to another user.
+fn give_away(folder: &Path) {
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        if path.symlink_metadata().expect("it is there").is_dir() {
+            open.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+        }
+        lchown(&path, Some(NOBODY), Some(NOBODY)).expect("it is given away");
+    }
+}
+
+/// Runs it and asserts that it was refused and changed nothing.
+#[track_caller]
+fn refused(home: &Home, call: Call) -> Ran {
+    let before = picture(home.folder());
+    let ran = call.run().fails(5);
+    assert!(picture(home.folder()) == before, "something was changed: {ran}");
+    ran
+}
+
+#[test]
+fn fault_39_a_link_on_the_way_up_is_not_followed() {
+    let project = Project::new();
+    let target = project.home.folder().join("target");
+    project.home.call_without_home(["--home".as_ref(), target.as_os_str(), "list".as_ref()]).run().ok();
+    symlink(&target, project.found()).expect("a link");
+    refused(&project.home, project.call(&ENQUEUE))
+        .says(&format!("`{}` is a symlink", project.found().display()))
+        .says("hint: ")
+        .says("--home");
+    refused(&project.home, project.call(&["init", "-q", ".."])).says("is a symlink");
+}
+
+#[test]
+fn fault_39_what_another_user_planted_on_the_way_up_is_passed_over_and_named() {
+    if !is_root() {
+        return; // Only root can make what belongs to another user.
+    }
+    let project = Project::new();
+    let open = project.home.folder().join("open");
+    project.home.call_without_home(["--home".as_ref(), open.as_os_str(), "list".as_ref()]).run().ok();
+    allow(&open, 0o777);
+    allow(&project.folder(), 0o1777);
+    symlink(&open, project.found()).expect("a link");
+    lchown(project.found(), Some(NOBODY), Some(NOBODY)).expect("the link is given away");
+    let before = picture(&open);
+    let ran = project.call(&["enqueue", "--", "true"]).run().ok();
+    let said = format!("`{}` belongs to ", project.found().display());
+    assert!(ran.stderr.contains(&said) && ran.stderr.contains("passed over"), "{ran}");
+    assert!(picture(&open) == before, "the planted home was used");
+    assert_eq!(project.count_in_users_home(), 1);
+}
+
+#[test]
+fn fault_39_a_home_in_a_folder_that_others_can_write_is_refused() {
+    let project = Project::new();
+    project.init();
+    for mode in [0o777, 0o1777, 0o757] {
+        allow(&project.folder(), mode);
+        refused(&project.home, project.call(&ENQUEUE))
+            .says(&format!("`{}` can be written by others", project.folder().display()))
+            .says(&format!("`chmod go-w {}`", project.folder().display()));
+        fs::rename(project.found(), project.home.folder().join("away")).expect("renamed");
+        refused(&project.home, project.call(&["init", "-q", ".."])).says("can be written by others");
+        fs::rename(project.home.folder().join("away"), project.found()).expect("renamed");
+    }
+    allow(&project.folder(), 0o755);
+    project.call(&ENQUEUE).run().ok();
+}
+
+#[test]
+fn fault_39_a_home_or_a_file_of_it_that_others_can_write_is_refused() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(RUN).ok();
+    fs::create_dir_all(home.path().join("logs")).expect("a folder");
+    allow(&home.file("home/config.toml", "store = \"queue.db\"\n"), 0o600);
+    for (name, args) in [
+        ("", ENQUEUE.as_slice()),
+        ("queue.db", &ENQUEUE),
+        ("queue.db-wal", &ENQUEUE),
+        ("queue.db-shm", &ENQUEUE),
+        ("queue.db-gate", &ENQUEUE),
+        ("config.toml", &ENQUEUE),
+        ("workers", &RUN),
+        ("workers", &["worker", "start", "-q"]),
+        ("logs", &RUN),
+        ("worker.log", &RUN),
+        ("worker.log", &["worker", "start", "-q"]),
+    ] {
+        let path = if name.is_empty() { home.path() } else { home.path().join(name) };
+        let before = path.metadata().unwrap_or_else(|_| panic!("{name} is there")).permissions().mode();
+        allow(&path, before | 0o002);
+        let ran = if args == ENQUEUE { refused(&home, home.call(args)) } else { home.run(args).fails(5) };
+        ran.says(&format!("`{}` can be written by others", path.display()))
+            .says(&format!("hint: `chmod go-w {}`", path.display()));
+        allow(&path, before & 0o7777);
+        home.run(ENQUEUE).ok();
+    }
+}
+
+#[test]
+fn fault_39_a_file_of_the_home_that_is_a_link_is_refused() {
+    for name in ["queue.db", "queue.db-gate", "queue.db-wal"] {
+        let home = Home::with_jobs(&["a"]);
+        let (path, elsewhere) = (home.path().join(name), home.folder().join("elsewhere"));
+        fs::rename(&path, &elsewhere).expect("renamed");
+        symlink(&elsewhere, &path).expect("a link");
+        refused(&home, home.call(ENQUEUE)).says(&format!("`{}` is a symlink", path.display()));
+    }
+}
+
+#[test]
+fn a_home_that_is_named_may_be_a_link_and_its_target_is_checked() {
+    let home = Home::with_jobs(&["a"]);
+    let link = home.folder().join("link");
+    symlink(home.path(), &link).expect("a link");
+    let call = || home.call_without_home(["--home".as_ref(), link.as_os_str(), "list".as_ref()]);
+    call().run().ok();
+    home.call_without_home(["list"]).env("QUEUECTL_HOME", &link).run().ok();
+    symlink(home.path(), home.folder().join(".queuectl")).expect("a link");
+    home.call_without_home(["list"]).run().ok(); // `~/.queuectl`, which only its user can make.
+    allow(&home.path(), 0o757);
+    refused(&home, call()).says("can be written by others");
+}
+
+#[test]
+fn a_store_that_is_named_may_be_a_link_and_is_one_queue_by_both_names() {
+    let home = Home::new();
+    let (store, link) = (home.folder().join("store.db"), home.folder().join("link.db"));
+    for name in [&store, &link] {
+        let _ = symlink(&store, &link);
+        home.run(["--store".as_ref(), name.as_os_str(), "enqueue".as_ref(), "--".as_ref(), "true".as_ref()]).ok();
+    }
+    let beside: Vec<_> = home.folder().read_dir().expect("a folder").flatten().collect();
+    let links = beside.iter().filter(|entry| entry.file_name().to_string_lossy().starts_with("link"));
+    assert_eq!(links.count(), 1, "nothing is made beside the link: {beside:?}");
+}
+
+#[test]
+fn fault_39_a_store_in_a_folder_that_others_can_write_is_refused() {
+    let home = Home::new();
+    let shared = home.folder().join("shared");
+    fs::create_dir(&shared).expect("a folder");
+    allow(&shared, 0o1777);
+    let store = shared.join("queue.db");
+    let args = ["--store".as_ref(), store.as_os_str(), "enqueue".as_ref(), "--".as_ref(), "true".as_ref()];
+    home.call(args).run().fails(5).says(&format!("`{}` can be written by others", shared.display()));
+    assert_eq!(shared.read_dir().expect("a folder").count(), 0, "nothing is made");
+}
+
+/// Verbs of every kind: those that write, those that run, those that read.
+const VERBS: [&[&str]; 18] = [
+    &ENQUEUE,
+    &["list"],
+    &["status"],
+    &["show", "a"],
+    &["logs", "a"],
+    &["cancel", "a"],
+    &["retry", "a"],
+    &["config", "list"],
+    &["config", "set", "lease", "60s"],
+    &["run", "--", "true"],
+    &["worker", "run", "--until-empty"],
+    &["worker", "start"],
+    &["worker", "stop"],
+    &["worker", "list"],
+    &["prune"],
+    &["export", "-"],
+    &["backup", "copy"],
+    &["queue", "pause", "default"],
+];
+
+#[test]
+fn fault_39_root_in_a_home_of_another_user_is_refused_and_leaves_nothing_behind() {
+    if !is_root() {
+        return; // Only root can make what belongs to another user.
+    }
+    let home = Home::with_jobs(&["a"]);
+    home.run(["backup", "good"]).ok();
+    give_away(&home.path());
+    let restore: &[&str] = &["restore", "--yes", "good"];
+    for args in VERBS.into_iter().chain([restore]) {
+        refused(&home, home.call(args))
+            .prints("")
+            .says(&format!("`{}` belongs to ", home.path().display()))
+            .says("hint: ")
+            .says("sudo -u ");
+    }
+    // Nor where it has to look for it.
+    let (below, user) = (home.folder().join("below"), home.folder().join("user"));
+    fs::create_dir(&below).expect("a folder");
+    fs::create_dir(&user).expect("a folder");
+    chown(&user, Some(NOBODY), Some(NOBODY)).expect("it is given away");
+    refused(&home, home.call_without_home(ENQUEUE).at(&below).env("HOME", &user)).says("belongs to ");
+    refused(&home, home.call_without_home(ENQUEUE).env("QUEUECTL_HOME", user.join("a/b"))).says("sudo -u ");
+}
+
+#[test]
+fn fault_39_another_user_in_a_home_of_root_is_refused() {
+    if !is_root() {
+        return; // As above.
+    }
+    let home = Home::with_jobs(&["a"]);
+    allow(home.folder(), 0o755);
+    allow(&home.path(), 0o755);
+    for entry in home.path().read_dir().expect("a folder") {
+        allow(&entry.expect("an entry").path(), 0o644);
+    }
+    for args in VERBS {
+        refused(&home, home.call(args).by_nobody()).says("belongs to root");
+    }
+}
+
+#[test]
+fn fault_39_a_store_of_another_user_is_refused() {
+    if !is_root() {
+        return; // As above.
+    }
+    let home = Home::with_jobs(&["a"]);
+    for (folder_too, foreign) in [(false, "store/queue.db"), (true, "store")] {
+        let folder = home.folder().join("store");
+        let store = folder.join("queue.db");
+        let with_store = |args: &[&str]| {
+            let flag = ["--store", store.to_str().expect("text")];
+            home.call(flag.into_iter().chain(args.iter().copied()))
+        };
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a folder");
+        with_store(&ENQUEUE).run().ok();
+        if folder_too {
+            give_away(&folder);
+        } else {
+            chown(&store, Some(NOBODY), Some(NOBODY)).expect("it is given away");
+        }
+        let foreign = home.folder().join(foreign);
+        for args in [ENQUEUE.as_slice(), &["list"], &["worker", "run", "--until-empty"]] {
+            refused(&home, with_store(args)).says(&format!("`{}` belongs to ", foreign.display()));
+        }
+    }
+}
+
+#[test]
+fn fault_39_doctor_names_every_foreign_owner_and_whatever_others_can_write() {
+    if !is_root() {
+        return; // As above.
+    }
+    let home = Home::with_jobs(&["a"]);
+    let log = home.file("home/logs/1-1.log", "said");
+    allow(&home.path().join("logs"), 0o700);
+    allow(&log, 0o602);
+    let gate = home.path().join("queue.db-gate");
+    chown(&gate, Some(NOBODY), Some(NOBODY)).expect("it is given away");
+    let before = picture(home.folder());
+    let ran = home.run(["doctor", "--json"]);
+    let ran = ran.fails(5);
+    let find = |part: &str| {
+        let found = ran.json()["findings"].as_array().expect("a list").clone();
+        let said = found.iter().any(|finding| {
+            finding["level"] == "error" && finding["said"].as_str().expect("text").contains(part)
+        });
+        assert!(said, "`{part}` is missing: {ran}");
+    };
+    find(&format!("`{}` belongs to ", gate.display()));
+    find(&format!("`{}` can be written by others", log.display()));
+
+    give_away(&home.path());
+    let ran = home.run(["doctor", "--json"]).fails(5);
+    assert!(ran.stdout.contains("belongs to") && ran.stdout.contains("whole"), "it looks at the queue: {ran}");
+    give_back(&home.path(), &gate);
+    assert_eq!(before.len(), picture(home.folder()).len(), "nothing was made");
+}
+
+/// All files but one belong to root again.
+fn give_back(folder: &Path, but: &Path) {
+    for path in picture(folder).into_keys().filter(|path| path != but) {
+        assert_eq!(path.metadata().expect("it is there").uid(), NOBODY, "doctor changed no owner");
+        lchown(&path, Some(0), Some(0)).expect("it is given back");
+    }
+}
