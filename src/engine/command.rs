@@ -25,6 +25,8 @@ pub(super) struct Context {
     pub(super) worker_id: WorkerId,
     /// The folder of the queue, as an absolute path.
     pub(super) home: PathBuf,
+    /// The database as an absolute path, where it is another than the home's own.
+    pub(super) store: Option<PathBuf>,
     /// The worker's own environment, for jobs that came without one.
     pub(super) own_environment: Environment,
 }
@@ -37,6 +39,15 @@ pub(super) struct Prepared {
     pub(super) argv: Vec<CString>,
     pub(super) envp: CList,
     pub(super) cwd: CString,
+}
+
+impl Context {
+    /// What leads a `queuectl` in a command to the queue that it came from.
+    pub(super) fn variables(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        let store = self.store.iter().map(|store| (variables::STORE, store.as_os_str().as_bytes()));
+        let worker = (variables::WORKER_ID, self.worker_id.as_str().as_bytes());
+        [worker, (variables::HOME, self.home.as_os_str().as_bytes())].into_iter().chain(store)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,14 +152,15 @@ fn login_folder<'a>(variables: &Variables<'a>) -> &'a Path {
 }
 
 fn envp(claim: &Claim, context: &Context, variables: Variables<'_>, cwd: &Path) -> Result<CList, HasNul> {
-    variables.to_envp(&[
+    let attempt = claim.lease.attempt.to_string();
+    let mut own = vec![
         (variables::JOB_ID, claim.lease.job.as_str().as_bytes()),
-        (variables::ATTEMPT, claim.lease.attempt.to_string().as_bytes()),
+        (variables::ATTEMPT, attempt.as_bytes()),
         (variables::QUEUE, claim.queue.as_str().as_bytes()),
-        (variables::WORKER_ID, context.worker_id.as_str().as_bytes()),
-        (variables::HOME, context.home.as_os_str().as_bytes()),
-        (variables::PWD, cwd.as_os_str().as_bytes()),
-    ])
+    ];
+    own.extend(context.variables());
+    own.push((variables::PWD, cwd.as_os_str().as_bytes()));
+    variables.to_envp(&own)
 }
 
 /// The program and its arguments, if no shell is needed.

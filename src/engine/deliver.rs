@@ -110,12 +110,11 @@ fn in_shell(
 /// What says whose it is, besides what whoever added the hook had in their environment.
 fn envp(delivery: &Delivery, context: &Context, base: &Environment, cwd: &Path) -> Result<CList, String> {
     let variables = Variables { base, added: &BTreeMap::new() };
-    let envp = variables.to_envp(&[
+    let mut own = vec![
         (variables::HOOK, delivery.hook.as_str().as_bytes()),
         (variables::DELIVERY, delivery.name.as_bytes()),
-        (variables::WORKER_ID, context.worker_id.as_str().as_bytes()),
-        (variables::HOME, context.home.as_os_str().as_bytes()),
         (variables::PWD, cwd.as_os_str().as_bytes()),
-    ]);
-    envp.map_err(|HasNul| "its environment contains a NUL byte".to_owned())
+    ];
+    own.extend(context.variables());
+    variables.to_envp(&own).map_err(|HasNul| "its environment contains a NUL byte".to_owned())
 }

@@ -23,6 +23,7 @@ const LOOK: Duration = Duration::from_millis(5);
 pub fn rehearse(
     delivery: &Delivery,
     home: &Path,
+    store: Option<&Path>,
     interrupts: &Interrupts,
 ) -> Result<Result<Sent, Signal>, EngineError> {
     set_child_subreaper(Some(getpid()))
@@ -32,6 +33,7 @@ pub fn rehearse(
     let context = Context {
         worker_id: format!("rehearsal-{}", std::process::id()).parse().expect("letters, digits and a dash"),
         home: home.to_owned(),
+        store: store.map(Path::to_owned),
         own_environment: Environment::capture(user::variables()),
     };
     let watch = Watch { adopted: &adopted, mark: None, brand: None, stop: &stop };

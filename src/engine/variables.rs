@@ -11,6 +11,8 @@ pub(super) const ATTEMPT: &str = "QUEUECTL_ATTEMPT";
 pub(super) const QUEUE: &str = "QUEUECTL_QUEUE";
 pub(super) const WORKER_ID: &str = "QUEUECTL_WORKER_ID";
 pub(super) const HOME: &str = "QUEUECTL_HOME";
+/// Only where the store is another than the home's own database.
+pub(super) const STORE: &str = "QUEUECTL_STORE";
 pub(super) const HOOK: &str = "QUEUECTL_HOOK";
 pub(super) const DELIVERY: &str = "QUEUECTL_DELIVERY";
 pub(super) const PWD: &str = "PWD";

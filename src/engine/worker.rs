@@ -48,6 +48,8 @@ const RETIRE_PATIENCE: Duration = Duration::from_secs(30);
 pub struct WorkerPlan {
     pub id: WorkerId,
     pub home: PathBuf,
+    /// The database as an absolute path, where it is another than the home's own.
+    pub store: Option<PathBuf>,
     pub served: Served,
     /// Slots; where none are given the setting counts, also when it changes.
     pub concurrency: Option<u32>,
@@ -303,6 +305,7 @@ fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, Engine
         command: command::Context {
             worker_id: plan.id.clone(),
             home: plan.home.clone(),
+            store: plan.store.clone(),
             own_environment: Environment::capture(user::variables()),
         },
         logs: plan.home.join(log::FOLDER),

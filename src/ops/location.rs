@@ -110,6 +110,12 @@ impl StoreAddress {
 }
 
 impl Location {
+    /// The database, where it is another than the home's own.
+    pub fn other_store(&self) -> Option<&Path> {
+        let StoreAddress::Sqlite(store) = &self.store;
+        (*store != self.home.join(DATABASE)).then_some(store)
+    }
+
     /// The same places by paths that do not depend on where a process stands.
     pub fn absolute(&self) -> Result<Self, OpError> {
         let absolute = |path: &Path| {

@@ -12,6 +12,7 @@ pub mod failpoint;
 pub mod hole;
 pub mod host;
 pub mod interrupts;
+pub mod last_error;
 pub mod life_line;
 pub mod limit;
 pub mod load;

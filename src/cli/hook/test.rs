@@ -38,7 +38,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let hook = find(store, &name)?;
     let delivery = sample(&hook, store.now()?, fastrand::u64(..));
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
-    let sent = match rehearse(&delivery, &context.location()?.home, &interrupts)? {
+    let location = context.location()?.absolute()?;
+    let sent = match rehearse(&delivery, &location.home, location.other_store(), &interrupts)? {
         Ok(sent) => sent,
         Err(signal) => interrupts.end_by(signal),
     };

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::pool::PoolArguments;
@@ -57,6 +58,7 @@ pub(in crate::cli) fn run_worker(args: WorkerArgs, context: &Context) -> Result<
         served: args.pool.served(),
         id: args.id,
         home: location.home.clone(),
+        store: location.other_store().map(Path::to_owned),
         concurrency: args.pool.flags.concurrency,
         guardian_pid: args.guardian_pid,
         stop_seen: args.stop_seen,

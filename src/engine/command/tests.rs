@@ -39,6 +39,7 @@ fn context() -> Context {
     Context {
         worker_id: "w1".parse().expect("an id"),
         home: PathBuf::from("/home/me/.queuectl"),
+        store: None,
         own_environment: environment(&[("PATH", "/bin:/usr/bin"), ("OWN", "1")]),
     }
 }

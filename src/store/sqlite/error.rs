@@ -7,7 +7,10 @@ use rusqlite::{Error, ErrorCode, ffi};
 use super::gate::PATIENCE;
 use super::open::beside;
 use crate::store::StoreError;
+use crate::sys::last_error;
 use crate::sys::limit::Limit;
+
+const UNREADABLE: &str = "a file of the store cannot be read: disk I/O error";
 
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
@@ -21,6 +24,10 @@ impl From<Error> for StoreError {
             ErrorCode::ReadOnly => Self::ReadOnly,
             ErrorCode::SystemIoFailure => {
                 for_want_of_room(&error).unwrap_or(Self::Unavailable { source: error.into() })
+            }
+            // SQLite calls a page corrupt that the disk did not give.
+            ErrorCode::DatabaseCorrupt if last_error::is_of_device() => {
+                Self::Unavailable { source: UNREADABLE.into() }
             }
             ErrorCode::DatabaseCorrupt
             | ErrorCode::NotADatabase
@@ -60,6 +67,9 @@ pub(super) fn commit_error(error: Error, database: Option<&str>) -> StoreError {
             StoreError::FileLimit
         }
         Some(ErrorCode::SystemIoFailure) => StoreError::OutcomeUnknown { source: error.into() },
+        Some(ErrorCode::DatabaseCorrupt) if last_error::is_of_device() => {
+            StoreError::OutcomeUnknown { source: UNREADABLE.into() }
+        }
         _ => error.into(),
     }
 }

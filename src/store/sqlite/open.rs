@@ -19,7 +19,7 @@ use crate::domain::settings::Durability;
 use crate::store::StoreError;
 use crate::sys::bell::Bell;
 use crate::sys::sabotage::{self, Guard};
-use crate::sys::{disk, ownership, private};
+use crate::sys::{disk, last_error, ownership, private};
 
 /// Older libraries can lose commits when one process writes while another checkpoints.
 const NEEDED_LIBRARY: (i32, &str) = (3_051_003, "3.51.3");
@@ -139,6 +139,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     let log_is_new = found.log.is_none_or(|log| log.len() == 0);
 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    last_error::forget();
     let mut connection = Connection::open_with_flags(path, flags)
         .map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })?;
     let wal_pages = configure(&mut connection)?;

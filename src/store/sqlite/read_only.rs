@@ -25,6 +25,7 @@ use super::migrate::{self, SCHEMA_VERSION};
 use super::open::{Opened, beside, log_length};
 use super::picture::{Picture, look_until_undisturbed, past_the_moment};
 use crate::store::StoreError;
+use crate::sys::last_error;
 
 /// What lies beside the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +106,7 @@ pub(super) fn connect(path: &Path) -> Result<Reader, StoreError> {
     let address = address(path, beside).map_err(|error| cannot_open(error.into()))?;
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    last_error::forget();
     let connection =
         Connection::open_with_flags(address, flags).map_err(|error| cannot_open(error.into()))?;
     connection.busy_timeout(PATIENCE)?;

@@ -26,7 +26,7 @@ use crate::store::{
     Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
-use crate::sys::{bell, failpoint};
+use crate::sys::{bell, failpoint, last_error};
 
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -176,6 +176,8 @@ struct Transaction<'c> {
 impl<'c> Transaction<'c> {
     fn begin(opened: &'c Opened, how: &str) -> Result<Self, StoreError> {
         let connection = &opened.connection;
+        // What fails from now on is known by its own error.
+        last_error::forget();
         let begun = connection.prepare_cached(how)?.execute([]).map_err(StoreError::from);
         match begun {
             Ok(_) => Ok(Self { connection }),

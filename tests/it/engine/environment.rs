@@ -1,6 +1,7 @@
 //! What a command finds around it: its variables and its folder.
 
 use super::harness::{Home, Pool};
+use crate::cli::harness::PROGRAM;
 
 /// Runs what these calls enqueued, in a worker with a variable of its own.
 fn drain_as_worker(home: &Home) {
@@ -22,6 +23,20 @@ fn a_command_knows_which_attempt_it_is() {
         path.display()
     );
     assert_eq!(home.printed_text("it"), expected);
+}
+
+#[test]
+fn a_command_in_a_store_of_its_own_enqueues_there() {
+    let home = Home::new();
+    let store = home.folder().canonicalize().expect("a folder").join("other.db");
+    let with_store = |args: &[&str]| home.call(["--store", "other.db"].iter().chain(args));
+    let line = format!("echo $QUEUECTL_STORE; {PROGRAM} enqueue -q --id child -- true");
+    with_store(&["enqueue", "-q", "--id", "parent", "--command", &line]).run().ok();
+    let drain = with_store(&["worker", "run", "-q", "--until-empty"]);
+    Pool::spawn(&home, drain.env("QUEUECTL_STORE", "/nonexistent/x.db").into_command()).ends_well();
+    with_store(&["logs", "parent"]).run().ok().prints(&format!("{}\n", store.display()));
+    assert_eq!(with_store(&["show", "child", "--json"]).run().ok().json()["state"], "completed");
+    assert!(!home.database().exists(), "nothing came to the home's own queue");
 }
 
 #[test]
