@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 use super::context::Context;
 use super::failure::Failure;
 use super::named::{self, Named};
@@ -10,7 +12,7 @@ use super::table::{Align, Cell, Table};
 use super::text::printable;
 use crate::domain::settings::SettingKey;
 use crate::ops::OpError;
-use crate::ops::config::{Setting, SettingOrigin, get, list, set};
+use crate::ops::config::{Setting, SettingOrigin, get, how_to_repair, list, set, unset_unknown};
 use crate::ops::json::SettingJson;
 use crate::sys::user;
 
@@ -49,7 +51,7 @@ enum ConfigVerb {
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Go back to the default
+    /// Go back to the default; also repairs a stored value that cannot be understood
     #[command(after_help = "Example:\n  queuectl config unset max-retries")]
     Unset {
         /// The setting
@@ -61,16 +63,18 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let parse = |key: &str| key.parse::<SettingKey>().map_err(OpError::from);
     match args.verb {
         ConfigVerb::List => {
-            let store = context.store()?;
-            print_all(context, &list(store)?)?;
+            let settings = list(context.store()?)?;
+            print_all(context, &settings)?;
+            warn(context, &settings)?;
         }
         ConfigVerb::Get { key } => {
             let key = parse(&key)?;
-            let store = context.store()?;
-            print_value(context, &get(store, key)?)?;
+            let setting = get(context.store()?, key)?;
+            print_value(context, &setting)?;
+            warn(context, &[setting])?;
         }
         ConfigVerb::Set { key, value } => change(context, parse(&key)?, Some(&value))?,
-        ConfigVerb::Unset { key } => change(context, parse(&key)?, None)?,
+        ConfigVerb::Unset { key } => unset(context, &key)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,6 +85,32 @@ fn change(context: &Context, key: SettingKey, value: Option<&str>) -> Result<(),
     let name = setting.key.name();
     let sentence = format!("{name} is now {}", setting.value);
     named::tell(context, &Named { name, json: SettingJson::from(&setting), sentence })
+}
+
+/// Also what another version, or another program, has put among the settings.
+fn unset(context: &Context, typed: &str) -> Result<(), Failure> {
+    match typed.parse::<SettingKey>() {
+        Ok(key) => change(context, key, None),
+        Err(_) if unset_unknown(context.store()?, typed, &user::name())? => {
+            let sentence = format!("{typed} is no setting, and is unset");
+            named::tell(context, &Named { name: typed, json: UnsetJson { key: typed }, sentence })
+        }
+        Err(error) => Err(OpError::from(error).into()),
+    }
+}
+
+#[derive(Serialize)]
+struct UnsetJson<'a> {
+    key: &'a str,
+}
+
+/// Says which values cannot be understood, and how to repair them.
+fn warn(context: &Context, settings: &[Setting]) -> Result<(), Failure> {
+    for setting in settings.iter().filter(|setting| !setting.is_valid) {
+        let name = setting.key.name();
+        context.hint(&format!("{}; the value of `{name}` cannot be understood", how_to_repair(name)))?;
+    }
+    Ok(())
 }
 
 fn print_value(context: &Context, setting: &Setting) -> Result<(), Failure> {

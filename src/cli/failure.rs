@@ -14,6 +14,7 @@ use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::engine::EngineError;
 use crate::ops::OpError;
+use crate::ops::config::how_to_repair;
 use crate::ops::error::chain;
 use crate::ops::escape::write_json;
 use crate::ops::ownership::{advice, advice_for_found, advice_for_making};
@@ -223,6 +224,7 @@ fn exit_of_store(error: &StoreError) -> Exit {
         StoreError::Corrupt { .. }
         | StoreError::NotAStore { .. }
         | StoreError::TooNew { .. }
+        | StoreError::BadSetting { .. }
         | StoreError::Malformed { .. } => Exit::Corrupt,
         StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => Exit::NotFound,
     }
@@ -269,6 +271,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         }
         OpError::HalfDone { .. } => "the rest was left as it is; the same command goes on with it",
         OpError::Store(StoreError::NotOwn(refused)) => return Some(advice(refused)),
+        OpError::Store(StoreError::BadSetting { key, .. }) => return Some(how_to_repair(key)),
         OpError::ExposedHome { home, source } => return Some(advice_for_found(home, source)),
         OpError::ForeignFolder { home, source } => return Some(advice_for_making(home, source)),
         OpError::Store(error) => return hint_for_store(error).map(str::to_owned),
@@ -349,7 +352,10 @@ fn hint_for_store(error: &StoreError) -> Option<&'static str> {
         | StoreError::Corrupt { .. }
         | StoreError::NotAStore { .. }
         | StoreError::Malformed { .. } => Some("`queuectl doctor` tells more"),
-        StoreError::NotOwn(_) | StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => None,
+        StoreError::NotOwn(_)
+        | StoreError::BadSetting { .. }
+        | StoreError::NoSuchJob(_)
+        | StoreError::NoSuchWorker(_) => None,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::{OpError, announce};
 use crate::domain::settings::{SettingKey, Settings};
+use crate::domain::shell::quote_words;
+use crate::store::settings::problem;
 use crate::store::{Store, StoreError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,14 @@ pub struct Setting {
     pub value: String,
     pub default: String,
     pub origin: SettingOrigin,
+    /// Whether the stored value can be understood.
+    pub is_valid: bool,
+}
+
+/// The next command where a stored setting cannot be understood.
+pub fn how_to_repair(key: &str) -> String {
+    let word = quote_words(&[key.to_owned()]);
+    format!("`queuectl config unset {word}` goes back to the default, `queuectl config set` gives it another value")
 }
 
 pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
@@ -34,8 +44,14 @@ pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
     let setting = |key: SettingKey| {
         let default = defaults.get(key);
         match stored.get(&key) {
-            Some(value) => Setting { key, value: value.clone(), default, origin: SettingOrigin::Store },
-            None => Setting { key, value: default.clone(), default, origin: SettingOrigin::Default },
+            Some(value) => {
+                let is_valid = problem(key, value).is_none();
+                Setting { key, value: value.clone(), default, origin: SettingOrigin::Store, is_valid }
+            }
+            None => {
+                let value = default.clone();
+                Setting { key, value, default, origin: SettingOrigin::Default, is_valid: true }
+            }
         }
     };
     Ok(SettingKey::ALL.into_iter().map(setting).collect())
@@ -51,4 +67,13 @@ pub fn set(store: &dyn Store, key: SettingKey, value: Option<&str>, by: &str) ->
     store.set(key, value, by)??;
     announce::to_all(store)?;
     Ok(get(store, key)?)
+}
+
+/// Unsets what no setting of this program is called, if it was set.
+pub fn unset_unknown(store: &dyn Store, key: &str, by: &str) -> Result<bool, StoreError> {
+    let was_set = store.unset_unknown(key, by)?;
+    if was_set {
+        announce::to_all(store)?;
+    }
+    Ok(was_set)
 }

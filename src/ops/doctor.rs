@@ -21,6 +21,7 @@ use std::path::Path;
 
 use self::home::Condition;
 use super::OpError;
+use super::config::how_to_repair;
 use super::error::chain;
 use super::location::{self, CONFIG_FILE, Found, StoreAddress, Wanted};
 use super::ownership::advice_for_found;
@@ -177,9 +178,6 @@ fn find_store(diagnosis: &mut Diagnosis, wanted: &Wanted, home: &Path) -> Option
     }
 }
 
-/// No verb works on settings that it cannot read.
-const UNSET_BY_HAND: &str = "somebody else wrote it; delete its row from the table `settings` with sqlite3";
-
 /// Gives the settings in force, if they can be read.
 fn look_at_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> Option<Settings> {
     let settings = in_force(store);
@@ -195,7 +193,8 @@ fn look_at_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> O
             Some(settings)
         }
         Err(error) => {
-            diagnosis.refuse("settings", error, Some(UNSET_BY_HAND));
+            let advice = if let StoreError::BadSetting { key, .. } = &error { Some(how_to_repair(key)) } else { None };
+            diagnosis.refuse("settings", error, advice.as_deref());
             None
         }
     }

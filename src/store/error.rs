@@ -59,6 +59,8 @@ pub enum StoreError {
     OldLibrary { found: &'static str, needed: &'static str },
     #[error("a stored {what} is malformed: {detail}")]
     Malformed { what: &'static str, detail: String },
+    #[error("the stored setting `{key}` cannot be understood: {detail}")]
+    BadSetting { key: String, detail: String },
     #[error("there is no job `{0}`")]
     NoSuchJob(JobId),
     #[error("there is no worker `{0}`")]

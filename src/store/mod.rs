@@ -118,4 +118,6 @@ pub trait Store:
         value: Option<&str>,
         by: &str,
     ) -> Result<Result<(), SettingError>, StoreError>;
+    /// Unsets what no setting of this program is called. Gives whether it was set.
+    fn unset_unknown(&self, key: &str, by: &str) -> Result<bool, StoreError>;
 }

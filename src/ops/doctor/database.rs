@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Diagnosis, Examiner, Finding, cannot_open};
 use crate::domain::size::rough_size;
+use crate::ops::config::how_to_repair;
 use crate::ops::error::chain;
 use crate::ops::ownership::{advice, word};
 use crate::store::StoreError;
@@ -137,6 +138,7 @@ fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
         StoreError::Changing => ASK_AGAIN,
         StoreError::OldLibrary { .. } => "use a queuectl that was built with the SQLite that comes with it",
         StoreError::NotOwn(refused) => return Some(advice(refused)),
+        StoreError::BadSetting { key, .. } => return Some(how_to_repair(key)),
         StoreError::NetworkFilesystem { .. }
         | StoreError::OutcomeUnknown { .. }
         | StoreError::TooNew { .. }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use rusqlite::params;
 
 use super::events;
-use super::row::{JobRow, malformed};
+use super::row::JobRow;
 use super::tx::Tx;
 use crate::domain::life::Policy;
 use crate::domain::settings::{SettingError, SettingKey, Settings};
 use crate::store::StoreError;
+use crate::store::settings::{bad_setting, problem, understood};
 
 pub(super) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>, StoreError> {
     let mut select = tx.prepare("select key, value from settings")?;
@@ -17,15 +18,28 @@ pub(super) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>, StoreE
     let mut stored = BTreeMap::new();
     for row in rows {
         let (key, value) = row?;
-        stored.insert(key.parse().map_err(|error| malformed("setting", error))?, value);
+        stored.insert(key.parse().map_err(|error| bad_setting(&key, &error))?, value);
     }
     Ok(stored)
 }
 
 pub(super) fn load(tx: &Tx<'_>) -> Result<Settings, StoreError> {
-    let stored = stored(tx)?;
-    let settings = Settings::from_stored(stored.iter().map(|(key, value)| (*key, value.as_str())));
-    settings.map_err(|error| malformed("setting", error))
+    understood(&stored(tx)?)
+}
+
+/// Takes the default for a value that cannot be understood: else it would be in the way of its own repair.
+fn load_what_can_be(tx: &Tx<'_>) -> Result<Settings, StoreError> {
+    let is_fine = |(key, value): &(SettingKey, String)| problem(*key, value).is_none();
+    understood(&stored(tx)?.into_iter().filter(is_fine).collect())
+}
+
+/// Deletes a row that no setting of this program has. Gives whether there was one.
+pub(super) fn unset_unknown(tx: &Tx<'_>, key: &str, by: &str) -> Result<bool, StoreError> {
+    let deleted = tx.prepare("delete from settings where key = ?1")?.execute([key])?;
+    if deleted > 0 {
+        events::note(tx, None, "set", by, Some(&format!("{key} is unknown, and was unset")))?;
+    }
+    Ok(deleted > 0)
 }
 
 pub(super) fn set(
@@ -34,7 +48,7 @@ pub(super) fn set(
     value: Option<&str>,
     by: &str,
 ) -> Result<Result<(), SettingError>, StoreError> {
-    let mut settings = load(tx)?;
+    let mut settings = load_what_can_be(tx)?;
     let before = settings.get(key);
     let wanted = value.map_or_else(|| Settings::default().get(key), str::to_owned);
     if let Err(error) = settings.set(key, &wanted) {

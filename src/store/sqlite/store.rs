@@ -18,7 +18,7 @@ use super::{
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
 use crate::domain::name::{JobId, WorkerId};
-use crate::domain::settings::{SettingError, SettingKey};
+use crate::domain::settings::{Durability, SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
     Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, JobVerb, LeaseRef,
@@ -154,8 +154,12 @@ impl SqliteStore {
     }
 
     fn adopt_durability(&self) -> Result<(), StoreError> {
-        let durability = self.read(|tx| Ok(tx.settings()?.durability))?;
-        self.lock().adopt(durability)
+        match self.read(|tx| Ok(tx.settings()?.durability)) {
+            Ok(durability) => self.lock().adopt(durability),
+            // Those who need the settings say so. Until they are repaired commits are as safe as can be.
+            Err(StoreError::BadSetting { .. }) => self.lock().adopt(Durability::Full),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -369,6 +373,10 @@ impl Store for SqliteStore {
         let set = self.write("set", |tx| settings::set(tx, key, value, by))?;
         self.adopt_durability()?;
         Ok(set)
+    }
+
+    fn unset_unknown(&self, key: &str, by: &str) -> Result<bool, StoreError> {
+        self.write("set", |tx| settings::unset_unknown(tx, key, by))
     }
 }
 

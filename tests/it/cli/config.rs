@@ -1,3 +1,4 @@
+use rusqlite::Connection;
 use serde_json::json;
 
 use super::harness::Home;
@@ -135,4 +136,26 @@ fn what_is_missing_is_named() {
     let home = Home::new();
     home.run(["config", "get"]).fails(2).says("<KEY>");
     home.run(["config", "set", "lease"]).fails(2).says("<VALUE>");
+}
+
+#[test]
+fn a_stored_setting_that_cannot_be_read_is_named_and_can_be_repaired() {
+    let home = Home::with_jobs(&["a"]);
+    let connection = Connection::open(home.database()).expect("the database opens");
+    let rows = "insert into settings values ('lease', 'soon'), ('durability', 'none'), ('colour', 'blue')";
+    connection.execute_batch(rows).expect(rows);
+    home.run(["config", "list"]).fails(7).says("`colour`").says("hint: `queuectl config unset colour`");
+    home.run(["config", "set", "colour", "red"]).fails(2).says("unknown setting `colour`");
+    home.run(["config", "set", "lease", "60s"]).fails(7).says("`colour`");
+    home.run(["config", "unset", "colour"]).ok().prints("colour\n").says_nothing();
+    home.run(["config", "unset", "colour"]).fails(2).says("unknown setting `colour`");
+
+    home.run(["enqueue", "--", "true"]).fails(7).says("hint: `queuectl config unset ");
+    home.run(["config", "list"]).ok().shows("soon").says("`lease`").says("`queuectl config unset durability`");
+    home.run(["config", "get", "lease", "--json"]).ok().says("hint: `queuectl config unset lease`");
+    home.run(["config", "set", "lease", "later"]).fails(2).says("lease");
+    home.run(["config", "set", "lease", "60s"]).ok();
+    home.run(["config", "unset", "durability"]).ok().says_nothing();
+    home.run(["config", "list"]).ok().says_nothing();
+    home.run(["enqueue", "-q", "--", "true"]).ok();
 }
