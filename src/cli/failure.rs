@@ -270,11 +270,9 @@ fn hint_for(error: &OpError) -> Option<String> {
             "what was stored stays; give ids and --if-absent to repeat the whole input safely"
         }
         OpError::HalfDone { .. } => "the rest was left as it is; the same command goes on with it",
-        OpError::Store(StoreError::NotOwn(refused)) => return Some(advice(refused)),
-        OpError::Store(StoreError::BadSetting { key, .. }) => return Some(how_to_repair(key)),
         OpError::ExposedHome { home, source } => return Some(advice_for_found(home, source)),
         OpError::ForeignFolder { home, source } => return Some(advice_for_making(home, source)),
-        OpError::Store(error) => return hint_for_store(error).map(str::to_owned),
+        OpError::Store(error) => return hint_for_store(error),
         OpError::NoHome => "name a folder with --home",
         OpError::Import(ImportError::IdTaken(_)) => "with --if-absent jobs that are here already are skipped",
         OpError::FileExists(_) => "say --force to replace it",
@@ -334,29 +332,27 @@ fn hint_for(error: &OpError) -> Option<String> {
     Some(hint.to_owned())
 }
 
-fn hint_for_store(error: &StoreError) -> Option<&'static str> {
-    match error {
-        StoreError::OutcomeUnknown { .. } => Some("ask again with the same id"),
-        StoreError::TooNew { .. } => Some("use the queuectl that last opened this store, or a newer one"),
-        StoreError::OldLibrary { .. } => {
-            Some("use a queuectl that was built with the SQLite that comes with it")
-        }
-        StoreError::NetworkFilesystem { .. } => Some("choose another folder with --home"),
-        StoreError::Full => Some("make room on the disk that the home is on, and try again"),
-        StoreError::FileLimit => Some("raise the limit (`ulimit -f`), and try again"),
-        StoreError::Busy { .. } => Some("`queuectl doctor` tells who is in the way"),
-        StoreError::ReadOnly => Some("the disk may be mounted read-only; `queuectl doctor` tells more"),
+fn hint_for_store(error: &StoreError) -> Option<String> {
+    let hint = match error {
+        StoreError::NotOwn(refused) => return Some(advice(refused)),
+        StoreError::BadSetting { key, .. } => return Some(how_to_repair(key)),
+        StoreError::OutcomeUnknown { .. } => "ask again with the same id",
+        StoreError::TooNew { .. } => "use the queuectl that last opened this store, or a newer one",
+        StoreError::OldLibrary { .. } => "use a queuectl that was built with the SQLite that comes with it",
+        StoreError::NetworkFilesystem { .. } => "choose another folder with --home",
+        StoreError::Full => "make room on the disk that the home is on, and try again",
+        StoreError::FileLimit => "raise the limit (`ulimit -f`), and try again",
+        StoreError::Busy { .. } => "`queuectl doctor` tells who is in the way",
+        StoreError::ReadOnly => "the disk may be mounted read-only; `queuectl doctor` tells more",
         StoreError::CannotOpen { .. }
         | StoreError::Unavailable { .. }
         | StoreError::Changing
         | StoreError::Corrupt { .. }
         | StoreError::NotAStore { .. }
-        | StoreError::Malformed { .. } => Some("`queuectl doctor` tells more"),
-        StoreError::NotOwn(_)
-        | StoreError::BadSetting { .. }
-        | StoreError::NoSuchJob(_)
-        | StoreError::NoSuchWorker(_) => None,
-    }
+        | StoreError::Malformed { .. } => "`queuectl doctor` tells more",
+        StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// Those of which nobody knows whether they are stored.

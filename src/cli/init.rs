@@ -13,7 +13,8 @@ use crate::ops::init::{Made, init};
 
 /// Make a queue of its own for this folder
 ///
-/// Makes `.queuectl/` here. Commands that run here or below then use it instead of the one in your home folder.
+/// Makes `.queuectl/` here. Commands that run here or below then use it instead of the one in your home folder. In a folder
+/// that others can write, or that belongs to another user, none is made: that user could put another queue in its place.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl init\n  queuectl init ~/projects/site")]
 pub(super) struct Args {

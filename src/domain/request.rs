@@ -22,7 +22,10 @@ use super::unique::{UniqueFor, UniqueForError};
 
 /// The kernel takes 131,072 bytes for one argument, its closing NUL included.
 pub const MAX_COMMAND_BYTES: usize = 131_071;
+/// Of `NAME=value`. What queuectl captures is never longer: the kernel refused to start it with more.
+pub const MAX_VARIABLE_BYTES: usize = 131_071;
 pub const MAX_DEPENDENCIES: usize = 10_000;
+const MAX_NAME_CHARS_SAID: usize = 64;
 pub const MAX_TAGS: usize = 64;
 pub const MAX_TAG_BYTES: usize = 128;
 pub const MAX_UNIQUE_KEY_BYTES: usize = 512;
@@ -86,6 +89,12 @@ pub enum RequestError {
     NoFolder,
     #[error("`{name}` is no name for an environment variable")]
     BadVariable { name: String },
+    #[error(
+        "variable `{}` of `env` has {bytes} bytes with its name, more than the {MAX_VARIABLE_BYTES} that the kernel takes; \
+         let the command read it from a file",
+        beginning(name)
+    )]
+    VariableTooLong { name: String, bytes: usize },
     #[error("a `timeout` of 0 would kill the command at once; use \"none\" for no timeout")]
     ZeroTimeout,
     #[error("`{typed}` is no choice for `on_dependency_failure`; there are cancel and run")]
@@ -230,6 +239,10 @@ pub fn check_variable(name: String, value: String) -> Result<(String, String), R
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(RequestError::BadVariable { name });
     }
+    let bytes = name.len() + "=".len() + value.len();
+    if bytes > MAX_VARIABLE_BYTES {
+        return Err(RequestError::VariableTooLong { name, bytes });
+    }
     Ok((name, check_text("env", value)?))
 }
 
@@ -260,6 +273,11 @@ impl Timeout {
         }
         Ok(Self::After(span))
     }
+}
+
+/// As much of a name as tells which it is.
+fn beginning(name: &str) -> String {
+    name.chars().take(MAX_NAME_CHARS_SAID).collect()
 }
 
 fn check_text(field: &'static str, text: String) -> Result<String, RequestError> {

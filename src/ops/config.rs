@@ -35,7 +35,9 @@ pub struct Setting {
 /// The next command where a stored setting cannot be understood.
 pub fn how_to_repair(key: &str) -> String {
     let word = quote_words(&[key.to_owned()]);
-    format!("`queuectl config unset {word}` goes back to the default, `queuectl config set` gives it another value")
+    format!(
+        "`queuectl config unset {word}` goes back to the default, `queuectl config set` gives it another value"
+    )
 }
 
 pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
@@ -43,16 +45,11 @@ pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
     let defaults = Settings::default();
     let setting = |key: SettingKey| {
         let default = defaults.get(key);
-        match stored.get(&key) {
-            Some(value) => {
-                let is_valid = problem(key, value).is_none();
-                Setting { key, value: value.clone(), default, origin: SettingOrigin::Store, is_valid }
-            }
-            None => {
-                let value = default.clone();
-                Setting { key, value, default, origin: SettingOrigin::Default, is_valid: true }
-            }
-        }
+        let (value, origin) = match stored.get(&key) {
+            Some(value) => (value.clone(), SettingOrigin::Store),
+            None => (default.clone(), SettingOrigin::Default),
+        };
+        Setting { key, is_valid: problem(key, &value).is_none(), value, default, origin }
     };
     Ok(SettingKey::ALL.into_iter().map(setting).collect())
 }

@@ -193,7 +193,8 @@ fn look_at_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> O
             Some(settings)
         }
         Err(error) => {
-            let advice = if let StoreError::BadSetting { key, .. } = &error { Some(how_to_repair(key)) } else { None };
+            let advice =
+                if let StoreError::BadSetting { key, .. } = &error { Some(how_to_repair(key)) } else { None };
             diagnosis.refuse("settings", error, advice.as_deref());
             None
         }

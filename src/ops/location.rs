@@ -170,7 +170,8 @@ fn nearest_home() -> Result<(Option<PathBuf>, Option<NotOwn>), OpError> {
     };
     for folder in here.ancestors() {
         let home = folder.join(HOME_FOLDER);
-        let Some(meta) = home.symlink_metadata().ok().filter(|meta| meta.is_dir() || meta.is_symlink()) else {
+        let Some(meta) = home.symlink_metadata().ok().filter(|meta| meta.is_dir() || meta.is_symlink())
+        else {
             continue;
         };
         if meta.uid() == user::number() {
@@ -205,7 +206,9 @@ fn check_holder(folder: &Path) -> Result<(), NotOwn> {
 
 fn is_users_folder(folder: &Path) -> bool {
     let canonical = |path: &Path| path.canonicalize().ok();
-    variable("HOME").and_then(|home| canonical(Path::new(&home))).is_some_and(|home| canonical(folder) == Some(home))
+    variable("HOME")
+        .and_then(|home| canonical(Path::new(&home)))
+        .is_some_and(|home| canonical(folder) == Some(home))
 }
 
 fn users_home() -> Option<PathBuf> {

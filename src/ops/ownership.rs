@@ -13,7 +13,10 @@ pub fn advice(refused: &NotOwn) -> String {
         Flaw::Writable { .. } => format!("`chmod go-w {path}`, or another folder with --home"),
         Flaw::Link => "put the file itself there, or name it with --store".to_owned(),
         Flaw::Foreign { owner: user::ROOT } => {
-            format!("`sudo chown {} {path}` if root left it there, else another folder with --home", account(user::number()))
+            format!(
+                "`sudo chown {} {path}` if root left it there, else another folder with --home",
+                account(user::number())
+            )
         }
         Flaw::Foreign { owner } => use_account(owner),
     }

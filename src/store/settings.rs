@@ -12,7 +12,7 @@ pub fn in_force(store: &dyn Store) -> Result<Settings, StoreError> {
 /// The settings that these stored values make. One that cannot be understood is named.
 pub fn understood(stored: &BTreeMap<SettingKey, String>) -> Result<Settings, StoreError> {
     let values = stored.iter().map(|(key, value)| (*key, value.as_str()));
-    Settings::from_stored(values).or_else(|_| Err(bad(stored).expect("one of them was refused")))
+    Settings::from_stored(values).map_err(|_| bad(stored).expect("one of them was refused"))
 }
 
 /// The first of these that cannot be understood.

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = "docs/reliability.md";
 const SECTION: &str = "## Every fault, and its tests";
 /// The cases in the table.
-const CASES: std::ops::RangeInclusive<u32> = 1..=36;
+fn cases() -> impl Iterator<Item = u32> {
+    (1..=36).chain([39])
+}
+
 /// Those without a test: what they are about is not there yet.
 const WITHOUT: [u32; 0] = [];
 /// What the page may mention a path in.
@@ -74,7 +77,7 @@ fn rows(page: &str) -> Vec<(u32, Vec<&str>)> {
 #[test]
 fn every_fault_has_a_test_named_after_it() {
     let tests = tests();
-    for case in CASES {
+    for case in cases() {
         match (tests.contains_key(&case), WITHOUT.contains(&case)) {
             (true, true) => panic!("case {case} has a test by now: take it off the list of those without"),
             (false, false) => panic!("case {case} has no test"),
@@ -92,8 +95,8 @@ fn every_fault_has_a_test_named_after_it() {
 fn the_table_lists_every_fault_and_all_of_its_tests() {
     let (page, tests) = (page(), tests());
     let rows = rows(&page);
-    let cases: Vec<u32> = rows.iter().map(|(case, _)| *case).collect();
-    assert_eq!(cases, CASES.collect::<Vec<u32>>(), "one row for each case, in their order");
+    let listed: Vec<u32> = rows.iter().map(|(case, _)| *case).collect();
+    assert_eq!(listed, cases().collect::<Vec<u32>>(), "one row for each case, in their order");
     let mut wrong = Vec::new();
     for (case, listed) in rows {
         let expected = tests.get(&case).map_or(&[][..], Vec::as_slice);

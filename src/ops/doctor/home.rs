@@ -96,15 +96,16 @@ struct Entry {
 
 /// What is in the home, and in the folders that queuectl makes there.
 fn files(home: &Path) -> io::Result<Vec<Entry>> {
-    let mut found: Vec<Entry> = home.read_dir()?.flatten().filter_map(entry).collect();
+    let mut found: Vec<Entry> = home.read_dir()?.flatten().filter_map(|found| entry(&found)).collect();
     for folder in [log::FOLDER, life_line::FOLDER] {
-        found.extend(home.join(folder).read_dir().into_iter().flatten().flatten().filter_map(entry));
+        let entries = home.join(folder).read_dir().into_iter().flatten().flatten();
+        found.extend(entries.filter_map(|found| entry(&found)));
     }
     Ok(found)
 }
 
 /// One that has just gone is not missed.
-fn entry(found: DirEntry) -> Option<Entry> {
+fn entry(found: &DirEntry) -> Option<Entry> {
     Some(Entry { meta: found.metadata().ok()?, path: found.path() })
 }
 

@@ -32,8 +32,8 @@ impl Gate {
     pub(super) fn open(database: &Path) -> Result<Self, StoreError> {
         let path = path(database);
         let opened = private::open_file(&path).and_then(|file| Ok((file.metadata()?, file)));
-        let (meta, file) = opened
-            .map_err(|error| StoreError::CannotOpen { path: path.clone(), source: error.into() })?;
+        let (meta, file) =
+            opened.map_err(|error| StoreError::CannotOpen { path: path.clone(), source: error.into() })?;
         ownership::check(&path, &meta)?;
         Ok(Self { lock: Some(PatientLock::new(file)) })
     }

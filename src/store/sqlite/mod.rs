@@ -72,6 +72,6 @@ mod workers;
 pub use backup::Incoming;
 pub use examine::{Depth, Examination, examine};
 pub use gate::{path as gate_path, remembers_a_queue};
-pub use open::check_files;
 pub use migrate::SCHEMA_VERSION;
+pub use open::check_files;
 pub use store::SqliteStore;

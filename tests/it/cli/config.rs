@@ -151,7 +151,11 @@ fn a_stored_setting_that_cannot_be_read_is_named_and_can_be_repaired() {
     home.run(["config", "unset", "colour"]).fails(2).says("unknown setting `colour`");
 
     home.run(["enqueue", "--", "true"]).fails(7).says("hint: `queuectl config unset ");
-    home.run(["config", "list"]).ok().shows("soon").says("`lease`").says("`queuectl config unset durability`");
+    home.run(["config", "list"])
+        .ok()
+        .shows("soon")
+        .says("`lease`")
+        .says("`queuectl config unset durability`");
     home.run(["config", "get", "lease", "--json"]).ok().says("hint: `queuectl config unset lease`");
     home.run(["config", "set", "lease", "later"]).fails(2).says("lease");
     home.run(["config", "set", "lease", "60s"]).ok();

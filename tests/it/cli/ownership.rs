@@ -177,7 +177,8 @@ fn a_store_that_is_named_may_be_a_link_and_is_one_queue_by_both_names() {
     let (store, link) = (home.folder().join("store.db"), home.folder().join("link.db"));
     for name in [&store, &link] {
         let _ = symlink(&store, &link);
-        home.run(["--store".as_ref(), name.as_os_str(), "enqueue".as_ref(), "--".as_ref(), "true".as_ref()]).ok();
+        home.run(["--store".as_ref(), name.as_os_str(), "enqueue".as_ref(), "--".as_ref(), "true".as_ref()])
+            .ok();
     }
     let beside: Vec<_> = home.folder().read_dir().expect("a folder").flatten().collect();
     let links = beside.iter().filter(|entry| entry.file_name().to_string_lossy().starts_with("link"));
@@ -313,7 +314,10 @@ fn fault_39_doctor_names_every_foreign_owner_and_whatever_others_can_write() {
 
     give_away(&home.path());
     let ran = home.run(["doctor", "--json"]).fails(5);
-    assert!(ran.stdout.contains("belongs to") && ran.stdout.contains("whole"), "it looks at the queue: {ran}");
+    assert!(
+        ran.stdout.contains("belongs to") && ran.stdout.contains("whole"),
+        "it looks at the queue: {ran}"
+    );
     give_back(&home.path(), &gate);
     assert_eq!(before.len(), picture(home.folder()).len(), "nothing was made");
 }

@@ -40,6 +40,15 @@ fn a_command_in_a_store_of_its_own_enqueues_there() {
 }
 
 #[test]
+fn a_command_gets_the_longest_variable_that_is_accepted() {
+    let home = Home::new();
+    let job = serde_json::json!({"id": "it", "command": "echo ${#BIG}", "env": {"BIG": "x".repeat(131_067)}});
+    home.call(["enqueue", "-q", "-"]).with_stdin(job.to_string()).run().ok();
+    Pool::drain(&home, "");
+    assert_eq!(home.printed_text("it"), "131067\n");
+}
+
+#[test]
 fn a_command_has_the_variables_of_whoever_enqueued_it() {
     let home = Home::new();
     let say = "echo $WHO,$ADDED,$ONLY_WORKER";

@@ -108,7 +108,11 @@ fn all_jobs(store: &dyn Store) -> Result<Vec<Job>, StoreError> {
 
 /// The store of a home, by the way that the program takes.
 fn store(home: &Path) -> Result<Box<dyn Store>, Box<dyn Error>> {
-    let location = Location { home: home.to_owned(), store: StoreAddress::Sqlite(home.join(DATABASE)), passed_over: None };
+    let location = Location {
+        home: home.to_owned(),
+        store: StoreAddress::Sqlite(home.join(DATABASE)),
+        passed_over: None,
+    };
     Ok(open(&location)?)
 }
 

@@ -201,6 +201,22 @@ fn fault_03_a_command_of_131071_bytes_is_accepted() {
 }
 
 #[test]
+fn a_variable_that_no_command_could_be_started_with_is_refused() {
+    let job = |bytes: usize| json!({"command": "true", "env": {"BIG": "x".repeat(bytes)}}).to_string();
+    let too_long = "variable `BIG` of `env` has 131072 bytes with its name, more than the 131071";
+    refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(job(131_068))], 2, too_long);
+    refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(job(131_068))], 2, "read it from a file");
+    let name = "N".repeat(131_072);
+    let long_name = json!({"command": "true", "env": {name: ""}}).to_string();
+    refused(
+        |home| vec![home.call(["enqueue", "-"]).with_stdin(long_name.clone())],
+        2,
+        "more than the 131071",
+    );
+    Home::new().call(["enqueue", "-q", "-"]).with_stdin(job(131_067)).run().ok();
+}
+
+#[test]
 fn fault_04_ids_that_could_be_paths_or_terminal_codes_are_refused() {
     let too_long = "x".repeat(129);
     for id in [
