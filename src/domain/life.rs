@@ -77,6 +77,15 @@ pub struct Losses {
     pub boot: Option<String>,
 }
 
+/// What else a dead worker was running when it lost an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Nothing: the worker died of this attempt or of something outside.
+    Alone,
+    /// Other attempts, any of which may have killed the worker.
+    Others,
+}
+
 /// The boot of an attempt that was cut off by no fault of its own, such as a restore of the queue: its loss counts for
 /// nothing.
 pub const NO_BOOT: &str = "";
@@ -106,6 +115,13 @@ pub enum StateName {
     Failed,
     Dead,
     Cancelled,
+}
+
+impl Losses {
+    fn with_one_more(&self, boot: String) -> Option<Self> {
+        let count = if self.boot.as_ref() == Some(&boot) { self.count + 1 } else { 1 };
+        (boot != NO_BOOT).then_some(Self { count, boot: Some(boot) })
+    }
 }
 
 impl DeadReason {
@@ -194,8 +210,9 @@ pub enum Event {
     Claim { worker: WorkerId, until: Timestamp },
     /// Its worker lengthens the lease.
     Extend { attempt: u32, until: Timestamp },
-    /// Its worker, or a reaper in its name, records how the attempt ended. `boot` is the boot it ran in.
-    Settle { attempt: u32, outcome: Outcome, boot: String },
+    /// Its worker, or a reaper in its name, records how the attempt ended. `boot` is the boot it ran in; `company`
+    /// matters for a loss only.
+    Settle { attempt: u32, outcome: Outcome, boot: String, company: Company },
     /// Somebody wants it ended.
     Cancel,
     /// Its schedule wants a newer run in its place.
@@ -274,6 +291,12 @@ impl Life {
         }
     }
 
+    /// Whether its next attempt must be the only one of its worker: one more loss may be its last, and then it must be
+    /// certain that no other job killed the worker.
+    pub fn runs_alone(&self, crash_limit: u32) -> bool {
+        self.losses.count > 0 && self.losses.count + 1 >= crash_limit
+    }
+
     pub fn place(&self, now: Timestamp) -> Place {
         match self.state {
             State::Pending { blocked_by: 0 } | State::Failed => {
@@ -304,7 +327,10 @@ pub fn transition(life: &Life, event: Event, policy: &Policy, now: Timestamp) ->
     let next = match event {
         Event::Claim { worker, until } => claim(life, worker, until, now)?,
         Event::Extend { attempt, until } => extend(life, attempt, until)?,
-        Event::Settle { attempt, outcome, boot } => settle(life, attempt, outcome, boot, policy, now)?,
+        Event::Settle { attempt, outcome, boot, company } => {
+            let losses = life.losses.with_one_more(boot);
+            settle(life, attempt, outcome, Loss { losses, company }, policy, now)?
+        }
         Event::Cancel => cancel(life, CancelReason::User, now)?,
         Event::Replace => cancel(life, CancelReason::Replaced, now)?,
         Event::Retry { blocked_by } => retry(life, blocked_by, now)?,
@@ -339,7 +365,7 @@ fn settle(
     life: &Life,
     attempt: u32,
     outcome: Outcome,
-    boot: String,
+    loss: Loss,
     policy: &Policy,
     now: Timestamp,
 ) -> Result<Life, Refusal> {
@@ -352,7 +378,7 @@ fn settle(
         Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => {
             fail(life, policy, now)
         }
-        Outcome::Lost => lose(life, boot, policy, now),
+        Outcome::Lost => lose(life, loss, policy, now),
         Outcome::Released => with_state(life, State::Pending { blocked_by: 0 }),
         Outcome::Cancelled => {
             with_state(life, cancelled(cancel_requested.unwrap_or(CancelReason::User), now))
@@ -391,17 +417,25 @@ fn fail(life: &Life, policy: &Policy, now: Timestamp) -> Life {
     }
 }
 
-fn lose(life: &Life, boot: String, policy: &Policy, now: Timestamp) -> Life {
-    if boot == NO_BOOT {
+/// What a loss would make of the losses so far; `None` if it counts for nothing.
+struct Loss {
+    losses: Option<Losses>,
+    company: Company,
+}
+
+fn lose(life: &Life, loss: Loss, policy: &Policy, now: Timestamp) -> Life {
+    let Some(losses) = loss.losses else {
         return with_state(life, State::Pending { blocked_by: 0 });
+    };
+    let is_at_limit = losses.count >= policy.crash_limit;
+    let lost = Life { losses, ..life.clone() };
+    match loss.company {
+        Company::Alone if is_at_limit => with_state(&lost, dead(DeadReason::CrashLimit, now)),
+        // A job that kills its workers must not stand in the way of others: it goes behind those that are due.
+        Company::Alone | Company::Others => {
+            Life { due_at: life.due_at.max(now), ..with_state(&lost, State::Pending { blocked_by: 0 }) }
+        }
     }
-    let same_boot = life.losses.boot.as_ref() == Some(&boot);
-    let count = if same_boot { life.losses.count + 1 } else { 1 };
-    let lost = Life { losses: Losses { count, boot: Some(boot) }, ..life.clone() };
-    if count >= policy.crash_limit {
-        return with_state(&lost, dead(DeadReason::CrashLimit, now));
-    }
-    with_state(&lost, State::Pending { blocked_by: 0 })
 }
 
 fn cancel(life: &Life, reason: CancelReason, now: Timestamp) -> Result<Life, Refusal> {

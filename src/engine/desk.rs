@@ -40,12 +40,13 @@ pub(super) enum Order {
 impl Order {
     /// The smallest goes first. What was claimed later may stand before others that lie here: it was urgent, or its queue
     /// had no room before.
-    fn key(&self, claim: &Claim) -> (usize, Reverse<i32>, Timestamp, u64) {
+    /// One that runs alone waits until all others are done, so that it keeps no slot from starting them.
+    fn key(&self, claim: &Claim) -> (bool, usize, Reverse<i32>, Timestamp, u64) {
         let rank = match self {
             Self::Turn => 0,
             Self::Queues(queues) => queues.iter().position(|queue| *queue == claim.queue).unwrap_or(0),
         };
-        (rank, Reverse(claim.priority), claim.due_at, claim.number)
+        (claim.runs_alone, rank, Reverse(claim.priority), claim.due_at, claim.number)
     }
 }
 
@@ -69,6 +70,10 @@ struct State {
     idle: usize,
     /// With fewer claims than this waiting for a slot, the ledger has to hurry.
     low_stock: usize,
+    /// Attempts that have ended and are not recorded yet: should the worker die now, they are lost too.
+    unrecorded: usize,
+    /// What runs must be alone: nothing else is started.
+    is_reserved: bool,
     is_closed: bool,
 }
 
@@ -83,6 +88,8 @@ struct Slot {
     running: Option<LeaseRef>,
     /// What runs is of a queue with a limit.
     is_limited: bool,
+    /// What runs must be alone.
+    is_alone: bool,
     bell: Arc<SlotBell>,
 }
 
@@ -90,6 +97,17 @@ impl State {
     /// Slots that take the next claims as soon as they get to it; on a busy machine that may take a while.
     fn idle_slots(&self) -> usize {
         self.slots.iter().filter(|slot| slot.running.is_none()).count()
+    }
+
+    /// The next claim, if it may be started now.
+    fn next(&mut self) -> Option<Claim> {
+        let runs_alone = self.claims.front()?.claim.runs_alone;
+        let is_quiet = || self.unrecorded == 0 && self.slots.iter().all(|slot| slot.running.is_none());
+        if self.is_reserved || (runs_alone && !is_quiet()) {
+            return None;
+        }
+        self.is_reserved = runs_alone;
+        self.claims.pop_front().map(|waiting| waiting.claim)
     }
 
     fn put(&mut self, waiting: Waiting) {
@@ -111,6 +129,8 @@ pub(super) struct Load {
     pub(super) waiting: usize,
     /// How many of both are of queues with a limit.
     pub(super) limited: usize,
+    /// One of both must be alone: nothing else is to be claimed.
+    pub(super) is_reserved: bool,
 }
 
 impl Desk {
@@ -123,6 +143,8 @@ impl Desk {
             rules,
             idle: 0,
             low_stock: 0,
+            unrecorded: 0,
+            is_reserved: false,
             is_closed: false,
         };
         Ok(Self { state: Mutex::new(state), changed: Condvar::new(), bell: EventBell::new()? })
@@ -138,7 +160,7 @@ impl Desk {
     pub(super) fn add_slot(&self) -> io::Result<(usize, Arc<SlotBell>)> {
         let bell = Arc::new(SlotBell::new()?);
         let mut state = self.lock();
-        state.slots.push(Slot { running: None, is_limited: false, bell: Arc::clone(&bell) });
+        state.slots.push(Slot { running: None, is_limited: false, is_alone: false, bell: Arc::clone(&bell) });
         Ok((state.slots.len() - 1, bell))
     }
 
@@ -146,10 +168,11 @@ impl Desk {
     pub(super) fn take(&self, slot: usize) -> Option<(Claim, Rules)> {
         let mut state = self.lock();
         loop {
-            if let Some(Waiting { claim, .. }) = state.claims.pop_front() {
+            if let Some(claim) = state.next() {
                 state.slots[slot].bell.forget();
                 state.slots[slot].running = Some(claim.lease.clone());
                 state.slots[slot].is_limited = claim.is_limited;
+                state.slots[slot].is_alone = claim.runs_alone;
                 if state.claims.len() + 1 == state.low_stock && !state.finished.is_empty() {
                     self.bell.ring();
                 }
@@ -167,6 +190,8 @@ impl Desk {
     pub(super) fn hand_in(&self, slot: usize, finished: Finished) {
         let mut state = self.lock();
         state.slots[slot].running = None;
+        state.is_reserved &= !state.slots[slot].is_alone;
+        state.unrecorded += usize::from(finished.settlement.is_some());
         state.finished.push(finished);
         let is_first = state.finished.len() == 1;
         drop(state);
@@ -192,6 +217,17 @@ impl Desk {
         }
     }
 
+    /// So many attempts that had ended are recorded now: a claim that must be alone may have waited for that.
+    pub(super) fn note_recorded(&self, count: usize) {
+        let mut state = self.lock();
+        state.unrecorded -= count;
+        let is_awaited = state.claims.front().is_some_and(|waiting| waiting.claim.runs_alone);
+        drop(state);
+        if is_awaited {
+            self.changed.notify_one();
+        }
+    }
+
     /// Whether so many claims wait for a slot that none of them waits for the ledger. If so, the bell is silent until
     /// that changes.
     pub(super) fn is_well_stocked(&self) -> bool {
@@ -213,7 +249,9 @@ impl Desk {
         let running = || state.slots.iter().filter(|slot| slot.running.is_some());
         let limited = running().filter(|slot| slot.is_limited).count()
             + state.claims.iter().filter(|waiting| waiting.claim.is_limited).count();
-        Load { running: running().count(), waiting: state.claims.len(), limited }
+        let is_reserved =
+            state.is_reserved || state.claims.back().is_some_and(|waiting| waiting.claim.runs_alone);
+        Load { running: running().count(), waiting: state.claims.len(), limited, is_reserved }
     }
 
     /// Every lease that lies here or runs, and those that ended and were not taken away yet.

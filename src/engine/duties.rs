@@ -399,9 +399,9 @@ impl Worker<'_> {
 
     /// Whether a ring for anybody is for this worker.
     fn listens(&self) -> bool {
-        let Load { running, waiting, limited: _ } = self.desk.load();
+        let Load { running, waiting, limited: _, is_reserved } = self.desk.load();
         let now = Instant::now();
-        let has_room = running + waiting < self.slots();
+        let has_room = running + waiting < self.slots() && !is_reserved;
         let may_claim =
             self.times.muted_until <= now && self.times.store <= now && !self.ledger.is_hindered();
         self.phase == Phase::Working && has_room && may_claim

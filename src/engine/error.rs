@@ -39,7 +39,9 @@ pub enum EngineError {
         /// What the guardian said, if it said anything.
         said: String,
     },
-    #[error("a worker crashed {crashes} times in a row (see worker.log in the home)")]
+    #[error(
+        "{crashes} workers in a row crashed before they had started any command (see worker.log in the home)"
+    )]
     GaveUp { crashes: u32 },
 }
 

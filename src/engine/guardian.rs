@@ -18,6 +18,8 @@ use super::files::{self, Folder};
 use super::journal::Journal;
 use super::pool::{Pool, WorkerStart, start_worker};
 use super::reaper::{shows_life, started};
+use super::restarts::{Crash, Restarts};
+use super::slots;
 use super::vigil::Vigil;
 use super::worker::OpenStore;
 use crate::domain::name::{JobIdSequence, WorkerId};
@@ -31,15 +33,8 @@ use crate::sys::sabotage::{self, Guard};
 use crate::sys::spawn::Spawned;
 use crate::sys::{cgroup, failpoint, signal, spawn};
 
-/// How many crashes in a row are too many.
-const MAX_CRASHES: u32 = 20;
-/// How many failures are too many for a worker that was never up.
-const MAX_FALSE_STARTS: u32 = 3;
 /// A worker that lived this long was well: its crash is the first again.
 const WELL: Duration = Duration::from_secs(30);
-/// How long to wait after the first crash; twice as long after each further one, up to a limit.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// How soon to try again where the store failed.
 const STORE_PAUSE: Duration = Duration::from_millis(250);
 /// How long to wait for one process to be gone before the next look.
@@ -85,7 +80,7 @@ enum Seat {
     /// To be filled at this moment.
     Free {
         at: Instant,
-        crashes: u32,
+        restarts: Restarts,
     },
     Taken(Member),
     /// Its worker died, and what it left behind is not cleaned up yet.
@@ -105,8 +100,8 @@ struct Member {
     report: Option<OwnedFd>,
     is_up: bool,
     since: Instant,
-    /// Crashes of those who had this seat before, in a row.
-    crashes: u32,
+    /// Crashes of those who had this seat before.
+    restarts: Restarts,
     _life_line: LifeLine,
 }
 
@@ -127,7 +122,7 @@ impl<'a> Guardian<'a> {
             children,
             journal: Journal::open(&pool.home, &who, pool.echo),
             folder: Folder::create(&pool.home)?,
-            seats: (0..pool.count).map(|_| Seat::Free { at: now, crashes: 0 }).collect(),
+            seats: (0..pool.count).map(|_| Seat::Free { at: now, restarts: Restarts::default() }).collect(),
             ids: JobIdSequence::default(),
             stop_seen: None,
             is_stopping: false,
@@ -170,7 +165,7 @@ impl<'a> Guardian<'a> {
             Seat::Free { .. } | Seat::Dead { .. } if self.folder.is_gone() => Seat::Closed,
             // The first one learns which stops are not meant for this pool; the others wait for that.
             Seat::Free { .. } if at > 0 && self.stop_seen.is_none() => seat,
-            Seat::Free { at, crashes } if at <= now => self.fill(crashes),
+            Seat::Free { at, restarts } if at <= now => self.fill(restarts),
             Seat::Taken(member) if member.handle.ends_within(Duration::ZERO).unwrap_or(false) => {
                 self.take_leave(member)
             }
@@ -179,17 +174,17 @@ impl<'a> Guardian<'a> {
         };
     }
 
-    fn fill(&mut self, crashes: u32) -> Seat {
-        match self.start(crashes) {
+    fn fill(&mut self, restarts: Restarts) -> Seat {
+        match self.start(restarts) {
             Ok(member) => Seat::Taken(member),
             Err(error) => {
                 self.journal.trouble(&error);
-                self.after_crash(crashes + 1)
+                self.after_crash(restarts.after(Crash::Idle))
             }
         }
     }
 
-    fn start(&mut self, crashes: u32) -> std::io::Result<Member> {
+    fn start(&mut self, restarts: Restarts) -> std::io::Result<Member> {
         let id = self.next_id();
         let life_line = LifeLine::hold(self.folder.path(), id.as_str(), Role::Guardian)?;
         let start =
@@ -204,7 +199,7 @@ impl<'a> Guardian<'a> {
             report: Some(report),
             is_up: false,
             since,
-            crashes,
+            restarts,
             _life_line: life_line,
         })
     }
@@ -241,12 +236,19 @@ impl<'a> Guardian<'a> {
             return Seat::Dead { member, at: Instant::now() + STORE_PAUSE };
         }
         failpoint::hit("guardian.after_reap");
+        let restarts = self.restarts_after(&member);
         files::remove(self.folder.path(), &member.id);
         if let Ok(groups) = cgroup::Delegated::find() {
             groups.tidy(&format!("{}-", member.id));
         }
+        self.after_crash(restarts)
+    }
+
+    fn restarts_after(&self, member: &Member) -> Restarts {
+        let has_worked = slots::were_used(self.folder.path(), member.id.as_str());
         let was_well = member.since.elapsed() >= WELL;
-        self.after_crash(if was_well { 1 } else { member.crashes + 1 })
+        let before = if was_well { Restarts::default() } else { member.restarts };
+        before.after(if has_worked { Crash::AfterWork } else { Crash::Idle })
     }
 
     fn give_back(&mut self, worker: &WorkerId) -> Result<(), StoreError> {
@@ -260,17 +262,18 @@ impl<'a> Guardian<'a> {
         Ok(())
     }
 
-    fn after_crash(&mut self, crashes: u32) -> Seat {
-        if !self.was_up && crashes >= MAX_FALSE_STARTS {
-            self.give_up(EngineError::CannotStart { said: String::new() });
+    /// A pool that was up is not given up while any of its workers is: that one runs what can be run.
+    fn after_crash(&mut self, restarts: Restarts) -> Seat {
+        let is_any_up = self.was_up && self.members().any(|member| member.is_up);
+        if let Some(crashes) = restarts.too_many(self.was_up).filter(|_| !is_any_up) {
+            self.give_up(if self.was_up {
+                EngineError::GaveUp { crashes }
+            } else {
+                EngineError::CannotStart { said: String::new() }
+            });
             return Seat::Closed;
         }
-        if crashes >= MAX_CRASHES {
-            self.give_up(EngineError::GaveUp { crashes });
-            return Seat::Closed;
-        }
-        let pause = FIRST_PAUSE.saturating_mul(1 << (crashes - 1).min(16)).min(LONGEST_PAUSE);
-        Seat::Free { at: Instant::now() + pause, crashes }
+        Seat::Free { at: Instant::now() + restarts.pause(), restarts }
     }
 
     /// The other workers may finish what they run.

@@ -34,6 +34,8 @@ pub(super) struct Ledger {
     unsettled: Vec<Settlement>,
     /// The records that say that they were started.
     records: Vec<u64>,
+    /// How many of them the slots have run.
+    run: usize,
     pace: Pace,
     hindrance: Hindrance,
     /// What the hindrance was when it was last met.
@@ -60,6 +62,7 @@ impl Ledger {
             worker,
             unsettled: Vec::new(),
             records: Vec::new(),
+            run: 0,
             pace: Pace::default(),
             hindrance: Hindrance::default(),
             obstacle: String::new(),
@@ -108,6 +111,7 @@ impl Ledger {
         }
         self.note_settled(&exchanged, tools.journal);
         self.unsettled.clear();
+        tools.desk.note_recorded(std::mem::take(&mut self.run));
         self.records.drain(..).for_each(|index| tools.slots.give_back(index));
         self.next_due = exchanged.next_due;
         let claimed = exchanged.claimed.len();
@@ -139,6 +143,9 @@ impl Ledger {
             return (0, 0);
         }
         let load = tools.desk.load();
+        if load.is_reserved {
+            return (0, 0);
+        }
         let want = (slots + self.pace.ahead(slots)).saturating_sub(load.running + load.waiting);
         (want, slots.saturating_sub(load.limited))
     }
@@ -162,6 +169,7 @@ impl Ledger {
                         self.pace.note(settlement.duration);
                     }
                     self.unsettled.push(settlement);
+                    self.run += 1;
                     self.records.extend(record);
                 }
                 None => record.into_iter().for_each(|index| tools.slots.give_back(index)),

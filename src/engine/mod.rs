@@ -6,7 +6,8 @@
 //!          └─ attempt   a session of its own, which inherits the lock of its slot
 //! ```
 //!
-//! - `guardian`, `pool`, `vigil`: the parent of workers, how processes are started, and when one of them hangs.
+//! - `guardian`, `pool`, `restarts`, `vigil`: the parent of workers, how processes are started, when one that crashed is
+//!   replaced, and when one of them hangs.
 //! - `worker`, `duties`: how a worker begins and ends, and what it does in between; `wake` is what it sleeps on, `passed`
 //!   what it left to others.
 //! - `ledger`, `pace`, `hindrance`: what is recorded and claimed in each turn; `desk` is where ledger and slots meet.
@@ -53,6 +54,7 @@ mod program;
 mod pruner;
 mod reaper;
 mod rehearsal;
+mod restarts;
 mod scheduler;
 mod silence;
 mod slot;

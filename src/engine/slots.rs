@@ -201,6 +201,11 @@ pub(super) fn read(folder: &Path, worker: &str) -> io::Result<Vec<Trace>> {
     Ok(bytes.chunks(size).filter_map(Trace::from_bytes).collect())
 }
 
+/// Whether this worker has ever started anything.
+pub(super) fn were_used(folder: &Path, worker: &str) -> bool {
+    path(folder, worker).metadata().is_ok_and(|meta| meta.len() > 0)
+}
+
 /// Whether anything that inherited a lock of this worker's attempts still lives.
 pub(super) fn are_held(folder: &Path, worker: &str) -> io::Result<bool> {
     match File::options().read(true).write(true).open(path(folder, worker)) {
@@ -232,9 +237,11 @@ mod tests {
     fn a_record_says_what_was_started_and_is_held_as_long_as_anybody_has_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let slots = Slots::create(folder.path(), "w").expect("slots");
+        assert!(!were_used(folder.path(), "w"));
         let record = slots.begin(&lease(u32::MAX)).expect("a record");
         let expected = Trace { lease: lease(u32::MAX), process: None };
         assert_eq!(read(folder.path(), "w").expect("traces"), [expected], "before it is started");
+        assert!(were_used(folder.path(), "w"));
 
         let me = rustix::process::getpid();
         record.start(|| Ok(Spawned { pid: me, handle: ProcessHandle::open(me)? })).expect("started");

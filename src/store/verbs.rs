@@ -311,4 +311,6 @@ pub struct Claim {
     pub timeout: Option<Duration>,
     /// The job's own, its queue's and those of the settings together.
     pub limits: Limits,
+    /// The worker runs nothing else beside it: see [`crate::domain::life::Life::runs_alone`].
+    pub runs_alone: bool,
 }

@@ -124,7 +124,7 @@ fn settled(attempt: u32, outcome: Outcome) -> Event {
 }
 
 fn settled_in(boot: &str, attempt: u32, outcome: Outcome) -> Event {
-    Event::Settle { attempt, outcome, boot: boot.to_owned() }
+    Event::Settle { attempt, outcome, boot: boot.to_owned(), company: Company::Alone }
 }
 
 /// What follows an event that must not be refused.
@@ -331,12 +331,12 @@ fn after_a_retry_every_retry_is_there_again() {
 }
 
 #[test]
-fn a_lost_or_released_job_keeps_its_place_in_the_line() {
-    for outcome in [Outcome::Lost, Outcome::Released] {
+fn a_released_job_keeps_its_place_in_the_line_and_a_lost_one_goes_behind() {
+    for (outcome, due_at) in [(Outcome::Released, NOW), (Outcome::Lost, later(50))] {
         let running = follow(&Life::begin(None, 3, 0, NOW), claim_event(), later(5));
         let life = follow(&running, settled(1, outcome), later(50));
         assert_eq!(life.state, State::Pending { blocked_by: 0 }, "{outcome}");
-        assert_eq!(life.due_at, NOW, "{outcome} has no backoff");
+        assert_eq!(life.due_at, due_at, "{outcome} has no backoff");
         assert_eq!(life.place(later(50)), Place::Ready, "{outcome}");
         assert_eq!((life.attempts, life.failures), (1, 0), "{outcome}");
     }
@@ -352,6 +352,28 @@ fn losses_in_a_row_within_one_boot_end_a_poison_job() {
     life = attempt(&life, Outcome::Lost);
     assert_eq!(life.state, dead(DeadReason::CrashLimit, NOW));
     assert_eq!((life.attempts, life.failures), (5, 0));
+}
+
+#[test]
+fn fault_41_a_loss_beside_others_is_never_the_last() {
+    let lost =
+        Event::Settle { attempt: 1, outcome: Outcome::Lost, boot: BOOT.to_owned(), company: Company::Others };
+    let life = follow(&start("poisoned"), lost.clone(), NOW);
+    assert_eq!((life.state.clone(), life.losses.count), (State::Pending { blocked_by: 0 }, 5));
+    assert!(life.runs_alone(policy().crash_limit), "so that the next one can be");
+    let again = follow(&life, claim_event(), NOW);
+    let Life { state, .. } = follow(&again, settled(again.attempts, Outcome::Lost), NOW);
+    assert_eq!(state, dead(DeadReason::CrashLimit, NOW));
+}
+
+#[test]
+fn only_a_job_whose_next_loss_may_be_its_last_runs_alone() {
+    for (count, crash_limit, runs_alone) in
+        [(0, 5, false), (3, 5, false), (4, 5, true), (9, 5, true), (0, 1, false), (1, 1, true), (1, 2, true)]
+    {
+        let life = Life { losses: losses(count, BOOT), ..Life::begin(None, 3, 0, NOW) };
+        assert_eq!(life.runs_alone(crash_limit), runs_alone, "{count} losses of {crash_limit}");
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn claim(command: &str, cwd: Option<&Path>) -> Claim {
         env: BTreeMap::new(),
         timeout: None,
         limits: Limits::default(),
+        runs_alone: false,
     }
 }
 

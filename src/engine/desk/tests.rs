@@ -25,6 +25,7 @@ fn claim_of(priority: i32, id: &str) -> Claim {
         env: BTreeMap::new(),
         timeout: None,
         limits: Limits::default(),
+        runs_alone: false,
     }
 }
 
@@ -46,6 +47,33 @@ fn a_softer_order_does_not_replace_one_that_was_not_heard_yet() {
     bell.ring(Interrupt::Cancel);
     assert_eq!(bell.take(), Some(Interrupt::Cancel), "what was heard is over");
     assert_eq!(bell.take(), None);
+}
+
+fn finished(id: &str) -> Finished {
+    let settlement = Some(crate::store::Settlement::never_started(claim(id).lease));
+    Finished { began: Instant::now(), settlement, record: None, obstacle: None }
+}
+
+#[test]
+fn a_claim_that_must_be_alone_waits_for_all_others_and_nothing_is_started_beside_it() {
+    let desk = desk(Order::Turn);
+    let slots: Vec<usize> = (0..3).map(|_| desk.add_slot().expect("a slot").0).collect();
+    let suspect = Claim { runs_alone: true, ..claim_of(9, "suspect") };
+    desk.hand_out(vec![suspect, claim("a"), claim("b")], 0);
+    assert!(desk.load().is_reserved, "nothing more is claimed");
+    let next = |desk: &Desk| desk.lock().next().map(|claim| claim.lease.job.to_string());
+    let take = |slot: usize| desk.take(slot).expect("a claim").0.lease.job.to_string();
+    assert_eq!([take(slots[0]), take(slots[1])], ["a", "b"]);
+    assert_eq!(next(&desk), None);
+    desk.hand_in(slots[0], finished("a"));
+    desk.hand_in(slots[1], finished("b"));
+    assert_eq!(next(&desk), None, "what has ended is not recorded yet, so it would be lost too");
+    desk.note_recorded(2);
+    assert_eq!(take(slots[0]), "suspect");
+    desk.hand_out(vec![claim("c")], 0);
+    assert_eq!((next(&desk), desk.load().is_reserved), (None, true));
+    desk.hand_in(slots[0], finished("suspect"));
+    assert_eq!((take(slots[1]).as_str(), desk.load().is_reserved), ("c", false));
 }
 
 #[test]
@@ -107,11 +135,11 @@ fn claims_of_limited_queues_are_counted_while_they_wait_and_while_they_run() {
     let (slot, _bell) = desk.add_slot().expect("a slot");
     let limited = |id| Claim { is_limited: true, ..claim(id) };
     desk.hand_out(vec![limited("first"), claim("plain"), limited("second")], 0);
-    assert_eq!(desk.load(), Load { running: 0, waiting: 3, limited: 2 });
+    assert_eq!(desk.load(), Load { running: 0, waiting: 3, limited: 2, is_reserved: false });
     desk.take(slot).expect("the first");
-    assert_eq!(desk.load(), Load { running: 1, waiting: 2, limited: 2 });
+    assert_eq!(desk.load(), Load { running: 1, waiting: 2, limited: 2, is_reserved: false });
     desk.recall();
-    assert_eq!(desk.load(), Load { running: 1, waiting: 0, limited: 1 });
+    assert_eq!(desk.load(), Load { running: 1, waiting: 0, limited: 1, is_reserved: false });
 }
 
 #[test]

@@ -261,5 +261,6 @@ fn read_claim(
         env: job.options.env.clone(),
         timeout: row.get::<_, Option<i64>>(2)?.map(from_millis),
         limits: job.options.limits.or(&row::limits(row, 6)?).or(&tx.settings()?.limits),
+        runs_alone: life.runs_alone(tx.settings()?.crash_limit),
     })
 }

@@ -6,6 +6,7 @@ use super::row::{self, JobRow, select_jobs};
 use super::settle;
 use super::tx::Tx;
 use crate::domain::job::Usage;
+use crate::domain::life::Company;
 use crate::domain::outcome::Outcome;
 use crate::store::{LeaseRef, Settlement, StoreError};
 
@@ -26,14 +27,20 @@ pub(super) fn lease_on(job: &JobRow) -> LeaseRef {
 /// Gives back what the worker never started. `false` if it was no longer held.
 pub(super) fn release(tx: &Tx<'_>, job: &JobRow, worker_seq: i64) -> Result<bool, StoreError> {
     let settlement = in_its_name(job, Outcome::Released, None, Duration::ZERO);
-    Ok(settle::record(tx, job, worker_seq, &settlement)?.is_some())
+    Ok(settle::record(tx, job, worker_seq, &settlement, Company::Alone)?.is_some())
 }
 
 /// Takes away what the worker may have started. `false` if it was no longer held.
-pub(super) fn lose(tx: &Tx<'_>, job: &JobRow, worker_seq: i64, why: String) -> Result<bool, StoreError> {
+pub(super) fn lose(
+    tx: &Tx<'_>,
+    job: &JobRow,
+    worker_seq: i64,
+    why: String,
+    company: Company,
+) -> Result<bool, StoreError> {
     let started_at = job.latest.started_at.unwrap_or(tx.now);
     let settlement = in_its_name(job, Outcome::Lost, Some(why), tx.now.since(started_at));
-    Ok(settle::record(tx, job, worker_seq, &settlement)?.is_some())
+    Ok(settle::record(tx, job, worker_seq, &settlement, company)?.is_some())
 }
 
 /// What the worker cannot say itself.

@@ -1,7 +1,9 @@
 //! Taking back what a dead worker held.
 
+use super::row::JobRow;
 use super::tx::Tx;
 use super::{deliveries, leases, news, workers};
+use crate::domain::life::Company;
 use crate::domain::name::WorkerId;
 use crate::store::{LeaseRef, StoreError, WorkerState};
 
@@ -11,11 +13,15 @@ pub(super) fn reap(
     started: Option<&[LeaseRef]>,
 ) -> Result<Vec<LeaseRef>, StoreError> {
     let worker_seq = workers::seq(tx, worker)?;
+    let held = leases::held_by(tx, worker_seq)?;
+    let was_started = |job: &JobRow| started.is_none_or(|started| started.contains(&leases::lease_on(job)));
+    let started_count = held.iter().filter(|job| was_started(job)).count();
+    let company = if started_count > 1 { Company::Others } else { Company::Alone };
     let mut reaped = Vec::new();
-    for job in leases::held_by(tx, worker_seq)? {
+    for job in held {
         let lease = leases::lease_on(&job);
-        let taken = if started.is_none_or(|started| started.contains(&lease)) {
-            leases::lose(tx, &job, worker_seq, format!("worker {worker} died"))?
+        let taken = if was_started(&job) {
+            leases::lose(tx, &job, worker_seq, format!("worker {worker} died"), company)?
         } else {
             leases::release(tx, &job, worker_seq)?
         };

@@ -5,7 +5,7 @@ use super::row::{self, JobRow};
 use super::tx::Tx;
 use super::{history, rates, retry_rules, settings, workers};
 use crate::domain::job::{Ending, Latest};
-use crate::domain::life::{DeadReason, Event, Life, Policy, State, StateName, transition};
+use crate::domain::life::{Company, DeadReason, Event, Life, Policy, State, StateName, transition};
 use crate::domain::outcome::Outcome;
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Settled, Settlement, StoreError};
@@ -26,7 +26,7 @@ pub(super) fn settle(
     if job.worker_seq != Some(worker_seq) {
         return Ok(None);
     }
-    record(tx, &job, worker_seq, settlement)
+    record(tx, &job, worker_seq, settlement, Company::Alone)
 }
 
 /// For tests that want to see what fencing is good for: whoever comes is taken for the current attempt.
@@ -38,7 +38,7 @@ fn record_unfenced(
 ) -> Result<Option<Settled>, StoreError> {
     let mut current = settlement.clone();
     current.lease.attempt = job.life.attempts;
-    record(tx, job, job.worker_seq.unwrap_or(worker_seq), &current)
+    record(tx, job, job.worker_seq.unwrap_or(worker_seq), &current, Company::Alone)
 }
 
 /// The same for whoever speaks in the worker's name.
@@ -47,11 +47,13 @@ pub(super) fn record(
     job: &JobRow,
     worker_seq: i64,
     settlement: &Settlement,
+    company: Company,
 ) -> Result<Option<Settled>, StoreError> {
     let event = Event::Settle {
         attempt: settlement.lease.attempt,
         outcome: settlement.outcome,
         boot: workers::boot_id(tx, worker_seq)?,
+        company,
     };
     let policy = policy(tx, job, settlement.outcome)?;
     let Ok(transition) = transition(&job.life, event, &policy, tx.now) else {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use queuectl::domain::life::StateName;
 use rustix::process::{Pid, Signal};
 
 use super::harness::Ground;
+use super::ledger::{Line, What};
 use super::processes::{kill_all, wait};
 
 #[test]
@@ -18,6 +20,51 @@ fn fault_23_a_job_that_kills_its_worker_dies_and_the_pool_goes_on() {
     let job = ground.home.show("poison");
     assert_eq!((&job["reason"], &job["failures"]), (&"crash_limit".into(), &0.into()));
     assert_eq!(ground.story("b"), "completed: success");
+}
+
+#[test]
+fn fault_41_jobs_that_kill_their_worker_do_not_keep_others_from_running() {
+    let ground = Ground::new();
+    ground.set("crash_limit", "2");
+    let poison = ["p1", "p2", "p3", "p4"];
+    poison.iter().for_each(|id| ground.job(id, "kill -9 $PPID; hang"));
+    ground.job("healthy", "true");
+    ground.pool();
+    ground.finish();
+    for id in poison {
+        assert_eq!(ground.story_of_started(id), "dead: lost lost", "{id}");
+    }
+    assert_eq!(ground.story_of_started("healthy"), "completed: success");
+    let lines = ground.ledger();
+    let place = |id: &str, attempt| {
+        let is_it = |line: &Line| line.what == What::Start && line.job == id && line.attempt == attempt;
+        lines.iter().position(is_it).expect("it started")
+    };
+    let healthy = lines.iter().position(|line| line.job == "healthy").expect("it started");
+    let second = |id: &str| (2..9).find(|attempt| ground.has(What::Start, id, *attempt)).expect("a second");
+    assert!(
+        poison.iter().all(|id| healthy < place(id, second(id))),
+        "a job that was lost goes behind others"
+    );
+}
+
+#[test]
+fn fault_41_the_neighbours_of_a_job_that_kills_its_worker_do_not_die_with_it() {
+    let ground = Ground::new();
+    ground.set("crash_limit", "2");
+    let neighbours_run =
+        "until grep -q 'START a 1' ledger && grep -q 'START b 1' ledger; do sleep 0.02; done";
+    ground.job("poison", &format!("{neighbours_run}; kill -9 $PPID; hang"));
+    ground.job("a", "until_there go");
+    ground.job("b", "until_there go");
+    ground.pool_of(&["--concurrency", "3"]);
+    wait("the poison job is dead", || ground.state("poison") == StateName::Dead);
+    ground.put("go");
+    ground.finish();
+    assert_eq!(ground.story_of_started("poison"), "dead: lost lost");
+    for id in ["a", "b"] {
+        assert_eq!(ground.story_of_started(id), "completed: lost success", "{id}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ every_store!(
     all_queues_are_one_line,
     named_queues_are_served_strictly_in_order,
     a_paused_queue_gives_nothing_until_it_is_resumed,
-    lost_and_released_jobs_keep_their_place,
+    a_released_job_keeps_its_place_and_a_lost_one_goes_behind,
     a_retried_job_stands_where_its_new_time_puts_it,
     a_failed_job_is_claimed_exactly_when_it_is_due,
     a_scheduled_job_is_claimed_exactly_when_it_is_due,
@@ -127,7 +127,7 @@ fn a_paused_queue_gives_nothing_until_it_is_resumed(fixture: &Fixture) {
     assert_eq!(fixture.claim(&all, 9), ["a", "later"]);
 }
 
-fn lost_and_released_jobs_keep_their_place(fixture: &Fixture) {
+fn a_released_job_keeps_its_place_and_a_lost_one_goes_behind(fixture: &Fixture) {
     let names = ["a", "b", "c", "d"];
     for name in names {
         fixture.enqueue(name);
@@ -138,7 +138,9 @@ fn lost_and_released_jobs_keep_their_place(fixture: &Fixture) {
     let b = fixture.lease(&second);
     assert!(fixture.settle(&second, &b, Outcome::Released));
     assert_eq!(fixture.reap(&first), [a]);
-    assert_eq!(fixture.claim(&second, 9), names, "as if nothing had happened");
+    fixture.pass_millis(10);
+    fixture.enqueue("later");
+    assert_eq!(fixture.claim(&second, 9), ["b", "c", "d", "a", "later"], "it may have killed its worker");
 }
 
 fn a_retried_job_stands_where_its_new_time_puts_it(fixture: &Fixture) {

@@ -14,8 +14,9 @@ use queuectl::domain::settings::SettingKey;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{
-    After, Change, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus, NewWorker,
-    Orders, Page, Pause, QueueUpdate, Refused, Served, Settlement, Store, Update, Worker, WorkerState,
+    After, Change, Claim, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus,
+    NewWorker, Orders, Page, Pause, QueueUpdate, Refused, Served, Settlement, Store, Update, Worker,
+    WorkerState,
 };
 use queuectl::sys::clock::Clock;
 use queuectl::sys::host::{HostKey, Origin};
@@ -265,9 +266,13 @@ impl Fixture {
     }
 
     pub fn leases(&self, worker: &WorkerId, want: usize) -> Vec<LeaseRef> {
+        self.claims(worker, want).into_iter().map(|claim| claim.lease).collect()
+    }
+
+    pub fn claims(&self, worker: &WorkerId, want: usize) -> Vec<Claim> {
         let exchanged = self.exchange(worker, &[], want);
         assert!(exchanged.claimed.len() <= want, "no more than was wanted");
-        exchanged.claimed.into_iter().map(|claim| claim.lease).collect()
+        exchanged.claimed
     }
 
     /// The lease on the next job, of which there must be one.

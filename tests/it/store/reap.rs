@@ -21,6 +21,7 @@ every_store!(
     an_unknown_worker_cannot_be_reaped,
     a_lost_job_runs_again_at_once,
     a_job_that_kills_its_workers_dies,
+    fault_41_a_job_that_was_lost_beside_others_dies_only_of_a_loss_of_its_own,
     losses_count_only_in_a_row_and_within_one_boot,
     a_cancelled_job_does_not_come_back,
     a_lease_runs_out_by_its_own_clock,
@@ -141,6 +142,23 @@ fn a_job_that_kills_its_workers_dies(fixture: &Fixture) {
     fixture.set(SettingKey::CrashLimit, "1");
     lose(fixture, "boot-1");
     assert_eq!(fixture.state("a"), StateName::Dead, "the limit is read when it is lost");
+}
+
+fn fault_41_a_job_that_was_lost_beside_others_dies_only_of_a_loss_of_its_own(fixture: &Fixture) {
+    fixture.set(SettingKey::CrashLimit, "2");
+    fixture.enqueue_all(["a", "b", "c"].map(job));
+    for (at, runs_alone) in [false, true, true].into_iter().enumerate() {
+        let worker = fixture.worker(&format!("w{at}"));
+        let claims = fixture.claims(&worker, 2);
+        assert_eq!(claims.iter().map(|claim| claim.runs_alone).collect::<Vec<_>>(), [runs_alone; 2], "{at}");
+        fixture.reap(&worker);
+    }
+    assert_eq!([fixture.state("a"), fixture.state("b")], [StateName::Pending; 2]);
+    let worker = fixture.worker("last");
+    let leases = fixture.leases(&worker, 3);
+    fixture.reap_started(&worker, &leases[..1]);
+    let states = ["a", "b", "c"].map(|id| fixture.state(id));
+    assert_eq!(states, [StateName::Dead, StateName::Pending, StateName::Pending], "the only one started");
 }
 
 fn losses_count_only_in_a_row_and_within_one_boot(fixture: &Fixture) {

@@ -1,7 +1,7 @@
 //! What was running when a backup was made. Whoever ran it knows another queue, so it is lost, like the work of a worker
 //! that died; but that was no fault of the jobs, so it brings none of them nearer to its end.
 
-use crate::domain::life::NO_BOOT;
+use crate::domain::life::{Company, NO_BOOT};
 use crate::store::sqlite::tx::Tx;
 use crate::store::sqlite::{events, leases, workers};
 use crate::store::{StoreError, WorkerState};
@@ -12,7 +12,7 @@ pub(in crate::store::sqlite) fn lose_all(tx: &Tx<'_>, by: &str) -> Result<u64, S
     for worker_seq in disown_all(tx)? {
         for job in leases::held_by(tx, worker_seq)? {
             let why = "the queue was restored from a backup".to_owned();
-            lost += u64::from(leases::lose(tx, &job, worker_seq, why)?);
+            lost += u64::from(leases::lose(tx, &job, worker_seq, why, Company::Others)?);
         }
         workers::set_state(tx, worker_seq, WorkerState::Stopped)?;
     }

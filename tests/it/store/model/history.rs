@@ -289,6 +289,7 @@ impl Model {
         let worker = self.seats[seat];
         let reaped = self.held_by(worker);
         let was_started = |at: usize| known.is_none_or(|started| started[at % started.len()]);
+        let is_beside_others = (0..reaped.len()).filter(|at| was_started(*at)).count() > 1;
         let mut started = Vec::new();
         for (at, lease) in reaped.iter().enumerate() {
             let outcome = if was_started(at) {
@@ -297,7 +298,8 @@ impl Model {
             } else {
                 Outcome::Released
             };
-            self.memory.settle(worker, lease.job.as_str(), lease.attempt, outcome);
+            let (job, attempt) = (lease.job.as_str(), lease.attempt);
+            self.memory.settle_beside(worker, job, attempt, outcome, is_beside_others);
         }
         let successor = self.memory.workers.len();
         let same = self.memory.workers[worker].clone();

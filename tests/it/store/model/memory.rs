@@ -174,6 +174,18 @@ impl Memory {
 
     /// Whether an outcome was recorded.
     pub fn settle(&mut self, worker: usize, name: &str, attempt: u32, outcome: Outcome) -> bool {
+        self.settle_beside(worker, name, attempt, outcome, false)
+    }
+
+    /// The same for a worker that may have been killed by another of its attempts.
+    pub fn settle_beside(
+        &mut self,
+        worker: usize,
+        name: &str,
+        attempt: u32,
+        outcome: Outcome,
+        is_beside_others: bool,
+    ) -> bool {
         let Some(at) = self.held(worker, name, attempt) else {
             return false;
         };
@@ -195,7 +207,12 @@ impl Memory {
             Outcome::Lost => {
                 job.losses = if job.loss_boot == boot { job.losses + 1 } else { 1 };
                 job.loss_boot = boot;
-                if job.losses >= CRASH_LIMIT { StateName::Dead } else { StateName::Pending }
+                if job.losses >= CRASH_LIMIT && !is_beside_others {
+                    StateName::Dead
+                } else {
+                    job.due_at = job.due_at.max(now);
+                    StateName::Pending
+                }
             }
             Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => {
                 job.losses = 0;
