@@ -38,7 +38,7 @@ use crate::sys::bell::Bell;
 use crate::sys::cgroup::Delegated;
 use crate::sys::host::{self, Origin, Vantage};
 use crate::sys::interrupts::Interrupts;
-use crate::sys::{failpoint, signal, spawn, user};
+use crate::sys::{failpoint, limit, signal, spawn, user};
 
 /// How long a worker that has nothing left to do waits for its turn to say so.
 const RETIRE_PATIENCE: Duration = Duration::from_secs(30);
@@ -84,6 +84,7 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<(), EngineError> {
     tie_to_guardian(plan.guardian_pid)?;
     let mut worker = Worker::begin(plan, open, signals)?;
     worker.say_ready();
+    limit::raise_open_files();
     match worker.work()? {
         End::Drained => worker.end(),
         End::HomeDeleted => Ok(()),

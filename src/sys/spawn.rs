@@ -21,6 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use self::child::{Orders, Step};
 use self::stack::Stack;
 use super::c_list::CList;
+use super::limit::{self, OpenFiles};
 use super::process::{self, ProcessHandle};
 use super::signal_set::SignalSet;
 use super::user;
@@ -94,7 +95,7 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
         descriptors: &descriptors,
         group: spawn.limits.group.map(|group| group.as_raw_fd()),
         nice: spawn.limits.nice,
-        open_files: spawn.limits.open_files,
+        open_files: open_files(&spawn.limits),
         failure: None,
     };
     let started = start(&mut orders)?;
@@ -105,6 +106,12 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
             Err(explained(step, errno))
         }
     }
+}
+
+/// A limit of its own, or else the one that this process has raised for itself.
+fn open_files(limits: &Limits<'_>) -> Option<OpenFiles> {
+    let own = limits.open_files.map(|most| OpenFiles { soft: most, hard: most });
+    own.or_else(limit::open_files_before)
 }
 
 fn explained(step: Step, errno: Errno) -> io::Error {

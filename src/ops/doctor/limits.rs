@@ -19,7 +19,8 @@ const PROCESSES_OF_A_SLOT: u64 = 4;
 pub(super) fn check(diagnosis: &mut Diagnosis, settings: &Settings) {
     let slots = u64::from(settings.concurrency);
     let files = FILES_OF_A_WORKER + slots * FILES_OF_A_SLOT;
-    diagnosis.add(enough("open_files", Limit::OpenFiles.now(), files, "open files", "ulimit -n"));
+    // A worker raises its own limit as far as it may.
+    diagnosis.add(enough("open_files", Limit::OpenFiles.most(), files, "open files", "ulimit -n"));
     let processes = PROCESSES_OF_A_WORKER + slots * PROCESSES_OF_A_SLOT;
     diagnosis.add(enough("processes", Limit::Processes.now(), processes, "processes", "ulimit -u"));
     diagnosis.add(file_size(Limit::FileSize.now()));

@@ -10,6 +10,7 @@ use std::os::fd::RawFd;
 use rustix::io::Errno;
 
 use super::Leads;
+use crate::sys::limit::OpenFiles;
 use crate::sys::signal_set::SignalSet;
 
 /// Signals that this program ignores, or handles because Rust does. All others are at their default.
@@ -31,7 +32,7 @@ pub(super) struct Orders<'a> {
     /// The entrance of the control group that it is to be in.
     pub(super) group: Option<RawFd>,
     pub(super) nice: Option<c_int>,
-    pub(super) open_files: Option<u64>,
+    pub(super) open_files: Option<OpenFiles>,
     /// Why the program does not run.
     pub(super) failure: Option<(Step, Errno)>,
 }
@@ -103,11 +104,11 @@ impl Orders<'_> {
             let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
             check(result).map_err(|error| (Step::Nice(nice), error))?;
         }
-        if let Some(open_files) = self.open_files {
-            let limit = libc::rlimit { rlim_cur: open_files, rlim_max: open_files };
+        if let Some(OpenFiles { soft, hard }) = self.open_files {
+            let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
             // SAFETY: the same.
             let result = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
-            check(result).map_err(|error| (Step::OpenFiles(open_files), error))?;
+            check(result).map_err(|error| (Step::OpenFiles(soft), error))?;
         }
         Ok(())
     }

@@ -4,6 +4,8 @@ use super::harness::{Home, Pool, history, wait_until};
 
 /// Low, but above the number under which a command inherits its lock.
 const LIMIT: &str = "-n 64";
+/// The same for what is held to, which a worker may raise.
+const SOFT_LIMIT: &str = "-Sn 64";
 const SLOTS: &str = "24";
 const JOBS: usize = 24;
 
@@ -27,4 +29,28 @@ fn a_job_that_cannot_be_started_for_want_of_descriptors_is_given_back() {
         assert!(outcomes.iter().all(is_fair), "{id}: {outcomes:?}\n{}", home.journal());
     }
     wait_until("it is over", || !is_told());
+}
+
+#[test]
+fn a_worker_raises_its_own_limit_of_open_files_and_not_that_of_its_commands() {
+    let home = Home::new();
+    let ids: Vec<String> = (0..JOBS).map(|at| format!("j{at}")).collect();
+    for id in &ids {
+        home.enqueue(id, "ulimit -Sn; ulimit -Hn; until [ -e go ]; do sleep 0.05; done");
+    }
+    home.enqueue_with("own", "ulimit -Sn; ulimit -Hn", "--max-retries 0 --limits open_files=50");
+    let slots = (JOBS + 1).to_string();
+    let call = home.call(["worker", "run", "--concurrency", &slots]).with_limit(SOFT_LIMIT);
+    let _pool = Pool::up(&home, call.into_command());
+    wait_until("all of them run at once", || home.journal().matches("start j").count() == JOBS);
+    home.file("go", "");
+    for id in &ids {
+        home.wait_for(id, "completed");
+        let printed = home.printed_text(id);
+        let limits: Vec<&str> = printed.lines().collect();
+        assert_eq!((limits[0], limits[1] == "64"), ("64", false), "{id}");
+    }
+    home.wait_for("own", "completed");
+    assert_eq!(home.printed_text("own"), "50\n50\n");
+    assert!(!home.journal().contains("Too many open files"), "{}", home.journal());
 }

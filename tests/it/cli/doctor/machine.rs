@@ -31,6 +31,7 @@ fn limits_that_are_too_tight_are_told() {
     visit("-f 2048").code(0).finds("file_size", "warning", "no file may be longer than 1 MiB");
     home.run(["config", "set", "concurrency", "100"]).ok();
     visit("-n 64").code(0).finds("open_files", "warning", "a worker may need 832");
+    visit("-n 900; ulimit -Sn 64").code(0).finds("open_files", "ok", "900 open files are allowed");
 }
 
 #[test]
