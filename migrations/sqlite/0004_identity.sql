@@ -11,3 +11,14 @@ alter table workers add column lock_inode integer not null default 0;
 alter table stops drop column host;
 alter table stops add column machine_id text;
 alter table stops add column home_id text; -- null: everywhere
+
+-- Processes of running attempts that could not be killed, such as one that sudo started. A row counts while its job runs
+-- this attempt.
+create table unkillable (
+  seq integer not null,
+  attempt integer not null,
+  pid integer not null,
+  start_time integer not null, -- in clock ticks since boot: another process may get the pid later
+  why text not null,
+  primary key (seq, pid)
+) strict, without rowid;

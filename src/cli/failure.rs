@@ -99,8 +99,10 @@ impl From<EngineError> for Failure {
             EngineError::Store(error) => error.into(),
             EngineError::WorkerLives { .. } => Self::new(Exit::Conflict, chain(&error))
                 .with_hint("`queuectl worker stop` lets workers finish what they run, and ends them"),
+            EngineError::CannotForget { .. } => Self::new(Exit::Conflict, chain(&error)).with_hint(
+                "a worker gives them back when that has ended; `queuectl status` names what is known",
+            ),
             EngineError::System { .. }
-            | EngineError::CannotForget { .. }
             | EngineError::CannotMake { .. }
             | EngineError::NoChildrenList
             | EngineError::NoGuardian

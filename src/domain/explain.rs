@@ -22,6 +22,8 @@ pub struct Facts {
     /// How long jobs of its queue take.
     pub durations: Option<Durations>,
     pub workers: WorkerFacts,
+    /// Processes of its attempt that could not be killed, and why not.
+    pub unkillable: Vec<(u32, String)>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,6 +84,7 @@ pub enum Code {
     Ready,
     Running,
     Cancelling,
+    Unkillable,
     Finished,
 }
 
@@ -101,6 +104,7 @@ impl Code {
             Self::Ready => "ready",
             Self::Running => "running",
             Self::Cancelling => "cancelling",
+            Self::Unkillable => "unkillable",
             Self::Finished => "finished",
         }
     }
@@ -125,6 +129,13 @@ pub fn explain(facts: &Facts) -> Explanation {
                 let message = "somebody has cancelled it; its worker is ending it".to_owned();
                 reasons.push(reason(Code::Cancelling, message));
             }
+            reasons.extend(facts.unkillable.iter().map(|(pid, why)| {
+                let message = format!(
+                    "its process {pid} cannot be killed ({why}): its slot was replaced, and the attempt is over when \
+                     the process has ended"
+                );
+                reason(Code::Unkillable, message)
+            }));
             Explanation { reasons, ..Explanation::default() }
         }
         State::Completed { finished_at } => finished(format!("it completed at {finished_at}")),
@@ -281,6 +292,7 @@ fn guess(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) 
         | Code::Ready
         | Code::Running
         | Code::Cancelling
+        | Code::Unkillable
         | Code::Finished => false,
     };
     if reasons.iter().any(is_open) {

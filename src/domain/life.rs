@@ -428,12 +428,12 @@ fn lose(life: &Life, loss: Loss, policy: &Policy, now: Timestamp) -> Life {
         return with_state(life, State::Pending { blocked_by: 0 });
     };
     let is_at_limit = losses.count >= policy.crash_limit;
-    let lost = Life { losses, ..life.clone() };
+    let counted = Life { losses, ..life.clone() };
     match loss.company {
-        Company::Alone if is_at_limit => with_state(&lost, dead(DeadReason::CrashLimit, now)),
+        Company::Alone if is_at_limit => with_state(&counted, dead(DeadReason::CrashLimit, now)),
         // A job that kills its workers must not stand in the way of others: it goes behind those that are due.
         Company::Alone | Company::Others => {
-            Life { due_at: life.due_at.max(now), ..with_state(&lost, State::Pending { blocked_by: 0 }) }
+            Life { due_at: life.due_at.max(now), ..with_state(&counted, State::Pending { blocked_by: 0 }) }
         }
     }
 }

@@ -11,12 +11,13 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpgid, kill_process};
 
 use super::cookie::Cookie;
 use super::slots::Mark;
+use super::survivor::{AGAIN, DEATH, Survivor, survivors};
 use crate::sys::brand::Brand;
 use crate::sys::process::{self, Children, ProcessHandle};
 
@@ -35,6 +36,16 @@ struct State {
     children: Children,
     running: HashSet<Pid>,
     suspects: HashMap<Pid, HashSet<Pid>>,
+    /// Orphans that were killed, with the leader of their attempt. One that does not end is nobody else's.
+    owners: HashMap<Pid, Pid>,
+}
+
+/// What an attempt does about processes that outlive SIGKILL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It is not over before they have ended.
+    Wait,
+    Leave,
 }
 
 /// An attempt whose orphans are looked for, or a command that tells a hook something. Its leader is not reaped yet, so
@@ -50,7 +61,8 @@ pub(super) struct Family<'a> {
 
 impl Adopted {
     pub(super) fn new() -> io::Result<Self> {
-        let state = State { children: Children::open()?, running: HashSet::new(), suspects: HashMap::new() };
+        let (suspects, owners) = (HashMap::new(), HashMap::new());
+        let state = State { children: Children::open()?, running: HashSet::new(), suspects, owners };
         Ok(Self { state: Mutex::new(state) })
     }
 
@@ -78,12 +90,24 @@ impl Adopted {
         !living.is_empty()
     }
 
-    /// Kills every orphan of this attempt, and theirs, until there is none; the attempt is over.
-    pub(super) fn end(&self, family: Family<'_>) {
+    /// Kills every orphan of this attempt, and theirs, until there is none; the attempt is over. What does not end soon is
+    /// told to `outlived` once, which decides what becomes of it.
+    pub(super) fn end(&self, family: Family<'_>, outlived: impl Fn(Vec<Survivor>) -> Then) {
         self.lock().running.remove(&family.leader);
-        while let Some(handle) = self.kill_some(family) {
-            // Whoever cannot be killed (a broken disk) keeps the attempt open: the next one must not overlap with it.
-            let _ = handle.ends_within(PATIENCE);
+        let (began, mut is_told) = (Instant::now(), false);
+        while let Some(one) = self.kill_some(family) {
+            let patience = if is_told { AGAIN } else { PATIENCE };
+            if one.and_then(|handle| handle.ends_within(patience)).is_err() {
+                // Descriptors are scarce.
+                std::thread::sleep(PATIENCE);
+            }
+            if !is_told && began.elapsed() >= DEATH {
+                is_told = true;
+                let living = survivors(&self.orphans_of(family));
+                if !living.is_empty() && outlived(living) == Then::Leave {
+                    return;
+                }
+            }
         }
     }
 
@@ -93,14 +117,14 @@ impl Adopted {
     }
 
     /// Kills what is there now. Gives one of them to wait for, if there was any.
-    fn kill_some(&self, family: Family<'_>) -> Option<ProcessHandle> {
+    fn kill_some(&self, family: Family<'_>) -> Option<io::Result<ProcessHandle>> {
         let mut state = self.lock();
-        let mut waited_for = None;
-        for pid in state.living_of(family) {
-            let _ = kill_process(pid, Signal::KILL);
-            waited_for = ProcessHandle::open(pid).ok();
+        let living = state.living_of(family);
+        for pid in &living {
+            let _ = kill_process(*pid, Signal::KILL);
+            state.owners.insert(*pid, family.leader);
         }
-        waited_for
+        living.last().map(|pid| ProcessHandle::open(*pid))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -123,12 +147,16 @@ impl State {
             let living: Vec<Pid> = listed.iter().filter(is_living).copied().collect();
             if living.len() == listed.len() {
                 self.suspects.retain(|pid, _| living.contains(pid));
+                self.owners.retain(|pid, _| living.contains(pid));
                 return living;
             }
         }
     }
 
     fn belongs(&mut self, pid: Pid, family: Family<'_>) -> bool {
+        if let Some(owner) = self.owners.get(&pid) {
+            return *owner == family.leader;
+        }
         let session = process::stat(pid).and_then(|stat| Pid::from_raw(stat.session));
         if let Some(leader) =
             session.filter(|leader| *leader == family.leader || self.running.contains(leader))

@@ -13,7 +13,7 @@ use super::capture::Capture;
 use super::child::{Cause, Child, Oversight};
 use super::command;
 use super::cookie::{Bearer, Cookie};
-use super::desk::{Interrupt, SlotBell};
+use super::desk::{Desk, Interrupt, SlotBell, SlotReport};
 use super::error::EngineError;
 use super::journal::Journal;
 use super::limits::{Confinement, Means};
@@ -45,6 +45,8 @@ pub(super) struct Place<'a> {
     /// What everything bears that is started here, where that is allowed.
     pub(super) brand: Option<Brand>,
     pub(super) journal: &'a Journal,
+    pub(super) desk: &'a Desk,
+    pub(super) number: usize,
 }
 
 /// What the settings say about an attempt that starts now.
@@ -85,6 +87,7 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
                 cookie: &cookie,
                 mark: &around.slots.mark(record),
                 confinement: confinement.as_ref(),
+                report: SlotReport { desk: place.desk, slot: place.number, lease: &claim.lease },
             };
             let (cause, ended) = child.run(oversight, &mut capture);
             let excess = confinement.and_then(Confinement::end);

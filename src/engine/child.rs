@@ -17,14 +17,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::adopted::{Adopted, Family};
+use super::adopted::{Adopted, Family, Then};
 use super::capture::Capture;
 use super::command::{Plan, Prepared};
 use super::cookie::Cookie;
-use super::desk::{Interrupt, SlotBell};
+use super::desk::{Interrupt, SlotBell, SlotReport};
 use super::limits::{self, Confinement};
 use super::pipes::Pipes;
 use super::slots::{Mark, Record};
+use super::survivor::{AGAIN, DEATH, survivors};
 use crate::domain::limits::Excess;
 use crate::sys::brand::Brand;
 use crate::sys::failpoint;
@@ -57,6 +58,8 @@ pub(super) struct Oversight<'a> {
     pub(super) mark: &'a Mark<'a>,
     /// `None`: it may use whatever there is.
     pub(super) confinement: Option<&'a Confinement>,
+    /// Where the slot says that it cannot end the command.
+    pub(super) report: SlotReport<'a>,
 }
 
 impl<'a> Oversight<'a> {
@@ -79,6 +82,17 @@ struct Ladder {
     cause: Cause,
     kill_at: Instant,
     killed: bool,
+}
+
+impl Ladder {
+    /// When there is something to do about it.
+    fn next_step(self, now: Instant, is_given_up: bool) -> Instant {
+        match (self.killed, is_given_up) {
+            (false, _) => self.kill_at,
+            (true, false) => self.kill_at + DEATH,
+            (true, true) => now + AGAIN,
+        }
+    }
 }
 
 impl Child {
@@ -115,8 +129,11 @@ impl Child {
         if let Some(ladder) = ladder.filter(|ladder| !ladder.killed) {
             self.wait_for_leftovers(ladder.kill_at, oversight, family, capture);
         }
-        self.signal(Signal::KILL);
-        oversight.adopted.end(family);
+        self.kill_all(oversight);
+        oversight.adopted.end(family, |survivors| {
+            oversight.report.give_up(survivors);
+            Then::Wait
+        });
         self.pipes.drain(capture);
         (ladder.map(|ladder| ladder.cause), self.reap())
     }
@@ -131,6 +148,7 @@ impl Child {
         let deadline = oversight.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut ladder: Option<Ladder> = None;
         let mut look_at = oversight.watching().map(|_| Instant::now() + limits::LOOK);
+        let mut is_given_up = false;
         loop {
             let now = Instant::now();
             if capture.spill_due().is_some_and(|at| at <= now) {
@@ -143,8 +161,9 @@ impl Child {
                 ladder = self.look(oversight, family, ladder);
                 look_at = Some(Instant::now() + limits::LOOK);
             }
-            ladder = ladder.map(|ladder| self.climb(ladder, now));
-            let next_step = ladder.map_or(deadline, |ladder| (!ladder.killed).then_some(ladder.kill_at));
+            ladder = ladder.map(|ladder| self.climb(ladder, now, oversight));
+            is_given_up |= ladder.is_some_and(|ladder| self.outlives(ladder, now, is_given_up, oversight));
+            let next_step = ladder.map_or(deadline, |ladder| Some(ladder.next_step(now, is_given_up)));
             let wake_at = next_step.into_iter().chain(capture.spill_due()).chain(look_at).min();
             let patience = wake_at.map(|at| at.saturating_duration_since(now));
             let others = [self.handle.as_fd(), oversight.bell.as_fd()];
@@ -153,7 +172,7 @@ impl Child {
                 return ladder;
             }
             if was_told && let Some(interrupt) = oversight.bell.take() {
-                ladder = Some(self.interrupt(interrupt, ladder, oversight.kill_grace));
+                ladder = Some(self.interrupt(interrupt, ladder, oversight));
             }
         }
     }
@@ -172,17 +191,19 @@ impl Child {
         // All of its group at the same moment, before those that have left it are looked for.
         self.signal(Signal::STOP);
         confinement.put_down(roots);
-        Some(self.kill(ladder.map_or(Cause::Excess(excess), |before| before.cause)))
+        Some(self.kill(ladder.map_or(Cause::Excess(excess), |before| before.cause), oversight))
     }
 
     /// The first cause stays the cause, but a lost lease overrules all: nothing may be recorded, and there is no time.
-    fn interrupt(&self, interrupt: Interrupt, ladder: Option<Ladder>, grace: Duration) -> Ladder {
+    fn interrupt(&self, interrupt: Interrupt, ladder: Option<Ladder>, oversight: Oversight<'_>) -> Ladder {
         let cause = Cause::Interrupt(interrupt);
         match (interrupt, ladder) {
-            (Interrupt::Lost, _) => self.kill(cause),
-            (Interrupt::ReleaseAtOnce, before) => self.kill(before.map_or(cause, |before| before.cause)),
+            (Interrupt::Lost, _) => self.kill(cause, oversight),
+            (Interrupt::ReleaseAtOnce, before) => {
+                self.kill(before.map_or(cause, |before| before.cause), oversight)
+            }
             (Interrupt::Cancel | Interrupt::Release, Some(before)) => before,
-            (Interrupt::Cancel | Interrupt::Release, None) => self.ask_to_end(cause, grace),
+            (Interrupt::Cancel | Interrupt::Release, None) => self.ask_to_end(cause, oversight.kill_grace),
         }
     }
 
@@ -194,13 +215,33 @@ impl Child {
         Ladder { cause, kill_at: now.checked_add(grace).unwrap_or(now), killed: false }
     }
 
-    fn climb(&self, ladder: Ladder, now: Instant) -> Ladder {
-        if ladder.killed || ladder.kill_at > now { ladder } else { self.kill(ladder.cause) }
+    fn climb(&self, ladder: Ladder, now: Instant, oversight: Oversight<'_>) -> Ladder {
+        if ladder.killed || ladder.kill_at > now { ladder } else { self.kill(ladder.cause, oversight) }
     }
 
-    fn kill(&self, cause: Cause) -> Ladder {
-        self.signal(Signal::KILL);
+    fn kill(&self, cause: Cause, oversight: Oversight<'_>) -> Ladder {
+        self.kill_all(oversight);
         Ladder { cause, kill_at: Instant::now(), killed: true }
+    }
+
+    fn kill_all(&self, oversight: Oversight<'_>) {
+        self.signal(Signal::KILL);
+        if let Some(confinement) = oversight.confinement {
+            confinement.kill();
+        }
+    }
+
+    /// Whether its leader lives on long after it was killed: then the slot is given up, and it is killed again now and then.
+    fn outlives(&self, ladder: Ladder, now: Instant, is_given_up: bool, oversight: Oversight<'_>) -> bool {
+        if !ladder.killed || now < ladder.kill_at + DEATH {
+            return false;
+        }
+        if is_given_up {
+            self.kill_all(oversight);
+        } else {
+            oversight.report.give_up(survivors(&[self.pid]));
+        }
+        true
     }
 
     /// The shell is gone, but what it started may still be tidying up after the SIGTERM. Daemons, which left its group,

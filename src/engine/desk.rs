@@ -11,9 +11,10 @@ use std::time::Instant;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::attempt::{Finished, Rules};
+use super::survivor::Survivor;
 use crate::domain::name::QueueName;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{Claim, LeaseRef};
+use crate::store::{Claim, LeaseRef, Unkillable};
 
 /// Why an attempt is ended before its time; the most pressing reason last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +75,8 @@ struct State {
     unrecorded: usize,
     /// What runs must be alone: nothing else is started.
     is_reserved: bool,
+    /// Processes that slots could not kill and that the ledger does not know of yet.
+    unkillable: Vec<Unkillable>,
     is_closed: bool,
 }
 
@@ -90,19 +93,32 @@ struct Slot {
     is_limited: bool,
     /// What runs must be alone.
     is_alone: bool,
+    /// What runs cannot be killed: another slot has taken this one's place.
+    is_given_up: bool,
     bell: Arc<SlotBell>,
+}
+
+impl Slot {
+    fn is_idle(&self) -> bool {
+        self.running.is_none() && !self.is_given_up
+    }
+
+    /// Whether it runs something that can be ended.
+    fn is_busy(&self) -> bool {
+        self.running.is_some() && !self.is_given_up
+    }
 }
 
 impl State {
     /// Slots that take the next claims as soon as they get to it; on a busy machine that may take a while.
     fn idle_slots(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.running.is_none()).count()
+        self.slots.iter().filter(|slot| slot.is_idle()).count()
     }
 
     /// The next claim, if it may be started now.
     fn next(&mut self) -> Option<Claim> {
         let runs_alone = self.claims.front()?.claim.runs_alone;
-        let is_quiet = || self.unrecorded == 0 && self.slots.iter().all(|slot| slot.running.is_none());
+        let is_quiet = || self.unrecorded == 0 && !self.slots.iter().any(Slot::is_busy);
         if self.is_reserved || (runs_alone && !is_quiet()) {
             return None;
         }
@@ -145,6 +161,7 @@ impl Desk {
             low_stock: 0,
             unrecorded: 0,
             is_reserved: false,
+            unkillable: Vec::new(),
             is_closed: false,
         };
         Ok(Self { state: Mutex::new(state), changed: Condvar::new(), bell: EventBell::new()? })
@@ -160,7 +177,13 @@ impl Desk {
     pub(super) fn add_slot(&self) -> io::Result<(usize, Arc<SlotBell>)> {
         let bell = Arc::new(SlotBell::new()?);
         let mut state = self.lock();
-        state.slots.push(Slot { running: None, is_limited: false, is_alone: false, bell: Arc::clone(&bell) });
+        state.slots.push(Slot {
+            running: None,
+            is_limited: false,
+            is_alone: false,
+            is_given_up: false,
+            bell: Arc::clone(&bell),
+        });
         Ok((state.slots.len() - 1, bell))
     }
 
@@ -168,6 +191,9 @@ impl Desk {
     pub(super) fn take(&self, slot: usize) -> Option<(Claim, Rules)> {
         let mut state = self.lock();
         loop {
+            if state.slots[slot].is_given_up {
+                return None;
+            }
             if let Some(claim) = state.next() {
                 state.slots[slot].bell.forget();
                 state.slots[slot].running = Some(claim.lease.clone());
@@ -194,9 +220,28 @@ impl Desk {
         state.unrecorded += usize::from(finished.settlement.is_some());
         state.finished.push(finished);
         let is_first = state.finished.len() == 1;
+        self.tell_closer(&state);
         drop(state);
         if is_first {
             self.bell.ring();
+        }
+    }
+
+    /// This slot cannot kill what it runs. It keeps the lease, and another slot takes its place.
+    fn give_up(&self, slot: usize, unkillable: Vec<Unkillable>) {
+        let mut state = self.lock();
+        state.unkillable.extend(unkillable);
+        state.slots[slot].is_given_up = true;
+        state.is_reserved &= !state.slots[slot].is_alone;
+        self.tell_closer(&state);
+        drop(state);
+        self.bell.ring();
+    }
+
+    /// Whoever has closed the desk waits for every slot.
+    fn tell_closer(&self, state: &State) {
+        if state.is_closed {
+            self.changed.notify_all();
         }
     }
 
@@ -246,12 +291,35 @@ impl Desk {
 
     pub(super) fn load(&self) -> Load {
         let state = self.lock();
-        let running = || state.slots.iter().filter(|slot| slot.running.is_some());
+        let running = || state.slots.iter().filter(|slot| slot.is_busy());
         let limited = running().filter(|slot| slot.is_limited).count()
             + state.claims.iter().filter(|waiting| waiting.claim.is_limited).count();
         let is_reserved =
             state.is_reserved || state.claims.back().is_some_and(|waiting| waiting.claim.runs_alone);
         Load { running: running().count(), waiting: state.claims.len(), limited, is_reserved }
+    }
+
+    /// Processes that could not be killed, once.
+    pub(super) fn take_unkillable(&self) -> Vec<Unkillable> {
+        std::mem::take(&mut self.lock().unkillable)
+    }
+
+    /// How many slots were given up.
+    pub(super) fn given_up(&self) -> usize {
+        self.lock().slots.iter().filter(|slot| slot.is_given_up).count()
+    }
+
+    /// The attempts that run and cannot be killed.
+    pub(super) fn left_behind(&self) -> Vec<LeaseRef> {
+        let state = self.lock();
+        let given_up = state.slots.iter().filter(|slot| slot.is_given_up);
+        given_up.filter_map(|slot| slot.running.clone()).collect()
+    }
+
+    /// Whether nothing lies here or runs but what cannot be killed.
+    pub(super) fn is_over(&self) -> bool {
+        let state = self.lock();
+        state.claims.is_empty() && state.finished.is_empty() && !state.slots.iter().any(Slot::is_busy)
     }
 
     /// Every lease that lies here or runs, and those that ended and were not taken away yet.
@@ -310,10 +378,15 @@ impl Desk {
         self.lock().rules = rules;
     }
 
-    /// No more claims: slots end when there is nothing left to take.
+    /// No more claims: slots end when there is nothing left to take. Returns when none runs anything but what cannot be
+    /// killed.
     pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+        let mut state = self.lock();
+        state.is_closed = true;
         self.changed.notify_all();
+        while state.slots.iter().any(Slot::is_busy) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
@@ -321,6 +394,25 @@ impl AsFd for Desk {
     /// Readable when an attempt has finished.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
+    }
+}
+
+/// How a slot says that it cannot end the attempt that it runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotReport<'a> {
+    pub(super) desk: &'a Desk,
+    pub(super) slot: usize,
+    pub(super) lease: &'a LeaseRef,
+}
+
+impl SlotReport<'_> {
+    pub(super) fn give_up(&self, survivors: Vec<Survivor>) {
+        if survivors.is_empty() {
+            // The last of them has ended in this moment.
+            return;
+        }
+        let unkillable = survivors.into_iter().map(|survivor| survivor.of(self.lease));
+        self.desk.give_up(self.slot, unkillable.collect());
     }
 }
 

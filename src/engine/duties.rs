@@ -116,6 +116,7 @@ impl Worker<'_> {
     fn keep_time(&mut self) -> Result<(), EngineError> {
         self.show_life();
         self.complain();
+        self.replace_given_up();
         let now = Instant::now();
         if let Phase::Draining { kill_at: Some(at) } = self.phase
             && at <= now
@@ -128,6 +129,12 @@ impl Worker<'_> {
         }
         if self.times.store > now {
             return Ok(());
+        }
+        if !self.unkillable.is_empty() {
+            let noted = self.store.note_unkillable(&self.unkillable);
+            if self.note_failure(noted)?.is_some() {
+                self.unkillable.clear();
+            }
         }
         if self.times.beat <= now + SLACK {
             let beaten = self.beat();
@@ -150,6 +157,21 @@ impl Worker<'_> {
         let told = self.tell_hooks();
         self.note_failure(told)?;
         Ok(())
+    }
+
+    /// A slot whose command cannot be killed is replaced, and others are told.
+    fn replace_given_up(&mut self) {
+        let unkillable = self.desk.take_unkillable();
+        if unkillable.is_empty() {
+            return;
+        }
+        for found in &unkillable {
+            self.journal.unkillable(found);
+        }
+        self.unkillable.extend(unkillable);
+        if let Err(error) = self.adopt_concurrency() {
+            self.journal.trouble(&error);
+        }
     }
 
     /// Whether a tick would hardly find anything: whoever wants something rings.
@@ -360,7 +382,8 @@ impl Worker<'_> {
     }
 
     fn is_done(&self) -> bool {
-        self.phase != Phase::Working && self.ledger.is_settled() && self.desk.leases().is_empty()
+        let is_over = self.ledger.is_settled() && self.unkillable.is_empty() && self.desk.is_over();
+        self.phase != Phase::Working && is_over
     }
 
     // Sleeping

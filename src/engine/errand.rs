@@ -13,12 +13,13 @@ use rustix::fs::{MemfdFlags, OFlags, SeekFrom, fcntl_setfl, memfd_create, seek};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, kill_process_group};
 
-use super::adopted::{Adopted, Family};
+use super::adopted::{Adopted, Family, Then};
 use super::command::Prepared;
 use super::cookie::Cookie;
 use super::desk::EventBell;
 use super::last_line::LastLine;
 use super::slots::Mark;
+use super::survivor::DEATH;
 use crate::sys::brand::Brand;
 use crate::sys::interrupts::timespec;
 use crate::sys::process::{self, Ended};
@@ -85,7 +86,7 @@ pub(super) fn run(errand: &Errand, watch: Watch<'_>) -> io::Result<Returned> {
     let family = Family { leader: spawned.pid, cookie: &errand.cookie, mark: watch.mark, brand: watch.brand };
     // To its whole group. It is not reaped yet, so the group is its own.
     let _ = kill_process_group(spawned.pid, Signal::KILL);
-    watch.adopted.end(family);
+    watch.adopted.end(family, |_| Then::Leave);
     read_all(output.as_fd(), &mut last_line);
     let ended = reap(&spawned)?;
     Ok(Returned { ending: stopped.unwrap_or(Ending::Ended(ended.status)), last_line: last_line.finish() })
@@ -154,11 +155,16 @@ fn read_all(output: BorrowedFd<'_>, last_line: &mut LastLine) {
 }
 
 fn reap(spawned: &Spawned) -> io::Result<Ended> {
+    let began = Instant::now();
     loop {
         if let Some(ended) = process::reap(spawned.pid)? {
             return Ok(ended);
         }
         spawned.handle.ends_within(LOOK)?;
+        // No lease depends on it, so it is left alone: a hook must not keep a worker from stopping.
+        if began.elapsed() >= DEATH {
+            return Err(io::Error::other(format!("process {} cannot be killed", spawned.pid.as_raw_pid())));
+        }
     }
 }
 

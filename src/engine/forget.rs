@@ -2,7 +2,7 @@
 
 use super::EngineError;
 use super::files;
-use super::reaper::{holds_a_lock, started, sweep_after};
+use super::reaper::{holds_a_lock, nothing_noted_lives, started, sweep_after};
 use crate::domain::name::WorkerId;
 use crate::store::settings::in_force;
 use crate::store::{LeaseRef, Store, StoreError, Worker};
@@ -27,7 +27,8 @@ pub fn forget(store: &dyn Store, id: &WorkerId) -> Result<Vec<LeaseRef>, EngineE
     }
     if reach == Reach::Here {
         sweep_after(worker, now, lease)
-            .map_err(|why| EngineError::CannotForget { worker: id.clone(), why })?;
+            .and(nothing_noted_lives(store, worker)?)
+            .map_err(|obstacle| EngineError::CannotForget { worker: id.clone(), why: obstacle.why })?;
     }
     let leases = store.reap(id, started(&worker.folder, id).as_deref())?;
     files::remove(&worker.folder, id);

@@ -2,7 +2,8 @@
 //!
 //! It has one thread and does little, so that it has little to die of. Whatever a dead worker left behind becomes its
 //! child, sessions of its own included; so when a worker has ended, every child that is not a living worker is killed.
-//! Only then are the worker's jobs given back, and only then does another take its place.
+//! Only then are the worker's jobs given back, and only then does another take its place. Where something cannot be
+//! killed, another takes its place all the same, and the jobs are left to the reapers of the workers: see `strays`.
 //!
 //! Only the guardian gets the terminal's signals; it tells its workers in signals of its own, so that one Ctrl-C counts
 //! once however many processes heard it.
@@ -11,17 +12,18 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
 use super::error::EngineError;
 use super::files::{self, Folder};
 use super::journal::Journal;
 use super::pool::{Pool, WorkerStart, start_worker};
-use super::reaper::{shows_life, started};
+use super::reaper::{Obstacle, leave, shows_life, started};
 use super::restarts::{Crash, Restarts};
 use super::slots;
+use super::strays::{Strays, kill_all};
 use super::vigil::Vigil;
-use super::worker::OpenStore;
+use super::worker::{Farewell, OpenStore};
 use crate::domain::name::{JobIdSequence, WorkerId};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{Store, StoreError, Worker, settings};
@@ -37,8 +39,6 @@ use crate::sys::{cgroup, failpoint, signal, spawn};
 const WELL: Duration = Duration::from_secs(30);
 /// How soon to try again where the store failed.
 const STORE_PAUSE: Duration = Duration::from_millis(250);
-/// How long to wait for one process to be gone before the next look.
-const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Runs a pool until its workers have ended for good. Says whether it has `begun` as soon as that is known: when all
 /// workers are up for the first time, or when it is given up; then those that are up still finish what they run.
@@ -72,6 +72,7 @@ struct Guardian<'a> {
     is_stopping: bool,
     was_up: bool,
     vigil: Vigil,
+    strays: Strays,
     failure: Option<EngineError>,
 }
 
@@ -128,6 +129,7 @@ impl<'a> Guardian<'a> {
             is_stopping: false,
             was_up: false,
             vigil: Vigil::new(now),
+            strays: Strays::default(),
             failure: None,
         })
     }
@@ -137,6 +139,7 @@ impl<'a> Guardian<'a> {
             for at in 0..self.seats.len() {
                 self.attend(at);
             }
+            self.strays.reap_ended();
             self.kill_hung();
             self.journal.flush();
             if !self.was_up && self.failure.is_some() {
@@ -222,6 +225,11 @@ impl<'a> Guardian<'a> {
             files::remove(self.folder.path(), &member.id);
             return Seat::Closed;
         }
+        if ended.status.code() == Some(Farewell::LEFT_BEHIND.into()) {
+            // It has noted itself what it could not kill.
+            self.kill_orphans();
+            return Seat::Closed;
+        }
         self.journal.worker_crashed(&member.id, ended.status);
         self.bury(member)
     }
@@ -230,18 +238,39 @@ impl<'a> Guardian<'a> {
     fn bury(&mut self, member: Member) -> Seat {
         self.kill_orphans();
         failpoint::hit("guardian.before_reap");
-        if let Err(error) = self.give_back(&member.id) {
+        let traces = slots::read(self.folder.path(), member.id.as_str()).unwrap_or_default();
+        let left = self.strays.left_by(member.pid, &traces);
+        let buried = if left.is_empty() {
+            self.give_back(&member.id)
+        } else {
+            self.leave(&member.id, &Obstacle::of(&left, &traces))
+        };
+        if let Err(error) = buried {
             self.journal.trouble(&error);
             self.store = None;
             return Seat::Dead { member, at: Instant::now() + STORE_PAUSE };
         }
         failpoint::hit("guardian.after_reap");
         let restarts = self.restarts_after(&member);
+        if !left.is_empty() {
+            return self.after_crash(restarts);
+        }
         files::remove(self.folder.path(), &member.id);
         if let Ok(groups) = cgroup::Delegated::find() {
             groups.tidy(&format!("{}-", member.id));
         }
         self.after_crash(restarts)
+    }
+
+    /// Notes what could not be killed, and gives back the other jobs. Without its lock the dead worker is the reapers' business: they give its jobs back
+    /// when nothing of them is left.
+    fn leave(&mut self, worker: &WorkerId, obstacle: &Obstacle) -> Result<(), StoreError> {
+        self.store()?;
+        if let Some(store) = &self.store {
+            leave(store.as_ref(), self.folder.path(), worker, &obstacle.unkillable, &self.journal)?;
+            self.journal.cannot_recover(worker, &obstacle.why);
+        }
+        Ok(())
     }
 
     fn restarts_after(&self, member: &Member) -> Restarts {
@@ -283,28 +312,15 @@ impl<'a> Guardian<'a> {
         self.tell_workers(Signal::USR1);
     }
 
-    /// Every child that is not a living worker was left behind by one that is dead. When it dies, what it leaves behind
-    /// becomes a child in its turn.
-    fn kill_orphans(&self) {
+    /// Every child that is not a living worker was left behind by one that is dead.
+    fn kill_orphans(&mut self) {
         if sabotage::is_off(Guard::Sweep) {
             return;
         }
-        loop {
-            let mut orphans = self.children.list();
-            orphans.retain(|pid| !self.is_member(*pid));
-            // That those of the list have ended is not enough: what they left behind in that moment is in the next.
-            if orphans.is_empty() {
-                return;
-            }
-            orphans.retain(|pid| matches!(process::reap(*pid), Ok(None)));
-            for pid in &orphans {
-                // Not reaped yet, so the pid is still its own.
-                let _ = kill_process(*pid, Signal::KILL);
-            }
-            if let Some(last) = orphans.last() {
-                let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(PATIENCE));
-            }
-        }
+        let left = kill_all(&self.children, |pid| self.is_member(pid));
+        let lives = |member: &&Member| !member.handle.ends_within(Duration::ZERO).unwrap_or(false);
+        let living = self.members().filter(lives).map(|member| member.pid).collect();
+        self.strays.note(&left, &living);
     }
 
     fn is_member(&self, pid: Pid) -> bool {

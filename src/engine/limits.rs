@@ -135,6 +135,13 @@ impl Confinement {
         }
     }
 
+    /// Kills all of a command that has a group, also what other rights protect from signals.
+    pub(super) fn kill(&self) {
+        if let Some((group, _)) = &self.group {
+            group.kill();
+        }
+    }
+
     /// The command has ended; whatever may be left of it in its group is killed. Says what the kernel killed it for.
     pub(super) fn end(self) -> Option<Excess> {
         let (group, _) = self.group?;

@@ -14,6 +14,7 @@
 //! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` say what is started, `child` and
 //!   `pipes` watch it, `limits` says what it may use, `capture`, `log_file` and `last_line` keep what it prints.
 //! - `adopted`, `cookie`, `slots`: what an attempt leaves behind, and how it is known.
+//! - `survivor`, `strays`: processes that cannot be killed.
 //! - `reaper`, `sweep`, `forget`: recovering what workers left when they died with their guardian.
 //! - `scheduler`: enqueuing what schedules are for.
 //! - `news`, `messenger`, `deliver`, `errand`, `post`: telling hooks what happened; `rehearsal` does so for show.
@@ -59,6 +60,8 @@ mod scheduler;
 mod silence;
 mod slot;
 mod slots;
+mod strays;
+mod survivor;
 mod sweep;
 mod variables;
 mod vigil;
@@ -71,4 +74,4 @@ pub use guardian::run as run_guardian;
 pub use pool::{Pool, READY_DESCRIPTOR, UP, open_log, start_detached};
 pub use post::{Envelope, PostError, post};
 pub use rehearsal::rehearse;
-pub use worker::{OpenStore, WorkerPlan, run as run_worker};
+pub use worker::{Farewell, OpenStore, WorkerPlan, run as run_worker};

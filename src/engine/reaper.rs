@@ -16,14 +16,16 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
+use super::files;
 use super::journal::Journal;
 use super::silence::Silences;
-use super::sweep::{Remains, sweep};
-use super::{files, slots};
+use super::slots::{self, Trace};
+use super::survivor::Survivor;
+use super::sweep::{Remains, Swept, sweep};
 use crate::domain::name::WorkerId;
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{LeaseRef, Store, StoreError, Worker};
+use crate::store::{LeaseRef, Store, StoreError, Unkillable, Worker};
 use crate::sys::clock::{boot_ticks, ticks};
 use crate::sys::failpoint;
 use crate::sys::host::{self, Reach, Vantage};
@@ -119,8 +121,9 @@ impl Reaper {
         for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
             let verdict = self.judge(worker, settings, now);
             let cleared = clear(verdict, worker, now, lease);
+            let cleared = cleared.and(outlived(store, verdict, worker)?);
             gone.extend(verdict.what().filter(|_| cleared.is_ok()).map(|what| (worker, what)));
-            self.note(&worker.id, cleared.err(), journal);
+            self.note(worker, cleared.err(), store, journal)?;
         }
         give_all_back(store, &gone, journal)
     }
@@ -129,15 +132,23 @@ impl Reaper {
         self.is_alone
     }
 
-    fn note(&mut self, worker: &WorkerId, obstacle: Option<String>, journal: &Journal) {
-        let Some(why) = obstacle else {
-            self.obstacles.remove(worker);
-            return;
+    fn note(
+        &mut self,
+        worker: &Worker,
+        obstacle: Option<Obstacle>,
+        store: &dyn Store,
+        journal: &Journal,
+    ) -> Result<(), StoreError> {
+        let Some(Obstacle { why, unkillable }) = obstacle else {
+            self.obstacles.remove(&worker.id);
+            return Ok(());
         };
-        if self.obstacles.get(worker) != Some(&why) {
-            journal.cannot_recover(worker, &why);
-            self.obstacles.insert(worker.clone(), why);
+        if self.obstacles.get(&worker.id) != Some(&why) {
+            journal.cannot_recover(&worker.id, &why);
+            leave(store, &worker.folder, &worker.id, &unkillable, journal)?;
+            self.obstacles.insert(worker.id.clone(), why);
         }
+        Ok(())
     }
 
     fn judge(&mut self, worker: &Worker, settings: &Settings, now: Timestamp) -> Verdict {
@@ -172,13 +183,27 @@ impl Reaper {
     }
 }
 
-/// Kills what is left of it. Gives why that could not be done, if so.
-fn clear(verdict: Verdict, worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), String> {
+/// Why the jobs of a dead worker cannot be given back yet.
+#[derive(Debug, Default)]
+pub(super) struct Obstacle {
+    pub(super) why: String,
+    /// What could not be killed, where it is known.
+    pub(super) unkillable: Vec<Unkillable>,
+}
+
+impl From<String> for Obstacle {
+    fn from(why: String) -> Self {
+        Self { why, ..Self::default() }
+    }
+}
+
+/// Kills what is left of it.
+fn clear(verdict: Verdict, worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), Obstacle> {
     match verdict {
         Verdict::Leave | Verdict::Rebooted | Verdict::Silent => Ok(()),
         Verdict::Dead => sweep_after(worker, now, lease),
         Verdict::Hung if kill(worker) => sweep_after(worker, now, lease),
-        Verdict::Hung => Err("it hangs past its lease and cannot be found or killed".to_owned()),
+        Verdict::Hung => Err("it hangs past its lease and cannot be found or killed".to_owned().into()),
     }
 }
 
@@ -188,6 +213,30 @@ pub(super) fn holds_a_lock(worker: &Worker) -> bool {
     let (folder, name) = (&worker.folder, worker.id.as_str());
     let lives = |role| life_line::is_held(folder, name, role).unwrap_or(true);
     lives(Role::Worker) || lives(Role::Guardian) || slots::are_held(folder, name).unwrap_or(true)
+}
+
+/// Whether anything lives that was noted as unkillable: it may have shed every mark by which it would be found.
+fn outlived(
+    store: &dyn Store,
+    verdict: Verdict,
+    worker: &Worker,
+) -> Result<Result<(), Obstacle>, StoreError> {
+    match verdict {
+        Verdict::Leave | Verdict::Rebooted | Verdict::Silent => Ok(Ok(())),
+        Verdict::Dead | Verdict::Hung => nothing_noted_lives(store, worker),
+    }
+}
+
+/// Whether nothing lives of what was noted as unkillable for this worker's attempts.
+pub(super) fn nothing_noted_lives(
+    store: &dyn Store,
+    worker: &Worker,
+) -> Result<Result<(), Obstacle>, StoreError> {
+    let started = started(&worker.folder, &worker.id).unwrap_or_default();
+    let mut noted = store.unkillable()?;
+    noted.retain(|noted| started.contains(&noted.lease) && noted.is_there());
+    let pids: Vec<Pid> = noted.iter().filter_map(|noted| Pid::from_raw(noted.pid.cast_signed())).collect();
+    Ok(if pids.is_empty() { Ok(()) } else { Err(Obstacle::of(&pids, &[])) })
 }
 
 /// Whether a worker whose leases have run out was merely unable to write to the store.
@@ -210,7 +259,7 @@ fn kill(worker: &Worker) -> bool {
 }
 
 /// Kills what a dead worker left behind; only when all of it is gone are its jobs given back.
-pub(super) fn sweep_after(worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), String> {
+pub(super) fn sweep_after(worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), Obstacle> {
     let traces = slots::read(&worker.folder, worker.id.as_str()).unwrap_or_default();
     let remains = Remains {
         folder: &worker.folder,
@@ -219,9 +268,29 @@ pub(super) fn sweep_after(worker: &Worker, now: Timestamp, lease: Duration) -> R
         last_seen_ticks: last_seen_ticks(worker, now, lease),
     };
     match sweep(remains) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err("something that it started cannot be found or killed".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Ok(Swept::Clean) => Ok(()),
+        Ok(Swept::Left(left)) => Err(Obstacle::of(&left, &traces)),
+        Ok(Swept::Hidden) => Err("something that it started cannot be found or killed".to_owned().into()),
+        Err(error) => Err(error.to_string().into()),
+    }
+}
+
+impl Obstacle {
+    /// Processes that live on are in the session of an attempt, or else in any of the worker's.
+    pub(super) fn of(left: &[Pid], traces: &[Trace]) -> Self {
+        let mut unkillable = Vec::new();
+        for pid in left {
+            let leads = |trace: &&Trace| trace.is_leader_of(*pid);
+            let owners = traces.iter().find(leads).map_or(traces, std::slice::from_ref);
+            let survivor = Survivor::look(*pid);
+            unkillable.extend(
+                survivor
+                    .iter()
+                    .flat_map(|survivor| owners.iter().map(|trace| survivor.clone().of(&trace.lease))),
+            );
+        }
+        let pids: Vec<String> = left.iter().map(|pid| pid.as_raw_pid().to_string()).collect();
+        Self { why: format!("it left processes that cannot be killed: {}", pids.join(", ")), unkillable }
     }
 }
 
@@ -252,6 +321,26 @@ fn give_back(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) 
     failpoint::hit("reaper.after_reap");
     journal.reaped(&worker.id, what, &leases);
     files::remove(&worker.folder, &worker.id);
+    Ok(())
+}
+
+/// Notes what a dead worker left that cannot be killed, and gives back its other jobs.
+pub(super) fn leave(
+    store: &dyn Store,
+    folder: &Path,
+    worker: &WorkerId,
+    unkillable: &[Unkillable],
+    journal: &Journal,
+) -> Result<(), StoreError> {
+    if unkillable.is_empty() {
+        return Ok(());
+    }
+    store.note_unkillable(unkillable)?;
+    let stay: Vec<LeaseRef> = unkillable.iter().map(|found| found.lease.clone()).collect();
+    let given_back = store.reap_others(worker, started(folder, worker).as_deref(), &stay)?;
+    if !given_back.is_empty() {
+        journal.reaped(worker, "died", &given_back);
+    }
     Ok(())
 }
 

@@ -12,7 +12,8 @@ use crate::sys::brand::Brand;
 /// Enough for an attempt, which keeps its buffers elsewhere; there may be hundreds of slots.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Starts a slot; it ends when the desk is closed and empty.
+/// Starts a slot; it ends when the desk is closed and empty, or after an attempt that could not be killed, because another
+/// has taken its place by then.
 pub(super) fn start(
     desk: &Arc<Desk>,
     around: &Arc<Surroundings>,
@@ -21,7 +22,8 @@ pub(super) fn start(
     let (number, bell) = desk.add_slot()?;
     let (desk, around, journal) = (Arc::clone(desk), Arc::clone(around), Arc::clone(journal));
     Builder::new().name(format!("slot-{number}")).stack_size(STACK_BYTES).spawn(move || {
-        let place = Place { bell: &bell, brand: brand(number), journal: &journal };
+        let (bell, brand) = (&bell, brand(number));
+        let place = Place { bell, brand, journal: &journal, desk: &desk, number };
         while let Some((claim, rules)) = desk.take(number) {
             desk.hand_in(number, attempt::run(&claim, rules, &around, place));
         }

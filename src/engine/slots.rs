@@ -164,6 +164,12 @@ impl Record {
 }
 
 impl Trace {
+    /// Whether this process is in the session of the attempt.
+    pub(super) fn is_leader_of(&self, pid: Pid) -> bool {
+        let session = process::stat(pid).and_then(|stat| Pid::from_raw(stat.session));
+        session.is_some() && session == self.process.as_ref().map(|started| started.pid)
+    }
+
     fn to_bytes(&self) -> Vec<u8> {
         let LeaseRef { job, attempt } = &self.lease;
         let text = match &self.process {

@@ -35,27 +35,46 @@ pub(super) struct Remains<'a> {
     pub(super) last_seen_ticks: u64,
 }
 
-/// Kills all of it. `false`: something is still there.
-pub(super) fn sweep(remains: Remains<'_>) -> io::Result<bool> {
+/// What came of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Swept {
+    /// Nothing is left.
+    Clean,
+    /// These processes are still there.
+    Left(Vec<Pid>),
+    /// Something holds a lock of the worker's attempts and cannot be found.
+    Hidden,
+}
+
+/// Kills all of it.
+pub(super) fn sweep(remains: Remains<'_>) -> io::Result<Swept> {
     let mut sessions = HashSet::new();
     let mut was_empty = false;
+    let mut left = Vec::new();
     for _ in 0..ROUNDS {
         let found = find(remains, &mut sessions)?;
         if found.is_empty() && was_empty {
-            return Ok(!slots::are_held(remains.folder, remains.worker)?);
+            let is_held = slots::are_held(remains.folder, remains.worker)?;
+            return Ok(if is_held { Swept::Hidden } else { Swept::Clean });
         }
         was_empty = found.is_empty();
         if was_empty {
             std::thread::sleep(EXEC_PAUSE);
         }
-        for handle in &found {
-            handle.signal(Signal::KILL)?;
+        left = found.iter().map(|(pid, _)| *pid).collect();
+        let is_refused = |result: io::Result<()>| {
+            result.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        };
+        // All of them, whatever is refused: only what may not be signalled is not worth another round.
+        let refused = found.iter().filter(|(_, handle)| is_refused(handle.signal(Signal::KILL))).count();
+        if refused > 0 && refused == found.len() {
+            break;
         }
-        for handle in &found {
+        for (_, handle) in &found {
             handle.ends_within(PATIENCE)?;
         }
     }
-    Ok(false)
+    Ok(Swept::Left(left))
 }
 
 /// A process that was looked at.
@@ -76,7 +95,7 @@ impl Seen {
 }
 
 /// `sessions` are those that were found to be the worker's in earlier rounds: their leaders are dead by now.
-fn find(remains: Remains<'_>, sessions: &mut HashSet<i32>) -> io::Result<Vec<ProcessHandle>> {
+fn find(remains: Remains<'_>, sessions: &mut HashSet<i32>) -> io::Result<Vec<(Pid, ProcessHandle)>> {
     // Nobody can take a lock of the dead: where none is held, nobody's descriptors need be looked at.
     let is_locked = slots::are_held(remains.folder, remains.worker)?;
     let slots = slots::path(remains.folder, remains.worker);
@@ -92,7 +111,9 @@ fn find(remains: Remains<'_>, sessions: &mut HashSet<i32>) -> io::Result<Vec<Pro
             || is_in_session(remains, seen.stat)
             || (is_locked && !process::locks_on(seen.pid, &slots).is_empty())
     };
-    seen.iter().filter(belongs).filter_map(|seen| take_hold(seen).transpose()).collect()
+    let held =
+        |seen: &Seen| take_hold(seen).map(|handle| handle.map(|handle| (seen.pid, handle))).transpose();
+    seen.iter().filter(belongs).filter_map(held).collect()
 }
 
 fn look(remains: Remains<'_>, pid: Pid) -> Option<Seen> {
@@ -167,7 +188,7 @@ mod tests {
     /// Each test has a worker of its own: they run side by side, and see each other's processes.
     fn sweep_of(folder: &Path, worker: &str, traces: &[Trace]) -> bool {
         let remains = Remains { folder, worker, traces, last_seen_ticks: u64::MAX };
-        sweep(remains).expect("/proc can be read")
+        sweep(remains).expect("/proc can be read") == Swept::Clean
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::domain::log;
 use crate::domain::name::WorkerId;
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{NewWorker, Served, Store, StoreError, WorkerState, settings};
+use crate::store::{NewWorker, Served, Store, StoreError, Unkillable, WorkerState, settings};
 use crate::sys::bell::Bell;
 use crate::sys::cgroup::Delegated;
 use crate::sys::host::{self, Origin, Vantage};
@@ -62,15 +62,29 @@ pub struct WorkerPlan {
     pub ready: OwnedFd,
 }
 
+/// How a worker ended that was told to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Farewell {
+    Stopped,
+    /// It still holds leases on attempts that it could not kill: others give them back when these have ended.
+    LeftBehind,
+}
+
+impl Farewell {
+    /// The exit code by which its guardian tells.
+    pub const LEFT_BEHIND: u8 = 100;
+}
+
 /// Opens the store; called again after a commit whose outcome is unknown.
 pub type OpenStore<'a> = &'a dyn Fn() -> Result<Box<dyn Store>, StoreError>;
 
 /// Runs a worker until it is told to stop, or, if it was asked for, until nothing is left to do.
-pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<(), EngineError> {
+pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<Farewell, EngineError> {
     signal::reset_ignored();
     signal::survive_closed_pipe();
     signal::survive_file_limit();
     abort_on_panic();
+    limit::raise_open_files();
     let signals = Interrupts::catch(&[
         Signal::USR1,
         Signal::USR2,
@@ -84,10 +98,9 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<(), EngineError> {
     tie_to_guardian(plan.guardian_pid)?;
     let mut worker = Worker::begin(plan, open, signals)?;
     worker.say_ready();
-    limit::raise_open_files();
     match worker.work()? {
         End::Drained => worker.end(),
-        End::HomeDeleted => Ok(()),
+        End::HomeDeleted => Ok(Farewell::Stopped),
     }
 }
 
@@ -147,6 +160,8 @@ pub(super) struct Worker<'a> {
     pub(super) files: Files,
     pub(super) plaint: Plaint,
     pub(super) home_fate: HomeFate,
+    /// Processes that could not be killed and that are not noted in the store yet.
+    pub(super) unkillable: Vec<Unkillable>,
     pub(super) messenger: Messenger,
     /// When a hook is to be told something.
     pub(super) next_delivery: Option<Timestamp>,
@@ -208,6 +223,7 @@ impl<'a> Worker<'a> {
             files,
             plaint: Plaint::default(),
             home_fate: HomeFate::Kept,
+            unkillable: Vec::new(),
         };
         worker.adopt_concurrency()?;
         worker.watch().map_err(EngineError::system("failed to watch for events"))?;
@@ -237,7 +253,8 @@ impl<'a> Worker<'a> {
 
     /// Starts the slots that are missing. Slots that are too many get nothing to do.
     pub(super) fn adopt_concurrency(&mut self) -> Result<(), EngineError> {
-        while self.threads.len() < self.slots() {
+        let slots = self.slots() + self.desk.given_up();
+        while self.threads.len() < slots {
             let thread = slot::start(&self.desk, &self.around, &self.journal)
                 .map_err(EngineError::system("failed to start a slot"))?;
             self.threads.push(thread);
@@ -255,23 +272,33 @@ impl<'a> Worker<'a> {
 
     fn close(&mut self) {
         self.desk.close();
+        if !self.desk.left_behind().is_empty() {
+            // Their threads do not end before their commands do; this process does.
+            return;
+        }
         for thread in self.threads.drain(..) {
             // A slot that panicked has ended the process.
             let _ = thread.join();
         }
     }
 
-    /// Everything is recorded and nothing runs.
-    fn end(mut self) -> Result<(), EngineError> {
+    /// Everything is recorded, and nothing runs but what cannot be killed.
+    fn end(mut self) -> Result<Farewell, EngineError> {
         self.close();
         self.stop_telling();
+        let left = self.desk.left_behind();
+        if !left.is_empty() {
+            self.journal.worker_leaves(&left);
+            self.journal.flush();
+            return Ok(Farewell::LeftBehind);
+        }
         failpoint::hit("worker.before_retire");
         self.retire()?;
         failpoint::hit("worker.after_retire");
         self.journal.worker_stopped();
         self.journal.flush();
         self.files.remove();
-        Ok(())
+        Ok(Farewell::Stopped)
     }
 
     /// It holds no lease any more, so there is time: nobody takes it for one that hangs.

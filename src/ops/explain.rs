@@ -9,7 +9,7 @@ use crate::domain::job::Job;
 use crate::domain::life::StateName;
 use crate::domain::name::JobId;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{Served, Situation, Store, Worker, WorkerState};
+use crate::store::{Served, Situation, Store, Unkillable, Worker, WorkerState};
 
 /// A job, and what there is to say about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,12 +22,14 @@ pub struct Explained {
 pub fn explain(store: &dyn Store, id: &JobId) -> Result<Explained, OpError> {
     let situation = store.situation(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let workers = live_workers(store)?;
-    let facts = facts(situation, &workers);
+    let mut unkillable = store.unkillable()?;
+    unkillable.retain(|found| found.lease.job == *id && found.is_there());
+    let facts = facts(situation, &workers, &unkillable);
     let explanation = explain::explain(&facts);
     Ok(Explained { job: facts.job, now: facts.now, explanation })
 }
 
-fn facts(situation: Situation, workers: &[Worker]) -> Facts {
+fn facts(situation: Situation, workers: &[Worker], unkillable: &[Unkillable]) -> Facts {
     let takes_new = |worker: &&Worker| match worker.state {
         WorkerState::Running => true,
         WorkerState::Draining | WorkerState::Stopped => false,
@@ -58,6 +60,7 @@ fn facts(situation: Situation, workers: &[Worker]) -> Facts {
             slots: serving.iter().map(|worker| u64::from(worker.concurrency)).sum(),
             busy: serving.iter().map(|worker| u64::from(worker.running.min(worker.concurrency))).sum(),
         },
+        unkillable: unkillable.iter().map(|found| (found.pid, found.why.clone())).collect(),
         job: situation.job,
     }
 }

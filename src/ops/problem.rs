@@ -40,6 +40,12 @@ pub enum Problem {
         workers: Vec<String>,
         hosts: Vec<String>,
     },
+    /// A process of an attempt outlived SIGKILL.
+    Unkillable {
+        job: String,
+        pid: u32,
+        why: String,
+    },
     /// So many jobs died in the last hour, or more.
     DlqGrowing {
         count: u64,
@@ -80,6 +86,7 @@ impl Problem {
             Self::SilentWorker { .. } => "silent_worker",
             Self::HinderedWorker { .. } => "hindered_worker",
             Self::SharedHome { .. } => "shared_home",
+            Self::Unkillable { .. } => "unkillable",
             Self::DlqGrowing { .. } => "dlq_growing",
             Self::ScheduleMissed { .. } => "schedule_missed",
             Self::HookFailing { .. } => "hook_failing",
@@ -121,6 +128,10 @@ impl fmt::Display for Problem {
                 out.write_str(
                     "; its processes cannot be seen from here, so only a missing heartbeat shows a death",
                 )
+            }
+            Self::Unkillable { job, pid, why } => {
+                write!(out, "process {pid} of job {job} cannot be killed ({why})")?;
+                write!(out, "; the job is over when it has ended: `sudo kill -9 {pid}` may help")
             }
             Self::DlqGrowing { count, is_all } => {
                 let (jobs, more) = (counted(*count, "job"), if *is_all { "" } else { " or more" });
@@ -206,6 +217,12 @@ mod tests {
                 "shared_home",
                 "another container or machine shares this home (w1 on box); its processes cannot be seen from here, \
                  so only a missing heartbeat shows a death",
+            ),
+            (
+                Problem::Unkillable { job: "a".to_owned(), pid: 42, why: "this user may not".to_owned() },
+                "unkillable",
+                "process 42 of job a cannot be killed (this user may not); the job is over when it has ended: \
+                 `sudo kill -9 42` may help",
             ),
             (
                 Problem::DlqGrowing { count: 1, is_all: true },

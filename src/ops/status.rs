@@ -12,7 +12,7 @@ use crate::domain::life::StateName;
 use crate::domain::settings::{Durability, Settings};
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
-use crate::store::{Hook, MAX_DEATHS_COUNTED, Queue, Served, Store, Troubles, Worker};
+use crate::store::{Hook, MAX_DEATHS_COUNTED, Queue, Served, Store, Troubles, Unkillable, Worker};
 use crate::sys::host::Vantage;
 use crate::sys::{disk, life_line};
 
@@ -47,6 +47,7 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     problems.extend(unattended(&jobs, &queues, &workers));
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
     problems.extend(shared_home(&workers));
+    problems.extend(store.unkillable()?.iter().filter(|found| found.is_there()).map(unkillable));
     problems.extend(mishaps(&troubles, &workers, now));
     problems.extend(circumstances(&settings, home));
     Ok(Status { jobs, queues, workers, problems })
@@ -98,6 +99,10 @@ fn shared_home(workers: &[Worker]) -> Option<Problem> {
         workers: unseen.iter().map(|worker| worker.id.to_string()).collect(),
         hosts: hosts.into_iter().collect(),
     })
+}
+
+fn unkillable(found: &Unkillable) -> Problem {
+    Problem::Unkillable { job: found.lease.job.to_string(), pid: found.pid, why: found.why.clone() }
 }
 
 fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Problem> {

@@ -106,6 +106,18 @@ pub trait Store:
     /// Takes back every lease of a dead worker: `started` ones are lost, the others released. `None` means that nobody
     /// knows which were started, so all are lost.
     fn reap(&self, worker: &WorkerId, started: Option<&[LeaseRef]>) -> Result<Vec<LeaseRef>, StoreError>;
+    /// The same for a worker some of whose commands cannot be killed: their leases stay, and so does the worker, until it is
+    /// reaped for good.
+    fn reap_others(
+        &self,
+        worker: &WorkerId,
+        started: Option<&[LeaseRef]>,
+        stay: &[LeaseRef],
+    ) -> Result<Vec<LeaseRef>, StoreError>;
+    /// Notes processes that could not be killed. Those of attempts that are over are left out.
+    fn note_unkillable(&self, found: &[Unkillable]) -> Result<(), StoreError>;
+    /// What was noted of attempts that still run.
+    fn unkillable(&self) -> Result<Vec<Unkillable>, StoreError>;
 
     // Settings
 

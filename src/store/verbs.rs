@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::Pid;
+
 use crate::domain::environment::Environment;
 use crate::domain::job::Usage;
 use crate::domain::life::{DeadReason, StateName};
@@ -15,6 +17,7 @@ use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
 use crate::sys::bell::Bell;
 use crate::sys::host::{HostKey, Origin};
+use crate::sys::process;
 
 /// What `enqueue` did for one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -288,6 +291,24 @@ pub struct Settled {
     pub next_retry_at: Option<Timestamp>,
     /// Why it is dead, if it is.
     pub dead: Option<DeadReason>,
+}
+
+/// A process of a running attempt that could not be killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unkillable {
+    pub lease: LeaseRef,
+    pub pid: u32,
+    /// In clock ticks since boot: with the pid it names one process for good.
+    pub start_time: u64,
+    pub why: String,
+}
+
+impl Unkillable {
+    /// Whether it lives, as far as that can be seen from here.
+    pub fn is_there(&self) -> bool {
+        let stat = Pid::from_raw(self.pid.cast_signed()).and_then(process::stat);
+        stat.is_some_and(|stat| !stat.is_zombie && stat.start_time == self.start_time)
+    }
 }
 
 /// A job that was claimed: what it takes to run it.

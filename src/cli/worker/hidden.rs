@@ -10,7 +10,7 @@ use super::pool::PoolArguments;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::domain::name::WorkerId;
-use crate::engine::{self, READY_DESCRIPTOR, UP, WorkerPlan};
+use crate::engine::{self, Farewell, READY_DESCRIPTOR, UP, WorkerPlan};
 use crate::ops::location;
 use crate::sys::spawn;
 
@@ -66,8 +66,10 @@ pub(in crate::cli) fn run_worker(args: WorkerArgs, context: &Context) -> Result<
         echo: args.pool.echo,
         ready: inherited_pipe()?,
     };
-    engine::run_worker(&plan, &|| location::reopen(&location.store))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(match engine::run_worker(&plan, &|| location::reopen(&location.store))? {
+        Farewell::Stopped => ExitCode::SUCCESS,
+        Farewell::LeftBehind => ExitCode::from(Farewell::LEFT_BEHIND),
+    })
 }
 
 /// Where to report, as whoever started this process arranged it.

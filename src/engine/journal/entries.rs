@@ -11,7 +11,7 @@ use crate::domain::name::{HookName, JobId, ScheduleName, WorkerId};
 use crate::domain::outcome::Outcome;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{Claim, LeaseRef, Settled, Settlement};
+use crate::store::{Claim, LeaseRef, Settled, Settlement, Unkillable};
 
 /// An attempt that ended.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +76,21 @@ impl Journal {
 
     pub(in crate::engine) fn worker_stopped(&self) {
         self.note(format_args!("worker stopped"));
+    }
+
+    /// A worker ends although commands of these attempts run on.
+    pub(in crate::engine) fn worker_leaves(&self, left: &[LeaseRef]) {
+        let left: Vec<String> = left.iter().map(|lease| Attempt(lease).to_string()).collect();
+        let left = left.join(", ");
+        self.note_trouble(format!(
+            "worker stopped and left behind what it could not kill: {left}; others give it back when it has ended"
+        ));
+    }
+
+    /// A process outlived SIGKILL.
+    pub(in crate::engine) fn unkillable(&self, found: &Unkillable) {
+        let Unkillable { lease, pid, why, .. } = found;
+        self.note_trouble(format!("process {pid} of {} cannot be killed: {why}", Attempt(lease)));
     }
 
     pub(in crate::engine) fn worker_crashed(&self, worker: &WorkerId, how: ExitStatus) {

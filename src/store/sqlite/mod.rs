@@ -67,6 +67,7 @@ mod transfer;
 mod troubles;
 mod tx;
 mod unique_keys;
+mod unkillable;
 mod workers;
 
 pub use backup::Incoming;

@@ -13,6 +13,26 @@ pub(super) fn reap(
     started: Option<&[LeaseRef]>,
 ) -> Result<Vec<LeaseRef>, StoreError> {
     let worker_seq = workers::seq(tx, worker)?;
+    let reaped = take_back(tx, worker, started, &[])?;
+    deliveries::give_back(tx, worker_seq)?;
+    // One that was reaped already is told of once.
+    if workers::is_live(tx, worker_seq)? {
+        news::worker_crashed(tx, worker, &reaped)?;
+    }
+    let held = if reaped.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", reaped.len()) };
+    workers::note_end(tx, worker, "worker_died", &format!("it held {held}"))?;
+    workers::set_state(tx, worker_seq, WorkerState::Stopped)?;
+    Ok(reaped)
+}
+
+/// Takes back the leases of a dead worker, except those that stay.
+pub(super) fn take_back(
+    tx: &Tx<'_>,
+    worker: &WorkerId,
+    started: Option<&[LeaseRef]>,
+    stay: &[LeaseRef],
+) -> Result<Vec<LeaseRef>, StoreError> {
+    let worker_seq = workers::seq(tx, worker)?;
     let held = leases::held_by(tx, worker_seq)?;
     let was_started = |job: &JobRow| started.is_none_or(|started| started.contains(&leases::lease_on(job)));
     let started_count = held.iter().filter(|job| was_started(job)).count();
@@ -20,6 +40,9 @@ pub(super) fn reap(
     let mut reaped = Vec::new();
     for job in held {
         let lease = leases::lease_on(&job);
+        if stay.contains(&lease) {
+            continue;
+        }
         let taken = if was_started(&job) {
             leases::lose(tx, &job, worker_seq, format!("worker {worker} died"), company)?
         } else {
@@ -29,13 +52,5 @@ pub(super) fn reap(
             reaped.push(lease);
         }
     }
-    deliveries::give_back(tx, worker_seq)?;
-    // One that was reaped already is told of once.
-    if workers::is_live(tx, worker_seq)? {
-        news::worker_crashed(tx, worker, &reaped)?;
-    }
-    let held = if reaped.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", reaped.len()) };
-    workers::note_end(tx, worker, "worker_died", &format!("it held {held}"))?;
-    workers::set_state(tx, worker_seq, WorkerState::Stopped)?;
     Ok(reaped)
 }

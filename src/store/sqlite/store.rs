@@ -13,7 +13,7 @@ use super::picture::{look_until_undisturbed, past_the_moment};
 use super::tx::Tx;
 use super::{
     backup, cancel, change, checkpoint, dependencies, enqueue, exchange, extend, find, idle, list, migrate,
-    orders, queues, read_only, reap, remove, retry, settings, stops, troubles, workers,
+    orders, queues, read_only, reap, remove, retry, settings, stops, troubles, unkillable, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
@@ -23,7 +23,7 @@ use crate::domain::timestamp::Timestamp;
 use crate::store::{
     Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, JobVerb, LeaseRef,
     LeaseStatus, NewWorker, Orders, Page, Refused, Registered, Seen, Stop, Store, StoreError, Troubles,
-    Worker, WorkerState,
+    Unkillable, Worker, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint, last_error};
@@ -358,6 +358,23 @@ impl Store for SqliteStore {
 
     fn reap(&self, worker: &WorkerId, started: Option<&[LeaseRef]>) -> Result<Vec<LeaseRef>, StoreError> {
         self.write("reap", |tx| reap::reap(tx, worker, started))
+    }
+
+    fn reap_others(
+        &self,
+        worker: &WorkerId,
+        started: Option<&[LeaseRef]>,
+        stay: &[LeaseRef],
+    ) -> Result<Vec<LeaseRef>, StoreError> {
+        self.write("reap", |tx| reap::take_back(tx, worker, started, stay))
+    }
+
+    fn note_unkillable(&self, found: &[Unkillable]) -> Result<(), StoreError> {
+        self.write("note_unkillable", |tx| unkillable::note(tx, found))
+    }
+
+    fn unkillable(&self) -> Result<Vec<Unkillable>, StoreError> {
+        self.read(unkillable::list)
     }
 
     fn settings(&self) -> Result<BTreeMap<SettingKey, String>, StoreError> {

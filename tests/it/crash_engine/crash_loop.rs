@@ -27,7 +27,9 @@ fn fault_41_jobs_that_kill_their_worker_do_not_keep_others_from_running() {
     let ground = Ground::new();
     ground.set("crash_limit", "2");
     let poison = ["p1", "p2", "p3", "p4"];
-    poison.iter().for_each(|id| ground.job(id, "kill -9 $PPID; hang"));
+    for id in poison {
+        ground.job(id, "kill -9 $PPID; hang");
+    }
     ground.job("healthy", "true");
     ground.pool();
     ground.finish();

@@ -1,0 +1,94 @@
+//! What dead workers of a pool left behind and its guardian cannot kill.
+//!
+//! The guardian must not wait for it: others want to be replaced, or told to stop. What it cannot kill it leaves to the
+//! reapers of the workers, and remembers which workers lived when it was first seen: whatever a worker starts becomes a
+//! child of the guardian only when that worker has died, so it is none of theirs.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::slots::Trace;
+use super::survivor::DEATH;
+use crate::sys::process::{self, Children, ProcessHandle};
+
+/// How long to wait for one process to be gone before the next look.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Processes that could not be killed, each with the workers that lived when it was first seen.
+#[derive(Debug, Default)]
+pub(super) struct Strays {
+    seen: HashMap<Pid, HashSet<Pid>>,
+}
+
+impl Strays {
+    /// These are all that could not be killed, and these workers live.
+    pub(super) fn note(&mut self, left: &[Pid], living: &HashSet<Pid>) {
+        self.seen.retain(|pid, _| left.contains(pid));
+        for pid in left {
+            self.seen.entry(*pid).or_insert_with(|| living.clone());
+        }
+    }
+
+    /// Reaps those that have ended since.
+    pub(super) fn reap_ended(&mut self) {
+        self.seen.retain(|pid, _| matches!(process::reap(*pid), Ok(None)));
+    }
+
+    /// Those that may be of this worker, which is dead: those that are in a session of its attempts, and those that were
+    /// not there while it lived.
+    pub(super) fn left_by(&self, worker: Pid, traces: &[Trace]) -> Vec<Pid> {
+        let is_its = |(pid, innocent): &(&Pid, &HashSet<Pid>)| {
+            !innocent.contains(&worker) || traces.iter().any(|trace| trace.is_leader_of(**pid))
+        };
+        self.seen.iter().filter(is_its).map(|(pid, _)| *pid).collect()
+    }
+}
+
+/// Kills and reaps every child of this process but those that are to be spared. When one dies, what it leaves behind
+/// becomes a child in its turn. Gives those that could not be killed.
+pub(super) fn kill_all(children: &Children, is_spared: impl Fn(Pid) -> bool) -> Vec<Pid> {
+    let began = Instant::now();
+    loop {
+        let mut orphans = children.list();
+        orphans.retain(|pid| !is_spared(*pid));
+        // That those of the list have ended is not enough: what they left behind in that moment is in the next.
+        if orphans.is_empty() {
+            return orphans;
+        }
+        orphans.retain(|pid| matches!(process::reap(*pid), Ok(None)));
+        // Not reaped yet, so each pid is still its own.
+        let is_refused = |pid: &&Pid| kill_process(**pid, Signal::KILL) == Err(Errno::PERM);
+        let refused = orphans.iter().filter(is_refused).count();
+        if let Some(last) = orphans.last() {
+            if refused == orphans.len() || began.elapsed() >= DEATH {
+                return orphans;
+            }
+            let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(PATIENCE));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pid(number: i32) -> Pid {
+        Pid::from_raw(number).expect("a pid")
+    }
+
+    #[test]
+    fn what_cannot_be_killed_is_not_of_a_worker_that_lived_when_it_was_seen() {
+        let mut strays = Strays::default();
+        strays.note(&[pid(10)], &HashSet::from([pid(2), pid(3)]));
+        let left_by = |strays: &Strays, worker| strays.left_by(pid(worker), &[]);
+        assert_eq!(left_by(&strays, 1), [pid(10)]);
+        assert_eq!((left_by(&strays, 2), left_by(&strays, 3)), (vec![], vec![]));
+        strays.note(&[pid(10), pid(20)], &HashSet::from([pid(3)]));
+        assert_eq!((left_by(&strays, 2), left_by(&strays, 3)), (vec![pid(20)], vec![]));
+        strays.note(&[pid(20)], &HashSet::new());
+        assert_eq!(left_by(&strays, 1), [pid(20)], "the other has ended");
+    }
+}

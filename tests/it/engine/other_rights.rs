@@ -1,0 +1,199 @@
+//! Children with other rights than their worker, as sudo and setuid programs have: the worker may not signal them.
+
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::harness::{Home, Pool, is_alive, send, wait_until};
+use crate::cli::harness::{Ran, allow, is_root};
+
+/// Becomes root for good, says who it is, and lives until the test lets it go.
+const DEAF: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    if (setresuid(0, 0, 0)) return 77;
+    FILE *file = fopen("deaf", "a");
+    if (file) { fprintf(file, "%d\n", (int)getpid()); fclose(file); }
+    while (access("release", F_OK)) usleep(20000);
+    return 0;
+}
+"#;
+const NOBODY: u32 = 65_534;
+
+/// A home of a user who is not root, with a program in its folder that is.
+struct Other {
+    home: Home,
+}
+
+impl Other {
+    /// `None` where the test cannot be made: it needs root, and a folder where setuid programs are allowed.
+    fn new() -> Option<Self> {
+        if !is_root() {
+            println!("skipped: only root can make a setuid program");
+            return None;
+        }
+        let home = Home::new();
+        let source = home.file("deaf.c", DEAF);
+        let program = home.folder().join("become-root");
+        let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().expect("cc runs");
+        assert!(built.success(), "the program is built");
+        allow(&program, 0o4755);
+        chown(home.folder(), Some(NOBODY), Some(NOBODY)).expect("the folder is given away");
+        if !becomes_root(&program, &home) {
+            println!("skipped: {} is mounted nosuid", home.folder().display());
+            return None;
+        }
+        let other = Self { home };
+        other.run(&["config", "set", "kill_grace", "100ms"]).ok();
+        Some(other)
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        self.home.call(args).by_nobody().run()
+    }
+
+    fn enqueue(&self, id: &str, command: &str, flags: &[&str]) {
+        let call = ["enqueue", "-q", "--id", id, "--command", command, "--max-retries", "0"];
+        self.run(&[&call, flags].concat()).ok();
+    }
+
+    fn pool(&self) -> Pool<'_> {
+        self.pool_of("1")
+    }
+
+    fn pool_of(&self, slots: &str) -> Pool<'_> {
+        let call = self.home.call(["worker", "run", "--concurrency", slots]);
+        Pool::spawn(&self.home, call.by_nobody().into_command())
+    }
+
+    /// The pid of the latest process that became root.
+    fn deaf(&self) -> Option<u32> {
+        let pids = self.home.read("deaf");
+        pids.lines().last().filter(|_| pids.ends_with('\n')).and_then(|pid| pid.parse().ok())
+    }
+
+    fn story(&self, id: &str) -> String {
+        let job = self.run(&["show", id, "--json"]).ok().json();
+        let history = job["history"].as_array().expect("a list").iter();
+        let outcomes: Vec<&str> = history.map(|row| row["outcome"].as_str().unwrap_or("running")).collect();
+        format!("{}: {}", job["state"].as_str().expect("text"), outcomes.join(" "))
+    }
+
+    fn becomes(&self, id: &str, story: &str) {
+        wait_until(&format!("{id} is {story}"), || self.story(id) == story);
+    }
+
+    fn release(&self) {
+        self.home.file("release", "");
+    }
+
+    /// Waits until the process of this job is said to be unkillable.
+    fn is_told_of(&self, id: &str) {
+        let deaf = self.deaf().expect("it runs");
+        let line = format!("process {deaf} of job {id} cannot be killed (this user may not signal it)");
+        wait_until("status says so", || self.run(&["status"]).ok().stdout.contains(&line));
+    }
+}
+
+/// Whether the program may become root when another user starts it.
+fn becomes_root(program: &Path, home: &Home) -> bool {
+    let release = home.file("release", "");
+    let status = Command::new(program).current_dir(home.folder()).uid(NOBODY).gid(NOBODY).status();
+    std::fs::remove_file(release).expect("it was there");
+    let is_root = status.expect("it runs").success();
+    if is_root {
+        std::fs::remove_file(home.folder().join("deaf")).expect("it has said who it is");
+    }
+    is_root
+}
+
+#[test]
+fn fault_42_a_slot_whose_command_cannot_be_killed_is_replaced() {
+    let Some(other) = Other::new() else { return };
+    other.enqueue("deaf", "./become-root", &["--timeout", "300ms"]);
+    other.enqueue("next", "true", &[]);
+    let pool = other.pool();
+    other.becomes("next", "completed: success");
+    assert_eq!(other.story("deaf"), "processing: running", "it must not run beside itself");
+    other.is_told_of("deaf");
+    other.run(&["explain", "deaf"]).ok().shows("cannot be killed");
+    let journal = other.home.journal();
+    assert!(journal.contains("of deaf attempt 1 cannot be killed: this user may not signal it"), "{journal}");
+    other.enqueue("another", "true", &[]);
+    other.becomes("another", "completed: success");
+    other.release();
+    other.becomes("deaf", "dead: timeout");
+    other.run(&["status"]).ok().shows_no("cannot be killed");
+    pool.signal(Signal::TERM);
+    pool.ends_well();
+}
+
+#[test]
+fn fault_42_what_a_command_left_behind_and_cannot_be_killed_keeps_only_that_job_open() {
+    let Some(other) = Other::new() else { return };
+    other.enqueue("deaf", "./become-root & until [ -e deaf ]; do sleep 0.02; done", &[]);
+    other.enqueue("next", "true", &[]);
+    let pool = other.pool();
+    other.becomes("next", "completed: success");
+    other.is_told_of("deaf");
+    other.enqueue("another", "true", &[]);
+    other.becomes("another", "completed: success");
+    assert_eq!(other.story("deaf"), "processing: running");
+    other.release();
+    other.becomes("deaf", "completed: success");
+    pool.signal(Signal::TERM);
+    pool.ends_well();
+}
+
+#[test]
+fn fault_42_a_pool_stops_although_a_command_cannot_be_killed_and_the_next_waits_for_its_end() {
+    let Some(other) = Other::new() else { return };
+    other.enqueue("deaf", "./become-root", &[]);
+    let pool = other.pool();
+    wait_until("it runs", || other.deaf().is_some());
+    let worker = || other.run(&["worker", "list", "--json"]).ok().json()[0].clone();
+    let id = worker()["id"].as_str().expect("a worker").to_owned();
+    pool.signal(Signal::TERM);
+    wait_until("it drains", || worker()["state"] == "draining");
+    pool.signal(Signal::TERM);
+    pool.ends_well();
+    assert!(is_alive(other.deaf().expect("it runs")));
+    assert_eq!(other.story("deaf"), "processing: running");
+    other.is_told_of("deaf");
+    other.run(&["worker", "forget", &id]).fails(4).says("it left processes that cannot be killed: ");
+    let pool = other.pool();
+    other.enqueue("next", "true", &[]);
+    other.becomes("next", "completed: success");
+    wait_until("others say so", || {
+        other.home.journal().contains("cannot be given back yet: it left processes")
+    });
+    assert_eq!(other.story("deaf"), "processing: running", "the first attempt lives");
+    other.release();
+    other.becomes("deaf", "completed: lost success");
+    pool.signal(Signal::TERM);
+    pool.ends_well();
+}
+
+#[test]
+fn fault_42_a_dead_worker_is_replaced_although_its_command_cannot_be_killed() {
+    let Some(other) = Other::new() else { return };
+    other.enqueue("deaf", "./become-root", &[]);
+    other.enqueue("neighbour", "touch beside; until [ -e go ]; do sleep 0.02; done", &[]);
+    let pool = other.pool_of("2");
+    wait_until("they run", || other.deaf().is_some() && other.home.folder().join("beside").exists());
+    let workers = other.run(&["worker", "list", "--json"]).ok().json();
+    send(u32::try_from(workers[0]["pid"].as_u64().expect("a pid")).expect("a pid"), Signal::KILL);
+    other.home.file("go", "");
+    other.becomes("neighbour", "completed: lost success");
+    other.is_told_of("deaf");
+    assert_eq!(other.story("deaf"), "processing: running", "the first attempt lives");
+    other.release();
+    other.becomes("deaf", "completed: lost success");
+    pool.signal(Signal::TERM);
+    pool.ends_well();
+}
