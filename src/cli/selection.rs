@@ -169,11 +169,7 @@ pub(super) fn resolve_id(context: &Context, typed: &str) -> Result<JobId, Failur
 
 /// The id of a job that is only looked at.
 pub(super) fn resolve_id_to_show(context: &Context, typed: &str) -> Result<JobId, Failure> {
-    let typed = parse(typed)?;
-    match the_only_one(context, &typed)? {
-        Some(only) => say_which(context, &typed, only),
-        None => Ok(typed),
-    }
+    complete(context, parse(typed)?, |_| true)
 }
 
 fn parse(typed: &str) -> Result<JobId, Failure> {
@@ -184,42 +180,39 @@ fn parse(typed: &str) -> Result<JobId, Failure> {
 /// not be taken for `build-10` by a script. The beginning of an id that was made here cannot be the id of another, and who
 /// sits at a terminal reads what is meant.
 fn complete_with_care(context: &Context, typed: JobId) -> Result<JobId, Failure> {
-    match the_only_one(context, &typed)? {
-        Some(only) if only.is_generated() || somebody_is_there() => say_which(context, &typed, only),
-        Some(only) => {
+    complete(context, typed, |only| only.is_generated() || somebody_is_there())
+}
+
+/// The one id that begins with the typed one, if `may_stand_for` it; else the typed id. Where that names no job, the verb
+/// answers for it alone and tries the other ids; a hint names the ids that begin with it.
+fn complete(
+    context: &Context,
+    typed: JobId,
+    may_stand_for: impl Fn(&JobId) -> bool,
+) -> Result<JobId, Failure> {
+    // The shortest comes first, so one that is whole does.
+    let mut candidates = context.store()?.ids_like(&typed, MAX_CANDIDATES + 1)?;
+    match &candidates[..] {
+        [] => Ok(typed),
+        [first, ..] if *first == typed => Ok(typed),
+        [only] if may_stand_for(only) => {
+            // Never silently: it may be a slip, or a job that is gone.
+            context
+                .hint(&format!("there is no job {typed}; {only} is meant, which alone begins like that"))?;
+            Ok(candidates.remove(0))
+        }
+        [only] => {
             context.hint(&format!("{only} begins with {typed}; if that is meant, name it whole"))?;
             Ok(typed)
         }
-        None => Ok(typed),
+        several => {
+            let named: Vec<&str> = several.iter().take(MAX_CANDIDATES).map(JobId::as_str).collect();
+            let more = if several.len() > MAX_CANDIDATES { " and more" } else { "" };
+            let named = named.join(", ");
+            context.hint(&format!("{named}{more} begin with {typed}; name one of them whole"))?;
+            Ok(typed)
+        }
     }
-}
-
-/// Never silently: it may be a slip, or a job that is gone.
-fn say_which(context: &Context, typed: &JobId, only: JobId) -> Result<JobId, Failure> {
-    context.hint(&format!("there is no job {typed}; {only} is meant, which alone begins like that"))?;
-    Ok(only)
-}
-
-/// The id that begins like this, if one does. One that is whole is taken as it is, and so is one of which nothing begins:
-/// whoever looks for it will say so.
-fn the_only_one(context: &Context, typed: &JobId) -> Result<Option<JobId>, Failure> {
-    // The shortest comes first, so one that is whole does.
-    let mut candidates = context.store()?.ids_like(typed, MAX_CANDIDATES + 1)?;
-    match &candidates[..] {
-        [] => Ok(None),
-        [first, ..] if first == typed => Ok(None),
-        [_] => Ok(Some(candidates.remove(0))),
-        several => Err(ambiguous(typed, several)),
-    }
-}
-
-fn ambiguous(typed: &JobId, candidates: &[JobId]) -> Failure {
-    let mut names: Vec<&str> = candidates.iter().take(MAX_CANDIDATES).map(JobId::as_str).collect();
-    if candidates.len() > MAX_CANDIDATES {
-        names.push("and more");
-    }
-    Failure::usage(format!("`{typed}` is the beginning of more than one id ({})", names.join(", ")))
-        .with_hint("type more of it")
 }
 
 /// Says that there is nothing of the kind. What nobody has used yet is empty, but it may also be a slip of the fingers.

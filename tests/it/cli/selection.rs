@@ -58,14 +58,12 @@ fn the_beginning_of_an_id_is_enough_where_it_is_the_only_one() {
     home.run(["show", "beta-2", "-q"]).ok().says_nothing();
     for verb in ["show", "logs", "cancel", "retry", "remove", "wait"] {
         home.run([verb, "beta"])
-            .fails(2)
+            .fails(3)
             .prints("")
-            .says("more than one id (beta-1, beta-2, beta-2x)")
-            .says("hint: type more of it");
+            .says("there is no job `beta`")
+            .says("hint: beta-1, beta-2, beta-2x begin with beta; name one of them whole");
         home.run([verb, "gamma"]).fails(3);
     }
-    home.run(["cancel", "alpha", "beta"]).fails(2);
-    assert_eq!(home.state_of("beta-1"), "pending");
     home.run(["list", "--after", "beta-2x", "--limit", "1", "--json"]).ok().shows("\"beta-2\"");
     home.run(["dlq", "show", "doom"]).ok().shows("doomed");
 }
@@ -94,11 +92,37 @@ fn what_somebody_called_another_job_is_not_changed_for_one_that_is_gone() {
 }
 
 #[test]
+fn an_id_that_is_gone_and_begins_several_others_stops_nothing() {
+    let home = Home::new();
+    home.completed_job("done");
+    home.dead_job("dead", "x");
+    home.dead_job("dead2", "x");
+    for id in ["a", "b", "c", "j10", "j11"] {
+        home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+    }
+    let tried = |args: &[&str], done: &str| {
+        let ran = home.run(args).fails(3).prints(done);
+        ran.says("there is no job `j1`").says("hint: j10, j11 begin with j1");
+    };
+    tried(&["cancel", "j1", "a", "b"], "a\nb\n");
+    tried(&["retry", "a", "j1", "b"], "a\nb\n");
+    home.run(["cancel", "c"]).ok();
+    tried(&["retry", "j1", "c", "--edit", "--priority", "1"], "c\n");
+    home.run(["cancel", "a", "j1", "--dry-run"]).fails(3).shows("would cancel 1 job: 1 pending\n");
+    tried(&["remove", "a", "j1", "--yes"], "a\n");
+    tried(&["wait", "done", "j1"], "done\n");
+    tried(&["dlq", "retry", "j1", "dead"], "dead\n");
+    tried(&["dlq", "purge", "j1", "dead2", "--yes"], "dead2\n");
+    assert_eq!(home.state_of("j10"), "pending");
+    assert_eq!(home.state_of("j11"), "pending");
+}
+
+#[test]
 fn many_begin_alike_and_ten_are_named() {
     let names: Vec<String> = (10..30).map(|at| format!("j{at}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let home = Home::with_jobs(&names);
-    home.run(["show", "j"]).fails(2).says("j19, and more)");
+    home.run(["show", "j"]).fails(3).says("j19 and more begin with j");
 }
 
 #[test]
