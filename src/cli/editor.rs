@@ -11,6 +11,7 @@ use crate::domain::job::Job;
 use crate::domain::request::JobRequest;
 use crate::ops::OpError;
 use crate::ops::edit::editable;
+use crate::ops::escape::write_json;
 use crate::sys::private;
 
 /// What is there where nobody chose.
@@ -32,8 +33,8 @@ fn write(context: &Context, job: &Job) -> Result<PathBuf, Failure> {
     let path = context.location()?.home.join(format!("edit-{}.json", std::process::id()));
     let cannot_make = |source: io::Error| OpError::CannotMake { path: path.clone(), source };
     let mut file = private::replace_file(&path).map_err(cannot_make)?;
-    let text = serde_json::to_string_pretty(&editable(job)).map_err(io::Error::from).map_err(cannot_make)?;
-    file.write_all(format!("{text}\n").as_bytes()).map_err(cannot_make)?;
+    let written = write_json(&mut file, &editable(job), true).and_then(|()| file.write_all(b"\n"));
+    written.map_err(cannot_make)?;
     file.seek(SeekFrom::Start(0)).map_err(cannot_make)?;
     Ok(path)
 }

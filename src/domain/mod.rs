@@ -10,6 +10,7 @@ pub mod day;
 pub mod edit;
 pub mod environment;
 pub mod error_line;
+pub mod escape;
 pub mod eta;
 pub mod explain;
 pub mod graph;

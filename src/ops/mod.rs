@@ -17,7 +17,6 @@ pub mod each;
 pub mod edit;
 pub mod enqueue;
 pub mod error;
-pub mod escape;
 pub mod events;
 pub mod explain;
 pub mod follow;
@@ -44,3 +43,5 @@ pub mod wait;
 pub mod watch;
 
 pub use error::OpError;
+
+pub use crate::domain::escape;

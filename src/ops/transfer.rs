@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::OpError;
+use super::escape::write_json;
 use super::logs::log_path;
 use crate::domain::log;
 use crate::domain::name::JobId;
@@ -100,7 +101,7 @@ fn without(mut line: Line, variables: Variables) -> Option<Line> {
 }
 
 fn put(out: &mut dyn Write, line: &Line) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, line)?;
+    write_json(out, line, false)?;
     out.write_all(b"\n")
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::HookEvent;
+use crate::domain::escape;
 use crate::domain::job_json::JobJson;
 use crate::domain::timestamp::Timestamp;
 
@@ -20,7 +21,7 @@ pub struct Letter<'a> {
 
 impl Letter<'_> {
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("text and numbers become JSON")
+        escape::to_json(self).expect("text and numbers become JSON")
     }
 }
 
@@ -68,6 +69,15 @@ fn by_name<S: serde::Serializer>(event: &HookEvent, serializer: S) -> Result<S::
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fault_15_a_letter_cannot_steer_the_terminal_of_its_reader() {
+        let worker = WorkerNews { id: "w\u{202e}", host: "h\u{9b}31m", jobs: vec![] };
+        let at = Timestamp::from_millis(0);
+        let letter =
+            Letter { delivery: "d-1", event: HookEvent::WorkerCrashed, at, news: News::Worker(worker) };
+        assert!(letter.to_json().contains(r#"{"id":"w\u202e","host":"h\u009b31m","jobs":[]}"#));
+    }
 
     #[test]
     fn a_letter_says_what_it_is_about() {

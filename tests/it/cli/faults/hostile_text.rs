@@ -69,6 +69,37 @@ fn fault_15_hostile_text_is_escaped_in_json() {
 }
 
 #[test]
+fn fault_15_an_export_is_escaped_and_read_back_byte_by_byte() {
+    for (text, _) in HOSTILE {
+        let (home, other) = (Home::new(), Home::new());
+        let job = json!({"id": "a", "command": text, "tags": [text], "env": {"X": text}, "max_retries": 0});
+        home.run(["enqueue", "-q", &job.to_string()]).ok();
+        home.kill_next("a", &format!("exit code 1: {text}"));
+        home.run(["queue", "pause", "mail", "--reason", text]).ok();
+        let exported = home.run(["export"]).ok();
+        assert!(is_harmless(&exported.stdout), "{:?}", exported.stdout);
+        other.call(["import", "-"]).with_stdin(exported.stdout.as_str()).run().ok();
+        assert_eq!(other.jobs()[0].command, text);
+        let again = other.run(["export"]).ok().stdout;
+        assert!(again.starts_with(&exported.stdout), "{again:?}");
+    }
+}
+
+#[test]
+fn fault_15_an_editor_gets_escaped_json() {
+    for (text, _) in HOSTILE {
+        let home = Home::new();
+        home.run(["enqueue", "-q", "--id", "a", "--command", text]).ok();
+        let copy = home.folder().join("copy.json");
+        let editor = format!("cat > {} <", copy.display());
+        let _ = on_terminal(home.call(["edit", "a"]).env("EDITOR", editor).into_command(), 100, "");
+        let edited = std::fs::read_to_string(copy).expect("the editor saw a file");
+        assert!(is_harmless(&edited), "{edited:?}");
+        assert_eq!(home.show("a")["command"], text);
+    }
+}
+
+#[test]
 fn fault_15_errors_quote_what_was_typed_escaped() {
     for (text, _) in HOSTILE {
         let home = Home::new();

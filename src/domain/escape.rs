@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-use crate::domain::hostile::is_hostile;
+use super::hostile::is_hostile;
 
 /// Writes JSON, pretty for a person and compact for a program.
 pub fn write_json(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> io::Result<()> {
@@ -15,6 +15,13 @@ pub fn write_json(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> 
         value.serialize(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)))?;
     }
     Ok(())
+}
+
+/// The same as text, on one line.
+pub fn to_json(value: &impl Serialize) -> serde_json::Result<String> {
+    let mut text = Vec::new();
+    write_json(&mut text, value, false).map_err(serde_json::Error::io)?;
+    String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 
 /// Escapes hostile characters in strings; leaves the rest to another formatter.
