@@ -68,6 +68,8 @@ pub enum HookError {
     NoThreshold,
     #[error("{} has no number to be above of", .0.name())]
     NeedlessThreshold(HookEvent),
+    #[error("a number of dead jobs is at most {MAX_THRESHOLD}")]
+    HighThreshold,
     #[error("the command is blank")]
     BlankCommand,
     #[error("the command contains a NUL byte")]
@@ -85,6 +87,8 @@ pub enum HookError {
 /// The kernel takes no longer argument.
 const MAX_COMMAND_BYTES: usize = 131_071;
 const MAX_SECRET_BYTES: usize = 4_096;
+/// A store keeps no larger number.
+const MAX_THRESHOLD: u64 = i64::MAX.unsigned_abs();
 
 /// How a job can end an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +147,9 @@ impl Trigger {
     ) -> Result<Self, HookError> {
         if threshold.is_some() && event != HookEvent::DlqAbove {
             return Err(HookError::NeedlessThreshold(event));
+        }
+        if threshold.is_some_and(|threshold| threshold > MAX_THRESHOLD) {
+            return Err(HookError::HighThreshold);
         }
         let job = |turn, queue| Ok(Self::Job { turn, queue });
         match (event, queue) {
@@ -254,6 +261,8 @@ mod tests {
             (HookEvent::Failure, None, Some(1), Some(HookError::NeedlessThreshold(HookEvent::Failure))),
             (HookEvent::DlqAbove, Some(mail()), Some(0), None),
             (HookEvent::DlqAbove, None, None, Some(HookError::NoThreshold)),
+            (HookEvent::DlqAbove, None, Some(MAX_THRESHOLD), None),
+            (HookEvent::DlqAbove, None, Some(MAX_THRESHOLD + 1), Some(HookError::HighThreshold)),
             (HookEvent::WorkerCrashed, None, None, None),
             (
                 HookEvent::WorkerCrashed,

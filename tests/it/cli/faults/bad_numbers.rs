@@ -75,6 +75,22 @@ fn fault_07_the_bounds_themselves_are_accepted() {
 }
 
 #[test]
+fn fault_07_a_number_that_no_store_can_keep_is_refused() {
+    let home = Home::new();
+    let add =
+        |above: &str| home.run(["hook", "add", "h", "--on", "dlq-above", "--above", above, "--", "true"]);
+    for above in ["9223372036854775808", "18446744073709551615"] {
+        add(above).fails(2).prints("").says("a number of dead jobs is at most 9223372036854775807");
+    }
+    add("9223372036854775807").ok();
+    let exported = home.run(["export"]).ok().stdout;
+    for number in ["9223372036854775808", "-1"] {
+        let lines = exported.replace("9223372036854775807", number);
+        Home::new().call(["import", "-"]).with_stdin(lines).run().fails(2);
+    }
+}
+
+#[test]
 fn fault_07_a_timeout_of_nothing_or_for_ever_is_refused() {
     for value in
         ["0", "0.0", "\"0s\"", "-1", "1e400", "1e300", "\"-5s\"", "\"never\"", "\"99999999h\"", "0.0001"]
