@@ -1,11 +1,16 @@
 //! Posting an event to an address, in a process of its own.
 
+mod route;
+
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use ureq::Agent;
+use ureq::tls::TlsConfig;
+use ureq::{Agent, Proxy};
+
+use crate::domain::escape;
 
 /// How long a receiver has for all of it, from looking up its name to its answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -31,7 +36,7 @@ impl std::fmt::Debug for Envelope {
 
 impl Envelope {
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("text becomes JSON")
+        escape::to_json(self).expect("text becomes JSON")
     }
 }
 
@@ -39,8 +44,14 @@ impl Envelope {
 pub enum PostError {
     #[error("the receiver answered {status}{}", after_colon(said))]
     Answered { status: u16, said: String },
-    #[error("the receiver could not be reached: {0}")]
-    Unreachable(Box<ureq::Error>),
+    #[error("the receiver could not be reached{}: {source}", through(proxy.as_deref()))]
+    Unreachable { proxy: Option<String>, source: Box<ureq::Error> },
+    #[error(transparent)]
+    Trust(#[from] route::TrustError),
+}
+
+fn through(proxy: Option<&str>) -> String {
+    proxy.map_or(String::new(), |proxy| format!(" through the proxy {proxy}"))
 }
 
 fn after_colon(said: &str) -> String {
@@ -49,13 +60,10 @@ fn after_colon(said: &str) -> String {
 
 /// Any answer from 200 to 299 says that it arrived. Nobody is sent elsewhere: a receiver that has moved is an error.
 pub fn post(envelope: &Envelope, unix_seconds: i64) -> Result<(), PostError> {
-    let config = Agent::config_builder()
-        .timeout_global(Some(LIMIT))
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .http_status_as_error(false)
-        .user_agent(concat!("queuectl/", env!("CARGO_PKG_VERSION")));
-    let agent: Agent = config.build().new_agent();
+    let proxy = route::proxy(&envelope.url);
+    // Its password is left out.
+    let via = proxy.as_ref().map(|proxy| format!("{}:{}", proxy.host(), proxy.port()));
+    let agent = agent(&envelope.url, proxy)?;
     let timestamp = unix_seconds.to_string();
     let mut request = agent
         .post(&envelope.url)
@@ -66,7 +74,7 @@ pub fn post(envelope: &Envelope, unix_seconds: i64) -> Result<(), PostError> {
     if let Some(secret) = &envelope.secret {
         request = request.header("X-Queuectl-Signature", signature(secret, &timestamp, &envelope.body));
     }
-    let unreachable = |error| PostError::Unreachable(Box::new(error));
+    let unreachable = |error| PostError::Unreachable { proxy: via, source: Box::new(error) };
     let mut answer = request.send(&envelope.body).map_err(unreachable)?;
     if answer.status().is_success() {
         return Ok(());
@@ -75,6 +83,19 @@ pub fn post(envelope: &Envelope, unix_seconds: i64) -> Result<(), PostError> {
     let said: String =
         said.trim().lines().next().unwrap_or_default().chars().take(MAX_ANSWER_CHARS).collect();
     Err(PostError::Answered { status: answer.status().as_u16(), said })
+}
+
+fn agent(url: &str, proxy: Option<Proxy>) -> Result<Agent, PostError> {
+    let tls = TlsConfig::builder().root_certs(route::trusted(url)?).build();
+    let config = Agent::config_builder()
+        .timeout_global(Some(LIMIT))
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .proxy(proxy)
+        .tls_config(tls)
+        .user_agent(concat!("queuectl/", env!("CARGO_PKG_VERSION")));
+    Ok(config.build().new_agent())
 }
 
 /// HMAC-SHA256 of the time, a dot and the body.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::Sha256;
 
 use super::harness::{Home, Pool, UNTIL_GO, is_alive, wait_until};
-use super::receiver::{Answer, Receiver};
+use super::receiver::{AUTHORITY, Answer, Receiver};
 
 impl Home {
     #[track_caller]
@@ -125,6 +125,61 @@ fn nobody_is_sent_elsewhere() {
     home.hook_to("h", "success", &receiver);
     home.run(["hook", "test", "h"]).fails(1).says("the receiver answered 302");
     assert_eq!(receiver.requests().len(), 1);
+}
+
+#[test]
+fn a_receiver_by_https_is_told_if_its_authority_is_trusted() {
+    let (home, receiver) = (Home::new(), Receiver::by_https(&[]));
+    home.hook_to("h", "success", &receiver);
+    home.run(["hook", "test", "h"]).fails(1).says("could not be reached");
+    assert!(receiver.requests().is_empty(), "an authority that nobody named is not trusted");
+    let authority = home.file("authority.pem", AUTHORITY);
+    home.enqueue("a", "true");
+    let drain = home.call(["worker", "run", "--until-empty"]).env("SSL_CERT_FILE", authority);
+    Pool::spawn(&home, drain.interruptible().into_command()).ends_well();
+    let requests = receiver.requests();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    assert_eq!(requests[0].json()["job"]["id"], "a");
+}
+
+#[test]
+fn a_file_of_authorities_that_is_of_no_use_is_named() {
+    let (home, receiver, plain) = (Home::new(), Receiver::by_https(&[]), Receiver::new(&[]));
+    home.hook_to("h", "success", &receiver);
+    home.hook_to("plain", "success", &plain);
+    home.file("empty.pem", "");
+    let test = |hook: &str, file: &str| home.call(["hook", "test", hook]).env("SSL_CERT_FILE", file).run();
+    test("h", "nowhere.pem").fails(1).says("failed to read `nowhere.pem`, which SSL_CERT_FILE names");
+    let empty = home.folder().join("empty.pem");
+    test("h", &empty.display().to_string()).fails(1).says("holds no certificate in PEM form");
+    test("plain", "nowhere.pem").ok();
+    assert!(receiver.requests().is_empty());
+}
+
+#[test]
+fn a_receiver_on_this_machine_is_told_without_a_proxy() {
+    let (home, receiver, proxy) = (Home::new(), Receiver::new(&[]), Receiver::new(&[]));
+    home.hook_to("h", "success", &receiver);
+    home.enqueue("a", "true");
+    let drain = home.call(["worker", "run", "--until-empty"]).env("http_proxy", proxy.as_proxy());
+    let drain = drain.env("ALL_PROXY", proxy.as_proxy());
+    Pool::spawn(&home, drain.interruptible().into_command()).ends_well();
+    assert_eq!(receiver.requests().len(), 1);
+    assert!(proxy.requests().is_empty(), "{:?}", proxy.requests());
+}
+
+#[test]
+fn a_receiver_outside_is_told_through_the_proxy_of_the_environment() {
+    let (home, proxy) = (Home::new(), Receiver::new(&[Answer::With(403), Answer::With(403)]));
+    home.run(["hook", "add", "h", "--on", "success", "--url", "https://receiver.invalid/x"]).ok();
+    let test = || home.call(["hook", "test", "h"]).env("https_proxy", proxy.as_proxy());
+    let told = test().run().fails(1);
+    told.says(&proxy.as_proxy().replace("http://", "could not be reached through the proxy "));
+    let requests = proxy.requests();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    assert!(requests[0].line.starts_with("CONNECT receiver.invalid:443 "), "{requests:?}");
+    test().env("no_proxy", "receiver.invalid").run().fails(1).says("could not be reached: ");
+    assert_eq!(proxy.requests().len(), 1, "an exception is reached directly");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A receiver of events: a small HTTP server that answers as the test says, and remembers what came.
+//! A receiver of events: a small HTTP server that answers as the test says, and remembers what came. By https it has a
+//! certificate of an authority that only these tests know; openssl made both, and they are valid from 2020 to 2120.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,6 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
 /// What to do with a request.
@@ -38,7 +42,11 @@ impl Request {
     }
 }
 
+/// The certificate of the authority, in PEM form.
+pub(super) const AUTHORITY: &str = include_str!("receiver/authority.pem");
+
 pub(super) struct Receiver {
+    scheme: &'static str,
     address: SocketAddr,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -54,17 +62,34 @@ struct Shared {
 
 impl Receiver {
     pub(super) fn new(answers: &[Answer]) -> Self {
+        Self::start("http", answers, None)
+    }
+
+    pub(super) fn by_https(answers: &[Answer]) -> Self {
+        let certificates = CertificateDer::pem_slice_iter(include_bytes!("receiver/receiver.pem"));
+        let certificates = certificates.collect::<Result<_, _>>().expect("certificates");
+        let key = PrivateKeyDer::from_pem_slice(include_bytes!("receiver/receiver.key")).expect("a key");
+        let config = ServerConfig::builder().with_no_client_auth().with_single_cert(certificates, key);
+        Self::start("https", answers, Some(Arc::new(config.expect("they belong together"))))
+    }
+
+    fn start(scheme: &'static str, answers: &[Answer], tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("it has an address");
         let shared =
             Arc::new(Shared { answers: Mutex::new(answers.iter().copied().collect()), ..Shared::default() });
         let for_thread = Arc::clone(&shared);
-        let thread = std::thread::spawn(move || serve(&listener, &for_thread));
-        Self { address, shared, thread: Some(thread) }
+        let thread = std::thread::spawn(move || serve(&listener, tls.as_ref(), &for_thread));
+        Self { scheme, address, shared, thread: Some(thread) }
     }
 
     pub(super) fn url(&self) -> String {
-        format!("http://{}/events?from=test", self.address)
+        format!("{}://{}/events?from=test", self.scheme, self.address)
+    }
+
+    /// As the address of a proxy.
+    pub(super) fn as_proxy(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     pub(super) fn requests(&self) -> Vec<Request> {
@@ -83,16 +108,27 @@ impl Drop for Receiver {
     }
 }
 
-fn serve(listener: &TcpListener, shared: &Shared) {
+trait Connection: Read + Write {}
+
+impl<C: Read + Write> Connection for C {}
+
+fn serve(listener: &TcpListener, tls: Option<&Arc<ServerConfig>>, shared: &Shared) {
     let mut hanging = Vec::new();
     for stream in listener.incoming() {
         if shared.is_over.load(Ordering::SeqCst) {
             return;
         }
-        let Ok(mut stream) = stream else {
+        let Ok(stream) = stream else {
             continue;
         };
-        let Some(request) = read(&stream) else {
+        let mut stream: Box<dyn Connection> = match tls {
+            None => Box::new(stream),
+            Some(tls) => {
+                let connection = ServerConnection::new(Arc::clone(tls)).expect("a connection");
+                Box::new(StreamOwned::new(connection, stream))
+            }
+        };
+        let Some(request) = read(&mut stream) else {
             continue;
         };
         let answer = shared.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -102,6 +138,7 @@ fn serve(listener: &TcpListener, shared: &Shared) {
                 let body = if status == 204 { "" } else { "not today" };
                 let head = format!("HTTP/1.1 {status} Whatever\r\nLocation: http://127.0.0.1:1/\r\n");
                 let _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
+                let _ = stream.flush();
             }
             Answer::Hang => hanging.push(stream),
             Answer::Close => drop(stream),
@@ -109,7 +146,7 @@ fn serve(listener: &TcpListener, shared: &Shared) {
     }
 }
 
-fn read(stream: &TcpStream) -> Option<Request> {
+fn read(stream: &mut dyn Connection) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
@@ -122,7 +159,8 @@ fn read(stream: &TcpStream) -> Option<Request> {
         };
         headers.insert(name.to_lowercase(), value.to_owned());
     }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok())?;
+    // What a proxy is asked to do has no body.
+    let length = headers.get("content-length").map_or(Some(0), |length| length.parse().ok())?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some(Request { line: line.trim_end().to_owned(), headers, body: String::from_utf8(body).ok()? })
