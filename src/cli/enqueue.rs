@@ -215,7 +215,7 @@ fn parse_json(json: &str) -> Result<Input, Failure> {
 fn print_one(context: &Context, store: &dyn Store, answer: &Enqueued) -> Result<(), Failure> {
     if context.json {
         let job = find(store, answer.id())?;
-        return context.print_json(&EnqueuedJson { job: (&job).into(), existing: is_existing(answer) });
+        return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !answer.is_created() });
     }
     print_ids(context, std::slice::from_ref(answer))
 }
@@ -229,7 +229,7 @@ fn print_batch(context: &Context, store: &dyn Store, answers: &[Enqueued]) -> Re
     let shown: Vec<EnqueuedJson<'_>> = jobs
         .iter()
         .zip(answers)
-        .map(|(job, answer)| EnqueuedJson { job: job.into(), existing: is_existing(answer) })
+        .map(|(job, answer)| EnqueuedJson { job: job.into(), existing: !answer.is_created() })
         .collect();
     context.print_json(&shown)
 }
@@ -247,11 +247,4 @@ fn print_ids(context: &Context, answers: &[Enqueued]) -> Result<(), Failure> {
         }
     }
     Ok(out.flush()?)
-}
-
-pub(super) fn is_existing(answer: &Enqueued) -> bool {
-    match answer {
-        Enqueued::Existing(_) => true,
-        Enqueued::Created(_) => false,
-    }
 }

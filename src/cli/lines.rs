@@ -10,7 +10,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::changed::find;
 use super::context::Context;
-use super::enqueue::is_existing;
 use super::failure::Failure;
 use super::progress::{Bar, rate};
 use super::text::{grouped, jobs, printable};
@@ -18,7 +17,7 @@ use crate::ops::OpError;
 use crate::ops::enqueue::Enqueuer;
 use crate::ops::escape::write_json;
 use crate::ops::json::EnqueuedJson;
-use crate::ops::lines::{self, Form, Progress};
+use crate::ops::lines::{self, Form, Progress, Tally};
 use crate::store::{Enqueued, Store};
 
 const READ_BUFFER: usize = 1 << 20;
@@ -110,13 +109,22 @@ fn store_lines<R: Read + AsFd>(
     };
     let stored = lines::store(enqueuer, source, form, &mut storing);
     storing.finish()?;
-    let stored = stored?;
+    let Tally { created, existing } = stored?;
     if context.person_reads && !context.quiet && !context.json {
         let mut out = context.out();
-        writeln!(out, "{} enqueued ({}/s)", jobs(stored), grouped(rate(stored, began.elapsed())))?;
+        let rate = grouped(rate(created + existing, began.elapsed()));
+        writeln!(out, "{} enqueued{} ({rate}/s)", jobs(created), already_there(existing))?;
         out.flush()?;
     }
     Ok(())
+}
+
+fn already_there(existing: u64) -> String {
+    match existing {
+        0 => String::new(),
+        1 => ", 1 job was there already".to_owned(),
+        _ => format!(", {} were there already", jobs(existing)),
+    }
 }
 
 /// Bytes from a descriptor that can say whether more is there already.
@@ -201,7 +209,7 @@ impl Storing<'_> {
                 out.write_all(if self.json_begun { b"," } else { b"[" })?;
                 self.json_begun = true;
                 let job = find(self.store, answer.id())?;
-                let shown = EnqueuedJson { job: (&job).into(), existing: is_existing(answer) };
+                let shown = EnqueuedJson { job: (&job).into(), existing: !answer.is_created() };
                 write_json(&mut out, &shown, false)?;
             }
         } else if !self.context.person_reads {

@@ -44,6 +44,13 @@ pub enum Form<'e> {
     Each(&'e Each),
 }
 
+/// How many lines became jobs, and how many were jobs already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub created: u64,
+    pub existing: u64,
+}
+
 /// Checks every line and stores nothing. Returns the number of jobs.
 pub fn check(
     enqueuer: &mut Enqueuer<'_>,
@@ -72,17 +79,17 @@ pub fn store<S: Source>(
     source: S,
     form: Form<'_>,
     progress: &mut dyn Progress,
-) -> Result<u64, OpError> {
+) -> Result<Tally, OpError> {
     let mut lines = Lines::new(source, form);
-    let mut total = 0;
+    let mut tally = Tally::default();
     loop {
         let (chunk, bad) = lines.read_chunk(S::has_more_now);
         if chunk.is_empty() && bad.is_none() {
-            return Ok(total);
+            return Ok(tally);
         }
         enqueuer.tick()?;
-        let stored = store_chunk(enqueuer, &chunk, progress, &mut total);
-        stored.and(bad.map_or(Ok(()), Err)).map_err(|bad| bad.after_storing(total))?;
+        let stored = store_chunk(enqueuer, &chunk, progress, &mut tally);
+        stored.and(bad.map_or(Ok(()), Err)).map_err(|bad| bad.after_storing(tally.created))?;
     }
 }
 
@@ -130,7 +137,7 @@ fn store_chunk(
     enqueuer: &mut Enqueuer<'_>,
     chunk: &[Numbered],
     progress: &mut dyn Progress,
-    total: &mut u64,
+    tally: &mut Tally,
 ) -> Result<(), BadLine> {
     let mut later: HashSet<&JobId> =
         chunk.iter().filter_map(|numbered| numbered.request.id.as_ref()).collect();
@@ -148,7 +155,9 @@ fn store_chunk(
     let line_of = |at: usize| chunk.get(at).map_or(0, |numbered| numbered.line);
     let mut put = |jobs: &[NewJob]| -> Result<(), EnqueueError> {
         let answers = enqueuer.store().enqueue(jobs)?;
-        *total += answers.len() as u64;
+        let created = answers.iter().filter(|answer| answer.is_created()).count() as u64;
+        tally.created += created;
+        tally.existing += answers.len() as u64 - created;
         progress.stored(&answers);
         Ok(())
     };

@@ -33,6 +33,13 @@ impl Enqueued {
             Self::Created(id) | Self::Existing(id) => id,
         }
     }
+
+    pub fn is_created(&self) -> bool {
+        match self {
+            Self::Created(_) => true,
+            Self::Existing(_) => false,
+        }
+    }
 }
 
 /// A job as a selection saw it.

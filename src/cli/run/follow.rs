@@ -10,7 +10,6 @@ use super::live::Live;
 use super::question::{Answer, ask};
 use crate::cli::changed::{find, tell};
 use crate::cli::context::Context;
-use crate::cli::enqueue::is_existing;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::logs::between;
 use crate::cli::text::{jobs, rough, rough_size};
@@ -75,7 +74,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self, Stop> {
         let id = answer.id().clone();
         let home = context.location()?.home;
-        let is_existing = is_existing(answer);
+        let is_existing = !answer.is_created();
         let first = if is_existing {
             let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
             choose(&record, &home, None)?.map_or(1, |attempt| attempt.number)

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use super::{add, list, show};
 use crate::cli::changed::find as find_job;
 use crate::cli::context::Context;
-use crate::cli::enqueue::is_existing;
 use crate::cli::failure::Failure;
 use crate::cli::named::{self, Named};
 use crate::domain::name::ScheduleName;
@@ -119,7 +118,7 @@ pub(super) fn tell(context: &Context, schedule: &Schedule, done: &str) -> Result
 fn tell_run(context: &Context, store: &dyn Store, enqueued: &Enqueued) -> Result<(), Failure> {
     if context.json {
         let job = find_job(store, enqueued.id())?;
-        return context.print_json(&EnqueuedJson { job: (&job).into(), existing: is_existing(enqueued) });
+        return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !enqueued.is_created() });
     }
     if context.quiet {
         return Ok(());

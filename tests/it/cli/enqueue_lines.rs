@@ -1,6 +1,7 @@
 //! `enqueue --file` and `enqueue -`: JSON lines.
 
 use super::harness::{Home, ids};
+use super::pseudo_terminal::on_terminal;
 
 const TWO: &str = "{\"id\":\"a\",\"command\":\"1\"}\n{\"id\":\"b\",\"command\":\"2\"}\n";
 
@@ -118,4 +119,29 @@ fn fault_10_a_stream_that_stored_nothing_is_bad_input_whatever_was_wrong() {
         .says("line 1 was refused, nothing was stored");
     let second = format!("{{\"command\":\"x\"}}\n{taken}");
     home.call(["enqueue", "-"]).with_stdin(second).run().fails(1).says("stopped at line 2, 1 job was stored");
+}
+
+#[test]
+fn fault_10_a_job_that_was_there_already_is_not_counted_as_stored() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["enqueue", "-q", "{\"command\":\"x\",\"unique_key\":\"k\"}"]).ok();
+    let known = "{\"id\":\"a\",\"command\":\"x\"}\n{\"command\":\"x\",\"unique_key\":\"k\"}\n";
+    let bad = "{\"command\":1}\n";
+    let args = ["enqueue", "--if-absent", "-"];
+    let ran = home.call(args).with_stdin(format!("{known}{bad}")).run().fails(2);
+    ran.says("line 3 was refused, nothing was stored");
+    let new = "{\"id\":\"b\",\"command\":\"x\"}\n";
+    let ran = home.call(args).with_stdin(format!("{known}{new}{bad}")).run().fails(1);
+    ran.says("stopped at line 4, 1 job was stored before it");
+    assert_eq!(home.count(), 3);
+}
+
+#[test]
+fn a_person_reads_how_many_were_there_already() {
+    let home = Home::with_jobs(&["a"]);
+    home.file("jobs.jsonl", TWO);
+    let call = home.call(["enqueue", "--if-absent", "--file", "jobs.jsonl"]);
+    let seen = on_terminal(call.into_command(), 100, "");
+    assert!(seen.screen.contains("1 job enqueued"), "{}", seen.screen);
+    assert!(seen.screen.contains("1 job was there already"), "{}", seen.screen);
 }
