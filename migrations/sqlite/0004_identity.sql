@@ -22,3 +22,6 @@ create table unkillable (
   why text not null,
   primary key (seq, pid)
 ) strict, without rowid;
+
+-- How many attempts a worker can have started, where that is more than its concurrency: this was lowered while they ran.
+alter table workers add column slots integer check (slots > concurrency); -- null: as many as its concurrency

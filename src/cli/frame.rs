@@ -235,6 +235,7 @@ mod tests {
             served: Served::All,
             concurrency: 4,
             folder: "/home/ada/.queuectl/workers".into(),
+            held: 2,
             running: 2,
             state: WorkerState::Running,
             started_at: ago(200),

@@ -66,6 +66,8 @@ struct State {
     order: Order,
     finished: Vec<Finished>,
     slots: Vec<Slot>,
+    /// How many attempts may run at once.
+    most: usize,
     rules: Rules,
     /// How many slots sleep until there is something to take.
     idle: usize,
@@ -99,10 +101,6 @@ struct Slot {
 }
 
 impl Slot {
-    fn is_idle(&self) -> bool {
-        self.running.is_none() && !self.is_given_up
-    }
-
     /// Whether it runs something that can be ended.
     fn is_busy(&self) -> bool {
         self.running.is_some() && !self.is_given_up
@@ -112,14 +110,21 @@ impl Slot {
 impl State {
     /// Slots that take the next claims as soon as they get to it; on a busy machine that may take a while.
     fn idle_slots(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.is_idle()).count()
+        let usable = self.slots.iter().filter(|slot| !slot.is_given_up).count();
+        self.most.min(usable).saturating_sub(self.busy())
+    }
+
+    /// How many attempts run that can be ended.
+    fn busy(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.is_busy()).count()
     }
 
     /// The next claim, if it may be started now.
     fn next(&mut self) -> Option<Claim> {
         let runs_alone = self.claims.front()?.claim.runs_alone;
-        let is_quiet = || self.unrecorded == 0 && !self.slots.iter().any(Slot::is_busy);
-        if self.is_reserved || (runs_alone && !is_quiet()) {
+        let busy = self.busy();
+        let has_company = busy > 0 || self.unrecorded > 0;
+        if self.is_reserved || busy >= self.most || (runs_alone && has_company) {
             return None;
         }
         self.is_reserved = runs_alone;
@@ -156,6 +161,7 @@ impl Desk {
             order,
             finished: Vec::new(),
             slots: Vec::new(),
+            most: usize::MAX,
             rules,
             idle: 0,
             low_stock: 0,
@@ -376,6 +382,12 @@ impl Desk {
     /// Attempts that start from now on follow these.
     pub(super) fn set_rules(&self, rules: Rules) {
         self.lock().rules = rules;
+    }
+
+    /// Lets no more attempts than this run at once; those that run already go on.
+    pub(super) fn set_most(&self, most: usize) {
+        self.lock().most = most;
+        self.changed.notify_all();
     }
 
     /// No more claims: slots end when there is nothing left to take. Returns when none runs anything but what cannot be

@@ -190,6 +190,7 @@ impl Worker<'_> {
         self.around.adopted.reap_ended();
         let orders = self.take_orders()?;
         self.follow(orders);
+        self.show_slots()?;
         let store = self.store.as_ref();
         self.reaper.run_once(store, Some(&self.plan.id), &self.settings, &self.journal)?;
         if self.phase == Phase::Working {

@@ -33,7 +33,7 @@ use crate::domain::log;
 use crate::domain::name::WorkerId;
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{NewWorker, Served, Store, StoreError, Unkillable, WorkerState, settings};
+use crate::store::{NewWorker, Served, Store, StoreError, Unkillable, WorkerSlots, WorkerState, settings};
 use crate::sys::bell::Bell;
 use crate::sys::cgroup::Delegated;
 use crate::sys::host::{self, Origin, Vantage};
@@ -168,6 +168,8 @@ pub(super) struct Worker<'a> {
     /// Since when only that keeps this worker from ending.
     pub(super) farewell: Option<Instant>,
     threads: Vec<JoinHandle<()>>,
+    /// What the store shows of this worker.
+    shown: WorkerSlots,
     stop_seen: u64,
 }
 
@@ -183,6 +185,7 @@ impl<'a> Worker<'a> {
         let vantage = Vantage::here().map_err(system)?;
         let desk = Desk::new(rules(&settings), order(&plan.served))
             .map_err(EngineError::system("failed to make a bell"))?;
+        let concurrency = plan.concurrency.unwrap_or(settings.concurrency);
         let registered = store.register(&NewWorker {
             id: plan.id.clone(),
             host: host::name(),
@@ -190,7 +193,7 @@ impl<'a> Worker<'a> {
             pid: std::process::id(),
             guardian_pid: Some(plan.guardian_pid),
             served: plan.served.clone(),
-            concurrency: plan.concurrency.unwrap_or(settings.concurrency),
+            concurrency,
             folder: files.folder().to_owned(),
             stop_seen: plan.stop_seen,
         })?;
@@ -209,6 +212,7 @@ impl<'a> Worker<'a> {
             pruner: Pruner::new(),
             work_bell: registered.bell,
             stop_seen: registered.stop_seen,
+            shown: WorkerSlots { concurrency, most: concurrency },
             phase: Phase::Working,
             times: Times::now(),
             passed: Passed::default(),
@@ -253,11 +257,24 @@ impl<'a> Worker<'a> {
 
     /// Starts the slots that are missing. Slots that are too many get nothing to do.
     pub(super) fn adopt_concurrency(&mut self) -> Result<(), EngineError> {
+        self.desk.set_most(self.slots());
         let slots = self.slots() + self.desk.given_up();
         while self.threads.len() < slots {
             let thread = slot::start(&self.desk, &self.around, &self.journal)
                 .map_err(EngineError::system("failed to start a slot"))?;
             self.threads.push(thread);
+        }
+        Ok(())
+    }
+
+    /// Lets the store show a concurrency that has changed, and how many attempts still run that were started before.
+    pub(super) fn show_slots(&mut self) -> Result<(), StoreError> {
+        let concurrency = self.plan.concurrency.unwrap_or(self.settings.concurrency);
+        let busy = u32::try_from(self.desk.load().running).unwrap_or(u32::MAX);
+        let slots = WorkerSlots { concurrency, most: busy.max(concurrency) };
+        if slots != self.shown {
+            self.store.set_worker_slots(&self.plan.id, slots)?;
+            self.shown = slots;
         }
         Ok(())
     }

@@ -88,6 +88,8 @@ pub trait Store:
     /// Says that a worker drains or has stopped. One that has stopped does not come back, and what it may still hold are
     /// leases that it never learned of: they are released.
     fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError>;
+    /// Says that a worker has another number of slots than when it registered.
+    fn set_worker_slots(&self, worker: &WorkerId, slots: WorkerSlots) -> Result<(), StoreError>;
     /// What a worker is to do. Cheap and without a write, so that it can be asked often.
     fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError>;
     /// Orders workers to stop, and those that come in the place of one that crashed.

@@ -142,6 +142,14 @@ pub struct Registered {
     pub stop_seen: u64,
 }
 
+/// How many attempts a worker can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerSlots {
+    pub concurrency: u32,
+    /// How many run that were started when it was higher, beside those of free slots; at least `concurrency`.
+    pub most: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerState {
     Running,
@@ -171,7 +179,10 @@ pub struct Worker {
     pub guardian_pid: Option<u32>,
     pub served: Served,
     pub concurrency: u32,
-    /// How many leases it holds.
+    /// How many leases it holds. Those that no slot has taken yet are not started.
+    pub held: u32,
+    /// How many attempts it has started, as far as the store can know: a lease that is held waits for a slot only where all
+    /// slots are taken. An outcome counts as running until it is recorded.
     pub running: u32,
     pub state: WorkerState,
     pub started_at: Timestamp,

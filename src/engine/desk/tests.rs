@@ -164,3 +164,19 @@ fn a_claim_is_not_recalled_without_those_behind_it() {
     desk.hand_out(vec![claim("third")], 0);
     assert_eq!(ids(&desk.recall_ahead(between)), ["second", "third"], "or the third would overtake it");
 }
+
+#[test]
+fn no_more_run_than_may_although_there_are_more_slots() {
+    let desk = desk(Order::Turn);
+    let (first, _bell) = desk.add_slot().expect("a slot");
+    let (second, _other_bell) = desk.add_slot().expect("a slot");
+    desk.set_most(1);
+    desk.hand_out(vec![claim("first"), claim("second")], 0);
+    desk.take(first).expect("the first");
+    assert!(desk.oldest_ahead().is_some(), "the second waits for the slot that is taken");
+    std::thread::scope(|scope| {
+        let taken = scope.spawn(|| desk.take(second).expect("the second").0.lease.job);
+        desk.set_most(2);
+        assert_eq!(taken.join().expect("it is taken").as_str(), "second");
+    });
+}

@@ -55,7 +55,7 @@ fn died(worker: &Worker, is_noticed: bool) -> Finding {
             "was not heard from for a whole lease, in another container or on another machine,"
         }
     };
-    let jobs = match worker.running {
+    let jobs = match worker.held {
         0 => String::new(),
         held => format!("; {} to be given back", counted(held as usize, "job waits", "jobs wait")),
     };

@@ -23,7 +23,7 @@ use crate::domain::timestamp::Timestamp;
 use crate::store::{
     Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, JobVerb, LeaseRef,
     LeaseStatus, NewWorker, Orders, Page, Refused, Registered, Seen, Stop, Store, StoreError, Troubles,
-    Unkillable, Worker, WorkerState,
+    Unkillable, Worker, WorkerSlots, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint, last_error};
@@ -315,6 +315,10 @@ impl Store for SqliteStore {
 
     fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
         self.write("set_worker_state", |tx| workers::change_state(tx, worker, state))
+    }
+
+    fn set_worker_slots(&self, worker: &WorkerId, slots: WorkerSlots) -> Result<(), StoreError> {
+        self.write("set_worker_slots", |tx| workers::set_slots(tx, worker, slots))
     }
 
     fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError> {

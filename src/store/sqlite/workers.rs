@@ -12,7 +12,7 @@ use super::tx::Tx;
 use super::{deliveries, events, leases, stops};
 use crate::domain::name::{QueueName, WorkerId};
 use crate::domain::timestamp::Timestamp;
-use crate::store::{NewWorker, Served, StoreError, Worker, WorkerState};
+use crate::store::{NewWorker, Served, StoreError, Worker, WorkerSlots, WorkerState};
 use crate::sys::host::{FileId, HostKey, Origin};
 
 /// Gives the newest stop order that does not concern it. The folder may be relative to that of the database.
@@ -97,6 +97,17 @@ pub(super) fn set_state(tx: &Tx<'_>, seq: i64, state: WorkerState) -> Result<(),
     Ok(())
 }
 
+pub(super) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> Result<(), StoreError> {
+    let WorkerSlots { concurrency, most } = slots;
+    let more = (most > concurrency).then_some(most);
+    tx.prepare("update workers set concurrency = ?2, slots = ?3 where id = ?1")?.execute(params![
+        worker.as_str(),
+        concurrency,
+        more
+    ])?;
+    Ok(())
+}
+
 /// What its orders depend on.
 pub(super) struct Known {
     pub(super) seq: i64,
@@ -169,7 +180,8 @@ pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
     // By index workers_live. The jobs that run are found by index jobs_by_state, once for all workers.
     let mut select = tx.prepare(
         "select id, host, boot_id, pid, guardian_pid, queues, concurrency, coalesce(held.count, 0), state, started_at,
-                last_heartbeat, folder, held.until, machine_id, home_id, pid_namespace, lock_device, lock_inode
+                last_heartbeat, folder, held.until, coalesce(slots, concurrency), machine_id, home_id, pid_namespace,
+                lock_device, lock_inode
          from workers left join (select worker_seq, count(*) as count, min(lease_until) as until
                                  from jobs where state = 'processing' group by worker_seq) held
               on held.worker_seq = workers.seq
@@ -186,6 +198,7 @@ pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
 fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
     let served: Option<String> = row.get(5)?;
     let lease_until: Option<i64> = row.get(12)?;
+    let (held, slots): (u32, u32) = (row.get(7)?, row.get(13)?);
     Ok(Worker {
         id: row::name(row, 0)?,
         host: row.get(1)?,
@@ -194,7 +207,8 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
         guardian_pid: row.get(4)?,
         served: served_from_json(served.as_deref())?,
         concurrency: row.get(6)?,
-        running: row.get(7)?,
+        held,
+        running: held.min(slots),
         state: read_state(row, 8)?,
         started_at: Timestamp::from_millis(row.get(9)?),
         last_heartbeat: Timestamp::from_millis(row.get(10)?),
@@ -207,9 +221,9 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
 fn read_origin(row: &Row<'_>) -> Result<Origin, StoreError> {
     let number = |column| Ok::<u64, StoreError>(row.get::<_, i64>(column)?.cast_unsigned());
     Ok(Origin {
-        key: HostKey { machine_id: row.get(13)?, boot_id: row.get(2)?, home_id: row.get(14)? },
-        pid_namespace: number(15)?,
-        lock: FileId { device: number(16)?, inode: number(17)? },
+        key: HostKey { machine_id: row.get(14)?, boot_id: row.get(2)?, home_id: row.get(15)? },
+        pid_namespace: number(16)?,
+        lock: FileId { device: number(17)?, inode: number(18)? },
     })
 }
 

@@ -14,7 +14,7 @@ use queuectl::domain::schedule::{OnOverlap, Policy};
 use queuectl::domain::settings::SettingKey;
 use queuectl::store::{
     After, Delivery, Duty, EventPage, JobFilter, LeaseRef, Mark, NewSchedule, Old, Page, Pause, Phase, Post,
-    Prune, Report, Sent, Served, Settlement, Stop, Stretch, Sweep, WorkerState,
+    Prune, Report, Sent, Served, Settlement, Stop, Stretch, Sweep, WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
@@ -166,6 +166,8 @@ fn work(fixture: &Fixture) {
     let with_output =
         Settlement { output: Some(b"hello".to_vec()), ..settlement(&leases[0], Outcome::Success) };
     fixture.exchange(&worker, &[with_output, settlement(&leases[1], FAILURE)], 2);
+    let slots = WorkerSlots { concurrency: 2, most: 3 };
+    fixture.store.set_worker_slots(&worker, slots).expect("it has other slots");
     fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("it drains");
     fixture.retire(&worker);
     for (name, served) in

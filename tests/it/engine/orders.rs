@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, millis_between};
+use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, millis_between, wait_until};
 
 #[test]
 fn a_running_job_that_is_cancelled_is_dead_at_once() {
@@ -73,6 +73,49 @@ fn more_slots_are_used_at_once() {
     for id in ["first", "second", "third"] {
         home.wait_for(id, "completed");
     }
+}
+
+#[test]
+fn a_changed_concurrency_is_shown_with_what_still_runs() {
+    let home = Home::new();
+    let shown = || home.run(["worker", "list", "--json"]).ok().json()[0].clone();
+    let wait_until_shown = |running: u64, concurrency: u64| {
+        wait_until(&format!("{running}/{concurrency} is shown"), || {
+            let shown = shown();
+            shown["running"] == running && shown["concurrency"] == concurrency
+        });
+    };
+    for id in ["first", "second", "third"] {
+        home.enqueue(id, UNTIL_GO);
+    }
+    let _pool = Pool::run(&home, "");
+    wait_until_shown(1, 1);
+    home.set("concurrency", "3");
+    wait_until_shown(3, 3);
+    home.set("concurrency", "1");
+    wait_until_shown(3, 1);
+    home.file("go", "");
+    wait_until_shown(0, 1);
+}
+
+#[test]
+fn a_lowered_concurrency_holds_for_claims_in_hand_too() {
+    let home = Home::new();
+    home.set("concurrency", "4");
+    let _pool = Pool::run(&home, "");
+    home.enqueue("up", "true");
+    home.wait_for("up", "completed");
+    home.set("concurrency", "1");
+    wait_until("the worker has one slot", || {
+        home.run(["worker", "list", "--json"]).ok().json()[0]["concurrency"] == 1
+    });
+    // Very short jobs, which a worker claims ahead. Each would find the folder of one that runs beside it.
+    let alone = "mkdir alone || echo two at once >> wrong; rmdir alone";
+    let jobs: Vec<_> = (0..200).map(|_| json!({"command": alone})).collect();
+    home.run(["enqueue", "-q", &json!(jobs).to_string()]).ok();
+    home.enqueue("last", "true");
+    home.wait_for("last", "completed");
+    assert_eq!(home.read("wrong"), "");
 }
 
 #[test]

@@ -310,7 +310,7 @@ fn assert_same_workers(fixture: &Fixture, model: &Model) {
         let id = worker_id(worker);
         let shown = listed.iter().find(|shown| shown.id == id).expect("it is listed");
         let ends: Vec<i64> = memory.held_by(worker).map(|(_, lease)| lease.until).collect();
-        assert_eq!(shown.running as usize, ends.len(), "what {id} holds");
+        assert_eq!(shown.held as usize, ends.len(), "what {id} holds");
         let until = shown.lease_until.map(Timestamp::as_millis);
         assert_eq!(until, ends.iter().min().copied(), "the first lease of {id} to end");
         assert_eq!(shown.overdue, ends.iter().any(|end| *end < memory.now), "whether one of {id} ran out");

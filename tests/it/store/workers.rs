@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use queuectl::domain::life::StateName;
 use queuectl::domain::outcome::Outcome;
-use queuectl::store::{LeaseRef, LeaseStatus, NewWorker, Served, StoreError, Worker, WorkerState};
+use queuectl::store::{
+    LeaseRef, LeaseStatus, NewWorker, Served, StoreError, Worker, WorkerSlots, WorkerState,
+};
 use queuectl::sys::host::{FileId, HostKey, Origin};
 
 use super::fixture::{Fixture, every_store, new_worker, serving};
@@ -18,6 +20,7 @@ every_store!(
     workers_are_listed_as_they_came,
     a_worker_id_is_used_once,
     running_counts_the_leases,
+    claims_that_no_slot_has_taken_do_not_run,
     a_heartbeat_is_remembered,
     leases_are_answered_in_their_order,
     a_heartbeat_gives_back_what_the_worker_does_not_know_of,
@@ -55,6 +58,7 @@ fn a_registered_worker_reads_back(fixture: &Fixture) {
             guardian_pid: new.guardian_pid,
             served: new.served,
             concurrency: new.concurrency,
+            held: 0,
             running: 0,
             state: WorkerState::Running,
             started_at: fixture.now(),
@@ -96,12 +100,30 @@ fn running_counts_the_leases(fixture: &Fixture) {
     let (busy, idle) = (fixture.worker("busy"), fixture.worker("idle"));
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let leases = fixture.leases(&busy, 3);
-    let running = |at: usize| fixture.workers()[at].running;
+    let running = |at: usize| fixture.workers()[at].held;
     assert_eq!((running(0), running(1)), (3, 0));
     fixture.settle(&busy, &leases[0], Outcome::Success);
     assert_eq!(running(0), 2);
     fixture.claim(&idle, 9);
     assert_eq!((running(0), running(1)), (2, 0));
+}
+
+fn claims_that_no_slot_has_taken_do_not_run(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all(["a", "b", "c", "d", "e"].map(job));
+    let leases = fixture.leases(&worker, 5);
+    let slots = |concurrency, most| {
+        let slots = WorkerSlots { concurrency, most };
+        fixture.store.set_worker_slots(&worker, slots).expect("set_worker_slots");
+        let shown = fixture.workers().remove(0);
+        (shown.concurrency, shown.running, shown.held)
+    };
+    assert_eq!(slots(1, 1), (1, 1, 5));
+    assert_eq!(slots(3, 3), (3, 3, 5));
+    assert_eq!(slots(1, 3), (1, 3, 5), "three were started before");
+    assert_eq!(slots(9, 9), (9, 5, 5));
+    fixture.settle(&worker, &leases[0], Outcome::Success);
+    assert_eq!(slots(1, 1), (1, 1, 4));
 }
 
 fn a_heartbeat_is_remembered(fixture: &Fixture) {
