@@ -97,7 +97,7 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
         Err(NotStarted::Worker(obstacle)) => return given_back(claim, began, obstacle),
     };
     failpoint::hit("attempt.before_settle");
-    let settlement = settlement(claim, ending, capture, began.elapsed());
+    let settlement = settlement(claim, ending, capture, began);
     Finished { began, settlement, record, obstacle: None }
 }
 
@@ -203,7 +203,7 @@ fn ending(cause: Option<Cause>, ended: io::Result<Ended>, excess: Option<Excess>
         Some(Cause::Excess(seen)) => Some(seen),
         Some(Cause::Timeout | Cause::Interrupt(_)) | None => excess,
     };
-    let usage = Usage { cpu: Some(ended.cpu), max_rss_bytes: Some(ended.max_rss_bytes) };
+    let usage = Usage { cpu: Some(ended.cpu), max_rss_bytes: ended.max_rss_bytes };
     Ending { outcome, problem: None, excess, usage }
 }
 
@@ -217,7 +217,8 @@ pub(super) fn outcome_of(status: ExitStatus) -> Outcome {
     }
 }
 
-fn settlement(claim: &Claim, ending: Ending, capture: Capture, duration: Duration) -> Option<Settlement> {
+fn settlement(claim: &Claim, ending: Ending, capture: Capture, began: Instant) -> Option<Settlement> {
+    let ended = Instant::now();
     let captured = capture.finish();
     let outcome = ending.outcome?;
     let last_words = ending.problem.or(captured.last_error_line);
@@ -228,7 +229,8 @@ fn settlement(claim: &Claim, ending: Ending, capture: Capture, duration: Duratio
             Some(excess) => excess_line(outcome, excess, last_words.as_deref()),
             None => error_line(outcome, last_words.as_deref()),
         },
-        duration,
+        duration: ended.duration_since(began),
+        ended: Some(ended),
         usage: ending.usage,
         log_bytes: captured.log_bytes,
         output: captured.output,

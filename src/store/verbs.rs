@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
@@ -264,6 +264,8 @@ pub struct Settlement {
     /// One line; see [`crate::domain::job::Latest::error`].
     pub error: Option<String>,
     pub duration: Duration,
+    /// When it ended, if not just now: between then and its recording others may be recorded, or the store may fail.
+    pub ended: Option<Instant>,
     pub usage: Usage,
     pub log_bytes: u64,
     /// Output small enough to be stored with the attempt.
@@ -278,6 +280,7 @@ impl Settlement {
             outcome: Outcome::Released,
             error: None,
             duration: Duration::ZERO,
+            ended: None,
             usage: Usage::default(),
             log_bytes: 0,
             output: None,

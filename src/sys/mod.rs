@@ -18,6 +18,7 @@ pub mod limit;
 pub mod load;
 pub mod lock;
 pub mod ownership;
+mod peak;
 pub mod private;
 pub mod process;
 pub mod range_lock;

@@ -14,6 +14,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::peak;
+
 /// A handle to one process, which no other process can be mistaken for.
 #[derive(Debug)]
 pub struct ProcessHandle {
@@ -67,7 +69,8 @@ impl AsFd for ProcessHandle {
 pub struct Ended {
     pub status: ExitStatus,
     pub cpu: Duration,
-    pub max_rss_bytes: u64,
+    /// See [`peak::told_apart`].
+    pub max_rss_bytes: Option<u64>,
 }
 
 /// Reaps this child of ours if it has ended.
@@ -86,7 +89,7 @@ pub fn reap(pid: Pid) -> io::Result<Option<Ended>> {
         _ => Ok(Some(Ended {
             status: ExitStatus::from_raw(status),
             cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
-            max_rss_bytes: usage.ru_maxrss.cast_unsigned() * 1024,
+            max_rss_bytes: peak::told_apart(usage.ru_maxrss.cast_unsigned() * 1024),
         })),
     }
 }

@@ -12,7 +12,13 @@ use crate::domain::signal::Signal;
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
 
-pub(super) fn add(tx: &Tx<'_>, job: &JobRow, worker_seq: i64, ending: &Ending) -> Result<(), StoreError> {
+pub(super) fn add(
+    tx: &Tx<'_>,
+    job: &JobRow,
+    worker_seq: i64,
+    started_at: Timestamp,
+    ending: &Ending,
+) -> Result<(), StoreError> {
     tx.prepare(
         "insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms, outcome, exit_code,
                                signal, error, cpu_ms, max_rss_bytes, log_bytes)
@@ -22,7 +28,7 @@ pub(super) fn add(tx: &Tx<'_>, job: &JobRow, worker_seq: i64, ending: &Ending) -
         job.seq,
         job.life.attempts,
         worker_seq,
-        job.latest.started_at.unwrap_or(ending.finished_at).as_millis(),
+        started_at.as_millis(),
         ending.finished_at.as_millis(),
         millis(ending.duration),
         ending.outcome.name(),

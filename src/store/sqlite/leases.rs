@@ -50,6 +50,7 @@ fn in_its_name(job: &JobRow, outcome: Outcome, error: Option<String>, duration: 
         outcome,
         error,
         duration,
+        ended: None,
         usage: Usage::default(),
         log_bytes: 0,
         output: None,

@@ -1,5 +1,7 @@
 //! Recording how an attempt ended.
 
+use std::time::Duration;
+
 use super::jobs::apply;
 use super::row::{self, JobRow};
 use super::tx::Tx;
@@ -56,11 +58,12 @@ pub(super) fn record(
         company,
     };
     let policy = policy(tx, job, settlement.outcome)?;
-    let Ok(transition) = transition(&job.life, event, &policy, tx.now) else {
+    let (started_at, finished_at) = times(tx, job, settlement);
+    let Ok(transition) = transition(&job.life, event, &policy, finished_at) else {
         return Ok(None);
     };
     let latest = Latest {
-        started_at: job.latest.started_at,
+        started_at: Some(started_at),
         exit_code: settlement.outcome.exit_code(),
         signal: settlement.outcome.signal(),
         error: match settlement.outcome {
@@ -78,14 +81,14 @@ pub(super) fn record(
         return Ok(None);
     }
     let ending = Ending {
-        finished_at: tx.now,
+        finished_at,
         duration: settlement.duration,
         outcome: settlement.outcome,
         error: latest.error,
         usage: settlement.usage,
         log_bytes: settlement.log_bytes,
     };
-    history::add(tx, job, worker_seq, &ending)?;
+    history::add(tx, job, worker_seq, started_at, &ending)?;
     if settlement.outcome == Outcome::Released && settlement.duration.is_zero() {
         rates::give_back(tx, job.queue_id)?;
     }
@@ -98,6 +101,20 @@ pub(super) fn record(
         next_retry_at: next_retry_at(&transition.life),
         dead: dead_reason(&transition.life),
     }))
+}
+
+/// When the attempt began and ended, by the clock as it is now. Its claim and its recording are only near that: a claim may
+/// lie in hand, and outcomes gather for a commit. Never before the claim, unless the clock was set back.
+fn times(tx: &Tx<'_>, job: &JobRow, settlement: &Settlement) -> (Timestamp, Timestamp) {
+    let claimed_at = job.latest.started_at.unwrap_or(tx.now);
+    let not_before = |at: Timestamp| if claimed_at > tx.now { at } else { at.max(claimed_at) };
+    let ago = settlement.ended.map_or(Duration::ZERO, |ended| ended.elapsed());
+    let finished_at = not_before(tx.now.saturating_sub(ago));
+    let started_at = match settlement.ended {
+        Some(_) => not_before(finished_at.saturating_sub(settlement.duration)),
+        None => claimed_at,
+    };
+    (started_at, finished_at)
 }
 
 /// Only after an exit code it matters which are retried: nobody else pays for asking the queue.

@@ -129,6 +129,7 @@ fn settlement(lease: LeaseRef, outcome: Outcome, error: Option<&str>) -> Settlem
         outcome,
         error: error.map(str::to_owned),
         duration: Duration::from_millis(1_500),
+        ended: None,
         usage: Usage { cpu: Some(Duration::from_millis(20)), max_rss_bytes: Some(1 << 20) },
         log_bytes: 12,
         output: None,

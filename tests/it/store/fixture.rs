@@ -396,6 +396,7 @@ pub fn settlement(lease: &LeaseRef, outcome: Outcome) -> Settlement {
         outcome,
         error: None,
         duration: Duration::ZERO,
+        ended: None,
         usage: Usage::default(),
         log_bytes: 0,
         output: None,

@@ -1,6 +1,6 @@
 //! Recording how an attempt ended.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use queuectl::domain::backoff::{BackoffChoice, Strategy};
 use queuectl::domain::job::Usage;
@@ -15,6 +15,7 @@ use super::new_job::{job, job_id};
 
 every_store!(
     every_outcome_leads_to_its_state_and_its_row,
+    an_attempt_is_timed_by_its_worker_and_not_by_its_commits,
     what_an_attempt_used_and_said_is_kept,
     an_error_is_gone_after_success,
     the_running_attempt_is_in_the_history,
@@ -80,6 +81,38 @@ fn every_outcome_leads_to_its_state_and_its_row(fixture: &Fixture) {
         fixture.recount();
         fixture.remove("a");
     }
+}
+
+fn an_attempt_is_timed_by_its_worker_and_not_by_its_commits(fixture: &Fixture) {
+    const AGO: Duration = Duration::from_secs(3);
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let claimed_at = fixture.now();
+    let lease = fixture.lease(&worker);
+    fixture.pass_secs(3_600);
+    let ended = Instant::now().checked_sub(AGO);
+    let took = Duration::from_secs(60);
+    let settled = Settlement { duration: took, ended, ..settlement(&lease, Outcome::Success) };
+    fixture.exchange(&worker, &[settled], 0);
+    let record = fixture.record("a");
+    let ending = record.history[0].ending.as_ref().expect("it ended");
+    assert!(fixture.now().since(ending.finished_at) >= AGO);
+    assert_eq!(ending.finished_at.since(record.history[0].started_at), took);
+    assert_eq!(record.job.latest.started_at, Some(record.history[0].started_at));
+    let State::Completed { finished_at } = record.job.life.state else { panic!("it is {:?}", record.job) };
+    assert_eq!(finished_at, ending.finished_at);
+    assert!(record.history[0].started_at > claimed_at);
+
+    // What cannot be is not believed.
+    fixture.enqueue("b");
+    let claimed_at = fixture.now();
+    let lease = fixture.lease(&worker);
+    fixture.pass_secs(1);
+    let settled = Settlement { duration: took, ended, ..settlement(&lease, Outcome::Success) };
+    fixture.exchange(&worker, &[settled], 0);
+    let record = fixture.record("b");
+    let ending = record.history[0].ending.as_ref().expect("it ended");
+    assert_eq!((record.history[0].started_at, ending.finished_at), (claimed_at, claimed_at));
 }
 
 fn what_an_attempt_used_and_said_is_kept(fixture: &Fixture) {
