@@ -14,7 +14,9 @@ use std::fmt;
 pub use cron::{CronError, CronLine, NICKNAMES};
 pub use error::{ScheduleError, check_job, unknown_zone};
 pub use fire::{Firing, GRACE, fire};
-pub use policy::{DEFAULT_MISSED_LIMIT, MAX_MISSED_LIMIT, OnMissed, OnOverlap, Policy, PolicyError};
+pub use policy::{
+    DEFAULT_MISSED_LIMIT, MAX_MISSED_LIMIT, MAX_UNFINISHED_RUNS, OnMissed, OnOverlap, Policy, PolicyError,
+};
 pub use when::{MIN_PERIOD, When, WhenError};
 
 use super::life::StateName;
@@ -42,7 +44,7 @@ pub struct Schedule {
     pub next_at: Option<Timestamp>,
     /// The latest occurrence for which no worker was there in time.
     pub missed_at: Option<Timestamp>,
-    /// The latest occurrence that was left out because an earlier run was unfinished.
+    /// The latest occurrence that was left out because an earlier run was unfinished, or too many were.
     pub skipped_at: Option<Timestamp>,
     pub held: Option<Held>,
 }
@@ -70,6 +72,11 @@ impl Schedule {
     /// The first occurrence after this moment.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         self.when.next_after(self.created_at, after)
+    }
+
+    /// Whether its latest occurrence was left out.
+    pub fn skipped_its_latest(&self) -> bool {
+        self.skipped_at.is_some() && self.skipped_at >= self.last_at
     }
 
     /// When it will fire, as far as can be told: not at all while it is paused.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::domain::schedule::MAX_UNFINISHED_RUNS;
 use crate::domain::span::format_span;
 use crate::domain::timestamp::Timestamp;
 
@@ -55,6 +56,11 @@ pub enum Problem {
         schedule: String,
         at: Timestamp,
     },
+    /// Too many of its runs are unfinished.
+    ScheduleFull {
+        schedule: String,
+        at: Timestamp,
+    },
     HookFailing {
         hook: String,
         failing_for: Duration,
@@ -89,6 +95,7 @@ impl Problem {
             Self::Unkillable { .. } => "unkillable",
             Self::DlqGrowing { .. } => "dlq_growing",
             Self::ScheduleMissed { .. } => "schedule_missed",
+            Self::ScheduleFull { .. } => "schedule_full",
             Self::HookFailing { .. } => "hook_failing",
             Self::HookGaveUp { .. } => "hook_gave_up",
             Self::HookWaiting { .. } => "hook_waiting",
@@ -140,6 +147,11 @@ impl fmt::Display for Problem {
             Self::ScheduleMissed { schedule, at } => {
                 write!(out, "schedule {schedule} missed its time at {at}, because no worker was running")?;
                 write!(out, "; `queuectl schedule show {schedule}` tells more")
+            }
+            Self::ScheduleFull { schedule, at } => {
+                write!(out, "schedule {schedule} left out its run at {at}")?;
+                write!(out, ", because {MAX_UNFINISHED_RUNS} earlier runs are unfinished")?;
+                write!(out, "; `queuectl schedule show {schedule}` shows them")
             }
             Self::HookFailing { hook, failing_for, error, pending } => {
                 let (span, events) = (in_seconds(*failing_for), wait(*pending, "event"));
@@ -239,6 +251,12 @@ mod tests {
                 "schedule_missed",
                 "schedule nightly missed its time at 1970-01-01T00:00:00.000Z, because no worker was running; \
                  `queuectl schedule show nightly` tells more",
+            ),
+            (
+                Problem::ScheduleFull { schedule: "poll".to_owned(), at: Timestamp::EPOCH },
+                "schedule_full",
+                "schedule poll left out its run at 1970-01-01T00:00:00.000Z, because 100 earlier runs are unfinished; \
+                 `queuectl schedule show poll` shows them",
             ),
             (
                 Problem::HookFailing {

@@ -124,6 +124,12 @@ fn mishaps(troubles: &Troubles, workers: &[Worker], now: Timestamp) -> Vec<Probl
             .iter()
             .map(|(schedule, at)| Problem::ScheduleMissed { schedule: schedule.clone(), at: *at }),
     );
+    problems.extend(
+        troubles
+            .full
+            .iter()
+            .map(|(schedule, at)| Problem::ScheduleFull { schedule: schedule.clone(), at: *at }),
+    );
     for hook in &troubles.hooks {
         problems.extend(untold(hook, workers, now));
         problems.extend(given_up(hook, now));

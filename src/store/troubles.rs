@@ -9,6 +9,8 @@ pub struct Troubles {
     pub deaths: u64,
     /// Schedules whose last occurrence was missed, or is overdue, and when that was.
     pub missed: Vec<(String, Timestamp)>,
+    /// Schedules whose last occurrence was left out because too many runs are unfinished, and when that was.
+    pub full: Vec<(String, Timestamp)>,
     /// All hooks.
     pub hooks: Vec<Hook>,
 }

@@ -57,7 +57,7 @@ fn row(schedule: &Schedule, run: Option<&Run>, now: Timestamp) -> Vec<Cell> {
         schedule.when.to_string().into(),
         schedule.when.zone_name().unwrap_or("-").into(),
         next(schedule, now).into(),
-        run.map_or_else(|| "-".into(), |run| Cell::styled(&last(run, now), state_style(run.state))),
+        run.map_or_else(|| "-".into(), |run| Cell::styled(&last(schedule, run, now), state_style(run.state))),
         paused(schedule, now).into(),
     ]
 }
@@ -70,8 +70,9 @@ fn next(schedule: &Schedule, now: Timestamp) -> String {
     }
 }
 
-fn last(run: &Run, now: Timestamp) -> String {
-    format!("{} {}", run.state.name(), ago(run.finished_at.unwrap_or(run.created_at), now))
+fn last(schedule: &Schedule, run: &Run, now: Timestamp) -> String {
+    let skipped = if schedule.skipped_its_latest() { ", latest skipped" } else { "" };
+    format!("{} {}{skipped}", run.state.name(), ago(run.finished_at.unwrap_or(run.created_at), now))
 }
 
 fn paused(schedule: &Schedule, now: Timestamp) -> String {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Schedule;
-use super::policy::{OnMissed, OnOverlap};
+use super::policy::{MAX_UNFINISHED_RUNS, OnMissed, OnOverlap};
 use crate::domain::timestamp::Timestamp;
 
 /// An occurrence that nobody dealt with for so long was missed. Within this time it is only late.
@@ -23,8 +23,8 @@ pub struct Firing {
     pub skipped_at: Option<Timestamp>,
 }
 
-/// Decides what a schedule does now; `None` if its time has not come. `is_running`: an earlier run is unfinished.
-pub fn fire(schedule: &Schedule, is_running: bool, now: Timestamp) -> Option<Firing> {
+/// Decides what a schedule does now; `None` if its time has not come. So many earlier runs are `unfinished`.
+pub fn fire(schedule: &Schedule, unfinished: usize, now: Timestamp) -> Option<Firing> {
     let mut due = Due::of(schedule, now)?;
     let last_at = due.on_time.last().or(due.missed.last()).copied()?;
     let missed_at = due.missed.last().copied();
@@ -33,16 +33,20 @@ pub fn fire(schedule: &Schedule, is_running: bool, now: Timestamp) -> Option<Fir
         OnMissed::Skip | OnMissed::Once => due.on_time,
         OnMissed::All => [due.missed, due.on_time].concat(),
     };
-    let skipped_at = leave_out(schedule.policy.on_overlap, is_running, &mut occurrences);
+    let skipped_at = leave_out(schedule.policy.on_overlap, unfinished, &mut occurrences);
     let next_at = schedule.next_after(now.max(last_at));
     Some(Firing { occurrences, last_at, next_at, missed_at, skipped_at })
 }
 
 /// Takes away what there is no room for beside another run, and gives the latest of it.
-fn leave_out(on_overlap: OnOverlap, is_running: bool, occurrences: &mut Vec<Timestamp>) -> Option<Timestamp> {
+fn leave_out(
+    on_overlap: OnOverlap,
+    unfinished: usize,
+    occurrences: &mut Vec<Timestamp>,
+) -> Option<Timestamp> {
     let keeps = match on_overlap {
-        OnOverlap::Queue => occurrences.len(),
-        OnOverlap::Skip if is_running => 0,
+        OnOverlap::Queue => MAX_UNFINISHED_RUNS.saturating_sub(unfinished),
+        OnOverlap::Skip if unfinished > 0 => 0,
         // Several that come at once overlap each other too.
         OnOverlap::Skip | OnOverlap::Replace => 1,
     };

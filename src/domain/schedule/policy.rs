@@ -18,7 +18,7 @@ pub enum OnOverlap {
     /// It is left out.
     #[default]
     Skip,
-    /// It waits until the earlier run is finished.
+    /// It waits until the earlier run is finished, unless [`MAX_UNFINISHED_RUNS`] do already.
     Queue,
     /// The earlier run is cancelled.
     Replace,
@@ -67,6 +67,9 @@ pub struct Policy {
 pub const DEFAULT_MISSED_LIMIT: u32 = 10;
 /// All of them are enqueued with one commit.
 pub const MAX_MISSED_LIMIT: u32 = 100;
+
+/// With [`OnOverlap::Queue`], so many runs of a schedule are unfinished at most; what comes then is left out.
+pub const MAX_UNFINISHED_RUNS: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {

@@ -44,7 +44,11 @@ fn fire_one(tx: &Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreError> 
         return Ok(Vec::new());
     };
     let unfinished = runs::unfinished(tx, known.id)?;
-    let Some(firing) = fire(&known.schedule, !unfinished.is_empty(), tx.now) else {
+    let count = match known.schedule.policy.on_overlap {
+        OnOverlap::Queue => runs::count_unfinished(tx, known.id)?,
+        OnOverlap::Skip | OnOverlap::Replace => unfinished.len(),
+    };
+    let Some(firing) = fire(&known.schedule, count, tx.now) else {
         return Ok(Vec::new());
     };
     // Before anything is changed: what cannot be understood is left as it is.

@@ -7,7 +7,7 @@ use super::schedules::{self, ScheduleRow};
 use super::tx::Tx;
 use crate::domain::life::StateName;
 use crate::domain::name::{JobId, ScheduleName};
-use crate::domain::schedule::{LAST_RUNS, Run, Schedule};
+use crate::domain::schedule::{LAST_RUNS, MAX_UNFINISHED_RUNS, Run, Schedule};
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
 
@@ -44,6 +44,12 @@ pub(super) fn unfinished(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, Stor
     let mut unfinished = running(tx, schedule_id)?;
     unfinished.extend(latest(tx, schedule_id, LAST_RUNS)?.into_iter().filter(waits));
     Ok(unfinished)
+}
+
+/// How many of the latest runs are unfinished. Where runs wait for each other, these are all that are.
+pub(super) fn count_unfinished(tx: &Tx<'_>, schedule_id: i64) -> Result<usize, StoreError> {
+    let latest = latest(tx, schedule_id, MAX_UNFINISHED_RUNS)?;
+    Ok(latest.iter().filter(|run| !run.state.is_finished()).count())
 }
 
 fn running(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, StoreError> {

@@ -16,6 +16,7 @@ pub(super) fn troubles(
     Ok(Troubles {
         deaths: deaths(tx, died_since)?,
         missed: missed(tx, missed_since)?,
+        full: full(tx, missed_since)?,
         hooks: hooks::list(tx)?,
     })
 }
@@ -46,5 +47,16 @@ fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Sto
     let rows = select.query_map(params![since.as_millis(), overdue.as_millis()], |row| {
         Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?)))
     })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// With `queue` nothing else is left out.
+fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    let mut select = tx.prepare(
+        "select name, skipped_at from schedules
+         where on_overlap = 'queue' and skipped_at >= ?1 and skipped_at >= last_at order by name",
+    )?;
+    let rows = select
+        .query_map([since.as_millis()], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -7,10 +7,12 @@ use queuectl::domain::environment::Environment;
 use queuectl::domain::life::{CancelReason, State, StateName};
 use queuectl::domain::name::ScheduleName;
 use queuectl::domain::outcome::Outcome;
-use queuectl::domain::schedule::{LAST_RUNS, OnMissed, OnOverlap, Policy, Run, Schedule, When, WhenError};
+use queuectl::domain::schedule::{
+    LAST_RUNS, MAX_UNFINISHED_RUNS, OnMissed, OnOverlap, Policy, Run, Schedule, When, WhenError,
+};
 use queuectl::domain::settings::SettingKey;
 use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{Enqueued, Fired, NewSchedule, Pause, ScheduleRefused};
+use queuectl::store::{Enqueued, Fired, LeaseRef, NewSchedule, Pause, ScheduleRefused};
 
 use super::fixture::{Fixture, SOMEBODY, every_store, settlement};
 use super::new_job::{job, job_id};
@@ -26,6 +28,7 @@ every_store!(
     what_was_missed_is_made_up_for_and_noted,
     beside_an_unfinished_run_it_is_left_out,
     in_line_runs_wait_for_each_other,
+    a_line_is_only_so_long,
     a_newer_run_replaces_one_that_waits,
     a_newer_run_replaces_one_that_runs_and_waits_for_its_end,
     a_run_that_takes_long_to_end_is_waited_for_by_every_newer_one,
@@ -240,7 +243,7 @@ fn beside_an_unfinished_run_it_is_left_out(fixture: &Fixture) {
         match state {
             StateName::Processing => drop(fixture.lease(&worker)),
             StateName::Failed => {
-                let lease = queuectl::store::LeaseRef { job: job_id(&first), attempt: 1 };
+                let lease = LeaseRef { job: job_id(&first), attempt: 1 };
                 fixture.settle(&worker, &lease, Outcome::Timeout);
             }
             StateName::Pending | StateName::Completed | StateName::Dead | StateName::Cancelled => {}
@@ -259,12 +262,37 @@ fn in_line_runs_wait_for_each_other(fixture: &Fixture) {
     add(fixture, &with_overlap(OnOverlap::Queue));
     let runs = [next_run(fixture), next_run(fixture), next_run(fixture)];
     assert_eq!(fixture.claim(&worker, 9), &runs[..1], "one at a time");
-    let lease = |id: &str| queuectl::store::LeaseRef { job: job_id(id), attempt: 1 };
+    let lease = |id: &str| LeaseRef { job: job_id(id), attempt: 1 };
     // However it ends.
     fixture.settle(&worker, &lease(&runs[0]), Outcome::Cancelled);
     assert_eq!(fixture.claim(&worker, 9), &runs[1..2]);
     fixture.settle(&worker, &lease(&runs[1]), Outcome::Success);
     assert_eq!(fixture.claim(&worker, 9), &runs[2..]);
+}
+
+fn a_line_is_only_so_long(fixture: &Fixture) {
+    add(fixture, &with_overlap(OnOverlap::Queue));
+    let full = || {
+        let now = fixture.now();
+        let day_ago = now.saturating_sub(Duration::from_secs(86_400));
+        fixture.store.troubles(day_ago, day_ago).expect("troubles").full
+    };
+    let runs: Vec<String> = (0..MAX_UNFINISHED_RUNS).map(|_| next_run(fixture)).collect();
+    assert_eq!((find(fixture, "s").0.skipped_at, full()), (None, vec![]));
+    for _ in 0..3 {
+        fixture.pass_secs(60);
+        assert_eq!(fire(fixture), [""; 0], "the line is full");
+        let schedule = find(fixture, "s").0;
+        assert_eq!((schedule.skipped_at, schedule.last_at), (Some(fixture.now()), Some(fixture.now())));
+        assert_eq!(full(), [("s".to_owned(), fixture.now())]);
+    }
+    let worker = fixture.worker("w");
+    assert_eq!(fixture.claim(&worker, 9), &runs[..1]);
+    fixture.settle(&worker, &LeaseRef { job: job_id(&runs[0]), attempt: 1 }, Outcome::Success);
+    next_run(fixture);
+    assert_eq!(full(), [], "there is room again");
+    fixture.pass_secs(60);
+    assert_eq!(fire(fixture), [""; 0], "and it is taken");
 }
 
 fn a_newer_run_replaces_one_that_waits(fixture: &Fixture) {
