@@ -14,7 +14,7 @@ use super::selection::resolve_id_to_show;
 use super::text::rough;
 use crate::domain::job::{Attempt, Job};
 use crate::domain::life::State;
-use crate::domain::log::Stream;
+use crate::domain::log::{self, Stream};
 use crate::domain::name::JobId;
 use crate::domain::timestamp::Timestamp;
 use crate::ops::OpError;
@@ -77,6 +77,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let id = resolve_id_to_show(context, &args.id)?;
     let store = context.store()?;
     let home = context.location()?.home;
+    store.finish_restore(&home.join(log::FOLDER))?;
     let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let chosen = choose(&record, &home, args.attempt)?;
     let mut printer = Printer::new(context, Wanted { only: args.only(), raw: args.raw });

@@ -179,6 +179,7 @@ impl<'a> Worker<'a> {
         let own_bell = Bell::open(&files.bell()).map_err(EngineError::system("failed to make a bell"))?;
         let journal = Arc::new(Journal::open(&plan.home, plan.id.as_str(), plan.echo));
         let store = open()?;
+        store.finish_restore(&plan.home.join(log::FOLDER))?;
         let settings = settings::in_force(store.as_ref())?;
         let system = EngineError::system("failed to read where this worker runs");
         let origin = Origin::of_worker(files.folder(), plan.id.as_str()).map_err(system)?;

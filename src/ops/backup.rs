@@ -23,6 +23,7 @@ pub fn backup(
     refuse_the_queue_itself(location, file)?;
     let new = NewFile::make(file, force)?;
     let logs = location.home.join(log::FOLDER);
+    store.finish_restore(&logs)?;
     store.backup(&Backup { to: &new.partial, logs: &logs }, progress)?;
     failpoint::hit("backup.before_rename");
     let meta = new.partial.metadata();

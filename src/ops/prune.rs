@@ -49,6 +49,7 @@ pub fn prune(
 
 fn walk(store: &dyn Store, home: &Path, wanted: &Wanted) -> Result<Walk, StoreError> {
     let (logs, now) = (home.join(log::FOLDER), store.now()?);
+    store.finish_restore(&logs)?;
     Ok(match wanted {
         Wanted::BySettings => Walk::by_settings(&settings::in_force(store)?, now, &logs),
         Wanted::Chosen(jobs) => Walk::of_chosen(jobs.clone(), now, &logs),

@@ -8,10 +8,9 @@ use super::OpError;
 use super::alive::live_workers;
 use super::location::{Location, StoreAddress, ensure_home};
 use crate::domain::log;
-use crate::domain::timestamp::Timestamp;
 use crate::store::sqlite::{Incoming, SqliteStore};
 use crate::store::{Queues, Restored, StoreError};
-use crate::sys::clock::{Clock, SystemClock};
+use crate::sys::clock::SystemClock;
 use crate::sys::life_line::{self, FOLDER, LOCK, Role};
 
 /// A backup that was found sound and is ready to be put in the place of the queue.
@@ -62,9 +61,7 @@ impl Ready {
     /// Puts it in the place of the queue, unless there are workers.
     pub fn put(self) -> Result<Restored, OpError> {
         let Self { incoming, location } = self;
-        let now = Timestamp::from_millis(SystemClock.wall_millis()).to_string();
-        let stamp: String = now.chars().filter(char::is_ascii_alphanumeric).collect();
-        Ok(incoming.put(&stamp, &|| count_workers(&location))?)
+        Ok(incoming.put(&|| count_workers(&location))?)
     }
 }
 

@@ -41,6 +41,7 @@ pub fn export(
     out: &mut dyn Write,
     mut progress: impl FnMut(),
 ) -> Result<u64, OpError> {
+    store.finish_restore(&wanted.home.join(log::FOLDER))?;
     let mut jobs = 0;
     let mut written = Ok(());
     store.export(wanted.which, &mut |line| {
@@ -164,6 +165,7 @@ pub fn import(
         count(&line, Step::Checked);
         line?;
     }
+    store.finish_restore(&home.join(log::FOLDER))?;
     let there = ids_there(store, Lines::new(open()?), if_absent)?;
     let mut lines = Lines::new(open()?).inspect(|line| count(line, Step::Stored));
     let imported = store.import(&mut lines, if_absent, by)?;

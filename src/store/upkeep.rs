@@ -16,6 +16,9 @@ use crate::domain::timestamp::Timestamp;
 pub trait Upkeep {
     /// Copies the whole queue into one file, as it is at one moment, while others go on working.
     fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), StoreError>;
+    /// Puts the log files of a restore in their place that was killed after its commit. To be called before they are read or
+    /// written; it costs a look into the folder.
+    fn finish_restore(&self, logs: &Path) -> Result<(), StoreError>;
     /// Tells what is in the queue, as it is at one moment, until `sink` says that it wants no more.
     fn export(&self, which: &Exported<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError>;
     /// Takes in what was exported, all of it or nothing. A job whose id is taken is refused, or skipped with `if_absent`.

@@ -119,8 +119,8 @@ impl SqliteStore {
     }
 
     /// Takes back every lease there is: whoever holds one knows another queue. Gives how many there were.
-    pub(super) fn lose_what_runs(&self, by: &str) -> Result<u64, StoreError> {
-        self.write("lose_what_runs", |tx| backup::lose_all(tx, by))
+    pub(super) fn lose_what_runs(&self, by: &str, stamp: &str) -> Result<u64, StoreError> {
+        self.write("lose_what_runs", |tx| backup::lose_all(tx, by, stamp))
     }
 
     pub(super) fn count_jobs(&self) -> Result<u64, StoreError> {

@@ -338,6 +338,7 @@ mod seams {
             ("restore.before_commit", false),
             ("restore.after_commit", true),
             ("restore.replaced", true),
+            ("restore.logs_moved", true),
             ("restore.logs_replaced", true),
         ] {
             let home = small_home();
@@ -353,6 +354,66 @@ mod seams {
             recount(&home);
             drain(&home);
         }
+    }
+
+    /// A home in which the first job has left a log file.
+    fn home_with_log(id: &str) -> Home {
+        let home = Home::new();
+        home.run(["enqueue", "-q", "--id", id, "--", "sh", "-c", &format!("{LONG_OUTPUT}; echo {id}")]).ok();
+        drain(&home);
+        assert!(home.path().join("logs/1-1.log").exists(), "it is long enough for a file");
+        home
+    }
+
+    #[test]
+    fn fault_36_a_restore_that_is_killed_loses_no_log_file_of_the_old_queue_or_the_new() {
+        let new = home_with_log("new");
+        let copy = new.folder().join("copy.db");
+        let copy = copy.to_str().expect("text");
+        new.run(["backup", "-q", copy]).ok();
+        let whole = |home: &Home, id: &str| {
+            let printed = home.run(["logs", id]).ok().stdout;
+            assert!(printed.starts_with("1\n2\n") && printed.ends_with(&format!("20000\n{id}\n")), "{id}");
+        };
+        let old = home_with_log("old");
+        for (place, is_new) in [
+            ("restore.prepared", false),
+            ("restore.kept", false),
+            ("restore.before_commit", false),
+            ("restore.after_commit", true),
+            ("restore.replaced", true),
+            ("restore.logs_moved", true),
+            ("restore.logs_replaced", true),
+        ] {
+            die_at(&old, place, &["restore", "--yes", copy]);
+            if is_new {
+                whole(&old, "new");
+                let kept = files(&old.path()).into_iter().find(|name| name.contains(".before-restore-"));
+                let kept = old.path().join(kept.unwrap_or_else(|| panic!("what was kept at {place}")));
+                old.run(["restore", "-q", "--yes", kept.to_str().expect("text")]).ok();
+            }
+            whole(&old, "old");
+            for name in files(&old.path()) {
+                assert!(!name.contains(".restored-"), "{name} is left after {place}");
+                if name.contains(".before-restore-") {
+                    fs::remove_file(old.path().join(name)).expect("it goes");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fault_36_a_worker_puts_the_log_files_of_a_killed_restore_in_their_place() {
+        let (home, other) = (home_with_log("old"), home_with_log("new"));
+        let copy = home.folder().join("copy.db");
+        let copy = copy.to_str().expect("text");
+        other.run(["backup", "-q", copy]).ok();
+        die_at(&home, "restore.replaced", &["restore", "--yes", copy]);
+        home.run(["enqueue", "-q", "--id", "next", "--", "sh", "-c", LONG_OUTPUT]).ok();
+        drain(&home);
+        let log = fs::read(home.path().join("logs/1-1.log")).expect("a log file");
+        assert_eq!(log, fs::read(other.path().join("logs/1-1.log")).expect("a log file"));
+        home.run(["logs", "next"]).ok().shows("20000\n");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::log_files;
 use super::restore;
+use crate::domain::timestamp::Timestamp;
 use crate::store::sqlite::examine::{Depth, examine};
 use crate::store::sqlite::open::{beside, check_files, log_length};
 use crate::store::sqlite::store::SqliteStore;
@@ -30,6 +31,8 @@ pub struct Incoming {
     /// Where log files belong, and where those of the backup are.
     pub(super) logs: PathBuf,
     pub(super) new_logs: PathBuf,
+    /// What this restore is known by.
+    pub(super) stamp: String,
     jobs: u64,
     lost: u64,
     /// One restore at a time.
@@ -51,6 +54,7 @@ impl Incoming {
             copy: beside(database, ".restoring"),
             logs: logs.to_owned(),
             new_logs: beside(logs, ".restoring"),
+            stamp: stamp(clock.as_ref()),
             jobs: 0,
             lost: 0,
             _turn: turn,
@@ -68,10 +72,10 @@ impl Incoming {
         self.jobs
     }
 
-    /// Puts it in the place of the queue, which is kept beside it under a name with `stamp` in it. `count_workers` is asked
+    /// Puts it in the place of the queue, which is kept beside it under a name with the stamp in it. `count_workers` is asked
     /// while nobody can register any more.
-    pub fn put(self, stamp: &str, count_workers: &dyn Fn() -> usize) -> Result<Restored, RestoreError> {
-        let kept = restore::put(&self, stamp, count_workers)?;
+    pub fn put(self, count_workers: &dyn Fn() -> usize) -> Result<Restored, RestoreError> {
+        let kept = restore::put(&self, count_workers)?;
         Ok(Restored { jobs: self.jobs, lost: self.lost, kept })
     }
 
@@ -120,7 +124,7 @@ impl Incoming {
 
     fn prepare(&mut self, clock: Arc<dyn Clock>, by: &str) -> Result<(), StoreError> {
         let store = SqliteStore::open(&self.copy, clock)?;
-        self.lost = store.lose_what_runs(by)?;
+        self.lost = store.lose_what_runs(by, &self.stamp)?;
         self.jobs = store.count_jobs()?;
         private::add_folder(&self.new_logs)
             .map_err(|error| StoreError::Unavailable { source: error.into() })?;
@@ -159,6 +163,12 @@ fn is_cut_off(database: &Path) -> io::Result<bool> {
     };
     let pages = header[PAGES..].iter().fold(0, |pages, byte| pages << 8 | u64::from(*byte));
     Ok(file.metadata()?.len() < page_size * pages)
+}
+
+/// The time, as it can be part of a file name.
+fn stamp(clock: &dyn Clock) -> String {
+    let now = Timestamp::from_millis(clock.wall_millis()).to_string();
+    now.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
 fn turn(database: &Path) -> Result<PatientLock, RestoreError> {

@@ -6,8 +6,8 @@ use crate::store::sqlite::tx::Tx;
 use crate::store::sqlite::{events, leases, workers};
 use crate::store::{StoreError, WorkerState};
 
-/// Takes back every lease, and says in whose name. Gives how many there were.
-pub(in crate::store::sqlite) fn lose_all(tx: &Tx<'_>, by: &str) -> Result<u64, StoreError> {
+/// Takes back every lease, and says in whose name, and by which restore. Gives how many there were.
+pub(in crate::store::sqlite) fn lose_all(tx: &Tx<'_>, by: &str, stamp: &str) -> Result<u64, StoreError> {
     let mut lost = 0;
     for worker_seq in disown_all(tx)? {
         for job in leases::held_by(tx, worker_seq)? {
@@ -16,7 +16,7 @@ pub(in crate::store::sqlite) fn lose_all(tx: &Tx<'_>, by: &str) -> Result<u64, S
         }
         workers::set_state(tx, worker_seq, WorkerState::Stopped)?;
     }
-    events::note(tx, None, "restore", by, None)?;
+    events::note(tx, None, "restore", by, Some(stamp))?;
     Ok(lost)
 }
 

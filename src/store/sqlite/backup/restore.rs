@@ -5,7 +5,7 @@
 //! be opened, the file itself takes its place.
 //!
 //! All of it happens inside the gate: nobody writes, so nothing that was acknowledged falls between the two, and nobody
-//! can register as a worker.
+//! can register as a worker. Log files follow the commit; see `restored_logs` for what becomes of them if it is killed then.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::copy::{copy, finished};
 use super::incoming::Incoming;
+use super::restored_logs;
 use crate::store::sqlite::gate::{Gate, PATIENCE};
 use crate::store::sqlite::migrate;
 use crate::store::sqlite::open::beside;
@@ -24,7 +25,6 @@ use crate::sys::{failpoint, private};
 /// Gives where the old queue is kept, if there was one that held anything.
 pub(super) fn put(
     incoming: &Incoming,
-    stamp: &str,
     count_workers: &dyn Fn() -> usize,
 ) -> Result<Option<PathBuf>, RestoreError> {
     let gate = Gate::open(&incoming.database)?;
@@ -33,13 +33,20 @@ pub(super) fn put(
     if count > 0 {
         return Err(RestoreError::Workers { count });
     }
-    let aside = beside(&incoming.database, &format!(".before-restore-{stamp}"));
-    let kept = match connect(&incoming.database) {
+    let aside = beside(&incoming.database, &format!(".before-restore-{}", incoming.stamp));
+    let queue = connect(&incoming.database);
+    if let Some(queue) = &queue {
+        // Of a restore before this one: what is kept is to have its own.
+        restored_logs::put(queue, &incoming.logs)?;
+    }
+    restored_logs::make_ready(&incoming.new_logs, &incoming.logs, &incoming.stamp).map_err(unavailable)?;
+    let kept = match queue {
         Some(queue) => put_into(incoming, queue, &aside)?,
         None => take_its_place(incoming, &aside)?,
     };
     failpoint::hit("restore.replaced");
-    replace_logs(incoming).map_err(unavailable)?;
+    let queue = Connection::open(&incoming.database).map_err(StoreError::from)?;
+    restored_logs::put(&queue, &incoming.logs)?;
     Ok(kept)
 }
 
@@ -132,22 +139,6 @@ fn set_aside(database: &Path, aside: &Path) -> io::Result<Option<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// The logs that are there belong to the old queue, in which a job's number may have been another's.
-fn replace_logs(incoming: &Incoming) -> io::Result<()> {
-    let old = beside(&incoming.logs, ".replaced");
-    let _ = std::fs::remove_dir_all(&old);
-    match std::fs::rename(&incoming.logs, &old) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    std::fs::rename(&incoming.new_logs, &incoming.logs)?;
-    private::sync_entry(&incoming.logs)?;
-    failpoint::hit("restore.logs_replaced");
-    // They are in what was kept. What cannot be removed is in nobody's way.
-    let _ = std::fs::remove_dir_all(&old);
-    Ok(())
 }
 
 fn unavailable(error: io::Error) -> StoreError {

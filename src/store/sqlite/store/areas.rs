@@ -1,5 +1,6 @@
 //! The verbs of the areas beside jobs, workers and settings.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::SqliteStore;
@@ -118,6 +119,15 @@ impl Hooks for SqliteStore {
 impl Upkeep for SqliteStore {
     fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), StoreError> {
         backup::copy(&self.lock().connection, backup, progress)
+    }
+
+    fn finish_restore(&self, logs: &Path) -> Result<(), StoreError> {
+        if !backup::are_any_ready(logs) {
+            return Ok(());
+        }
+        let opened = self.lock();
+        let _pass = opened.gate.enter(opened.patience.get())?;
+        backup::put_restored_logs(&opened.connection, logs)
     }
 
     fn export(&self, which: &Exported<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError> {
