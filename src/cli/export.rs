@@ -1,6 +1,7 @@
 //! `queuectl export`
 
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ use super::selection::{Which, WhichArgs, hint_at_unknown};
 use super::text::{jobs, printable};
 use crate::ops::OpError;
 use crate::ops::backup::NewFile;
+use crate::ops::spooled::Spooled;
 use crate::ops::transfer::{Export, Variables, export};
 use crate::store::Exported;
 
@@ -56,7 +58,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     };
     let wanted = Export { home: &home, which: &which, variables };
     if args.file == Path::new("-") {
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = io::BufWriter::with_capacity(BUFFER_BYTES, Spooled::new(Stdout, &home));
         // Where the lines themselves are on the terminal, a bar would be among them.
         let mut bar = if context.person_reads { None } else { Some(bar(context, &which)?) };
         export(store, &wanted, &mut out, || bar.iter_mut().for_each(|bar| bar.advance(1)))?;
@@ -75,6 +77,27 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     file.name()?;
     tell(context, &args.file, count)?;
     Ok(ExitCode::SUCCESS)
+}
+
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Standard output without a buffer of its own: what it takes must be known exactly.
+struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(self.as_fd(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Stdout {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        rustix::stdio::stdout()
+    }
 }
 
 /// How many jobs there are is known where all are written, or each is named.

@@ -35,6 +35,7 @@ pub mod queues;
 pub mod restore;
 pub mod schedule;
 pub mod schedule_json;
+pub mod spooled;
 pub mod status;
 pub mod stop;
 pub mod throughput;

@@ -1,13 +1,16 @@
 //! `queuectl export` and `queuectl import`
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
+use rusqlite::Connection;
 use serde_json::Value;
 
 use super::harness::Home;
 use super::pseudo_terminal::on_terminal;
-use super::working_home::{UNTIL_GO, WorkingHome};
+use super::working_home::{UNTIL_GO, WorkingHome, wait_until};
 use crate::store::fixture::Fixture;
 
 /// Makes a log file.
@@ -410,4 +413,29 @@ fn on_a_terminal_there_is_a_bar() {
     assert!(at("checking 1") < at("importing") && at("importing") < at("8 jobs imported"), "{}", seen.screen);
     let seen = on_terminal(home.call(["export"]).into_command(), 100, "");
     assert!(!seen.screen.contains("exporting"), "the lines are on the terminal: {}", seen.screen);
+}
+
+#[test]
+fn a_reader_that_pauses_does_not_hold_the_log_of_the_database() {
+    let home = Home::new();
+    let line = |at: usize| format!("{{\"id\":\"j{at}\",\"command\":\"true {}\"}}\n", "x".repeat(2_000));
+    home.call(["enqueue", "-q", "-"]).with_stdin((0..300).map(line).collect::<String>()).run().ok();
+    let mut export = home.call(["export"]).spawn();
+    let mut stdout = export.stdout.take().expect("a pipe");
+    let mut exported = vec![0];
+    stdout.read_exact(&mut exported).expect("it begins");
+    // More than a pipe holds, and nobody reads on: still the view is given up, so that the log can begin anew.
+    let database = Connection::open(home.database()).expect("the database opens");
+    database.busy_timeout(Duration::ZERO).expect("it does not wait");
+    wait_until("the log can begin anew", || {
+        home.run(["enqueue", "-q", "--", "true"]).ok();
+        let busy: i64 = database
+            .query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0))
+            .expect("the statement is right");
+        busy == 0
+    });
+    stdout.read_to_end(&mut exported).expect("it ends");
+    assert!(export.wait().expect("it ends").success());
+    let exported = String::from_utf8(exported).expect("text");
+    assert_eq!(exported.lines().filter(|line| line.contains("\"kind\":\"job\"")).count(), 300, "as it was");
 }
