@@ -10,6 +10,11 @@ pub(super) struct Column {
 }
 
 impl Column {
+    /// Wide enough for both.
+    pub(super) fn or_wider((known, more): (Self, Self)) -> Self {
+        Self { content: known.content.max(more.content), ..known }
+    }
+
     fn natural(self) -> usize {
         self.head.max(self.content)
     }

@@ -6,9 +6,8 @@ use super::context::Context;
 use super::failure::Failure;
 use super::selection::{FilterArgs, hint_at_unknown, resolve_id};
 use super::shape::{self, ShapeArgs};
-use crate::domain::job::Job;
-use crate::ops::list::sorted;
-use crate::store::{After, JobFilter, Page, StoreError};
+use crate::ops::list::Listing;
+use crate::store::{JobFilter, StoreError};
 
 /// Show jobs, the newest first
 ///
@@ -61,40 +60,37 @@ pub(super) fn show_page(
 ) -> Result<(), Failure> {
     args.shape.check(context)?;
     let store = context.store()?;
-    let (jobs, more) = match args.shape.sort {
+    let mut jobs = match args.shape.sort {
         None => in_order(context, filter, args)?,
         Some(_) if args.after.is_some() => {
             return Err(Failure::usage("--after goes on with the usual order only, not with --sort")
                 .with_hint("raise --limit, which has no maximum"));
         }
-        Some(sort) => sorted(store, filter, sort, args.limit)?,
+        Some(sort) => Listing::sorted(store, filter, sort, args.limit)?,
     };
-    if let (true, true, Some(nothing)) = (jobs.is_empty() && !more, args.shape.is_table(context), nothing) {
+    if let (true, true, Some(nothing)) = (jobs.is_empty(), args.shape.is_table(context), nothing) {
         context.hint(nothing)?;
     }
-    shape::print(context, &args.shape, &jobs, store.now()?)?;
-    match (more, jobs.last(), args.shape.sort) {
-        (true, Some(last), None) => context.hint(&format!("there are more; go on with --after {}", last.id)),
-        (true, _, Some(_)) => context.hint("there are more; raise --limit to see them"),
-        (true, None, None) | (false, _, _) => Ok(()),
+    shape::print(context, &args.shape, &mut jobs, store.now()?)?;
+    match (jobs.rest(), args.shape.sort) {
+        ((true, Some(last)), None) => context.hint(&format!("there are more; go on with --after {last}")),
+        ((true, _), Some(_)) => context.hint("there are more; raise --limit to see them"),
+        ((true, None), None) | ((false, _), _) => Ok(()),
     }
 }
 
-/// A page in the order that the store keeps them in, and whether there is more.
-fn in_order(context: &Context, filter: &JobFilter, args: &PageArgs) -> Result<(Vec<Job>, bool), Failure> {
-    let after = args.after.as_deref().map(|id| resolve_id(context, id)).transpose()?.map(After::Job);
-    // One more than is shown tells whether there is more.
-    let page = Page { limit: args.limit.saturating_add(1), after };
-    let mut jobs = match context.store()?.list(filter, &page) {
-        Err(gone @ StoreError::NoSuchJob(_)) => {
-            return Err(Failure::from(gone)
-                .with_hint("if it was removed since, go on behind the one that was listed before it"));
-        }
-        listed => listed?,
-    };
-    let more = jobs.len() > args.limit;
-    jobs.truncate(args.limit);
-    Ok((jobs, more))
+/// In the order that the store keeps them in.
+fn in_order<'a>(
+    context: &'a Context,
+    filter: &'a JobFilter,
+    args: &PageArgs,
+) -> Result<Listing<'a>, Failure> {
+    let after = args.after.as_deref().map(|id| resolve_id(context, id)).transpose()?;
+    match Listing::in_order(context.store()?, filter, after, args.limit) {
+        Err(gone @ StoreError::NoSuchJob(_)) => Err(Failure::from(gone)
+            .with_hint("if it was removed since, go on behind the one that was listed before it")),
+        listed => Ok(listed?),
+    }
 }
 
 /// What to say when there is nothing to show; of a queue or a batch more is said elsewhere.

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use serde::{Serialize, Serializer};
+
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::table::{Align, Cell, Table};
@@ -9,9 +11,10 @@ use super::text::{printable, state_style, when};
 use crate::domain::job::Job;
 use crate::domain::timestamp::Timestamp;
 use crate::ops::columns::{COLUMNS, Fields, parse_column};
-use crate::ops::escape::write_json;
+use crate::ops::escape::{write_json, write_json_array};
 use crate::ops::json::JobJson;
 use crate::ops::list::Sort;
+use crate::store::StoreError;
 
 /// How jobs are printed.
 #[derive(Debug, Default, clap::Args)]
@@ -64,34 +67,61 @@ impl ShapeArgs {
     }
 }
 
+/// Jobs are printed as they come. Where they are aligned, so many make up one part of the table.
+const ROWS_AT_ONCE: usize = 1_000;
+
+type Jobs<'a> = &'a mut dyn Iterator<Item = Result<Job, StoreError>>;
+
 pub(super) fn print(
     context: &Context,
     shape: &ShapeArgs,
-    jobs: &[Job],
+    jobs: Jobs<'_>,
     now: Timestamp,
 ) -> Result<(), Failure> {
     if context.quiet {
         return Ok(());
     }
     match shape.format(context) {
-        Format::Table if shape.columns.is_empty() => print_table(context, jobs, now),
-        Format::Table => print_columns(context, jobs, &shape.columns),
-        Format::Json if shape.columns.is_empty() => {
-            context.print_json(&jobs.iter().map(JobJson::from).collect::<Vec<_>>())
+        Format::Table if shape.columns.is_empty() => {
+            write_table(context, overview(), jobs, |job| row(job, now))
         }
-        Format::Json => {
-            let fields: Vec<Fields> = jobs.iter().map(|job| Fields::of(job, &shape.columns)).collect();
-            context.print_json(&fields)
+        Format::Table => {
+            write_table(context, table_of(&shape.columns), jobs, |job| row_of(job, &shape.columns))
         }
+        Format::Json if shape.columns.is_empty() => print_array(context, jobs.map(|job| Ok(WholeJob(job?)))),
+        Format::Json => print_array(context, jobs.map(|job| Ok(Fields::of(&job?, &shape.columns)))),
         Format::Jsonl => print_lines(jobs, shape.columns_or_all()),
         Format::Csv => print_csv(context, jobs, shape.columns_or_all()),
         Format::Ids => print_ids(context, jobs),
     }
 }
 
+/// A job with all fields that lists have.
+struct WholeJob(Job);
+
+impl Serialize for WholeJob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        JobJson::from(&self.0).serialize(serializer)
+    }
+}
+
+fn print_array<T: Serialize>(
+    context: &Context,
+    elements: impl Iterator<Item = Result<T, Failure>>,
+) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write_json_array(&mut out, elements, context.person_reads)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
 /// What one wants to know at a glance.
 pub(super) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure> {
-    let mut table = Table::new(&[
+    write_table(context, overview(), &mut jobs.iter().cloned().map(Ok), |job| row(job, now))
+}
+
+fn overview() -> Table {
+    Table::new(&[
         ("ID", Align::Left),
         ("STATE", Align::Left),
         ("QUEUE", Align::Left),
@@ -100,38 +130,38 @@ pub(super) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Re
         ("WHEN", Align::Left),
         ("COMMAND", Align::Left),
     ])
-    .can_do_without(&["PRIO", "TRIES", "QUEUE"]);
-    for job in jobs {
-        let state = job.life.state.name();
-        table.row(vec![
-            job.id.as_str().into(),
-            Cell::styled(state.name(), state_style(state)),
-            job.queue.as_str().into(),
-            job.priority.to_string().into(),
-            format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),
-            when(job, now).into(),
-            job.command.as_str().into(),
-        ]);
-    }
-    write_table(context, &table, jobs)
+    .can_do_without(&["PRIO", "TRIES", "QUEUE"])
 }
 
-fn print_columns(context: &Context, jobs: &[Job], columns: &[&'static str]) -> Result<(), Failure> {
+fn row(job: &Job, now: Timestamp) -> Vec<Cell> {
+    let state = job.life.state.name();
+    vec![
+        job.id.as_str().into(),
+        Cell::styled(state.name(), state_style(state)),
+        job.queue.as_str().into(),
+        job.priority.to_string().into(),
+        format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),
+        when(job, now).into(),
+        job.command.as_str().into(),
+    ]
+}
+
+fn table_of(columns: &[&'static str]) -> Table {
     let heads: Vec<String> = columns.iter().map(|name| name.to_uppercase().replace('_', " ")).collect();
     let heads: Vec<(&str, Align)> =
         heads.iter().zip(columns).map(|(head, name)| (head.as_str(), align(name))).collect();
-    let mut table = Table::new(&heads);
-    for job in jobs {
-        let style = state_style(job.life.state.name());
-        let fields = Fields::of(job, columns);
-        let cells = fields.texts().map(|(name, text)| match (name, text.as_str()) {
-            ("state", state) => Cell::styled(state, style),
-            (_, "") => "-".into(),
-            (_, text) => text.into(),
-        });
-        table.row(cells.collect());
-    }
-    write_table(context, &table, jobs)
+    Table::new(&heads)
+}
+
+fn row_of(job: &Job, columns: &[&'static str]) -> Vec<Cell> {
+    let style = state_style(job.life.state.name());
+    let fields = Fields::of(job, columns);
+    let cells = fields.texts().map(|(name, text)| match (name, text.as_str()) {
+        ("state", state) => Cell::styled(state, style),
+        (_, "") => "-".into(),
+        (_, text) => text.into(),
+    });
+    cells.collect()
 }
 
 fn align(column: &str) -> Align {
@@ -140,32 +170,40 @@ fn align(column: &str) -> Align {
     if is_number { Align::Right } else { Align::Left }
 }
 
-fn write_table(context: &Context, table: &Table, jobs: &[Job]) -> Result<(), Failure> {
-    if jobs.is_empty() {
-        return Ok(());
-    }
+fn write_table(
+    context: &Context,
+    mut table: Table,
+    jobs: Jobs<'_>,
+    row: impl Fn(&Job) -> Vec<Cell>,
+) -> Result<(), Failure> {
     let mut out = context.out();
-    table.write(&mut out, context.width())?;
+    let mut jobs = jobs.peekable();
+    while jobs.peek().is_some() {
+        for job in jobs.by_ref().take(ROWS_AT_ONCE) {
+            table.row(row(&job?));
+        }
+        table.write_part(&mut out, context.width())?;
+    }
     Ok(out.flush()?)
 }
 
-fn print_lines(jobs: &[Job], columns: &[&'static str]) -> Result<(), Failure> {
+fn print_lines(jobs: Jobs<'_>, columns: &[&'static str]) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for job in jobs {
-        write_json(&mut out, &Fields::of(job, columns), false)?;
+        write_json(&mut out, &Fields::of(&job?, columns), false)?;
         out.write_all(b"\n")?;
     }
     Ok(out.flush()?)
 }
 
 /// The head is there also when there are no jobs. What a program gets is as it is; a terminal is not steered by it.
-fn print_csv(context: &Context, jobs: &[Job], columns: &[&'static str]) -> Result<(), Failure> {
+fn print_csv(context: &Context, jobs: Jobs<'_>, columns: &[&'static str]) -> Result<(), Failure> {
     let failed =
         |error: csv::Error| Failure::new(Exit::Failed, format!("failed to write the output ({error})"));
     let mut out = csv::Writer::from_writer(io::stdout().lock());
     out.write_record(columns).map_err(failed)?;
     for job in jobs {
-        let fields = Fields::of(job, columns);
+        let fields = Fields::of(&job?, columns);
         let texts = fields.texts().map(|(_, text)| text);
         let shown = texts.map(|text| if context.person_reads { printable(&text).into_owned() } else { text });
         out.write_record(shown).map_err(failed)?;
@@ -173,10 +211,10 @@ fn print_csv(context: &Context, jobs: &[Job], columns: &[&'static str]) -> Resul
     Ok(out.flush()?)
 }
 
-fn print_ids(context: &Context, jobs: &[Job]) -> Result<(), Failure> {
+fn print_ids(context: &Context, jobs: Jobs<'_>) -> Result<(), Failure> {
     let mut out = context.out();
     for job in jobs {
-        writeln!(out, "{}", job.id)?;
+        writeln!(out, "{}", job?.id)?;
     }
     Ok(out.flush()?)
 }

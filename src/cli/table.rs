@@ -23,6 +23,8 @@ pub(super) struct Table {
     /// Columns that are left out where the terminal is narrow, the first one first.
     dispensable: Vec<usize>,
     rows: Vec<Vec<Cell>>,
+    /// What is known of the columns since the first part was written, and their widths.
+    written: Option<(Vec<Column>, Vec<Option<usize>>)>,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,7 @@ const RESET: &str = "\u{1b}[0m";
 impl Table {
     pub(super) fn new(columns: &[(&str, Align)]) -> Self {
         let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
-        Self { columns, dispensable: Vec::new(), rows: Vec::new() }
+        Self { columns, dispensable: Vec::new(), rows: Vec::new(), written: None }
     }
 
     /// The same, where these columns are left out if not all have room, the first one first.
@@ -67,12 +69,41 @@ impl Table {
     /// Writes head and rows so that a row fits into `width`, see [`fit`].
     pub(super) fn write(&self, out: &mut impl Write, width: usize) -> io::Result<()> {
         let widths = fit(&self.measured(), &self.dispensable, width);
-        let head: Vec<Cell> =
-            self.columns.iter().map(|(name, _)| Cell::styled(name, Style::new().bold())).collect();
-        for row in std::iter::once(&head).chain(&self.rows) {
-            self.write_row(out, row, &widths)?;
+        self.write_row(out, &self.head(), &widths)?;
+        self.rows.iter().try_for_each(|row| self.write_row(out, row, &widths))
+    }
+
+    /// Writes the rows that are there and forgets them: a long table is written in parts. On a terminal the first one says
+    /// how wide the columns are; elsewhere, where nothing is cut, they become wider where a later part needs it.
+    pub(super) fn write_part(&mut self, out: &mut impl Write, width: usize) -> io::Result<()> {
+        let measured = self.measured();
+        let (known, widths) = match self.written.take() {
+            None => {
+                let widths = fit(&measured, &self.dispensable, width);
+                self.write_row(out, &self.head(), &widths)?;
+                (measured, widths)
+            }
+            Some((known, _)) if width == usize::MAX => {
+                let known: Vec<Column> = known.into_iter().zip(measured).map(Column::or_wider).collect();
+                let widths = fit(&known, &self.dispensable, width);
+                (known, widths)
+            }
+            Some((known, widths)) => {
+                let no_number_cut = |(width, column): (Option<usize>, Column)| {
+                    width.map(|width| if column.is_text { width } else { width.max(column.content) })
+                };
+                (known, widths.into_iter().zip(measured).map(no_number_cut).collect())
+            }
+        };
+        for row in std::mem::take(&mut self.rows) {
+            self.write_row(out, &row, &widths)?;
         }
+        self.written = Some((known, widths));
         Ok(())
+    }
+
+    fn head(&self) -> Vec<Cell> {
+        self.columns.iter().map(|(name, _)| Cell::styled(name, Style::new().bold())).collect()
     }
 
     /// The same, line by line.
@@ -168,6 +199,25 @@ mod tests {
         table.write(&mut anstream::StripStream::new(&mut out), 26).expect("a Vec takes everything");
         let text = String::from_utf8(out).expect("text");
         assert_eq!(text, "ID        N  COMMAND\na        10  echo 漢字 an…\nlong-id   9  true\n");
+    }
+
+    #[test]
+    fn a_table_in_parts_has_one_head_and_stays_aligned() {
+        let parts = |width| {
+            let mut table = Table::new(&[("ID", Align::Left), ("N", Align::Right), ("COMMAND", Align::Left)]);
+            let mut out = Vec::new();
+            for (id, number, command) in [("a", "1", "true"), ("longer", "22", "sleep 1"), ("b", "3", "true")]
+            {
+                table.row(vec![id.into(), number.into(), command.into()]);
+                let mut plain = anstream::StripStream::new(&mut out);
+                table.write_part(&mut plain, width).expect("a Vec takes everything");
+            }
+            String::from_utf8(out).expect("text")
+        };
+        let piped = "ID  N  COMMAND\na   1  true\nlonger  22  sleep 1\nb        3  true\n";
+        assert_eq!(parts(usize::MAX), piped, "as wide as it takes");
+        let shown = "ID  N  COMMAND\na   1  true\nl…  22  sleep 1\nb    3  true\n";
+        assert_eq!(parts(80), shown, "a number is never cut");
     }
 
     #[test]

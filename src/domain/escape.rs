@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer as _};
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 use super::hostile::is_hostile;
@@ -17,7 +18,32 @@ pub fn write_json(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> 
     Ok(())
 }
 
-/// The same as text, on one line.
+/// Writes an array, one element after the other as they come: not all of them are in memory.
+pub fn write_json_array<T: Serialize, E: From<io::Error>>(
+    out: &mut dyn Write,
+    elements: impl Iterator<Item = Result<T, E>>,
+    pretty: bool,
+) -> Result<(), E> {
+    if pretty {
+        write_elements(&mut Serializer::with_formatter(out, Escaping(PrettyFormatter::new())), elements)
+    } else {
+        write_elements(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)), elements)
+    }
+}
+
+fn write_elements<W: Write, F: Formatter, T: Serialize, E: From<io::Error>>(
+    serializer: &mut Serializer<W, F>,
+    elements: impl Iterator<Item = Result<T, E>>,
+) -> Result<(), E> {
+    let failed = |error: serde_json::Error| E::from(error.into());
+    let mut array = serializer.serialize_seq(None).map_err(failed)?;
+    for element in elements {
+        array.serialize_element(&element?).map_err(failed)?;
+    }
+    array.end().map_err(failed)
+}
+
+/// A value as text, on one line.
 pub fn to_json(value: &impl Serialize) -> serde_json::Result<String> {
     let mut text = Vec::new();
     write_json(&mut text, value, false).map_err(serde_json::Error::io)?;

@@ -1,3 +1,5 @@
+use std::io::Read;
+
 use serde_json::json;
 
 use super::harness::{Home, ids};
@@ -254,4 +256,56 @@ fn the_dead_are_listed_in_every_form_too() {
     home.dead_job("a", "exit code 1");
     home.run(["dlq", "list", "--format", "ids", "--sort", "id"]).ok().prints("a\nb\n");
     home.run(["dlq", "list", "--group", "--sort", "id"]).fails(2);
+}
+
+/// Home with more jobs than one page of a list: `j0` is the oldest.
+fn long_list() -> (Home, usize) {
+    const JOBS: usize = 2_500;
+    let home = Home::new();
+    let jobs: String =
+        (0..JOBS).map(|at| format!("{{\"id\":\"j{at}\",\"command\":\"true {at}\"}}\n")).collect();
+    home.call(["enqueue", "-q", "-"]).with_stdin(jobs).run().ok();
+    (home, JOBS)
+}
+
+#[test]
+fn a_long_list_is_whole_in_every_format() {
+    let (home, count) = long_list();
+    let newest_first: Vec<String> = (0..count).rev().map(|at| format!("j{at}")).collect();
+    let list = |args: &[&str]| home.run(["list", "--limit", "1000000"].iter().chain(args)).ok();
+    assert_eq!(list(&["--format", "ids"]).lines(), newest_first);
+    assert_eq!(ids(&list(&["--json"]).json()), newest_first);
+    assert_eq!(list(&["--format", "jsonl"]).lines().len(), count);
+    assert_eq!(list(&["--format", "csv"]).lines().len(), count + 1);
+    let table = list(&[]);
+    assert_eq!(table.lines().len(), count + 1);
+    assert!(table.lines()[count].starts_with("j0 "), "{}", table.lines()[count]);
+    let oldest_first: Vec<String> = (0..count).map(|at| format!("j{at}")).collect();
+    assert_eq!(list(&["--sort", "created", "--format", "ids"]).lines(), oldest_first);
+    let page = home.run(["list", "--limit", "2000", "--format", "ids"]).ok();
+    assert_eq!(page.lines(), newest_first[..2_000]);
+    page.says("there are more; go on with --after j500");
+    let rest =
+        home.run(["list", "--limit", "2000", "--after", "j500", "--format", "ids"]).ok().says_nothing();
+    assert_eq!(rest.lines(), newest_first[2_000..]);
+}
+
+#[test]
+fn a_long_list_is_read_as_it_is_printed() {
+    let (home, count) = long_list();
+    for format in ["json", "jsonl", "csv"] {
+        let mut list = home.call(["list", "--limit", "1000000", "--format", format]).spawn();
+        let mut printed = vec![0];
+        let mut stdout = list.stdout.take().expect("a pipe");
+        stdout.read_exact(&mut printed).expect("it begins");
+        // The pipe is full long before the last page, so the list cannot have been read to its end.
+        let oldest = home.run(["list", "--sort", "created", "--limit", "1", "--format", "ids"]).ok().stdout;
+        home.run(["remove", "-q", oldest.trim_end()]).ok();
+        stdout.read_to_end(&mut printed).expect("it ends");
+        assert!(list.wait().expect("it ends").success());
+        let printed = String::from_utf8(printed).expect("text");
+        let marks = [format!("\"{}\"", oldest.trim_end()), format!("\n{},", oldest.trim_end())];
+        assert!(printed.contains(&format!("j{}", count - 1)), "{format}");
+        assert!(!marks.iter().any(|mark| printed.contains(mark)), "{format} has {oldest}");
+    }
 }
