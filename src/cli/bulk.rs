@@ -125,6 +125,12 @@ fn print_tally(context: &Context, tally: &Tally, wording: &Wording) -> Result<()
             jobs(tally.skipped)
         ))?;
     }
+    if tally.dependents > 0 {
+        context.hint(&format!("{} that depend on them were cancelled too", jobs(tally.dependents)))?;
+    }
+    if tally.leaves_dependents {
+        context.hint("the workers are cancelling more jobs that depend on them")?;
+    }
     if tally.ending > 0 {
         context.hint(&format!("{} still run; their workers are ending them", jobs(tally.ending)))?;
     }
@@ -132,6 +138,9 @@ fn print_tally(context: &Context, tally: &Tally, wording: &Wording) -> Result<()
         let mut value = json!({ "count": tally.done });
         if tally.skipped > 0 {
             value["skipped"] = tally.skipped.into();
+        }
+        if tally.dependents > 0 {
+            value["cancelled_dependents"] = tally.dependents.into();
         }
         return context.print_json(&value);
     }

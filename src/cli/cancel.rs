@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::bulk::{self, BulkArgs, Wording};
+use super::changed::named;
 use super::context::Context;
 use super::failure::Failure;
 use super::selection::WhichArgs;
@@ -13,6 +14,9 @@ use crate::ops::change::{Changed, Verb};
 ///
 /// A job that waits is cancelled at once. For one that runs its worker is told to kill the command with everything that
 /// it started; this waits for that, but for no longer than a second. Finished jobs are left as they are (exit code 4).
+///
+/// Jobs that depend on a cancelled one are cancelled too, unless they are to run in any case: they are named, and
+/// with --json each job has a list `cancelled_dependents`. Where they are very many, the workers cancel the rest of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl cancel job1
@@ -40,7 +44,10 @@ fn say(changed: &Changed) -> String {
         StateName::Processing => format!("Job {id} is being ended by its worker"),
         StateName::Completed => format!("Job {id} completed before it could be ended"),
         StateName::Pending | StateName::Failed | StateName::Dead | StateName::Cancelled => {
-            format!("Job {id} cancelled")
+            match &changed.dependents[..] {
+                [] => format!("Job {id} cancelled"),
+                dependents => format!("Job {id} cancelled, and {}", named(dependents)),
+            }
         }
     }
 }

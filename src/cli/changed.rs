@@ -4,9 +4,11 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 use super::context::Context;
 use super::failure::{Exit, Failure, report};
-use super::text::printable;
+use super::text::{grouped, jobs, printable};
 use crate::domain::job::Job;
 use crate::domain::name::JobId;
 use crate::ops::OpError;
@@ -14,6 +16,9 @@ use crate::ops::change::{Changed, Verb, change, remove_logs};
 use crate::ops::json::JobJson;
 use crate::store::Store;
 use crate::sys::user;
+
+/// How many dependents are named to a person.
+const MOST_NAMED: usize = 10;
 
 /// Changes these jobs and says what became of each; `say` words it for a person. Returns the worst failure.
 pub(super) fn change_ids(
@@ -35,8 +40,34 @@ pub(super) fn change_ids(
     if verb == Verb::Remove {
         remove_logs(&context.location()?.home, done.iter().map(|changed| &changed.job));
     }
-    print(context, &done, say)?;
+    print(context, verb, &done, say)?;
+    hint_at_dependents(context, &done)?;
     Ok(worst)
+}
+
+/// Where no person reads what became of each job, its dependents are named on standard error.
+fn hint_at_dependents(context: &Context, done: &[Changed]) -> Result<(), Failure> {
+    if !context.json && !context.person_reads {
+        for changed in done.iter().filter(|changed| !changed.dependents.is_empty()) {
+            let (of, named) = (&changed.job.id, named(&changed.dependents));
+            context.hint(&printable(&format!("{named}: cancelled too, with job {of}")))?;
+        }
+    }
+    if done.iter().any(|changed| changed.leaves_dependents) {
+        context.hint("the workers are cancelling more jobs that depend on these")?;
+    }
+    Ok(())
+}
+
+/// `2 jobs that depend on it (b, c)`
+pub(super) fn named(dependents: &[JobId]) -> String {
+    let count = dependents.len();
+    let mut names: Vec<String> = dependents.iter().take(MOST_NAMED).map(JobId::to_string).collect();
+    if count > MOST_NAMED {
+        names.push(format!("and {} more", grouped((count - MOST_NAMED) as u64)));
+    }
+    let depend = if count == 1 { "depends" } else { "depend" };
+    format!("{} that {depend} on it ({})", jobs(count as u64), names.join(", "))
 }
 
 /// The exit code of a run in which this was the worst that happened.
@@ -50,9 +81,30 @@ pub(super) fn tell(context: &Context, failure: &Failure) -> Exit {
     failure.exit
 }
 
-fn print(context: &Context, done: &[Changed], say: impl Fn(&Changed) -> String) -> Result<(), Failure> {
+/// A job, and where it was cancelled the jobs that were cancelled because they depend on it.
+#[derive(Serialize)]
+struct ChangedJson<'a> {
+    #[serde(flatten)]
+    job: JobJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancelled_dependents: Option<Vec<&'a str>>,
+}
+
+impl<'a> ChangedJson<'a> {
+    fn new(verb: Verb, changed: &'a Changed) -> Self {
+        let names = || changed.dependents.iter().map(JobId::as_str).collect();
+        Self { job: JobJson::from(&changed.job), cancelled_dependents: (verb == Verb::Cancel).then(names) }
+    }
+}
+
+fn print(
+    context: &Context,
+    verb: Verb,
+    done: &[Changed],
+    say: impl Fn(&Changed) -> String,
+) -> Result<(), Failure> {
     if context.json {
-        let jobs: Vec<JobJson<'_>> = done.iter().map(|changed| JobJson::from(&changed.job)).collect();
+        let jobs: Vec<ChangedJson<'_>> = done.iter().map(|changed| ChangedJson::new(verb, changed)).collect();
         return context.print_json(&jobs);
     }
     if context.quiet {

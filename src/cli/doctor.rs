@@ -5,42 +5,51 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use serde_json::json;
 
+use super::ask::ask;
 use super::context::Context;
-use super::failure::{Failure, exit_of_diagnosis};
+use super::failure::{Exit, Failure, exit_of_diagnosis};
 use super::progress::Bar;
-use super::text::{printable, rough_size, wrap};
-use crate::ops::doctor::{Diagnosis, DiagnosisJson, Finding, Level, diagnose};
+use super::text::{grouped, printable, rough_size, wrap};
+use crate::ops::doctor::{Diagnosis, DiagnosisJson, Finding, Level, diagnose, repair};
 use crate::store::sqlite::Depth;
+use crate::sys::user;
 
 /// Look what is wrong with the queue, its workers and this machine
 ///
-/// Nothing is changed. Ends with 0 where no error was found, with 7 where the database is corrupt or of a newer version,
+/// Nothing is changed, unless --repair is given. Ends with 0 where no error was found, with 7 where the database is corrupt or of a newer version,
 /// with 5 where it cannot be used, else with 1. Warnings are no errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl doctor
   queuectl doctor --full
+  queuectl doctor --repair --yes
   queuectl doctor --json | jq '.findings[] | select(.level != \"ok\")'")]
 pub(super) struct Args {
-    /// Read the database more closely: every index too, which takes longer
+    /// Read the database more closely: every index too, and whether counters, lines, dependencies, keys and tags agree
+    /// with the jobs, which takes longer
     #[arg(long)]
     full: bool,
+    /// Look as closely as with --full, and make what does not agree with the jobs anew from them
+    ///
+    /// No job is removed and none changes but for what it waits for. It is done in short transactions, so workers may go
+    /// on. A file that is damaged itself is left alone.
+    #[arg(long)]
+    repair: bool,
+    /// Do not ask before repairing more than one thing
+    #[arg(short, long, requires = "repair")]
+    yes: bool,
 }
 
 /// Reading a database of this size takes a moment.
 const LARGE_BYTES: u64 = 64 << 20;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let depth = if args.full { Depth::Full } else { Depth::Quick };
-    let bar = RefCell::new(Bar::new(context, "", None));
-    let before_reading = |bytes: u64| {
-        if bytes >= LARGE_BYTES {
-            bar.borrow_mut().say(|| format!("reading the database ({})", rough_size(bytes)));
-        }
-    };
-    let diagnosis = diagnose(context.wanted(), depth, &before_reading);
-    drop(bar);
+    let diagnosis = look(args, context);
+    if args.repair && !diagnosis.contradictions.is_empty() && diagnosis.is_database_whole() {
+        return mend(args, context, &diagnosis);
+    }
     if context.json {
         context.print_json(&DiagnosisJson::from(&diagnosis))?;
     } else if !context.quiet {
@@ -50,6 +59,47 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     Err(Failure::new(exit_of_diagnosis(diagnosis.refusal.as_ref()), complaint(&diagnosis, context)))
+}
+
+fn look(args: &Args, context: &Context) -> Diagnosis {
+    let depth = if args.full || args.repair { Depth::Full } else { Depth::Quick };
+    let bar = RefCell::new(Bar::new(context, "", None));
+    let before_reading = |bytes: u64| {
+        if bytes >= LARGE_BYTES {
+            bar.borrow_mut().say(|| format!("reading the database ({})", rough_size(bytes)));
+        }
+    };
+    diagnose(context.wanted(), depth, &before_reading)
+}
+
+/// Repairs what was found, after asking, and says what is left.
+fn mend(args: &Args, context: &Context, diagnosis: &Diagnosis) -> Result<ExitCode, Failure> {
+    let found = &diagnosis.contradictions;
+    if found.len() > 1 {
+        ask(context, &format!("repair {}", contradictions(found.len())), args.yes)?;
+    }
+    let left = repair(context.store()?, found, &user::name())?;
+    let repaired = found.len().saturating_sub(left.len());
+    if context.json {
+        let left: Vec<&str> = left.iter().map(|left| left.said.as_str()).collect();
+        context.print_json(&json!({ "repaired": repaired, "left": left }))?;
+    } else if !context.quiet {
+        let mut out = context.out();
+        writeln!(out, "{} repaired", contradictions(repaired))?;
+        out.flush()?;
+    }
+    match left.first() {
+        None => Ok(ExitCode::SUCCESS),
+        Some(first) => {
+            let count = contradictions(left.len());
+            Err(Failure::new(Exit::Corrupt, format!("{count} could not be repaired ({})", first.said)))
+        }
+    }
+}
+
+/// `1 contradiction`, `2 contradictions`
+fn contradictions(count: usize) -> String {
+    format!("{} contradiction{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
 fn print(diagnosis: &Diagnosis, context: &Context) -> Result<(), Failure> {

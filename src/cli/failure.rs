@@ -253,6 +253,11 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::Conflict { id, conflict: Conflict::WaitedFor { .. } } => {
             return Some(format!("cancel or remove those first; `queuectl graph {id}` shows them"));
         }
+        OpError::Conflict { id, conflict: Conflict::Cycle { through } } => {
+            return Some(format!(
+                "wait until job `{through}` is finished, or cancel it; `queuectl graph {id}` shows how they depend"
+            ));
+        }
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
@@ -277,6 +282,9 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::Store(error) => return hint_for_store(error),
         OpError::NoHome => "name a folder with --home",
         OpError::Import(ImportError::IdTaken(_)) => "with --if-absent jobs that are here already are skipped",
+        OpError::Import(ImportError::Malformed { .. }) => {
+            "correct that line, or export the queue again: all lines are taken in, or none"
+        }
         OpError::FileExists(_) => "say --force to replace it",
         OpError::LiveWorkers { .. } => "stop them first: `queuectl worker stop`",
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {

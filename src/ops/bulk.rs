@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::time::Instant;
 
-use super::change::{CANCEL_LOOK, CANCEL_PATIENCE, CHUNK};
+use super::change::{CANCEL_LOOK, CANCEL_PATIENCE, first};
 use super::{OpError, announce};
 use crate::domain::life::StateName;
 use crate::domain::log;
-use crate::store::{Change, JobFilter, JobVerb, Phase, Seen, Store, StoreError, retention};
+use crate::domain::name::JobId;
+use crate::store::{Change, JobFilter, JobVerb, Phase, Portion, Seen, Store, StoreError, retention};
 
 /// What became of the jobs that were selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,13 +20,39 @@ pub struct Tally {
     pub done: u64,
     /// They had moved on, or others wait for them.
     pub skipped: u64,
+    /// Jobs beside those that were selected: they depend on one that was cancelled, and were cancelled with it.
+    pub dependents: u64,
+    /// The workers are cancelling more of them.
+    pub leaves_dependents: bool,
     /// Of those that are done: their workers are still ending them.
     pub ending: u64,
     /// The numbers of those that were removed.
     gone: BTreeSet<u64>,
+    /// Those that were cancelled with a job that they depend on, and not yet met among the selected.
+    with_others: HashSet<JobId>,
 }
 
 impl Tally {
+    fn note_dependents(&mut self, portion: &Portion) {
+        self.with_others.extend(portion.dependents.iter().map(|dependent| dependent.id.clone()));
+        self.leaves_dependents |= portion.leaves_dependents;
+    }
+
+    /// One that is no longer as it was selected. If it was cancelled with another, then what was wanted is done.
+    fn skip(&mut self, seen: &Seen) {
+        if self.with_others.remove(&seen.id) {
+            self.done += 1;
+        } else {
+            self.skipped += 1;
+        }
+    }
+
+    /// Those that are left were not among the selected.
+    fn settle_dependents(&mut self) {
+        self.dependents = self.with_others.len() as u64;
+        self.with_others.clear();
+    }
+
     /// Removes the log files of the jobs that are gone.
     pub fn remove_logs(&self, home: &Path) {
         if !self.gone.is_empty() {
@@ -77,17 +104,10 @@ pub fn meant_by_default(verb: JobVerb) -> Vec<Phase> {
     changeable(verb).iter().filter(is_meant).copied().collect()
 }
 
-/// All jobs that a filter lets through now, the newest first.
+/// All jobs that a filter lets through now, the newest first: in one look, because each page would begin anew to look for
+/// states of which there are few.
 pub fn select(store: &dyn Store, filter: &JobFilter) -> Result<Vec<Seen>, StoreError> {
-    let mut selected: Vec<Seen> = Vec::new();
-    loop {
-        let below = selected.last().map(|seen| seen.number);
-        let more = store.select(filter, below, CHUNK)?;
-        if more.is_empty() {
-            return Ok(selected);
-        }
-        selected.extend(more);
-    }
+    store.select(filter, None, usize::MAX)
 }
 
 pub fn by_state(jobs: &[Seen]) -> BTreeMap<StateName, u64> {
@@ -112,9 +132,13 @@ pub fn change_selected(
     }
     let mut tally = Tally::default();
     let mut marked = HashSet::new();
-    for chunk in jobs.chunks(CHUNK) {
-        let changes = store.change(verb, chunk, by).map_err(|source| half_done(tally.done, source))?;
-        for (seen, change) in chunk.iter().zip(changes) {
+    let mut rest = &jobs[..];
+    while !rest.is_empty() {
+        let portion = store.change(verb, first(rest), by).map_err(|source| half_done(tally.done, source))?;
+        let (chunk, behind) = rest.split_at(portion.changes.len());
+        rest = behind;
+        tally.note_dependents(&portion);
+        for (seen, change) in chunk.iter().zip(portion.changes) {
             match change {
                 Change::Done(state) => {
                     tally.done += 1;
@@ -125,7 +149,7 @@ pub fn change_selected(
                         tally.gone.insert(seen.number);
                     }
                 }
-                Change::NotFound | Change::Conflict(_) => tally.skipped += 1,
+                Change::NotFound | Change::Conflict(_) => tally.skip(seen),
             }
         }
         if !marked.is_empty() {
@@ -133,6 +157,7 @@ pub fn change_selected(
         }
         progress(chunk.len() as u64);
     }
+    tally.settle_dependents();
     tally.ending = wait_for_ends(store, &marked)?;
     Ok(tally)
 }

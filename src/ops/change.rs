@@ -1,18 +1,24 @@
 //! Changing jobs by id: cancel, retry, remove.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{OpError, announce};
 use crate::domain::job::Job;
-use crate::domain::life::{State, StateName};
+use crate::domain::life::{CancelReason, State, StateName};
 use crate::domain::log;
 use crate::domain::name::{JobId, WorkerId};
+use crate::domain::timestamp::Timestamp;
 pub use crate::store::JobVerb as Verb;
-use crate::store::{Change, Conflict, Store, StoreError, retention};
+use crate::store::{Change, Conflict, Dependent, Store, StoreError, retention};
+use crate::sys::sabotage::{self, Guard};
 
-/// How many jobs one transaction changes at most.
-pub(super) const CHUNK: usize = 1_000;
+/// How many jobs are handed to the store at once. It changes as many of them as one short transaction takes.
+const CHUNK: usize = 1_000;
+
+/// How many jobs around one that ran are looked at, to name those that were cancelled with it.
+const MOST_NAMED: usize = 1_000;
 
 /// How long a cancel waits for running jobs to end. One that takes longer goes on without being waited for.
 pub(super) const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
@@ -23,6 +29,10 @@ pub(super) const CANCEL_LOOK: Duration = Duration::from_millis(5);
 pub struct Changed {
     pub job: Job,
     pub state: StateName,
+    /// Jobs that were cancelled because they depend on it, itself or through others.
+    pub dependents: Vec<JobId>,
+    /// The workers are cancelling more of them.
+    pub leaves_dependents: bool,
 }
 
 /// Tries all of these ids. The answers are in their order.
@@ -33,26 +43,61 @@ pub fn change(
     by: &str,
 ) -> Result<Vec<Result<Changed, OpError>>, StoreError> {
     let mut answers = Vec::with_capacity(ids.len());
-    for chunk in ids.chunks(CHUNK) {
+    while answers.len() < ids.len() {
+        let rest = &ids[answers.len()..];
+        let chunk = first(rest);
         let before = if verb == Verb::Remove { find_all(store, chunk)? } else { Vec::new() };
-        let changes = apply(store, verb, chunk, by)?;
+        let began = store.now()?;
+        let portion = store.change_ids(verb, chunk, by)?;
+        let chunk = &chunk[..portion.changes.len()];
         if verb == Verb::Cancel {
-            end_running(store, chunk, &changes)?;
+            end_running(store, chunk, &portion.changes)?;
         }
         let after = if verb == Verb::Remove { before } else { find_all(store, chunk)? };
-        for ((id, change), job) in chunk.iter().zip(changes).zip(after) {
-            answers.push(answer(id, change, job));
+        let mut dependents = dependents_by_root(portion.dependents);
+        for ((id, change), job) in chunk.iter().zip(portion.changes).zip(after) {
+            let was_running = change == Change::Done(StateName::Processing);
+            let answer = answer(id, change, job).and_then(|changed| {
+                let known = dependents.remove(id).unwrap_or_default();
+                let dependents = if was_running { cancelled_with(store, &changed, began)? } else { known };
+                Ok(Changed { dependents, leaves_dependents: portion.leaves_dependents, ..changed })
+            });
+            answers.push(answer);
         }
     }
     Ok(answers)
 }
 
-fn apply(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-    match verb {
-        Verb::Cancel => store.cancel(ids, by),
-        Verb::Retry => store.retry(ids, by),
-        Verb::Remove => store.remove(ids, by),
+/// The first of these, as many as the store is given at once.
+pub(super) fn first<T>(jobs: &[T]) -> &[T] {
+    let most = if sabotage::is_off(Guard::Portions) { usize::MAX } else { CHUNK };
+    &jobs[..jobs.len().min(most)]
+}
+
+fn dependents_by_root(dependents: Vec<Dependent>) -> HashMap<JobId, Vec<JobId>> {
+    let mut by_root: HashMap<JobId, Vec<JobId>> = HashMap::new();
+    for Dependent { id, of } in dependents {
+        by_root.entry(of).or_default().push(id);
     }
+    by_root
+}
+
+/// The jobs that were cancelled with one that ran: its worker did that, when it had ended the command.
+fn cancelled_with(store: &dyn Store, changed: &Changed, began: Timestamp) -> Result<Vec<JobId>, StoreError> {
+    if changed.state != StateName::Cancelled {
+        return Ok(Vec::new());
+    }
+    let graph = store.graph(&changed.job.id, MOST_NAMED)?.unwrap_or_default();
+    let mut cancelled = Vec::new();
+    for node in graph.nodes.iter().skip(1).filter(|node| node.state == Some(StateName::Cancelled)) {
+        let state = store.find(&node.id)?.map(|job| job.life.state);
+        if let Some(State::Cancelled { finished_at, reason: CancelReason::Dependency }) = state
+            && finished_at >= began
+        {
+            cancelled.push(node.id.clone());
+        }
+    }
+    Ok(cancelled)
 }
 
 /// Removes what jobs printed that are gone; see [`change`].
@@ -100,9 +145,11 @@ fn answer(id: &JobId, change: Change, job: Option<Job>) -> Result<Changed, OpErr
         // By now it may have gone on.
         (Change::Done(StateName::Processing), Some(job)) => {
             let state = job.life.state.name();
-            Ok(Changed { job, state })
+            Ok(Changed { job, state, dependents: Vec::new(), leaves_dependents: false })
         }
-        (Change::Done(state), Some(job)) => Ok(Changed { job, state }),
+        (Change::Done(state), Some(job)) => {
+            Ok(Changed { job, state, dependents: Vec::new(), leaves_dependents: false })
+        }
         (Change::Conflict(conflict), _) => Err(OpError::Conflict { id: id.clone(), conflict }),
         (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),
     }

@@ -13,9 +13,11 @@ mod json;
 mod limits;
 mod machine;
 mod queue;
+mod recount;
 mod workers;
 
 pub use json::DiagnosisJson;
+pub use recount::repair;
 
 use std::path::Path;
 
@@ -28,7 +30,7 @@ use super::ownership::advice_for_found;
 use crate::domain::settings::Settings;
 use crate::store::settings::in_force;
 use crate::store::sqlite::{Depth, SqliteStore};
-use crate::store::{Store, StoreError};
+use crate::store::{Contradiction, Store, StoreError};
 use crate::sys::ownership::NotOwn;
 use crate::sys::private;
 
@@ -84,6 +86,8 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// Why the queue cannot be used, where that was found: what any other verb would fail with.
     pub refusal: Option<OpError>,
+    /// Where what the store keeps beside the jobs does not agree with them.
+    pub contradictions: Vec<Contradiction>,
 }
 
 impl Diagnosis {
@@ -98,6 +102,12 @@ impl Diagnosis {
 
     fn add(&mut self, finding: Finding) {
         self.findings.push(finding);
+    }
+
+    /// Whether the file itself is whole, so that what is wrong in it can be mended.
+    pub fn is_database_whole(&self) -> bool {
+        let is_broken = |finding: &Finding| finding.level == Level::Error && finding.check == "database";
+        !self.findings.iter().any(is_broken)
     }
 
     /// Adds an error for which every other verb would give up. The first one counts.
@@ -157,6 +167,9 @@ fn look_at_home(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, home: &Path)
         home::check_store(diagnosis, &database);
     }
     let store = database::check(diagnosis, examiner, &database);
+    if let (Some(store), Depth::Full) = (&store, examiner.depth) {
+        recount::check(diagnosis, store);
+    }
     gate::check(diagnosis, &database);
     store
 }

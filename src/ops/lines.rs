@@ -4,7 +4,7 @@
 //! twice; it is stored up to the first bad line. In both, jobs are stored in chunks, each of them all or nothing, and a
 //! job may depend on jobs of earlier lines.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, Read};
 
@@ -13,11 +13,13 @@ use super::each::{Commands, Each};
 use super::enqueue::{Enqueuer, named};
 use crate::domain::job::NewJob;
 use crate::domain::name::JobId;
-use crate::domain::request::JobRequest;
+use crate::domain::request::{JobRequest, check_depends_on};
 use crate::store::{EnqueueError, Enqueued, Refused};
 
 /// The longest line. The largest command, every byte of it escaped, fits.
 pub const MAX_LINE_BYTES: usize = 4 << 20;
+/// How many jobs are stored at once at most, and how many dependencies they may have together: other writers wait for
+/// the transaction that stores them.
 const CHUNK_JOBS: usize = 10_000;
 const CHUNK_BYTES: usize = 16 << 20;
 
@@ -81,15 +83,35 @@ pub fn store<S: Source>(
     progress: &mut dyn Progress,
 ) -> Result<Tally, OpError> {
     let mut lines = Lines::new(source, form);
-    let mut tally = Tally::default();
+    let mut stored = Stored::default();
     loop {
         let (chunk, bad) = lines.read_chunk(S::has_more_now);
         if chunk.is_empty() && bad.is_none() {
-            return Ok(tally);
+            return Ok(stored.tally);
         }
         enqueuer.tick()?;
-        let stored = store_chunk(enqueuer, &chunk, progress, &mut tally);
-        stored.and(bad.map_or(Ok(()), Err)).map_err(|bad| bad.after_storing(tally.created))?;
+        let result = store_chunk(enqueuer, &chunk, progress, &mut stored);
+        result.and(bad.map_or(Ok(()), Err)).map_err(|bad| bad.after_storing(stored.tally.created))?;
+    }
+}
+
+/// What became of the lines so far.
+#[derive(Default)]
+struct Stored {
+    tally: Tally,
+    /// For ids of lines that were not stored, because another job holds their unique key: that job. Later lines may depend
+    /// on them.
+    stand_ins: HashMap<JobId, JobId>,
+}
+
+impl Stored {
+    fn note(&mut self, jobs: &[NewJob], answers: &[Enqueued]) {
+        let created = answers.iter().filter(|answer| answer.is_created()).count() as u64;
+        self.tally.created += created;
+        self.tally.existing += answers.len() as u64 - created;
+        for (job, answer) in jobs.iter().zip(answers).filter(|(job, answer)| job.id != *answer.id()) {
+            self.stand_ins.insert(job.id.clone(), answer.id().clone());
+        }
     }
 }
 
@@ -137,14 +159,14 @@ fn store_chunk(
     enqueuer: &mut Enqueuer<'_>,
     chunk: &[Numbered],
     progress: &mut dyn Progress,
-    tally: &mut Tally,
+    stored: &mut Stored,
 ) -> Result<(), BadLine> {
     let mut later: HashSet<&JobId> =
         chunk.iter().filter_map(|numbered| numbered.request.id.as_ref()).collect();
     let mut jobs = Vec::with_capacity(chunk.len());
     let mut bad = None;
     for Numbered { line, request } in chunk {
-        match resolve(enqueuer, request, &mut later) {
+        match resolve(enqueuer, request, &mut later, &stored.stand_ins) {
             Ok(job) => jobs.push(job),
             Err(source) => {
                 bad = Some(BadLine { line: *line, source });
@@ -155,9 +177,7 @@ fn store_chunk(
     let line_of = |at: usize| chunk.get(at).map_or(0, |numbered| numbered.line);
     let mut put = |jobs: &[NewJob]| -> Result<(), EnqueueError> {
         let answers = enqueuer.store().enqueue(jobs)?;
-        let created = answers.iter().filter(|answer| answer.is_created()).count() as u64;
-        tally.created += created;
-        tally.existing += answers.len() as u64 - created;
+        stored.note(jobs, &answers);
         progress.stored(&answers);
         Ok(())
     };
@@ -183,8 +203,14 @@ fn resolve(
     enqueuer: &mut Enqueuer<'_>,
     request: &JobRequest,
     later: &mut HashSet<&JobId>,
+    stand_ins: &HashMap<JobId, JobId>,
 ) -> Result<NewJob, OpError> {
-    let job = enqueuer.resolve(request.clone())?;
+    let mut renamed = request.clone();
+    if renamed.depends_on.iter().any(|id| stand_ins.contains_key(id)) {
+        let names = renamed.depends_on.iter().map(|id| stand_ins.get(id).unwrap_or(id).clone());
+        renamed.depends_on = check_depends_on(names.collect())?;
+    }
+    let job = enqueuer.resolve(renamed)?;
     if let Some(parent) = request.depends_on.iter().find(|id| later.contains(id)) {
         return Err(OpError::Refused(Refused::UnknownDependency(parent.clone())));
     }
@@ -267,13 +293,16 @@ impl<'e, R: BufRead> Lines<'e, R> {
     /// The next requests: as many as make a chunk, or as there are while `go_on` says so. A bad line ends them.
     fn read_chunk(&mut self, go_on: impl Fn(&R) -> bool) -> (Vec<Numbered>, Option<BadLine>) {
         let mut chunk = Vec::new();
-        let mut bytes = 0;
-        while chunk.len() < CHUNK_JOBS && bytes < CHUNK_BYTES {
+        let (mut bytes, mut weight) = (0, 0);
+        while weight < CHUNK_JOBS && bytes < CHUNK_BYTES {
             if !chunk.is_empty() && !go_on(&self.source) {
                 break;
             }
             match self.read_request() {
-                Ok(Some(request)) => chunk.push(request),
+                Ok(Some(numbered)) => {
+                    weight += 1 + numbered.request.depends_on.len();
+                    chunk.push(numbered);
+                }
                 Ok(None) => break,
                 Err(source) => {
                     return (chunk, Some(BadLine { line: self.line, source }));

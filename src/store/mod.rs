@@ -14,6 +14,7 @@ pub mod graphs;
 pub mod hooks;
 pub mod options;
 pub mod queues;
+pub mod recount;
 pub mod retention;
 pub mod schedules;
 pub mod settings;
@@ -29,6 +30,7 @@ pub use filter::{After, JobFilter, Page, Phase};
 pub use graphs::Graphs;
 pub use hooks::*;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
+pub use recount::{Contradiction, Derived};
 pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
 pub use troubles::{MAX_DEATHS_COUNTED, Troubles};
 pub use upkeep::{
@@ -69,14 +71,29 @@ pub trait Store:
     fn select(&self, filter: &JobFilter, below: Option<u64>, limit: usize) -> Result<Vec<Seen>, StoreError>;
     /// The ids that begin like this, in their order.
     fn ids_like(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError>;
-    /// Changes those of these jobs that are still in the state in which they were seen.
-    fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Vec<Change>, StoreError>;
-    /// Ends jobs, or marks those that run, so that their workers end them.
-    fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError>;
-    /// Makes jobs pending again, with fresh retries.
-    fn retry(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError>;
-    /// Forgets jobs and everything about them.
-    fn remove(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError>;
+    /// Changes the first of these jobs, as many as one short transaction takes: those that are still in the state in which
+    /// they were seen.
+    fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Portion, StoreError>;
+    /// The same by id, whatever state they are in. `Cancel` ends jobs, or marks those that run, so that their workers end
+    /// them; `Retry` makes them pending again, with fresh retries; `Remove` forgets them and everything about them.
+    fn change_ids(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<Portion, StoreError>;
+    /// Changes all of these, portion after portion. The answers are in the order of the ids.
+    fn change_all(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
+        let mut changes: Vec<Change> = Vec::with_capacity(ids.len());
+        while changes.len() < ids.len() {
+            changes.extend(self.change_ids(verb, &ids[changes.len()..], by)?.changes);
+        }
+        Ok(changes)
+    }
+    fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
+        self.change_all(JobVerb::Cancel, ids, by)
+    }
+    fn retry(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
+        self.change_all(JobVerb::Retry, ids, by)
+    }
+    fn remove(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
+        self.change_all(JobVerb::Remove, ids, by)
+    }
     /// Dead jobs by reason and error line.
     fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError>;
     /// What went wrong of late: jobs that died, schedules that were missed, hooks that could not be told.

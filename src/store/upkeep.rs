@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::transfer::{ImportError, Imported, Line};
-use super::{Change, JobFilter, Seen, StoreError};
+use super::{Change, Contradiction, JobFilter, Seen, StoreError};
 use crate::domain::edit::Edit;
 use crate::domain::explain::{Count, Durations, QueueFacts};
 use crate::domain::job::Job;
@@ -42,6 +42,10 @@ pub trait Upkeep {
         files: &[(u64, u32)],
         before: Option<Timestamp>,
     ) -> Result<Vec<(u64, u32)>, StoreError>;
+    /// Compares what the store keeps beside the jobs with the jobs, as of one moment.
+    fn recount(&self) -> Result<Vec<Contradiction>, StoreError>;
+    /// Makes what was found wrong anew from the jobs, in short transactions. Workers may be at work meanwhile.
+    fn mend(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError>;
     /// Changes a job that does not run.
     fn edit(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError>;
     /// The same, and makes it pending again, with fresh retries. Both or nothing.

@@ -59,6 +59,16 @@ pub enum JobVerb {
     Remove,
 }
 
+impl JobVerb {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Retry => "retry",
+            Self::Remove => "remove",
+        }
+    }
+}
+
 /// What became of one job that somebody wanted changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -66,6 +76,26 @@ pub enum Change {
     Done(StateName),
     NotFound,
     Conflict(Conflict),
+}
+
+/// What one short transaction made of the first of the jobs that it was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Portion {
+    /// In the order of the jobs. Where there are fewer of them than jobs, the rest is for the next call; there is at least
+    /// one.
+    pub changes: Vec<Change>,
+    /// Jobs that were cancelled because they depend on one of these.
+    pub dependents: Vec<Dependent>,
+    /// More of them are left: the workers cancel them now, in short transactions too.
+    pub leaves_dependents: bool,
+}
+
+/// A job that was cancelled because it depends, itself or through others, on one that was cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependent {
+    pub id: JobId,
+    /// The one that the caller cancelled.
+    pub of: JobId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

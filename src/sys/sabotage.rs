@@ -21,6 +21,9 @@ pub enum Guard {
     Polling,
     /// Pids and sessions are believed only in the pid namespace and the home in which they were written down.
     Namespaces,
+    /// A change of many jobs, or of one with many dependents, is cut into short transactions, and other writers are served
+    /// in between.
+    Portions,
 }
 
 /// Whether a test has taken this guard away.
@@ -60,6 +63,7 @@ mod without {
             "queue_limits" => Guard::QueueLimits,
             "polling" => Guard::Polling,
             "namespaces" => Guard::Namespaces,
+            "portions" => Guard::Portions,
             unknown => panic!("QUEUECTL_WITHOUT: there is no guard `{unknown}`"),
         }
     }

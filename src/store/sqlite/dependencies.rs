@@ -5,11 +5,15 @@ use rusqlite::{OptionalExtension, params};
 use super::jobs::{apply, is_failure};
 use super::row::{self, JobRow, strings};
 use super::settings;
-use super::tx::{Finished, Tx};
+use super::tx::{Dependent, Finished, Tx};
 use crate::domain::job::OnDependencyFailure;
-use crate::domain::life::{Event, StateName, transition};
+use crate::domain::life::{Event, StateName, Transition, transition};
 use crate::domain::name::JobId;
 use crate::store::StoreError;
+use crate::sys::sabotage::{self, Guard};
+
+/// How many links one transaction forgets at most. They lie side by side, so that each costs far less than a job.
+const LINKS_PER_TRANSACTION: i64 = 20_000;
 
 /// How things stand with a job that another wants to depend on.
 pub(super) enum Parent {
@@ -57,20 +61,40 @@ pub(super) fn is_waited_for(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreE
 
 /// A job that is finished waits for nobody.
 pub(super) fn stop_waiting(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
-    for parent_seq in known_parents(tx, child_seq)? {
+    let parents = known_parents(tx, child_seq)?;
+    // One of them was looked at already, if that is why it waits no longer.
+    tx.spend(parents.len().saturating_sub(1));
+    for parent_seq in parents {
         met(tx, parent_seq, child_seq)?;
     }
     Ok(())
 }
 
-/// Of a job that is gone nothing is known.
-pub(super) fn forget(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
-    for parent_seq in known_parents(tx, seq)? {
+/// Forgets what a job depends on, and the links of those that depend on it. `false`: these are so many that the rest of
+/// them is for a later transaction; what the job itself depends on is forgotten last.
+pub(super) fn forget(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+    let mut delete = tx.prepare(
+        "delete from dependencies
+         where parent_seq = ?1 and child_seq in (select child_seq from dependencies
+                                                 where parent_seq = ?1 order by child_seq limit ?2)",
+    )?;
+    let limit = if sabotage::is_off(Guard::Portions) { i64::MAX } else { LINKS_PER_TRANSACTION };
+    if i64::try_from(delete.execute([seq, limit])?).unwrap_or(i64::MAX) == limit {
+        return Ok(false);
+    }
+    let parents = known_parents(tx, seq)?;
+    tx.spend(parents.len());
+    for parent_seq in parents {
         tx.prepare("delete from dependencies where parent_seq = ?1 and child_seq = ?2")?
             .execute([parent_seq, seq])?;
     }
-    tx.prepare("delete from dependencies where parent_seq = ?1")?.execute([seq])?;
-    Ok(())
+    Ok(true)
+}
+
+/// Whether it is noted that one job depends on another.
+pub(super) fn is_linked(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<bool, StoreError> {
+    let mut select = tx.prepare("select 1 from dependencies where parent_seq = ?1 and child_seq = ?2")?;
+    Ok(select.exists([parent_seq, child_seq])?)
 }
 
 /// What a job depends on, by name.
@@ -144,35 +168,32 @@ pub(super) fn release_noted(tx: &Tx<'_>) -> Result<(), StoreError> {
 
 /// Those behind this child, in the order in which they came.
 fn release_children(tx: &Tx<'_>, parent_seq: i64, failed: bool, after_seq: i64) -> Result<(), StoreError> {
-    let share = tx.dependents_left();
     // With no share left it is enough to know whether there are any.
-    let children = waiting_after(tx, parent_seq, after_seq, share.max(1))?;
+    let share = tx.jobs_left().max(1);
+    let children = waiting_after(tx, parent_seq, after_seq, share)?;
     let mut told = after_seq;
-    for child_seq in children.iter().take(share) {
-        tx.spend_dependent();
+    for child_seq in &children {
+        // A child that is cancelled costs as much as it has parents.
+        if tx.is_spent() {
+            return note_down(tx, parent_seq, failed, told);
+        }
+        tx.spend_job();
         met(tx, parent_seq, *child_seq)?;
-        tell(tx, &row::by_seq(tx, *child_seq)?, failed)?;
+        let child = row::by_seq(tx, *child_seq)?;
+        if tell(tx, &child, &[failed])? == Some(StateName::Cancelled) {
+            tx.note_dependent(Dependent { seq: child.seq, id: child.id, parent_seq });
+        }
         told = *child_seq;
     }
-    if children.len() >= share.max(1) {
+    if children.len() >= share {
         note_down(tx, parent_seq, failed, told)?;
     }
     Ok(())
 }
 
-/// Tells all who still wait for the end of a job that is about to begin again: whoever comes after them waits for its next
-/// end. There are few or none, those that ended since the portions before this transaction were told.
-pub(super) fn release_rest(tx: &Tx<'_>, parent_seq: i64) -> Result<(), StoreError> {
-    let mut forget = tx.prepare("delete from releases where parent_seq = ?1 returning failed, after_seq")?;
-    let noted = forget.query_row([parent_seq], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let Some((failed, after_seq)) = noted else {
-        return Ok(());
-    };
-    for child_seq in waiting_after(tx, parent_seq, after_seq, usize::MAX)? {
-        met(tx, parent_seq, child_seq)?;
-        tell(tx, &row::by_seq(tx, child_seq)?, failed)?;
-    }
-    Ok(())
+/// Whether some who wait for the end of a job have not been told of it.
+pub(super) fn is_to_be_told(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreError> {
+    Ok(tx.prepare("select 1 from releases where parent_seq = ?1")?.exists([parent_seq])?)
 }
 
 /// Those who wait for a job, in the order in which they came, behind one of them.
@@ -202,15 +223,24 @@ fn note_down(tx: &Tx<'_>, parent_seq: i64, failed: bool, after_seq: i64) -> Resu
     Ok(())
 }
 
-/// Tells one job that one of those it waits for is finished.
-pub(super) fn tell(tx: &Tx<'_>, child: &JobRow, failed: bool) -> Result<(), StoreError> {
-    let event = match (failed, child.options.on_dependency_failure) {
-        (true, OnDependencyFailure::Cancel) => Event::DependencyFailed,
-        (true, OnDependencyFailure::Run) | (false, _) => Event::DependencyMet,
-    };
+/// Tells one job that some of those it waits for are finished, and whether each of them failed. Its row, which may be
+/// long where it depends on many, is written once. Gives its new state, if it has changed at all.
+pub(super) fn tell(tx: &Tx<'_>, child: &JobRow, finished: &[bool]) -> Result<Option<StateName>, StoreError> {
     let policy = settings::policy(tx, child)?;
-    if let Ok(transition) = transition(&child.life, event, &policy, tx.now) {
-        apply(tx, child, &transition, &child.latest)?;
+    let mut told: Option<Transition> = None;
+    for failed in finished {
+        let event = match (*failed, child.options.on_dependency_failure) {
+            (true, OnDependencyFailure::Cancel) => Event::DependencyFailed,
+            (true, OnDependencyFailure::Run) | (false, _) => Event::DependencyMet,
+        };
+        let life = told.as_ref().map_or(&child.life, |told| &told.life);
+        if let Ok(next) = transition(life, event, &policy, tx.now) {
+            told = Some(Transition { from: child.life.state.name(), ..next });
+        }
     }
-    Ok(())
+    let Some(told) = told else {
+        return Ok(None);
+    };
+    let is_applied = apply(tx, child, &told, &child.latest)?;
+    Ok(is_applied.then(|| told.life.state.name()))
 }

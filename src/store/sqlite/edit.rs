@@ -37,14 +37,19 @@ pub(super) fn edit(tx: &Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result<Cha
 }
 
 /// Runs a job again that is changed on the way: both or neither. First it is retried, and then nothing but its time could
-/// keep it from being changed.
-pub(super) fn edit_and_retry(tx: &Tx<'_>, id: &JobId, change: &Edit, by: &str) -> Result<Change, StoreError> {
+/// keep it from being changed. `None`: see [`retry::retry`].
+pub(super) fn edit_and_retry(
+    tx: &Tx<'_>,
+    id: &JobId,
+    change: &Edit,
+    by: &str,
+) -> Result<Option<Change>, StoreError> {
     if change.is_too_late(tx.now) && enqueue::is_taken(tx, id)? {
-        return Ok(Change::Conflict(Conflict::TooLate));
+        return Ok(Some(Change::Conflict(Conflict::TooLate)));
     }
     match retry::retry(tx, id, by)? {
-        Change::Done(_) => edit(tx, id, change, by),
-        refused @ (Change::NotFound | Change::Conflict(_)) => Ok(refused),
+        Some(Change::Done(_)) => edit(tx, id, change, by).map(Some),
+        other @ (None | Some(Change::NotFound | Change::Conflict(_))) => Ok(other),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Storing new jobs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rusqlite::params;
@@ -9,6 +9,7 @@ use super::dependencies::{self, Parent};
 use super::row::{self, to_json};
 use super::tx::{Tx, millis};
 use super::{batches, environments, places, queues, unique_keys};
+use crate::domain::batch::find_cycle;
 use crate::domain::environment::Environment;
 use crate::domain::job::{NewJob, Start};
 use crate::domain::life::{Life, Place, StateName};
@@ -21,18 +22,85 @@ pub(super) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, Enq
     let mut batch = Batch::begin(tx)?;
     let mut answers = Vec::with_capacity(jobs.len());
     let mut blocked = Vec::new();
+    let mut stand_ins = HashMap::new();
     for (at, job) in jobs.iter().enumerate() {
         let answer = batch.enqueue(tx, job)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
-        if let (Enqueued::Created(_), false) = (&answer, job.depends_on.is_empty()) {
-            blocked.push((at, batch.last_seq()));
+        match &answer {
+            Enqueued::Created(_) if !job.depends_on.is_empty() => blocked.push((at, batch.last_seq())),
+            Enqueued::Existing(holder) if *holder != job.id => {
+                stand_ins.insert(&job.id, holder.clone());
+            }
+            Enqueued::Created(_) | Enqueued::Existing(_) => {}
         }
         answers.push(answer);
     }
+    let renamed = rename(tx, jobs, &blocked, stand_ins)?;
     // Now that all of the batch are there, they can depend on each other in any order.
     for (at, seq) in blocked {
-        connect(tx, &jobs[at], seq)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
+        let depends_on = renamed.get(&at).unwrap_or(&jobs[at].depends_on);
+        connect(tx, depends_on, seq)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
     }
     Ok(answers)
+}
+
+/// What jobs of the batch depend on, by their places, where they named one that was not stored because another job holds
+/// its unique key: they depend on that one.
+fn rename(
+    tx: &Tx<'_>,
+    jobs: &[NewJob],
+    blocked: &[(usize, i64)],
+    mut stand_ins: HashMap<&JobId, JobId>,
+) -> Result<HashMap<usize, Vec<JobId>>, EnqueueError> {
+    let mut renamed = HashMap::new();
+    if stand_ins.is_empty() || blocked.is_empty() {
+        return Ok(renamed);
+    }
+    // An id that a job has means that job.
+    for job in jobs {
+        if stand_ins.contains_key(&job.id) && is_taken(tx, &job.id)? {
+            stand_ins.remove(&job.id);
+        }
+    }
+    for (at, seq) in blocked {
+        let before = &jobs[*at].depends_on;
+        if before.iter().any(|id| stand_ins.contains_key(id)) {
+            let mut seen = HashSet::new();
+            let names = before.iter().map(|id| stand_ins.get(id).unwrap_or(id).clone());
+            let names: Vec<JobId> = names.filter(|id| seen.insert(id.clone())).collect();
+            rename_dependencies(tx, *seq, &names)?;
+            renamed.insert(*at, names);
+        }
+    }
+    refuse_cycle(jobs, &renamed)?;
+    Ok(renamed)
+}
+
+/// A job of the batch may hold the key of another, so that names meant two jobs and mean one.
+fn refuse_cycle(jobs: &[NewJob], renamed: &HashMap<usize, Vec<JobId>>) -> Result<(), EnqueueError> {
+    if renamed.is_empty() {
+        return Ok(());
+    }
+    let mut jobs = jobs.to_vec();
+    for (at, names) in renamed {
+        jobs[*at].depends_on.clone_from(names);
+    }
+    match find_cycle(&jobs) {
+        None => Ok(()),
+        Some(id) => {
+            let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
+            Err(EnqueueError::Refused { at, reason: Refused::Cycle(id) })
+        }
+    }
+}
+
+fn rename_dependencies(tx: &Tx<'_>, seq: i64, names: &[JobId]) -> Result<(), StoreError> {
+    let json = to_json(&names.iter().map(JobId::as_str).collect::<Vec<&str>>());
+    tx.prepare("update jobs set depends_on = ?2, blocked_by = ?3 where seq = ?1")?.execute(params![
+        seq,
+        json,
+        names.len()
+    ])?;
+    Ok(())
 }
 
 pub(super) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
@@ -51,9 +119,9 @@ pub(super) fn next_seq(tx: &Tx<'_>) -> Result<i64, StoreError> {
 
 /// Records what a new job waits for. Until now it counts as blocked by each of its dependencies; those that are
 /// finished are told at once, but last: one that ends the job ends its waiting for all the others.
-fn connect(tx: &Tx<'_>, job: &NewJob, seq: i64) -> Result<Result<(), Refused>, StoreError> {
+fn connect(tx: &Tx<'_>, depends_on: &[JobId], seq: i64) -> Result<Result<(), Refused>, StoreError> {
     let mut finished = Vec::new();
-    for parent in &job.depends_on {
+    for parent in depends_on {
         match dependencies::look_up(tx, parent)? {
             Parent::Unknown => return Ok(Err(Refused::UnknownDependency(parent.clone()))),
             Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, seq, true)?,
@@ -63,8 +131,8 @@ fn connect(tx: &Tx<'_>, job: &NewJob, seq: i64) -> Result<Result<(), Refused>, S
             }
         }
     }
-    for failed in finished {
-        dependencies::tell(tx, &row::by_seq(tx, seq)?, failed)?;
+    if !finished.is_empty() {
+        dependencies::tell(tx, &row::by_seq(tx, seq)?, &finished)?;
     }
     Ok(Ok(()))
 }

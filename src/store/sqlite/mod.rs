@@ -50,6 +50,7 @@ mod queues;
 mod rates;
 mod read_only;
 mod reap;
+mod recount;
 mod remove;
 mod retry;
 mod retry_rules;

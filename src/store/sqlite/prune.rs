@@ -52,13 +52,21 @@ fn jobs(tx: &Tx<'_>, state: StateName, prune: &Prune) -> Result<Pruned, StoreErr
     let found = finished_jobs(tx, state, prune)?;
     let mut pruned = Pruned::default();
     for (seq, created_at, finished_at) in &found {
+        if tx.is_spent() {
+            pruned.next = Some(mark(seq - 1, 0));
+            return Ok(pruned);
+        }
         match judge(tx, *created_at, *finished_at, prune.before) {
             Row::TooNew => return Ok(pruned),
             Row::Old if !is_of_use(tx, *seq)? => {
-                pruned.count += 1;
                 if !prune.dry_run {
-                    pruned.gone.push(forget(tx, *seq)?);
+                    let Some(gone) = forget(tx, *seq)? else {
+                        pruned.next = Some(mark(seq - 1, 0));
+                        return Ok(pruned);
+                    };
+                    pruned.gone.push(gone);
                 }
+                pruned.count += 1;
             }
             Row::Old | Row::Kept => {}
         }
@@ -67,10 +75,18 @@ fn jobs(tx: &Tx<'_>, state: StateName, prune: &Prune) -> Result<Pruned, StoreErr
     Ok(pruned)
 }
 
-/// Jobs that somebody has chosen a moment ago.
-pub(super) fn forget_chosen(tx: &Tx<'_>, jobs: &[Seen], dry_run: bool) -> Result<Pruned, StoreError> {
+/// The first of the jobs that were chosen a moment ago, as many as this transaction's portion holds; gives how many of
+/// them were looked at, too.
+pub(super) fn forget_chosen(
+    tx: &Tx<'_>,
+    jobs: &[Seen],
+    dry_run: bool,
+) -> Result<(usize, Pruned), StoreError> {
     let mut pruned = Pruned::default();
-    for seen in jobs {
+    for (at, seen) in jobs.iter().enumerate() {
+        if tx.is_spent() {
+            return Ok((at, pruned));
+        }
         let Some(job) = row::by_number(tx, seen.number)? else {
             continue;
         };
@@ -78,12 +94,15 @@ pub(super) fn forget_chosen(tx: &Tx<'_>, jobs: &[Seen], dry_run: bool) -> Result
         if state != seen.state || !state.is_finished() || is_of_use(tx, job.seq)? {
             continue;
         }
-        pruned.count += 1;
         if !dry_run {
-            pruned.gone.push(forget(tx, job.seq)?);
+            let Some(gone) = forget(tx, job.seq)? else {
+                return Ok((at, pruned));
+            };
+            pruned.gone.push(gone);
         }
+        pruned.count += 1;
     }
-    Ok(pruned)
+    Ok((jobs.len(), pruned))
 }
 
 /// Whether somebody waits for a finished job, or it keeps others with its unique key away.
@@ -103,10 +122,12 @@ fn finished_jobs(tx: &Tx<'_>, state: StateName, prune: &Prune) -> Result<Vec<(i6
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn forget(tx: &Tx<'_>, seq: i64) -> Result<(u64, u32), StoreError> {
+/// The number and the attempts of a job that is gone now. `None`: it has more links than one transaction should forget.
+fn forget(tx: &Tx<'_>, seq: i64) -> Result<Option<(u64, u32)>, StoreError> {
+    tx.spend_job();
     let job = row::by_seq(tx, seq)?;
-    remove::forget(tx, &job)?;
-    Ok((unsigned(seq), job.life.attempts))
+    let is_gone = remove::forget(tx, &job)?;
+    Ok(is_gone.then(|| (unsigned(seq), job.life.attempts)))
 }
 
 fn outputs(tx: &Tx<'_>, prune: &Prune) -> Result<Pruned, StoreError> {

@@ -7,29 +7,37 @@ use crate::domain::life::{Place, StateName};
 use crate::domain::name::JobId;
 use crate::store::{Change, Conflict, StoreError};
 
-pub(super) fn remove(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreError> {
+/// `None`: more links of finished dependents have to be forgotten than one transaction should do.
+pub(super) fn remove(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Option<Change>, StoreError> {
     match row::by_id(tx, id)? {
         Some(job) => remove_job(tx, &job, by),
-        None => Ok(Change::NotFound),
+        None => Ok(Some(Change::NotFound)),
     }
 }
 
-pub(super) fn remove_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, StoreError> {
+/// The same.
+pub(super) fn remove_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>, StoreError> {
     let state = job.life.state.name();
     if state == StateName::Processing {
-        return Ok(Change::Conflict(Conflict::State(state)));
+        return Ok(Some(Change::Conflict(Conflict::State(state))));
     }
     let count = dependencies::count_waiting(tx, job.seq, Conflict::MOST_COUNTED)?;
     if count > 0 {
-        return Ok(Change::Conflict(Conflict::WaitedFor { count }));
+        return Ok(Some(Change::Conflict(Conflict::WaitedFor { count })));
     }
-    forget(tx, job)?;
+    if !forget(tx, job)? {
+        return Ok(None);
+    }
     events::note(tx, None, "remove", by, Some(job.id.as_str()))?;
-    Ok(Change::Done(state))
+    Ok(Some(Change::Done(state)))
 }
 
-/// Forgets a job that does not run and for which nobody waits.
-pub(super) fn forget(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+/// Forgets a job that does not run and for which no other waits. `false`: the job is still there, because it has more links
+/// than one transaction should forget; the next one goes on.
+pub(super) fn forget(tx: &Tx<'_>, job: &JobRow) -> Result<bool, StoreError> {
+    if !dependencies::forget(tx, job.seq)? {
+        return Ok(false);
+    }
     if job.life.place(tx.now) != Place::Nowhere {
         places::take_away(tx, job)?;
     }
@@ -40,7 +48,7 @@ pub(super) fn forget(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     if let Some(batch_id) = job.batch_id {
         tx.counters.borrow_mut().leave_batch(batch_id, state);
     }
-    Ok(())
+    Ok(true)
 }
 
 fn forget_rows(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
@@ -50,7 +58,6 @@ fn forget_rows(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
         tx.prepare("delete from job_tags where tag = ?1 and seq = ?2")?
             .execute(rusqlite::params![tag, seq])?;
     }
-    dependencies::forget(tx, seq)?;
     tx.prepare("update sequence set next_seq = max(next_seq, ?1 + 1)")?.execute([seq])?;
     for statement in [
         // Workers that served this job and nothing else are in nobody else's history.

@@ -1,4 +1,18 @@
 //! Running a job again.
+//!
+//! **No jobs ever wait for each other in a circle**, and no search is needed for that. A job is given something to wait for
+//! in two moments only: when it is enqueued or imported, and when it begins again. In the first no other job waits for it,
+//! but for those that come with it, and among these a circle is looked for. In the second none does either: it was finished,
+//! and all who waited for that end were told before this transaction ([`dependencies::is_to_be_told`]). A job for which none
+//! waits closes no circle.
+//!
+//! What is left is a contradiction that a person should resolve: job `b` depends on `a`, `a` was removed and enqueued again
+//! with a dependency on `b`, and now `b` is retried while `a` waits. It is refused. That can only happen where a job takes
+//! up a dependency on a job that came later under the id of a removed one, and such a one has no link yet: [`Links`] are
+//! made when a job is enqueued and go when one of the two jobs is removed. So a retry looks at its own links, and follows
+//! the dependencies of others only for those that it lacks. The jobs of one transaction share what they have followed.
+//!
+//! [`Links`]: dependencies::is_linked
 
 use std::collections::HashSet;
 
@@ -12,80 +26,125 @@ use crate::domain::life::{Event, transition};
 use crate::domain::name::JobId;
 use crate::store::{Change, Conflict, StoreError};
 
-/// How many jobs are followed in search of a cycle. One that is longer does no harm: nobody waits for a job that is
-/// finished, so what it waits for when it begins again cannot wait for it.
+/// How many jobs a transaction follows in search of a contradiction. One that is further away does no harm: the jobs run in
+/// the order in which they wait.
 const MOST_FOLLOWED: usize = 10_000;
 
-pub(super) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Change, StoreError> {
+/// `None`: some who waited for its last end are to be told of that first, in transactions of their own.
+pub(super) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Option<Change>, StoreError> {
     match row::by_id(tx, id)? {
         Some(job) => retry_job(tx, &job, by),
-        None => Ok(Change::NotFound),
+        None => Ok(Some(Change::NotFound)),
     }
 }
 
-pub(super) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, StoreError> {
+/// The same.
+pub(super) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>, StoreError> {
     let state = job.life.state.name();
-    let blockers = unfinished_parents(tx, job.seq)?;
-    let cycle = cycle(tx, &job.id, &blockers)?;
-    let event = Event::Retry { blocked_by: u32::try_from(blockers.len()).unwrap_or(u32::MAX) };
+    let parents = known_parents(tx, job.seq)?;
+    tx.spend(parents.len());
+    let blockers = parents.iter().filter(|parent| parent.is_unfinished).count();
+    let event = Event::Retry { blocked_by: u32::try_from(blockers).unwrap_or(u32::MAX) };
     let policy = settings::policy(tx, job)?;
     let Ok(retried) = transition(&job.life, event, &policy, tx.now) else {
-        return Ok(Change::Conflict(Conflict::State(state)));
+        return Ok(Some(Change::Conflict(Conflict::State(state))));
     };
-    if let Some(cycle) = cycle {
-        return Ok(Change::Conflict(cycle));
+    if dependencies::is_to_be_told(tx, job.seq)? {
+        return Ok(None);
+    }
+    if let Some(through) = contradiction(tx, job.seq, &parents)? {
+        return Ok(Some(Change::Conflict(Conflict::Cycle { through })));
     }
     if let Some(conflict) = unique_keys::take_again(tx, job)? {
-        return Ok(Change::Conflict(conflict));
+        return Ok(Some(Change::Conflict(conflict)));
     }
     let latest = Latest { error: None, ..job.latest.clone() };
     if !apply(tx, job, &retried, &latest)? {
-        return Ok(Change::Conflict(Conflict::State(state)));
+        return Ok(Some(Change::Conflict(Conflict::State(state))));
     }
-    dependencies::release_rest(tx, job.seq)?;
-    for blocker in blockers {
-        dependencies::add(tx, blocker.seq, job.seq, true)?;
+    for parent in parents.iter().filter(|parent| parent.is_unfinished || !parent.is_linked) {
+        dependencies::add(tx, parent.seq, job.seq, parent.is_unfinished)?;
     }
     events::note(tx, Some(job.seq), "retry", by, None)?;
-    Ok(Change::Done(retried.life.state.name()))
+    Ok(Some(Change::Done(retried.life.state.name())))
 }
 
-/// What it depends on and is not finished now. A dependency that failed does not hold a job that somebody wants run.
-fn unfinished_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<Blocker>, StoreError> {
-    let mut unfinished = Vec::new();
-    for id in dependencies::parents(tx, seq)? {
-        match dependencies::look_up(tx, &id)? {
-            Parent::Unfinished { seq } => unfinished.push(Blocker { id, seq }),
-            Parent::Unknown | Parent::Finished { .. } => {}
-        }
-    }
-    Ok(unfinished)
-}
-
-struct Blocker {
+/// A job that another depends on.
+struct Known {
     id: JobId,
     seq: i64,
+    /// A dependency that failed does not hold a job that is retried.
+    is_unfinished: bool,
+    /// Whether it is the one that was there when the other was enqueued, or that this has waited for since.
+    is_linked: bool,
 }
 
-/// The first of these that depends on the job, itself or through others that are not finished: one that was removed may
-/// have come back with other dependencies than it had. Whoever wants both run has to say which goes first.
-fn cycle(tx: &Tx<'_>, job: &JobId, blockers: &[Blocker]) -> Result<Option<Conflict>, StoreError> {
-    for blocker in blockers {
-        let mut seen = HashSet::from([blocker.seq]);
-        let mut open = vec![blocker.seq];
-        while let Some(seq) = open.pop() {
-            for parent in dependencies::parents(tx, seq)? {
-                if parent == *job {
-                    return Ok(Some(Conflict::Cycle { through: blocker.id.clone() }));
-                }
-                if let Parent::Unfinished { seq } = dependencies::look_up(tx, &parent)?
-                    && seen.len() < MOST_FOLLOWED
-                    && seen.insert(seq)
-                {
-                    open.push(seq);
-                }
-            }
+/// What a job depends on and is kept.
+fn known_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<Known>, StoreError> {
+    let mut known = Vec::new();
+    for id in dependencies::parents(tx, seq)? {
+        let (parent_seq, is_unfinished) = match dependencies::look_up(tx, &id)? {
+            Parent::Unknown => continue,
+            Parent::Unfinished { seq } => (seq, true),
+            Parent::Finished { seq, .. } => (seq, false),
+        };
+        let is_linked = dependencies::is_linked(tx, parent_seq, seq)?;
+        known.push(Known { id, seq: parent_seq, is_unfinished, is_linked });
+    }
+    Ok(known)
+}
+
+/// The first of those that the job would wait for and that depends on the job: itself, or through others that are not
+/// finished.
+fn contradiction(tx: &Tx<'_>, seq: i64, parents: &[Known]) -> Result<Option<JobId>, StoreError> {
+    for parent in parents.iter().filter(|parent| parent.is_unfinished) {
+        let depends_on_it = dependencies::is_linked(tx, seq, parent.seq)?
+            || (!parent.is_linked && Followed::reaches(tx, parent.seq, seq)?);
+        if depends_on_it {
+            return Ok(Some(parent.id.clone()));
         }
     }
     Ok(None)
+}
+
+/// What the searches of one transaction have seen.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    /// Jobs whose dependencies were all looked at.
+    jobs: HashSet<i64>,
+    /// The jobs that these depend on.
+    named: HashSet<i64>,
+}
+
+impl Followed {
+    /// Whether a job depends on another, itself or through jobs that are not finished.
+    fn reaches(tx: &Tx<'_>, from: i64, wanted: i64) -> Result<bool, StoreError> {
+        let mut followed = tx.followed.borrow_mut();
+        if followed.named.contains(&wanted) {
+            // An earlier search has passed it, maybe on another way.
+            *followed = Self::default();
+        }
+        let mut open = vec![from];
+        while let Some(seq) = open.pop() {
+            if followed.jobs.len() >= MOST_FOLLOWED || !followed.jobs.insert(seq) {
+                continue;
+            }
+            for id in dependencies::parents(tx, seq)? {
+                tx.spend(1);
+                let parent = match dependencies::look_up(tx, &id)? {
+                    Parent::Unknown => continue,
+                    Parent::Finished { seq, .. } => seq,
+                    Parent::Unfinished { seq } => {
+                        open.push(seq);
+                        seq
+                    }
+                };
+                if parent == wanted {
+                    return Ok(true);
+                }
+                followed.named.insert(parent);
+            }
+        }
+        Ok(false)
+    }
 }

@@ -73,6 +73,12 @@ pub(super) fn by_seq(tx: &Tx<'_>, seq: i64) -> Result<JobRow, StoreError> {
     select.query_row(params![seq], |row| Ok(read_row(tx, row)))?
 }
 
+/// The id of the job with this number, if it is still there.
+pub(super) fn id(tx: &Tx<'_>, seq: i64) -> Result<Option<JobId>, StoreError> {
+    let mut select = tx.prepare("select id from jobs where seq = ?1")?;
+    select.query_row([seq], |row| Ok(name(row, 0))).optional()?.transpose()
+}
+
 pub(super) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow, StoreError> {
     Ok(JobRow {
         seq: row.get(0)?,

@@ -3,17 +3,17 @@
 
 mod areas;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::commit_error;
 use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
-use super::tx::Tx;
+use super::tx::{self, Tx};
 use super::{
-    backup, cancel, change, checkpoint, dependencies, enqueue, exchange, extend, find, idle, list, migrate,
-    orders, queues, read_only, reap, remove, retry, settings, stops, troubles, unkillable, workers,
+    backup, change, checkpoint, dependencies, enqueue, exchange, extend, find, idle, list, migrate, orders,
+    queues, read_only, reap, row, settings, stops, troubles, unkillable, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
@@ -21,12 +21,21 @@ use crate::domain::name::{JobId, WorkerId};
 use crate::domain::settings::{Durability, SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
-    Change, DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, JobVerb, LeaseRef,
-    LeaseStatus, NewWorker, Orders, Page, Refused, Registered, Seen, Stop, Store, StoreError, Troubles,
-    Unkillable, Worker, WorkerSlots, WorkerState,
+    Change, DeadGroup, Dependent, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, JobVerb, LeaseRef,
+    LeaseStatus, NewWorker, Orders, Page, Portion, Refused, Registered, Seen, Stop, Store, StoreError,
+    Troubles, Unkillable, Worker, WorkerSlots, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint, last_error};
+
+/// What transactions meant for the dependents of jobs that ended.
+#[derive(Default)]
+struct Told {
+    /// Those that were cancelled.
+    dependents: Vec<tx::Dependent>,
+    /// Some are left to a later transaction.
+    has_more: bool,
+}
 
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -58,12 +67,25 @@ impl SqliteStore {
         verb: &str,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        self.write_telling(verb, &mut Told::default(), work)
+    }
+
+    /// The same, and adds what it meant for the dependents of jobs that ended.
+    fn write_telling<T, E: From<StoreError>>(
+        &self,
+        verb: &str,
+        told: &mut Told,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let opened = self.lock();
-        let (result, has_work) = self.commit(&opened, verb, |tx| {
+        let (result, has_work, dependents, has_more) = self.commit(&opened, verb, |tx| {
             let result = work(tx)?;
             tx.finish()?;
-            Ok::<_, E>((result, tx.has_work_for_somebody()?))
+            let has_work = tx.has_work_for_somebody()?;
+            Ok::<_, E>((result, has_work, tx.take_dependents(), tx.has_more_to_tell()))
         })?;
+        told.dependents.extend(dependents);
+        told.has_more |= has_more;
         if has_work {
             bell::ring_at(&opened.bell, bell::EVERYBODY);
         }
@@ -136,11 +158,39 @@ impl SqliteStore {
         work(&self.lock().connection)
     }
 
+    /// Changes the first of these jobs in one transaction, and what has to be done before and after in others.
+    fn change_some<T>(
+        &self,
+        name: &str,
+        verb: JobVerb,
+        jobs: &[T],
+        work: impl Fn(&Tx<'_>, &T) -> Result<Option<Change>, StoreError>,
+    ) -> Result<Portion, StoreError> {
+        loop {
+            if verb == JobVerb::Retry {
+                self.tell_noted()?;
+            }
+            let mut told = Told::default();
+            let changes = self.write_telling(name, &mut told, |tx| change::changed(tx, jobs, &work))?;
+            if !changes.is_empty() || jobs.is_empty() {
+                self.tell_the_rest(&mut told);
+                let dependents = self.attribute(told.dependents)?;
+                return Ok(Portion { changes, dependents, leaves_dependents: told.has_more });
+            }
+        }
+    }
+
     /// Where no worker is there to tell those who waited for jobs that were ended here, that is done now. What is left when
     /// it fails is noted down for the next worker.
-    fn tell_the_rest(&self) {
-        if !self.has_worker().unwrap_or(true) {
-            let _ = self.tell_noted();
+    fn tell_the_rest(&self, told: &mut Told) {
+        while !self.has_worker().unwrap_or(true) {
+            if !self.read(idle::is_any_to_be_told).unwrap_or(false) {
+                told.has_more = false;
+                return;
+            }
+            if self.write_telling("release", told, dependencies::release_noted).is_err() {
+                return;
+            }
         }
     }
 
@@ -151,6 +201,26 @@ impl SqliteStore {
             self.write("release", dependencies::release_noted)?;
         }
         Ok(())
+    }
+
+    /// Says which job was the first on the way to each of these. They are in the order in which they were cancelled.
+    fn attribute(&self, dependents: Vec<tx::Dependent>) -> Result<Vec<Dependent>, StoreError> {
+        let mut roots: HashMap<i64, JobId> = HashMap::new();
+        let mut attributed = Vec::with_capacity(dependents.len());
+        for tx::Dependent { seq, id, parent_seq } in dependents {
+            let of = match roots.get(&parent_seq) {
+                Some(root) => root.clone(),
+                None => match self.read(|tx| row::id(tx, parent_seq))? {
+                    Some(root) => root,
+                    // Somebody has removed it since.
+                    None => continue,
+                },
+            };
+            roots.entry(parent_seq).or_insert_with(|| of.clone());
+            roots.insert(seq, of.clone());
+            attributed.push(Dependent { id, of });
+        }
+        Ok(attributed)
     }
 
     fn adopt_durability(&self) -> Result<(), StoreError> {
@@ -270,29 +340,12 @@ impl Store for SqliteStore {
         self.read(|tx| find::ids_like(tx, prefix, limit))
     }
 
-    fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Vec<Change>, StoreError> {
-        if verb == JobVerb::Retry {
-            self.tell_noted()?;
-        }
-        let changes =
-            self.write("change", |tx| jobs.iter().map(|seen| change::change(tx, verb, seen, by)).collect())?;
-        self.tell_the_rest();
-        Ok(changes)
+    fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Portion, StoreError> {
+        self.change_some("change", verb, jobs, |tx, seen| change::as_seen(tx, verb, seen, by))
     }
 
-    fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        let changes = self.write("cancel", |tx| ids.iter().map(|id| cancel::cancel(tx, id, by)).collect())?;
-        self.tell_the_rest();
-        Ok(changes)
-    }
-
-    fn retry(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.tell_noted()?;
-        self.write("retry", |tx| ids.iter().map(|id| retry::retry(tx, id, by)).collect())
-    }
-
-    fn remove(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.write("remove", |tx| ids.iter().map(|id| remove::remove(tx, id, by)).collect())
+    fn change_ids(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<Portion, StoreError> {
+        self.change_some(verb.name(), verb, ids, |tx, id| change::by_id(tx, verb, id, by))
     }
 
     fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError> {

@@ -9,15 +9,21 @@ use rusqlite::{CachedStatement, Connection};
 use super::counters::Counters;
 use super::environments::Known;
 use super::open::Opened;
+use super::retry::Followed;
 use super::{dependencies, hooks, news, rooms, settings, workers};
+use crate::domain::name::JobId;
 use crate::domain::retry_rules::RetryRules;
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
 use crate::store::StoreError;
 use crate::sys::clock::Clock;
+use crate::sys::sabotage::{self, Guard};
 
-/// How many dependents one transaction releases at most, so that a job with very many of them stalls nobody.
-const DEPENDENTS_PER_TRANSACTION: usize = 1_000;
+/// How much one transaction does of a change that can be cut into portions, so that other writers wait only a moment. The
+/// unit is a look at one row: at a job that another depends on, or at the link between the two.
+const PORTION: usize = 4_000;
+/// What it costs to change a job, in the same unit: its row, its indexes, its place and its events.
+const JOB: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Tx<'c> {
@@ -34,9 +40,14 @@ pub(super) struct Tx<'c> {
     hooks: OnceCell<Vec<hooks::Known>>,
     /// Jobs that were finished here and whose dependents do not know it yet.
     finished: RefCell<Vec<Finished>>,
-    dependents_left: Cell<usize>,
+    /// What is left of this transaction's portion.
+    left: Cell<usize>,
+    /// What was seen in search of cycles.
+    pub(super) followed: RefCell<Followed>,
     /// Whether some were left to a later transaction.
     has_more_to_tell: Cell<bool>,
+    /// Jobs that were cancelled because one that they depend on ended badly.
+    dependents: RefCell<Vec<Dependent>>,
     /// Whether a job has become one that could run now.
     has_new_ready: Cell<bool>,
 }
@@ -45,6 +56,14 @@ pub(super) struct Tx<'c> {
 pub(super) struct Finished {
     pub(super) seq: i64,
     pub(super) failed: bool,
+}
+
+/// A job that was cancelled because of another.
+#[derive(Clone, Debug)]
+pub(super) struct Dependent {
+    pub(super) seq: i64,
+    pub(super) id: JobId,
+    pub(super) parent_seq: i64,
 }
 
 impl<'c> Tx<'c> {
@@ -59,8 +78,10 @@ impl<'c> Tx<'c> {
             retry_rules: RefCell::default(),
             hooks: OnceCell::new(),
             finished: RefCell::default(),
-            dependents_left: Cell::new(DEPENDENTS_PER_TRANSACTION),
+            left: Cell::new(portion()),
+            followed: RefCell::default(),
             has_more_to_tell: Cell::new(false),
+            dependents: RefCell::default(),
             has_new_ready: Cell::new(false),
         }
     }
@@ -71,6 +92,8 @@ impl<'c> Tx<'c> {
 
     /// What is left to do before the commit.
     pub(super) fn finish(&self) -> Result<(), StoreError> {
+        // Those that were changed had their portion; their dependents have one of their own.
+        self.left.set(portion());
         dependencies::release_finished(self)?;
         rooms::tell_of_room(self)?;
         news::dlq_changed(self)?;
@@ -122,19 +145,36 @@ impl<'c> Tx<'c> {
         self.finished.borrow_mut().pop()
     }
 
-    /// How many dependents this transaction may still release.
-    pub(super) fn dependents_left(&self) -> usize {
-        self.dependents_left.get()
+    /// How many jobs this transaction may still change.
+    pub(super) fn jobs_left(&self) -> usize {
+        self.left.get().div_ceil(JOB)
     }
 
-    pub(super) fn spend_dependent(&self) {
-        self.dependents_left.set(self.dependents_left.get().saturating_sub(1));
+    /// Whether the rest is for a later transaction.
+    pub(super) fn is_spent(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    pub(super) fn spend(&self, looks: usize) {
+        self.left.set(self.left.get().saturating_sub(looks));
+    }
+
+    pub(super) fn spend_job(&self) {
+        self.spend(JOB);
     }
 
     /// There are dependents that a later transaction has to release: somebody must come for them.
     pub(super) fn note_more_to_tell(&self) {
         self.has_more_to_tell.set(true);
         self.note_ready();
+    }
+
+    pub(super) fn note_dependent(&self, dependent: Dependent) {
+        self.dependents.borrow_mut().push(dependent);
+    }
+
+    pub(super) fn take_dependents(&self) -> Vec<Dependent> {
+        self.dependents.take()
     }
 
     pub(super) fn has_more_to_tell(&self) -> bool {
@@ -154,6 +194,11 @@ impl<'c> Tx<'c> {
     pub(super) fn lease_now(&self) -> i64 {
         self.boot_millis
     }
+}
+
+/// What a transaction may do at most, unless a test has taken the bound away.
+fn portion() -> usize {
+    if sabotage::is_off(Guard::Portions) { usize::MAX } else { PORTION }
 }
 
 /// Durations are stored as whole milliseconds.

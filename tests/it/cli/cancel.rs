@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::harness::{Home, ids};
+use super::pseudo_terminal::on_terminal;
 use super::test_worker::TestWorker;
 
 #[test]
@@ -35,6 +36,40 @@ fn those_who_wait_for_it_are_cancelled_with_it() {
     home.run(["enqueue", "--id", "b", "--depends-on", "a", "--", "true"]).ok();
     home.run(["cancel", "a"]).ok();
     assert_eq!(home.show("b")["reason"], "dependency");
+}
+
+#[test]
+fn the_dependents_that_are_cancelled_too_are_named() {
+    let home = Home::with_jobs(&["a", "b"]);
+    for (id, parent) in [("c", "a"), ("d", "c"), ("e", "b")] {
+        home.run(["enqueue", "-q", "--id", id, "--depends-on", parent, "--", "true"]).ok();
+    }
+    let said = home.run(["cancel", "a", "b", "--json"]).ok().json();
+    assert_eq!(said[0]["id"], "a", "the shape of a job");
+    assert_eq!(said[0]["cancelled_dependents"], json!(["c", "d"]));
+    assert_eq!(said[1]["cancelled_dependents"], json!(["e"]));
+    home.run(["retry", "-q", "a", "b", "c", "d", "e"]).ok();
+    // In a pipe the ids are the data, and what else happened is said beside them.
+    home.run(["cancel", "a"])
+        .ok()
+        .prints("a\n")
+        .says("2 jobs that depend on it (c, d): cancelled too, with job a");
+    home.run(["cancel", "e"]).ok().prints("e\n").says_nothing();
+    home.run(["retry", "-q", "a", "c", "d"]).ok();
+    let tally = home.run(["cancel", "--yes", "--tag", "nothing", "--json"]).ok().json();
+    assert_eq!(tally, json!({ "count": 0 }));
+    home.run(["enqueue", "-q", "--id", "tagged", "--tag", "t", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "behind", "--depends-on", "tagged", "--", "true"]).ok();
+    let tally = home.run(["cancel", "--yes", "--tag", "t", "--json"]).ok().json();
+    assert_eq!(tally, json!({ "count": 1, "cancelled_dependents": 1 }));
+}
+
+#[test]
+fn a_person_reads_which_dependents_were_cancelled_too() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["enqueue", "-q", "--id", "b", "--depends-on", "a", "--", "true"]).ok();
+    let seen = on_terminal(home.call(["cancel", "a"]).into_command(), 80, "");
+    assert!(seen.screen.contains("Job a cancelled, and 1 job that depends on it (b)"), "{}", seen.screen);
 }
 
 #[test]

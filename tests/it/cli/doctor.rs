@@ -4,6 +4,7 @@ mod database;
 mod home;
 mod machine;
 mod queue;
+mod recount;
 mod workers;
 mod writers;
 

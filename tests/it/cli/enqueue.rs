@@ -317,6 +317,34 @@ fn pairs_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn who_depends_on_a_deduplicated_sibling_depends_on_the_job_that_is_there() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "there", "--unique-key", "k", "--delay", "1h", "--", "true"]).ok();
+    let array = r#"[{"id":"behind","command":"true","depends_on":["twin","there"]},
+                    {"id":"twin","command":"true","unique_key":"k"}]"#;
+    home.run(["enqueue", array]).ok().prints("behind\nthere\n");
+    assert_eq!(home.show("behind")["depends_on"], json!(["there"]));
+    home.run(["list", "--state", "blocked", "--format", "ids"]).ok().prints("behind\n");
+    home.run(["doctor", "--full"]).ok();
+
+    // The same in a file and in a stream, where the two may be stored at different times.
+    let lines = "{\"id\":\"twin-2\",\"command\":\"true\",\"unique_key\":\"k\"}\n\
+                 {\"id\":\"behind-2\",\"command\":\"true\",\"depends_on\":[\"twin-2\"]}\n";
+    home.call(["enqueue", "-"]).with_stdin(lines).run().ok().prints("there\nbehind-2\n");
+    assert_eq!(home.show("behind-2")["depends_on"], json!(["there"]));
+}
+
+#[test]
+fn siblings_of_which_one_stands_in_for_another_may_close_no_circle() {
+    let home = Home::new();
+    let array = r#"[{"id":"a","command":"true","unique_key":"k","depends_on":["c"]},
+                    {"id":"b","command":"true","unique_key":"k"},
+                    {"id":"c","command":"true","depends_on":["b"]}]"#;
+    home.run(["enqueue", array]).fails(2).says("waits for itself");
+    assert!(home.is_empty());
+}
+
+#[test]
 fn a_unique_key_is_held_for_as_long_as_it_was_said() {
     let home = Home::new();
     let enqueue = |id: &str, unique_for: &str| {

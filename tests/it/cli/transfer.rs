@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::harness::Home;
+use super::harness::{Home, Ran};
 use super::pseudo_terminal::on_terminal;
 use super::working_home::{UNTIL_GO, WorkingHome, wait_until};
 use crate::store::fixture::Fixture;
@@ -438,4 +438,56 @@ fn a_reader_that_pauses_does_not_hold_the_log_of_the_database() {
     assert!(export.wait().expect("it ends").success());
     let exported = String::from_utf8(exported).expect("text");
     assert_eq!(exported.lines().filter(|line| line.contains("\"kind\":\"job\"")).count(), 300, "as it was");
+}
+
+/// An export of jobs that wait for each other, the first of which was made to wait for the last.
+fn cyclic_export(home: &Home) -> Vec<Value> {
+    home.run(["enqueue", "-q", "--id", "a", "--delay", "1h", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "b", "--depends-on", "a", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "c", "--depends-on", "b", "--", "true"]).ok();
+    let mut lines = lines(home, &[]);
+    let first =
+        lines.iter_mut().find(|line| line["kind"] == "job" && line["id"] == "a").expect("the first job");
+    first["depends_on"] = json!(["c"]);
+    first["blocked_by"] = 1.into();
+    lines.push(json!({ "kind": "dependency", "job": "a", "waits_for": "c" }));
+    lines
+}
+
+fn import_lines(home: &Home, lines: &[Value]) -> Ran {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    home.file("in.jsonl", &text);
+    home.run(["import", "in.jsonl"])
+}
+
+#[test]
+fn an_import_in_which_jobs_wait_for_each_other_is_refused() {
+    let (home, other) = (Home::new(), Home::new());
+    let lines = cyclic_export(&home);
+    import_lines(&other, &lines)
+        .fails(2)
+        .says("it waits for itself through the jobs that it waits for")
+        .says("nothing was imported")
+        .says("hint: ");
+    assert!(other.is_empty());
+}
+
+#[test]
+fn an_import_in_which_a_wait_is_said_twice_or_made_up_is_refused() {
+    for waits_for in ["a", "c"] {
+        let (home, other) = (Home::new(), Home::new());
+        let mut lines = cyclic_export(&home);
+        lines.pop();
+        let first =
+            lines.iter_mut().find(|line| line["kind"] == "job" && line["id"] == "a").expect("the first job");
+        first["depends_on"] = json!([]);
+        first["blocked_by"] = 0.into();
+        let second =
+            lines.iter_mut().find(|line| line["kind"] == "job" && line["id"] == "b").expect("the second");
+        second["blocked_by"] = 2.into();
+        lines.push(json!({ "kind": "dependency", "job": "b", "waits_for": waits_for }));
+        let problem = "it does not depend on that job, or that was said before";
+        import_lines(&other, &lines).fails(2).says(&format!("`b` waits for `{waits_for}`")).says(problem);
+        assert!(other.is_empty());
+    }
 }

@@ -11,12 +11,16 @@ mod dependents;
 mod enqueue;
 #[cfg(debug_assertions)]
 mod files;
+mod graphs;
 mod hooks;
 mod idle;
 mod one_shot;
 mod plans;
+#[cfg(debug_assertions)]
+mod portions;
 mod prune;
 mod scenario;
+mod selection;
 mod steps;
 mod strace;
 mod tape;

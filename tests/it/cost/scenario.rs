@@ -144,6 +144,7 @@ fn enqueue_some(fixture: &Fixture) {
         job("new-batch").batch("another"),
         job("soon").delay_secs(1).priority(8),
         job("child").after(&["new", "completed-1"]),
+        job("behind").after(&["again"]).delay_secs(80_000),
         job("new").if_absent(),
     ]);
 }
@@ -211,6 +212,8 @@ fn change_some(fixture: &Fixture) {
     for id in ["scheduled-2", "failed-2", "unique-2", "new-batch", "nobody"] {
         fixture.cancel(id);
     }
+    fixture.enqueue_all([job("root").delay_secs(9), job("leaf").after(&["root"])]);
+    fixture.cancel("root");
     for id in ["dead-3", "unique-2", "new-batch", "child"] {
         fixture.retry(id);
     }

@@ -209,6 +209,11 @@ impl Fixture {
 
     /// Compares the counters of every queue and batch with a count of all jobs.
     pub fn recount(&self) {
+        assert_eq!(
+            self.store.recount().expect("a recount"),
+            [],
+            "what is kept beside the jobs agrees with them"
+        );
         self.recount_batches();
         let mut counted: BTreeMap<QueueName, BTreeMap<StateName, u64>> = BTreeMap::new();
         for job in self.pages(&JobFilter::default(), 1_000) {

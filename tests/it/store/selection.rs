@@ -156,12 +156,12 @@ fn what_moved_on_is_left_alone(fixture: &Fixture) {
     fixture.enqueue_all([job("a"), job("b")]);
     let seen = selected(fixture, &JobFilter::in_phase(Phase::Ready), 9);
     let lease = fixture.lease(&worker);
-    let changes = fixture.store.change(JobVerb::Cancel, &seen, SOMEBODY).expect("change");
+    let changes = fixture.store.change(JobVerb::Cancel, &seen, SOMEBODY).expect("change").changes;
     let moved = Change::Conflict(Conflict::State(StateName::Processing));
     assert_eq!(changes, [Change::Done(StateName::Cancelled), moved], "b, then a");
     assert!(fixture.settle(&worker, &lease, Outcome::Success), "nobody cancelled it");
     let seen = selected(fixture, &JobFilter::in_phase(Phase::State(StateName::Cancelled)), 9);
-    let changes = fixture.store.change(JobVerb::Retry, &seen, SOMEBODY).expect("change");
+    let changes = fixture.store.change(JobVerb::Retry, &seen, SOMEBODY).expect("change").changes;
     assert_eq!(changes, [Change::Done(StateName::Pending)]);
     assert_eq!(fixture.record("b").events.len(), 2, "who did it is written down");
 }
@@ -170,6 +170,6 @@ fn what_is_gone_is_not_found(fixture: &Fixture) {
     fixture.enqueue_all([job("a"), job("b")]);
     let seen = selected(fixture, &JobFilter::default(), 9);
     fixture.remove("a");
-    let changes = fixture.store.change(JobVerb::Remove, &seen, SOMEBODY).expect("change");
+    let changes = fixture.store.change(JobVerb::Remove, &seen, SOMEBODY).expect("change").changes;
     assert_eq!(changes, [Change::Done(StateName::Pending), Change::NotFound]);
 }

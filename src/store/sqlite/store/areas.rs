@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::SqliteStore;
+use super::{SqliteStore, Told};
 use crate::domain::edit::Edit;
 use crate::domain::eta::Outlook;
 use crate::domain::graph::Graph;
@@ -11,14 +11,14 @@ use crate::domain::name::{BatchName, HookName, JobId, QueueName, ScheduleName};
 use crate::domain::schedule::{LAST_RUNS, Run, Schedule};
 use crate::domain::timestamp::Timestamp;
 use crate::store::sqlite::{
-    backup, batches, deliveries, duties, edit, events, fire, graph, hooks, outlook, prune, queues, runs,
-    schedules, situation, sweep, transfer,
+    backup, batches, deliveries, duties, edit, events, fire, graph, hooks, outlook, prune, queues, recount,
+    runs, schedules, situation, sweep, transfer,
 };
 use crate::store::transfer::{ImportError, Imported, Line};
 use crate::store::{
-    Backup, Batch, Batches, Change, Duty, Enqueued, Event, EventPage, Exported, Fired, Graphs, Hook, Hooks,
-    NewHook, NewSchedule, Pause, Post, Posted, Progress, Prune, Pruned, Queue, QueueUpdate, Queues,
-    ScheduleRefused, Schedules, Seen, Situation, StoreError, Sweep, Upkeep,
+    Backup, Batch, Batches, Change, Contradiction, Derived, Duty, Enqueued, Event, EventPage, Exported,
+    Fired, Graphs, Hook, Hooks, NewHook, NewSchedule, Pause, Post, Posted, Progress, Prune, Pruned, Queue,
+    QueueUpdate, Queues, ScheduleRefused, Schedules, Seen, Situation, StoreError, Sweep, Upkeep,
 };
 
 impl Queues for SqliteStore {
@@ -153,9 +153,16 @@ impl Upkeep for SqliteStore {
 
     fn forget(&self, jobs: &[Seen], dry_run: bool) -> Result<Pruned, StoreError> {
         if dry_run {
-            return self.read(|tx| prune::forget_chosen(tx, jobs, true));
+            return Ok(self.read(|tx| prune::forget_chosen(tx, jobs, true))?.1);
         }
-        self.write("forget", |tx| prune::forget_chosen(tx, jobs, false))
+        let (mut rest, mut all) = (jobs, Pruned::default());
+        while !rest.is_empty() {
+            let (looked_at, pruned) = self.write("forget", |tx| prune::forget_chosen(tx, rest, false))?;
+            rest = &rest[looked_at..];
+            all.count += pruned.count;
+            all.gone.extend(pruned.gone);
+        }
+        Ok(all)
     }
 
     fn sweep(&self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError> {
@@ -176,13 +183,34 @@ impl Upkeep for SqliteStore {
         self.read(|tx| prune::expired_logs(tx, files, before))
     }
 
+    fn recount(&self) -> Result<Vec<Contradiction>, StoreError> {
+        self.read(recount::find)
+    }
+
+    fn mend(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError> {
+        let derived: Vec<Derived> = found.iter().map(|found| found.derived.clone()).collect();
+        let mut rest = &derived[..];
+        while !rest.is_empty() {
+            let mended = self.write("mend", |tx| recount::mend(tx, rest))?;
+            rest = &rest[mended..];
+        }
+        self.tell_the_rest(&mut Told::default());
+        let detail = format!("{} contradictions", found.len());
+        self.write("mend", |tx| events::note(tx, None, "repair", by, Some(&detail)))
+    }
+
     fn edit(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
         self.write("edit", |tx| edit::edit(tx, id, edit, by))
     }
 
     fn edit_and_retry(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
-        self.tell_noted()?;
-        self.write("edit_and_retry", |tx| edit::edit_and_retry(tx, id, edit, by))
+        loop {
+            self.tell_noted()?;
+            let changed = self.write("edit_and_retry", |tx| edit::edit_and_retry(tx, id, edit, by))?;
+            if let Some(change) = changed {
+                return Ok(change);
+            }
+        }
     }
 
     fn situation(&self, id: &JobId) -> Result<Option<Situation>, StoreError> {

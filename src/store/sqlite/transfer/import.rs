@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::params;
 
+use super::waits::Waits;
 use super::{attempts, batches, deliveries, hooks, schedules};
 use crate::domain::environment::Environment;
 use crate::domain::life::{CancelReason, StateName};
@@ -44,8 +45,9 @@ pub(in crate::store::sqlite) fn import(
         hooks: HashMap::new(),
         skipped: HashSet::new(),
         blocked: HashMap::new(),
+        waits: Waits::default(),
         dependents: Vec::new(),
-        finished_parents: Vec::new(),
+        finished_parents: BTreeMap::new(),
         imported: Imported::default(),
     };
     for line in lines {
@@ -68,12 +70,14 @@ struct Import {
     hooks: HashMap<String, Option<i64>>,
     /// Jobs that are here already.
     skipped: HashSet<String>,
-    /// Jobs that wait for others, and for how many of them no line has come yet.
-    blocked: HashMap<String, (i64, u32)>,
+    /// Jobs that wait for others.
+    blocked: HashMap<String, Blocked>,
+    /// Who waits for whom, by number.
+    waits: Waits,
     /// Jobs that depend on others, whether they wait or not.
     dependents: Vec<i64>,
-    /// Jobs that wait for one that is finished by now, and whether it failed.
-    finished_parents: Vec<(i64, bool)>,
+    /// Jobs that wait for some that are finished by now, and whether each of these failed.
+    finished_parents: BTreeMap<i64, Vec<bool>>,
     imported: Imported,
 }
 
@@ -163,7 +167,8 @@ impl Import {
             tx.counters.borrow_mut().enter_batch(batch_id, state);
         }
         if job.blocked_by > 0 {
-            self.blocked.insert(job.id.clone(), (seq, job.blocked_by));
+            let names = job.depends_on.iter().cloned().collect();
+            self.blocked.insert(job.id.clone(), Blocked { seq, left: job.blocked_by, names });
         }
         if !job.depends_on.is_empty() {
             self.dependents.push(seq);
@@ -187,16 +192,23 @@ impl Import {
         if self.skipped.contains(job) {
             return Ok(());
         }
-        let broken =
-            || malformed(format!("that `{job}` waits for `{waits_for}`"), "there is no such job that waits");
-        let (seq, left) = self.blocked.get_mut(job).filter(|(_, left)| *left > 0).ok_or_else(broken)?;
-        *left -= 1;
+        let broken = |why| malformed(format!("that `{job}` waits for `{waits_for}`"), why);
+        let blocked = self.blocked.get_mut(job).filter(|blocked| blocked.left > 0);
+        let blocked = blocked.ok_or_else(|| broken("there is no such job that waits"))?;
+        if !blocked.names.remove(waits_for) {
+            return Err(broken("it does not depend on that job, or that was said before"));
+        }
+        blocked.left -= 1;
+        let seq = blocked.seq;
         match dependencies::look_up(tx, &named(waits_for, "a job")?)? {
-            Parent::Unknown => return Err(broken()),
-            Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, *seq, true)?,
+            Parent::Unknown => return Err(broken("there is no such job that waits")),
+            Parent::Unfinished { seq: parent_seq } => {
+                dependencies::add(tx, parent_seq, seq, true)?;
+                self.waits.add(seq, parent_seq);
+            }
             Parent::Finished { seq: parent_seq, failed } => {
-                dependencies::add(tx, parent_seq, *seq, false)?;
-                self.finished_parents.push((*seq, failed));
+                dependencies::add(tx, parent_seq, seq, false)?;
+                self.finished_parents.entry(seq).or_default().push(failed);
             }
         }
         Ok(())
@@ -243,20 +255,36 @@ impl Import {
 
     /// What can be told only when all jobs are here.
     fn finish(&self, tx: &Tx<'_>) -> Result<(), ImportError> {
-        if let Some((job, _)) = self.blocked.iter().find(|(_, (_, left))| *left > 0) {
+        if let Some((job, _)) = self.blocked.iter().find(|(_, blocked)| blocked.left > 0) {
             return Err(malformed(format!("job `{job}`"), "what it waits for is missing"));
+        }
+        if let Some(seq) = self.waits.find_cycle() {
+            let id = row::by_seq(tx, seq)?.id;
+            return Err(malformed(
+                format!("job `{id}`"),
+                "it waits for itself through the jobs that it waits for",
+            ));
         }
         for seq in &self.dependents {
             dependencies::add_met(tx, *seq)?;
         }
-        for (seq, failed) in &self.finished_parents {
-            dependencies::tell(tx, &row::by_seq(tx, *seq)?, *failed)?;
+        for (seq, finished) in &self.finished_parents {
+            dependencies::tell(tx, &row::by_seq(tx, *seq)?, finished)?;
         }
         // They must make sense together, and what cannot be read back would be in the way of everybody.
         settings::load(tx)?;
         queues::list(tx).map_err(|error| malformed("a queue", error))?;
         Ok(())
     }
+}
+
+/// A job that waits for others.
+struct Blocked {
+    seq: i64,
+    /// For how many of them no line has come yet.
+    left: u32,
+    /// What it depends on, as far as no line has said that it waits for that.
+    names: HashSet<String>,
 }
 
 /// Numbers of what a job belongs to.

@@ -8,6 +8,7 @@ mod hooks;
 mod import;
 mod schedules;
 mod scope;
+mod waits;
 
 pub(super) use export::export;
 pub(super) use import::import;

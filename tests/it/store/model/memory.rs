@@ -3,6 +3,8 @@
 //! It shares no decision with the program: it knows the words of the contract and looks through all jobs for
 //! everything. Removed jobs stay in the list, so that a job's place in it is its place in the order of enqueuing.
 
+use std::collections::{HashMap, HashSet};
+
 use queuectl::domain::life::StateName;
 use queuectl::domain::outcome::Outcome;
 
@@ -86,11 +88,14 @@ impl Memory {
         let mut after = self.clone();
         let mut answers = Vec::new();
         let mut added = Vec::new();
-        for request in batch {
+        let mut stand_ins: HashMap<&str, String> = HashMap::new();
+        for (place, request) in batch.iter().enumerate() {
             if let Some(holder) = after.key_holder(request.key.as_ref()) {
-                answers.push((after.jobs[holder].request.name.clone(), false));
+                let holder = after.jobs[holder].request.name.clone();
+                stand_ins.insert(&request.name, holder.clone());
+                answers.push((holder, false));
             } else if after.find(&request.name).is_none() {
-                added.push(after.jobs.len());
+                added.push((place, after.jobs.len()));
                 after.jobs.push(new_job(request, after.now));
                 answers.push((request.name.clone(), true));
             } else if request.if_absent {
@@ -99,7 +104,23 @@ impl Memory {
                 return None;
             }
         }
-        for at in added {
+        // Who depends on one that was not stored depends on the one that holds its key.
+        let mut renamed = batch.to_vec();
+        for (place, at) in &added {
+            let mut seen = HashSet::new();
+            let name = |name: &String| match (after.find(name), stand_ins.get(name.as_str())) {
+                (None, Some(holder)) => holder.clone(),
+                (Some(_), _) | (None, None) => name.clone(),
+            };
+            let parents = batch[*place].parents.iter().map(name);
+            let parents: Vec<String> = parents.filter(|name| seen.insert(name.clone())).collect();
+            renamed[*place].parents.clone_from(&parents);
+            after.jobs[*at].request.parents = parents;
+        }
+        if (0..renamed.len()).any(|at| waits_for(&renamed, at, at, renamed.len())) {
+            return None;
+        }
+        for (_, at) in added {
             let parents = after.jobs[at].request.parents.clone();
             let parents: Option<Vec<usize>> = parents.iter().map(|name| after.find(name)).collect();
             let (finished, open): (Vec<usize>, Vec<usize>) =

@@ -1,0 +1,93 @@
+//! What the store keeps beside the jobs is recounted, and made anew where it is wrong.
+
+use super::super::harness::Home;
+use super::{Visit, tamper};
+
+/// A queue with a job of every kind that leaves something beside the jobs.
+fn a_queue() -> Home {
+    let home = Home::with_jobs(&["ready", "other"]);
+    home.run(["enqueue", "-q", "--id", "later", "--delay", "1h", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "parent", "--delay", "2h", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "child", "--depends-on", "parent", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "tagged", "--tag", "t", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "keyed", "--unique-key", "k", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "batched", "--batch", "b", "--", "true"]).ok();
+    home
+}
+
+/// What somebody did to the database, the table that doctor names for it, and what it says.
+const DAMAGE: [(&str, &str, &str); 15] = [
+    ("update counters set count = count + 3 where state = 'pending'", "counters", "11 are counted"),
+    ("delete from counters", "counters", "8 pending jobs, but 0"),
+    ("insert into counters values (77, 'dead', 1)", "counters", "0 dead jobs, but 1"),
+    ("update batch_counters set count = 0", "batch_counters", "1 pending jobs, but 0"),
+    ("update batches set finished_at = 1", "batch_counters", "batch `b` is finished"),
+    ("delete from ready where seq = 1", "ready", "job `ready` waits to run, but stands in no line"),
+    ("delete from waiting where seq = 3", "ready", "job `later` waits to run, but stands in no line"),
+    ("insert into ready values (1, 5, 5, 999)", "ready", "belongs to no job"),
+    ("insert into waiting values (5, 999)", "waiting", "belongs to no job"),
+    ("delete from dependencies", "dependencies", "job `child` is blocked by 1, but 0 links"),
+    ("update jobs set blocked_by = 3 where id = 'child'", "dependencies", "is blocked by 3, but 1"),
+    ("insert into dependencies values (998, 999, 0)", "dependencies", "links a job that is gone"),
+    ("insert into releases values (999, 0, 0)", "releases", "no such finished job"),
+    ("delete from job_tags", "job_tags", "by which it is not found"),
+    ("delete from unique_keys", "unique_keys", "job `keyed` does not hold its unique key"),
+];
+
+#[test]
+fn whatever_does_not_agree_with_the_jobs_is_named_and_mended() {
+    let home = a_queue();
+    home.run(["doctor", "--full"]).ok();
+    for (damage, table, said) in DAMAGE {
+        tamper(&home, damage);
+        Visit::pay(&home).code(0).finds_no("recount");
+        let full = Visit { ran: home.run(["doctor", "--full", "--json"]) };
+        full.code(7)
+            .finds("recount", "error", &format!("{table}: "))
+            .finds("recount", "error", said)
+            .advises("`queuectl doctor --repair`");
+        home.run(["doctor", "--repair", "--yes", "-q"]).ok();
+        let mended = Visit { ran: home.run(["doctor", "--full", "--json"]) };
+        mended.code(0).finds("recount", "ok", "agree with the jobs");
+    }
+    for (id, state) in [("ready", "pending"), ("child", "pending"), ("keyed", "pending")] {
+        assert_eq!(home.state_of(id), state, "{id} is as it was");
+    }
+    home.run(["list", "--state", "blocked", "--format", "ids"]).ok().prints("child\n");
+    home.run(["list", "--tag", "t", "--format", "ids"]).ok().prints("tagged\n");
+}
+
+#[test]
+fn what_waits_for_a_finished_job_is_told_by_the_repair() {
+    let home = a_queue();
+    // As if the job had ended, and the note to tell its dependents had been lost.
+    tamper(
+        &home,
+        "update jobs set state = 'completed', finished_at = 1 where id = 'parent';
+         delete from waiting where seq = (select seq from jobs where id = 'parent')",
+    );
+    Visit { ran: home.run(["doctor", "--full", "--json"]) }.code(7).finds("recount", "error", "releases: ");
+    home.run(["doctor", "--repair", "--yes"]).ok();
+    Visit { ran: home.run(["doctor", "--full", "--json"]) }.code(0);
+    home.run(["list", "--state", "blocked", "--format", "ids"]).ok().prints("");
+}
+
+#[test]
+fn more_than_one_repair_needs_a_yes_and_says_what_it_did() {
+    let home = a_queue();
+    tamper(&home, "delete from job_tags; delete from unique_keys");
+    home.run(["doctor", "--repair"]).fails(2).says("repair 2 contradictions").says("--yes");
+    home.run(["doctor", "--yes"]).fails(2);
+    let said = home.run(["doctor", "--repair", "--yes", "--json"]).ok().json();
+    assert_eq!((&said["repaired"], &said["left"]), (&2.into(), &serde_json::json!([])));
+    home.run(["doctor", "--repair"]).ok();
+}
+
+#[test]
+fn two_jobs_that_share_a_key_are_left_for_a_person() {
+    let home = a_queue();
+    tamper(&home, "update jobs set unique_key = 'k' where id = 'other'");
+    home.run(["doctor", "--repair"]).fails(7).says("`other`").says("cancel one of them");
+    home.run(["cancel", "-q", "other"]).ok();
+    home.run(["doctor", "--full"]).ok();
+}

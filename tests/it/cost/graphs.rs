@@ -1,0 +1,218 @@
+//! Whatever is done to a graph of jobs costs as much as the graph is large, and is done in transactions that are as short
+//! where it is ten times as large. Other writers get their turn between two of them.
+
+use queuectl::domain::life::StateName;
+use queuectl::domain::settings::SettingKey;
+use queuectl::ops::bulk::{self, Tally};
+use queuectl::ops::prune::{self, Wanted};
+use queuectl::store::{JobFilter, JobVerb, Phase, Seen};
+use rusqlite::{Connection, params};
+use tempfile::TempDir;
+
+use super::tape::{self, Run};
+use crate::store::fixture::{Fixture, SOMEBODY};
+use crate::store::new_job::{JobSpec, job};
+
+/// In percent: which branches of a tree are split is not the same each time, and trees grow deeper.
+const TOLERANCE: u64 = 15;
+
+/// What a transaction may cost at most: a little more than was counted, about 50 ms.
+const LONGEST: u64 = 400_000;
+
+/// What something cost, in steps of SQLite's machine.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    /// All transactions together.
+    sum: u64,
+    /// The longest transaction that keeps other writers out.
+    longest: u64,
+}
+
+impl Cost {
+    fn of(runs: &[Run]) -> Self {
+        let steps = |runs: &[Run]| runs.iter().map(|run| u64::from(run.steps)).sum();
+        let is_begin = |run: &Run| run.sql == "begin immediate";
+        let writes = runs.split(is_begin).skip(1).map(|rest| {
+            let end = rest.iter().position(|run| run.sql == "commit").unwrap_or(rest.len());
+            steps(&rest[..end])
+        });
+        Self { sum: steps(runs), longest: writes.max().unwrap_or(0) }
+    }
+}
+
+/// A queue with a graph in it.
+struct Graph {
+    fixture: Fixture,
+    folder: TempDir,
+    /// The number of its jobs and of the dependencies between them.
+    size: u64,
+}
+
+impl Graph {
+    fn of(jobs: Vec<JobSpec>, size: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        tape::start();
+        let fixture = Fixture::sqlite_in(folder.path());
+        tape::stop();
+        fixture.set(SettingKey::Durability, "normal");
+        fixture.enqueue_all(jobs);
+        Self { fixture, folder, size: size as u64 }
+    }
+
+    /// Each waits for the one before it.
+    fn chain(length: usize) -> Self {
+        let first = std::iter::once(job("j0"));
+        let others = (1..length).map(|at| job(&format!("j{at}")).after(&[format!("j{}", at - 1).as_str()]));
+        Self::of(first.chain(others).collect(), 2 * length)
+    }
+
+    /// Each job of a layer waits for all jobs of the layer before.
+    fn layers(count: usize, width: usize) -> Self {
+        let names =
+            |layer: usize| (0..width).map(|at| format!("j{}", layer * width + at)).collect::<Vec<_>>();
+        let mut jobs: Vec<JobSpec> = names(0).iter().map(|name| job(name)).collect();
+        for layer in 1..count {
+            let parents = names(layer - 1);
+            let parents: Vec<&str> = parents.iter().map(String::as_str).collect();
+            jobs.extend(names(layer).iter().map(|name| job(name).after(&parents)));
+        }
+        Self::of(jobs, count * width + (count - 1) * width * width)
+    }
+
+    /// One job waits for every job of a chain.
+    fn fan(parents: usize) -> Self {
+        let name = |at: usize| format!("j{at}");
+        let mut jobs = vec![job("j0")];
+        jobs.extend((1..parents).map(|at| job(&name(at)).after(&[name(at - 1).as_str()])));
+        let all: Vec<String> = (0..parents).map(name).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        jobs.push(job(&name(parents)).after(&all));
+        Self::of(jobs, 3 * parents)
+    }
+
+    fn select(&self, state: StateName) -> Vec<Seen> {
+        let filter = JobFilter::in_phase(Phase::State(state));
+        bulk::select(self.fixture.store.as_ref(), &filter).expect("a selection")
+    }
+
+    fn cost(&self, work: impl FnOnce(&Self)) -> Cost {
+        tape::start();
+        work(self);
+        let cost = Cost::of(&tape::take());
+        tape::stop();
+        cost
+    }
+
+    /// Changes all jobs in a state.
+    fn change(&self, verb: JobVerb, state: StateName) -> Tally {
+        let jobs = self.select(state);
+        let count = jobs.len() as u64;
+        let mut passed = 0;
+        let tally =
+            bulk::change_selected(self.fixture.store.as_ref(), verb, jobs, SOMEBODY, |more| passed += more)
+                .expect("they are changed");
+        assert_eq!(passed, count, "each is looked at once");
+        assert_eq!((tally.done, tally.skipped), (count, 0), "{verb:?} of all");
+        tally
+    }
+
+    /// What each verb costs that goes over the whole graph.
+    fn costs(&self) -> Vec<(&'static str, Cost)> {
+        let cancelled = StateName::Cancelled;
+        let costs = vec![
+            ("cancel one, and all others with it", self.cost(|graph| drop(graph.fixture.cancel("j0")))),
+            ("retry all", self.cost(|graph| drop(graph.change(JobVerb::Retry, cancelled)))),
+            ("cancel all", self.cost(|graph| drop(graph.change(JobVerb::Cancel, StateName::Pending)))),
+            ("remove a part", self.cost(Self::remove_newest)),
+            ("prune the rest", self.cost(Self::prune)),
+        ];
+        assert_eq!(self.select(cancelled).len(), 0, "all are gone");
+        self.fixture.recount();
+        costs
+    }
+
+    fn remove_newest(&self) {
+        let all = self.select(StateName::Cancelled);
+        let some = all[..all.len() / 2].to_vec();
+        let tally = bulk::change_selected(
+            self.fixture.store.as_ref(),
+            JobVerb::Remove,
+            some.clone(),
+            SOMEBODY,
+            |_| {},
+        )
+        .expect("they are removed");
+        assert_eq!(tally.done, some.len() as u64);
+    }
+
+    fn prune(&self) {
+        let rest = Wanted::Chosen(self.select(StateName::Cancelled));
+        prune::prune(self.fixture.store.as_ref(), self.folder.path(), &rest, SOMEBODY, |_| {})
+            .expect("prune");
+    }
+}
+
+/// The cost of every verb grows with the size and no faster, and no transaction becomes longer.
+#[track_caller]
+fn is_linear_in_short_transactions(small: &Graph, large: &Graph) {
+    let more = |value: u64| value + value * TOLERANCE / 100;
+    for ((verb, few), (_, many)) in small.costs().into_iter().zip(large.costs()) {
+        let expected = more(few.sum * large.size / small.size);
+        assert!(many.sum <= expected, "{verb}: {few:?} became {many:?}, more than {expected} in all");
+        assert!(many.longest <= LONGEST, "{verb}: {many:?}: a transaction that is too long");
+    }
+}
+
+#[test]
+fn fault_40_a_chain_is_changed_in_linear_time_and_short_transactions() {
+    is_linear_in_short_transactions(&Graph::chain(600), &Graph::chain(2_400));
+}
+
+#[test]
+fn fault_40_ten_full_layers_are_changed_in_linear_time_and_short_transactions() {
+    is_linear_in_short_transactions(&Graph::layers(10, 15), &Graph::layers(10, 40));
+}
+
+#[test]
+fn fault_40_a_job_with_two_thousand_parents_is_changed_in_linear_time() {
+    let (small, large) = (Graph::fan(500), Graph::fan(2_000));
+    is_linear_in_short_transactions(&small, &large);
+}
+
+/// A job that very many depended on, and that is gone now; the transactions that this took, and the longest of them.
+fn remove_parent_of(dependents: usize) -> (usize, Cost) {
+    let graph = Graph::of(vec![job("parent")], 1);
+    let database = Connection::open(graph.folder.path().join("queue.db")).expect("the database opens");
+    let links = "insert into dependencies (parent_seq, child_seq, blocks)
+                 with recursive numbers (n) as (select 2 union all select n + 1 from numbers where n <= ?1)
+                 select 1, n, 0 from numbers";
+    assert_eq!(database.execute(links, params![dependents]), Ok(dependents));
+    tape::start();
+    graph.fixture.remove("parent");
+    let runs = tape::take();
+    tape::stop();
+    (runs.iter().filter(|run| run.sql == "commit").count(), Cost::of(&runs))
+}
+
+#[test]
+fn fault_40_a_job_with_very_many_finished_dependents_is_removed_in_short_transactions() {
+    let ((_, few), (transactions, many)) = (remove_parent_of(20_001), remove_parent_of(100_000));
+    assert!(transactions >= 5, "{transactions} transactions");
+    assert!(many.longest <= 4 * few.longest, "{few:?} became {many:?}");
+}
+
+#[test]
+fn fault_40_another_writer_is_served_between_two_portions() {
+    let graph = Graph::layers(10, 30);
+    let other = Fixture::sqlite_in(graph.folder.path());
+    graph.fixture.cancel("j0");
+    let jobs = graph.select(StateName::Cancelled);
+    let mut served = 0;
+    let enqueue = |_| {
+        other.enqueue(job(&format!("served-{served}")));
+        served += 1;
+    };
+    bulk::change_selected(graph.fixture.store.as_ref(), JobVerb::Retry, jobs, SOMEBODY, enqueue)
+        .expect("a retry");
+    assert!(served >= 3, "{served} portions");
+}

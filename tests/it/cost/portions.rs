@@ -1,0 +1,54 @@
+//! A verb that changes a whole graph commits again and again, and lets other writers in between. Without the portions it
+//! does everything in one transaction: the same look sees that, so it would see them go missing.
+//!
+//! Commits are counted as syncs of the write-ahead log, of which each needs one.
+
+use rustix::io::Errno;
+
+use crate::chaos::shim::{Fault, Shim, When};
+use crate::engine::harness::Home;
+
+const LAYERS: usize = 6;
+const WIDTH: usize = 60;
+
+/// Layers of jobs, each of which waits for the whole layer before.
+fn layers() -> Home {
+    let home = Home::new();
+    let names = |layer: usize| (0..WIDTH).map(|at| format!("j{layer}-{at}")).collect::<Vec<String>>();
+    let mut lines = String::new();
+    for layer in 0..LAYERS {
+        let parents = if layer == 0 { Vec::new() } else { names(layer - 1) };
+        for id in names(layer) {
+            let job = serde_json::json!({ "id": id, "command": "true", "depends_on": parents });
+            lines.push_str(&format!("{job}\n"));
+        }
+    }
+    home.call(["enqueue", "-q", "-"]).with_stdin(lines).run().ok();
+    home
+}
+
+/// How often a verb commits.
+fn commits(home: &Home, verb: &[&str], without: &str) -> u64 {
+    let shim = Shim::new(home);
+    shim.only("queue.db-wal");
+    shim.fails(Fault::Sync, Errno::IO, When::Nth(u64::MAX));
+    home.call(verb.iter().copied()).envs(shim.variables()).env("QUEUECTL_WITHOUT", without).run().ok();
+    shim.seen(Fault::Sync)
+}
+
+#[test]
+fn fault_40_without_portions_a_graph_is_changed_in_one_long_transaction() {
+    let retry = ["retry", "-q", "--state", "cancelled", "--yes"];
+    for verb in [&["cancel", "-q", "j0-0"][..], &retry, &["cancel", "-q", "--state", "pending", "--yes"]] {
+        // Both find the same graph.
+        let prepared = || {
+            let home = layers();
+            if verb == retry {
+                home.run(["cancel", "-q", "j0-0"]).ok();
+            }
+            home
+        };
+        let (short, long) = (commits(&prepared(), verb, ""), commits(&prepared(), verb, "portions"));
+        assert!(short >= 2 * long && long <= 3, "{verb:?}: {short} commits, {long} without portions");
+    }
+}
