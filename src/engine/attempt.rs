@@ -36,6 +36,8 @@ pub(super) struct Surroundings {
     pub(super) slots: Slots,
     pub(super) adopted: Adopted,
     pub(super) means: Means,
+    /// Somebody waits for what the one job prints that this worker is there for.
+    pub(super) has_reader: bool,
 }
 
 /// The slot in which an attempt runs.
@@ -72,6 +74,9 @@ pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Pla
     let began = Instant::now();
     let path = around.logs.join(log::file_name(claim.number, claim.lease.attempt));
     let mut capture = Capture::new(path, rules.log_max_bytes);
+    if around.has_reader {
+        capture.watch();
+    }
     let (record, ending) = match start(claim, around) {
         Ok(Running { record, child, confinement }) => {
             place.journal.started(claim);

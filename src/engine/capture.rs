@@ -1,8 +1,9 @@
 //! Taking what an attempt prints.
 //!
 //! What is small and comes soon stays in memory and is stored with the attempt's outcome, in the same transaction. What
-//! is large, or there while the attempt is no longer young, goes to a log file, so that others can follow it. Memory and
-//! disk stay bounded, whatever a command prints, and no trouble with the file reaches the attempt.
+//! is large, or there while the attempt is no longer young, goes to a log file, so that others can follow it; all of it
+//! does at once where a reader waits for it. Memory and disk stay bounded, whatever a command prints, and no trouble with
+//! the file reaches the attempt.
 
 #[cfg(test)]
 mod tests;
@@ -29,8 +30,12 @@ pub struct Capture {
     log: PathBuf,
     max_bytes: u64,
     start: Instant,
+    /// Somebody reads it as it comes.
+    is_watched: bool,
     young: Young,
     file: Option<LogFile>,
+    /// What is in memory is also all that is in the file: it may still turn out to be small and soon over.
+    is_copied: bool,
     /// Printed and lost, while there was no file.
     dropped: u64,
     /// When to try again to make the file.
@@ -60,8 +65,10 @@ impl Capture {
             log,
             max_bytes,
             start,
+            is_watched: false,
             young: Young::default(),
             file: None,
+            is_copied: false,
             dropped: 0,
             retry_at: None,
             errors: LastLine::default(),
@@ -73,6 +80,13 @@ impl Capture {
         self.take_at(stream, bytes, Instant::now());
     }
 
+    /// Somebody waits to see it: from now on nothing stays in memory alone. What is small and comes soon is still stored
+    /// with the outcome, and then needs no file any more: whoever reads it has it open.
+    pub fn watch(&mut self) {
+        self.is_watched = true;
+        self.spill();
+    }
+
     /// When [`Self::spill`] wants to be called: somebody may be waiting to see what is in memory.
     pub fn spill_due(&self) -> Option<Instant> {
         let is_waiting = self.file.is_none() && !self.young.is_empty();
@@ -81,15 +95,17 @@ impl Capture {
 
     /// Moves what is in memory to the log file.
     pub fn spill(&mut self) {
-        if !self.young.is_empty() {
+        if self.file.is_none() && !self.young.is_empty() {
             self.spill_at(Instant::now());
         }
     }
 
     pub fn finish(self) -> Captured {
         let last_error_line = self.errors.finish();
-        if let Some(file) = self.file {
-            return Captured { output: None, log_bytes: file.finish(), last_error_line };
+        match self.file {
+            Some(file) if self.is_copied => file.remove(),
+            Some(file) => return Captured { output: None, log_bytes: file.finish(), last_error_line },
+            None => {}
         }
         let head_bytes = self.max_bytes - self.max_bytes / 2;
         let mut output = self.young.finish();
@@ -111,11 +127,21 @@ impl Capture {
         let at = now.saturating_duration_since(self.start);
         let frame = Frame { stream, at, bytes };
         let is_small = self.young.length() + bytes.len() <= SMALL_BYTES;
-        if self.file.is_none() && !(is_small && at < SPILL_AFTER) {
+        let stays = is_small && at < SPILL_AFTER;
+        if self.file.is_none() && (self.is_watched || !stays) {
             self.spill_at(now);
         }
+        if self.is_copied && !stays {
+            self.is_copied = false;
+            self.young = Young::default();
+        }
         match &mut self.file {
-            Some(file) => file.append(frame, now),
+            Some(file) => {
+                file.append(frame, now);
+                if self.is_copied {
+                    self.young.take(frame);
+                }
+            }
             // Behind what was lost nothing is kept: there is no mark between.
             None if is_small && self.dropped == 0 => self.young.take(frame),
             None => self.dropped += frame.printed(),
@@ -130,7 +156,12 @@ impl Capture {
             self.retry_at = Some(now + RETRY_AFTER);
             return;
         };
-        for frame in frames(&std::mem::take(&mut self.young).finish()) {
+        let young = std::mem::take(&mut self.young);
+        self.is_copied = self.is_watched && self.dropped == 0;
+        if self.is_copied {
+            self.young = young.clone();
+        }
+        for frame in frames(&young.finish()) {
             file.append(frame, now);
         }
         file.drop_bytes(self.dropped);
@@ -139,7 +170,7 @@ impl Capture {
 }
 
 /// What is in memory: whole frames, and one that may still grow.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Young {
     frames: Vec<u8>,
     last: Option<(Stream, Duration)>,

@@ -171,8 +171,14 @@ impl Child {
             if has_ended {
                 return ladder;
             }
-            if was_told && let Some(interrupt) = oversight.bell.take() {
-                ladder = Some(self.interrupt(interrupt, ladder, oversight));
+            if was_told {
+                let told = oversight.bell.take();
+                if told.is_watched {
+                    capture.watch();
+                }
+                if let Some(interrupt) = told.interrupt {
+                    ladder = Some(self.interrupt(interrupt, ladder, oversight));
+                }
             }
         }
     }
@@ -256,7 +262,8 @@ impl Child {
         let mut asked = HashSet::new();
         while Instant::now() < until && oversight.adopted.ask_to_end(family, &mut asked) {
             let [was_told] = self.pipes.wait([oversight.bell.as_fd()], Some(LOOK), capture);
-            if was_told && matches!(oversight.bell.take(), Some(Interrupt::ReleaseAtOnce | Interrupt::Lost)) {
+            let interrupt = if was_told { oversight.bell.take().interrupt } else { None };
+            if let Some(Interrupt::ReleaseAtOnce | Interrupt::Lost) = interrupt {
                 return;
             }
         }

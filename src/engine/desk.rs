@@ -51,6 +51,9 @@ impl Order {
     }
 }
 
+/// How many jobs with a reader are remembered at most until their claims come.
+const MOST_WATCHED: usize = 16;
+
 #[derive(Debug)]
 pub(super) struct Desk {
     state: Mutex<State>,
@@ -80,17 +83,23 @@ struct State {
     /// Processes that slots could not kill and that the ledger does not know of yet.
     unkillable: Vec<Unkillable>,
     is_closed: bool,
+    /// Jobs with a reader whose claims have not come yet: a reader may see a claim before this worker does.
+    watched: VecDeque<u64>,
 }
 
 #[derive(Debug)]
 struct Waiting {
     claim: Claim,
     since: Instant,
+    /// Somebody reads what it will print.
+    is_watched: bool,
 }
 
 #[derive(Debug)]
 struct Slot {
     running: Option<LeaseRef>,
+    /// The number of its job.
+    number: u64,
     /// What runs is of a queue with a limit.
     is_limited: bool,
     /// What runs must be alone.
@@ -120,7 +129,7 @@ impl State {
     }
 
     /// The next claim, if it may be started now.
-    fn next(&mut self) -> Option<Claim> {
+    fn next(&mut self) -> Option<Waiting> {
         let runs_alone = self.claims.front()?.claim.runs_alone;
         let busy = self.busy();
         let has_company = busy > 0 || self.unrecorded > 0;
@@ -128,7 +137,7 @@ impl State {
             return None;
         }
         self.is_reserved = runs_alone;
-        self.claims.pop_front().map(|waiting| waiting.claim)
+        self.claims.pop_front()
     }
 
     fn put(&mut self, waiting: Waiting) {
@@ -169,6 +178,7 @@ impl Desk {
             is_reserved: false,
             unkillable: Vec::new(),
             is_closed: false,
+            watched: VecDeque::new(),
         };
         Ok(Self { state: Mutex::new(state), changed: Condvar::new(), bell: EventBell::new()? })
     }
@@ -185,6 +195,7 @@ impl Desk {
         let mut state = self.lock();
         state.slots.push(Slot {
             running: None,
+            number: 0,
             is_limited: false,
             is_alone: false,
             is_given_up: false,
@@ -200,8 +211,12 @@ impl Desk {
             if state.slots[slot].is_given_up {
                 return None;
             }
-            if let Some(claim) = state.next() {
+            if let Some(Waiting { claim, is_watched, .. }) = state.next() {
                 state.slots[slot].bell.forget();
+                if is_watched {
+                    state.slots[slot].bell.ring_of_reader();
+                }
+                state.slots[slot].number = claim.number;
                 state.slots[slot].running = Some(claim.lease.clone());
                 state.slots[slot].is_limited = claim.is_limited;
                 state.slots[slot].is_alone = claim.runs_alone;
@@ -260,7 +275,9 @@ impl Desk {
         let to_wake = claims.len().min(state.idle);
         state.low_stock = low_stock;
         for claim in claims {
-            state.put(Waiting { claim, since });
+            let watched = state.watched.iter().position(|number| *number == claim.number);
+            let is_watched = watched.is_some_and(|at| state.watched.remove(at).is_some());
+            state.put(Waiting { claim, since, is_watched });
         }
         drop(state);
         for _ in 0..to_wake {
@@ -351,6 +368,22 @@ impl Desk {
         VecDeque::into_iter(meant).map(|waiting| waiting.claim).collect()
     }
 
+    /// Somebody reads what these jobs print.
+    pub(super) fn note_readers(&self, numbers: &[u64]) {
+        let mut state = self.lock();
+        for number in numbers {
+            let mut slots = state.slots.iter().filter(|slot| slot.running.is_some());
+            if let Some(slot) = slots.find(|slot| slot.number == *number) {
+                slot.bell.ring_of_reader();
+            } else if let Some(waiting) = state.claims.iter_mut().find(|one| one.claim.number == *number) {
+                waiting.is_watched = true;
+            } else {
+                state.watched.truncate(MOST_WATCHED - 1);
+                state.watched.push_front(*number);
+            }
+        }
+    }
+
     /// Ends every attempt that runs.
     pub(super) fn interrupt_all(&self, why: Interrupt) {
         for slot in self.lock().slots.iter().filter(|slot| slot.running.is_some()) {
@@ -432,33 +465,49 @@ impl SlotReport<'_> {
 #[derive(Debug)]
 pub(super) struct SlotBell {
     bell: EventBell,
-    interrupt: Mutex<Option<Interrupt>>,
+    told: Mutex<Told>,
+}
+
+/// What a slot was told and has not heard yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) interrupt: Option<Interrupt>,
+    /// Somebody reads what is printed.
+    pub(super) is_watched: bool,
 }
 
 impl SlotBell {
     fn new() -> io::Result<Self> {
-        Ok(Self { bell: EventBell::new()?, interrupt: Mutex::new(None) })
+        Ok(Self { bell: EventBell::new()?, told: Mutex::default() })
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ring(&self, why: Interrupt) {
-        let mut interrupt = self.interrupt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told();
         // What was not heard yet must not be softened.
-        *interrupt = (*interrupt).max(Some(why));
-        drop(interrupt);
+        told.interrupt = told.interrupt.max(Some(why));
+        drop(told);
+        self.bell.ring();
+    }
+
+    fn ring_of_reader(&self) {
+        self.told().is_watched = true;
         self.bell.ring();
     }
 
     /// What the slot was told, once.
-    pub(super) fn take(&self) -> Option<Interrupt> {
+    pub(super) fn take(&self) -> Told {
         // Silenced first: a ring that comes in between is heard again.
         self.bell.silence();
-        self.interrupt.lock().unwrap_or_else(PoisonError::into_inner).take()
+        std::mem::take(&mut self.told())
     }
 
     /// What was meant for the last attempt does not concern the next.
     fn forget(&self) {
-        let interrupt = self.interrupt.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if interrupt.is_some() {
+        if std::mem::take(&mut *self.told()) != Told::default() {
             self.bell.silence();
         }
     }

@@ -406,8 +406,11 @@ impl Worker<'_> {
                     }
                 }
                 Event::Orders => {
-                    self.own_bell.take();
-                    self.times.tick = Instant::now();
+                    let rings = self.own_bell.take_named();
+                    self.desk.note_readers(&rings.numbers);
+                    if rings.is_plain {
+                        self.times.tick = Instant::now();
+                    }
                 }
                 Event::Work => reason.hops = self.work_bell.take(),
                 // They are taken from the desk and from the messenger in the next turn.

@@ -144,6 +144,11 @@ impl LogFile {
         }
     }
 
+    /// Takes the file away: all of it is kept elsewhere. Who has it open can read it to its end.
+    pub(super) fn remove(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
     fn tail_bytes(&self) -> u64 {
         self.max_bytes - self.head_bytes
     }

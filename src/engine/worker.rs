@@ -358,6 +358,7 @@ fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, Engine
         slots,
         adopted,
         means: Delegated::find(),
+        has_reader: matches!(plan.served, Served::Job(_)),
     })
 }
 

@@ -21,6 +21,14 @@ pub fn to(store: &dyn Store, ids: &[WorkerId]) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Tells a worker that somebody reads what this job of it prints: then it does not keep the output to itself.
+pub fn reader(store: &dyn Store, worker: &WorkerId, job: u64) -> Result<(), StoreError> {
+    if let Some(worker) = store.workers()?.iter().find(|known| known.id == *worker) {
+        bell::ring_with(&worker_bell(&worker.folder, &worker.id), job);
+    }
+    Ok(())
+}
+
 fn ring(workers: &[Worker], is_meant: impl Fn(&Worker) -> bool) {
     for worker in workers.iter().filter(|worker| is_meant(worker)) {
         bell::ring_at(&worker_bell(&worker.folder, &worker.id), 1);

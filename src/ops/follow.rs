@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::OpError;
+use super::announce;
 use super::logs::{AttemptOutput, Piece, has_ended};
 use crate::domain::job::{Attempt, Job};
 use crate::domain::name::JobId;
@@ -107,6 +108,9 @@ impl<'s> Follower<'s> {
             else {
                 return Ok(Vec::new());
             };
+            if attempt.ending.is_none() {
+                announce::reader(self.store, &attempt.worker, job.number)?;
+            }
             let output = AttemptOutput::new(&self.home, &job, &attempt);
             self.next = attempt.number + 1;
             self.present = Some(Present { number: attempt.number, output, printed: 0, is_unreadable: false });

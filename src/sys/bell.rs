@@ -13,6 +13,9 @@ use rustix::io::{Errno, read, write};
 /// For a ring that everybody may have to hear of.
 pub const EVERYBODY: u8 = 64;
 
+/// The first byte of a ring that names a number, which follows it.
+const NAMED: u8 = u8::MAX;
+const NAMED_BYTES: usize = 1 + size_of::<u64>();
 /// How much is read at once. A pipe that is full empties in a few steps.
 const CHUNK_BYTES: usize = 4_096;
 
@@ -40,6 +43,23 @@ impl Bell {
     /// Rings it. One that has not been heard for long is full, and loud enough.
     pub fn ring(&self, hops: u8) {
         let _ = write(&self.fifo, &[hops]);
+    }
+
+    /// Takes all rings since the last time, for a listener to whom some of them name a number.
+    pub fn take_named(&self) -> Rings {
+        let (mut bytes, mut chunk) = (Vec::new(), [0; CHUNK_BYTES]);
+        loop {
+            let count = match read(&self.fifo, &mut chunk) {
+                Ok(count) => count,
+                Err(Errno::INTR) => continue,
+                Err(_) => break,
+            };
+            bytes.extend_from_slice(&chunk[..count]);
+            if count < CHUNK_BYTES {
+                break;
+            }
+        }
+        Rings::parse(&bytes)
     }
 
     /// Takes all rings since the last time: the largest, if there were any.
@@ -71,6 +91,41 @@ impl AsFd for Bell {
 pub fn ring_at(path: &Path, hops: u8) {
     if let Ok(fifo) = open_fifo(path) {
         let _ = write(&fifo, &[hops]);
+    }
+}
+
+/// Rings the bell at `path`, if there is one, and names a number; see [`Bell::take_named`].
+pub fn ring_with(path: &Path, number: u64) {
+    if let Ok(fifo) = open_fifo(path) {
+        let mut ring = [NAMED; NAMED_BYTES];
+        ring[1..].copy_from_slice(&number.to_le_bytes());
+        // All of it or nothing: it is far shorter than what a pipe takes at once.
+        let _ = write(&fifo, &ring);
+    }
+}
+
+/// What was rung.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rings {
+    pub numbers: Vec<u64>,
+    /// Whether there was a ring without a number.
+    pub is_plain: bool,
+}
+
+impl Rings {
+    fn parse(mut bytes: &[u8]) -> Self {
+        let mut rings = Self::default();
+        while let [first, rest @ ..] = bytes {
+            bytes = rest;
+            match rest.split_first_chunk() {
+                Some((number, behind)) if *first == NAMED => {
+                    rings.numbers.push(u64::from_le_bytes(*number));
+                    bytes = behind;
+                }
+                Some(_) | None => rings.is_plain = true,
+            }
+        }
+        rings
     }
 }
 
@@ -128,6 +183,27 @@ mod tests {
         assert_eq!(bell.take(), None, "all were taken");
         bell.ring(0);
         assert_eq!(bell.take(), Some(0), "a ring that goes no further is one");
+    }
+
+    #[test]
+    fn rings_that_name_numbers_are_told_from_others() {
+        let belfry = Belfry::new();
+        let bell = belfry.bell();
+        assert_eq!(bell.take_named(), Rings::default(), "nobody rang");
+        ring_with(&belfry.path(), 7);
+        assert_eq!(bell.take_named(), Rings { numbers: vec![7], is_plain: false });
+        for number in [1, u64::MAX] {
+            ring_at(&belfry.path(), 1);
+            ring_with(&belfry.path(), number);
+        }
+        assert_eq!(bell.take_named(), Rings { numbers: vec![1, u64::MAX], is_plain: true });
+        for _ in 0..MANY {
+            ring_with(&belfry.path(), 9);
+        }
+        let rings = bell.take_named();
+        assert!(rings.numbers.iter().all(|number| *number == 9) && !rings.is_plain, "none is cut in two");
+        ring_with(&belfry.path(), 3);
+        assert_eq!(bell.take(), Some(NAMED), "one who knows of no numbers hears a ring");
     }
 
     #[test]

@@ -90,6 +90,33 @@ fn err(millis: u64, text: &str) -> (Stream, u64, String) {
 }
 
 #[test]
+fn what_somebody_waits_to_see_does_not_stay_in_memory() {
+    let mut attempt = Attempt::new();
+    attempt.print(0, Stream::Out, "one\n");
+    assert!(!attempt.has_file());
+    attempt.capture.watch();
+    assert!(attempt.has_file(), "what was there is moved");
+
+    let mut attempt = Attempt::new();
+    attempt.capture.watch();
+    assert!(!attempt.has_file(), "there is nothing to see");
+    attempt.print(1, Stream::Err, "two\n");
+    assert!(attempt.has_file(), "what comes later goes there at once");
+    let path = attempt.path();
+    let captured = attempt.capture.finish();
+    let entries = readable(&captured.output.expect("it is stored with the outcome"));
+    assert_eq!((entries, path.exists()), (vec![(Stream::Err, 1, "two\n".to_owned())], false));
+
+    let mut attempt = Attempt::new();
+    attempt.capture.watch();
+    attempt.print(1, Stream::Out, "soon\n");
+    attempt.print(600, Stream::Out, "late\n");
+    let (captured, entries) = attempt.finish();
+    let expected = [(1, "soon\n"), (600, "late\n")].map(|(at, text)| (Stream::Out, at, text.to_owned()));
+    assert_eq!((captured.output, entries), (None, expected.to_vec()), "what is late stays in the file");
+}
+
+#[test]
 fn an_attempt_that_prints_nothing_leaves_nothing() {
     let mut attempt = Attempt::new();
     attempt.print(3, Stream::Out, "");

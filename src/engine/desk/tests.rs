@@ -43,10 +43,32 @@ fn a_softer_order_does_not_replace_one_that_was_not_heard_yet() {
     bell.ring(Interrupt::Cancel);
     bell.ring(Interrupt::Lost);
     bell.ring(Interrupt::Release);
-    assert_eq!(bell.take(), Some(Interrupt::Lost));
+    assert_eq!(bell.take().interrupt, Some(Interrupt::Lost));
     bell.ring(Interrupt::Cancel);
-    assert_eq!(bell.take(), Some(Interrupt::Cancel), "what was heard is over");
-    assert_eq!(bell.take(), None);
+    assert_eq!(bell.take().interrupt, Some(Interrupt::Cancel), "what was heard is over");
+    assert_eq!(bell.take(), Told::default());
+}
+
+#[test]
+fn a_slot_hears_of_the_reader_of_its_job_whenever_that_comes() {
+    let desk = desk(Order::Turn);
+    let (slot, bell) = desk.add_slot().expect("a slot");
+    let numbered = |id, number| Claim { number, ..claim(id) };
+    desk.note_readers(&[3]);
+    desk.hand_out(vec![numbered("unread", 1), numbered("read", 2), numbered("early", 3)], 0);
+    desk.note_readers(&[2]);
+    let mut heard = Vec::new();
+    for _ in 0..3 {
+        desk.take(slot).expect("a claim");
+        heard.push(bell.take().is_watched);
+    }
+    assert_eq!(heard, [false, true, true]);
+    desk.note_readers(&[3]);
+    assert_eq!(bell.take(), Told { interrupt: None, is_watched: true }, "it runs");
+    desk.note_readers(&[3]);
+    desk.hand_out(vec![numbered("next", 4)], 0);
+    desk.take(slot).expect("a claim");
+    assert_eq!(bell.take(), Told::default(), "that was about another job");
 }
 
 fn finished(id: &str) -> Finished {
@@ -100,7 +122,7 @@ fn what_is_interrupted_is_out_of_reach_at_once() {
     desk.take(slot).expect("the first");
     let leases = ["waits", "long", "runs", "gone"].map(|id| claim(id).lease);
     assert_eq!(ids(&desk.interrupt(&leases, Interrupt::Cancel)), ["long", "waits"]);
-    assert_eq!(bell.take(), Some(Interrupt::Cancel));
+    assert_eq!(bell.take().interrupt, Some(Interrupt::Cancel));
     assert_eq!(ids(&desk.recall()), ["other"]);
 }
 

@@ -1,6 +1,13 @@
 //! What an idle worker is told it does at once, without waiting until it looks by itself the next time.
 
 use super::harness::{Home, Pool, millis_between};
+use crate::chaos::shim::Shim;
+use crate::cli::background::Background;
+
+/// By such a slow clock an attempt stays young for longer than any test takes.
+const SLOWDOWN: u64 = 1_000;
+/// The same for a `run` that has to look for itself now and then, by the same clock.
+const SLOWDOWN_OF_RUN: u64 = 100;
 
 #[test]
 fn an_idle_worker_starts_a_job_at_once() {
@@ -53,4 +60,38 @@ fn jobs_that_one_worker_makes_ready_are_started_by_the_others() {
             home.wait_for(id, "completed");
         }
     }
+}
+
+#[test]
+fn what_a_young_command_prints_reaches_its_readers_at_once() {
+    let home = Home::new();
+    let shim = Shim::new(&home);
+    shim.slow_clock(SLOWDOWN);
+    let call = home.call(["worker", "run", "--concurrency", "2"]).envs(shim.variables());
+    let _pool = Pool::up(&home, call.interruptible().into_command());
+    let line = "echo ready; until [ -e go ]; do sleep 0.02; done; echo went";
+    home.enqueue("a", line);
+    let followed = Background::start(home.call(["logs", "-f", "a"]));
+    let run = Background::start(home.call(["run", "--id", "b", "--command", line]));
+    for reader in [&followed, &run] {
+        assert_eq!(reader.prints(), "ready");
+    }
+    home.file("go", "");
+    for reader in [followed, run] {
+        assert_eq!(reader.prints(), "went");
+    }
+}
+
+#[test]
+fn a_worker_that_run_started_keeps_no_output_to_itself() {
+    let home = Home::new();
+    let _pool = Pool::of(&home);
+    let shim = Shim::new(&home);
+    shim.slow_clock(SLOWDOWN_OF_RUN);
+    let line = "echo ready; until [ -e go ]; do sleep 0.02; done";
+    let call = home.call(["run", "--id", "a", "--command", line]).envs(shim.variables());
+    let run = Background::start(call);
+    assert_eq!(run.prints(), "ready");
+    home.file("go", "");
+    assert_eq!(run.end().0.code(), Some(0));
 }
