@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::domain::name::{JobId, WorkerId};
 use crate::domain::span::format_span;
 use crate::sys::ownership::NotOwn;
+use crate::sys::process::Holder;
 
 /// Why the store itself could not answer.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -30,8 +31,12 @@ pub enum StoreError {
     FileLimit,
     #[error("the store is read-only")]
     ReadOnly,
-    #[error("the store was busy for {}", format_span(*waited))]
-    Busy { waited: Duration },
+    #[error("{}", busy(*waited, holder.as_ref()))]
+    Busy {
+        waited: Duration,
+        /// Who writes all the time, where that can be seen.
+        holder: Option<Holder>,
+    },
     /// It was read without locks, because it seemed that nobody used it.
     #[error("the store was being changed each time it was read")]
     Changing,
@@ -65,6 +70,17 @@ pub enum StoreError {
     NoSuchJob(JobId),
     #[error("there is no worker `{0}`")]
     NoSuchWorker(WorkerId),
+}
+
+fn busy(waited: Duration, holder: Option<&Holder>) -> String {
+    let waited = format_span(waited);
+    match holder {
+        Some(holder) if holder.is_stopped => {
+            format!("the store was busy for {waited}: {holder} is stopped in the middle of a write")
+        }
+        Some(holder) => format!("the store was busy for {waited}: {holder} is writing"),
+        None => format!("the store was busy for {waited}"),
+    }
 }
 
 /// Why `enqueue` stored nothing.

@@ -12,6 +12,7 @@ use crate::domain::job::Job;
 use crate::domain::life::StateName;
 use crate::domain::name::JobId;
 use crate::domain::timestamp::Timestamp;
+use crate::sys::process::Holder;
 
 pub trait Upkeep {
     /// Copies the whole queue into one file, as it is at one moment, while others go on working.
@@ -56,6 +57,8 @@ pub trait Upkeep {
     fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError>;
     /// Notes what somebody did that changes nothing in the store itself.
     fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError>;
+    /// Who is writing now, where that can be seen.
+    fn writer(&self) -> Option<Holder>;
     /// Whether it is time for a duty that one does for all, and nobody else does it. Then it is the caller's for the
     /// time of `lease`.
     fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError>;

@@ -1,5 +1,6 @@
 //! Processes: watching, signalling and reaping them, and what `/proc` says about them.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::mem::MaybeUninit;
@@ -197,6 +198,58 @@ pub fn lockers_of(file: &Path) -> Vec<u32> {
     lockers.map(|pid| pid.as_raw_pid().cast_unsigned()).collect()
 }
 
+/// A process that others wait for, because it has a file locked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: u32,
+    pub name: String,
+    /// By a signal or a debugger: it does not go on by itself.
+    pub is_stopped: bool,
+}
+
+impl Holder {
+    fn new(pid: u32) -> Self {
+        Self { pid, name: name(pid).unwrap_or_default(), is_stopped: is_stopped(pid) }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "process {} ({})", self.pid, self.name)
+    }
+}
+
+/// Who has all of this file locked by flock(2). The kernel's list of locks is one small file, unlike all descriptors of all
+/// processes; but it tells another device than the file itself on some filesystems, so that is asked of the process.
+pub fn holder_of(file: &Path) -> Option<Holder> {
+    let inode = file.metadata().ok()?.ino();
+    let list = fs::read_to_string("/proc/locks").ok()?;
+    let mut pids = list.lines().filter_map(|line| parse_flock(line, inode));
+    let pid = pids.find(|pid| !locks_on(*pid, file).is_empty())?;
+    Some(Holder::new(pid.as_raw_pid().cast_unsigned()))
+}
+
+/// The same by looking at all processes, which also finds a lock whose taker is gone and that another inherited.
+pub fn any_holder_of(file: &Path) -> Option<Holder> {
+    holder_of(file).or_else(|| lockers_of(file).into_iter().next().map(Holder::new))
+}
+
+/// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF`; those who wait for a lock have `->` after the number.
+fn parse_flock(line: &str, inode: u64) -> Option<Pid> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [_, "FLOCK", _, _, pid, place, ..] = words[..] else {
+        return None;
+    };
+    let is_it = place.rsplit(':').next()?.parse() == Ok(inode);
+    Pid::from_raw(pid.parse().ok().filter(|_| is_it)?)
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let text = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't']))
+}
+
 /// What a process calls itself; anything may stand in it.
 pub fn name(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
@@ -236,6 +289,21 @@ mod tests {
         assert!(range_lock::take(file.as_file(), 512..768).expect("a lock"));
         assert_eq!(locks_on(me, file.path()).first(), Some(&(512..768)));
         assert_eq!(lockers_of(file.path()), [std::process::id()]);
+    }
+
+    #[test]
+    fn who_holds_a_lock_is_read_from_what_the_kernel_says() {
+        let line = "12: FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF";
+        assert_eq!(parse_flock(line, 10_010_813), Pid::from_raw(4711));
+        assert_eq!(parse_flock(line, 813), None, "another file");
+        assert_eq!(parse_flock("12: -> FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF", 10_010_813), None);
+        assert_eq!(parse_flock("3: POSIX  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF", 10_010_813), None);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        assert_eq!(holder_of(file.path()), None);
+        file.as_file().lock().expect("a lock");
+        let holder = holder_of(file.path()).expect("a holder");
+        assert_eq!((holder.pid, holder.is_stopped), (std::process::id(), false));
+        assert_eq!(any_holder_of(file.path()), Some(holder));
     }
 
     #[test]

@@ -2,6 +2,10 @@
 
 use std::mem::MaybeUninit;
 
+use rustix::process::Signal;
+
+use super::signal_set::SignalSet;
+
 /// Sets every ignored signal to its default: whoever started us may have ignored some, and our children would inherit
 /// that. Signals that nobody ignored are not touched.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
@@ -60,5 +64,27 @@ pub fn end_quietly_on_closed_pipe() {
     // SAFETY: sets a disposition to its default before any thread is started; no handler of ours is involved.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+}
+
+/// While this lives, Ctrl-Z does not stop this process where this thread is its only one; then it does.
+#[derive(Debug)]
+pub struct HeldStops {
+    /// What was blocked before; `None` where nothing could be.
+    before: Option<SignalSet>,
+}
+
+impl HeldStops {
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> Self {
+        Self { before: SignalSet::of([Signal::TSTP].into_iter()).block().ok() }
+    }
+}
+
+impl Drop for HeldStops {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = before.be_mask();
+        }
     }
 }

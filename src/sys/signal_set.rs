@@ -50,9 +50,9 @@ impl SignalSet {
         self
     }
 
-    /// Blocks these signals too, for this thread.
-    pub(super) fn block(&self) -> io::Result<()> {
-        self.change_mask(libc::SIG_BLOCK).map(drop)
+    /// Blocks these signals too, for this thread; gives back what it blocked before.
+    pub(super) fn block(&self) -> io::Result<Self> {
+        self.change_mask(libc::SIG_BLOCK)
     }
 
     pub(super) fn unblock(&self) -> io::Result<()> {

@@ -160,7 +160,10 @@ mod tests {
             (cannot_open(path, io::ErrorKind::PermissionDenied.into()), "read"),
             (StoreError::Unavailable { source: "".into() }, "dmesg"),
             (StoreError::ReadOnly, "`findmnt -T '/a b/queue.db'`"),
-            (StoreError::Busy { waited: std::time::Duration::ZERO }, "`fuser -v '/a b/queue.db'`"),
+            (
+                StoreError::Busy { waited: std::time::Duration::ZERO, holder: None },
+                "`fuser -v '/a b/queue.db'`",
+            ),
             (StoreError::OldLibrary { found: "1", needed: "2" }, "built with"),
             (StoreError::Changing, "ask again"),
         ] {

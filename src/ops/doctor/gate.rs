@@ -47,11 +47,23 @@ fn free(waited: Duration) -> Finding {
 
 fn held(path: &Path) -> Finding {
     let waited = format_span(PATIENCE);
-    let Some(pid) = process::lockers_of(path).into_iter().next() else {
-        let said = format!("nobody could write for {waited}; who is in the way cannot be seen");
-        return Finding::warning("gate", said).advise("ask again as root");
-    };
-    let name = process::name(pid).unwrap_or_default();
-    let said = format!("nobody could write for {waited}; process {pid} ({name}) is in the way");
-    Finding::warning("gate", said).advise(format!("if it is stopped, let it go on: `kill -CONT {pid}`"))
+    match process::any_holder_of(path) {
+        None => Finding::warning(
+            "gate",
+            format!("nobody could write for {waited}; who is in the way cannot be seen"),
+        )
+        .advise("ask again as root"),
+        Some(holder) if holder.is_stopped => {
+            let said =
+                format!("nobody could write for {waited}; {holder} is stopped in the middle of a write");
+            let pid = holder.pid;
+            Finding::warning("gate", said)
+                .advise(format!("let it go on (`kill -CONT {pid}`), or end it (`kill -KILL {pid}`)"))
+        }
+        Some(holder) => {
+            let said = format!("nobody could write for {waited}; {holder} is in the way");
+            Finding::warning("gate", said)
+                .advise(format!("see what it does (`ps -fp {}`), and end it if it hangs", holder.pid))
+        }
+    }
 }

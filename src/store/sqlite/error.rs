@@ -19,7 +19,9 @@ impl From<Error> for StoreError {
         };
         #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is SQLite's, and grows")]
         match code {
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { waited: PATIENCE },
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+                Self::Busy { waited: PATIENCE, holder: None }
+            }
             ErrorCode::DiskFull => Self::Full,
             ErrorCode::ReadOnly => Self::ReadOnly,
             ErrorCode::SystemIoFailure => {

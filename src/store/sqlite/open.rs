@@ -86,6 +86,7 @@ impl Opened {
 
     /// Waits for others no longer than one whose leases are this long can afford.
     pub(super) fn adopt_patience(&self, lease: Duration) -> Result<(), StoreError> {
+        self.gate.defer_no_stops();
         let patience = (lease / WAITS_PER_LEASE).clamp(SHORTEST_PATIENCE, PATIENCE);
         if self.patience.replace(patience) != patience {
             self.connection.busy_timeout(patience)?;

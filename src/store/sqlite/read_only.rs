@@ -67,7 +67,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, StoreError> {
     look_until_undisturbed(|| match connect(path) {
         Ok(reader) => reader.answer(understood(&reader, path)).map(|understood| {
             understood?;
-            let mut opened = Opened::new(path, reader.connection, Gate::closed(), Arc::default());
+            let mut opened = Opened::new(path, reader.connection, Gate::closed(path), Arc::default());
             opened.unguarded = reader.unguarded;
             Ok(opened)
         }),

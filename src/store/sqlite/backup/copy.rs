@@ -85,7 +85,7 @@ pub(super) fn finished(step: StepResult) -> Result<bool, StoreError> {
         StepResult::Done => Ok(true),
         StepResult::More => Ok(false),
         // The others are the library's words for somebody who is in the way.
-        _ => Err(StoreError::Busy { waited: std::time::Duration::ZERO }),
+        _ => Err(StoreError::Busy { waited: std::time::Duration::ZERO, holder: None }),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::store::{
     Fired, Graphs, Hook, Hooks, NewHook, NewSchedule, Pause, Post, Posted, Progress, Prune, Pruned, Queue,
     QueueUpdate, Queues, ScheduleRefused, Schedules, Seen, Situation, StoreError, Sweep, Upkeep,
 };
+use crate::sys::process::Holder;
 
 impl Queues for SqliteStore {
     fn queues(&self) -> Result<Vec<Queue>, StoreError> {
@@ -223,6 +224,10 @@ impl Upkeep for SqliteStore {
 
     fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError> {
         self.write("note", |tx| events::note(tx, None, event, by, Some(detail)))
+    }
+
+    fn writer(&self) -> Option<Holder> {
+        self.lock().gate.holder()
     }
 
     fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError> {
