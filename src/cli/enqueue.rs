@@ -14,7 +14,7 @@ use crate::domain::name::{BatchName, QueueName};
 use crate::domain::request::JobRequest;
 use crate::domain::shell::quote_words;
 use crate::ops::OpError;
-use crate::ops::alive::{is_any_for_all_comers, is_served, live_workers};
+use crate::ops::alive::{is_any_for_all_comers, is_served, live_workers, why_nothing_starts};
 use crate::ops::each::Each;
 use crate::ops::enqueue::{Caller, Enqueuer};
 use crate::ops::json::EnqueuedJson;
@@ -135,6 +135,9 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
 /// Says so if nobody is there to run them.
 fn hint_at_workers(context: &Context, store: &dyn Store, queue: Option<&QueueName>) -> Result<(), Failure> {
     let workers = live_workers(store)?;
+    if let (Some(why), false) = (why_nothing_starts(&workers), workers.is_empty()) {
+        return context.hint(&format!("{why}, so nothing runs yet; {HOW_TO_START_A_WORKER}"));
+    }
     if !is_any_for_all_comers(&workers) {
         return context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"));
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::context::notes;
 use super::text::{jobs, printable};
 use crate::domain::hook::{HookError, HookEvent};
-use crate::domain::name::JobId;
+use crate::domain::name::{JobId, QueueName};
 use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::engine::EngineError;
@@ -21,6 +21,7 @@ use crate::ops::ownership::{advice, advice_for_found, advice_for_making};
 use crate::proof::ProofError;
 use crate::store::transfer::ImportError;
 use crate::store::{Conflict, Refused, StoreError};
+use crate::sys::process::Holder;
 
 /// PRODUCT's exit codes, but for 0 and those that `run` passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,6 +138,8 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::FileExists(_)
         | OpError::LiveWorkers { .. }
         | OpError::RestoreUnderWay
+        | OpError::WaitsForItself { .. }
+        | OpError::OnlyPlaceTaken { .. }
         | OpError::Import(ImportError::IdTaken(_) | ImportError::KeyTaken { .. }) => Exit::Conflict,
         OpError::Refused(Refused::UnknownDependency(_))
         | OpError::NoSuchJob(_)
@@ -276,6 +279,8 @@ fn hint_for(error: &OpError) -> Option<String> {
             }
             "what was stored stays; give ids and --if-absent to repeat the whole input safely"
         }
+        OpError::WaitsForItself { .. } => WAIT_OUTSIDE,
+        OpError::OnlyPlaceTaken { queue, .. } => return Some(more_places(queue)),
         OpError::HalfDone { .. } => "the rest was left as it is; the same command goes on with it",
         OpError::ExposedHome { home, source } => return Some(advice_for_found(home, source)),
         OpError::ForeignFolder { home, source } => return Some(advice_for_making(home, source)),
@@ -342,6 +347,18 @@ fn hint_for(error: &OpError) -> Option<String> {
     Some(hint.to_owned())
 }
 
+/// For a job that would wait for itself.
+const WAIT_OUTSIDE: &str =
+    "a job ends before what depends on it begins: wait outside of it, or let what follows depend on it";
+
+/// For a job that would wait in a queue in which it takes the only place.
+fn more_places(queue: &QueueName) -> String {
+    format!(
+        "use another queue, allow more (`queuectl queue set {queue} --concurrency 2`), or enqueue it and do not wait \
+         for it"
+    )
+}
+
 fn hint_for_store(error: &StoreError) -> Option<String> {
     let hint = match error {
         StoreError::NotOwn(refused) => return Some(advice(refused)),
@@ -352,6 +369,9 @@ fn hint_for_store(error: &StoreError) -> Option<String> {
         StoreError::NetworkFilesystem { .. } => "choose another folder with --home",
         StoreError::Full => "make room on the disk that the home is on, and try again",
         StoreError::FileLimit => "raise the limit (`ulimit -f`), and try again",
+        StoreError::Busy { holder: Some(Holder { pid, is_stopped: true, .. }), .. } => {
+            return Some(format!("`kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it"));
+        }
         StoreError::Busy { .. } => "`queuectl doctor` tells who is in the way",
         StoreError::ReadOnly => "the disk may be mounted read-only; `queuectl doctor` tells more",
         StoreError::CannotOpen { .. }

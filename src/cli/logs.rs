@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::changed::{code_of, find, tell};
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::loan::Loan;
 use super::output::{Printer, Wanted};
 use super::selection::resolve_id_to_show;
 use super::text::rough;
@@ -19,6 +20,7 @@ use crate::domain::name::JobId;
 use crate::domain::timestamp::Timestamp;
 use crate::ops::OpError;
 use crate::ops::follow::{Follower, News, missing};
+use crate::ops::inside::Inside;
 use crate::ops::logs::{AttemptOutput, choose, has_ended};
 use crate::store::Store;
 
@@ -76,6 +78,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     let id = resolve_id_to_show(context, &args.id)?;
     let store = context.store()?;
+    let inside = if args.follow { Inside::find(store)? } else { None };
+    if let Some(inside) = &inside {
+        inside.may_wait_for(store, [id.clone()])?;
+    }
     let home = context.location()?.home;
     store.finish_restore(&home.join(log::FOLDER))?;
     let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
@@ -86,8 +92,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     if args.follow {
         let from = chosen.map_or(1, |attempt| attempt.number);
+        let loan = inside.map(|inside| Loan::new(context, store, inside)).transpose()?;
+        let loan = loan.map(|loan| (loan, id.clone()));
         let follower = Follower::new(store, home, id, from);
-        return follow(context, follower, printer, args.attempt.is_some());
+        return follow(context, follower, printer, args.attempt.is_some(), loan);
     }
     if let Some(attempt) = chosen {
         let output = AttemptOutput::new(&home, &record.job, attempt);
@@ -153,10 +161,14 @@ fn follow(
     mut follower: Follower<'_>,
     mut printer: Printer<'_>,
     only_one: bool,
+    mut loan: Option<(Loan<'_>, JobId)>,
 ) -> Result<ExitCode, Failure> {
     let mut worst = None;
     loop {
         let news = follower.look()?;
+        if let (Some((loan, id)), true) = (&mut loan, news.is_empty()) {
+            loan.look(|| Ok(vec![id.clone()]))?;
+        }
         if news.is_empty() && !wait(follower.pause())? {
             return Ok(code_of(worst));
         }

@@ -32,6 +32,7 @@ mod init;
 mod job_flags;
 mod lines;
 mod list;
+mod loan;
 mod logs;
 mod named;
 mod output;

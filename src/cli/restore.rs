@@ -11,6 +11,8 @@ use super::context::Context;
 use super::failure::Failure;
 use super::progress::Bar;
 use super::text::{grouped, jobs, printable};
+use crate::ops::OpError;
+use crate::ops::inside::Inside;
 use crate::ops::restore::{Present, prepare};
 use crate::store::Restored;
 use crate::sys::user;
@@ -44,7 +46,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     // Either may take long for a large queue.
     let mut bar = Bar::new(context, "", None);
     bar.say(|| "examining the backup".to_owned());
-    let ready = prepare(&context.location()?, &args.file, &user::name())?;
+    let ready = match prepare(&context.location()?, &args.file, &user::name()) {
+        Err(error @ OpError::LiveWorkers { .. }) => return Err(hint_inside(context, error)),
+        prepared => prepared?,
+    };
     bar.clear();
     let replaced = match ready.present() {
         Present::Jobs(0) => None,
@@ -59,6 +64,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     drop(bar);
     tell(context, &restored)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Stopping the workers first does not help a job, which is run by one of them.
+fn hint_inside(context: &Context, error: OpError) -> Failure {
+    let failure: Failure = error.into();
+    let inside = context.store().ok().and_then(|store| Inside::find(store).ok().flatten());
+    match inside {
+        Some(Inside { job, .. }) => {
+            failure.with_hint(format!("restore the backup outside of job `{}`, which a worker runs", job.id))
+        }
+        None => failure,
+    }
 }
 
 fn tell(context: &Context, restored: &Restored) -> Result<(), Failure> {

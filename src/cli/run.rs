@@ -12,16 +12,19 @@ use super::caller::CallerFlags;
 use super::context::{Context, catch};
 use super::failure::Failure;
 use super::job_flags::JobFlags;
+use super::loan::Loan;
+use crate::domain::name::QueueName;
 use crate::domain::request::JobRequest;
 use crate::domain::shell::quote_words;
 use crate::ops::enqueue::Enqueuer;
+use crate::ops::inside::Inside;
 use crate::sys::signal;
 use follow::{Run, Stop};
 
 /// Run a command as a job, show its output, exit with its exit code
 ///
 /// The job is enqueued like any other and taken by a worker; where none is running that would take it, one is started
-/// for this job alone. What the command prints on stdout and stderr comes out on stdout and stderr, byte for byte.
+/// for this job alone, and so it is inside a job where all slots are busy. What the command prints on stdout and stderr comes out on stdout and stderr, byte for byte.
 /// Its standard input is empty.
 ///
 /// The exit code is the command's own, or 128 + n if signal n ended it. It is 1, with an error on stderr, if the end was
@@ -58,12 +61,28 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let caller = args.caller.caller();
     let request = resolve(args)?;
     let store = context.store()?;
+    let inside = Inside::find(store)?;
+    if let Some(inside) = &inside {
+        if !caller.if_absent && request.unique_key.is_none() {
+            // Else there may be such a job already, which may have ended.
+            let queue = request.queue.clone().unwrap_or_else(QueueName::default_queue);
+            inside.may_wait_in(store, &queue)?;
+        }
+        inside.may_wait_for(store, request.depends_on.iter().cloned())?;
+    }
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     // Whether the job goes on where nobody reads is not for the signal to decide.
     signal::survive_closed_pipe();
     let answers = Enqueuer::new(store, caller)?.enqueue(vec![request])?;
     let answer = answers.first().expect("there is an answer for each job");
-    let ended = Run::new(context, store, &interrupts, answer).and_then(Run::follow);
+    let loan = match inside {
+        Some(inside) => {
+            inside.may_wait_for(store, [answer.id().clone()])?;
+            Some(Loan::new(context, store, inside)?)
+        }
+        None => None,
+    };
+    let ended = Run::new(context, store, &interrupts, answer, loan).and_then(Run::follow);
     signal::end_quietly_on_closed_pipe();
     match ended {
         Ok(code) => Ok(code),

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use super::changed::{code_of, tell};
 use super::context::{Context, catch};
 use super::failure::{Exit, Failure};
+use super::loan::Loan;
 use super::progress::Bar;
 use super::selection::{Which, WhichArgs, hint_at_nothing};
 use super::text::{grouped, rough};
@@ -19,8 +20,9 @@ use crate::domain::name::JobId;
 use crate::domain::span::parse_span;
 use crate::domain::timestamp::Timestamp;
 use crate::ops::OpError;
-use crate::ops::alive::live_workers;
+use crate::ops::alive::{live_workers, why_nothing_starts};
 use crate::ops::bulk::select;
+use crate::ops::inside::Inside;
 use crate::ops::json::JobJson;
 use crate::ops::status::HOW_TO_START_A_WORKER;
 use crate::ops::wait::{Ended, Unfinished, Wait};
@@ -31,6 +33,9 @@ use crate::store::Store;
 /// Prints each job that completed. The exit code is 0 if all of them did, 1 if one is dead or cancelled, 3 if there is no
 /// such job, 124 if the time ran out. A failed job waits for its retry, and so does this. Ctrl-C ends the waiting, not
 /// the jobs.
+///
+/// Inside a job it refuses to wait for that job and for those that depend on it (exit code 4). Where all slots are busy it
+/// starts a worker for the jobs that it waits for, one after the other.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl wait job1 job2
@@ -50,12 +55,21 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How often to look whether a worker is running, until somebody had to be told.
 const WORKERS_PAUSE: Duration = Duration::from_secs(1);
+/// How many jobs may ask at once for the slot of a job that waits for them.
+const MAX_OFFERED: usize = 100;
 /// How many running jobs the progress names.
 const MAX_RUNNING_NAMED: usize = 3;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let ids = meant(args.which.resolve(context)?, context)?;
     let store = context.store()?;
+    let mut loan = match Inside::find(store)? {
+        Some(inside) => {
+            inside.may_wait_for(store, ids.iter().cloned())?;
+            Some(Loan::new(context, store, inside)?)
+        }
+        None => None,
+    };
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut wait = Wait::new(ids.iter().cloned());
@@ -69,6 +83,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
             break;
         }
         waiting.show(&wait)?;
+        if let Some(loan) = &mut loan {
+            loan.look(|| Ok(wait.unfinished().take(MAX_OFFERED).map(|job| job.id.clone()).collect()))?;
+        }
         if let Some(signal) = interrupts.sleep(pause.min(left)) {
             drop(waiting);
             interrupts.end_by(signal);
@@ -150,9 +167,9 @@ impl<'a> Waiting<'a> {
     fn show(&mut self, wait: &Wait) -> Result<(), Failure> {
         if self.workers_due.is_some_and(|due| due <= Instant::now()) {
             self.workers_due = Instant::now().checked_add(WORKERS_PAUSE);
-            if live_workers(self.store)?.is_empty() {
+            if let Some(why) = why_nothing_starts(&live_workers(self.store)?) {
                 self.bar.clear();
-                self.context.hint(&format!("no worker is running; {HOW_TO_START_A_WORKER}"))?;
+                self.context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"))?;
                 self.workers_due = None;
             }
         }

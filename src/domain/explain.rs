@@ -48,10 +48,12 @@ pub struct Durations {
     pub average: Duration,
 }
 
-/// The workers that live.
+/// The workers that live and start jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerFacts {
     pub all: u64,
+    /// Those that serve its queue, finish what they run, and start nothing more; no other number counts them.
+    pub draining: u64,
     /// Those that serve its queue, and what they can run at once.
     pub serving: u64,
     pub slots: u64,
@@ -78,6 +80,7 @@ pub enum Code {
     QueueFull,
     Rate,
     NoWorker,
+    Draining,
     QueueNotServed,
     Behind,
     SlotsBusy,
@@ -98,6 +101,7 @@ impl Code {
             Self::QueueFull => "queue_full",
             Self::Rate => "rate",
             Self::NoWorker => "no_worker",
+            Self::Draining => "draining",
             Self::QueueNotServed => "queue_not_served",
             Self::Behind => "behind",
             Self::SlotsBusy => "slots_busy",
@@ -243,7 +247,13 @@ fn outer_reasons(facts: &Facts) -> Vec<Reason> {
         );
         reasons.push(Reason { until: Some(at), ..reason(Code::Rate, message) });
     }
-    if facts.workers.all == 0 {
+    if facts.workers.serving == 0 && facts.workers.draining > 0 {
+        let message = format!(
+            "all workers that serve its queue `{name}` are draining: they finish what they run and start nothing \
+             more; `queuectl worker start` starts another"
+        );
+        reasons.push(reason(Code::Draining, message));
+    } else if facts.workers.all == 0 {
         reasons.push(reason(
             Code::NoWorker,
             "no worker is running; `queuectl worker start` starts one".to_owned(),
@@ -282,7 +292,7 @@ fn behind(ahead: Count) -> Option<Reason> {
 /// guessed at.
 fn guess(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) {
     let is_open = |reason: &Reason| match reason.code {
-        Code::Blocked | Code::QueuePaused | Code::NoWorker | Code::QueueNotServed => true,
+        Code::Blocked | Code::QueuePaused | Code::NoWorker | Code::Draining | Code::QueueNotServed => true,
         Code::Scheduled
         | Code::Backoff
         | Code::QueueFull

@@ -7,7 +7,7 @@
 use crate::domain::name::QueueName;
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
-use crate::store::{Served, Store, StoreError, Worker};
+use crate::store::{Served, Store, StoreError, Worker, WorkerState};
 use crate::sys::host;
 use crate::sys::life_line::{self, Role};
 
@@ -58,4 +58,16 @@ pub fn is_any_for_all_comers(workers: &[Worker]) -> bool {
         Served::All | Served::InOrder(_) => true,
         Served::Job(_) => false,
     })
+}
+
+/// Why none of these workers, all alive, starts jobs as they come; `None` if one does, or one is there for a single job.
+pub fn why_nothing_starts(workers: &[Worker]) -> Option<&'static str> {
+    if workers.is_empty() {
+        return Some("no worker is running");
+    }
+    let is_draining = |worker: &&Worker| worker.state != WorkerState::Running;
+    let (draining, running): (Vec<&Worker>, Vec<&Worker>) = workers.iter().partition(is_draining);
+    let is_any =
+        !draining.is_empty() && !running.iter().any(|worker| !matches!(worker.served, Served::Job(_)));
+    is_any.then_some("all workers are draining")
 }

@@ -29,6 +29,11 @@ fn would_take(worker: &Worker, job: &Job) -> bool {
     serves_it && worker.state == WorkerState::Running
 }
 
+/// Whether none of these workers has a slot for a job of its own that is ready.
+pub fn lacks_a_slot(job: &Job, workers: &[Worker]) -> bool {
+    !workers.iter().any(|worker| would_take(worker, job) && worker.running < worker.concurrency)
+}
+
 /// What a job that does not run waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitsFor {

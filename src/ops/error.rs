@@ -8,7 +8,7 @@ use crate::domain::edit::EditError;
 use crate::domain::hook::HookError;
 use crate::domain::life::StateName;
 use crate::domain::log::LogError;
-use crate::domain::name::{BatchName, HookName, JobId, NameError, ScheduleName};
+use crate::domain::name::{BatchName, HookName, JobId, NameError, QueueName, ScheduleName};
 use crate::domain::request::RequestError;
 use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::SettingError;
@@ -52,6 +52,16 @@ pub enum OpError {
     NoSuchJob(JobId),
     #[error("job `{0}` was removed while somebody waited for it")]
     Removed(JobId),
+    /// A call from inside a job.
+    #[error("{}", for_itself(job, dependent.as_ref()))]
+    WaitsForItself {
+        job: JobId,
+        /// The job that was to be waited for, where that is another one.
+        dependent: Option<JobId>,
+    },
+    /// A call from inside a job.
+    #[error("queue `{queue}` runs one job at a time, and job `{job}` is that job as long as it waits")]
+    OnlyPlaceTaken { job: JobId, queue: QueueName },
     #[error("job `{id}` is {} ({why})", state.name())]
     Unsuccessful { id: JobId, state: StateName, why: String },
     #[error("{}", timed_out(*after, unfinished, *of))]
@@ -252,6 +262,13 @@ fn stored(ids: &[JobId]) -> String {
     match ids {
         [id] => format!("job `{id}` is stored"),
         _ => format!("the {} jobs are stored", ids.len()),
+    }
+}
+
+fn for_itself(job: &JobId, dependent: Option<&JobId>) -> String {
+    match dependent {
+        Some(dependent) => format!("job `{job}` cannot wait for job `{dependent}`, which depends on it"),
+        None => format!("job `{job}` cannot wait for itself"),
     }
 }
 

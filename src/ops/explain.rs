@@ -56,6 +56,7 @@ fn facts(situation: Situation, workers: &[Worker], unkillable: &[Unkillable]) ->
         durations: situation.durations,
         workers: WorkerFacts {
             all: all.len() as u64,
+            draining: workers.iter().filter(|worker| serves(worker) && !takes_new(worker)).count() as u64,
             serving: serving.len() as u64,
             slots: serving.iter().map(|worker| u64::from(worker.concurrency)).sum(),
             busy: serving.iter().map(|worker| u64::from(worker.running.min(worker.concurrency))).sum(),

@@ -22,6 +22,7 @@ pub mod explain;
 pub mod follow;
 pub mod hook;
 pub mod init;
+pub mod inside;
 pub mod json;
 pub mod lines;
 pub mod list;

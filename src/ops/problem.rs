@@ -27,6 +27,21 @@ pub enum Problem {
         queue: String,
         waiting: u64,
     },
+    /// Workers finish what they run and start nothing more.
+    Draining {
+        workers: u64,
+        /// Who ordered it, where that is known: a signal names nobody.
+        by: Option<String>,
+        running: u64,
+        /// Some of those that run.
+        named: Vec<String>,
+        waiting: u64,
+    },
+    /// A process is stopped in the middle of a write, and keeps all others from writing.
+    StoppedWriter {
+        pid: u32,
+        name: String,
+    },
     SilentWorker {
         worker: String,
         silent_for: Duration,
@@ -89,6 +104,8 @@ impl Problem {
             Self::QueuePaused { .. } => "queue_paused",
             Self::NoWorker { .. } => "no_worker",
             Self::QueueUnserved { .. } => "queue_unserved",
+            Self::Draining { .. } => "draining",
+            Self::StoppedWriter { .. } => "stopped_writer",
             Self::SilentWorker { .. } => "silent_worker",
             Self::HinderedWorker { .. } => "hindered_worker",
             Self::SharedHome { .. } => "shared_home",
@@ -121,6 +138,22 @@ impl fmt::Display for Problem {
             Self::QueueUnserved { queue, waiting } => {
                 write!(out, "{} in queue {queue}, which no worker serves", wait(*waiting, "job"))?;
                 write!(out, "; start one with `queuectl worker start --queue {queue}`")
+            }
+            Self::Draining { workers, by, running, named, waiting } => {
+                let by = by.as_ref().map_or_else(String::new, |by| format!(", ordered by {by}"));
+                let (are, they) = if *workers == 1 { ("is", "it starts") } else { ("are", "they start") };
+                write!(out, "{} {are} draining{by}: {they} nothing more", counted(*workers, "worker"))?;
+                let more = running.saturating_sub(named.len() as u64);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                write!(out, " and can end only after {}{more}; {}", named.join(", "), wait(*waiting, "job"))?;
+                out.write_str("; `queuectl worker start` starts another")
+            }
+            Self::StoppedWriter { pid, name } => {
+                write!(
+                    out,
+                    "process {pid} ({name}) is stopped in the middle of a write, and no other can write"
+                )?;
+                write!(out, "; `kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it")
             }
             Self::SilentWorker { worker, silent_for } => {
                 write!(out, "worker {worker} was last heard from {} ago", in_seconds(*silent_for))?;
@@ -213,6 +246,24 @@ mod tests {
                 Problem::QueueUnserved { queue, waiting: 1 },
                 "queue_unserved",
                 "1 job waits in queue mail, which no worker serves; start one with `queuectl worker start --queue mail`",
+            ),
+            (
+                Problem::Draining {
+                    workers: 1,
+                    by: Some("ada in job a".to_owned()),
+                    running: 3,
+                    named: vec!["a".to_owned(), "b".to_owned()],
+                    waiting: 2,
+                },
+                "draining",
+                "1 worker is draining, ordered by ada in job a: it starts nothing more and can end only after \
+                 a, b and 1 more; 2 jobs wait; `queuectl worker start` starts another",
+            ),
+            (
+                Problem::StoppedWriter { pid: 7, name: "queuectl".to_owned() },
+                "stopped_writer",
+                "process 7 (queuectl) is stopped in the middle of a write, and no other can write; \
+                 `kill -CONT 7` lets it go on, `kill -KILL 7` ends it",
             ),
             (
                 Problem::SilentWorker { worker: "w1".to_owned(), silent_for: Duration::from_millis(61_500) },

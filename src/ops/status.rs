@@ -7,19 +7,27 @@ use std::time::Duration;
 use super::OpError;
 use super::alive::{is_any_for_all_comers, live_workers};
 pub use super::problem::{HOW_TO_START_A_WORKER, Problem};
+use super::watch::lease;
 
 use crate::domain::life::StateName;
 use crate::domain::settings::{Durability, Settings};
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
-use crate::store::{Hook, MAX_DEATHS_COUNTED, Queue, Served, Store, Troubles, Unkillable, Worker};
+use crate::store::{
+    Hook, JobFilter, MAX_DEATHS_COUNTED, Page, Phase, Queue, Served, Store, Troubles, Unkillable, Worker,
+    WorkerState,
+};
 use crate::sys::host::Vantage;
+use crate::sys::process::Holder;
 use crate::sys::{disk, life_line};
 
 /// Less free space than this is a problem.
 pub(super) const LOW_SPACE_BYTES: u64 = 64 << 20;
 /// A worker that missed more heartbeats than this is silent.
 const MISSED_HEARTBEATS: u32 = 3;
+/// How many running jobs are looked at, and how many of them are named, where workers drain.
+const MAX_RUNNING_LISTED: usize = 1_000;
+const MAX_RUNNING_NAMED: usize = 3;
 /// How long it is told that jobs died.
 const DEATHS: Duration = Duration::from_secs(3_600);
 /// How long it is told that a schedule missed its time, or that a hook was given up.
@@ -45,6 +53,8 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
     problems.extend(unattended(&jobs, &queues, &workers));
+    problems.extend(store.writer().filter(|holder| holder.is_stopped).map(stopped_writer));
+    problems.extend(draining(store, &workers, &jobs, &troubles)?);
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
     problems.extend(shared_home(&workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_there()).map(unkillable));
@@ -63,6 +73,35 @@ fn unattended(jobs: &BTreeMap<StateName, u64>, queues: &[Queue], workers: &[Work
     queues.iter().filter_map(|queue| unserved(queue, workers)).collect()
 }
 
+/// Workers that only finish what they run. Those that run nothing are gone in a moment.
+fn draining(
+    store: &dyn Store,
+    workers: &[Worker],
+    jobs: &BTreeMap<StateName, u64>,
+    troubles: &Troubles,
+) -> Result<Option<Problem>, OpError> {
+    let is_one = |worker: &&Worker| worker.state == WorkerState::Draining && worker.running > 0;
+    let draining: Vec<&Worker> = workers.iter().filter(is_one).collect();
+    let Some(first) = draining.first() else {
+        return Ok(None);
+    };
+    let stop = troubles.last_stop.as_ref().filter(|(at, _)| *at >= first.started_at);
+    let processing = JobFilter::in_phase(Phase::State(StateName::Processing));
+    let mut running = store.list(&processing, &Page { limit: MAX_RUNNING_LISTED, after: None })?;
+    running.retain(|job| {
+        lease(job).is_some_and(|lease| draining.iter().any(|worker| worker.id == lease.worker))
+    });
+    running.reverse();
+    let named = running.iter().take(MAX_RUNNING_NAMED).map(|job| job.id.to_string()).collect();
+    Ok(Some(Problem::Draining {
+        workers: draining.len() as u64,
+        by: stop.map(|(_, by)| by.clone()),
+        running: draining.iter().map(|worker| u64::from(worker.running)).sum(),
+        named,
+        waiting: waiting(jobs),
+    }))
+}
+
 fn unserved(queue: &Queue, workers: &[Worker]) -> Option<Problem> {
     let serves = |worker: &Worker| match &worker.served {
         Served::All => true,
@@ -72,6 +111,10 @@ fn unserved(queue: &Queue, workers: &[Worker]) -> Option<Problem> {
     let waiting = waiting(&queue.counts);
     let is_one = queue.paused.is_none() && waiting > 0 && !workers.iter().any(serves);
     is_one.then(|| Problem::QueueUnserved { queue: queue.name.to_string(), waiting })
+}
+
+fn stopped_writer(Holder { pid, name, .. }: Holder) -> Problem {
+    Problem::StoppedWriter { pid, name }
 }
 
 fn paused(queue: &Queue) -> Option<Problem> {

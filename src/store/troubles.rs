@@ -13,6 +13,8 @@ pub struct Troubles {
     pub full: Vec<(String, Timestamp)>,
     /// All hooks.
     pub hooks: Vec<Hook>,
+    /// When workers were last ordered to stop, and by whom.
+    pub last_stop: Option<(Timestamp, String)>,
 }
 
 /// Where more jobs died than this, nobody counts them: whoever asks wants an answer at once.

@@ -25,6 +25,8 @@ pub const LOCK: &str = "lock";
 const MAX_SAID_BYTES: usize = 512;
 /// The bytes of both.
 const BOTH: Range<u64> = 0..2;
+/// Far behind them each of the worker's jobs has a byte, at its number.
+const FIRST_JOB: u64 = 1 << 40;
 
 /// Held until it is dropped or the process ends.
 #[derive(Debug)]
@@ -76,6 +78,31 @@ impl LifeLine {
         // Nobody can be told if it fails, and a disk that is full tells of itself.
         let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(what, 0));
     }
+}
+
+/// Shows, until it is dropped or the process ends, that a process inside a job of this worker waits for other jobs.
+#[derive(Debug)]
+pub struct WaitMark {
+    _file: File,
+}
+
+impl WaitMark {
+    pub fn hold(folder: &Path, worker: &str, job: u64) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).open(path(folder, worker))?;
+        range_lock::share(&file, byte_of_job(job))?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Whether a process inside this job of this worker waits for other jobs.
+pub fn is_waiting(folder: &Path, worker: &str, job: u64) -> bool {
+    let file = File::options().read(true).write(true).open(path(folder, worker));
+    file.and_then(|file| range_lock::is_held(&file, byte_of_job(job))).unwrap_or(false)
+}
+
+fn byte_of_job(number: u64) -> Range<u64> {
+    let at = FIRST_JOB.saturating_add(number);
+    at..at.saturating_add(1)
 }
 
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {

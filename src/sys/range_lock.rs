@@ -10,7 +10,17 @@ use std::os::fd::AsRawFd;
 
 /// Takes the lock; `false` if somebody else has it.
 pub fn take(file: &File, bytes: Range<u64>) -> io::Result<bool> {
-    match fcntl(file, libc::F_OFD_SETLK, &mut wanted(bytes)) {
+    set(file, &mut wanted(bytes))
+}
+
+/// Takes a lock that others can share; `false` if another holds it for itself alone.
+#[expect(clippy::cast_possible_truncation, reason = "a constant of the system, and small")]
+pub fn share(file: &File, bytes: Range<u64>) -> io::Result<bool> {
+    set(file, &mut libc::flock { l_type: libc::F_RDLCK as libc::c_short, ..wanted(bytes) })
+}
+
+fn set(file: &File, lock: &mut libc::flock) -> io::Result<bool> {
+    match fcntl(file, libc::F_OFD_SETLK, lock) {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
         Err(error) => Err(error),
@@ -70,5 +80,10 @@ mod tests {
         assert!(is_held(&other, 0..1).expect("look"), "somebody still has the description");
         drop(inherited);
         assert!(!is_held(&other, 0..1).expect("look"));
+
+        let (one, another) = (open(), open());
+        assert!(share(&one, 0..1).expect("share") && share(&another, 0..1).expect("share"));
+        drop(one);
+        assert!(is_held(&other, 0..1).expect("look"), "the second one still shares it");
     }
 }

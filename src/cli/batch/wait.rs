@@ -9,22 +9,25 @@ use super::list::show;
 use crate::cli::changed::tell;
 use crate::cli::context::{Context, catch};
 use crate::cli::failure::Failure;
+use crate::cli::loan::Loan;
 use crate::cli::progress::Bar;
 use crate::cli::text::{grouped, rough};
 use crate::domain::eta::{Outlook, Pace};
 use crate::domain::life::StateName;
-use crate::domain::name::BatchName;
+use crate::domain::name::{BatchName, JobId};
 use crate::domain::span::parse_span;
 use crate::ops::OpError;
-use crate::ops::alive::live_workers;
+use crate::ops::alive::{live_workers, why_nothing_starts};
 use crate::ops::batch::find;
+use crate::ops::inside::Inside;
 use crate::ops::status::HOW_TO_START_A_WORKER;
-use crate::store::Batch;
+use crate::store::{Batch, JobFilter, Page, Phase, Store};
 
 /// Wait until all jobs of a batch are finished
 ///
 /// The exit code is 0 if all of them completed, 1 if one is dead or cancelled, 3 if there is no such batch, 124 if the time
-/// ran out. Jobs that are added meanwhile are waited for too. Ctrl-C ends the waiting, not the jobs.
+/// ran out. Jobs that are added meanwhile are waited for too. Ctrl-C ends the waiting, not the jobs. A job cannot wait for
+/// a batch that it is in (exit code 4).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl batch wait nightly
@@ -41,13 +44,20 @@ pub(super) struct WaitArgs {
 /// The pause between two looks grows from the first to the second while nothing happens.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// How many jobs in each phase may ask at once for the slot of a job that waits for them.
+const MAX_OFFERED: usize = 20;
 /// How often to look who works, and how long jobs take.
 const WORKERS_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failure> {
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let mut batch = find(context.store()?, &args.name)?;
+    let store = context.store()?;
+    let mut batch = find(store, &args.name)?;
+    let mut loan = match Inside::find(store)? {
+        Some(inside) => Some(begin_loan(context, store, &batch, inside)?),
+        None => None,
+    };
     let mut view = View::new(context, batch.total());
     let mut pause = SHORTEST_PAUSE;
     while batch.finished_at.is_none() {
@@ -58,6 +68,9 @@ pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failur
             return give_up(context, args, &batch);
         }
         view.draw(&batch)?;
+        if let Some(loan) = &mut loan {
+            loan.look(|| offered(store, &batch))?;
+        }
         if let Some(signal) = interrupts.sleep(pause.min(left)) {
             drop(view);
             interrupts.end_by(signal);
@@ -68,6 +81,29 @@ pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failur
     }
     drop(view);
     finish(context, &batch)
+}
+
+/// Inside a job: refuses to wait for a batch with that job in it, or with one that depends on it.
+fn begin_loan<'a>(
+    context: &'a Context,
+    store: &'a dyn Store,
+    batch: &Batch,
+    inside: Inside,
+) -> Result<Loan<'a>, Failure> {
+    let own = inside.job.batch.as_ref().filter(|own| **own == batch.name).map(|_| inside.job.id.clone());
+    inside.may_wait_for(store, own.into_iter().chain(offered(store, batch)?))?;
+    Loan::new(context, store, inside)
+}
+
+/// Some of the jobs of a batch that do not run: those that could, and those that wait for others.
+fn offered(store: &dyn Store, batch: &Batch) -> Result<Vec<JobId>, Failure> {
+    let mut ids = Vec::new();
+    for phase in [Phase::Ready, Phase::Blocked] {
+        let filter = JobFilter { batch: Some(batch.name.clone()), ..JobFilter::in_phase(phase) };
+        let jobs = store.list(&filter, &Page { limit: MAX_OFFERED, after: None })?;
+        ids.extend(jobs.into_iter().map(|job| job.id));
+    }
+    Ok(ids)
 }
 
 fn finish(context: &Context, batch: &Batch) -> Result<ExitCode, Failure> {
@@ -135,10 +171,10 @@ impl<'a> View<'a> {
         let workers = live_workers(store)?;
         let slots = workers.iter().map(|worker| worker.concurrency).sum();
         self.outlook = Some(Outlook { slots, ..store.outlook(batch)? });
-        if workers.is_empty() && !self.was_told {
+        if let (Some(why), false) = (why_nothing_starts(&workers), self.was_told) {
             self.was_told = true;
             self.bar.clear();
-            self.context.hint(&format!("no worker is running; {HOW_TO_START_A_WORKER}"))?;
+            self.context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"))?;
         }
         Ok(())
     }

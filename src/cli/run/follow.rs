@@ -11,9 +11,10 @@ use super::question::{Answer, ask};
 use crate::cli::changed::{find, tell};
 use crate::cli::context::Context;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::loan::Loan;
 use crate::cli::logs::between;
 use crate::cli::text::{jobs, rough, rough_size};
-use crate::cli::worker::{PoolArguments, PoolFlags, start};
+use crate::cli::worker::start_for_job;
 use crate::domain::error_line::tells_of_excess;
 use crate::domain::job::Job;
 use crate::domain::life::StateName;
@@ -42,6 +43,8 @@ pub(super) struct Run<'a> {
     is_existing: bool,
     follower: Follower<'a>,
     live: Live<'a>,
+    /// Inside a job.
+    loan: Option<Loan<'a>>,
     /// When to look again whether somebody sees to the job.
     look_at: Instant,
     /// Since when it has not been running.
@@ -71,6 +74,7 @@ impl<'a> Run<'a> {
         store: &'a dyn Store,
         interrupts: &'a Interrupts,
         answer: &Enqueued,
+        loan: Option<Loan<'a>>,
     ) -> Result<Self, Stop> {
         let id = answer.id().clone();
         let home = context.location()?.home;
@@ -90,6 +94,7 @@ impl<'a> Run<'a> {
             id,
             is_existing,
             live: Live::new(context),
+            loan,
             look_at: now,
             waits_since: now,
             was_told_of_pause: false,
@@ -206,6 +211,10 @@ impl<'a> Run<'a> {
 
     /// Looks now and then whether there is a worker for the job, and says what it waits for.
     fn attend(&mut self) -> Result<(), Stop> {
+        if let Some(loan) = &mut self.loan {
+            loan.look(|| Ok(vec![self.id.clone()]))
+                .map_err(|failure| failure.with_hint(come_back_to(&self.id)))?;
+        }
         let now = Instant::now();
         if now < self.look_at {
             return Ok(());
@@ -226,9 +235,7 @@ impl<'a> Run<'a> {
     }
 
     fn start_worker(&mut self, job: &Job, is_alone: bool) -> Result<(), Stop> {
-        let flags = PoolFlags { count: 1, concurrency: Some(1), queues: Vec::new() };
-        let pool = PoolArguments { flags, job: Some(job.id.clone()), until_empty: false, echo: false };
-        start(self.context, &pool).map_err(|failure| failure.with_hint(self.how_to_come_back()))?;
+        start_for_job(self.context, &job.id).map_err(|failure| failure.with_hint(self.how_to_come_back()))?;
         let why = if is_alone { "no worker is running" } else { "no running worker would take it" };
         self.live.aside(&format!("{why}: started one for this job"));
         Ok(())
@@ -292,9 +299,12 @@ impl<'a> Run<'a> {
     }
 
     fn how_to_come_back(&self) -> String {
-        let id = &self.id;
-        format!("`queuectl logs -f {id}` shows the job, `queuectl wait {id}` waits for it")
+        come_back_to(&self.id)
     }
+}
+
+fn come_back_to(id: &JobId) -> String {
+    format!("`queuectl logs -f {id}` shows the job, `queuectl wait {id}` waits for it")
 }
 
 fn pause_of(job: &Job, pause: &Pause) -> String {

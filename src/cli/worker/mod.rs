@@ -11,6 +11,5 @@ mod verbs;
 
 pub(super) use hidden::{GuardianArgs, WorkerArgs, run_guardian, run_worker};
 pub(super) use list::table;
-pub(super) use pool::{PoolArguments, PoolFlags};
-pub(super) use start::start;
+pub(super) use start::start_for_job;
 pub(super) use verbs::{Args, run};

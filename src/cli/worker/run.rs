@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use super::pool::{PoolArguments, PoolFlags};
 use crate::cli::context::Context;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Exit, Failure};
 use crate::engine;
+use crate::ops::inside::Inside;
 use crate::ops::location;
 
 /// Run workers in the foreground, for systemd, containers and CI
@@ -25,6 +26,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    if args.until_empty {
+        refuse_inside(args, context)?;
+    }
     context.store()?.tidy();
     let location = context.location()?.absolute()?;
     let pool = PoolArguments {
@@ -36,4 +40,20 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let open = || location::reopen(&location.store);
     engine::run_guardian(&pool.into_pool(&location), &open, &mut |_| {})?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Workers inside a job would wait until the queue of that job is empty, and the job until they have ended.
+fn refuse_inside(args: &Args, context: &Context) -> Result<(), Failure> {
+    let queues = &args.flags.queues;
+    let Some(inside) = Inside::find(context.store()?)? else {
+        return Ok(());
+    };
+    let (id, queue) = (&inside.job.id, &inside.job.queue);
+    if !queues.is_empty() && !queues.contains(queue) {
+        return Ok(());
+    }
+    let message = format!("queue `{queue}` is empty only after job `{id}`, which calls this, has ended");
+    Err(Failure::new(Exit::Conflict, message).with_hint(
+        "`queuectl run` and `queuectl wait` inside a job see to it that what they wait for can run",
+    ))
 }

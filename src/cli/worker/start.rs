@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use super::pool::{PoolArguments, PoolFlags};
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
+use crate::domain::name::JobId;
 use crate::engine;
+use crate::ops::inside::Inside;
 
 /// Start workers in the background; returns when they are up
 ///
@@ -29,11 +31,20 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         let workers = if count == 1 { "worker" } else { "workers" };
         writeln!(context.notes(), "{count} {workers} started")?;
     }
+    if let Some(inside) = Inside::find(context.store()?)? {
+        context.hint(&format!("they end with job {}, which started them", inside.job.id))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Starts a worker in the background that serves this job and nothing else, and ends with it.
+pub(in crate::cli) fn start_for_job(context: &Context, job: &JobId) -> Result<(), Failure> {
+    let flags = PoolFlags { count: 1, concurrency: Some(1), queues: Vec::new() };
+    start(context, &PoolArguments { flags, job: Some(job.clone()), until_empty: false, echo: false })
+}
+
 /// Starts a pool in the background.
-pub(in crate::cli) fn start(context: &Context, pool: &PoolArguments) -> Result<(), Failure> {
+fn start(context: &Context, pool: &PoolArguments) -> Result<(), Failure> {
     // Whatever is wrong with the store is told here, by the process that somebody looks at.
     context.store()?;
     let location = context.location()?.absolute()?;

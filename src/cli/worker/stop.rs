@@ -12,8 +12,10 @@ use crate::cli::progress::Bar;
 use crate::cli::text::rough;
 use crate::domain::job::Job;
 use crate::domain::life::{State, StateName};
+use crate::domain::name::{JobId, WorkerId};
 use crate::domain::span::parse_span;
 use crate::domain::timestamp::Timestamp;
+use crate::ops::inside::{Inside, kept_by_waiting};
 use crate::ops::json::WorkerJson;
 use crate::ops::stop::{Scope, Stopping, order};
 use crate::store::settings::in_force;
@@ -24,6 +26,9 @@ use crate::sys::user;
 ///
 /// They claim nothing more. This waits until they have ended; Ctrl-C stops the waiting, not the draining. Jobs that are
 /// killed because time ran out go back to the queue, and that uses up no retry.
+///
+/// Inside a job this waits for everything else that the workers run, but not for that job, nor for others that wait for
+/// jobs or for a stop themselves: their workers end with them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl worker stop
@@ -56,9 +61,17 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     };
     let home = context.location()?.home;
     let scope = if args.everywhere { Scope::Everywhere } else { Scope::Home(&home) };
-    let stopping = order(store, scope, patience, &user::name())?;
-    wait(&stopping, store, context)?;
-    tell(&stopping, context)?;
+    let inside = Inside::find(store)?;
+    let by = inside.as_ref().map_or_else(user::name, Inside::by);
+    if let (Some(inside), true) = (&inside, args.now) {
+        let id = &inside.job.id;
+        context.hint(&format!("job {id}, which calls this, is killed too and goes back to the queue"))?;
+    }
+    let stopping = order(store, scope, patience, &by)?;
+    let mark = inside.as_ref().map(|inside| inside.mark(store)).transpose()?;
+    let kept = wait(&stopping, inside.as_ref(), store, context)?;
+    drop(mark);
+    tell(&stopping, &kept, context)?;
     let others = match stopping.others {
         0 => return Ok(ExitCode::SUCCESS),
         1 => "1 worker of this queue goes on".to_owned(),
@@ -70,15 +83,27 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn wait(stopping: &Stopping, store: &dyn Store, context: &Context) -> Result<(), Failure> {
+/// Gives the workers that were not waited for, with what they run. Inside a job these are the workers that run nothing but
+/// this job and others that wait as it does.
+fn wait(
+    stopping: &Stopping,
+    inside: Option<&Inside>,
+    store: &dyn Store,
+    context: &Context,
+) -> Result<Vec<(WorkerId, Vec<JobId>)>, Failure> {
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let total = stopping.workers.len();
     let mut bar = Bar::new(context, "stopping", Some(total as u64));
     let mut pause = SHORTEST_PAUSE;
     loop {
-        let left = stopping.still_there(store)?;
+        let mut left = stopping.still_there(store)?;
+        let kept = match inside {
+            Some(inside) => kept_by_waiting(store, &left, &inside.job.id)?,
+            None => Vec::new(),
+        };
+        left.retain(|worker| !kept.iter().any(|(id, _)| *id == worker.id));
         if left.is_empty() {
-            return Ok(());
+            return Ok(kept);
         }
         let note = waits_for(&left, store)?;
         bar.show(total.saturating_sub(left.len()) as u64, || note);
@@ -108,16 +133,24 @@ fn runs_in(job: &Job, workers: &[Worker], now: Timestamp) -> Option<String> {
     is_one_of_them.then(|| format!("{} for {}", job.id, rough(now.since(lease.started_at))))
 }
 
-fn tell(stopping: &Stopping, context: &Context) -> Result<(), Failure> {
+fn tell(stopping: &Stopping, kept: &[(WorkerId, Vec<JobId>)], context: &Context) -> Result<(), Failure> {
     if context.json {
         context.print_json(&stopping.workers.iter().map(WorkerJson::from).collect::<Vec<_>>())?;
     } else if !context.quiet {
         let mut notes = context.notes();
-        match stopping.workers.len() {
+        match stopping.workers.len().saturating_sub(kept.len()) {
+            0 if !kept.is_empty() => {}
             0 if stopping.others > 0 => writeln!(notes, "No worker is running in this home")?,
             0 => writeln!(notes, "No worker is running")?,
             1 => writeln!(notes, "1 worker stopped")?,
             count => writeln!(notes, "{count} workers stopped")?,
+        }
+        let jobs: Vec<&str> = kept.iter().flat_map(|(_, jobs)| jobs.iter().map(JobId::as_str)).collect();
+        let jobs = jobs.join(", ");
+        match kept.len() {
+            0 => {}
+            1 => writeln!(notes, "1 worker ends when it has finished what waits here: {jobs}")?,
+            count => writeln!(notes, "{count} workers end when they have finished what waits here: {jobs}")?,
         }
     }
     Ok(())

@@ -56,7 +56,7 @@ fn facts() -> Facts {
         ahead: Count { least: 0, is_exact: true },
         ahead_in_queue: Count { least: 0, is_exact: true },
         durations: None,
-        workers: WorkerFacts { all: 1, serving: 1, slots: 2, busy: 0 },
+        workers: WorkerFacts { all: 1, draining: 0, serving: 1, slots: 2, busy: 0 },
         unkillable: Vec::new(),
     }
 }

@@ -83,7 +83,7 @@ fn a_claim_that_must_be_alone_waits_for_all_others_and_nothing_is_started_beside
     let suspect = Claim { runs_alone: true, ..claim_of(9, "suspect") };
     desk.hand_out(vec![suspect, claim("a"), claim("b")], 0);
     assert!(desk.load().is_reserved, "nothing more is claimed");
-    let next = |desk: &Desk| desk.lock().next().map(|claim| claim.lease.job.to_string());
+    let next = |desk: &Desk| desk.lock().next().map(|waiting| waiting.claim.lease.job.to_string());
     let take = |slot: usize| desk.take(slot).expect("a claim").0.lease.job.to_string();
     assert_eq!([take(slots[0]), take(slots[1])], ["a", "b"]);
     assert_eq!(next(&desk), None);

@@ -1,6 +1,6 @@
 //! What went wrong of late. However many jobs there are, only a few are looked at.
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use super::hooks;
 use super::tx::Tx;
@@ -18,6 +18,7 @@ pub(super) fn troubles(
         missed: missed(tx, missed_since)?,
         full: full(tx, missed_since)?,
         hooks: hooks::list(tx)?,
+        last_stop: last_stop(tx)?,
     })
 }
 
@@ -59,4 +60,11 @@ fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Store
     let rows = select
         .query_map([since.as_millis()], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))))?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn last_stop(tx: &Tx<'_>) -> Result<Option<(Timestamp, String)>, StoreError> {
+    // By the primary key.
+    let mut select = tx.prepare("select at, by from stops where id = (select max(id) from stops)")?;
+    let read = |row: &rusqlite::Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get(1)?));
+    Ok(select.query_row([], read).optional()?)
 }

@@ -55,6 +55,12 @@ impl Background {
         u64::from_str_radix(blocked, 16).is_ok_and(|set| set != 0)
     }
 
+    /// Whether a signal has stopped it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+    }
+
     /// Waits for its end, and returns it with the lines that nobody took: from stdout, then from stderr.
     pub(crate) fn end(mut self) -> (ExitStatus, Vec<String>) {
         let rest = [&self.stdout, &self.stderr].into_iter().flat_map(|lines| {
