@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::context::notes;
 use super::text::{jobs, printable};
 use crate::domain::hook::{HookError, HookEvent};
-use crate::domain::name::{JobId, QueueName};
+use crate::domain::name::{BatchName, JobId, QueueName};
 use crate::domain::schedule::ScheduleError;
 use crate::domain::settings::{SettingError, SettingKey};
 use crate::engine::EngineError;
@@ -238,18 +238,20 @@ fn exit_of_store(error: &StoreError) -> Exit {
 fn hint_for(error: &OpError) -> Option<String> {
     let hint = match error {
         OpError::NoSuchJob(_) => "`queuectl list` shows the jobs that are kept",
-        OpError::NoSuchSchedule { nearest, .. } => return Some(schedules(nearest.as_deref())),
+        OpError::NoSuchSchedule { nearest, .. } => {
+            return Some(did_you_mean(nearest.as_deref(), "`queuectl schedule list` shows the schedules"));
+        }
         OpError::ScheduleTaken(_) => "to change it, remove it and add it again; its jobs stay",
         OpError::Schedule(ScheduleError::UnknownZone { nearest, .. }) => {
-            return Some(match nearest {
-                Some(nearest) => format!("did you mean `{nearest}`?"),
-                None => "zones have names such as Europe/Berlin, America/New_York and UTC".to_owned(),
-            });
+            let zones = "zones have names such as Europe/Berlin, America/New_York and UTC";
+            return Some(did_you_mean(nearest.as_deref(), zones));
         }
-        OpError::NoSuchBatch { nearest: Some(nearest), .. } => {
-            return Some(format!("did you mean `{nearest}`?"));
+        OpError::NoSuchBatch { nearest, .. } => {
+            return Some(did_you_mean(
+                nearest.as_ref().map(BatchName::as_str),
+                "`queuectl batch list` shows the batches",
+            ));
         }
-        OpError::NoSuchBatch { nearest: None, .. } => "`queuectl batch list` shows the batches",
         OpError::UnsuccessfulBatch { name, .. } => {
             return Some(format!("`queuectl list --batch {name} --state dead,cancelled` shows them"));
         }
@@ -257,9 +259,7 @@ fn hint_for(error: &OpError) -> Option<String> {
             return Some(format!("cancel or remove those first; `queuectl graph {id}` shows them"));
         }
         OpError::Conflict { id, conflict: Conflict::Cycle { through } } => {
-            return Some(format!(
-                "wait until job `{through}` is finished, or cancel it; `queuectl graph {id}` shows how they depend"
-            ));
+            return Some(untangle(id, through));
         }
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),
@@ -293,22 +293,17 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::FileExists(_) => "say --force to replace it",
         OpError::LiveWorkers { .. } => "stop them first: `queuectl worker stop`",
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
-            return Some(match nearest {
-                Some(nearest) => format!("did you mean `{nearest}`?"),
-                None => format!("the settings are {}", SettingKey::ALL.map(SettingKey::name).join(", ")),
-            });
+            let settings = format!("the settings are {}", SettingKey::ALL.map(SettingKey::name).join(", "));
+            return Some(did_you_mean(nearest.as_deref(), &settings));
         }
         OpError::Hook(HookError::UnknownEvent { nearest, .. }) => {
-            return Some(match nearest {
-                Some(nearest) => format!("did you mean `{nearest}`?"),
-                None => format!("the events are {}", HookEvent::ALL.map(HookEvent::name).join(", ")),
-            });
+            let events = format!("the events are {}", HookEvent::ALL.map(HookEvent::name).join(", "));
+            return Some(did_you_mean(nearest.as_deref(), &events));
         }
         OpError::Hook(HookError::NoThreshold) => "say it with --above N",
-        OpError::NoSuchHook { nearest: Some(nearest), .. } => {
-            return Some(format!("did you mean `{nearest}`?"));
+        OpError::NoSuchHook { nearest, .. } => {
+            return Some(did_you_mean(nearest.as_deref(), "`queuectl hook list` shows the hooks"));
         }
-        OpError::NoSuchHook { nearest: None, .. } => "`queuectl hook list` shows the hooks",
         OpError::HookTaken(_) => "choose another name, or `queuectl hook remove` it first",
         OpError::Request(_)
         | OpError::Json { .. }
@@ -345,6 +340,16 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::NoPostgres => return None,
     };
     Some(hint.to_owned())
+}
+
+fn did_you_mean(nearest: Option<&str>, otherwise: &str) -> String {
+    nearest.map_or_else(|| otherwise.to_owned(), |nearest| format!("did you mean `{nearest}`?"))
+}
+
+fn untangle(id: &JobId, through: &JobId) -> String {
+    format!(
+        "wait until job `{through}` is finished, or cancel it; `queuectl graph {id}` shows how they depend"
+    )
 }
 
 /// For a job that would wait for itself.
@@ -413,13 +418,6 @@ fn lines_or_none(line: u64, count: usize, witness: &JobId) -> String {
 }
 
 /// Which schedule was probably meant.
-fn schedules(nearest: Option<&str>) -> String {
-    match nearest {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => "`queuectl schedule list` shows the schedules".to_owned(),
-    }
-}
-
 /// Which attempts there are.
 fn attempts(known: &[u32]) -> String {
     match known {

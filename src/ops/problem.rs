@@ -228,10 +228,17 @@ fn in_seconds(span: Duration) -> String {
 mod tests {
     use super::*;
 
+    /// Each is one line that says what to do.
+    fn assert_lines(problems: &[(Problem, &str, &str)]) {
+        for (problem, code, line) in problems {
+            assert_eq!((problem.code(), problem.to_string().as_str()), (*code, *line));
+        }
+    }
+
     #[test]
-    fn each_problem_is_one_line_that_says_what_to_do() {
-        let (queue, hook) = ("mail".to_owned(), "site".to_owned());
-        for (problem, code, line) in [
+    fn problems_of_queues_and_workers_say_what_to_do() {
+        let queue = "mail".to_owned();
+        assert_lines(&[
             (
                 Problem::QueuePaused { queue: queue.clone(), by: "ada".to_owned(), reason: None, waiting: 1 },
                 "queue_paused",
@@ -287,6 +294,13 @@ mod tests {
                 "process 42 of job a cannot be killed (this user may not); the job is over when it has ended: \
                  `sudo kill -9 42` may help",
             ),
+        ]);
+    }
+
+    #[test]
+    fn other_problems_say_what_to_do() {
+        let hook = "site".to_owned();
+        assert_lines(&[
             (
                 Problem::DlqGrowing { count: 1, is_all: true },
                 "dlq_growing",
@@ -339,8 +353,6 @@ mod tests {
                 "low_space",
                 "the disk is nearly full: 3 MiB are left; make room",
             ),
-        ] {
-            assert_eq!((problem.code(), problem.to_string().as_str()), (code, line));
-        }
+        ]);
     }
 }

@@ -69,7 +69,9 @@ mod tests {
 
     fn cycle(waits: &[(i64, i64)]) -> Option<i64> {
         let mut all = Waits::default();
-        waits.iter().for_each(|(child, parent)| all.add(*child, *parent));
+        for (child, parent) in waits {
+            all.add(*child, *parent);
+        }
         all.find_cycle()
     }
 
