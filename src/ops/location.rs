@@ -70,7 +70,8 @@ pub(super) fn find_home(wanted: &Wanted) -> Result<Found, OpError> {
     }
     let (nearest, passed_over) = nearest_home()?;
     let home = nearest.or_else(users_home).ok_or(OpError::NoHome)?;
-    Ok(Found { home, passed_over })
+    // The user's own home is used whosever it is, and refused when it is opened.
+    Ok(Found { passed_over: passed_over.filter(|passed| passed.path != home), home })
 }
 
 /// `check` decides whether the settings file may be trusted.

@@ -1,6 +1,7 @@
 //! Who runs this process, and in which environment.
 
 use std::os::unix::ffi::OsStringExt;
+use std::sync::OnceLock;
 
 use rustix::process::geteuid;
 
@@ -56,9 +57,10 @@ fn numbered(line: &str, field: usize) -> Option<u32> {
 /// The number of the user who may do everything.
 pub const ROOT: u32 = 0;
 
-/// The user's number.
+/// The user's number. It is asked for once: this program never becomes another user.
 pub fn number() -> u32 {
-    geteuid().as_raw()
+    static NUMBER: OnceLock<u32> = OnceLock::new();
+    *NUMBER.get_or_init(|| geteuid().as_raw())
 }
 
 /// The variables of this process, as bytes: they need not be UTF-8.

@@ -241,6 +241,9 @@ fn fault_39_root_in_a_home_of_another_user_is_refused_and_leaves_nothing_behind(
     fs::create_dir(&user).expect("a folder");
     chown(&user, Some(NOBODY), Some(NOBODY)).expect("it is given away");
     refused(&home, home.call_without_home(ENQUEUE).at(&below).env("HOME", &user)).says("belongs to ");
+    fs::rename(home.path(), home.folder().join(".queuectl")).expect("renamed");
+    let ran = refused(&home, home.call_without_home(["list"]).at(&below)).says("sudo -u ");
+    assert!(!ran.stderr.contains("passed over"), "the user's own home is refused: {ran}");
     refused(&home, home.call_without_home(ENQUEUE).env("QUEUECTL_HOME", user.join("a/b"))).says("sudo -u ");
 }
 
