@@ -1,15 +1,16 @@
 //! Where the ledger and the slots meet: claimed jobs lie here until a slot takes them, finished attempts until the
 //! ledger records them.
 
+mod bell;
+
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rustix::event::{EventfdFlags, eventfd};
-
+pub(super) use self::bell::{EventBell, SlotBell};
 use super::attempt::{Finished, Rules};
 use super::survivor::Survivor;
 use crate::domain::name::QueueName;
@@ -452,96 +453,8 @@ pub(super) struct SlotReport<'a> {
 
 impl SlotReport<'_> {
     pub(super) fn give_up(&self, survivors: Vec<Survivor>) {
-        if survivors.is_empty() {
-            // The last of them has ended in this moment.
-            return;
-        }
         let unkillable = survivors.into_iter().map(|survivor| survivor.of(self.lease));
         self.desk.give_up(self.slot, unkillable.collect());
-    }
-}
-
-/// How the ledger reaches the one slot that runs something.
-#[derive(Debug)]
-pub(super) struct SlotBell {
-    bell: EventBell,
-    told: Mutex<Told>,
-}
-
-/// What a slot was told and has not heard yet.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) interrupt: Option<Interrupt>,
-    /// Somebody reads what is printed.
-    pub(super) is_watched: bool,
-}
-
-impl SlotBell {
-    fn new() -> io::Result<Self> {
-        Ok(Self { bell: EventBell::new()?, told: Mutex::default() })
-    }
-
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ring(&self, why: Interrupt) {
-        let mut told = self.told();
-        // What was not heard yet must not be softened.
-        told.interrupt = told.interrupt.max(Some(why));
-        drop(told);
-        self.bell.ring();
-    }
-
-    fn ring_of_reader(&self) {
-        self.told().is_watched = true;
-        self.bell.ring();
-    }
-
-    /// What the slot was told, once.
-    pub(super) fn take(&self) -> Told {
-        // Silenced first: a ring that comes in between is heard again.
-        self.bell.silence();
-        std::mem::take(&mut self.told())
-    }
-
-    /// What was meant for the last attempt does not concern the next.
-    fn forget(&self) {
-        if std::mem::take(&mut *self.told()) != Told::default() {
-            self.bell.silence();
-        }
-    }
-}
-
-impl AsFd for SlotBell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
-    }
-}
-
-/// A descriptor that is readable from the first ring until it is silenced.
-#[derive(Debug)]
-pub(super) struct EventBell(OwnedFd);
-
-impl EventBell {
-    pub(super) fn new() -> io::Result<Self> {
-        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
-    }
-
-    pub(super) fn ring(&self) {
-        // It can only fail because it rings already.
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
-    }
-
-    pub(super) fn silence(&self) {
-        // It can only fail because it does not ring.
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
-    }
-}
-
-impl AsFd for EventBell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
     }
 }
 
