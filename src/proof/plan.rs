@@ -85,6 +85,8 @@ pub struct JobPlan {
     pub is_deaf: bool,
     /// Whether a shell stays between the worker and the command.
     pub in_shell: bool,
+    /// In so many of its first attempts the shell kills the worker before it goes on.
+    pub kills_worker: u32,
     pub max_retries: u32,
     /// Before the first retry, half of it: it doubles with each failure.
     pub retry_delay: Duration,
@@ -261,6 +263,7 @@ fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> J
         escapes: if one_in(random, 3) { some_escapes(random, escapes) } else { Vec::new() },
         is_deaf: one_in(random, 6),
         in_shell,
+        kills_worker: 0,
         max_retries: random.u32(0..4),
         retry_delay: millis(random, 20..120),
         delay: one_in(random, 6).then(|| millis(random, 100..1_500)),
@@ -351,7 +354,11 @@ impl JobPlan {
             words.push("--deaf".to_owned());
         }
         let line = quote_words(&words);
-        if self.in_shell { format!("{line}; exit $?") } else { line }
+        let line = if self.in_shell { format!("{line}; exit $?") } else { line };
+        match self.kills_worker {
+            0 => line,
+            times => format!("[ \"$QUEUECTL_ATTEMPT\" -gt {times} ] || kill -9 \"$PPID\"; {line}"),
+        }
     }
 }
 

@@ -73,6 +73,7 @@ pub(super) fn plan(id: &str) -> JobPlan {
         escapes: Vec::new(),
         is_deaf: false,
         in_shell: false,
+        kills_worker: 0,
         max_retries: 3,
         retry_delay: at(100),
         delay: None,

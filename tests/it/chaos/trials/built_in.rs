@@ -3,12 +3,28 @@
 use queuectl::proof::nemesis::{
     KillBoth, KillEnqueue, KillGuardian, KillWorker, StopBoth, StopWorker, Storm,
 };
+use queuectl::proof::plan::Plan;
 
 use super::harness::Trials;
 
 #[test]
 fn fault_23_chaos_kill_worker() {
     Trials::of("fault_23_chaos_kill_worker", |_| Box::new(KillWorker)).all_hold();
+}
+
+/// Every third job with a shell kills its worker twice; with `crash_limit` far off it succeeds in the end.
+fn let_jobs_kill_their_workers(plan: &mut Plan) {
+    let mut count = 0;
+    plan.each_job(|job| {
+        count += u32::from(job.in_shell);
+        job.kills_worker = if job.in_shell && count % 3 == 0 { 2 } else { 0 };
+    });
+}
+
+#[test]
+fn fault_41_chaos_jobs_kill_their_workers() {
+    let test = "fault_41_chaos_jobs_kill_their_workers";
+    Trials::of(test, |_| Box::new(KillWorker)).with_plans(let_jobs_kill_their_workers).all_hold();
 }
 
 #[test]
