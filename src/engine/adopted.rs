@@ -102,9 +102,9 @@ impl Adopted {
                 std::thread::sleep(PATIENCE);
             }
             if !is_told && began.elapsed() >= DEATH {
-                is_told = true;
-                let living = survivors(&self.orphans_of(family));
-                if !living.is_empty() && outlived(living) == Then::Leave {
+                let living = survivors(&self.orphans_of(family), began.elapsed());
+                is_told = !living.is_empty();
+                if is_told && outlived(living) == Then::Leave {
                     return;
                 }
             }

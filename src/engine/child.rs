@@ -89,8 +89,8 @@ impl Ladder {
     fn next_step(self, now: Instant, is_given_up: bool) -> Instant {
         match (self.killed, is_given_up) {
             (false, _) => self.kill_at,
-            (true, false) => self.kill_at + DEATH,
-            (true, true) => now + AGAIN,
+            (true, false) if now < self.kill_at + DEATH => self.kill_at + DEATH,
+            (true, _) => now + AGAIN,
         }
     }
 }
@@ -244,10 +244,14 @@ impl Child {
         }
         if is_given_up {
             self.kill_all(oversight);
-        } else {
-            oversight.report.give_up(survivors(&[self.pid]));
+            return true;
         }
-        true
+        let survivors = survivors(&[self.pid], now - ladder.kill_at);
+        let is_one = !survivors.is_empty();
+        if is_one {
+            oversight.report.give_up(survivors);
+        }
+        is_one
     }
 
     /// The shell is gone, but what it started may still be tidying up after the SIGTERM. Daemons, which left its group,

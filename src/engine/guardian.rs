@@ -252,18 +252,18 @@ impl<'a> Guardian<'a> {
         }
         failpoint::hit("guardian.after_reap");
         let restarts = self.restarts_after(&member);
-        if !left.is_empty() {
-            return self.after_crash(restarts);
-        }
-        files::remove(self.folder.path(), &member.id);
         if let Ok(groups) = cgroup::Delegated::find() {
+            // By its group also such a process is killed as may not be signalled.
             groups.tidy(&format!("{}-", member.id));
+        }
+        if left.is_empty() {
+            files::remove(self.folder.path(), &member.id);
         }
         self.after_crash(restarts)
     }
 
-    /// Notes what could not be killed, and gives back the other jobs. Without its lock the dead worker is the reapers' business: they give its jobs back
-    /// when nothing of them is left.
+    /// Notes what could not be killed, and gives back the other jobs. When the guardian gives up its lock on the dead worker,
+    /// the rest is left to the reapers, who wait until nothing of it lives.
     fn leave(&mut self, worker: &WorkerId, obstacle: &Obstacle) -> Result<(), StoreError> {
         self.store()?;
         if let Some(store) = &self.store {
@@ -317,7 +317,7 @@ impl<'a> Guardian<'a> {
         if sabotage::is_off(Guard::Sweep) {
             return;
         }
-        let left = kill_all(&self.children, |pid| self.is_member(pid));
+        let left = kill_all(&self.children, |pid| self.is_member(pid), &self.strays);
         let lives = |member: &&Member| !member.handle.ends_within(Duration::ZERO).unwrap_or(false);
         let living = self.members().filter(lives).map(|member| member.pid).collect();
         self.strays.note(&left, &living);

@@ -11,11 +11,12 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::slots::Trace;
-use super::survivor::DEATH;
 use crate::sys::process::{self, Children, ProcessHandle};
 
 /// How long to wait for one process to be gone before the next look.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How long to wait for all of them. Those that may not be signalled are not waited for.
+const DEATH: Duration = Duration::from_secs(5);
 
 /// Processes that could not be killed, each with the workers that lived when it was first seen.
 #[derive(Debug, Default)]
@@ -48,25 +49,30 @@ impl Strays {
 }
 
 /// Kills and reaps every child of this process but those that are to be spared. When one dies, what it leaves behind
-/// becomes a child in its turn. Gives those that could not be killed.
-pub(super) fn kill_all(children: &Children, is_spared: impl Fn(Pid) -> bool) -> Vec<Pid> {
+/// becomes a child in its turn. Gives those that could not be killed; what is known as such is not waited for.
+pub(super) fn kill_all(children: &Children, is_spared: impl Fn(Pid) -> bool, known: &Strays) -> Vec<Pid> {
     let began = Instant::now();
     loop {
         let mut orphans = children.list();
         orphans.retain(|pid| !is_spared(*pid));
-        // That those of the list have ended is not enough: what they left behind in that moment is in the next.
         if orphans.is_empty() {
             return orphans;
         }
+        let listed = orphans.len();
         orphans.retain(|pid| matches!(process::reap(*pid), Ok(None)));
+        if orphans.len() < listed {
+            // What they left behind in the moment in which they ended is in the next list only.
+            continue;
+        }
         // Not reaped yet, so each pid is still its own.
-        let is_refused = |pid: &&Pid| kill_process(**pid, Signal::KILL) == Err(Errno::PERM);
-        let refused = orphans.iter().filter(is_refused).count();
-        if let Some(last) = orphans.last() {
-            if refused == orphans.len() || began.elapsed() >= DEATH {
-                return orphans;
+        let is_refused = |pid: Pid| kill_process(pid, Signal::KILL) == Err(Errno::PERM);
+        let is_dying = |pid: &&Pid| !is_refused(**pid) && !known.seen.contains_key(*pid);
+        let dying: Vec<Pid> = orphans.iter().filter(is_dying).copied().collect();
+        match dying.last() {
+            Some(last) if began.elapsed() < DEATH => {
+                let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(PATIENCE));
             }
-            let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(PATIENCE));
+            Some(_) | None => return orphans,
         }
     }
 }

@@ -9,8 +9,10 @@ use rustix::process::{Pid, test_kill_process};
 use crate::store::{LeaseRef, Unkillable};
 use crate::sys::process;
 
-/// How long a process that was sent SIGKILL may take to end before it counts as unkillable.
+/// How long after SIGKILL a process that may not be signalled counts as unkillable.
 pub(super) const DEATH: Duration = Duration::from_secs(1);
+/// The same for one that may: to give back much memory takes its time, on a busy machine above all.
+const SLOW_DEATH: Duration = Duration::from_secs(10);
 /// How often it is killed again: it may have given up its rights meanwhile.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
@@ -18,7 +20,29 @@ pub(super) const AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Survivor {
     pub(super) pid: Pid,
     start_time: u64,
-    why: String,
+    why: Why,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Forbidden,
+    Slow,
+}
+
+impl Why {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Forbidden => "this user may not signal it",
+            Self::Slow => "it does not end after SIGKILL",
+        }
+    }
+
+    fn counts_after(self) -> Duration {
+        match self {
+            Self::Forbidden => DEATH,
+            Self::Slow => SLOW_DEATH,
+        }
+    }
 }
 
 impl Survivor {
@@ -26,20 +50,22 @@ impl Survivor {
     pub(super) fn look(pid: Pid) -> Option<Self> {
         let stat = process::stat(pid).filter(|stat| !stat.is_zombie)?;
         let why = match test_kill_process(pid) {
-            Err(Errno::PERM) => "this user may not signal it",
-            Ok(()) | Err(_) => "it does not end after SIGKILL",
+            Err(Errno::PERM) => Why::Forbidden,
+            Ok(()) | Err(_) => Why::Slow,
         };
-        Some(Self { pid, start_time: stat.start_time, why: why.to_owned() })
+        Some(Self { pid, start_time: stat.start_time, why })
     }
 
     /// As the store keeps it.
     pub(super) fn of(self, lease: &LeaseRef) -> Unkillable {
         let Self { pid, start_time, why } = self;
-        Unkillable { lease: lease.clone(), pid: pid.as_raw_pid().cast_unsigned(), start_time, why }
+        let (pid, why) = (pid.as_raw_pid().cast_unsigned(), why.text().to_owned());
+        Unkillable { lease: lease.clone(), pid, start_time, why }
     }
 }
 
-/// Those of these processes that live.
-pub(super) fn survivors(pids: &[Pid]) -> Vec<Survivor> {
-    pids.iter().filter_map(|pid| Survivor::look(*pid)).collect()
+/// Those of these processes that count as unkillable: they live this long after they were killed.
+pub(super) fn survivors(pids: &[Pid], killed_for: Duration) -> Vec<Survivor> {
+    let living = pids.iter().filter_map(|pid| Survivor::look(*pid));
+    living.filter(|survivor| killed_for >= survivor.why.counts_after()).collect()
 }

@@ -34,9 +34,9 @@ pub(super) fn note(tx: &Tx<'_>, found: &[Unkillable]) -> Result<(), StoreError> 
 pub(super) fn list(tx: &Tx<'_>) -> Result<Vec<Unkillable>, StoreError> {
     // A handful at most: each is looked up in `jobs` by its number.
     let mut select = tx.prepare(
-        "select j.id, u.attempt, u.pid, u.start_time, u.why
-         from unkillable u cross join jobs j on j.seq = u.seq
-         where j.attempts = u.attempt and j.state = 'processing' order by u.seq, u.pid",
+        "select j.id, attempt, pid, start_time, why
+         from unkillable cross join jobs j on j.seq = unkillable.seq
+         where j.attempts = attempt and j.state = 'processing' order by unkillable.seq, pid",
     )?;
     let mut rows = select.query([])?;
     let mut found = Vec::new();

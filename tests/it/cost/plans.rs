@@ -17,7 +17,8 @@ const JOBS: &str = "select j.seq from jobs j left join workers w on w.seq = j.wo
 const REST: &str = " true";
 
 /// Tables that stay small, however many jobs there are.
-const SMALL: [&str; 7] = ["settings", "sequence", "queues", "workers", "counters", "hooks", "schedules"];
+const SMALL: [&str; 8] =
+    ["settings", "sequence", "queues", "workers", "counters", "hooks", "schedules", "unkillable"];
 
 /// Statements that may walk along a table: they stop at its first row.
 const FIRST_ROW_ONLY: [&str; 3] = [

@@ -14,7 +14,7 @@ use queuectl::domain::schedule::{OnOverlap, Policy};
 use queuectl::domain::settings::SettingKey;
 use queuectl::store::{
     After, Delivery, Duty, EventPage, JobFilter, LeaseRef, Mark, NewSchedule, Old, Page, Pause, Phase, Post,
-    Prune, Report, Sent, Served, Settlement, Stop, Stretch, Sweep, WorkerSlots, WorkerState,
+    Prune, Report, Sent, Served, Settlement, Stop, Stretch, Sweep, Unkillable, WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
@@ -336,6 +336,10 @@ fn die(fixture: &Fixture) {
     // It knows of one lease only.
     fixture.extend(&worker, &held[0]);
     let started: Vec<LeaseRef> = fixture.leases(&worker, 2);
+    let why = "it may not".to_owned();
+    let found = Unkillable { lease: started[0].clone(), pid: 1, start_time: 1, why };
+    fixture.store.note_unkillable(&[found]).expect("noted");
+    fixture.store.unkillable().expect("a list");
     fixture.reap_started(&worker, &started[..1]);
 }
 

@@ -6,7 +6,7 @@ use queuectl::domain::life::{DeadReason, State, StateName};
 use queuectl::domain::name::WorkerId;
 use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
-use queuectl::store::{LeaseRef, LeaseStatus, NewWorker, StoreError};
+use queuectl::store::{LeaseRef, LeaseStatus, NewWorker, StoreError, Unkillable};
 
 use super::fixture::{FAILURE, Fixture, every_store, new_worker, under_boot};
 use super::new_job::{job, job_id};
@@ -24,6 +24,8 @@ every_store!(
     fault_41_a_job_that_was_lost_beside_others_dies_only_of_a_loss_of_its_own,
     losses_count_only_in_a_row_and_within_one_boot,
     a_cancelled_job_does_not_come_back,
+    fault_42_an_unkillable_process_is_told_while_its_attempt_runs,
+    fault_42_the_other_jobs_of_a_dead_worker_are_given_back,
     a_lease_runs_out_by_its_own_clock,
     a_heartbeat_keeps_a_lease,
     a_jump_of_the_wall_clock_expires_nothing,
@@ -159,6 +161,42 @@ fn fault_41_a_job_that_was_lost_beside_others_dies_only_of_a_loss_of_its_own(fix
     fixture.reap_started(&worker, &leases[..1]);
     let states = ["a", "b", "c"].map(|id| fixture.state(id));
     assert_eq!(states, [StateName::Dead, StateName::Pending, StateName::Pending], "the only one started");
+}
+
+fn unkillable(lease: &LeaseRef, pid: u32) -> Unkillable {
+    Unkillable { lease: lease.clone(), pid, start_time: u64::MAX, why: "it may not".to_owned() }
+}
+
+fn fault_42_an_unkillable_process_is_told_while_its_attempt_runs(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all(["a", "b"].map(job));
+    let leases = fixture.leases(&worker, 2);
+    let stale = LeaseRef { attempt: 9, ..leases[0].clone() };
+    let found = [unkillable(&leases[0], 7), unkillable(&leases[0], 8), unkillable(&leases[1], 7)];
+    fixture.store.note_unkillable(&found).expect("noted");
+    fixture.store.note_unkillable(&[unkillable(&stale, 9), found[0].clone()]).expect("noted again");
+    assert_eq!(fixture.store.unkillable().expect("a list"), found);
+    assert!(fixture.settle(&worker, &leases[0], Outcome::Success));
+    assert_eq!(fixture.store.unkillable().expect("a list"), found[2..]);
+    fixture.store.note_unkillable(&[]).expect("nothing is noted");
+    fixture.reap(&worker);
+    assert_eq!(fixture.store.unkillable().expect("a list"), []);
+}
+
+fn fault_42_the_other_jobs_of_a_dead_worker_are_given_back(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all(["a", "b", "c"].map(job));
+    let leases = fixture.leases(&worker, 3);
+    let reaped = fixture.store.reap_others(&worker, Some(&leases[..2]), &leases[..1]).expect("reaped");
+    assert_eq!(reaped, leases[1..]);
+    assert_eq!(
+        (fixture.outcomes("b"), fixture.outcomes("c")),
+        (vec![Outcome::Lost], vec![Outcome::Released])
+    );
+    assert_eq!(fixture.state("a"), StateName::Processing, "its command lives");
+    assert_eq!(fixture.workers().len(), 1, "the worker is not forgotten before that");
+    assert_eq!(fixture.reap_started(&worker, &leases[..1]), leases[..1]);
+    assert_eq!(fixture.workers().len(), 0);
 }
 
 fn losses_count_only_in_a_row_and_within_one_boot(fixture: &Fixture) {
