@@ -13,6 +13,7 @@ use queuectl::domain::retry_rules::RetryRules;
 use queuectl::domain::timestamp::Timestamp;
 use queuectl::store::sqlite::SqliteStore;
 use queuectl::store::{Exchange, LeaseRef, NewWorker, Pause, Queues, Served, Settlement, Store};
+use queuectl::sys::host::Origin;
 
 use crate::workspace::Home;
 use crate::{Bench, figure};
@@ -77,7 +78,7 @@ impl<'a> Worker<'a> {
         store.register(&NewWorker {
             id: id.clone(),
             host: "bench".to_owned(),
-            boot_id: "bench".to_owned(),
+            origin: Origin::default(),
             pid: process::id(),
             guardian_pid: None,
             served: Served::All,
@@ -109,6 +110,7 @@ fn success(lease: LeaseRef) -> Settlement {
         outcome: Outcome::Success,
         error: None,
         duration: Duration::from_millis(1),
+        ended: None,
         usage: Usage { cpu: Some(Duration::from_millis(1)), max_rss_bytes: Some(1 << 20) },
         log_bytes: 0,
         output: None,

@@ -293,13 +293,9 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::FileExists(_) => "say --force to replace it",
         OpError::LiveWorkers { .. } => "stop them first: `queuectl worker stop`",
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
-            let settings = format!("the settings are {}", SettingKey::ALL.map(SettingKey::name).join(", "));
-            return Some(did_you_mean(nearest.as_deref(), &settings));
+            return Some(settings(nearest.as_deref()));
         }
-        OpError::Hook(HookError::UnknownEvent { nearest, .. }) => {
-            let events = format!("the events are {}", HookEvent::ALL.map(HookEvent::name).join(", "));
-            return Some(did_you_mean(nearest.as_deref(), &events));
-        }
+        OpError::Hook(HookError::UnknownEvent { nearest, .. }) => return Some(events(nearest.as_deref())),
         OpError::Hook(HookError::NoThreshold) => "say it with --above N",
         OpError::NoSuchHook { nearest, .. } => {
             return Some(did_you_mean(nearest.as_deref(), "`queuectl hook list` shows the hooks"));
@@ -344,6 +340,14 @@ fn hint_for(error: &OpError) -> Option<String> {
 
 fn did_you_mean(nearest: Option<&str>, otherwise: &str) -> String {
     nearest.map_or_else(|| otherwise.to_owned(), |nearest| format!("did you mean `{nearest}`?"))
+}
+
+fn settings(nearest: Option<&str>) -> String {
+    did_you_mean(nearest, &format!("the settings are {}", SettingKey::ALL.map(SettingKey::name).join(", ")))
+}
+
+fn events(nearest: Option<&str>) -> String {
+    did_you_mean(nearest, &format!("the events are {}", HookEvent::ALL.map(HookEvent::name).join(", ")))
 }
 
 fn untangle(id: &JobId, through: &JobId) -> String {

@@ -1,5 +1,6 @@
 //! What lies on the desk, who takes it, and who gets it back.
 
+use super::bell::Told;
 use super::*;
 use crate::domain::limits::Limits;
 use crate::domain::timestamp::Timestamp;

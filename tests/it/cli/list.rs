@@ -262,9 +262,9 @@ fn the_dead_are_listed_in_every_form_too() {
 fn long_list() -> (Home, usize) {
     const JOBS: usize = 2_500;
     let home = Home::new();
-    let jobs: String =
-        (0..JOBS).map(|at| format!("{{\"id\":\"j{at}\",\"command\":\"true {at}\"}}\n")).collect();
-    home.call(["enqueue", "-q", "-"]).with_stdin(jobs).run().ok();
+    let line = |at: usize| format!("{{\"id\":\"j{at}\",\"command\":\"true {at}\"}}");
+    let jobs: Vec<String> = (0..JOBS).map(line).collect();
+    home.call(["enqueue", "-q", "-"]).with_stdin(jobs.join("\n")).run().ok();
     (home, JOBS)
 }
 

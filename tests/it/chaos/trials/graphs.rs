@@ -25,6 +25,7 @@ fn quick(id: String, depends_on: Vec<String>) -> JobPlan {
         ends: vec![How::Exit(0)],
         escapes: Vec::new(),
         is_deaf: false,
+        kills_worker: false,
         in_shell: false,
         max_retries: 0,
         retry_delay: Duration::from_millis(20),
