@@ -235,6 +235,18 @@ fn exit_of_store(error: &StoreError) -> Exit {
     }
 }
 
+fn hint_for_conflict(id: &JobId, conflict: &Conflict) -> Option<String> {
+    match conflict {
+        Conflict::WaitedFor { .. } => {
+            Some(format!("cancel or remove those first; `queuectl graph {id}` shows them"))
+        }
+        Conflict::Cycle { through } => Some(format!(
+            "wait until job `{through}` is finished, or cancel it; `queuectl graph {id}` shows how they depend"
+        )),
+        Conflict::State(_) | Conflict::KeyTaken { .. } | Conflict::TooLate => None,
+    }
+}
+
 fn hint_for(error: &OpError) -> Option<String> {
     let hint = match error {
         OpError::NoSuchJob(_) => "`queuectl list` shows the jobs that are kept",
@@ -255,12 +267,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::UnsuccessfulBatch { name, .. } => {
             return Some(format!("`queuectl list --batch {name} --state dead,cancelled` shows them"));
         }
-        OpError::Conflict { id, conflict: Conflict::WaitedFor { .. } } => {
-            return Some(format!("cancel or remove those first; `queuectl graph {id}` shows them"));
-        }
-        OpError::Conflict { id, conflict: Conflict::Cycle { through } } => {
-            return Some(untangle(id, through));
-        }
+        OpError::Conflict { id, conflict } => return hint_for_conflict(id, conflict),
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),
         OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
@@ -312,7 +319,6 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::Unsuccessful { .. }
         | OpError::TimedOut { .. }
         | OpError::BatchTimedOut { .. }
-        | OpError::Conflict { .. }
         | OpError::OutputGone { .. }
         | OpError::DamagedOutput { .. }
         | OpError::DamagedLog { .. }
@@ -348,12 +354,6 @@ fn settings(nearest: Option<&str>) -> String {
 
 fn events(nearest: Option<&str>) -> String {
     did_you_mean(nearest, &format!("the events are {}", HookEvent::ALL.map(HookEvent::name).join(", ")))
-}
-
-fn untangle(id: &JobId, through: &JobId) -> String {
-    format!(
-        "wait until job `{through}` is finished, or cancel it; `queuectl graph {id}` shows how they depend"
-    )
 }
 
 /// For a job that would wait for itself.

@@ -1,19 +1,21 @@
 //! The verbs of [`Store`] on SQLite: each opens one transaction and hands it to the file that knows the statements.
-//! `areas` has those of the other traits.
+//! `areas` has those of the other traits, `portions` what is done in several transactions.
 
 mod areas;
+mod portions;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::portions::Told;
 use super::error::commit_error;
 use super::open::{Opened, open};
 use super::picture::{look_until_undisturbed, past_the_moment};
-use super::tx::{self, Tx};
+use super::tx::Tx;
 use super::{
-    backup, change, checkpoint, dependencies, enqueue, exchange, extend, find, idle, list, migrate, orders,
-    queues, read_only, reap, row, settings, stops, troubles, unkillable, workers,
+    backup, change, checkpoint, enqueue, exchange, extend, find, list, migrate, orders, queues, read_only,
+    reap, settings, stops, troubles, unkillable, workers,
 };
 use crate::domain::batch::find_cycle;
 use crate::domain::job::{Job, JobRecord, NewJob};
@@ -21,21 +23,12 @@ use crate::domain::name::{JobId, WorkerId};
 use crate::domain::settings::{Durability, SettingError, SettingKey};
 use crate::domain::timestamp::Timestamp;
 use crate::store::{
-    Change, DeadGroup, Dependent, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, JobVerb, LeaseRef,
-    LeaseStatus, NewWorker, Orders, Page, Portion, Refused, Registered, Seen, Stop, Store, StoreError,
-    Troubles, Unkillable, Worker, WorkerSlots, WorkerState,
+    DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, JobVerb, LeaseRef, LeaseStatus,
+    NewWorker, Orders, Page, Portion, Refused, Registered, Seen, Stop, Store, StoreError, Troubles,
+    Unkillable, Worker, WorkerSlots, WorkerState,
 };
 use crate::sys::clock::Clock;
 use crate::sys::{bell, failpoint, last_error};
-
-/// What transactions meant for the dependents of jobs that ended.
-#[derive(Default)]
-struct Told {
-    /// Those that were cancelled.
-    dependents: Vec<tx::Dependent>,
-    /// Some are left to a later transaction.
-    has_more: bool,
-}
 
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -156,71 +149,6 @@ impl SqliteStore {
         work: impl FnOnce(&rusqlite::Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         work(&self.lock().connection)
-    }
-
-    /// Changes the first of these jobs in one transaction, and what has to be done before and after in others.
-    fn change_some<T>(
-        &self,
-        name: &str,
-        verb: JobVerb,
-        jobs: &[T],
-        work: impl Fn(&Tx<'_>, &T) -> Result<Option<Change>, StoreError>,
-    ) -> Result<Portion, StoreError> {
-        loop {
-            if verb == JobVerb::Retry {
-                self.tell_noted()?;
-            }
-            let mut told = Told::default();
-            let changes = self.write_telling(name, &mut told, |tx| change::changed(tx, jobs, &work))?;
-            if !changes.is_empty() || jobs.is_empty() {
-                self.tell_the_rest(&mut told);
-                let dependents = self.attribute(told.dependents)?;
-                return Ok(Portion { changes, dependents, leaves_dependents: told.has_more });
-            }
-        }
-    }
-
-    /// Where no worker is there to tell those who waited for jobs that were ended here, that is done now. What is left when
-    /// it fails is noted down for the next worker.
-    fn tell_the_rest(&self, told: &mut Told) {
-        while !self.has_worker().unwrap_or(true) {
-            if !self.read(idle::is_any_to_be_told).unwrap_or(false) {
-                told.has_more = false;
-                return;
-            }
-            if self.write_telling("release", told, dependencies::release_noted).is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Tells all who do not know yet that what they waited for has ended, in portions. It is done before jobs begin again:
-    /// those who waited for their last end must not wait for the next, and they may be too many for one transaction.
-    fn tell_noted(&self) -> Result<(), StoreError> {
-        while self.read(idle::is_any_to_be_told)? {
-            self.write("release", dependencies::release_noted)?;
-        }
-        Ok(())
-    }
-
-    /// Says which job was the first on the way to each of these. They are in the order in which they were cancelled.
-    fn attribute(&self, dependents: Vec<tx::Dependent>) -> Result<Vec<Dependent>, StoreError> {
-        let mut roots: HashMap<i64, JobId> = HashMap::new();
-        let mut attributed = Vec::with_capacity(dependents.len());
-        for tx::Dependent { seq, id, parent_seq } in dependents {
-            let of = match roots.get(&parent_seq) {
-                Some(root) => root.clone(),
-                None => match self.read(|tx| row::id(tx, parent_seq))? {
-                    Some(root) => root,
-                    // Somebody has removed it since.
-                    None => continue,
-                },
-            };
-            roots.entry(parent_seq).or_insert_with(|| of.clone());
-            roots.insert(seq, of.clone());
-            attributed.push(Dependent { id, of });
-        }
-        Ok(attributed)
     }
 
     fn adopt_durability(&self) -> Result<(), StoreError> {

@@ -455,8 +455,8 @@ fn cyclic_export(home: &Home) -> Vec<Value> {
 }
 
 fn import_lines(home: &Home, lines: &[Value]) -> Ran {
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    home.file("in.jsonl", &text);
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    home.file("in.jsonl", lines.join("\n"));
     home.run(["import", "in.jsonl"])
 }
 

@@ -15,15 +15,15 @@ const WIDTH: usize = 60;
 fn layers() -> Home {
     let home = Home::new();
     let names = |layer: usize| (0..WIDTH).map(|at| format!("j{layer}-{at}")).collect::<Vec<String>>();
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     for layer in 0..LAYERS {
         let parents = if layer == 0 { Vec::new() } else { names(layer - 1) };
         for id in names(layer) {
             let job = serde_json::json!({ "id": id, "command": "true", "depends_on": parents });
-            lines.push_str(&format!("{job}\n"));
+            lines.push(job.to_string());
         }
     }
-    home.call(["enqueue", "-q", "-"]).with_stdin(lines).run().ok();
+    home.call(["enqueue", "-q", "-"]).with_stdin(lines.join("\n")).run().ok();
     home
 }
 

@@ -24,7 +24,11 @@ fn filled(count: usize) -> (Fixture, tempfile::TempDir) {
     fixture.set(SettingKey::Durability, "normal");
     let of_the_kind = |at: usize| {
         let plain = job(&format!("j{at}"));
-        if at % 2 == 0 { plain } else { plain.tags(&["kind"]).batch("kind").queue("kind").command("kind") }
+        if at.is_multiple_of(2) {
+            plain
+        } else {
+            plain.tags(&["kind"]).batch("kind").queue("kind").command("kind")
+        }
     };
     fixture.enqueue_all((0..count).map(of_the_kind));
     let cancelled: Vec<_> = (0..count).filter(|at| at % 4 < 2).map(|at| job_id(&format!("j{at}"))).collect();

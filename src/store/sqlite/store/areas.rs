@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{SqliteStore, Told};
+use super::SqliteStore;
+use super::portions::Told;
 use crate::domain::edit::Edit;
 use crate::domain::eta::Outlook;
 use crate::domain::graph::Graph;

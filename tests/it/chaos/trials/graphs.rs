@@ -25,7 +25,7 @@ fn quick(id: String, depends_on: Vec<String>) -> JobPlan {
         ends: vec![How::Exit(0)],
         escapes: Vec::new(),
         is_deaf: false,
-        kills_worker: false,
+        kills_worker: 0,
         in_shell: false,
         max_retries: 0,
         retry_delay: Duration::from_millis(20),

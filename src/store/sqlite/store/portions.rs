@@ -1,0 +1,85 @@
+//! Changes of many jobs: a portion in each transaction, and the gate is open between two of them.
+
+use std::collections::HashMap;
+
+use super::SqliteStore;
+use crate::domain::name::JobId;
+use crate::store::sqlite::tx::{self, Tx};
+use crate::store::sqlite::{change, dependencies, idle, row};
+use crate::store::{Change, Dependent, JobVerb, Portion, Store, StoreError};
+
+/// What transactions meant for the dependents of jobs that ended.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Those that were cancelled.
+    pub(super) dependents: Vec<tx::Dependent>,
+    /// Some are left to a later transaction.
+    pub(super) has_more: bool,
+}
+
+impl SqliteStore {
+    /// Changes the first of these jobs in one transaction, and what has to be done before and after in others.
+    pub(super) fn change_some<T>(
+        &self,
+        name: &str,
+        verb: JobVerb,
+        jobs: &[T],
+        work: impl Fn(&Tx<'_>, &T) -> Result<Option<Change>, StoreError>,
+    ) -> Result<Portion, StoreError> {
+        loop {
+            if verb == JobVerb::Retry {
+                self.tell_noted()?;
+            }
+            let mut told = Told::default();
+            let changes = self.write_telling(name, &mut told, |tx| change::changed(tx, jobs, &work))?;
+            if !changes.is_empty() || jobs.is_empty() {
+                self.tell_the_rest(&mut told);
+                let dependents = self.attribute(told.dependents)?;
+                return Ok(Portion { changes, dependents, leaves_dependents: told.has_more });
+            }
+        }
+    }
+
+    /// Where no worker is there to tell those who waited for jobs that were ended here, that is done now. What is left when
+    /// it fails is noted down for the next worker.
+    pub(super) fn tell_the_rest(&self, told: &mut Told) {
+        while !self.has_worker().unwrap_or(true) {
+            if !self.read(idle::is_any_to_be_told).unwrap_or(false) {
+                told.has_more = false;
+                return;
+            }
+            if self.write_telling("release", told, dependencies::release_noted).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Tells all who do not know yet that what they waited for has ended, in portions. It is done before jobs begin again:
+    /// those who waited for their last end must not wait for the next, and they may be too many for one transaction.
+    pub(super) fn tell_noted(&self) -> Result<(), StoreError> {
+        while self.read(idle::is_any_to_be_told)? {
+            self.write("release", dependencies::release_noted)?;
+        }
+        Ok(())
+    }
+
+    /// Says which job was the first on the way to each of these. They are in the order in which they were cancelled.
+    fn attribute(&self, dependents: Vec<tx::Dependent>) -> Result<Vec<Dependent>, StoreError> {
+        let mut roots: HashMap<i64, JobId> = HashMap::new();
+        let mut attributed = Vec::with_capacity(dependents.len());
+        for tx::Dependent { seq, id, parent_seq } in dependents {
+            let of = match roots.get(&parent_seq) {
+                Some(root) => root.clone(),
+                None => match self.read(|tx| row::id(tx, parent_seq))? {
+                    Some(root) => root,
+                    // Somebody has removed it since.
+                    None => continue,
+                },
+            };
+            roots.entry(parent_seq).or_insert_with(|| of.clone());
+            roots.insert(seq, of.clone());
+            attributed.push(Dependent { id, of });
+        }
+        Ok(attributed)
+    }
+}
