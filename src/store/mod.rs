@@ -77,22 +77,15 @@ pub trait Store:
     /// The same by id, whatever state they are in. `Cancel` ends jobs, or marks those that run, so that their workers end
     /// them; `Retry` makes them pending again, with fresh retries; `Remove` forgets them and everything about them.
     fn change_ids(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<Portion, StoreError>;
-    /// Changes all of these, portion after portion. The answers are in the order of the ids.
-    fn change_all(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        let mut changes: Vec<Change> = Vec::with_capacity(ids.len());
-        while changes.len() < ids.len() {
-            changes.extend(self.change_ids(verb, &ids[changes.len()..], by)?.changes);
-        }
-        Ok(changes)
-    }
+    /// All of these, portion after portion. The answers are in the order of the ids; so are those of the next two.
     fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.change_all(JobVerb::Cancel, ids, by)
+        change_all(self, JobVerb::Cancel, ids, by)
     }
     fn retry(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.change_all(JobVerb::Retry, ids, by)
+        change_all(self, JobVerb::Retry, ids, by)
     }
     fn remove(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
-        self.change_all(JobVerb::Remove, ids, by)
+        change_all(self, JobVerb::Remove, ids, by)
     }
     /// Dead jobs by reason and error line.
     fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError>;

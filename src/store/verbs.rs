@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
+use super::{Store, StoreError};
 use crate::domain::environment::Environment;
 use crate::domain::job::Usage;
 use crate::domain::life::{DeadReason, StateName};
@@ -88,6 +89,20 @@ pub struct Portion {
     pub dependents: Vec<Dependent>,
     /// More of them are left: the workers cancel them now, in short transactions too.
     pub leaves_dependents: bool,
+}
+
+/// Changes all of these, portion after portion. The answers are in the order of the ids.
+pub(super) fn change_all<S: Store + ?Sized>(
+    store: &S,
+    verb: JobVerb,
+    ids: &[JobId],
+    by: &str,
+) -> Result<Vec<Change>, StoreError> {
+    let mut changes: Vec<Change> = Vec::with_capacity(ids.len());
+    while changes.len() < ids.len() {
+        changes.extend(store.change_ids(verb, &ids[changes.len()..], by)?.changes);
+    }
+    Ok(changes)
 }
 
 /// A job that was cancelled because it depends, itself or through others, on one that was cancelled.
