@@ -9,12 +9,12 @@ use crate::domain::life::StateName;
 use crate::domain::name::JobId;
 use crate::ops::alive::live_workers;
 use crate::ops::inside::{Inside, is_ready, starved};
-use crate::store::Store;
+use crate::store::{Served, Store, Worker, WorkerState};
 use crate::sys::life_line::WaitMark;
 
 /// How often to look whether a job needs the slot.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
-/// How long a job waits for a place in its queue before that is told.
+/// How long a job waits for queue capacity before the caller is warned.
 const CROWD_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) struct Loan<'a> {
@@ -82,15 +82,22 @@ impl<'a> Loan<'a> {
         ))
     }
 
-    /// Whether the job that got the slot uses it. One that waits for its time does not.
+    /// Whether the job that got the slot uses it: it runs, or is about to in the worker that was started for it. One that
+    /// waits for its time does not.
     fn is_lent(&self) -> Result<bool, Failure> {
         let Some(id) = &self.lent_to else {
             return Ok(false);
         };
         match self.store.find(id)? {
             Some(job) if job.life.state.name() == StateName::Processing => Ok(true),
-            Some(job) => Ok(is_ready(self.store, &job)?),
+            Some(job) => Ok(is_ready(self.store, &job)? && self.has_worker_for(id)?),
             None => Ok(false),
         }
+    }
+
+    fn has_worker_for(&self, id: &JobId) -> Result<bool, Failure> {
+        let serves = |worker: &Worker| worker.served == Served::Job(id.clone());
+        let is_there = |worker: &Worker| serves(worker) && worker.state == WorkerState::Running;
+        Ok(live_workers(self.store)?.iter().any(is_there))
     }
 }

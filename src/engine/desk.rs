@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(super) use self::bell::{EventBell, SlotBell};
 use super::attempt::{Finished, Rules};
@@ -52,6 +52,9 @@ impl Order {
     }
 }
 
+/// How long a claim that must be alone waits for the others of its worker to end. A neighbour may run for hours, or itself
+/// wait for this very job; then the claim starts beside it, and its loss would not be the last.
+const SOLITUDE_PATIENCE: Duration = Duration::from_secs(10);
 /// How many jobs with a reader are remembered at most until their claims come.
 const MOST_WATCHED: usize = 16;
 
@@ -79,8 +82,6 @@ struct State {
     low_stock: usize,
     /// Attempts that have ended and are not recorded yet: should the worker die now, they are lost too.
     unrecorded: usize,
-    /// What runs must be alone: nothing else is started.
-    is_reserved: bool,
     /// Processes that slots could not kill and that the ledger does not know of yet.
     unkillable: Vec<Unkillable>,
     is_closed: bool,
@@ -129,16 +130,29 @@ impl State {
         self.slots.iter().filter(|slot| slot.is_busy()).count()
     }
 
+    /// Whether what runs must be alone: nothing else is started.
+    fn is_reserved(&self) -> bool {
+        self.slots.iter().any(|slot| slot.is_busy() && slot.is_alone)
+    }
+
     /// The next claim, if it may be started now.
     fn next(&mut self) -> Option<Waiting> {
-        let runs_alone = self.claims.front()?.claim.runs_alone;
+        let front = self.claims.front()?;
         let busy = self.busy();
         let has_company = busy > 0 || self.unrecorded > 0;
-        if self.is_reserved || busy >= self.most || (runs_alone && has_company) {
+        let must_wait = front.claim.runs_alone && has_company && front.since.elapsed() < SOLITUDE_PATIENCE;
+        if busy >= self.most || must_wait || self.is_reserved() {
             return None;
         }
-        self.is_reserved = runs_alone;
-        self.claims.pop_front()
+        let mut next = self.claims.pop_front()?;
+        next.claim.runs_alone &= !has_company;
+        Some(next)
+    }
+
+    /// How long until a claim that must be alone has waited long enough.
+    fn solitude_left(&self) -> Option<Duration> {
+        let front = self.claims.front().filter(|waiting| waiting.claim.runs_alone)?;
+        Some(SOLITUDE_PATIENCE.saturating_sub(front.since.elapsed())).filter(|left| !left.is_zero())
     }
 
     fn put(&mut self, waiting: Waiting) {
@@ -176,7 +190,6 @@ impl Desk {
             idle: 0,
             low_stock: 0,
             unrecorded: 0,
-            is_reserved: false,
             unkillable: Vec::new(),
             is_closed: false,
             watched: VecDeque::new(),
@@ -230,15 +243,21 @@ impl Desk {
                 return None;
             }
             state.idle += 1;
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = match state.solitude_left() {
+                Some(left) => self.wait_within(state, left),
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
             state.idle -= 1;
         }
+    }
+
+    fn wait_within<'a>(&self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub(super) fn hand_in(&self, slot: usize, finished: Finished) {
         let mut state = self.lock();
         state.slots[slot].running = None;
-        state.is_reserved &= !state.slots[slot].is_alone;
         state.unrecorded += usize::from(finished.settlement.is_some());
         state.finished.push(finished);
         let is_first = state.finished.len() == 1;
@@ -254,13 +273,12 @@ impl Desk {
         let mut state = self.lock();
         state.unkillable.extend(unkillable);
         state.slots[slot].is_given_up = true;
-        state.is_reserved &= !state.slots[slot].is_alone;
         self.tell_closer(&state);
         drop(state);
         self.bell.ring();
     }
 
-    /// Whoever has closed the desk waits for every slot.
+    /// `close` waits until every slot is idle.
     fn tell_closer(&self, state: &State) {
         if state.is_closed {
             self.changed.notify_all();
@@ -319,7 +337,7 @@ impl Desk {
         let limited = running().filter(|slot| slot.is_limited).count()
             + state.claims.iter().filter(|waiting| waiting.claim.is_limited).count();
         let is_reserved =
-            state.is_reserved || state.claims.back().is_some_and(|waiting| waiting.claim.runs_alone);
+            state.is_reserved() || state.claims.back().is_some_and(|waiting| waiting.claim.runs_alone);
         Load { running: running().count(), waiting: state.claims.len(), limited, is_reserved }
     }
 

@@ -270,8 +270,11 @@ impl<'a> Worker<'a> {
 
     /// Lets the store show a concurrency that has changed, and how many attempts still run that were started before.
     pub(super) fn show_slots(&mut self) -> Result<(), StoreError> {
-        let concurrency = self.plan.concurrency.unwrap_or(self.settings.concurrency);
-        let busy = u32::try_from(self.desk.load().running).unwrap_or(u32::MAX);
+        let load = self.desk.load();
+        // Where one attempt must be alone the other slots are of no use, and a job that needs one looks elsewhere.
+        let concurrency =
+            if load.is_reserved { 1 } else { self.plan.concurrency.unwrap_or(self.settings.concurrency) };
+        let busy = u32::try_from(load.running).unwrap_or(u32::MAX);
         let slots = WorkerSlots { concurrency, most: busy.max(concurrency) };
         if slots != self.shown {
             self.store.set_worker_slots(&self.plan.id, slots)?;

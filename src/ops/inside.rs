@@ -121,9 +121,14 @@ pub fn kept_by_waiting(
 ) -> Result<Vec<(WorkerId, Vec<JobId>)>, StoreError> {
     let running = JobFilter::in_phase(Phase::State(StateName::Processing));
     let running = store.list(&running, &Page { limit: MOST_RUNNING, after: None })?;
+    let unkillable = store.unkillable()?;
+    // A stopping worker leaves such a job behind.
+    let is_left_behind =
+        |job: &Job| unkillable.iter().any(|noted| noted.lease.job == job.id && noted.is_there());
     let kept = workers.iter().filter_map(|worker| {
         let own: Vec<&Job> = running.iter().filter(|job| is_held_by(job, &worker.id)).collect();
-        let all_wait = !own.is_empty() && own.iter().all(|job| job.id == *caller || is_waiting(job, worker));
+        let waits = |job: &Job| job.id == *caller || is_left_behind(job) || is_waiting(job, worker);
+        let all_wait = !own.is_empty() && own.iter().all(|job| waits(job));
         all_wait.then(|| (worker.id.clone(), own.iter().map(|job| job.id.clone()).collect()))
     });
     Ok(kept.collect())

@@ -63,7 +63,8 @@ pub fn find_log(home: &Path, job_number: u64, attempt: &Attempt) -> PathBuf {
     let own = log_path(home, job_number, attempt.number);
     let WorkerHome { id, folder } = &attempt.home;
     let is_of = |folder: &Path| host::home_id(folder).is_some_and(|found| found == *id);
-    if own.exists() || id.is_empty() || is_of(&home.join(FOLDER)) || !is_of(folder) {
+    // Where the home of the worker cannot be found, its files may have been restored or moved to this one.
+    if id.is_empty() || is_of(&home.join(FOLDER)) || !is_of(folder) {
         return own;
     }
     folder.parent().map_or(own, |home| log_path(home, job_number, attempt.number))

@@ -14,8 +14,8 @@ use crate::domain::settings::{Durability, Settings};
 use crate::domain::timestamp::Timestamp;
 use crate::store::settings::in_force;
 use crate::store::{
-    Hook, JobFilter, MAX_DEATHS_COUNTED, Page, Phase, Queue, Served, Store, Troubles, Unkillable, Worker,
-    WorkerState,
+    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, Page, Phase, Queue, Served, Store, Troubles, Unkillable,
+    Worker, WorkerState,
 };
 use crate::sys::host::Vantage;
 use crate::sys::process::Holder;
@@ -85,7 +85,11 @@ fn draining(
     let Some(first) = draining.first() else {
         return Ok(None);
     };
-    let stop = troubles.last_stop.as_ref().filter(|(at, _)| *at >= first.started_at);
+    let is_for_it = |stop: &&LastStop| {
+        stop.at >= first.started_at
+            && stop.home_id.as_ref().is_none_or(|home_id| *home_id == first.origin.key.home_id)
+    };
+    let stop = troubles.last_stop.as_ref().filter(is_for_it);
     let processing = JobFilter::in_phase(Phase::State(StateName::Processing));
     let mut running = store.list(&processing, &Page { limit: MAX_RUNNING_LISTED, after: None })?;
     running.retain(|job| {
@@ -95,7 +99,7 @@ fn draining(
     let named = running.iter().take(MAX_RUNNING_NAMED).map(|job| job.id.to_string()).collect();
     Ok(Some(Problem::Draining {
         workers: draining.len() as u64,
-        by: stop.map(|(_, by)| by.clone()),
+        by: stop.map(|stop| stop.by.clone()),
         running: draining.iter().map(|worker| u64::from(worker.running)).sum(),
         named,
         waiting: waiting(jobs),

@@ -32,7 +32,7 @@ pub use hooks::*;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
 pub use recount::{Contradiction, Derived};
 pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
-pub use troubles::{MAX_DEATHS_COUNTED, Troubles};
+pub use troubles::{LastStop, MAX_DEATHS_COUNTED, Troubles};
 pub use upkeep::{
     Backup, Duty, Event, EventPage, Exported, Mark, Old, Progress, Prune, Pruned, RestoreError, Restored,
     Situation, Stretch, Sweep, Upkeep,

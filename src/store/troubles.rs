@@ -13,8 +13,16 @@ pub struct Troubles {
     pub full: Vec<(String, Timestamp)>,
     /// All hooks.
     pub hooks: Vec<Hook>,
-    /// When workers were last ordered to stop, and by whom.
-    pub last_stop: Option<(Timestamp, String)>,
+    pub last_stop: Option<LastStop>,
+}
+
+/// The newest order to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastStop {
+    pub at: Timestamp,
+    pub by: String,
+    /// The home whose workers it is for; `None`: all.
+    pub home_id: Option<String>,
 }
 
 /// Where more jobs died than this, nobody counts them: whoever asks wants an answer at once.

@@ -16,9 +16,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::life_line;
-use super::private;
+use rustix::process::Pid;
+
 use super::sabotage::{self, Guard};
+use super::{life_line, private, process};
 
 /// The file in the folder of workers that tells one home from another.
 pub const HOME_ID: &str = "home-id";
@@ -49,7 +50,7 @@ impl From<Metadata> for FileId {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     pub key: HostKey,
-    /// The pid namespace in which its pids mean something.
+    /// The pid namespace in which its pids mean something; see [`pid_namespace`].
     pub pid_namespace: u64,
     /// The file that its liveness lock is on.
     pub lock: FileId,
@@ -79,7 +80,7 @@ impl Vantage {
             // Not every container has one.
             machine_id: fs::read_to_string("/etc/machine-id").unwrap_or_default().trim().to_owned(),
             boot_id: boot_id()?,
-            pid_namespace: fs::metadata("/proc/self/ns/pid")?.ino(),
+            pid_namespace: pid_namespace()?,
         })
     }
 
@@ -118,6 +119,16 @@ pub fn finds_lock_of(origin: &Origin, folder: &Path, worker: &str) -> bool {
     life_line::path(folder, worker).metadata().is_ok_and(|meta| FileId::from(meta) == origin.lock)
 }
 
+/// A number for the pid namespace of this process. The kernel gives the inode of a namespace that is gone to the next one, so
+/// the start of the namespace's first process is a part of it.
+fn pid_namespace() -> io::Result<u64> {
+    const INODE_BITS: u32 = 32;
+    let inode = fs::metadata("/proc/self/ns/pid")?.ino();
+    // Where other users' processes are hidden, the inode has to do.
+    let began = process::stat(Pid::INIT).map_or(0, |init| init.start_time);
+    Ok((began << INODE_BITS) | (inode & u64::from(u32::MAX)))
+}
+
 /// Changes with every boot, and in containers that have one of their own.
 pub fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
@@ -142,7 +153,8 @@ fn make_home_id(folder: &Path) -> io::Result<String> {
             return Ok(id);
         }
         let id = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
-        let draft = folder.join(format!("{HOME_ID}.{}", std::process::id()));
+        // A pid alone may be that of a process in another container.
+        let draft = folder.join(format!("{HOME_ID}.{}-{:x}", std::process::id(), fastrand::u64(..)));
         let mut file = private::replace_file(&draft)?;
         file.write_all(id.as_bytes()).and_then(|()| file.sync_all())?;
         match private::rename_to_free(&draft, &path) {

@@ -100,6 +100,38 @@ fn a_claim_that_must_be_alone_waits_for_all_others_and_nothing_is_started_beside
 }
 
 #[test]
+fn a_claim_that_must_be_alone_starts_beside_others_that_do_not_end() {
+    let desk = desk(Order::Turn);
+    let slots: Vec<usize> = (0..3).map(|_| desk.add_slot().expect("a slot").0).collect();
+    let suspect = Claim { runs_alone: true, ..claim_of(9, "suspect") };
+    desk.hand_out(vec![claim("long"), suspect], 0);
+    desk.take(slots[0]).expect("the long one");
+    let left = desk.lock().solitude_left().expect("it waits");
+    assert!(left <= SOLITUDE_PATIENCE && desk.lock().next().is_none());
+    if let Some(waiting) = desk.lock().claims.front_mut() {
+        waiting.since -= SOLITUDE_PATIENCE;
+    }
+    let (taken, _) = desk.take(slots[1]).expect("the suspect");
+    assert_eq!((taken.lease.job.as_str(), taken.runs_alone), ("suspect", false));
+    desk.hand_out(vec![claim("next")], 0);
+    assert_eq!(desk.take(slots[2]).expect("the next").0.lease.job.as_str(), "next", "nothing is reserved");
+}
+
+#[test]
+fn a_slot_that_was_given_up_reserves_nothing_and_frees_nothing() {
+    let desk = desk(Order::Turn);
+    let slots: Vec<usize> = (0..3).map(|_| desk.add_slot().expect("a slot").0).collect();
+    let alone = |id: &str| Claim { runs_alone: true, ..claim(id) };
+    desk.hand_out(vec![alone("stuck")], 0);
+    desk.take(slots[0]).expect("the first");
+    desk.give_up(slots[0], Vec::new());
+    desk.hand_out(vec![alone("second")], 0);
+    desk.take(slots[1]).expect("the second");
+    desk.hand_in(slots[0], finished("stuck"));
+    assert!(desk.load().is_reserved, "the second must still be alone");
+}
+
+#[test]
 fn what_an_idle_slot_is_about_to_take_is_not_recalled_as_claimed_ahead() {
     let desk = desk(Order::Turn);
     let (slot, _bell) = desk.add_slot().expect("a slot");

@@ -45,6 +45,19 @@ pub(super) fn give_back(tx: &Tx<'_>, worker_seq: i64) -> Result<(), StoreError> 
     Ok(())
 }
 
+/// Takes back what a dead worker was sending. The first time it is due at once; after that it counts as a try that failed: a
+/// command that kills its worker must not be started again at once for ever.
+pub(super) fn take_back(tx: &Tx<'_>, worker_seq: i64, error: &str) -> Result<(), StoreError> {
+    // By index deliveries_sent.
+    let mut select = tx.prepare("select id from deliveries where worker_seq = ?1 and tries > 0")?;
+    let tried: Vec<i64> = select.query_map([worker_seq], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for id in tried {
+        failed(tx, worker_seq, id, error)?;
+    }
+    tx.prepare("update deliveries set tries = tries + 1 where worker_seq = ?1")?.execute([worker_seq])?;
+    give_back(tx, worker_seq)
+}
+
 /// What a hook is to be told next.
 #[derive(Clone, Copy, Debug)]
 struct Head {

@@ -5,7 +5,7 @@ use super::tx::Tx;
 use super::{deliveries, leases, news, workers};
 use crate::domain::life::Company;
 use crate::domain::name::WorkerId;
-use crate::store::{LeaseRef, StoreError, WorkerState};
+use crate::store::{LeaseRef, Served, StoreError, WorkerState};
 
 pub(super) fn reap(
     tx: &Tx<'_>,
@@ -14,9 +14,14 @@ pub(super) fn reap(
 ) -> Result<Vec<LeaseRef>, StoreError> {
     let worker_seq = workers::seq(tx, worker)?;
     let reaped = take_back(tx, worker, started, &[])?;
-    deliveries::give_back(tx, worker_seq)?;
+    deliveries::take_back(tx, worker_seq, &format!("worker {worker} died"))?;
+    // A worker for one job that is over may be killed with its caller before it could say goodbye.
+    let is_crash = match workers::served(tx, worker_seq)? {
+        Served::All | Served::InOrder(_) => true,
+        Served::Job(_) => !reaped.is_empty(),
+    };
     // One that was reaped already is told of once.
-    if workers::is_live(tx, worker_seq)? {
+    if is_crash && workers::is_live(tx, worker_seq)? {
         news::worker_crashed(tx, worker, &reaped)?;
     }
     let held = if reaped.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", reaped.len()) };

@@ -6,7 +6,7 @@ use super::hooks;
 use super::tx::Tx;
 use crate::domain::schedule::GRACE;
 use crate::domain::timestamp::Timestamp;
-use crate::store::{MAX_DEATHS_COUNTED, StoreError, Troubles};
+use crate::store::{LastStop, MAX_DEATHS_COUNTED, StoreError, Troubles};
 
 pub(super) fn troubles(
     tx: &Tx<'_>,
@@ -62,9 +62,12 @@ fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Store
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn last_stop(tx: &Tx<'_>) -> Result<Option<(Timestamp, String)>, StoreError> {
+fn last_stop(tx: &Tx<'_>) -> Result<Option<LastStop>, StoreError> {
     // By the primary key.
-    let mut select = tx.prepare("select at, by from stops where id = (select max(id) from stops)")?;
-    let read = |row: &rusqlite::Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get(1)?));
+    let mut select =
+        tx.prepare("select at, by, home_id from stops where id = (select max(id) from stops)")?;
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(LastStop { at: Timestamp::from_millis(row.get(0)?), by: row.get(1)?, home_id: row.get(2)? })
+    };
     Ok(select.query_row([], read).optional()?)
 }

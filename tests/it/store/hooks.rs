@@ -8,11 +8,11 @@ use queuectl::domain::environment::Environment;
 use queuectl::domain::hook::{HookEvent, Secret, Target, Trigger};
 use queuectl::domain::name::{HookName, WorkerId};
 use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Delivery, Hook, NewHook, Post, Posted, Report, Sent};
+use queuectl::store::{Delivery, Hook, NewHook, Post, Posted, Report, Sent, Served};
 use serde_json::{Value, json};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
-use super::new_job::{job, queue_name};
+use super::new_job::{job, job_id, queue_name};
 
 every_store!(
     a_hook_is_kept_as_it_was_added,
@@ -29,7 +29,8 @@ every_store!(
     a_failing_hook_holds_up_no_other,
     after_a_day_it_is_given_up_and_noted,
     a_hook_that_fails_for_ever_does_not_pile_up_news_for_ever,
-    what_a_dead_worker_was_sending_is_due_at_once,
+    what_a_dead_worker_was_sending_is_due_at_once_the_first_time,
+    a_worker_for_one_job_that_held_nothing_did_not_crash,
     what_a_worker_that_ends_was_sending_is_due_at_once,
     what_takes_too_long_is_taken_by_another,
     a_late_report_of_success_counts_and_one_of_failure_does_not,
@@ -351,14 +352,33 @@ fn a_hook_that_fails_for_ever_does_not_pile_up_news_for_ever(fixture: &Fixture) 
     assert_eq!((left.pending, left.gave_up), (4, 17), "what was tried has its own time, and one is new");
 }
 
-fn what_a_dead_worker_was_sending_is_due_at_once(fixture: &Fixture) {
+/// A command that kills its worker must not do so for ever.
+fn what_a_dead_worker_was_sending_is_due_at_once_the_first_time(fixture: &Fixture) {
     let doomed = with_news(fixture);
     let taken = take(fixture, &doomed, 10);
     let other = fixture.worker("other");
     assert_eq!(take(fixture, &other, 10), []);
     fixture.reap(&doomed);
-    assert_eq!(names(&take(fixture, &other, 10)), names(&taken), "the same, with the same names");
     assert_eq!(take(fixture, &doomed, 10), [], "the dead get nothing");
+    assert_eq!(names(&take(fixture, &other, 10)), names(&taken), "the same, with the same names");
+    fixture.reap(&other);
+    let last = fixture.worker("last");
+    assert!(names(&take(fixture, &last, 10)).is_disjoint(&names(&taken)), "now others have their turn first");
+    let failing = hook(fixture, "one");
+    assert_eq!((failing.error.as_deref(), failing.pending), (Some("worker other died"), 3));
+}
+
+fn a_worker_for_one_job_that_held_nothing_did_not_crash(fixture: &Fixture) {
+    add(fixture, "crash", HookEvent::WorkerCrashed);
+    let well = fixture.worker("well");
+    let serving = |id: &str| fixture.worker_serving(id, Served::Job(job_id("a")));
+    fixture.reap(&serving("done"));
+    assert_eq!(told(fixture, &well), [], "it was killed before it could say goodbye");
+    fixture.enqueue(job("a"));
+    let doomed = serving("doomed");
+    fixture.lease(&doomed);
+    fixture.reap(&doomed);
+    assert_eq!(told(fixture, &well).len(), 1);
 }
 
 fn names(deliveries: &[Delivery]) -> BTreeSet<&str> {
