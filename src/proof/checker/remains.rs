@@ -77,7 +77,23 @@ fn check_dependencies(evidence: &Evidence, verdict: &mut Verdict) {
             continue;
         };
         for on in plan.depends_on.iter().filter_map(|id| by_id.get(id.as_str())) {
+            let on = holder_for(case, on, &by_id).unwrap_or(on);
             timing::check_dependency(case, plan, on, verdict);
         }
     }
+}
+
+/// The job that `case` depends on because it held the unique key of `on` when both were enqueued.
+fn holder_for<'c, 'e>(
+    case: &Case<'e>,
+    on: &Case<'e>,
+    by_id: &BTreeMap<&str, &'c Case<'e>>,
+) -> Option<&'c Case<'e>> {
+    let key = on.plan?.unique_key.as_ref()?;
+    let stored = &case.job?.record.job.depends_on;
+    let mut candidates = stored.iter().filter_map(|id| by_id.get(id.as_str()).copied());
+    let is_kept = stored.iter().any(|id| id.as_str() == on.id);
+    let holds_key =
+        |case: &&Case<'_>| case.job.is_some_and(|job| job.record.job.unique_key.as_ref() == Some(key));
+    if is_kept { None } else { candidates.find(holds_key) }
 }

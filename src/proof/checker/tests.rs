@@ -255,6 +255,31 @@ fn a_start_before_its_time() {
 }
 
 #[test]
+fn a_start_before_the_holder_of_the_key_of_a_dependency() {
+    let depend_on_holder = |evidence: &mut Evidence| {
+        let (mut keyed, mut wanted) = (plan("never-stored"), plan("a"));
+        keyed.unique_key = Some("key".to_owned());
+        wanted.depends_on = vec![keyed.id.clone()];
+        evidence.calls.retain(|call| !call.concerns("a"));
+        evidence.calls.push(call(Wish::Enqueue(vec![keyed, wanted]), Answer::Ok));
+        evidence.jobs[0].record.job.depends_on = vec!["b".parse().expect("an id")];
+        evidence.jobs[1].record.job.unique_key = Some("key".to_owned());
+    };
+    assert_eq!(breaks(depend_on_holder), [Invariant::InTime], "the holder had not succeeded");
+    let after_holder = breaks(|evidence| {
+        depend_on_holder(evidence);
+        evidence.lines.retain(|line| line.job != "b");
+        evidence.lines.splice(..0, [start("b", 1, 50), end("b", 1, 60, How::Exit(0))]);
+    });
+    assert_eq!(after_holder, []);
+    let forgotten = breaks(|evidence| {
+        depend_on_holder(evidence);
+        evidence.jobs[0].record.job.depends_on.clear();
+    });
+    assert_eq!(forgotten, [Invariant::InTime], "it depends on nothing any more");
+}
+
+#[test]
 fn a_start_after_a_cancel() {
     let cancel = |answer| cancel("a", answer, (200, 300));
     assert_eq!(breaks(|evidence| evidence.calls.push(cancel(Answer::Ok))), [Invariant::CancelHolds]);
