@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::process::{Pid, geteuid, getpid};
+use rustix::process::{Pid, Uid, geteuid, getpid};
 
 use super::actor::{ACT, LINGER};
 use crate::sys::process;
@@ -27,9 +27,10 @@ pub fn is_of(pid: Pid, folder: &Path) -> bool {
         && (works_on(pid, &folder.join("home")) || writes_to(pid, &folder.join("ledger")))
 }
 
+/// A command that became root counts too: it can be waited for, although only root can kill it.
 fn is_ours(pid: Pid) -> bool {
     let owner = fs::metadata(format!("/proc/{}", pid.as_raw_pid())).map(|meta| meta.uid());
-    owner.is_ok_and(|owner| owner == geteuid().as_raw())
+    owner.is_ok_and(|owner| [geteuid(), Uid::ROOT].map(Uid::as_raw).contains(&owner))
 }
 
 /// Guardians, workers and calls, and whatever commands started with their environment.

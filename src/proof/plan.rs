@@ -1,6 +1,6 @@
 //! What a trial consists of, made up from its seed: jobs, schedules, what is done to them, and the pools that run them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -87,6 +87,8 @@ pub struct JobPlan {
     pub in_shell: bool,
     /// In so many of its first attempts the shell kills the worker before it goes on.
     pub kills_worker: u32,
+    /// A program that runs the command, with other rights than the worker has.
+    pub runs_through: Option<PathBuf>,
     pub max_retries: u32,
     /// Before the first retry, half of it: it doubles with each failure.
     pub retry_delay: Duration,
@@ -264,6 +266,7 @@ fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> J
         is_deaf: one_in(random, 6),
         in_shell,
         kills_worker: 0,
+        runs_through: None,
         max_retries: random.u32(0..4),
         retry_delay: millis(random, 20..120),
         delay: one_in(random, 6).then(|| millis(random, 100..1_500)),
@@ -339,13 +342,15 @@ impl JobPlan {
 
     pub fn command(&self, program: &Path, ledger: &Path) -> String {
         let listed = |words: Vec<String>| words.join(",");
-        let mut words = vec![
+        let mut words: Vec<String> =
+            self.runs_through.iter().map(|through| through.display().to_string()).collect();
+        words.extend([
             program.display().to_string(),
             ACT.to_owned(),
             ledger.display().to_string(),
             format!("--lives={}ms", self.lives.as_millis()),
             format!("--ends={}", listed(self.ends.iter().map(How::to_string).collect())),
-        ];
+        ]);
         if !self.escapes.is_empty() {
             let names = self.escapes.iter().map(|escape| escape.name().to_owned()).collect();
             words.push(format!("--escapes={}", listed(names)));

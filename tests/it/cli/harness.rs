@@ -49,6 +49,11 @@ impl Home {
         self.folder.path()
     }
 
+    /// Leaves the folder behind when the test is over.
+    pub(crate) fn keep(&mut self) {
+        self.folder.disable_cleanup(true);
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.folder().join("home")
     }
@@ -225,14 +230,20 @@ fn program_for_everybody() -> &'static Path {
     let (_, program) = COPY.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         allow(folder.path(), 0o755);
-        let program = folder.path().join("queuectl");
-        // By another process: what this one has open for writing, a process that another thread is about to start has
-        // open for a moment too, and then it cannot be executed.
-        let copied = Command::new("cp").arg(PROGRAM).arg(&program).status().expect("cp runs");
-        assert!(copied.success(), "the program is copied");
-        allow(&program, 0o755);
+        let program = copy_program(folder.path());
         (folder, program)
     });
+    program
+}
+
+/// Puts the program into a folder, where everybody may execute it.
+pub(crate) fn copy_program(folder: &Path) -> PathBuf {
+    let program = folder.join("queuectl");
+    // By another process: what this one has open for writing, a process that another thread is about to start has open
+    // for a moment too, and then it cannot be executed.
+    let copied = Command::new("cp").arg(PROGRAM).arg(&program).status().expect("cp runs");
+    assert!(copied.success(), "the program is copied");
+    allow(&program, 0o755);
     program
 }
 

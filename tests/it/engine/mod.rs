@@ -12,7 +12,7 @@ mod journal;
 mod leftovers;
 mod limits;
 mod orders;
-mod other_rights;
+pub(crate) mod other_rights;
 mod output;
 mod promptness;
 mod queue_limits;

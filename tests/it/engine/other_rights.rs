@@ -8,22 +8,25 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use super::harness::{Home, Pool, is_alive, send, wait_until};
-use crate::cli::harness::{Ran, allow, is_root};
+use crate::cli::harness::{NOBODY, Ran, allow, is_root};
 
-/// Becomes root for good, says who it is, and lives until the test lets it go.
-const DEAF: &str = r#"
+/// The program that becomes root, in the folder of a home.
+pub(crate) const BECOME_ROOT: &str = "become-root";
+/// Becomes root for good. It runs the command in its arguments; without any it says who it is, and lives until the test
+/// lets it go.
+const SOURCE: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <unistd.h>
-int main(void) {
+int main(int argc, char **argv) {
     if (setresuid(0, 0, 0)) return 77;
+    if (argc > 1) return execv(argv[1], argv + 1);
     FILE *file = fopen("deaf", "a");
     if (file) { fprintf(file, "%d\n", (int)getpid()); fclose(file); }
     while (access("release", F_OK)) usleep(20000);
     return 0;
 }
 "#;
-const NOBODY: u32 = 65_534;
 
 /// A home of a user who is not root, with a program in its folder that is.
 struct Other {
@@ -31,24 +34,8 @@ struct Other {
 }
 
 impl Other {
-    /// `None` where the test cannot be made: it needs root, and a folder where setuid programs are allowed.
     fn new() -> Option<Self> {
-        if !is_root() {
-            println!("skipped: only root can make a setuid program");
-            return None;
-        }
-        let home = Home::new();
-        let source = home.file("deaf.c", DEAF);
-        let program = home.folder().join("become-root");
-        let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().expect("cc runs");
-        assert!(built.success(), "the program is built");
-        allow(&program, 0o4755);
-        chown(home.folder(), Some(NOBODY), Some(NOBODY)).expect("the folder is given away");
-        if !becomes_root(&program, &home) {
-            println!("skipped: {} is mounted nosuid", home.folder().display());
-            return None;
-        }
-        let other = Self { home };
+        let other = Self { home: home_of_nobody()? };
         other.run(&["config", "set", "kill_grace", "100ms"]).ok();
         Some(other)
     }
@@ -98,6 +85,29 @@ impl Other {
         let line = format!("process {deaf} of job {id} cannot be killed (this user may not signal it)");
         wait_until("status says so", || self.run(&["status"]).ok().stdout.contains(&line));
     }
+}
+
+/// A home in a folder of a user who is not root, with [`BECOME_ROOT`] in that folder. `None` where the test cannot be made:
+/// it needs root, and a folder where setuid programs are allowed.
+pub(crate) fn home_of_nobody() -> Option<Home> {
+    if !is_root() {
+        println!("skipped: only root can make a setuid program");
+        return None;
+    }
+    let home = Home::new();
+    // The program runs anything as root: only that user may reach it.
+    allow(home.folder(), 0o700);
+    let source = home.file("become-root.c", SOURCE);
+    let program = home.folder().join(BECOME_ROOT);
+    let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().expect("cc runs");
+    assert!(built.success(), "the program is built");
+    allow(&program, 0o4755);
+    chown(home.folder(), Some(NOBODY), Some(NOBODY)).expect("the folder is given away");
+    if !becomes_root(&program, &home) {
+        println!("skipped: {} is mounted nosuid", home.folder().display());
+        return None;
+    }
+    Some(home)
 }
 
 /// Whether the program may become root when another user starts it.

@@ -74,6 +74,7 @@ pub(super) fn plan(id: &str) -> JobPlan {
         is_deaf: false,
         in_shell: false,
         kills_worker: 0,
+        runs_through: None,
         max_retries: 3,
         retry_delay: at(100),
         delay: None,

@@ -26,6 +26,7 @@ fn quick(id: String, depends_on: Vec<String>) -> JobPlan {
         escapes: Vec::new(),
         is_deaf: false,
         kills_worker: 0,
+        runs_through: None,
         in_shell: false,
         max_retries: 0,
         retry_delay: Duration::from_millis(20),

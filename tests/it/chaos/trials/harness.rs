@@ -5,6 +5,7 @@
 //! ```
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,7 @@ pub(super) struct Trials {
     test: &'static str,
     summon: Summon,
     adjust: fn(&mut Plan),
+    program: PathBuf,
     without: Option<&'static str>,
 }
 
@@ -37,12 +39,17 @@ impl Trials {
         test: &'static str,
         summon: impl Fn(&mut Field) -> Box<dyn Nemesis> + Sync + 'static,
     ) -> Self {
-        Self { test, summon: Box::new(summon), adjust: |_| {}, without: None }
+        Self { test, summon: Box::new(summon), adjust: |_| {}, program: PROGRAM.into(), without: None }
     }
 
     /// Changes every plan.
     pub(super) fn with_plans(self, adjust: fn(&mut Plan)) -> Self {
         Self { adjust, ..self }
+    }
+
+    /// Runs a copy of the program.
+    pub(super) fn with_program(self, program: PathBuf) -> Self {
+        Self { program, ..self }
     }
 
     /// Takes a guard away.
@@ -114,7 +121,7 @@ impl Trials {
     }
 
     fn try_hold(&self, seed: u64) -> (Held, Field) {
-        let program = Program::new(PROGRAM.into());
+        let program = Program::new(self.program.clone());
         let mut field = Field::new(&std::env::temp_dir(), program).expect("a field");
         if let Some(guard) = self.without {
             field.equip_workers([(OsString::from("QUEUECTL_WITHOUT"), OsString::from(guard))]);

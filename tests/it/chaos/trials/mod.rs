@@ -6,6 +6,7 @@ mod built_in;
 mod containers;
 mod graphs;
 mod harness;
+mod other_rights;
 
 #[cfg(debug_assertions)]
 mod clock;
