@@ -9,7 +9,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -23,6 +23,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_queuectl");
+/// Tests of another build that run beside these are over by then.
+const OTHER_BUILD: std::time::Duration = std::time::Duration::from_secs(3_600);
 /// `nobody`, the user that tests become when they run as root, to whom no permission means anything.
 pub(crate) const NOBODY: u32 = 65_534;
 
@@ -224,16 +226,31 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The program in a folder that everybody may enter; the build's own may be below somebody's home.
+/// The program in a folder that everybody may enter; the build's own may be below somebody's home. All tests share one copy
+/// of each build, and those of earlier builds go: nothing would remove a copy of a test's own when its process ends.
 fn program_for_everybody() -> &'static Path {
-    static COPY: std::sync::OnceLock<(TempDir, PathBuf)> = std::sync::OnceLock::new();
-    let (_, program) = COPY.get_or_init(|| {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        allow(folder.path(), 0o755);
-        let program = copy_program(folder.path());
-        (folder, program)
-    });
-    program
+    static COPY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    COPY.get_or_init(|| {
+        let folder = std::env::temp_dir().join("queuectl-tests");
+        let _ = fs::create_dir(&folder);
+        let meta = folder.symlink_metadata().expect("the folder of copies");
+        assert!(meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw(), "{folder:?} is ours");
+        allow(&folder, 0o755);
+        let build = fs::metadata(PROGRAM).expect("the program");
+        let copy = folder.join(format!("{}-{}-{}", build.ino(), build.mtime(), build.mtime_nsec()));
+        if !copy.exists() {
+            let is_old = |entry: &fs::DirEntry| {
+                let age = entry.metadata().ok().and_then(|meta| meta.modified().ok()?.elapsed().ok());
+                age.is_some_and(|age| age > OTHER_BUILD)
+            };
+            for earlier in fs::read_dir(&folder).expect("the folder of copies").flatten().filter(is_old) {
+                let _ = fs::remove_file(earlier.path());
+            }
+            let making = tempfile::tempdir_in(&folder).expect("a temporary folder");
+            fs::rename(copy_program(making.path()), &copy).expect("the copy has its name");
+        }
+        copy
+    })
 }
 
 /// Puts the program into a folder, where everybody may execute it.
