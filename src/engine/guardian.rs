@@ -239,7 +239,7 @@ impl<'a> Guardian<'a> {
         self.kill_orphans();
         failpoint::hit("guardian.before_reap");
         let traces = slots::read(self.folder.path(), member.id.as_str()).unwrap_or_default();
-        let left = self.strays.left_by(member.pid, &traces);
+        let left = self.strays.left_by(member.pid, member.since, &traces);
         let buried = if left.is_empty() {
             self.give_back(&member.id)
         } else {

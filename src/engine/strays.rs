@@ -2,7 +2,7 @@
 //!
 //! The guardian must not wait for it: others want to be replaced, or told to stop. What it cannot kill it leaves to the
 //! reapers of the workers, and remembers which workers lived when it was first seen: whatever a worker starts becomes a
-//! child of the guardian only when that worker has died, so it is none of theirs.
+//! child of the guardian only when that worker has died, so it is none of theirs. Nor did a later worker start it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -18,10 +18,24 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How long to wait for all of them. Those that may not be signalled are not waited for.
 const DEATH: Duration = Duration::from_secs(5);
 
-/// Processes that could not be killed, each with the workers that lived when it was first seen.
+/// Processes that could not be killed.
 #[derive(Debug, Default)]
 pub(super) struct Strays {
-    seen: HashMap<Pid, HashSet<Pid>>,
+    seen: HashMap<Pid, Sighting>,
+}
+
+/// When a process was first seen, and the workers that lived then.
+#[derive(Debug)]
+struct Sighting {
+    at: Instant,
+    living: HashSet<Pid>,
+}
+
+impl Sighting {
+    /// Whether this worker, which started at `since`, was dead when the process was first seen.
+    fn is_after(&self, worker: Pid, since: Instant) -> bool {
+        since <= self.at && !self.living.contains(&worker)
+    }
 }
 
 impl Strays {
@@ -29,7 +43,7 @@ impl Strays {
     pub(super) fn note(&mut self, left: &[Pid], living: &HashSet<Pid>) {
         self.seen.retain(|pid, _| left.contains(pid));
         for pid in left {
-            self.seen.entry(*pid).or_insert_with(|| living.clone());
+            self.seen.entry(*pid).or_insert_with(|| Sighting { at: Instant::now(), living: living.clone() });
         }
     }
 
@@ -38,11 +52,11 @@ impl Strays {
         self.seen.retain(|pid, _| matches!(process::reap(*pid), Ok(None)));
     }
 
-    /// Those that may be of this worker, which is dead: those that are in a session of its attempts, and those that were
-    /// not there while it lived.
-    pub(super) fn left_by(&self, worker: Pid, traces: &[Trace]) -> Vec<Pid> {
-        let is_its = |(pid, innocent): &(&Pid, &HashSet<Pid>)| {
-            !innocent.contains(&worker) || traces.iter().any(|trace| trace.is_leader_of(**pid))
+    /// Those that this dead worker may have started: the guardian saw them only after its death, or they are in a session
+    /// of its attempts. The worker itself started at `since`.
+    pub(super) fn left_by(&self, worker: Pid, since: Instant, traces: &[Trace]) -> Vec<Pid> {
+        let is_its = |(pid, sighting): &(&Pid, &Sighting)| {
+            sighting.is_after(worker, since) || traces.iter().any(|trace| trace.is_leader_of(**pid))
         };
         self.seen.iter().filter(is_its).map(|(pid, _)| *pid).collect()
     }
@@ -88,13 +102,24 @@ mod tests {
     #[test]
     fn what_cannot_be_killed_is_not_of_a_worker_that_lived_when_it_was_seen() {
         let mut strays = Strays::default();
+        let since = Instant::now();
         strays.note(&[pid(10)], &HashSet::from([pid(2), pid(3)]));
-        let left_by = |strays: &Strays, worker| strays.left_by(pid(worker), &[]);
+        let left_by = |strays: &Strays, worker| strays.left_by(pid(worker), since, &[]);
         assert_eq!(left_by(&strays, 1), [pid(10)]);
         assert_eq!((left_by(&strays, 2), left_by(&strays, 3)), (vec![], vec![]));
         strays.note(&[pid(10), pid(20)], &HashSet::from([pid(3)]));
         assert_eq!((left_by(&strays, 2), left_by(&strays, 3)), (vec![pid(20)], vec![]));
         strays.note(&[pid(20)], &HashSet::new());
         assert_eq!(left_by(&strays, 1), [pid(20)], "the other has ended");
+    }
+
+    #[test]
+    fn what_cannot_be_killed_is_not_of_a_worker_that_started_after_it_was_seen() {
+        let mut strays = Strays::default();
+        strays.note(&[pid(10)], &HashSet::new());
+        let later = Instant::now() + Duration::from_millis(1);
+        assert_eq!(strays.left_by(pid(1), later, &[]), []);
+        strays.note(&[pid(10)], &HashSet::new());
+        assert_eq!(strays.left_by(pid(1), later, &[]), [], "only the first look counts");
     }
 }

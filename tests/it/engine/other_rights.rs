@@ -75,6 +75,13 @@ impl Other {
         wait_until(&format!("{id} is {story}"), || self.story(id) == story);
     }
 
+    fn kill_worker(&self) {
+        let workers = self.run(&["worker", "list", "--json"]).ok().json();
+        let living = workers.as_array().expect("a list").iter().filter_map(|worker| worker["pid"].as_u64());
+        let pid = living.filter_map(|pid| u32::try_from(pid).ok()).rfind(|pid| is_alive(*pid));
+        send(pid.expect("a worker lives"), Signal::KILL);
+    }
+
     fn release(&self) {
         self.home.file("release", "");
     }
@@ -196,11 +203,30 @@ fn fault_42_a_dead_worker_is_replaced_although_its_command_cannot_be_killed() {
     other.enqueue("neighbour", "touch beside; until [ -e go ]; do sleep 0.02; done", &[]);
     let pool = other.pool_of("2");
     wait_until("they run", || other.deaf().is_some() && other.home.folder().join("beside").exists());
-    let workers = other.run(&["worker", "list", "--json"]).ok().json();
-    send(u32::try_from(workers[0]["pid"].as_u64().expect("a pid")).expect("a pid"), Signal::KILL);
+    other.kill_worker();
     other.home.file("go", "");
     other.becomes("neighbour", "completed: lost success");
     other.is_told_of("deaf");
+    assert_eq!(other.story("deaf"), "processing: running", "the first attempt lives");
+    other.release();
+    other.becomes("deaf", "completed: lost success");
+    pool.signal(Signal::TERM);
+    pool.ends_well();
+}
+
+#[test]
+fn fault_42_a_process_that_cannot_be_killed_is_not_blamed_on_the_next_worker() {
+    let Some(other) = Other::new() else { return };
+    other.enqueue("deaf", "./become-root", &[]);
+    let pool = other.pool();
+    wait_until("it runs", || other.deaf().is_some());
+    other.kill_worker();
+    other.is_told_of("deaf");
+    other.enqueue("next", "touch beside; until [ -e go ]; do sleep 0.02; done", &[]);
+    wait_until("it runs", || other.home.folder().join("beside").exists());
+    other.kill_worker();
+    other.home.file("go", "");
+    other.becomes("next", "completed: lost success");
     assert_eq!(other.story("deaf"), "processing: running", "the first attempt lives");
     other.release();
     other.becomes("deaf", "completed: lost success");
