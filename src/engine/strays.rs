@@ -63,27 +63,39 @@ impl Strays {
 }
 
 /// Kills and reaps every child of this process but those that are to be spared. When one dies, what it leaves behind
-/// becomes a child in its turn. Gives those that could not be killed; what is known as such is not waited for.
+/// becomes a child in its turn. Returns the children that survived. Known survivors are not waited for.
 pub(super) fn kill_all(children: &Children, is_spared: impl Fn(Pid) -> bool, known: &Strays) -> Vec<Pid> {
-    let began = Instant::now();
-    loop {
+    let orphans = || {
         let mut orphans = children.list();
         orphans.retain(|pid| !is_spared(*pid));
+        orphans
+    };
+    kill_listed(orphans, known, DEATH)
+}
+
+fn kill_listed(children: impl Fn() -> Vec<Pid>, known: &Strays, patience: Duration) -> Vec<Pid> {
+    let began = Instant::now();
+    loop {
+        let mut orphans = children();
         if orphans.is_empty() {
             return orphans;
         }
-        let listed = orphans.len();
-        orphans.retain(|pid| matches!(process::reap(*pid), Ok(None)));
-        if orphans.len() < listed {
-            // What they left behind in the moment in which they ended is in the next list only.
-            continue;
+        // The children of one that has just ended are in the next list only: after the last list none is reaped, so that
+        // it counts as a survivor in their place.
+        let is_last = began.elapsed() >= patience;
+        if !is_last {
+            let listed = orphans.len();
+            orphans.retain(|pid| matches!(process::reap(*pid), Ok(None)));
+            if orphans.len() < listed {
+                continue;
+            }
         }
         // Not reaped yet, so each pid is still its own.
         let is_refused = |pid: Pid| kill_process(pid, Signal::KILL) == Err(Errno::PERM);
         let is_dying = |pid: &&Pid| !is_refused(**pid) && !known.seen.contains_key(*pid);
         let dying: Vec<Pid> = orphans.iter().filter(is_dying).copied().collect();
         match dying.last() {
-            Some(last) if began.elapsed() < DEATH => {
+            Some(last) if !is_last => {
                 let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(PATIENCE));
             }
             Some(_) | None => return orphans,
@@ -111,6 +123,21 @@ mod tests {
         assert_eq!((left_by(&strays, 2), left_by(&strays, 3)), (vec![pid(20)], vec![]));
         strays.note(&[pid(20)], &HashSet::new());
         assert_eq!(left_by(&strays, 1), [pid(20)], "the other has ended");
+    }
+
+    #[test]
+    #[expect(clippy::zombie_processes, reason = "reaping them is what is tested")]
+    fn children_that_end_and_leave_others_without_end_are_not_waited_for() {
+        let one_more = || {
+            let child = std::process::Command::new("true").spawn().expect("it starts");
+            let zombie = pid(child.id().cast_signed());
+            let handle = ProcessHandle::open(zombie).expect("it is a child");
+            assert!(handle.ends_within(Duration::from_secs(20)).expect("it is waited for"));
+            vec![zombie]
+        };
+        let left = kill_listed(one_more, &Strays::default(), Duration::from_millis(20));
+        assert_eq!(left.len(), 1, "its children are unknown");
+        assert!(matches!(process::reap(left[0]), Ok(Some(_))), "it is not reaped yet");
     }
 
     #[test]
