@@ -36,7 +36,7 @@ struct State {
     children: Children,
     running: HashSet<Pid>,
     suspects: HashMap<Pid, HashSet<Pid>>,
-    /// Orphans that were killed, with the leader of their attempt. One that does not end is nobody else's.
+    /// Orphans that were killed, with the leader of their attempt. A survivor stays assigned to the attempt that killed it.
     owners: HashMap<Pid, Pid>,
 }
 
@@ -90,14 +90,19 @@ impl Adopted {
         !living.is_empty()
     }
 
-    /// Kills every orphan of this attempt, and theirs, until there is none; the attempt is over. What does not end soon is
-    /// told to `outlived` once, which decides what becomes of it.
-    pub(super) fn end(&self, family: Family<'_>, outlived: impl Fn(Vec<Survivor>) -> Then) {
+    /// Kills every orphan of this attempt, and theirs, until there is none; the attempt is over. `wait` waits for one of
+    /// them, for this long at most. What does not end soon is told to `outlived` once, which decides what becomes of it.
+    pub(super) fn end(
+        &self,
+        family: Family<'_>,
+        mut wait: impl FnMut(&ProcessHandle, Duration) -> io::Result<()>,
+        outlived: impl Fn(Vec<Survivor>) -> Then,
+    ) {
         self.lock().running.remove(&family.leader);
         let (began, mut is_told) = (Instant::now(), false);
         while let Some(one) = self.kill_some(family) {
             let patience = if is_told { AGAIN } else { PATIENCE };
-            if one.and_then(|handle| handle.ends_within(patience)).is_err() {
+            if one.and_then(|handle| wait(&handle, patience)).is_err() {
                 // Descriptors are scarce.
                 std::thread::sleep(PATIENCE);
             }

@@ -130,7 +130,11 @@ impl Child {
             self.wait_for_leftovers(ladder.kill_at, oversight, family, capture);
         }
         self.kill_all(oversight);
-        oversight.adopted.end(family, |survivors| {
+        let wait = |orphan: &ProcessHandle, patience| {
+            self.pipes.read_until_ready(orphan.as_fd(), patience, capture);
+            Ok(())
+        };
+        oversight.adopted.end(family, wait, |survivors| {
             oversight.report.give_up(survivors);
             Then::Wait
         });

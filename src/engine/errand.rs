@@ -22,7 +22,7 @@ use super::slots::Mark;
 use super::survivor::DEATH;
 use crate::sys::brand::Brand;
 use crate::sys::interrupts::timespec;
-use crate::sys::process::{self, Ended};
+use crate::sys::process::{self, Ended, ProcessHandle};
 use crate::sys::spawn::{Leads, Limits, Spawn, Spawned, spawn};
 
 /// How much of the output is read at once.
@@ -86,7 +86,8 @@ pub(super) fn run(errand: &Errand, watch: Watch<'_>) -> io::Result<Returned> {
     let family = Family { leader: spawned.pid, cookie: &errand.cookie, mark: watch.mark, brand: watch.brand };
     // To its whole group. It is not reaped yet, so the group is its own.
     let _ = kill_process_group(spawned.pid, Signal::KILL);
-    watch.adopted.end(family, |_| Then::Leave);
+    let wait = |handle: &ProcessHandle, patience| handle.ends_within(patience).map(drop);
+    watch.adopted.end(family, wait, |_| Then::Leave);
     read_all(output.as_fd(), &mut last_line);
     let ended = reap(&spawned)?;
     Ok(Returned { ending: stopped.unwrap_or(Ending::Ended(ended.status)), last_line: last_line.finish() })

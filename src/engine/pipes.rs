@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -74,6 +74,19 @@ impl Pipes {
     ) -> [bool; N] {
         let (ready, _) = self.look(others, patience, capture);
         ready
+    }
+
+    /// Reads output until `other` is ready, for this long at most. A process that cannot be killed ends only if it can
+    /// write what it has to say.
+    pub(super) fn read_until_ready(&self, other: BorrowedFd<'_>, patience: Duration, capture: &mut Capture) {
+        let until = Instant::now() + patience;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let [is_ready] = self.wait([other], Some(left), capture);
+            if is_ready || left.is_zero() {
+                return;
+            }
+        }
     }
 
     /// Reads what is left, when those who wrote it are dead.

@@ -168,6 +168,25 @@ fn fault_42_what_a_command_left_behind_and_cannot_be_killed_keeps_only_that_job_
 }
 
 #[test]
+fn fault_42_what_a_command_left_behind_can_print_until_it_ends() {
+    let Some(other) = Other::new() else { return };
+    // More than a pipe holds.
+    let loud =
+        "echo $$ >> deaf; until [ -e release ]; do sleep 0.02; done; yes 0123456789abcde | head -n 65536";
+    let line = format!("./become-root /bin/sh -c '{loud}' & until [ -e deaf ]; do sleep 0.02; done");
+    other.enqueue("loud", &line, &[]);
+    let pool = other.pool();
+    wait_until("it runs", || other.deaf().is_some());
+    other.is_told_of("loud");
+    other.release();
+    other.becomes("loud", "completed: success");
+    let printed = other.run(&["logs", "loud"]).ok().stdout;
+    assert_eq!(printed.lines().filter(|line| *line == "0123456789abcde").count(), 65_536);
+    pool.signal(Signal::TERM);
+    pool.ends_well();
+}
+
+#[test]
 fn fault_42_a_pool_stops_although_a_command_cannot_be_killed_and_the_next_waits_for_its_end() {
     let Some(other) = Other::new() else { return };
     other.enqueue("deaf", "./become-root", &[]);
