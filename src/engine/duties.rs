@@ -188,6 +188,10 @@ impl Worker<'_> {
     fn tick(&mut self) -> Result<(), StoreError> {
         self.home_fate = self.files.fate_of_home();
         self.around.adopted.reap_ended();
+        // Those that could not be started when they were needed.
+        if let Err(error) = self.start_missing_slots() {
+            self.journal.trouble(&error);
+        }
         let orders = self.take_orders()?;
         self.follow(orders);
         self.show_slots()?;

@@ -259,6 +259,10 @@ impl<'a> Worker<'a> {
     /// Starts the slots that are missing. Slots that are too many get nothing to do.
     pub(super) fn adopt_concurrency(&mut self) -> Result<(), EngineError> {
         self.desk.set_most(self.slots());
+        self.start_missing_slots()
+    }
+
+    pub(super) fn start_missing_slots(&mut self) -> Result<(), EngineError> {
         let slots = self.slots() + self.desk.given_up();
         while self.threads.len() < slots {
             let thread = slot::start(&self.desk, &self.around, &self.journal)

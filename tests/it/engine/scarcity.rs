@@ -1,5 +1,7 @@
 //! A worker that runs out of descriptors or processes: that is no fault of the jobs that it could not start.
 
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
 use super::harness::{Home, Pool, history, wait_until};
 
 /// Low, but above the number under which a command inherits its lock.
@@ -53,4 +55,26 @@ fn a_worker_raises_its_own_limit_of_open_files_and_not_that_of_its_commands() {
     home.wait_for("own", "completed");
     assert_eq!(home.printed_text("own"), "50\n50\n");
     assert!(!home.journal().contains("Too many open files"), "{}", home.journal());
+}
+
+#[test]
+fn a_slot_that_could_not_be_started_is_started_when_there_are_descriptors_again() {
+    let home = Home::new();
+    home.set("concurrency", "1");
+    let _pool = Pool::run(&home, "");
+    // A worker is listed before it has all that it needs.
+    home.enqueue("first", "true");
+    home.wait_for("first", "completed");
+    let pid = Pid::from_raw(home.workers()[0].pid.cast_signed()).expect("a pid");
+    // The worker's standard streams are all that is allowed.
+    let none = Rlimit { current: Some(3), maximum: getrlimit(Resource::Nofile).maximum };
+    let before = prlimit(Some(pid), Resource::Nofile, none).expect("the limit is lowered");
+    home.set("concurrency", "2");
+    wait_until("the worker knows", || home.workers()[0].concurrency == 2);
+    prlimit(Some(pid), Resource::Nofile, before).expect("the limit is raised");
+    home.enqueue("one", "touch one; until [ -e two ]; do sleep 0.02; done");
+    home.enqueue("two", "touch two; until [ -e one ]; do sleep 0.02; done");
+    home.wait_for("one", "completed");
+    home.wait_for("two", "completed");
+    assert!(home.journal().contains("failed to start a slot"), "{}", home.journal());
 }
