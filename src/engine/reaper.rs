@@ -21,7 +21,7 @@ use super::journal::Journal;
 use super::silence::Silences;
 use super::slots::{self, Trace};
 use super::survivor::Survivor;
-use super::sweep::{Remains, Swept, sweep};
+use super::sweep::{Remains, Sweeps, Swept, sweep};
 use crate::domain::name::WorkerId;
 use crate::domain::settings::Settings;
 use crate::domain::timestamp::Timestamp;
@@ -48,6 +48,7 @@ pub(super) struct Reaper {
     /// Since when, seen without a gap, workers have been holding leases past their time.
     overdue_since: HashMap<WorkerId, Instant>,
     silences: Silences,
+    sweeps: Sweeps,
     /// Workers that cannot be recovered, and why not; each is told of once.
     obstacles: HashMap<WorkerId, String>,
     /// In the last round there was nobody to look after.
@@ -91,6 +92,7 @@ impl Reaper {
             last_round: Instant::now(),
             overdue_since: HashMap::new(),
             silences: Silences::default(),
+            sweeps: Sweeps::default(),
             obstacles: HashMap::new(),
             is_alone: false,
         }
@@ -113,6 +115,7 @@ impl Reaper {
         }
         self.last_round = Instant::now();
         self.silences.keep(&workers);
+        self.sweeps.keep(&workers);
         self.overdue_since.retain(|id, _| workers.iter().any(|worker| worker.id == *id && worker.overdue));
         self.obstacles.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
         self.is_alone = workers.iter().all(|worker| Some(&worker.id) == own);
@@ -120,12 +123,35 @@ impl Reaper {
         let mut gone = Vec::new();
         for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
             let verdict = self.judge(worker, settings, now);
-            let cleared = clear(verdict, worker, now, lease);
-            let cleared = cleared.and(outlived(store, verdict, worker)?);
+            let cleared = self.clear(store, verdict, worker, now, lease)?;
             gone.extend(verdict.what().filter(|_| cleared.is_ok()).map(|what| (worker, what)));
             self.note(worker, cleared.err(), store, journal)?;
         }
         give_all_back(store, &gone, journal)
+    }
+
+    /// Kills what is left of it, and says whether all of it is gone.
+    fn clear(
+        &mut self,
+        store: &dyn Store,
+        verdict: Verdict,
+        worker: &Worker,
+        now: Timestamp,
+        lease: Duration,
+    ) -> Result<Result<(), Obstacle>, StoreError> {
+        match verdict {
+            Verdict::Leave | Verdict::Rebooted | Verdict::Silent => return Ok(Ok(())),
+            Verdict::Hung if !kill(worker) => {
+                let why = "it hangs past its lease and cannot be found or killed";
+                return Ok(Err(why.to_owned().into()));
+            }
+            Verdict::Dead | Verdict::Hung => {}
+        }
+        let noted = nothing_noted_lives(store, worker)?;
+        if self.sweeps.begin(&worker.id, noted.is_err(), Instant::now()) {
+            return Ok(sweep_after(worker, now, lease).and(noted));
+        }
+        Ok(noted)
     }
 
     pub(super) fn is_alone(&self) -> bool {
@@ -197,16 +223,6 @@ impl From<String> for Obstacle {
     }
 }
 
-/// Kills what is left of it.
-fn clear(verdict: Verdict, worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), Obstacle> {
-    match verdict {
-        Verdict::Leave | Verdict::Rebooted | Verdict::Silent => Ok(()),
-        Verdict::Dead => sweep_after(worker, now, lease),
-        Verdict::Hung if kill(worker) => sweep_after(worker, now, lease),
-        Verdict::Hung => Err("it hangs past its lease and cannot be found or killed".to_owned().into()),
-    }
-}
-
 /// Whether the worker, its guardian or one of its commands holds a lock that can be seen from here. A lock that cannot be
 /// looked at may be held.
 pub(super) fn holds_a_lock(worker: &Worker) -> bool {
@@ -215,19 +231,8 @@ pub(super) fn holds_a_lock(worker: &Worker) -> bool {
     lives(Role::Worker) || lives(Role::Guardian) || slots::are_held(folder, name).unwrap_or(true)
 }
 
-/// Whether anything lives that was noted as unkillable: it may have shed every mark by which it would be found.
-fn outlived(
-    store: &dyn Store,
-    verdict: Verdict,
-    worker: &Worker,
-) -> Result<Result<(), Obstacle>, StoreError> {
-    match verdict {
-        Verdict::Leave | Verdict::Rebooted | Verdict::Silent => Ok(Ok(())),
-        Verdict::Dead | Verdict::Hung => nothing_noted_lives(store, worker),
-    }
-}
-
-/// Whether nothing lives of what was noted as unkillable for this worker's attempts.
+/// Whether nothing lives of what was noted as unkillable for this worker's attempts. Such a process may have shed every
+/// mark by which a sweep would find it.
 pub(super) fn nothing_noted_lives(
     store: &dyn Store,
     worker: &Worker,
@@ -289,7 +294,11 @@ impl Obstacle {
                     .flat_map(|survivor| owners.iter().map(|trace| survivor.clone().of(&trace.lease))),
             );
         }
-        let pids: Vec<String> = left.iter().map(|pid| pid.as_raw_pid().to_string()).collect();
+        let mut pids: Vec<i32> = left.iter().map(|pid| pid.as_raw_pid()).collect();
+        // Always in the same words: a process that may be of several attempts is noted for each of them.
+        pids.sort_unstable();
+        pids.dedup();
+        let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
         Self { why: format!("it left processes that cannot be killed: {}", pids.join(", ")), unkillable }
     }
 }

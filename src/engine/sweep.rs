@@ -5,24 +5,29 @@
 //! is found is signalled through a handle that was opened before the last look: a pid that was given to a stranger in
 //! the meantime is never signalled.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid};
 
 use super::cookie;
 use super::slots::{self, Started, Trace};
+use crate::domain::name::WorkerId;
+use crate::store::Worker;
 use crate::sys::process::{self, ProcessHandle, Stat};
 
-/// How long to wait for one process to be gone before the next look.
+/// How long to wait for the killed processes to be gone before the next look.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// A process that is just becoming another program has no environment to show. Nobody is left only if that is so twice,
 /// with this pause between.
 const EXEC_PAUSE: Duration = Duration::from_millis(5);
 /// How often to look again before it is left to the next round: what cannot be killed must not stop the worker.
 const ROUNDS: usize = 20;
+/// How often to sweep while a process lives that is known to be unkillable: a sweep reads all of `/proc`, and would only
+/// find that process again.
+const SWEEP_AGAIN: Duration = Duration::from_secs(10);
 
 /// A worker that is dead, or about to be.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +38,30 @@ pub(super) struct Remains<'a> {
     /// The last tick at which the worker is known to have lived: what was started later in a session whose leader is
     /// gone may be a stranger's, who was given its number.
     pub(super) last_seen_ticks: u64,
+}
+
+/// When each dead worker was swept after last.
+#[derive(Debug, Default)]
+pub(super) struct Sweeps {
+    last: HashMap<WorkerId, Instant>,
+}
+
+impl Sweeps {
+    /// Forgets the workers that are gone.
+    pub(super) fn keep(&mut self, workers: &[Worker]) {
+        self.last.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
+    }
+
+    /// Whether to sweep after this worker now; if so, that counts as done. `is_stuck`: a process of it that is known to be
+    /// unkillable still lives.
+    pub(super) fn begin(&mut self, worker: &WorkerId, is_stuck: bool, now: Instant) -> bool {
+        let is_recent = |last: &Instant| now.duration_since(*last) < SWEEP_AGAIN;
+        let is_due = !is_stuck || !self.last.get(worker).is_some_and(is_recent);
+        if is_due {
+            self.last.insert(worker.clone(), now);
+        }
+        is_due
+    }
 }
 
 /// What came of it.
@@ -66,12 +95,14 @@ pub(super) fn sweep(remains: Remains<'_>) -> io::Result<Swept> {
             result.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
         };
         // All of them, whatever is refused: only what may not be signalled is not worth another round.
-        let refused = found.iter().filter(|(_, handle)| is_refused(handle.signal(Signal::KILL))).count();
-        if refused > 0 && refused == found.len() {
+        let mut dying = found.iter().map(|(_, handle)| handle).collect::<Vec<_>>();
+        dying.retain(|handle| !is_refused(handle.signal(Signal::KILL)));
+        if dying.is_empty() && !found.is_empty() {
             break;
         }
-        for (_, handle) in &found {
-            handle.ends_within(PATIENCE)?;
+        let until = Instant::now() + PATIENCE;
+        for handle in dying {
+            handle.ends_within(until.saturating_duration_since(Instant::now()))?;
         }
     }
     Ok(Swept::Left(left))
@@ -153,7 +184,6 @@ mod tests {
     use crate::store::LeaseRef;
     use std::fs;
     use std::process::{Child, Command, Stdio};
-    use std::time::Instant;
 
     /// A process that leads a session of its own and waits to be killed.
     fn stranger(variables: &[(&str, &str)]) -> Child {
@@ -200,6 +230,19 @@ mod tests {
         assert!(is_alive(&mut child), "it was started at another time");
         child.kill().expect("killed");
         child.wait().expect("reaped");
+    }
+
+    #[test]
+    fn while_an_unkillable_process_lives_sweeps_are_rare() {
+        let (mut sweeps, began) = (Sweeps::default(), Instant::now());
+        let worker: WorkerId = "w-1".parse().expect("a name");
+        let mut begins =
+            |is_stuck, millis| sweeps.begin(&worker, is_stuck, began + Duration::from_millis(millis));
+        assert!(begins(true, 0), "the first sweep finds what else is there");
+        assert!(!begins(true, 500) && !begins(true, 9_999));
+        assert!(begins(true, 10_000), "it may have left something else behind");
+        assert!(begins(false, 10_500), "it has ended");
+        assert!(!begins(true, 11_000));
     }
 
     #[test]
