@@ -326,9 +326,15 @@ fn give_all_back(store: &dyn Store, gone: &[(&Worker, &str)], journal: &Journal)
 fn give_back(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) -> Result<(), StoreError> {
     let started = started(&worker.folder, &worker.id);
     failpoint::hit("reaper.before_reap");
-    let leases = store.reap(&worker.id, started.as_deref())?;
-    failpoint::hit("reaper.after_reap");
-    journal.reaped(&worker.id, what, &leases);
+    match store.reap(&worker.id, started.as_deref()) {
+        Ok(leases) => {
+            failpoint::hit("reaper.after_reap");
+            journal.reaped(&worker.id, what, &leases);
+        }
+        // The store does not know it any more, so it holds nothing.
+        Err(StoreError::NoSuchWorker(_)) => {}
+        Err(error) => return Err(error),
+    }
     files::remove(&worker.folder, &worker.id);
     Ok(())
 }
@@ -346,9 +352,12 @@ pub(super) fn leave(
     }
     store.note_unkillable(unkillable)?;
     let stay: Vec<LeaseRef> = unkillable.iter().map(|found| found.lease.clone()).collect();
-    let given_back = store.reap_others(worker, started(folder, worker).as_deref(), &stay)?;
-    if !given_back.is_empty() {
-        journal.reaped(worker, "died", &given_back);
+    match store.reap_others(worker, started(folder, worker).as_deref(), &stay) {
+        Ok(given_back) if given_back.is_empty() => {}
+        Ok(given_back) => journal.reaped(worker, "died", &given_back),
+        // The store does not know it any more, so it holds nothing.
+        Err(StoreError::NoSuchWorker(_)) => {}
+        Err(error) => return Err(error),
     }
     Ok(())
 }
@@ -357,4 +366,24 @@ pub(super) fn leave(
 pub(super) fn started(folder: &Path, worker: &WorkerId) -> Option<Vec<LeaseRef>> {
     let traces = slots::read(folder, worker.as_str()).ok()?;
     Some(traces.into_iter().map(|trace| trace.lease).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::SqliteStore;
+    use crate::sys::clock::SystemClock;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_dead_worker_that_the_store_does_not_know_holds_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store =
+            SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
+        let journal = Journal::open(folder.path(), "w-2", false);
+        let (worker, lease) = ("w-1".parse().expect("a name"), "job".parse().expect("an id"));
+        let lease = LeaseRef { job: lease, attempt: 1 };
+        let left = Unkillable { lease, pid: 1, start_time: 1, why: "this user may not signal it".to_owned() };
+        leave(&store, folder.path(), &worker, &[left], &journal).expect("there is nothing to give back");
+    }
 }
