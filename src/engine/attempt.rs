@@ -36,7 +36,7 @@ pub(super) struct Surroundings {
     pub(super) slots: Slots,
     pub(super) adopted: Adopted,
     pub(super) means: Means,
-    /// Somebody waits for what the one job prints that this worker is there for.
+    /// A caller is following this worker's only job.
     pub(super) has_reader: bool,
 }
 

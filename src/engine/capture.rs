@@ -34,7 +34,7 @@ pub struct Capture {
     is_watched: bool,
     young: Young,
     file: Option<LogFile>,
-    /// What is in memory is also all that is in the file: it may still turn out to be small and soon over.
+    /// Memory and file hold the same output; if the attempt ends soon, only the memory copy is stored.
     is_copied: bool,
     /// Printed and lost, while there was no file.
     dropped: u64,

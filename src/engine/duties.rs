@@ -67,7 +67,7 @@ impl Worker<'_> {
             self.keep_time()?;
             match self.home_fate {
                 HomeFate::Kept => {}
-                // What it has open it can still write to: what runs is finished and recorded.
+                // Its open files still work, so the worker finishes and records its running attempts.
                 HomeFate::Moved => self.drain(None),
                 HomeFate::Deleted => {
                     self.abandon(Interrupt::ReleaseAtOnce);

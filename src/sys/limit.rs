@@ -55,7 +55,7 @@ pub fn raise_open_files() {
     }
 }
 
-/// What programs are held to that this process starts; `None`: the same as this process.
+/// The limit that child processes get; `None`: the same as this process.
 pub fn open_files_before() -> Option<OpenFiles> {
     BEFORE.get().copied()
 }

@@ -83,7 +83,7 @@ impl Journal {
         let left: Vec<String> = left.iter().map(|lease| Attempt(lease).to_string()).collect();
         let left = left.join(", ");
         self.note_trouble(format!(
-            "worker stopped and left behind what it could not kill: {left}; others give it back when it has ended"
+            "worker stopped with unkillable attempts: {left}; another worker releases them when their processes have ended"
         ));
     }
 
