@@ -1,10 +1,11 @@
 //! Running a job again.
 //!
 //! **No jobs ever wait for each other in a circle**, and no search is needed for that. A job is given something to wait for
-//! in two moments only: when it is enqueued or imported, and when it begins again. In the first no other job waits for it,
-//! but for those that come with it, and among these a circle is looked for. In the second none does either: it was finished,
-//! and all who waited for that end were told before this transaction ([`dependencies::is_to_be_told`]). A job for which none
-//! waits closes no circle.
+//! in two moments only: when it is enqueued or imported, and when it begins again after it was finished. In the first, no
+//! other job waits for it, except jobs that come with it, and the store looks for a circle among these. In the second, no
+//! job waits for it either: it was finished, and its dependents were released before this transaction
+//! ([`dependencies::is_to_be_told`]). A job for which none waits closes no circle. A `failed` job is not finished, and
+//! others do wait for it: so a retry gives it nothing to wait for. Its dependencies were met when it first ran.
 //!
 //! What is left is a contradiction that a person should resolve: job `b` depends on `a`, `a` was removed and enqueued again
 //! with a dependency on `b`, and now `b` is retried while `a` waits. It is refused. That can only happen where a job takes
@@ -26,11 +27,11 @@ use crate::domain::life::{Event, transition};
 use crate::domain::name::JobId;
 use crate::store::{Change, Conflict, StoreError};
 
-/// How many jobs a transaction follows in search of a contradiction. One that is further away does no harm: the jobs run in
-/// the order in which they wait.
-const MOST_FOLLOWED: usize = 10_000;
+/// How many dependencies a transaction looks at in search of a contradiction. One that is further away does no harm: the
+/// jobs run in the order in which they wait.
+const MOST_LOOKS: usize = 4_000;
 
-/// `None`: some who waited for its last end are to be told of that first, in transactions of their own.
+/// `None`: dependents of its last run must be released first, in transactions of their own.
 pub(super) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Option<Change>, StoreError> {
     match row::by_id(tx, id)? {
         Some(job) => retry_job(tx, &job, by),
@@ -41,7 +42,7 @@ pub(super) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Option<Change>,
 /// The same.
 pub(super) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>, StoreError> {
     let state = job.life.state.name();
-    let parents = known_parents(tx, job.seq)?;
+    let parents = if state.is_finished() { known_parents(tx, job.seq)? } else { Vec::new() };
     tx.spend(parents.len());
     let blockers = parents.iter().filter(|parent| parent.is_unfinished).count();
     let event = Event::Retry { blocked_by: u32::try_from(blockers).unwrap_or(u32::MAX) };
@@ -114,6 +115,8 @@ pub(super) struct Followed {
     jobs: HashSet<i64>,
     /// The jobs that these depend on.
     named: HashSet<i64>,
+    /// How many dependencies were looked at.
+    looks: usize,
 }
 
 impl Followed {
@@ -122,14 +125,18 @@ impl Followed {
         let mut followed = tx.followed.borrow_mut();
         if followed.named.contains(&wanted) {
             // An earlier search has passed it, maybe on another way.
-            *followed = Self::default();
+            *followed = Self { looks: followed.looks, ..Self::default() };
         }
         let mut open = vec![from];
         while let Some(seq) = open.pop() {
-            if followed.jobs.len() >= MOST_FOLLOWED || !followed.jobs.insert(seq) {
+            if !followed.jobs.insert(seq) {
                 continue;
             }
             for id in dependencies::parents(tx, seq)? {
+                if followed.looks >= MOST_LOOKS {
+                    return Ok(false);
+                }
+                followed.looks += 1;
                 tx.spend(1);
                 let parent = match dependencies::look_up(tx, &id)? {
                     Parent::Unknown => continue,

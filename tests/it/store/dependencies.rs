@@ -29,6 +29,7 @@ every_store!(
     portions_are_told_without_anybody_ringing,
     a_job_with_many_who_wait_is_not_removed,
     fault_09_a_job_that_would_wait_for_itself_is_not_retried,
+    fault_09_a_failed_job_that_is_retried_closes_no_circle,
 );
 
 fn blocked_by(fixture: &Fixture, id: &str) -> Option<u32> {
@@ -363,4 +364,25 @@ fn fault_09_a_job_that_would_wait_for_itself_is_not_retried(fixture: &Fixture) {
         }
     }
     assert_eq!(fixture.retry("x"), Change::Done(StateName::Pending), "nobody is in its way");
+}
+
+fn fault_09_a_failed_job_that_is_retried_closes_no_circle(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let chain = [job("y"), job("x").after(&["y"]), job("p").after(&["x"]), job("f").after(&["p"])];
+    fixture.enqueue_all(chain);
+    for _ in ["y", "x", "p"] {
+        fixture.run(&worker, Outcome::Success);
+    }
+    fixture.run(&worker, FAILURE);
+    assert_eq!(fixture.state("f"), StateName::Failed);
+    fixture.remove("y");
+    // Others wait for a failed job, so it must not begin to wait for one of them.
+    fixture.enqueue(job("y").after(&["f"]));
+    for id in ["x", "p", "f"] {
+        assert_eq!(fixture.retry(id), Change::Done(StateName::Pending), "{id}");
+    }
+    assert_eq!(blocked_by(fixture, "f"), Some(0), "its dependencies were met when it first ran");
+    for id in ["f", "y", "x", "p"] {
+        assert_eq!(fixture.run(&worker, Outcome::Success), id);
+    }
 }

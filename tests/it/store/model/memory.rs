@@ -316,7 +316,8 @@ impl Memory {
         if holder.is_some_and(|holder| holder != at) {
             return Answer::Conflict;
         }
-        let parents = self.jobs[at].request.parents.iter();
+        // What a failed job depends on was met when it first ran.
+        let parents = self.jobs[at].request.parents.iter().filter(|_| is_finished(self.jobs[at].state));
         let blockers = parents
             .filter_map(|parent| self.find(parent))
             .filter(|parent| !is_finished(self.jobs[*parent].state))
