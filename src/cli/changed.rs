@@ -12,7 +12,7 @@ use super::text::{grouped, jobs, printable};
 use crate::domain::job::Job;
 use crate::domain::name::JobId;
 use crate::ops::OpError;
-use crate::ops::change::{Changed, Verb, change, remove_logs};
+use crate::ops::change::{Answers, Changed, Verb, change, remove_logs};
 use crate::ops::json::JobJson;
 use crate::store::Store;
 use crate::sys::user;
@@ -28,10 +28,10 @@ pub(super) fn change_ids(
     ids: &[JobId],
     say: impl Fn(&Changed) -> String,
 ) -> Result<Option<Exit>, Failure> {
-    let answers = change(store, verb, ids, &user::name())?;
+    let Answers { jobs, stopped, .. } = change(store, verb, ids, &user::name());
     let mut worst = None;
     let mut done = Vec::new();
-    for answer in answers {
+    for answer in jobs {
         match answer {
             Ok(changed) => done.push(changed),
             Err(error) => worst = worst.max(Some(tell(context, &error.into()))),
@@ -40,9 +40,11 @@ pub(super) fn change_ids(
     if verb == Verb::Remove {
         remove_logs(&context.location()?.home, done.iter().map(|changed| &changed.job));
     }
-    print(context, verb, &done, say)?;
+    if stopped.is_none() || !done.is_empty() {
+        print(context, verb, &done, say)?;
+    }
     hint_at_dependents(context, &done)?;
-    Ok(worst)
+    stopped.map_or(Ok(worst), |error| Err(error.into()))
 }
 
 /// Where no person reads what became of each job, its dependents are named on standard error.

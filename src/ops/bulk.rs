@@ -153,16 +153,17 @@ pub fn change_selected(
             }
         }
         if !marked.is_empty() {
-            announce::to_all(store)?;
+            announce::to_all(store).map_err(|source| half_done(tally.done, source))?;
         }
         progress(chunk.len() as u64);
     }
     tally.settle_dependents();
-    tally.ending = wait_for_ends(store, &marked)?;
+    tally.ending = wait_for_ends(store, &marked).map_err(|source| half_done(tally.done, source))?;
     Ok(tally)
 }
 
-fn half_done(done: u64, source: StoreError) -> OpError {
+/// An error of the store, after this many jobs were changed.
+pub(super) fn half_done(done: u64, source: StoreError) -> OpError {
     if done == 0 { source.into() } else { OpError::HalfDone { done, source } }
 }
 

@@ -1,9 +1,10 @@
 //! Changing jobs by id: cancel, retry, remove.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::bulk::half_done;
 use super::{OpError, announce};
 use crate::domain::job::Job;
 use crate::domain::life::{CancelReason, State, StateName};
@@ -35,37 +36,76 @@ pub struct Changed {
     pub leaves_dependents: bool,
 }
 
-/// Tries all of these ids. The answers are in their order.
-pub fn change(
-    store: &dyn Store,
-    verb: Verb,
-    ids: &[JobId],
-    by: &str,
-) -> Result<Vec<Result<Changed, OpError>>, StoreError> {
-    let mut answers = Vec::with_capacity(ids.len());
-    while answers.len() < ids.len() {
-        let rest = &ids[answers.len()..];
-        let chunk = first(rest);
+/// What became of the jobs with some ids, in the order of the ids.
+#[derive(Debug, Default)]
+pub struct Answers {
+    pub jobs: Vec<Result<Changed, OpError>>,
+    /// Why the ids behind these have no answer.
+    pub stopped: Option<OpError>,
+    /// How many jobs the store has changed.
+    done: u64,
+    /// Jobs that were cancelled with one that they depend on, and whose ids have not come up yet.
+    with_others: HashSet<JobId>,
+}
+
+/// Tries all of these ids, until the store fails.
+pub fn change(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> Answers {
+    let mut answers = Answers::default();
+    while answers.jobs.len() < ids.len() {
+        let chunk = first(&ids[answers.jobs.len()..]);
+        if let Err(source) = answers.add_portion(store, verb, chunk, by) {
+            answers.stopped = Some(half_done(answers.done, source));
+            break;
+        }
+    }
+    answers
+}
+
+impl Answers {
+    /// Changes the first of these jobs, as many as one transaction takes.
+    fn add_portion(
+        &mut self,
+        store: &dyn Store,
+        verb: Verb,
+        chunk: &[JobId],
+        by: &str,
+    ) -> Result<(), StoreError> {
         let before = if verb == Verb::Remove { find_all(store, chunk)? } else { Vec::new() };
         let began = store.now()?;
         let portion = store.change_ids(verb, chunk, by)?;
         let chunk = &chunk[..portion.changes.len()];
+        let changes: Vec<Change> =
+            chunk.iter().zip(portion.changes).map(|(id, change)| self.or_with_others(id, change)).collect();
+        self.done += changes.iter().filter(|change| matches!(change, Change::Done(_))).count() as u64;
+        self.with_others.extend(portion.dependents.iter().map(|dependent| dependent.id.clone()));
         if verb == Verb::Cancel {
-            end_running(store, chunk, &portion.changes)?;
+            end_running(store, chunk, &changes)?;
         }
         let after = if verb == Verb::Remove { before } else { find_all(store, chunk)? };
         let mut dependents = dependents_by_root(portion.dependents);
-        for ((id, change), job) in chunk.iter().zip(portion.changes).zip(after) {
+        for ((id, change), job) in chunk.iter().zip(changes).zip(after) {
             let was_running = change == Change::Done(StateName::Processing);
-            let answer = answer(id, change, job).and_then(|changed| {
+            let answer = answer(id, change, job).map(|changed| {
                 let known = dependents.remove(id).unwrap_or_default();
-                let dependents = if was_running { cancelled_with(store, &changed, began)? } else { known };
-                Ok(Changed { dependents, leaves_dependents: portion.leaves_dependents, ..changed })
+                // The job is changed, also where its dependents cannot be named.
+                let with_it = || cancelled_with(store, &changed, began).unwrap_or_default();
+                let dependents = if was_running { with_it() } else { known };
+                Changed { dependents, leaves_dependents: portion.leaves_dependents, ..changed }
             });
-            answers.push(answer);
+            self.jobs.push(answer);
+        }
+        Ok(())
+    }
+
+    /// Where an earlier portion cancelled the job together with one that it depends on, the caller has what it wanted.
+    fn or_with_others(&mut self, id: &JobId, change: Change) -> Change {
+        match change {
+            Change::Conflict(Conflict::State(StateName::Cancelled)) if self.with_others.remove(id) => {
+                Change::Done(StateName::Cancelled)
+            }
+            Change::Done(_) | Change::Conflict(_) | Change::NotFound => change,
         }
     }
-    Ok(answers)
 }
 
 /// The first of these, as many as the store is given at once.
@@ -82,7 +122,7 @@ fn dependents_by_root(dependents: Vec<Dependent>) -> HashMap<JobId, Vec<JobId>> 
     by_root
 }
 
-/// The jobs that were cancelled with one that ran: its worker did that, when it had ended the command.
+/// Dependents that the worker cancelled after it killed the command.
 fn cancelled_with(store: &dyn Store, changed: &Changed, began: Timestamp) -> Result<Vec<JobId>, StoreError> {
     if changed.state != StateName::Cancelled {
         return Ok(Vec::new());
@@ -100,7 +140,7 @@ fn cancelled_with(store: &dyn Store, changed: &Changed, began: Timestamp) -> Res
     Ok(cancelled)
 }
 
-/// Removes what jobs printed that are gone; see [`change`].
+/// Removes the log files of jobs that are gone.
 pub fn remove_logs<'a>(home: &Path, gone: impl Iterator<Item = &'a Job>) {
     for job in gone {
         retention::remove_logs(&home.join(log::FOLDER), job.number, job.life.attempts);

@@ -27,7 +27,7 @@ use crate::ops::follow::{Follower, News};
 use crate::ops::json::EnqueuedJson;
 use crate::ops::logs::{Chunk, Piece, choose};
 use crate::ops::wait::Ended;
-use crate::store::{Enqueued, Pause, Store, StoreError};
+use crate::store::{Enqueued, Pause, Store};
 use crate::sys::interrupts::Interrupts;
 use crate::sys::{signal, user};
 
@@ -294,8 +294,9 @@ impl<'a> Run<'a> {
     }
 
     /// A job that has ended by itself meanwhile is left as it is.
-    fn cancel(&mut self) -> Result<(), StoreError> {
-        change(self.store, Verb::Cancel, std::slice::from_ref(&self.id), &user::name()).map(drop)
+    fn cancel(&mut self) -> Result<(), OpError> {
+        let answers = change(self.store, Verb::Cancel, std::slice::from_ref(&self.id), &user::name());
+        answers.stopped.map_or(Ok(()), Err)
     }
 
     fn how_to_come_back(&self) -> String {

@@ -2,16 +2,19 @@
 //! where it is ten times as large. Other writers get their turn between two of them.
 
 use queuectl::domain::life::StateName;
+use queuectl::domain::outcome::Outcome;
 use queuectl::domain::settings::SettingKey;
+use queuectl::ops::OpError;
 use queuectl::ops::bulk::{self, Tally};
+use queuectl::ops::change::change;
 use queuectl::ops::prune::{self, Wanted};
-use queuectl::store::{JobFilter, JobVerb, Phase, Seen};
+use queuectl::store::{Change, JobFilter, JobVerb, Phase, Seen};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
 use super::tape::{self, Run};
 use crate::store::fixture::{Fixture, SOMEBODY};
-use crate::store::new_job::{JobSpec, job};
+use crate::store::new_job::{JobSpec, job, job_id};
 
 /// In percent: which branches of a tree are split is not the same each time, and trees grow deeper.
 const TOLERANCE: u64 = 15;
@@ -215,4 +218,60 @@ fn fault_40_another_writer_is_served_between_two_portions() {
     bulk::change_selected(graph.fixture.store.as_ref(), JobVerb::Retry, jobs, SOMEBODY, enqueue)
         .expect("a retry");
     assert!(served >= 3, "{served} portions");
+}
+
+/// What it costs to retry a job that depends on one that was removed and has come back behind this many full layers.
+fn retry_before_layers(count: usize) -> Cost {
+    const WIDTH: usize = 60;
+    let graph = Graph::layers(count, WIDTH);
+    let fixture = &graph.fixture;
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("y").priority(9), job("x").priority(9).after(&["y"])]);
+    for id in ["y", "x"] {
+        assert_eq!(fixture.run(&worker, Outcome::Success), id);
+    }
+    fixture.remove("y");
+    let last: Vec<String> = ((count - 1) * WIDTH..count * WIDTH).map(|at| format!("j{at}")).collect();
+    let last: Vec<&str> = last.iter().map(String::as_str).collect();
+    fixture.enqueue(job("y").after(&last));
+    graph.cost(|graph| assert_eq!(graph.fixture.retry("x"), Change::Done(StateName::Pending)))
+}
+
+#[test]
+fn fault_40_a_search_for_contradictions_is_bounded() {
+    let (few, many) = (retry_before_layers(3), retry_before_layers(6));
+    assert!(many.longest <= few.longest * (100 + TOLERANCE) / 100, "{few:?} became {many:?}");
+}
+
+#[test]
+fn a_graph_that_is_cancelled_by_its_ids_is_answered_as_cancelled() {
+    let graph = Graph::layers(5, 40);
+    let ids: Vec<_> = (0..200).map(|at| job_id(&format!("j{at}"))).collect();
+    let answers = change(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, SOMEBODY).jobs;
+    assert_eq!(answers.len(), ids.len());
+    for (id, answer) in ids.iter().zip(answers) {
+        assert!(answer.is_ok_and(|changed| changed.state == StateName::Cancelled), "{id}");
+    }
+    let again = change(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, SOMEBODY).jobs;
+    assert!(again.iter().all(Result::is_err), "what was cancelled before is left as it is");
+}
+
+#[test]
+fn what_was_changed_before_an_error_is_answered() {
+    let jobs: Vec<JobSpec> = (0..1_100).map(|at| job(&format!("j{at}"))).collect();
+    let graph = Graph::of(jobs, 1_100);
+    let database = Connection::open(graph.folder.path().join("queue.db")).expect("the database opens");
+    database
+        .execute_batch(
+            "create trigger refuse before delete on jobs when old.id = 'j1099'
+             begin select raise(abort, 'refused by the test'); end",
+        )
+        .expect("a trigger");
+    let ids: Vec<_> = (0..1_100).map(|at| job_id(&format!("j{at}"))).collect();
+    let answers = change(graph.fixture.store.as_ref(), JobVerb::Remove, &ids, SOMEBODY);
+    let done = answers.jobs.iter().filter(|answer| answer.is_ok()).count();
+    assert!((1..1_100).contains(&done), "{done} were removed");
+    assert_eq!(graph.select(StateName::Pending).len(), 1_100 - done, "and these are answered");
+    let stopped = answers.stopped.expect("an error");
+    assert!(matches!(stopped, OpError::HalfDone { done: told, .. } if told == done as u64), "{stopped:?}");
 }

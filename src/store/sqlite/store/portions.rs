@@ -34,7 +34,7 @@ impl SqliteStore {
             let changes = self.write_telling(name, &mut told, |tx| change::changed(tx, jobs, &work))?;
             if !changes.is_empty() || jobs.is_empty() {
                 self.tell_the_rest(&mut told);
-                let dependents = self.attribute(told.dependents)?;
+                let dependents = self.attribute(told.dependents);
                 return Ok(Portion { changes, dependents, leaves_dependents: told.has_more });
             }
         }
@@ -54,8 +54,8 @@ impl SqliteStore {
         }
     }
 
-    /// Tells all who do not know yet that what they waited for has ended, in portions. It is done before jobs begin again:
-    /// those who waited for their last end must not wait for the next, and they may be too many for one transaction.
+    /// Releases every dependent of a finished job that has not been released, in portions. This comes before jobs begin
+    /// again: a dependent of the last run must not wait for the next, and they may be too many for one transaction.
     pub(super) fn tell_noted(&self) -> Result<(), StoreError> {
         while self.read(idle::is_any_to_be_told)? {
             self.write("release", dependencies::release_noted)?;
@@ -63,23 +63,24 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Says which job was the first on the way to each of these. They are in the order in which they were cancelled.
-    fn attribute(&self, dependents: Vec<tx::Dependent>) -> Result<Vec<Dependent>, StoreError> {
+    /// Says which job was the first on the way to each of these. They are in the order in which they were cancelled. The
+    /// change is committed by now, so an error only leaves some of them out.
+    fn attribute(&self, dependents: Vec<tx::Dependent>) -> Vec<Dependent> {
         let mut roots: HashMap<i64, JobId> = HashMap::new();
         let mut attributed = Vec::with_capacity(dependents.len());
         for tx::Dependent { seq, id, parent_seq } in dependents {
             let of = match roots.get(&parent_seq) {
                 Some(root) => root.clone(),
-                None => match self.read(|tx| row::id(tx, parent_seq))? {
-                    Some(root) => root,
-                    // Somebody has removed it since.
-                    None => continue,
+                None => match self.read(|tx| row::id(tx, parent_seq)) {
+                    Ok(Some(root)) => root,
+                    // The root was removed since.
+                    Ok(None) | Err(_) => continue,
                 },
             };
             roots.entry(parent_seq).or_insert_with(|| of.clone());
             roots.insert(seq, of.clone());
             attributed.push(Dependent { id, of });
         }
-        Ok(attributed)
+        attributed
     }
 }
