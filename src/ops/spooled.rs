@@ -1,7 +1,7 @@
 //! Output that never waits for its reader before it is whole: what the reader does not take yet goes to a file.
 //!
 //! An export is told from one view of the queue, and while that view lasts, the write-ahead log cannot begin anew. A reader
-//! that pauses would let it grow for as long as it likes.
+//! that pauses would let it grow for as long as it likes. Only where the disk is nearly full does the export wait for it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::sys::private;
+use super::status::LOW_SPACE_BYTES;
+use crate::sys::{disk, private};
 
 /// A pipe that takes anything takes so much without a wait.
 const PIPE_BYTES: usize = 4_096;
@@ -66,20 +67,27 @@ impl<W: Write + AsFd> Spooled<W> {
         Ok(true)
     }
 
-    /// Where no file can be made, the reader is waited for.
+    /// Where the disk has no room for a file, the writer waits for the reader.
     fn put_aside(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.spool.is_none() {
-            match nameless(&self.folder) {
-                Ok(file) => self.spool = Some(Spool { file, passed_on: 0, end: 0 }),
-                Err(_) => return self.out.write_all(bytes),
+        if has_space(&self.folder) {
+            if self.spool.is_none() {
+                self.spool = nameless(&self.folder).ok().map(|file| Spool { file, passed_on: 0, end: 0 });
+            }
+            if let Some(spool) = &mut self.spool
+                && spool.file.write_all_at(bytes, spool.end).is_ok()
+            {
+                spool.end += bytes.len() as u64;
+                return Ok(());
             }
         }
-        if let Some(spool) = &mut self.spool {
-            spool.file.write_all_at(bytes, spool.end)?;
-            spool.end += bytes.len() as u64;
-        }
-        Ok(())
+        self.pass_on(true)?;
+        self.out.write_all(bytes)
     }
+}
+
+/// Whether a file may grow in this folder: the space below the limit is left to the queue.
+fn has_space(folder: &Path) -> bool {
+    disk::free_bytes(folder).is_ok_and(|free| free >= LOW_SPACE_BYTES)
 }
 
 impl<W: Write + AsFd> Write for Spooled<W> {
@@ -146,5 +154,29 @@ mod tests {
         read.extend(rest);
         assert!(read == whole, "{} bytes of {}", read.len(), whole.len());
         assert_eq!(folder.path().read_dir().expect("a folder").count(), 0, "nothing is left");
+    }
+    #[test]
+    fn where_the_file_cannot_grow_the_reader_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+        let (mut reader, writer) = (File::from(reader), File::from(writer));
+        let mut out = Spooled::new(writer, folder.path());
+        let path = folder.path().join("spool");
+        std::fs::write(&path, "first ").expect("a file");
+        // A file that was opened for reading refuses to grow.
+        let file = File::open(&path).expect("a file");
+        out.spool = Some(Spool { file, passed_on: 0, end: 6 });
+        let later = vec![b'x'; 1 << 20];
+        let read = std::thread::scope(|scope| {
+            let read = scope.spawn(|| {
+                let mut read = Vec::new();
+                reader.read_to_end(&mut read).expect("it ends");
+                read
+            });
+            out.put_aside(&later).expect("the reader takes it");
+            drop(out);
+            read.join().expect("the reader ends")
+        });
+        assert!(read == [b"first ", &later[..]].concat(), "{} bytes", read.len());
     }
 }
