@@ -5,21 +5,20 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use serde_json::json;
 
 use super::ask::ask;
 use super::context::Context;
-use super::failure::{Exit, Failure, exit_of_diagnosis};
+use super::failure::{Failure, exit_of_diagnosis};
 use super::progress::Bar;
 use super::text::{grouped, printable, rough_size, wrap};
 use crate::ops::doctor::{Diagnosis, DiagnosisJson, Finding, Level, diagnose, repair};
 use crate::store::sqlite::Depth;
 use crate::sys::user;
 
-/// Look what is wrong with the queue, its workers and this machine
+/// Check the queue, its workers and this machine
 ///
-/// Nothing is changed, unless --repair is given. Ends with 0 where no error was found, with 7 where the database is corrupt or of a newer version,
-/// with 5 where it cannot be used, else with 1. Warnings are no errors.
+/// Nothing is changed, unless --repair is given. Ends with 0 where no error was found, with 7 where the database is corrupt
+/// or of a newer version, with 5 where it cannot be used, else with 1. Warnings are no errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl doctor
@@ -31,10 +30,12 @@ pub(super) struct Args {
     /// with the jobs, which takes longer
     #[arg(long)]
     full: bool,
-    /// Look as closely as with --full, and make what does not agree with the jobs anew from them
+    /// Rebuild whatever disagrees with the jobs
     ///
-    /// No job is removed and none changes but for what it waits for. It is done in short transactions, so workers may go
-    /// on. A file that is damaged itself is left alone.
+    /// The queue is checked as with --full, repaired, and checked again: errors that are left are shown and decide the exit
+    /// code. No job is removed, and none changes except in what it waits for; a job that waits for one that failed is
+    /// cancelled. The repair is done in short transactions, so workers can keep running. A file that is damaged itself is
+    /// left alone.
     #[arg(long)]
     repair: bool,
     /// Do not ask before repairing more than one thing
@@ -46,14 +47,18 @@ pub(super) struct Args {
 const LARGE_BYTES: u64 = 64 << 20;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let diagnosis = look(args, context);
-    if args.repair && !diagnosis.contradictions.is_empty() && diagnosis.is_database_whole() {
-        return mend(args, context, &diagnosis);
+    let mut diagnosis = look(args, context);
+    let found = diagnosis.contradictions.len();
+    let mut repaired = None;
+    if args.repair && found > 0 && diagnosis.is_database_whole() {
+        mend(args, context, &diagnosis)?;
+        diagnosis = look(args, context);
+        repaired = Some(found.saturating_sub(diagnosis.contradictions.len()));
     }
     if context.json {
-        context.print_json(&DiagnosisJson::from(&diagnosis))?;
+        context.print_json(&DiagnosisJson::new(&diagnosis, repaired))?;
     } else if !context.quiet {
-        print(&diagnosis, context)?;
+        print(&diagnosis, repaired, context)?;
     }
     if diagnosis.is_ok() {
         return Ok(ExitCode::SUCCESS);
@@ -72,29 +77,13 @@ fn look(args: &Args, context: &Context) -> Diagnosis {
     diagnose(context.wanted(), depth, &before_reading)
 }
 
-/// Repairs what was found, after asking, and says what is left.
-fn mend(args: &Args, context: &Context, diagnosis: &Diagnosis) -> Result<ExitCode, Failure> {
+/// Repairs what was found, after asking.
+fn mend(args: &Args, context: &Context, diagnosis: &Diagnosis) -> Result<(), Failure> {
     let found = &diagnosis.contradictions;
     if found.len() > 1 {
         ask(context, &format!("repair {}", contradictions(found.len())), args.yes)?;
     }
-    let left = repair(context.store()?, found, &user::name())?;
-    let repaired = found.len().saturating_sub(left.len());
-    if context.json {
-        let left: Vec<&str> = left.iter().map(|left| left.said.as_str()).collect();
-        context.print_json(&json!({ "repaired": repaired, "left": left }))?;
-    } else if !context.quiet {
-        let mut out = context.out();
-        writeln!(out, "{} repaired", contradictions(repaired))?;
-        out.flush()?;
-    }
-    match left.first() {
-        None => Ok(ExitCode::SUCCESS),
-        Some(first) => {
-            let count = contradictions(left.len());
-            Err(Failure::new(Exit::Corrupt, format!("{count} could not be repaired ({})", first.said)))
-        }
-    }
+    Ok(repair(context.store()?, found, &user::name())?)
 }
 
 /// `1 contradiction`, `2 contradictions`
@@ -102,13 +91,16 @@ fn contradictions(count: usize) -> String {
     format!("{} contradiction{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
-fn print(diagnosis: &Diagnosis, context: &Context) -> Result<(), Failure> {
+fn print(diagnosis: &Diagnosis, repaired: Option<usize>, context: &Context) -> Result<(), Failure> {
     let mut out = context.out();
     let column = diagnosis.findings.iter().map(|finding| finding.check.len()).max().unwrap_or(0);
     for line in diagnosis.findings.iter().flat_map(|finding| lines(finding, column, context.width())) {
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
+    if let Some(repaired) = repaired {
+        writeln!(out, "{} repaired", contradictions(repaired))?;
+    }
     // Otherwise the error that this ends with is the summary.
     if diagnosis.is_ok() {
         writeln!(out, "{}", summary(diagnosis))?;

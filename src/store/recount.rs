@@ -8,13 +8,6 @@ pub struct Contradiction {
     pub said: String,
 }
 
-impl Contradiction {
-    /// Whether it can be mended without asking a person what is meant.
-    pub fn is_mendable(&self) -> bool {
-        !matches!(self.derived, Derived::Shared { .. })
-    }
-}
-
 /// Which of these it is, by the numbers that rows have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Derived {
@@ -30,7 +23,7 @@ pub enum Derived {
     Waiting { due_at: i64, seq: i64 },
     /// For how many others a job waits.
     Blocked { seq: i64 },
-    /// That those who wait for a finished job are to be told.
+    /// A finished job still has dependents to notify.
     End { parent_seq: i64 },
     /// A note of that, of no finished job.
     Note { parent_seq: i64 },

@@ -7,6 +7,12 @@ use super::{Diagnosis, Finding};
 #[derive(Debug, Serialize)]
 pub struct DiagnosisJson<'a> {
     ok: bool,
+    /// How many contradictions `doctor --repair` has repaired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repaired: Option<usize>,
+    /// The contradictions that are left after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<Vec<&'a str>>,
     findings: Vec<FindingJson<'a>>,
 }
 
@@ -18,9 +24,16 @@ struct FindingJson<'a> {
     advice: Option<&'a str>,
 }
 
-impl<'a> From<&'a Diagnosis> for DiagnosisJson<'a> {
-    fn from(diagnosis: &'a Diagnosis) -> Self {
-        Self { ok: diagnosis.is_ok(), findings: diagnosis.findings.iter().map(FindingJson::from).collect() }
+impl<'a> DiagnosisJson<'a> {
+    /// `repaired`: how many contradictions were repaired before this diagnosis, if that was asked for.
+    pub fn new(diagnosis: &'a Diagnosis, repaired: Option<usize>) -> Self {
+        let left = diagnosis.contradictions.iter().map(|left| left.said.as_str());
+        Self {
+            ok: diagnosis.is_ok(),
+            repaired,
+            left: repaired.map(|_| left.collect()),
+            findings: diagnosis.findings.iter().map(FindingJson::from).collect(),
+        }
     }
 }
 

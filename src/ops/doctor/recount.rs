@@ -7,7 +7,7 @@ use crate::ops::OpError;
 use crate::store::{Contradiction, Store, StoreError};
 
 /// How to mend what was found.
-const REPAIR: &str = "`queuectl doctor --repair` makes it anew from the jobs; workers may go on meanwhile";
+const REPAIR: &str = "`queuectl doctor --repair` rebuilds it from the jobs; workers can keep running";
 
 pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store) {
     let found = match store.recount() {
@@ -38,8 +38,7 @@ fn by_table(found: &[Contradiction]) -> Vec<String> {
     tables.into_iter().map(told).collect()
 }
 
-/// Makes anew what can be, and gives what is left.
-pub fn repair(store: &dyn Store, found: &[Contradiction], by: &str) -> Result<Vec<Contradiction>, OpError> {
-    store.mend(found, by)?;
-    Ok(store.recount()?)
+/// Rebuilds from the jobs whatever can be rebuilt.
+pub fn repair(store: &dyn Store, found: &[Contradiction], by: &str) -> Result<(), OpError> {
+    Ok(store.mend(found, by)?)
 }

@@ -121,7 +121,7 @@ pub(super) struct Followed {
 
 impl Followed {
     /// Whether a job depends on another, itself or through jobs that are not finished.
-    fn reaches(tx: &Tx<'_>, from: i64, wanted: i64) -> Result<bool, StoreError> {
+    pub(super) fn reaches(tx: &Tx<'_>, from: i64, wanted: i64) -> Result<bool, StoreError> {
         let mut followed = tx.followed.borrow_mut();
         if followed.named.contains(&wanted) {
             // An earlier search has passed it, maybe on another way.

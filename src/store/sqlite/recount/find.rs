@@ -14,7 +14,7 @@ use crate::store::{Contradiction, Derived, StoreError};
 pub(in crate::store::sqlite) fn find(tx: &Tx<'_>) -> Result<Vec<Contradiction>, StoreError> {
     let mut found = Vec::new();
     for look in
-        [counters, batch_counters, batch_ends, places, strangers_in_line, waits, ends, links, tags, keys]
+        [counters, batch_counters, batch_ends, places, strangers_in_line, links, waits, ends, tags, keys]
     {
         look(tx, &mut found)?;
     }
@@ -106,7 +106,7 @@ fn places(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
     for (seq, id, lines) in jobs {
         let said = match lines {
             0 => format!("job `{id}` waits to run, but stands in no line"),
-            1 => format!("job `{id}` stands in a line, but does not wait to run"),
+            1 => format!("job `{id}` is in the ready or waiting table, but is not runnable"),
             _ => format!("job `{id}` stands in two lines"),
         };
         found.push(Contradiction { derived: Derived::Place { seq }, said });
@@ -204,7 +204,7 @@ fn ends(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Links of jobs that are gone.
+/// Links of jobs that are gone, and between jobs that do not depend on each other.
 fn links(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
     let links = each(
         tx,
@@ -215,6 +215,22 @@ fn links(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
     )?;
     for derived in links {
         let said = "a dependency links a job that is gone".to_owned();
+        found.push(Contradiction { derived, said });
+    }
+    let strangers = each(
+        tx,
+        "select d.parent_seq, d.child_seq, p.id, c.id from dependencies d
+                cross join jobs p on p.seq = d.parent_seq cross join jobs c on c.seq = d.child_seq
+         where (d.child_seq, p.id) not in
+               (select j.seq, t.value from jobs j cross join json_each(j.depends_on) t
+                where j.depends_on is not null)",
+        |row| {
+            let derived = Derived::Link { parent_seq: row.get(0)?, child_seq: row.get(1)? };
+            Ok((derived, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
+        },
+    )?;
+    for (derived, parent, child) in strangers {
+        let said = format!("job `{child}` is linked to job `{parent}`, but does not depend on it");
         found.push(Contradiction { derived, said });
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! Making anew what follows from the jobs. Each of these looks again before it writes: the jobs may have changed since.
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use crate::domain::life::{Place, State};
 use crate::store::sqlite::dependencies::{self, Parent};
 use crate::store::sqlite::jobs::is_failure;
+use crate::store::sqlite::retry::Followed;
 use crate::store::sqlite::row::{self, JobRow};
 use crate::store::sqlite::tx::Tx;
 use crate::store::sqlite::{batches, places, unique_keys};
@@ -48,12 +49,7 @@ fn mend_one(tx: &Tx<'_>, derived: &Derived) -> Result<(), StoreError> {
                    and not exists (select 1 from jobs where seq = ?1 and finished_at is not null)",
             params![parent_seq],
         ),
-        Derived::Link { parent_seq, child_seq } => delete(
-            tx,
-            "delete from dependencies where parent_seq = ?1 and child_seq = ?2
-                   and not (exists (select 1 from jobs where seq = ?1) and exists (select 1 from jobs where seq = ?2))",
-            params![parent_seq, child_seq],
-        ),
+        Derived::Link { parent_seq, child_seq } => unlink(tx, *parent_seq, *child_seq),
         Derived::Tag { tag, seq } => mend_tag(tx, tag, *seq),
         Derived::Key { key } => delete(
             tx,
@@ -117,25 +113,70 @@ fn put_in_line(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     places::put(tx, job, &job.life)
 }
 
-/// Lets a job wait for what it depends on and is not finished, as a retry would.
-fn wait_anew(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
-    if !matches!(job.life.state, State::Pending { .. }) {
-        return dependencies::stop_waiting(tx, job.seq);
+/// Deletes the link of a job that is gone, or that the other does not depend on.
+fn unlink(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError> {
+    let blocks: Option<bool> = tx
+        .prepare(
+            "delete from dependencies where parent_seq = ?1 and child_seq = ?2
+                    and not exists (select 1 from jobs p cross join jobs c cross join json_each(c.depends_on) t
+                                    where p.seq = ?1 and c.seq = ?2 and t.value = p.id)
+             returning blocks",
+        )?
+        .query_row([parent_seq, child_seq], |row| row.get(0))
+        .optional()?;
+    if blocks != Some(true) {
+        return Ok(());
     }
-    let mut blocked_by = 0;
-    for id in dependencies::parents(tx, job.seq)? {
+    tx.prepare("update jobs set blocked_by = blocked_by - 1 where seq = ?1 and blocked_by > 0")?
+        .execute([child_seq])?;
+    with(tx, child_seq, put_in_line)
+}
+
+/// Lets a job wait for as many others as its links say. Where it is blocked by more, links were lost: they are taken up
+/// again, and a dependency that failed counts as one that the job waited for.
+fn wait_anew(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+    let State::Pending { blocked_by } = job.life.state else {
+        return dependencies::stop_waiting(tx, job.seq);
+    };
+    let mut waits = u32::try_from(dependencies::waited_for(tx, job.seq)?.len()).unwrap_or(u32::MAX);
+    if waits == blocked_by {
+        return Ok(());
+    }
+    let lost = if waits < blocked_by { take_up_lost(tx, job.seq)? } else { Lost::default() };
+    waits += lost.taken_up + lost.failed;
+    tx.prepare("update jobs set blocked_by = ?2 where seq = ?1")?.execute(params![job.seq, waits])?;
+    let job = row::by_seq(tx, job.seq)?;
+    put_in_line(tx, &job)?;
+    // As a release of the dependents of these would do it.
+    dependencies::tell(tx, &job, &vec![true; lost.failed as usize]).map(drop)
+}
+
+/// Dependencies of a job without a link that says that it waits for them.
+#[derive(Default)]
+struct Lost {
+    /// Unfinished, with a link again.
+    taken_up: u32,
+    failed: u32,
+}
+
+fn take_up_lost(tx: &Tx<'_>, child_seq: i64) -> Result<Lost, StoreError> {
+    let waited_for = dependencies::waited_for(tx, child_seq)?;
+    let mut lost = Lost::default();
+    for id in dependencies::parents(tx, child_seq)? {
         tx.spend(1);
         match dependencies::look_up(tx, &id)? {
-            Parent::Unknown => {}
-            Parent::Finished { seq, .. } => dependencies::add(tx, seq, job.seq, false)?,
-            Parent::Unfinished { seq } => {
-                blocked_by += 1;
-                dependencies::add(tx, seq, job.seq, true)?;
+            Parent::Finished { seq, failed: true } if !waited_for.contains(&seq) => lost.failed += 1,
+            Parent::Unfinished { seq }
+                if !dependencies::is_linked(tx, seq, child_seq)?
+                    && !Followed::reaches(tx, seq, child_seq)? =>
+            {
+                dependencies::add(tx, seq, child_seq, true)?;
+                lost.taken_up += 1;
             }
+            Parent::Unknown | Parent::Finished { .. } | Parent::Unfinished { .. } => {}
         }
     }
-    tx.prepare("update jobs set blocked_by = ?2 where seq = ?1")?.execute([job.seq, blocked_by])?;
-    put_in_line(tx, &row::by_seq(tx, job.seq)?)
+    Ok(lost)
 }
 
 /// Notes that those who wait for a finished job are to be told, from the first on.

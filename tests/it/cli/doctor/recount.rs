@@ -87,7 +87,70 @@ fn more_than_one_repair_needs_a_yes_and_says_what_it_did() {
 fn two_jobs_that_share_a_key_are_left_for_a_person() {
     let home = a_queue();
     tamper(&home, "update jobs set unique_key = 'k' where id = 'other'");
-    home.run(["doctor", "--repair"]).fails(7).says("`other`").says("cancel one of them");
+    home.run(["doctor", "--repair"]).fails(7).shows("`other`").shows("cancel one of them");
     home.run(["cancel", "-q", "other"]).ok();
     home.run(["doctor", "--full"]).ok();
+}
+
+#[test]
+fn a_repair_names_the_errors_that_are_left() {
+    let home = a_queue();
+    tamper(&home, "delete from job_tags; insert into settings (key, value) values ('lease', '1s')");
+    let repaired = Visit { ran: home.run(["doctor", "--repair", "--yes", "--json"]) };
+    let repaired = repaired.code(1).finds("settings", "error", "lease").finds("recount", "ok", "agree");
+    assert_eq!(repaired.ran.json()["repaired"], 1);
+    tamper(&home, "delete from job_tags");
+    home.run(["doctor", "--repair"]).fails(1).shows("1 contradiction repaired").says("settings");
+}
+
+/// What the repair makes of a job that is said to wait for more jobs than its links say.
+#[track_caller]
+fn repaired(home: &Home, damage: &str) {
+    tamper(home, damage);
+    Visit { ran: home.run(["doctor", "--full", "--json"]) }.code(7).finds("recount", "error", "");
+    home.run(["doctor", "--repair", "--yes"]).ok();
+    Visit { ran: home.run(["doctor", "--full", "--json"]) }.code(0);
+}
+
+#[test]
+fn a_job_whose_dependency_failed_is_not_let_run_by_the_repair() {
+    let death =
+        "update jobs set state = 'dead', finished_at = 1, reason = 'retries_exhausted' where id = 'parent';
+                 delete from waiting where seq = (select seq from jobs where id = 'parent');
+                 update counters set count = count - 1 where state = 'pending';
+                 insert into counters select queue_id, 'dead', 1 from jobs where id = 'parent';";
+    for lost in [
+        "update dependencies set blocks = 0",
+        "delete from dependencies",
+        "update jobs set blocked_by = 2 where id = 'child'",
+        "update dependencies set blocks = 0; insert into releases select seq, 1, 0 from jobs where id = 'parent'",
+    ] {
+        let home = a_queue();
+        repaired(&home, &format!("{death} {lost}"));
+        assert_eq!(home.state_of("child"), "cancelled", "{lost}");
+    }
+}
+
+#[test]
+fn the_repair_makes_no_circle() {
+    let home = a_queue();
+    // The child waits for one job more than its links say, and the only job of that name waits for the child.
+    repaired(
+        &home,
+        "delete from dependencies;
+         update jobs set depends_on = '[\"child\"]', blocked_by = 1, due_at = due_at where id = 'parent';
+         delete from waiting where seq = (select seq from jobs where id = 'parent');
+         insert into dependencies select p.seq, c.seq, 1 from jobs p, jobs c where p.id = 'child' and c.id = 'parent'",
+    );
+    home.run(["list", "--state", "blocked", "--format", "ids"]).ok().prints("parent\n");
+}
+
+#[test]
+fn a_link_between_jobs_that_do_not_depend_on_each_other_is_deleted() {
+    let home = a_queue();
+    repaired(
+        &home,
+        "insert into dependencies select p.seq, c.seq, 1 from jobs p, jobs c where p.id = 'later' and c.id = 'ready'",
+    );
+    home.run(["list", "--state", "blocked", "--format", "ids"]).ok().prints("child\n");
 }
