@@ -100,17 +100,25 @@ pub fn store<S: Source>(
 struct Stored {
     tally: Tally,
     /// For ids of lines that were not stored, because another job holds their unique key: that job. Later lines may depend
-    /// on them.
+    /// on them, if they named an id.
     stand_ins: HashMap<JobId, JobId>,
 }
 
 impl Stored {
-    fn note(&mut self, jobs: &[NewJob], answers: &[Enqueued]) {
+    fn note(&mut self, chunk: &[Numbered], answers: &[Enqueued]) {
         let created = answers.iter().filter(|answer| answer.is_created()).count() as u64;
         self.tally.created += created;
         self.tally.existing += answers.len() as u64 - created;
-        for (job, answer) in jobs.iter().zip(answers).filter(|(job, answer)| job.id != *answer.id()) {
-            self.stand_ins.insert(job.id.clone(), answer.id().clone());
+        for (numbered, answer) in chunk.iter().zip(answers) {
+            match &numbered.request.id {
+                Some(id) if id != answer.id() => {
+                    self.stand_ins.insert(id.clone(), answer.id().clone());
+                }
+                Some(id) => {
+                    self.stand_ins.remove(id);
+                }
+                None => {}
+            }
         }
     }
 }
@@ -177,7 +185,7 @@ fn store_chunk(
     let line_of = |at: usize| chunk.get(at).map_or(0, |numbered| numbered.line);
     let mut put = |jobs: &[NewJob]| -> Result<(), EnqueueError> {
         let answers = enqueuer.store().enqueue(jobs)?;
-        stored.note(jobs, &answers);
+        stored.note(chunk, &answers);
         progress.stored(&answers);
         Ok(())
     };
@@ -343,4 +351,29 @@ pub(super) fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>) -> Resu
         return Err(OpError::LineTooLong { limit: MAX_LINE_BYTES });
     }
     Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(request: &str) -> Numbered {
+        Numbered { line: 1, request: serde_json::from_str(request).expect("a request") }
+    }
+
+    fn existing(id: &str) -> Enqueued {
+        Enqueued::Existing(id.parse().expect("an id"))
+    }
+
+    #[test]
+    fn only_a_line_with_an_id_has_a_stand_in_until_a_job_has_the_id() {
+        let mut stored = Stored::default();
+        let lines = [line(r#"{"command":"a"}"#), line(r#"{"id":"b","command":"b"}"#)];
+        stored.note(&lines, &[existing("holder"), existing("holder")]);
+        let names: Vec<&str> = stored.stand_ins.keys().map(JobId::as_str).collect();
+        assert_eq!(names, ["b"]);
+        stored.note(&lines[1..], &[existing("b")]);
+        assert!(stored.stand_ins.is_empty());
+        assert_eq!(stored.tally, Tally { created: 0, existing: 3 });
+    }
 }
