@@ -87,6 +87,7 @@ pub(super) fn forget_chosen(
         if tx.is_spent() {
             return Ok((at, pruned));
         }
+        tx.spend(1);
         let Some(job) = row::by_number(tx, seen.number)? else {
             continue;
         };
