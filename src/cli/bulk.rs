@@ -119,20 +119,8 @@ pub(super) fn change_kind(
 }
 
 fn print_tally(context: &Context, tally: &Tally, wording: &Wording) -> Result<(), Failure> {
-    if tally.skipped > 0 {
-        context.hint(&format!(
-            "{} had moved on or are waited for, and were left as they are",
-            jobs(tally.skipped)
-        ))?;
-    }
-    if tally.dependents > 0 {
-        context.hint(&format!("{} that depend on them were cancelled too", jobs(tally.dependents)))?;
-    }
-    if tally.leaves_dependents {
-        context.hint("the workers are cancelling more jobs that depend on them")?;
-    }
-    if tally.ending > 0 {
-        context.hint(&format!("{} still run; their workers are ending them", jobs(tally.ending)))?;
+    for hint in hints(tally) {
+        context.hint(&hint)?;
     }
     if context.json {
         let mut value = json!({ "count": tally.done });
@@ -154,6 +142,31 @@ fn print_tally(context: &Context, tally: &Tally, wording: &Wording) -> Result<()
         writeln!(out, "{}", tally.done)?;
     }
     Ok(out.flush()?)
+}
+
+fn hints(tally: &Tally) -> Vec<String> {
+    let mut hints = Vec::new();
+    match tally.skipped {
+        0 => {}
+        1 => hints.push("1 job had moved on or is waited for, and was left as it is".to_owned()),
+        count => {
+            hints.push(format!("{} had moved on or are waited for, and were left as they are", jobs(count)));
+        }
+    }
+    match tally.dependents {
+        0 => {}
+        1 => hints.push("1 job that depends on them was cancelled too".to_owned()),
+        count => hints.push(format!("{} that depend on them were cancelled too", jobs(count))),
+    }
+    if tally.leaves_dependents {
+        hints.push("the workers are cancelling more jobs that depend on them".to_owned());
+    }
+    match tally.ending {
+        0 => {}
+        1 => hints.push("1 job still runs; its worker is ending it".to_owned()),
+        count => hints.push(format!("{} still run; their workers are ending them", jobs(count))),
+    }
+    hints
 }
 
 /// Which of the jobs with these ids would be changed. What is not there is a failure, as it would be.
@@ -199,4 +212,25 @@ fn told(counts: &BTreeMap<StateName, u64>) -> String {
     let parts: Vec<String> =
         counts.iter().map(|(state, count)| format!("{} {}", grouped(*count), state.name())).collect();
     if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_job_and_several_are_spoken_of_as_such() {
+        let mut tally = Tally::default();
+        (tally.skipped, tally.dependents, tally.ending) = (1, 1, 1);
+        assert_eq!(
+            hints(&tally),
+            [
+                "1 job had moved on or is waited for, and was left as it is",
+                "1 job that depends on them was cancelled too",
+                "1 job still runs; its worker is ending it",
+            ]
+        );
+        (tally.skipped, tally.dependents, tally.ending) = (0, 0, 2);
+        assert_eq!(hints(&tally), ["2 jobs still run; their workers are ending them"]);
+    }
 }

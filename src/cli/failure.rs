@@ -421,7 +421,6 @@ fn lines_or_none(line: u64, count: usize, witness: &JobId) -> String {
     format!("of {jobs} from line {line} on all or none was stored: `queuectl show {witness}` tells which")
 }
 
-/// Which schedule was probably meant.
 /// Which attempts there are.
 fn attempts(known: &[u32]) -> String {
     match known {

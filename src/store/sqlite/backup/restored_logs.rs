@@ -16,7 +16,7 @@ use crate::sys::{failpoint, private};
 /// Between the name of the folder of logs and the stamp.
 const READY: &str = ".restored-";
 
-/// Lays new log files ready, for the restore with this stamp.
+/// Stages the restored log files, for the restore with this stamp.
 pub(super) fn make_ready(new_logs: &Path, logs: &Path, stamp: &str) -> io::Result<()> {
     let ready = beside(logs, &format!("{READY}{stamp}"));
     std::fs::rename(new_logs, &ready)?;
