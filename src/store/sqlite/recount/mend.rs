@@ -1,5 +1,7 @@
 //! Making anew what follows from the jobs. Each of these looks again before it writes: the jobs may have changed since.
 
+use std::collections::HashSet;
+
 use rusqlite::{OptionalExtension, params};
 
 use crate::domain::life::{Place, State};
@@ -154,21 +156,20 @@ fn wait_anew(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
 /// Dependencies of a job without a link that says that it waits for them.
 #[derive(Default)]
 struct Lost {
-    /// Unfinished, with a link again.
+    /// Unfinished, and the job waits for them again.
     taken_up: u32,
     failed: u32,
 }
 
 fn take_up_lost(tx: &Tx<'_>, child_seq: i64) -> Result<Lost, StoreError> {
-    let waited_for = dependencies::waited_for(tx, child_seq)?;
+    let waited_for: HashSet<i64> = dependencies::waited_for(tx, child_seq)?.into_iter().collect();
     let mut lost = Lost::default();
     for id in dependencies::parents(tx, child_seq)? {
         tx.spend(1);
         match dependencies::look_up(tx, &id)? {
             Parent::Finished { seq, failed: true } if !waited_for.contains(&seq) => lost.failed += 1,
             Parent::Unfinished { seq }
-                if !dependencies::is_linked(tx, seq, child_seq)?
-                    && !Followed::reaches(tx, seq, child_seq)? =>
+                if !waited_for.contains(&seq) && !Followed::reaches(tx, seq, child_seq)? =>
             {
                 dependencies::add(tx, seq, child_seq, true)?;
                 lost.taken_up += 1;

@@ -16,7 +16,7 @@ fn a_queue() -> Home {
 }
 
 /// What somebody did to the database, the table that doctor names for it, and what it says.
-const DAMAGE: [(&str, &str, &str); 15] = [
+const DAMAGE: [(&str, &str, &str); 16] = [
     ("update counters set count = count + 3 where state = 'pending'", "counters", "11 are counted"),
     ("delete from counters", "counters", "8 pending jobs, but 0"),
     ("insert into counters values (77, 'dead', 1)", "counters", "0 dead jobs, but 1"),
@@ -27,6 +27,7 @@ const DAMAGE: [(&str, &str, &str); 15] = [
     ("insert into ready values (1, 5, 5, 999)", "ready", "belongs to no job"),
     ("insert into waiting values (5, 999)", "waiting", "belongs to no job"),
     ("delete from dependencies", "dependencies", "job `child` is blocked by 1, but 0 links"),
+    ("update dependencies set blocks = 0", "dependencies", "job `child` is blocked by 1, but 0 links"),
     ("update jobs set blocked_by = 3 where id = 'child'", "dependencies", "is blocked by 3, but 1"),
     ("insert into dependencies values (998, 999, 0)", "dependencies", "links a job that is gone"),
     ("insert into releases values (999, 0, 0)", "releases", "no such finished job"),
