@@ -2,6 +2,7 @@
 //! own, each killed whole when its time has come.
 
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use fastrand::Rng;
 use queuectl::proof::ProofError;
@@ -11,6 +12,7 @@ use queuectl::proof::nemesis::Nemesis;
 use super::harness::Trials;
 
 const MOST_AT_ONCE: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(30);
 const ANOTHER_BOOT: &str = "cat /proc/sys/kernel/random/uuid > boot-id
 mount --bind boot-id /proc/sys/kernel/random/boot_id\n";
 
@@ -58,10 +60,16 @@ impl Nemesis for Containers {
         Ok(true)
     }
 
-    fn heal(&mut self, _field: &Field) {
+    /// The workers of a killed container are given up only when they were silent for a lease: that has to happen while
+    /// others are there to notice.
+    fn heal(&mut self, field: &Field) {
         while !self.running.is_empty() {
             self.kill(0);
         }
+        field.wait(PATIENCE, || {
+            let registered = field.store().workers().map_or(0, |workers| workers.len());
+            field.workers().is_ok_and(|live| live.len() == registered)
+        });
     }
 }
 
