@@ -234,7 +234,11 @@ fn program_for_everybody() -> &'static Path {
         let folder = std::env::temp_dir().join("queuectl-tests");
         let _ = fs::create_dir(&folder);
         let meta = folder.symlink_metadata().expect("the folder of copies");
-        assert!(meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw(), "{folder:?} is ours");
+        assert!(
+            meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw(),
+            "`{}` is ours",
+            folder.display()
+        );
         allow(&folder, 0o755);
         let build = fs::metadata(PROGRAM).expect("the program");
         let copy = folder.join(format!("{}-{}-{}", build.ino(), build.mtime(), build.mtime_nsec()));
