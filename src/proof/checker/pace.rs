@@ -38,7 +38,8 @@ fn starts<'e>(evidence: &'e Evidence, queue: &str) -> Vec<(Timestamp, &'e str)> 
     starts
 }
 
-/// A bucket that was full, what flowed into it meanwhile, and one for what is lost in rounding.
+/// A bucket that was full, what flowed into it meanwhile, and one for what is lost in rounding and between a claim and its
+/// start.
 fn allowed(rate: Rate, span: Duration) -> u128 {
     let capacity = u128::from(rate.count());
     capacity + capacity * span.as_millis() / rate.period().as_millis() + 1

@@ -214,7 +214,7 @@ fn change_some(fixture: &Fixture) {
     }
     fixture.enqueue_all([job("root").delay_secs(9), job("leaf").after(&["root"])]);
     fixture.cancel("root");
-    for id in ["dead-3", "unique-2", "new-batch", "child"] {
+    for id in ["dead-3", "unique-2", "new-batch", "child", "leaf"] {
         fixture.retry(id);
     }
     for id in ["completed-4", "new-batch", "scheduled-4", "ready-40", "scheduled-0", "blocked-1"] {
