@@ -30,7 +30,7 @@ pub struct Capture {
     log: PathBuf,
     max_bytes: u64,
     start: Instant,
-    /// Somebody reads it as it comes.
+    /// A reader follows the output.
     is_watched: bool,
     young: Young,
     file: Option<LogFile>,
@@ -80,8 +80,8 @@ impl Capture {
         self.take_at(stream, bytes, Instant::now());
     }
 
-    /// Somebody waits to see it: from now on nothing stays in memory alone. What is small and comes soon is still stored
-    /// with the outcome, and then needs no file any more: whoever reads it has it open.
+    /// A reader waits for the output: from now on nothing stays in memory alone. Small output of a short attempt is still
+    /// stored with the outcome, and its file is removed: a reader has it open.
     pub fn watch(&mut self) {
         self.is_watched = true;
         self.spill();

@@ -93,7 +93,7 @@ struct State {
 struct Waiting {
     claim: Claim,
     since: Instant,
-    /// Somebody reads what it will print.
+    /// A reader waits for its output.
     is_watched: bool,
 }
 
@@ -387,7 +387,7 @@ impl Desk {
         VecDeque::into_iter(meant).map(|waiting| waiting.claim).collect()
     }
 
-    /// Somebody reads what these jobs print.
+    /// Readers follow the output of these jobs.
     pub(super) fn note_readers(&self, numbers: &[u64]) {
         let mut state = self.lock();
         for number in numbers {

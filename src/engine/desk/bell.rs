@@ -19,7 +19,7 @@ pub(in crate::engine) struct SlotBell {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) struct Told {
     pub(in crate::engine) interrupt: Option<Interrupt>,
-    /// Somebody reads what is printed.
+    /// A reader follows the output.
     pub(in crate::engine) is_watched: bool,
 }
 

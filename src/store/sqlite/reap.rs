@@ -20,7 +20,7 @@ pub(super) fn reap(
         Served::All | Served::InOrder(_) => true,
         Served::Job(_) => !reaped.is_empty(),
     };
-    // One that was reaped already is told of once.
+    // Hooks hear of a worker once, however often it is reaped.
     if is_crash && workers::is_live(tx, worker_seq)? {
         news::worker_crashed(tx, worker, &reaped)?;
     }
