@@ -50,7 +50,7 @@ impl From<Metadata> for FileId {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     pub key: HostKey,
-    /// The pid namespace in which its pids mean something; see [`pid_namespace`].
+    /// The pid namespace in which its pids mean something: its inode and when its first process began.
     pub pid_namespace: u64,
     /// The file that its liveness lock is on.
     pub lock: FileId,

@@ -70,7 +70,7 @@ impl AsFd for ProcessHandle {
 pub struct Ended {
     pub status: ExitStatus,
     pub cpu: Duration,
-    /// See [`peak::told_apart`].
+    /// `None` where it cannot be told from the memory of the process that started it.
     pub max_rss_bytes: Option<u64>,
 }
 
