@@ -9,10 +9,10 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use queuectl::sys::c_list::CList;
-use queuectl::sys::spawn::{Leads, Limits, Spawn, spawn};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitOptions, waitpid};
+use sys::process::cstr_array::CList;
+use sys::process::spawn::{Leads, Limits, Spawn, spawn};
 
 use crate::spawn::{Program, environment};
 

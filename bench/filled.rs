@@ -5,15 +5,15 @@ use std::process;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use queuectl::domain::job::{NewJob, OnDependencyFailure, Start, Usage};
-use queuectl::domain::limits::Limits;
-use queuectl::domain::name::{JobIdSequence, QueueName, WorkerId};
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::retry_rules::RetryRules;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{Exchange, LeaseRef, NewWorker, Pause, Queues, Served, Settlement, Store};
-use queuectl::sys::host::Origin;
+use domain::job::limits::Limits;
+use domain::job::outcome::Outcome;
+use domain::job::retry_rules::RetryRules;
+use domain::job::{NewJob, OnDependencyFailure, Start, Usage};
+use domain::values::name::{JobIdSequence, QueueName, WorkerId};
+use domain::values::timestamp::Timestamp;
+use store::sqlite::SqliteStore;
+use store::{Exchange, LeaseRef, NewWorker, Pause, Queues, Served, Settlement, Store};
+use sys::host::Origin;
 
 use crate::workspace::Home;
 use crate::{Bench, figure};
@@ -170,7 +170,7 @@ fn job(
         depends_on: Vec::new(),
         on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
-        unique_for: queuectl::domain::unique::UniqueFor::default(),
+        unique_for: domain::job::unique::UniqueFor::default(),
         cwd: Some("/tmp".to_owned()),
         env: BTreeMap::new(),
         environment: None,

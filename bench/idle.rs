@@ -4,9 +4,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use domain::schedule::{Policy, When};
 use jiff::tz::TimeZone;
-use queuectl::domain::schedule::{Policy, When};
-use queuectl::store::{NewSchedule, Schedules};
+use store::{NewSchedule, Schedules};
 
 use crate::pool::Pool;
 use crate::report::{Bar, Report, Unit};

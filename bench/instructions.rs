@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::sys::clock::SystemClock;
+use store::sqlite::SqliteStore;
+use sys::clock::SystemClock;
 
 use crate::Bench;
 use crate::filled::{Filled, Shape, Worker};

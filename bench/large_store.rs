@@ -6,9 +6,9 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use queuectl::domain::settings::SettingKey;
-use queuectl::store::Store;
-use queuectl::store::sqlite::SqliteStore;
+use domain::settings::SettingKey;
+use store::Store;
+use store::sqlite::SqliteStore;
 
 use crate::Bench;
 use crate::figure::count;

@@ -50,7 +50,7 @@ fn commit() -> String {
 }
 
 fn git(arguments: &[&str]) -> Option<String> {
-    let root = env!("CARGO_MANIFEST_DIR");
+    let root = crate::REPOSITORY;
     let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -104,10 +104,13 @@ fn measure(arguments: &Arguments) -> Result<ExitCode> {
         benchmark(&bench, &mut report).with_context(|| format!("failed to measure {name}"))?;
     }
     if arguments.writes() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+        let docs = Path::new(REPOSITORY).join("docs");
         let origin = machine::origin(bench.workspace.path(), bench.quick)?;
         report.write(&docs, &BENCHMARKS.map(|(name, _)| name), &origin)?;
         bench.progress("docs/benchmarks.md and docs/plots are written");
     }
     Ok(if report.conclude() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
+
+/// The root of the repository: this package is in `crates/cli`.
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

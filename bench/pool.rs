@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use queuectl::domain::life::StateName;
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{Queues, Store};
+use domain::job::life::StateName;
 use rustix::process::Pid;
+use store::sqlite::SqliteStore;
+use store::{Queues, Store};
 
 use crate::running::{Running, wait_for};
 use crate::workspace::Home;

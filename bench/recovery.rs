@@ -6,11 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use queuectl::domain::job::Job;
-use queuectl::domain::life::StateName;
-use queuectl::domain::name::JobId;
-use queuectl::store::Store;
+use domain::job::Job;
+use domain::job::life::StateName;
+use domain::values::name::JobId;
 use rustix::process::{Signal, kill_process};
+use store::Store;
 
 use crate::Bench;
 use crate::pool::Pool;

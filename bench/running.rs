@@ -4,8 +4,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use queuectl::sys::process::{self, Ended, ProcessHandle};
 use rustix::process::{Pid, Signal};
+use sys::process;
+use sys::process::{Ended, ProcessHandle};
 
 use crate::spawn::Program;
 

@@ -12,9 +12,9 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use queuectl::domain::life::StateName;
-use queuectl::domain::name::JobId;
-use queuectl::store::{Queues, Store};
+use domain::job::life::StateName;
+use domain::values::name::JobId;
+use store::{Queues, Store};
 
 use crate::plot::{Axis, Kind, LineChart, Series};
 use crate::pool::Pool;

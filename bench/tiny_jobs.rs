@@ -4,11 +4,11 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use queuectl::domain::life::State;
-use queuectl::domain::name::QueueName;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{JobFilter, Page, Pause, Queues, Store};
+use domain::job::life::State;
+use domain::values::name::QueueName;
+use domain::values::timestamp::Timestamp;
 use rusqlite::Connection;
+use store::{JobFilter, Page, Pause, Queues, Store};
 
 use crate::pool::Pool;
 use crate::running::Running;

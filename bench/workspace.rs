@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::sys::clock::SystemClock;
 use rustix::fs::{Advice, fadvise};
+use store::sqlite::SqliteStore;
+use sys::clock::SystemClock;
 
 use crate::spawn::Program;
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use queuectl::sys::process;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use sys::process;
 
 use crate::cli::harness::PROGRAM;
 
@@ -33,7 +33,7 @@ fn every_example_runs_as_it_is_written() {
 
 #[test]
 fn links_lead_somewhere_and_the_index_leads_to_every_page() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let docs = Path::new(crate::REPOSITORY).join("docs");
     for page in pages() {
         let text = fs::read_to_string(&page).expect("a page is text");
         for target in links(&text) {
@@ -66,7 +66,7 @@ fn blocks_are_found_and_others_left_out() {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(crate::REPOSITORY);
     let entries = fs::read_dir(root.join("docs")).expect("the folder of documents");
     let docs = entries.map(|entry| entry.expect("an entry").path());
     let is_page = |path: &PathBuf| {

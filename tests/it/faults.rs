@@ -15,10 +15,10 @@ fn cases() -> impl Iterator<Item = u32> {
 /// Those without a test: what they are about is not there yet.
 const WITHOUT: [u32; 0] = [];
 /// What the page may mention a path in.
-const FOLDERS: [&str; 7] = ["bench/", "docs/", "migrations/", "src/", "tests/", "tools/", ".ci/"];
+const FOLDERS: [&str; 7] = ["bench/", "docs/", "migrations/", "crates/", "tests/", "tools/", ".ci/"];
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(crate::REPOSITORY)
 }
 
 fn page() -> String {
@@ -36,7 +36,7 @@ fn names<'t>(text: &'t str, before: &str) -> Vec<&'t str> {
 /// The tests of each case, in the order of their names.
 fn tests() -> BTreeMap<u32, Vec<String>> {
     let mut tests: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    let mut folders = vec![root().join("src"), root().join("tests/it")];
+    let mut folders = vec![root().join("crates"), root().join("tests/it")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder") {
             let path: PathBuf = entry.expect("an entry").path();

@@ -22,3 +22,6 @@ mod power;
 mod shell;
 mod store;
 mod tidy;
+
+/// The root of the repository: this package is in `crates/cli`.
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -6,14 +6,14 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use domain::text::shell::{direct_words, quote_words};
 use proptest::prelude::*;
-use queuectl::domain::shell::{direct_words, quote_words};
 
 use crate::fuzz::corpus;
 
 /// Not written by the test: a file that some thread has open for writing cannot be executed, and a process that another
 /// thread is about to start has it open for a moment.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/shell/say-arguments");
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/it/shell/say-arguments");
 
 /// Most commands with a nasty character are refused, so that trying many costs little.
 const NASTY_CASES: u32 = 4_000;

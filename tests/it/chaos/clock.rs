@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use queuectl::domain::life::StateName;
-use queuectl::store::Store;
-use queuectl::sys::process;
+use domain::job::life::StateName;
+use store::Store;
+use sys::process;
 
 use super::shim::Shim;
 use crate::crash_engine::harness::Ground;

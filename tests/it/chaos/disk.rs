@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use queuectl::domain::life::StateName;
+use domain::job::life::StateName;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;

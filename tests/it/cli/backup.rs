@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::Store;
+use domain::job::outcome::Outcome;
 use rusqlite::Connection;
+use store::Store;
 
 use super::crash::assert_sound;
 use super::harness::Home;

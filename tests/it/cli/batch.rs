@@ -1,4 +1,4 @@
-use queuectl::domain::outcome::Outcome;
+use domain::job::outcome::Outcome;
 use serde_json::json;
 
 use super::harness::Home;

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use queuectl::domain::name::JobId;
-use queuectl::store::Store;
+use domain::values::name::JobId;
 use rusqlite::Connection;
+use store::Store;
 
 use super::harness::{Call, Home};
 

@@ -3,7 +3,7 @@
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use queuectl::domain::outcome::Outcome;
+use domain::job::outcome::Outcome;
 use rusqlite::Connection;
 
 use super::harness::Home;

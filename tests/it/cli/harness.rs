@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
-use queuectl::domain::job::Job;
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{JobFilter, Page, Store};
-use queuectl::sys::clock::SystemClock;
+use domain::job::Job;
 use serde_json::Value;
+use store::sqlite::SqliteStore;
+use store::{JobFilter, Page, Store};
+use sys::clock::SystemClock;
 use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_queuectl");

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use queuectl::domain::log::{self, Frame, HEADER_BYTES, Header, Stream};
-use queuectl::domain::outcome::Outcome;
-use queuectl::engine::capture::Captured;
-use queuectl::ops::logs::log_path;
+use domain::job::outcome::Outcome;
+use domain::log;
+use domain::log::{Frame, HEADER_BYTES, Header, Stream};
+use engine::attempt::capture::Captured;
+use ops::jobs::logs::log_path;
 use serde_json::{Value, json};
 
 use super::harness::Home;

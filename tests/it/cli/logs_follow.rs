@@ -5,9 +5,9 @@ use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use queuectl::domain::log::Stream;
-use queuectl::domain::outcome::Outcome;
-use queuectl::engine::capture::Captured;
+use domain::job::outcome::Outcome;
+use domain::log::Stream;
+use engine::attempt::capture::Captured;
 
 use super::harness::Home;
 use super::test_worker::TestWorker;

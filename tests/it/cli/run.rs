@@ -4,12 +4,12 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Output, Stdio};
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::name::QueueName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Pause, Queues};
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::values::name::QueueName;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use store::{Pause, Queues};
 
 use super::background::{Background, end_of};
 use super::harness::allow;

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use queuectl::domain::outcome::Outcome;
+use domain::job::outcome::Outcome;
 use rustix::process::Signal;
 
 use super::pseudo_terminal::{Terminal, on_terminal};

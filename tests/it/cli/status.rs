@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use queuectl::store::{Pause, Queues, Served, Store};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
+use store::{Pause, Queues, Served, Store};
 
 use super::harness::Home;
 use super::test_worker::TestWorker;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queuectl::store::sqlite::gate_path;
-use queuectl::sys::process::holder_of;
 use rustix::process::Signal;
+use store::sqlite::gate_path;
+use sys::process::holder_of;
 
 use super::background::Background;
 use super::harness::Home;

@@ -3,16 +3,16 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use queuectl::domain::job::Usage;
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::{Outcome, error_line};
-use queuectl::engine::capture::{Capture, Captured};
-use queuectl::ops::logs::log_path;
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store, WorkerState};
-use queuectl::sys::host::Origin;
-use queuectl::sys::life_line::{LifeLine, Role};
+use domain::job::Usage;
+use domain::job::outcome::{Outcome, error_line};
+use domain::values::name::WorkerId;
+use engine::attempt::capture::{Capture, Captured};
+use ops::jobs::logs::log_path;
 use rusqlite::{Connection, params};
+use store::sqlite::SqliteStore;
+use store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store, WorkerState};
+use sys::fs::liveness_lock::{LifeLine, Role};
+use sys::host::Origin;
 
 use super::harness::Home;
 

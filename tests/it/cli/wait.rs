@@ -1,6 +1,6 @@
 use std::os::unix::process::ExitStatusExt;
 
-use queuectl::domain::outcome::Outcome;
+use domain::job::outcome::Outcome;
 use rustix::process::Signal;
 use serde_json::json;
 

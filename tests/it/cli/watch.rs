@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 
-use queuectl::domain::outcome::Outcome;
+use domain::job::outcome::Outcome;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
 use std::fs;
 use std::time::Duration;
 
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{NewWorker, Served, Store};
-use queuectl::sys::host::Origin;
+use domain::job::outcome::Outcome;
 use rusqlite::Connection;
 use serde_json::json;
+use store::{NewWorker, Served, Store};
+use sys::host::Origin;
 
 use super::harness::Home;
 use super::test_worker::TestWorker;
@@ -25,8 +25,7 @@ fn elsewhere(home: &Home, name: &str, heard: Duration) {
         stop_seen: None,
     };
     store.register(&worker).expect("it registers");
-    let exchange =
-        queuectl::store::Exchange { worker: &worker.id, settlements: &[], want: 1, want_limited: 1 };
+    let exchange = store::Exchange { worker: &worker.id, settlements: &[], want: 1, want_limited: 1 };
     assert_eq!(store.exchange(&exchange).expect("it claims").claimed.len(), 1);
     home.silence(name, heard);
 }

@@ -5,11 +5,11 @@ use std::ops::Deref;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use queuectl::domain::name::JobId;
-use queuectl::ops::alive::live_workers;
-use queuectl::store::{Store, Worker};
+use domain::values::name::JobId;
+use ops::worker::alive::live_workers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use store::{Store, Worker};
 
 use super::background::PATIENCE;
 use super::harness::Home;

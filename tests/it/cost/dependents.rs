@@ -1,11 +1,11 @@
 //! A job for which very many wait stalls nobody when it ends: each turn tells a portion of them, and what that costs does
 //! not depend on how many are left.
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::store::Change;
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
+use domain::values::name::WorkerId;
+use store::Change;
 use tempfile::TempDir;
 
 use super::tape;

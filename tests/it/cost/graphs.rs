@@ -1,15 +1,17 @@
 //! Whatever is done to a graph of jobs costs as much as the graph is large, and is done in transactions that are as short
 //! where it is ten times as large. Other writers get their turn between two of them.
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::ops::OpError;
-use queuectl::ops::bulk::{self, Tally};
-use queuectl::ops::change::change;
-use queuectl::ops::prune::{self, Wanted};
-use queuectl::store::{Change, JobFilter, JobVerb, Phase, Seen};
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
+use ops::OpError;
+use ops::jobs::bulk;
+use ops::jobs::bulk::Tally;
+use ops::jobs::change::change;
+use ops::upkeep::prune;
+use ops::upkeep::prune::Wanted;
 use rusqlite::{Connection, params};
+use store::{Change, JobFilter, JobVerb, Phase, Seen};
 use tempfile::TempDir;
 
 use super::tape::{self, Run};

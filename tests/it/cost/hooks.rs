@@ -1,6 +1,6 @@
 //! Where there are no hooks, jobs pay nothing for them.
 
-use queuectl::domain::outcome::Outcome;
+use domain::job::outcome::Outcome;
 
 use super::tape;
 use crate::store::fixture::{FAILURE, Fixture, settlement};

@@ -179,7 +179,7 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 
 /// All statements of the store that read or change rows, each on one line.
 pub(super) fn statements() -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/sqlite");
+    let folder = Path::new(crate::REPOSITORY).join("crates/store/src/sqlite");
     let mut statements = Vec::new();
     for entry in fs::read_dir(folder).expect("the source") {
         let path = entry.expect("a file").path();

@@ -1,10 +1,10 @@
 //! Where very much is old, a step of forgetting it is as short as where little is.
 
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::store::retention::Walk;
-use queuectl::store::settings;
+use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
 use rusqlite::{Connection, params};
+use store::retention::Walk;
+use store::settings;
 use tempfile::TempDir;
 
 use super::tape;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuectl::domain::edit::Edit;
-use queuectl::domain::environment::Environment;
-use queuectl::domain::hook::HookEvent;
-use queuectl::domain::job::NewJob;
-use queuectl::domain::life::StateName;
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::schedule::{OnOverlap, Policy};
-use queuectl::domain::settings::SettingKey;
-use queuectl::store::{
+use domain::hook::HookEvent;
+use domain::job::NewJob;
+use domain::job::edit::Edit;
+use domain::job::environment::Environment;
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::schedule::{OnOverlap, Policy};
+use domain::settings::SettingKey;
+use domain::values::name::WorkerId;
+use store::{
     After, Delivery, Duty, EventPage, JobFilter, LeaseRef, Mark, NewSchedule, Old, Page, Pause, Phase, Post,
     Prune, Report, Sent, Served, Settlement, Stop, Stretch, Sweep, Unkillable, WorkerSlots, WorkerState,
 };

@@ -1,9 +1,10 @@
 //! To select all jobs of a kind costs as much as there are jobs, whatever they are selected by.
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::settings::SettingKey;
-use queuectl::ops::bulk::{self, meant_by_default};
-use queuectl::store::{JobFilter, JobVerb};
+use domain::job::life::StateName;
+use domain::settings::SettingKey;
+use ops::jobs::bulk;
+use ops::jobs::bulk::meant_by_default;
+use store::{JobFilter, JobVerb};
 
 use super::tape;
 use crate::store::fixture::{Fixture, SOMEBODY};

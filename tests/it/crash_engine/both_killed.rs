@@ -1,6 +1,6 @@
 //! FAULTS 24: kill -9 of a guardian and its workers at once. What they ran is found by another pool, or by the next.
 
-use queuectl::domain::life::StateName;
+use domain::job::life::StateName;
 
 use super::harness::Ground;
 use super::processes::wait;

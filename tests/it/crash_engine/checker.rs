@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use queuectl::domain::life::StateName;
-use queuectl::store::{JobFilter, Page, Queues, Store};
+use domain::job::life::StateName;
 use serde_json::Value;
+use store::{JobFilter, Page, Queues, Store};
 
 use super::harness::Ground;
 use super::ledger::{What, overlaps};

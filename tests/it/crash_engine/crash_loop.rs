@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuectl::domain::life::StateName;
+use domain::job::life::StateName;
 use rustix::process::{Pid, Signal};
 
 use super::harness::Ground;

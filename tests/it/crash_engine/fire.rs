@@ -1,10 +1,10 @@
 //! FAULTS 26: a crash at each seam of a firing. Each occurrence has one job, and that runs once.
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::request::JobRequest;
-use queuectl::domain::schedule::When;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{NewSchedule, Schedules, Store};
+use domain::job::life::StateName;
+use domain::job::request::JobRequest;
+use domain::schedule::When;
+use domain::values::timestamp::Timestamp;
+use store::{NewSchedule, Schedules, Store};
 
 use super::harness::Ground;
 use super::processes::wait;

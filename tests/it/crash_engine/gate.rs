@@ -3,9 +3,9 @@
 use std::fs::{self, File};
 use std::time::{Duration, Instant};
 
-use queuectl::store::sqlite::gate_path;
-use queuectl::sys::process;
 use rustix::process::{Pid, Signal};
+use store::sqlite::gate_path;
+use sys::process;
 
 use super::harness::{Ground, Pool};
 use super::ledger::What;

@@ -16,13 +16,13 @@ use std::fs::{self, File};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use queuectl::domain::job::Job;
-use queuectl::domain::life::StateName;
-use queuectl::ops::alive::live_workers;
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{JobFilter, Page, Store, Worker};
-use queuectl::sys::host::HOME_ID;
+use domain::job::Job;
+use domain::job::life::StateName;
+use ops::worker::alive::live_workers;
 use rustix::process::{Pid, Signal};
+use store::sqlite::SqliteStore;
+use store::{JobFilter, Page, Store, Worker};
+use sys::host::HOME_ID;
 
 use super::ledger::{self, Line, What};
 use super::processes::{is_alive, kill, kill_all, pid, wait, wait_within};

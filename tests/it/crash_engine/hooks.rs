@@ -51,6 +51,6 @@ fn fault_24_a_command_that_tells_a_hook_dies_when_worker_and_guardian_are_killed
     // It would start the same command again.
     ground.run(&["hook", "remove", "h"]).ok();
     ground.pool();
-    let is_gone = || queuectl::sys::process::stat(pid).is_none_or(|stat| stat.is_zombie);
+    let is_gone = || sys::process::stat(pid).is_none_or(|stat| stat.is_zombie);
     wait("what the dead left behind is killed", is_gone);
 }

@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
-use queuectl::sys::process;
 use rustix::process::{Pid, Signal, getpid};
+use sys::process;
 
 use super::harness::Ground;
 use super::processes::{LOOK, PATIENCE, is_alive, kill_all};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use queuectl::sys::process;
 use rustix::process::{Pid, Signal, kill_process};
+use sys::process;
 
 /// How long anything may take on a machine that is busy with other tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,6 +1,6 @@
 //! FAULTS 26: a crash at each seam of an attempt, of a worker's life, and of a recovery.
 
-use queuectl::domain::life::StateName;
+use domain::job::life::StateName;
 use rustix::process::Signal;
 
 use super::harness::Ground;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use queuectl::store::Store;
 use rustix::process::Signal;
+use store::Store;
 
 use super::harness::Ground;
 use super::ledger::What;

@@ -3,11 +3,12 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use queuectl::domain::name::WorkerId;
-use queuectl::store::{Exchange, NewWorker, Served, Store};
-use queuectl::sys::host::{self, Origin};
-use queuectl::sys::life_line::{LifeLine, Role};
+use domain::values::name::WorkerId;
 use rusqlite::Connection;
+use store::{Exchange, NewWorker, Served, Store};
+use sys::fs::liveness_lock::{LifeLine, Role};
+use sys::host;
+use sys::host::Origin;
 
 use super::harness::Ground;
 use super::processes::{is_alive, pid, wait};

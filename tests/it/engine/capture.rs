@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use domain::log::Stream;
+use engine::attempt::capture::{Capture, Captured};
+use ops::jobs::logs::Piece;
+use ops::jobs::logs::reader::LogReader;
 use proptest::prelude::*;
-use queuectl::domain::log::Stream;
-use queuectl::engine::capture::{Capture, Captured};
-use queuectl::ops::log_reader::LogReader;
-use queuectl::ops::logs::Piece;
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
-use queuectl::domain::signal::Signal as Named;
+use domain::values::signal::Signal as Named;
 use serde_json::{Value, json};
 
 use super::harness::{Home, Pool, history, is_alive, millis_between};

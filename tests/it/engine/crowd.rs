@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use queuectl::domain::life::StateName;
-use queuectl::store::{JobFilter, Page, Phase, Store};
+use domain::job::life::StateName;
 use serde_json::json;
+use store::{JobFilter, Page, Phase, Store};
 
 use super::harness::{Home, Pool, wait_until};
 use crate::cli::harness::ids;

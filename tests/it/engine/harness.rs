@@ -14,11 +14,11 @@ use std::fs::{self, File};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{Store, Worker, WorkerState};
-use queuectl::sys::process;
+use domain::values::timestamp::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use store::{Store, Worker, WorkerState};
+use sys::process;
 
 pub(crate) use crate::cli::background::{PATIENCE, end_of};
 pub(crate) use crate::cli::harness::Home;

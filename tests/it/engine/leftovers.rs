@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queuectl::sys::brand::Brand;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use sys::process::brand::Brand;
 
 use super::harness::{Home, PATIENCE, Pool, history, is_alive, send, wait_until};
 use crate::cli::harness::PROGRAM;

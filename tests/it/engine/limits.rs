@@ -44,8 +44,8 @@ fn left_of(home: &Home, id: &str) -> usize {
         let has = |wanted: &str| environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes());
         has(&name) && has(&place)
     };
-    let all = queuectl::sys::process::all().expect("/proc");
-    all.into_iter().filter(|pid| names_it(&queuectl::sys::process::environment(*pid))).count()
+    let all = sys::process::all().expect("/proc");
+    all.into_iter().filter(|pid| names_it(&sys::process::environment(*pid))).count()
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use queuectl::domain::schedule::{Policy, When};
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::ops::enqueue::Caller;
-use queuectl::ops::schedule::{self, Wanted};
-use queuectl::store::Store;
+use domain::schedule::{Policy, When};
+use domain::values::timestamp::Timestamp;
+use ops::jobs::enqueue::Caller;
+use ops::schedule;
+use ops::schedule::Wanted;
 use serde_json::Value;
+use store::Store;
 
 use super::harness::{Home, Pool, UNTIL_GO, millis_between, wait_until};
 

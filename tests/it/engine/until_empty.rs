@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use queuectl::store::{Pause, Queues};
+use store::{Pause, Queues};
 
 use super::harness::{Home, Pool, UNTIL_GO};
 use crate::cli::harness::PROGRAM;

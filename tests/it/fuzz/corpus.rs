@@ -8,7 +8,7 @@ pub const MAX_BYTES: usize = 1_024;
 pub const MAX_FILES: usize = 40;
 
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+    Path::new(crate::REPOSITORY).join("tests/corpus")
 }
 
 /// The inputs of a target with their names, in the same order each time.

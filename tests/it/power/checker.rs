@@ -5,14 +5,14 @@ use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use queuectl::domain::job::Job;
-use queuectl::domain::life::StateName;
-use queuectl::domain::name::QueueName;
-use queuectl::domain::request::JobRequest;
-use queuectl::ops::enqueue::{Caller, Enqueuer};
-use queuectl::ops::location::{DATABASE, Location, StoreAddress, open};
-use queuectl::store::{JobFilter, Page, Store, StoreError};
+use domain::job::Job;
+use domain::job::life::StateName;
+use domain::job::request::JobRequest;
+use domain::values::name::QueueName;
+use ops::home::location::{DATABASE, Location, StoreAddress, open};
+use ops::jobs::enqueue::{Caller, Enqueuer};
 use rusqlite::Connection;
+use store::{JobFilter, Page, Store, StoreError};
 
 use super::promise::{Found, Promise};
 use crate::cli::background::end_of;

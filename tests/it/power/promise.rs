@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use queuectl::domain::job::Job;
-use queuectl::domain::life::StateName;
-use queuectl::domain::settings::SettingKey;
-use queuectl::domain::timestamp::Timestamp;
+use domain::job::Job;
+use domain::job::life::StateName;
+use domain::settings::SettingKey;
+use domain::values::timestamp::Timestamp;
 
 use super::record::Record;
 

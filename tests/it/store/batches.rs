@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::values::timestamp::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{Batch, Enqueued, JobFilter, Phase, Settlement};
+use store::{Batch, Enqueued, JobFilter, Phase, Settlement};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{batch_name, job};

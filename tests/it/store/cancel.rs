@@ -1,8 +1,8 @@
 //! Ending a job that nobody wants any more.
 
-use queuectl::domain::life::{CancelReason, State, StateName};
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Change, Conflict, JobFilter, LeaseStatus, Phase};
+use domain::job::life::{CancelReason, State, StateName};
+use domain::job::outcome::Outcome;
+use store::{Change, Conflict, JobFilter, LeaseStatus, Phase};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{job, job_id};

@@ -1,8 +1,8 @@
 //! Whose turn it is.
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{JobFilter, LeaseRef, Phase, Served};
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use store::{JobFilter, LeaseRef, Phase, Served};
 
 use super::fixture::{FAILURE, Fixture, every_store, serving};
 use super::new_job::{JobSpec, job, job_id};

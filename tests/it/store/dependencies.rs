@@ -1,9 +1,9 @@
 //! Jobs that wait for other jobs.
 
-use queuectl::domain::life::{CancelReason, State, StateName};
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Change, Conflict, JobFilter, Phase, Refused};
+use domain::job::life::{CancelReason, State, StateName};
+use domain::job::outcome::Outcome;
+use domain::values::name::WorkerId;
+use store::{Change, Conflict, JobFilter, Phase, Refused};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{JobSpec, job, job_id};

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use queuectl::domain::edit::Edit;
-use queuectl::domain::job::Start;
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::request::Timeout;
-use queuectl::store::{Change, Conflict, JobFilter};
+use domain::job::Start;
+use domain::job::edit::Edit;
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::job::request::Timeout;
+use store::{Change, Conflict, JobFilter};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{job, job_id, queue_name};

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuectl::domain::backoff::{BackoffChoice, Strategy};
-use queuectl::domain::environment::Environment;
-use queuectl::domain::job::{NewJob, OnDependencyFailure, Start};
-use queuectl::domain::life::{State, StateName};
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::retry_rules::RetryRules;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{Change, Enqueued, JobFilter, Refused};
+use domain::job::backoff::{BackoffChoice, Strategy};
+use domain::job::environment::Environment;
+use domain::job::life::{State, StateName};
+use domain::job::outcome::Outcome;
+use domain::job::retry_rules::RetryRules;
+use domain::job::{NewJob, OnDependencyFailure, Start};
+use domain::values::timestamp::Timestamp;
+use store::{Change, Enqueued, JobFilter, Refused};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{JobSpec, job, job_id, queue_name};
@@ -49,7 +49,7 @@ fn full_job() -> NewJob {
         depends_on: vec![job_id("p"), job_id("q")],
         on_dependency_failure: OnDependencyFailure::Run,
         unique_key: Some("key".to_owned()),
-        unique_for: queuectl::domain::unique::UniqueFor::default(),
+        unique_for: domain::job::unique::UniqueFor::default(),
         cwd: Some("/tmp/ä b".to_owned()),
         env: BTreeMap::from([("NAME".to_owned(), "a=b".to_owned())]),
         environment: Some(environment()),
@@ -236,19 +236,19 @@ fn a_unique_key_is_held_until_the_job_is_finished(fixture: &Fixture) {
 }
 
 /// Fails the next job, whose backoff is over.
-fn fail_now(fixture: &Fixture, worker: &queuectl::domain::name::WorkerId) {
+fn fail_now(fixture: &Fixture, worker: &domain::values::name::WorkerId) {
     fixture.run(worker, FAILURE);
     fixture.pass_secs(300);
 }
 
 /// Completes whatever the worker still holds.
-fn settle_all(fixture: &Fixture, worker: &queuectl::domain::name::WorkerId) {
+fn settle_all(fixture: &Fixture, worker: &domain::values::name::WorkerId) {
     for id in ["holder", "next"] {
         let found = fixture.store.find(&job_id(id)).expect("find");
         let Some(job) = found.filter(|job| job.life.state.name() == StateName::Processing) else {
             continue;
         };
-        let lease = queuectl::store::LeaseRef { job: job.id, attempt: job.life.attempts };
+        let lease = store::LeaseRef { job: job.id, attempt: job.life.attempts };
         fixture.exchange(worker, &[settlement(&lease, Outcome::Success)], 0);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queuectl::domain::life::{DeadReason, StateName};
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Exchange, LeaseRef, Settled, StoreError};
+use domain::job::life::{DeadReason, StateName};
+use domain::job::outcome::Outcome;
+use store::{Exchange, LeaseRef, Settled, StoreError};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};

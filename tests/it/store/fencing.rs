@@ -1,10 +1,10 @@
 //! A worker that lost its lease changes nothing, whatever it says and however the lease was lost.
 
-use queuectl::domain::life::{State, StateName};
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::signal::Signal;
-use queuectl::store::{JobFilter, LeaseRef, LeaseStatus, Phase, Settlement};
+use domain::job::life::{State, StateName};
+use domain::job::outcome::Outcome;
+use domain::values::name::WorkerId;
+use domain::values::signal::Signal;
+use store::{JobFilter, LeaseRef, LeaseStatus, Phase, Settlement};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use queuectl::domain::job::{Job, JobRecord, NewJob, Usage};
-use queuectl::domain::life::StateName;
-use queuectl::domain::name::{BatchName, JobId, QueueName, WorkerId};
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::job::{Job, JobRecord, NewJob, Usage};
+use domain::settings::SettingKey;
+use domain::values::name::{BatchName, JobId, QueueName, WorkerId};
+use domain::values::timestamp::Timestamp;
+use store::sqlite::SqliteStore;
+use store::{
     After, Change, Claim, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus,
     NewWorker, Orders, Page, Pause, QueueUpdate, Refused, Served, Settlement, Store, Update, Worker,
     WorkerState,
 };
-use queuectl::sys::clock::Clock;
-use queuectl::sys::host::{HostKey, Origin};
+use sys::clock::Clock;
+use sys::host::{HostKey, Origin};
 use tempfile::TempDir;
 
 use super::new_job::{JobSpec, job_id, queue_name};

@@ -1,8 +1,8 @@
 //! Who depends on whom, and who did.
 
-use queuectl::domain::graph::Graph;
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
+use domain::job::graph::Graph;
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
 
 use super::fixture::{FAILURE, Fixture, every_store};
 use super::new_job::{job, job_id};

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuectl::domain::environment::Environment;
-use queuectl::domain::hook::{HookEvent, Secret, Target, Trigger};
-use queuectl::domain::name::{HookName, WorkerId};
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Delivery, Hook, NewHook, Post, Posted, Report, Sent, Served};
+use domain::hook::{HookEvent, Secret, Target, Trigger};
+use domain::job::environment::Environment;
+use domain::job::outcome::Outcome;
+use domain::values::name::{HookName, WorkerId};
 use serde_json::{Value, json};
+use store::{Delivery, Hook, NewHook, Post, Posted, Report, Sent, Served};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{job, job_id, queue_name};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Exchange, Exchanged, LeaseRef, Served, Settlement};
+use domain::job::outcome::Outcome;
+use domain::values::name::WorkerId;
+use store::{Exchange, Exchanged, LeaseRef, Served, Settlement};
 
 use super::fixture::{FAILURE, Fixture, every_store, serving, settlement};
 use super::new_job::{job, job_id};

@@ -1,8 +1,8 @@
 //! Listing jobs.
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{After, JobFilter, Page, Phase, Settlement, StoreError};
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use store::{After, JobFilter, Page, Phase, Settlement, StoreError};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id, queue_name};

@@ -7,15 +7,15 @@ mod memory;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use domain::job::Job;
+use domain::job::life::{State, StateName};
+use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
+use domain::values::name::WorkerId;
+use domain::values::timestamp::Timestamp;
 use proptest::prelude::ProptestConfig;
 use proptest_state_machine::{StateMachineTest, prop_state_machine};
-use queuectl::domain::job::Job;
-use queuectl::domain::life::{State, StateName};
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{
+use store::{
     Change, Enqueued, Exchange, JobFilter, LeaseRef, NewWorker, Page, Phase, Queue, Served, Settlement,
 };
 

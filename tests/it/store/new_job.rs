@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use queuectl::domain::backoff::BackoffChoice;
-use queuectl::domain::job::{NewJob, OnDependencyFailure, Start};
-use queuectl::domain::limits::Limits;
-use queuectl::domain::name::{BatchName, JobId, QueueName};
-use queuectl::domain::retry_rules::RetryRules;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::domain::unique::UniqueFor;
+use domain::job::backoff::BackoffChoice;
+use domain::job::limits::Limits;
+use domain::job::retry_rules::RetryRules;
+use domain::job::unique::UniqueFor;
+use domain::job::{NewJob, OnDependencyFailure, Start};
+use domain::values::name::{BatchName, JobId, QueueName};
+use domain::values::timestamp::Timestamp;
 
 /// A job with the defaults of the settings, but for what is said about it.
 #[derive(Clone, Debug)]

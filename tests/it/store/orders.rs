@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{NewWorker, Orders, Served, Stop, WorkerState};
-use queuectl::sys::host::{HostKey, Origin};
+use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
+use domain::values::timestamp::Timestamp;
+use store::{NewWorker, Orders, Served, Stop, WorkerState};
+use sys::host::{HostKey, Origin};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, new_worker, serving};
 use super::new_job::{job, job_id};
@@ -37,7 +37,7 @@ fn a_new_worker_is_told_to_go_on(fixture: &Fixture) {
         drain: false,
         kill_at: None,
         cancelled: Vec::new(),
-        settings: queuectl::domain::settings::Settings::default(),
+        settings: domain::settings::Settings::default(),
         next_fire: None,
         idle: true,
         next_delivery: None,

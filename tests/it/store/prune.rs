@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuectl::domain::environment::Environment;
-use queuectl::domain::job::NewJob;
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::domain::unique::UniqueFor;
-use queuectl::store::retention::{Forgotten, Walk};
-use queuectl::store::{Duty, JobFilter, Mark, NewSchedule, Old, Prune, Served, Settlement, Sweep, settings};
+use domain::job::NewJob;
+use domain::job::environment::Environment;
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::job::unique::UniqueFor;
+use domain::settings::SettingKey;
+use store::retention::{Forgotten, Walk};
+use store::{Duty, JobFilter, Mark, NewSchedule, Old, Prune, Served, Settlement, Sweep, settings};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, settlement};
 use super::new_job::{job, job_id};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::limits::Limits;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::retry_rules::RetryRules;
-use queuectl::domain::settings::SettingKey;
-use queuectl::store::{Pause, Queue, QueueUpdate, Update};
+use domain::job::life::StateName;
+use domain::job::limits::Limits;
+use domain::job::outcome::Outcome;
+use domain::job::retry_rules::RetryRules;
+use domain::settings::SettingKey;
+use store::{Pause, Queue, QueueUpdate, Update};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{job, queue_name};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use queuectl::domain::life::{DeadReason, State, StateName};
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::store::{LeaseRef, LeaseStatus, NewWorker, StoreError, Unkillable};
+use domain::job::life::{DeadReason, State, StateName};
+use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
+use domain::values::name::WorkerId;
+use store::{LeaseRef, LeaseStatus, NewWorker, StoreError, Unkillable};
 
 use super::fixture::{FAILURE, Fixture, every_store, new_worker, under_boot};
 use super::new_job::{job, job_id};

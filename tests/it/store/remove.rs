@@ -1,8 +1,8 @@
 //! Forgetting a job.
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Change, Conflict, JobFilter, Phase};
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use store::{Change, Conflict, JobFilter, Phase};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{job, job_id};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queuectl::domain::life::{State, StateName};
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Change, Conflict, Settlement};
+use domain::job::life::{State, StateName};
+use domain::job::outcome::Outcome;
+use store::{Change, Conflict, Settlement};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, settlement};
 use super::new_job::{job, job_id};

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuectl::domain::environment::Environment;
-use queuectl::domain::life::{CancelReason, State, StateName};
-use queuectl::domain::name::ScheduleName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::schedule::{
+use domain::job::environment::Environment;
+use domain::job::life::{CancelReason, State, StateName};
+use domain::job::outcome::Outcome;
+use domain::schedule::{
     LAST_RUNS, MAX_UNFINISHED_RUNS, OnMissed, OnOverlap, Policy, Run, Schedule, When, WhenError,
 };
-use queuectl::domain::settings::SettingKey;
-use queuectl::domain::timestamp::Timestamp;
-use queuectl::store::{Enqueued, Fired, LeaseRef, NewSchedule, Pause, ScheduleRefused};
+use domain::settings::SettingKey;
+use domain::values::name::ScheduleName;
+use domain::values::timestamp::Timestamp;
+use store::{Enqueued, Fired, LeaseRef, NewSchedule, Pause, ScheduleRefused};
 
 use super::fixture::{Fixture, SOMEBODY, every_store, settlement};
 use super::new_job::{job, job_id};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{Change, Conflict, JobFilter, JobVerb, Phase, Seen};
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use store::{Change, Conflict, JobFilter, JobVerb, Phase, Seen};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{job, job_id, queue_name};

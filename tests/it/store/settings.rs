@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use queuectl::domain::settings::{SettingError, SettingKey, Settings};
+use domain::settings::{SettingError, SettingKey, Settings};
 
 use super::fixture::{Fixture, SOMEBODY, every_store};
 

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use queuectl::domain::backoff::{BackoffChoice, Strategy};
-use queuectl::domain::job::Usage;
-use queuectl::domain::life::{DeadReason, State, StateName};
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::domain::signal::Signal;
-use queuectl::store::{LeaseRef, Settlement};
+use domain::job::Usage;
+use domain::job::backoff::{BackoffChoice, Strategy};
+use domain::job::life::{DeadReason, State, StateName};
+use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
+use domain::values::signal::Signal;
+use store::{LeaseRef, Settlement};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};

@@ -15,10 +15,10 @@ mod schema;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use queuectl::store::StoreError;
-use queuectl::store::sqlite::SqliteStore;
 use rusqlite::Connection;
 use rusqlite::types::Value;
+use store::StoreError;
+use store::sqlite::SqliteStore;
 use tempfile::TempDir;
 
 use super::fixture::{Fixture, TestClock};

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::job::unique::UniqueFor;
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert_eq, proptest};
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::unique::UniqueFor;
-use queuectl::store::{Change, Conflict, Enqueued};
+use store::{Change, Conflict, Enqueued};
 
 use super::fixture::{FAILURE, Fixture, every_store};
 use super::new_job::{JobSpec, job, job_id};

@@ -5,12 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{
-    LeaseRef, LeaseStatus, NewWorker, Served, StoreError, Worker, WorkerSlots, WorkerState,
-};
-use queuectl::sys::host::{FileId, HostKey, Origin};
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use store::{LeaseRef, LeaseStatus, NewWorker, Served, StoreError, Worker, WorkerSlots, WorkerState};
+use sys::host::{FileId, HostKey, Origin};
 
 use super::fixture::{Fixture, every_store, new_worker, serving};
 use super::new_job::{job, job_id};

@@ -11,7 +11,7 @@ pub(super) fn path() -> &'static Path {
 }
 
 fn build() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/chaos/shim/shim.c");
+    let source = Path::new(crate::REPOSITORY).join("tests/it/chaos/shim/shim.c");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let library = folder.join("queuectl-shim.so");
     let new = folder.join(format!("queuectl-shim.{}.so", std::process::id()));

@@ -1,9 +1,7 @@
 //! The nemeses that come with `queuectl selftest`.
 
-use queuectl::proof::nemesis::{
-    KillBoth, KillEnqueue, KillGuardian, KillWorker, StopBoth, StopWorker, Storm,
-};
-use queuectl::proof::plan::Plan;
+use proof::nemesis::{KillBoth, KillEnqueue, KillGuardian, KillWorker, StopBoth, StopWorker, Storm};
+use proof::plan::Plan;
 
 use super::harness::Trials;
 

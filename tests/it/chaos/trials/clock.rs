@@ -1,9 +1,9 @@
 //! A wall clock that jumps a day forward and back under running workers.
 
 use fastrand::Rng;
-use queuectl::proof::ProofError;
-use queuectl::proof::field::Field;
-use queuectl::proof::nemesis::Nemesis;
+use proof::ProofError;
+use proof::nemesis::Nemesis;
+use proof::sandbox::Field;
 
 use super::disk::equip;
 use super::harness::Trials;
@@ -54,7 +54,7 @@ fn fault_33_chaos_clock() {
     };
     // A wait that is written down as a time of day ends with a jump: that is what a jump is. What becomes of one is
     // tested in `chaos/clock.rs`.
-    let adjust = |plan: &mut queuectl::proof::plan::Plan| {
+    let adjust = |plan: &mut proof::plan::Plan| {
         plan.each_job(|job| {
             job.delay = None;
             job.max_retries = 0;

@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fastrand::Rng;
-use queuectl::proof::ProofError;
-use queuectl::proof::field::Field;
-use queuectl::proof::nemesis::Nemesis;
+use proof::ProofError;
+use proof::nemesis::Nemesis;
+use proof::sandbox::Field;
 
 use super::harness::Trials;
 

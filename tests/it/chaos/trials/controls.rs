@@ -4,18 +4,19 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use queuectl::ops::location::DATABASE;
-use queuectl::proof::ProofError;
-use queuectl::proof::actor::Escape;
-use queuectl::proof::checker::Invariant;
-use queuectl::proof::field::{Field, pid};
-use queuectl::proof::ledger::{self, What};
-use queuectl::proof::nemesis::{KillBoth, KillWorker, Nemesis};
-use queuectl::proof::plan::Plan;
-use queuectl::store::Worker;
-use queuectl::store::sqlite::gate_path;
-use queuectl::sys::process::lockers_of;
+use ops::home::location::DATABASE;
+use proof::ProofError;
+use proof::actor::Escape;
+use proof::checker::Invariant;
+use proof::ledger;
+use proof::ledger::What;
+use proof::nemesis::{KillBoth, KillWorker, Nemesis};
+use proof::plan::Plan;
+use proof::sandbox::{Field, pid};
 use rustix::process::Signal;
+use store::Worker;
+use store::sqlite::gate_path;
+use sys::process::lockers_of;
 
 use super::harness::Trials;
 
@@ -126,8 +127,8 @@ fn declare(field: &Field, worker: &Worker) -> Result<bool, ProofError> {
 }
 
 fn held_by(field: &Field, worker: &Worker) -> Result<Vec<(String, u32)>, ProofError> {
-    use queuectl::domain::life::State;
-    use queuectl::store::{JobFilter, Page};
+    use domain::job::life::State;
+    use store::{JobFilter, Page};
     let everything = Page { limit: usize::MAX, after: None };
     let jobs = field.store().list(&JobFilter::default(), &everything)?;
     let held = jobs

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use fastrand::Rng;
-use queuectl::proof::ProofError;
-use queuectl::proof::field::Field;
-use queuectl::proof::nemesis::Nemesis;
+use proof::ProofError;
+use proof::nemesis::Nemesis;
+use proof::sandbox::Field;
 use rustix::io::Errno;
 
 use super::harness::Trials;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use queuectl::proof::ProofError;
-use queuectl::proof::field::{Field, pid};
-use queuectl::proof::nemesis::Nemesis;
+use proof::ProofError;
+use proof::nemesis::Nemesis;
+use proof::sandbox::{Field, pid};
 use rustix::process::{Resource, Rlimit, prlimit};
 
 use super::harness::Trials;

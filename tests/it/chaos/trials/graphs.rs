@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use queuectl::proof::ProofError;
-use queuectl::proof::field::Field;
-use queuectl::proof::ledger::How;
-use queuectl::proof::nemesis::Nemesis;
-use queuectl::proof::plan::{JobPlan, Wish};
+use proof::ProofError;
+use proof::ledger::How;
+use proof::nemesis::Nemesis;
+use proof::plan::{JobPlan, Wish};
+use proof::sandbox::Field;
 
 use super::harness::Trials;
 

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use queuectl::proof::checker::{Invariant, story};
-use queuectl::proof::field::{Field, Program};
-use queuectl::proof::nemesis::Nemesis;
-use queuectl::proof::plan::Plan;
-use queuectl::proof::trial::{Audience, Held, News, Terms, hold};
+use proof::checker::{Invariant, story};
+use proof::nemesis::Nemesis;
+use proof::plan::Plan;
+use proof::sandbox::{Field, Program};
+use proof::trial::{Audience, Held, News, Terms, hold};
 
 use crate::cli::harness::PROGRAM;
 

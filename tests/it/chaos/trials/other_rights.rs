@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fastrand::Rng;
-use queuectl::proof::ProofError;
-use queuectl::proof::field::Field;
-use queuectl::proof::nemesis::{KillBoth, KillGuardian, KillWorker, Nemesis, Storm};
-use queuectl::proof::plan::{Escapes, Plan, Wish};
+use proof::ProofError;
+use proof::nemesis::{KillBoth, KillGuardian, KillWorker, Nemesis, Storm};
+use proof::plan::{Escapes, Plan, Wish};
+use proof::sandbox::Field;
 
 use super::harness::Trials;
 use crate::cli::harness::{NOBODY, copy_program};

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use queuectl::store::sqlite::SCHEMA_VERSION;
 use rusqlite::Connection;
+use store::sqlite::SCHEMA_VERSION;
 
 use super::super::harness::Home;
 use super::{Visit, tamper};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use queuectl::sys::brand::Brand;
-use queuectl::sys::disk::Filesystem;
+use sys::fs::disk::Filesystem;
+use sys::process::brand::Brand;
 
 use super::super::harness::Home;
 use super::{Visit, tamper};

@@ -1,6 +1,6 @@
 //! Settings that cannot be, and what `status` calls a problem.
 
-use queuectl::store::{Pause, Queues};
+use store::{Pause, Queues};
 
 use super::super::harness::Home;
 use super::{Visit, tamper};

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use queuectl::store::sqlite::gate_path;
-use queuectl::sys::lock::PatientLock;
-use queuectl::sys::process::lockers_of;
+use store::sqlite::gate_path;
+use sys::fs::lock::PatientLock;
+use sys::process::lockers_of;
 
 use super::super::harness::{Home, is_root};
 use super::super::test_worker::TestWorker;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 #[cfg(debug_assertions)]
 use std::time::Duration;
 
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{JobFilter, Page, Store};
-use queuectl::sys::clock::SystemClock;
+use store::sqlite::SqliteStore;
+use store::{JobFilter, Page, Store};
+use sys::clock::SystemClock;
 
 use super::super::harness::{Home, Ran};
 use super::tamper;

@@ -134,7 +134,7 @@ fn fault_07_a_backoff_beyond_any_float_is_capped() {
     let job = home.show("a");
     let millis = |field: &str| {
         let text = job[field].as_str().expect("a time is text");
-        text.parse::<queuectl::domain::timestamp::Timestamp>().expect("a time").as_millis()
+        text.parse::<domain::values::timestamp::Timestamp>().expect("a time").as_millis()
     };
     assert_eq!(millis("next_retry_at") - millis("updated_at"), 3_600_000, "{job}");
 }

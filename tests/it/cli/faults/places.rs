@@ -6,8 +6,8 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use queuectl::store::sqlite::SCHEMA_VERSION;
 use rusqlite::Connection;
+use store::sqlite::SCHEMA_VERSION;
 
 use super::super::harness::{Home, NOBODY, allow, is_root};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use queuectl::domain::backoff::{Backoff, Strategy, check_base, check_jitter};
-use queuectl::domain::span::MAX_SPAN;
+use domain::job::backoff::{Backoff, Strategy, check_base, check_jitter};
+use domain::values::span::MAX_SPAN;
 
 use super::message;
 use super::numbers::Numbers;

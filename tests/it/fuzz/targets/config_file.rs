@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use queuectl::ops::OpError;
-use queuectl::ops::location::{DATABASE, StoreAddress, Wanted, locate};
+use ops::OpError;
+use ops::home::location::{DATABASE, StoreAddress, Wanted, locate};
 use tempfile::TempDir;
 
 use super::file::write_new;

@@ -1,8 +1,8 @@
 //! Lines of cron: what is read can be written and read again, and fires at ever later moments in any zone.
 
+use domain::schedule::{CronLine, When};
+use domain::values::timestamp::Timestamp;
 use jiff::tz::TimeZone;
-use queuectl::domain::schedule::{CronLine, When};
-use queuectl::domain::timestamp::Timestamp;
 
 use super::message;
 

@@ -1,9 +1,9 @@
 //! The error line: short, harmless, and it begins with how the attempt ended.
 
-use queuectl::domain::error_line::{MAX_ERROR_BYTES, error_line};
-use queuectl::domain::hostile::is_hostile;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::signal::Signal;
+use domain::job::error_line::{MAX_ERROR_BYTES, error_line};
+use domain::job::outcome::Outcome;
+use domain::text::hostile::is_hostile;
+use domain::values::signal::Signal;
 
 pub const TOKENS: &[&str] = &[
     "\u{1b}",

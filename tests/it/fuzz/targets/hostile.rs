@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use queuectl::domain::hostile::{Escaping, printable, printable_lines};
-use queuectl::ops::escape::write_json;
+use domain::text::hostile::{Escaping, printable, printable_lines};
+use ops::escape::write_json;
 use serde_json::{Value, json};
 
 pub const TOKENS: &[&str] = &[

@@ -3,16 +3,16 @@
 
 use std::fmt::Display;
 
-use queuectl::domain::backoff::BackoffChoice;
-use queuectl::domain::job::{NewJob, OnDependencyFailure, Start};
-use queuectl::domain::name::JobId;
-use queuectl::domain::request::{
+use domain::job::backoff::BackoffChoice;
+use domain::job::request::{
     JobRequest, MAX_COMMAND_BYTES, MAX_CWD_BYTES, MAX_DEPENDENCIES, MAX_TAG_BYTES, MAX_TAGS,
     MAX_UNIQUE_KEY_BYTES, Origin, RequestError, Timeout,
 };
-use queuectl::domain::retry_rules::ExitCodesError;
-use queuectl::domain::settings::{MAX_RETRIES, Settings};
-use queuectl::domain::span::{MAX_SPAN, format_span};
+use domain::job::retry_rules::ExitCodesError;
+use domain::job::{NewJob, OnDependencyFailure, Start};
+use domain::settings::{MAX_RETRIES, Settings};
+use domain::values::name::JobId;
+use domain::values::span::{MAX_SPAN, format_span};
 use serde_json::{Map, Value, json};
 
 use super::message;

@@ -4,15 +4,16 @@ use std::cell::RefCell;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-use queuectl::domain::name::JobId;
-use queuectl::domain::request::JobRequest;
-use queuectl::domain::settings::SettingKey;
-use queuectl::ops::OpError;
-use queuectl::ops::enqueue::{Caller, Enqueuer};
-use queuectl::ops::lines::{self, Form, Progress, Source};
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{Enqueued, Store};
-use queuectl::sys::clock::SystemClock;
+use domain::job::request::JobRequest;
+use domain::settings::SettingKey;
+use domain::values::name::JobId;
+use ops::OpError;
+use ops::jobs::enqueue::lines;
+use ops::jobs::enqueue::lines::{Form, Progress, Source};
+use ops::jobs::enqueue::{Caller, Enqueuer};
+use store::sqlite::SqliteStore;
+use store::{Enqueued, Store};
+use sys::clock::SystemClock;
 use tempfile::TempDir;
 
 use super::message;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuectl::domain::log::{
+use domain::log::{
     Entry, Frame, HEADER_BYTES, Header, LogError, MAX_FRAME_BYTES, Stream, encode_cut_into, encode_into,
     entries, keep_ends,
 };

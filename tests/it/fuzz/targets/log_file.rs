@@ -5,9 +5,9 @@
 
 use std::cell::RefCell;
 
-use queuectl::domain::log::{Cut, Entry, Header, entries};
-use queuectl::ops::log_reader::LogReader;
-use queuectl::ops::logs::Piece;
+use domain::log::{Cut, Entry, Header, entries};
+use ops::jobs::logs::Piece;
+use ops::jobs::logs::reader::LogReader;
 use tempfile::TempDir;
 
 use super::file::write_new;

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use queuectl::domain::name::{JobId, JobIdSequence, NameError, QueueName, WorkerId};
-use queuectl::domain::timestamp::Timestamp;
+use domain::values::name::{JobId, JobIdSequence, NameError, QueueName, WorkerId};
+use domain::values::timestamp::Timestamp;
 
 use super::message;
 use super::numbers::Numbers;

@@ -1,8 +1,8 @@
 //! Settings, as `KEY=VALUE`: what is taken is written so that it is taken again and means the same, and what is refused
 //! changes nothing.
 
-use queuectl::domain::settings::{HEARTBEATS_PER_LEASE, MAX_CONCURRENCY, MAX_RETRIES, SettingKey, Settings};
-use queuectl::domain::span::MAX_SPAN;
+use domain::settings::{HEARTBEATS_PER_LEASE, MAX_CONCURRENCY, MAX_RETRIES, SettingKey, Settings};
+use domain::values::span::MAX_SPAN;
 
 use super::message;
 

@@ -1,6 +1,6 @@
 //! Commands that are run without a shell: each is what a shell would take it for, by rules that are written down anew.
 
-use queuectl::domain::shell::{direct_words, fixed_result, quote_words};
+use domain::text::shell::{direct_words, fixed_result, quote_words};
 
 pub const TOKENS: &[&str] = &[
     "ls", "echo", "true", ":", "false", " ", "\t", "\n", "'", "\"", "''", "\"\"", "'a b'", "\"a b\"", "\\",

@@ -1,6 +1,6 @@
 //! Sizes: a number and one of a few units, nothing else; what is read can be written and read again.
 
-use queuectl::domain::size::{SizeError, format_size, parse_size};
+use domain::values::size::{SizeError, format_size, parse_size};
 
 use super::message;
 

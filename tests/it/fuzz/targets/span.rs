@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuectl::domain::span::{MAX_SPAN, format_span, parse_span, span_from_seconds};
+use domain::values::span::{MAX_SPAN, format_span, parse_span, span_from_seconds};
 
 use super::message;
 use super::numbers::Numbers;

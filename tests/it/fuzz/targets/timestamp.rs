@@ -1,6 +1,6 @@
 //! Times: what is read can be written and read again; and what RFC 3339 allows is read as what it means.
 
-use queuectl::domain::timestamp::{Timestamp, TimestampError};
+use domain::values::timestamp::{Timestamp, TimestampError};
 
 use super::message;
 

@@ -3,15 +3,15 @@
 //! A history has three workers that settle, die and come back, words that come too late, and a clock that only it
 //! moves. Whatever lease a step names is counted around what there is, so every history makes sense.
 
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::values::signal::Signal;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 use proptest_state_machine::ReferenceStateMachine;
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::signal::Signal;
-use queuectl::store::{LeaseRef, LeaseStatus};
+use store::{LeaseRef, LeaseStatus};
 
 use super::lane::MemoryRate;
 use super::memory::{Answer, Memory, MemoryWorker, Request};

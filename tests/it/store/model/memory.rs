@@ -5,8 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::outcome::Outcome;
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
 
 use super::lane::Lane;
 

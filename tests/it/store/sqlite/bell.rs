@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::{LeaseRef, Served, StoreError};
-use queuectl::sys::bell::{Bell, EVERYBODY};
+use domain::job::outcome::Outcome;
+use domain::values::name::WorkerId;
+use store::{LeaseRef, Served, StoreError};
+use sys::bell::{Bell, EVERYBODY};
 
 use super::Home;
 use crate::store::fixture::{FAILURE, Fixture, new_worker, settlement};

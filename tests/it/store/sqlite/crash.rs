@@ -6,12 +6,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
-use queuectl::domain::life::StateName;
-use queuectl::domain::name::WorkerId;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::store::{JobFilter, Stop};
+use domain::job::life::StateName;
+use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
+use domain::values::name::WorkerId;
 use rustix::process::Signal;
+use store::{JobFilter, Stop};
 
 use super::{Home, value};
 use crate::store::fixture::{Fixture, SOMEBODY};

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use queuectl::domain::settings::SettingKey;
-use queuectl::store::sqlite::{Depth, Examination, SCHEMA_VERSION, SqliteStore, examine};
-use queuectl::store::{JobFilter, Page, Store, StoreError};
+use domain::settings::SettingKey;
+use store::sqlite::{Depth, Examination, SCHEMA_VERSION, SqliteStore, examine};
+use store::{JobFilter, Page, Store, StoreError};
 
 use super::{Home, connect};
 use crate::picture::picture;

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 
-use queuectl::domain::job::NewJob;
-use queuectl::domain::outcome::Outcome;
-use queuectl::domain::settings::SettingKey;
-use queuectl::store::sqlite::{SCHEMA_VERSION, SqliteStore};
-use queuectl::store::{JobFilter, Stop, Store, StoreError};
+use domain::job::NewJob;
+use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
+use store::sqlite::{SCHEMA_VERSION, SqliteStore};
+use store::{JobFilter, Stop, Store, StoreError};
 
 use rusqlite::config::DbConfig;
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use queuectl::domain::schedule::{OnOverlap, Policy};
-use queuectl::store::sqlite::SqliteStore;
-use queuectl::store::{JobFilter, NewSchedule, Page, Schedules, Store};
+use domain::schedule::{OnOverlap, Policy};
+use store::sqlite::SqliteStore;
+use store::{JobFilter, NewSchedule, Page, Schedules, Store};
 
 use super::Home;
 use crate::store::fixture::{Fixture, SOMEBODY, TestClock};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use queuectl::domain::life::{State, StateName};
-use queuectl::domain::outcome::Outcome;
-use queuectl::store::sqlite::SCHEMA_VERSION;
-use queuectl::store::{Served, StoreError, WorkerState};
+use domain::job::life::{State, StateName};
+use domain::job::outcome::Outcome;
+use store::sqlite::SCHEMA_VERSION;
+use store::{Served, StoreError, WorkerState};
 
 use super::super::fixture::under_boot;
 use super::{Home, value};

@@ -3,8 +3,8 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use queuectl::domain::life::StateName;
-use queuectl::store::sqlite::SCHEMA_VERSION;
+use domain::job::life::StateName;
+use store::sqlite::SCHEMA_VERSION;
 
 use super::migration::{first_database, schema};
 use super::{Home, value};

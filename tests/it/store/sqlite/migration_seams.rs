@@ -2,8 +2,8 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use queuectl::store::sqlite::SCHEMA_VERSION;
 use rustix::process::Signal;
+use store::sqlite::SCHEMA_VERSION;
 
 use super::migration::{first_database, schema};
 use super::migration_killed::{assert_whole, list};

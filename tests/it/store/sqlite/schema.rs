@@ -11,7 +11,7 @@ fn one_of_each() -> Home {
     let home = Home::new();
     let fixture = home.fixture();
     let worker = fixture.worker("w");
-    let success = queuectl::domain::outcome::Outcome::Success;
+    let success = domain::job::outcome::Outcome::Success;
     for (id, outcome, retries) in [("completed", success, 3), ("failed", FAILURE, 3), ("dead", FAILURE, 0)] {
         fixture.enqueue(job(id).max_retries(retries));
         fixture.run(&worker, outcome);

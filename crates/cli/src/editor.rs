@@ -1,0 +1,61 @@
+//! Changing a job in an editor.
+
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use domain::job::Job;
+use domain::job::edit::Edit;
+use domain::job::request::JobRequest;
+use ops::OpError;
+use ops::escape::write_json;
+use ops::jobs::edit::editable;
+use sys::fs::owner_only;
+
+/// What is there where nobody chose.
+const USUAL: &str = "vi";
+
+/// Opens an editor with the job as JSON. What cannot be understood is refused, and the file is kept.
+pub(super) fn edit_in_editor(context: &Context, job: &Job) -> Result<Edit, Failure> {
+    let path = write(context, job)?;
+    let edited = open(&path).and_then(|()| read(&path, job));
+    match &edited {
+        Ok(_) => drop(std::fs::remove_file(&path)),
+        Err(_) => context.hint(&format!("what you wrote is kept in {}", path.display()))?,
+    }
+    edited
+}
+
+/// Beside the queue, where only its owner may read.
+fn write(context: &Context, job: &Job) -> Result<PathBuf, Failure> {
+    let path = context.location()?.home.join(format!("edit-{}.json", std::process::id()));
+    let cannot_make = |source: io::Error| OpError::CannotMake { path: path.clone(), source };
+    let mut file = owner_only::replace_file(&path).map_err(cannot_make)?;
+    let written = write_json(&mut file, &editable(job), true).and_then(|()| file.write_all(b"\n"));
+    written.map_err(cannot_make)?;
+    file.seek(SeekFrom::Start(0)).map_err(cannot_make)?;
+    Ok(path)
+}
+
+/// The editor may be a command with arguments, so the shell starts it, as git does.
+fn open(path: &Path) -> Result<(), Failure> {
+    let chosen = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok());
+    let editor = chosen.filter(|editor| !editor.trim().is_empty()).unwrap_or_else(|| USUAL.to_owned());
+    let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("edit").arg(path).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::new(Exit::Failed, format!("the editor `{editor}` failed ({status})"))),
+        Err(error) => {
+            Err(Failure::new(Exit::Failed, format!("failed to start the editor `{editor}` ({error})")))
+        }
+    }
+}
+
+fn read(path: &Path, job: &Job) -> Result<Edit, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| OpError::CannotRead { path: path.to_owned(), source })?;
+    let wanted: JobRequest = serde_json::from_str(&text).map_err(OpError::from)?;
+    Ok(Edit::between(job, wanted).map_err(OpError::from)?)
+}

@@ -1,0 +1,143 @@
+//! What can be changed about a job, as flags.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::job::{parse_backoff, parse_timeout, split_variable};
+use crate::failure::Failure;
+use domain::job::OnDependencyFailure;
+use domain::job::backoff::BackoffChoice;
+use domain::job::edit::Edit;
+use domain::job::limits::Limits;
+use domain::job::request::{
+    JobRequest, RequestError, Timeout, check_command, check_cwd, check_dependency_choice, check_tags,
+    check_variables,
+};
+use domain::job::retry_rules::ExitCodes;
+use domain::settings::MAX_RETRIES;
+use domain::values::name::QueueName;
+use domain::values::span::parse_span;
+use domain::values::timestamp::Timestamp;
+use ops::OpError;
+
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Changes")]
+pub(crate) struct EditFlags {
+    /// The command, run by `sh -c`
+    #[arg(long, value_name = "COMMAND")]
+    command: Option<String>,
+    /// Higher first
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i32>,
+    /// Retries after the first attempt
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
+    max_retries: Option<u32>,
+    /// Attempts in all, instead of --max-retries
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1))]
+    max_attempts: Option<u32>,
+    /// How long one attempt may take: 90, 1m30s, none
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout)]
+    timeout: Option<Timeout>,
+    /// Not before this time: 2026-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME")]
+    run_at: Option<Timestamp>,
+    /// Not before so much time has gone by: 90, 1m30s; 0 for now
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
+    delay: Option<Duration>,
+    /// How long to wait before a retry, as JSON: {"strategy":"fixed","delay":"5s"}
+    #[arg(long, value_name = "JSON|none", value_parser = backoff_or_none)]
+    backoff: Option<OrNone<BackoffChoice>>,
+    /// Where to run it; absolute
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<String>,
+    /// Add or change a variable of its environment (repeat for more)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = split_variable)]
+    env: Vec<(String, String)>,
+    /// Take away a variable that was added to its environment (repeat for more)
+    #[arg(long, value_name = "NAME")]
+    unset_env: Vec<String>,
+    /// When a job that it waits for is dead or cancelled: cancel or run
+    #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice)]
+    on_dependency_failure: Option<OnDependencyFailure>,
+    /// What it may use: memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024, or the same as JSON; none for what its queue
+    /// or the setting says
+    #[arg(long, value_name = "LIMITS|none", value_parser = or_none::<Limits>)]
+    limits: Option<OrNone<Limits>>,
+    /// Retry only after these exit codes: 1,75; none for what its queue says
+    #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
+    retry_on: Option<OrNone<ExitCodes>>,
+    /// Do not retry after these exit codes: 2,64
+    #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
+    no_retry_on: Option<OrNone<ExitCodes>>,
+    #[command(flatten)]
+    place: PlaceFlags,
+}
+
+/// What a job is selected by as well. A verb that takes a selection has only these names for it; `edit` also takes those of
+/// `enqueue`.
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Changes")]
+pub(crate) struct PlaceFlags {
+    /// The queue that it moves to
+    #[arg(id = "set-queue", long, value_name = "QUEUE")]
+    queue: Option<QueueName>,
+    /// Tags in the place of those that it has (repeat, or separate by commas)
+    #[arg(id = "set-tags", long, alias = "set-tag", value_name = "TAG", value_delimiter = ',')]
+    tags: Vec<String>,
+    /// Take away all tags that it has
+    #[arg(long, conflicts_with = "set-tags")]
+    no_tags: bool,
+}
+
+/// A value, or `none` where what a job says for itself is taken away.
+#[derive(Clone, Debug, PartialEq)]
+struct OrNone<T>(Option<T>);
+
+const NONE: &str = "none";
+
+fn or_none<T: FromStr>(text: &str) -> Result<OrNone<T>, T::Err> {
+    if text == NONE { Ok(OrNone(None)) } else { text.parse().map(|value| OrNone(Some(value))) }
+}
+
+fn backoff_or_none(text: &str) -> Result<OrNone<BackoffChoice>, serde_json::Error> {
+    if text == NONE { Ok(OrNone(None)) } else { parse_backoff(text).map(|choice| OrNone(Some(choice))) }
+}
+
+impl EditFlags {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn into_edit(self) -> Result<Edit, Failure> {
+        let flags = self.clone();
+        let request = self.into_request().map_err(OpError::from)?;
+        let mut edit = Edit::from_request(request, flags.unset_env).map_err(OpError::from)?;
+        // What goes back to what a job has that says nothing of it.
+        edit.backoff = flags.backoff.map(|choice| choice.0);
+        edit.limits = flags.limits.map(|limits| limits.0.unwrap_or_default());
+        edit.retry_on = flags.retry_on.map(|codes| codes.0);
+        edit.no_retry_on = flags.no_retry_on.map(|codes| codes.0);
+        if flags.place.no_tags {
+            edit.tags = Some(Vec::new());
+        }
+        Ok(edit)
+    }
+
+    fn into_request(self) -> Result<JobRequest, RequestError> {
+        Ok(JobRequest {
+            command: self.command.map(check_command).transpose()?,
+            queue: self.place.queue,
+            priority: self.priority,
+            max_retries: self.max_retries,
+            max_attempts: self.max_attempts,
+            timeout: self.timeout,
+            run_at: self.run_at,
+            delay: self.delay,
+            on_dependency_failure: self.on_dependency_failure,
+            cwd: self.cwd.map(check_cwd).transpose()?,
+            tags: check_tags(self.place.tags)?,
+            env: check_variables(self.env)?,
+            ..JobRequest::default()
+        })
+    }
+}

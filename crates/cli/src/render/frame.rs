@@ -1,0 +1,338 @@
+//! What `status --watch` shows at one moment: lines that fit into so many columns and rows.
+
+use std::time::Duration;
+
+use anstyle::Style;
+
+use super::progress::rate;
+use super::table::{Align, Table, cut_styled};
+use super::text::{grouped, printable, rough};
+use crate::context::Size;
+use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
+use ops::status::throughput::Pace;
+use ops::status::watch::{View, lease};
+
+/// A section is not cut to fewer lines than this: a head, something, and how much is missing.
+const FEWEST_LINES: usize = 3;
+
+/// Lines that belong together.
+struct Section {
+    lines: Vec<String>,
+    /// So many lines at the end are kept when others are left out.
+    foot: usize,
+}
+
+/// What is wrong comes first, and what there is no room for is left out from the end.
+pub(crate) fn compose(view: &View, title: &str, size: Size) -> Vec<String> {
+    let (status, width) = (&view.status, size.columns);
+    let sections = [
+        (vec![head(view, title)], 0),
+        (problem_lines(&status.problems, width), 0),
+        (queue_lines(status, width), usize::from(has_sum(status))),
+        (throughput_lines(view, width), 0),
+        (worker_lines(status, view.at, width), 0),
+        (running_lines(view, width), 0),
+        (retry_lines(view, width), 0),
+    ];
+    let sections = sections.into_iter().filter(|(lines, _)| !lines.is_empty());
+    let sections: Vec<Section> = sections.map(|(lines, foot)| Section { lines, foot }).collect();
+    let mut lines = Vec::new();
+    for (section, room) in sections.iter().zip(rooms(&sections, size.rows)) {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(section.within(room));
+    }
+    lines.iter().map(|line| cut_styled(line, width)).collect()
+}
+
+/// How many lines each section gets: the last ones go where even a little of each does not fit, then the longest give
+/// way.
+fn rooms(sections: &[Section], rows: usize) -> Vec<usize> {
+    let with_gaps = |rooms: &[usize]| rooms.iter().sum::<usize>() + rooms.len().saturating_sub(1);
+    let mut fewest: Vec<usize> = sections.iter().map(Section::fewest).collect();
+    while with_gaps(&fewest) > rows {
+        fewest.pop();
+    }
+    let mut rooms: Vec<usize> =
+        sections.iter().zip(&fewest).map(|(section, _)| section.lines.len()).collect();
+    while with_gaps(&rooms) > rows {
+        let can_give = rooms.iter_mut().zip(&fewest).filter(|(room, fewest)| **room > **fewest);
+        let Some((longest, _)) = can_give.max_by_key(|(room, _)| **room) else {
+            break;
+        };
+        *longest -= 1;
+    }
+    rooms
+}
+
+impl Section {
+    fn fewest(&self) -> usize {
+        self.lines.len().min(FEWEST_LINES + self.foot)
+    }
+
+    /// As many lines, with a word about those that are missing.
+    fn within(&self, room: usize) -> Vec<String> {
+        if self.lines.len() <= room {
+            return self.lines.clone();
+        }
+        let (body, foot) = self.lines.split_at(self.lines.len() - self.foot);
+        let kept = room.saturating_sub(self.foot + 1);
+        let dim = Style::new().dimmed();
+        let missing = format!("{dim}… {} more{dim:#}", body.len() - kept);
+        body[..kept].iter().chain([&missing]).chain(foot).cloned().collect()
+    }
+}
+
+/// The time by the store's clock, to the second, and what is shown.
+fn head(view: &View, title: &str) -> String {
+    let at = view.at.to_string().replace('T', " ");
+    let at = at.split('.').next().unwrap_or_default();
+    let bold = Style::new().bold();
+    format!("{bold}queuectl status{bold:#}  {at} UTC  {}", printable(title))
+}
+
+fn throughput_lines(view: &View, width: usize) -> Vec<String> {
+    let mut table =
+        Table::new(&[("THROUGHPUT", Align::Left), ("NOW", Align::Right), ("LAST MINUTE", Align::Right)]);
+    let cell = |pace: Option<Pace>, count: fn(&Pace) -> u64| {
+        pace.map_or_else(|| "–".to_owned(), |pace| frequency(count(&pace), pace.over))
+    };
+    for (name, count) in
+        [("completed", (|pace| pace.completed) as fn(&Pace) -> u64), ("failed", |pace| pace.failed)]
+    {
+        table.row(vec![name.into(), cell(view.pace, count).into(), cell(view.minute, count).into()]);
+    }
+    table.lines(width)
+}
+
+/// `1,234/s`, `0.5/s`, `0.2/min`
+fn frequency(count: u64, over: Duration) -> String {
+    let tenths = |unit: u64| rate(count.saturating_mul(unit * 10), over);
+    match (tenths(1), tenths(60)) {
+        (100.., _) => format!("{}/s", grouped(rate(count, over))),
+        (tenths @ 1.., _) => format!("{}.{}/s", tenths / 10, tenths % 10),
+        (0, tenths @ 1..) => format!("{}.{}/min", tenths / 10, tenths % 10),
+        (0, 0) => if count == 0 { "0/s" } else { "<0.1/min" }.to_owned(),
+    }
+}
+
+fn running_lines(view: &View, width: usize) -> Vec<String> {
+    if view.running.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&[
+        ("RUNNING", Align::Left),
+        ("WORKER", Align::Left),
+        ("FOR", Align::Right),
+        ("COMMAND", Align::Left),
+    ]);
+    for (job, lease) in view.running.iter().filter_map(|job| Some((job, lease(job)?))) {
+        table.row(vec![
+            job.id.as_str().into(),
+            lease.worker.as_str().into(),
+            rough(view.at.since(lease.started_at)).into(),
+            job.command.as_str().into(),
+        ]);
+    }
+    table.lines(width)
+}
+
+fn retry_lines(view: &View, width: usize) -> Vec<String> {
+    if view.retries.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&[
+        ("NEXT RETRY", Align::Left),
+        ("IN", Align::Right),
+        ("TRIES", Align::Right),
+        ("ERROR", Align::Left),
+    ]);
+    for job in &view.retries {
+        let life = &job.life;
+        table.row(vec![
+            job.id.as_str().into(),
+            if life.due_at > view.at { rough(life.due_at.since(view.at)) } else { "due".to_owned() }.into(),
+            format!("{}/{}", life.tries(), u64::from(life.max_retries) + 1).into(),
+            job.latest.error.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table.lines(width)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use domain::job::life::{Lease, Life, Losses, State, StateName};
+    use domain::job::limits::Limits;
+    use domain::job::retry_rules::RetryRules;
+    use domain::job::{Job, Latest, OnDependencyFailure};
+    use domain::values::timestamp::Timestamp;
+    use ops::status::{Problem, Status};
+    use store::{Queue, Served, Worker, WorkerState};
+    use sys::host::Origin;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_769_851_800_999);
+
+    fn ago(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(NOW.as_millis() - seconds * 1_000)
+    }
+
+    fn job(id: &str, command: &str, state: State) -> Job {
+        Job {
+            id: id.parse().expect("an id"),
+            number: 1,
+            queue: "default".parse().expect("a name"),
+            command: command.to_owned(),
+            priority: 0,
+            life: Life {
+                state,
+                run_at: None,
+                due_at: ago(-90),
+                attempts: 2,
+                max_retries: 3,
+                failures: 1,
+                losses: Losses::default(),
+            },
+            created_at: ago(60),
+            updated_at: ago(60),
+            timeout: None,
+            backoff: None,
+            cwd: None,
+            env: BTreeMap::new(),
+            tags: Vec::new(),
+            depends_on: Vec::new(),
+            on_dependency_failure: OnDependencyFailure::Cancel,
+            unique_key: None,
+            limits: Limits::default(),
+            retry: RetryRules::default(),
+            unique_for: domain::job::unique::UniqueFor::default(),
+            batch: None,
+            latest: Latest { error: Some("exit code 2: no luck".to_owned()), ..Latest::default() },
+        }
+    }
+
+    fn running(id: &str, seconds: i64, command: &str) -> Job {
+        let worker = "w1".parse().expect("an id");
+        let lease = Lease { worker, started_at: ago(seconds), until: ago(-30), cancel_requested: None };
+        job(id, command, State::Processing(lease))
+    }
+
+    fn queue(name: &str) -> Queue {
+        let counts = [(StateName::Pending, 1_200), (StateName::Completed, 7)].into();
+        Queue::new(name.parse().expect("a name"), counts)
+    }
+
+    fn worker() -> Worker {
+        Worker {
+            id: "w1".parse().expect("an id"),
+            host: "here".to_owned(),
+            origin: Origin::default(),
+            pid: 4242,
+            guardian_pid: None,
+            served: Served::All,
+            concurrency: 4,
+            folder: "/home/ada/.queuectl/workers".into(),
+            held: 2,
+            running: 2,
+            state: WorkerState::Running,
+            started_at: ago(200),
+            last_heartbeat: ago(2),
+            lease_until: None,
+            overdue: false,
+        }
+    }
+
+    fn view(queues: Vec<Queue>) -> View {
+        let jobs = [(StateName::Pending, 2_400), (StateName::Completed, 14)].into();
+        let problems = vec![Problem::DurabilityLowered];
+        View {
+            at: NOW,
+            status: Status { jobs, queues, workers: vec![worker()], problems },
+            pace: Some(Pace { completed: 25, failed: 1, over: Duration::from_secs(2) }),
+            minute: Some(Pace { completed: 30, failed: 1, over: Duration::from_secs(60) }),
+            running: vec![running("a", 75, "make test"), running("b", 3, "echo \x1b[31m漢字")],
+            retries: vec![job("c", "false", State::Failed)],
+        }
+    }
+
+    fn seen(view: &View, columns: usize, rows: usize) -> Vec<String> {
+        let lines = compose(view, "/home/ada/.queuectl, every 1s", Size { columns, rows });
+        lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+    }
+
+    #[test]
+    fn everything_has_its_place() {
+        let seen = seen(&view(vec![queue("default"), queue("mail")]), 80, 40);
+        assert_eq!(
+            seen.join("\n"),
+            "\
+queuectl status  2026-01-31 09:30:00 UTC  /home/ada/.queuectl, every 1s
+
+! durability is normal: a power cut can lose the last moments; `queuectl config
+  unset durability` ends that
+
+QUEUE       PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED
+default       1,200           0          7       0     0          0
+mail          1,200           0          7       0     0          0
+all queues    2,400           0         14       0     0          0
+
+THROUGHPUT    NOW  LAST MINUTE
+completed    12/s        0.5/s
+failed      0.5/s      1.0/min
+
+WORKER  STATE    RUNNING   PID  STARTED    HEARTBEAT  QUEUES
+w1      running      2/4  4242  3m20s ago  2s ago     all
+
+RUNNING  WORKER    FOR  COMMAND
+a        w1      1m15s  make test
+b        w1         3s  echo \\u{1b}[31m漢字
+
+NEXT RETRY     IN  TRIES  ERROR
+c           1m30s    1/4  exit code 2: no luck"
+        );
+    }
+
+    #[test]
+    fn it_fits_whatever_the_size() {
+        let queues = (0..50).map(|number| queue(&format!("queue{number}"))).collect();
+        let mut view = view(queues);
+        view.running = (0..70).map(|number| running(&format!("j{number}"), number, "sleep 漢 100")).collect();
+        for columns in [0, 1, 2, 10, 40, 79, 200] {
+            for rows in [0, 1, 2, 5, 10, 24, 60, 200] {
+                let seen = seen(&view, columns, rows);
+                assert!(seen.len() <= rows, "{} lines in {rows}", seen.len());
+                for line in &seen {
+                    let width = unicode_width::UnicodeWidthStr::width(line.as_str());
+                    assert!(width <= columns.max(1), "{width} columns in {columns}: {line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_sections_give_way_and_say_so() {
+        let queues = (0..50).map(|number| queue(&format!("queue{number}"))).collect();
+        let seen = seen(&view(queues), 80, 24);
+        assert_eq!(seen.len(), 24);
+        let more = seen.iter().position(|line| line == "… 48 more").expect("what is missing is said");
+        assert!(seen[more + 1].starts_with("all queues"), "the sum stays: {seen:?}");
+        for head in ["! durability", "THROUGHPUT", "WORKER", "RUNNING", "NEXT RETRY"] {
+            assert!(seen.iter().any(|line| line.starts_with(head)), "{head}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn how_often_is_told_in_a_unit_that_says_something() {
+        let over = Duration::from_secs(10);
+        for (count, told) in
+            [(0, "0/s"), (12_345, "1,234/s"), (100, "10/s"), (99, "9.9/s"), (5, "0.5/s"), (1, "0.1/s")]
+        {
+            assert_eq!(frequency(count, over), told);
+        }
+        assert_eq!(frequency(1, Duration::from_secs(60)), "1.0/min");
+        assert_eq!(frequency(1, Duration::from_secs(3_600)), "<0.1/min");
+    }
+}

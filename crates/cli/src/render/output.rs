@@ -1,0 +1,244 @@
+//! Printing what attempts printed: as it is for a program, harmless for a person, as JSON lines.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use clap::ColorChoice;
+
+use super::text::{printable, printable_lines, rough_size};
+use crate::context::Context;
+use crate::failure::Failure;
+use domain::job::Attempt;
+use domain::log::Stream;
+use domain::values::timestamp::Timestamp;
+use ops::escape::write_json;
+use ops::jobs::logs::{Chunk, Piece};
+use ops::json::{CutJson, OutputJson};
+
+/// What to print.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Only this stream.
+    pub(crate) only: Option<Stream>,
+    /// As it is, even on a terminal.
+    pub(crate) raw: bool,
+}
+
+pub(crate) struct Printer<'c> {
+    context: &'c Context,
+    wanted: Wanted,
+    form: Form,
+    out: Box<dyn Write>,
+    attempt: u32,
+    started_at: Timestamp,
+    /// When the latest output came.
+    at: Timestamp,
+    /// The last bytes of each stream that may be the beginning of a character.
+    held_back: [Vec<u8>; 2],
+    is_in_line: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Bytes,
+    /// Nothing steers the terminal; stderr is told apart by colour.
+    Person,
+    Json,
+}
+
+impl<'c> Printer<'c> {
+    pub(crate) fn new(context: &'c Context, wanted: Wanted) -> Self {
+        let for_person = context.person_reads || context.color == ColorChoice::Always;
+        let form = if context.json {
+            Form::Json
+        } else if for_person && !wanted.raw {
+            Form::Person
+        } else {
+            Form::Bytes
+        };
+        let out: Box<dyn Write> = match form {
+            Form::Person => Box::new(context.out()),
+            Form::Bytes | Form::Json => Box::new(io::BufWriter::new(io::stdout())),
+        };
+        Self {
+            context,
+            wanted,
+            form,
+            out,
+            attempt: 0,
+            started_at: Timestamp::EPOCH,
+            at: Timestamp::EPOCH,
+            held_back: [Vec::new(), Vec::new()],
+            is_in_line: false,
+        }
+    }
+
+    /// What follows is the output of this attempt.
+    pub(crate) fn begin(&mut self, attempt: &Attempt) {
+        self.attempt = attempt.number;
+        self.started_at = attempt.started_at;
+    }
+
+    pub(crate) fn print(&mut self, pieces: &[Piece]) -> Result<(), Failure> {
+        if self.context.quiet {
+            return Ok(());
+        }
+        for piece in pieces {
+            match piece {
+                Piece::Output(chunk) if self.wanted.only.is_none_or(|only| only == chunk.stream) => {
+                    self.print_chunk(chunk)?;
+                }
+                Piece::Output(_) => {}
+                Piece::Cut { bytes } => self.print_cut(*bytes)?,
+            }
+        }
+        Ok(self.out.flush()?)
+    }
+
+    /// The attempt is over: what looked like the beginning of a character was none.
+    pub(crate) fn end(&mut self) -> Result<(), Failure> {
+        for stream in Stream::ALL {
+            let rest = std::mem::take(self.held_back_of(stream));
+            if !rest.is_empty() {
+                self.print_text(stream, &rest)?;
+            }
+        }
+        self.end_line()?;
+        Ok(self.out.flush()?)
+    }
+
+    /// Something worth knowing, beside the output.
+    pub(crate) fn note(&mut self, note: &str) -> Result<(), Failure> {
+        if self.context.quiet || self.context.json {
+            return Ok(());
+        }
+        self.end_line()?;
+        self.out.flush()?;
+        let dim = Style::new().dimmed();
+        Ok(writeln!(self.context.notes(), "{dim}{}{dim:#}", printable(note))?)
+    }
+
+    fn print_chunk(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+        if self.form == Form::Bytes {
+            return Ok(self.out.write_all(&chunk.bytes)?);
+        }
+        let mut bytes = std::mem::take(self.held_back_of(chunk.stream));
+        bytes.extend_from_slice(&chunk.bytes);
+        let whole = bytes.len() - unfinished(&bytes, self.form == Form::Person);
+        *self.held_back_of(chunk.stream) = bytes.split_off(whole);
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.at = self.started_at.saturating_add(chunk.at);
+        self.print_text(chunk.stream, &bytes)
+    }
+
+    fn print_text(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), Failure> {
+        if self.form == Form::Json {
+            let text = String::from_utf8_lossy(bytes);
+            let line = OutputJson { attempt: self.attempt, stream: stream.name(), at: self.at, text: &text };
+            write_json(&mut self.out, &line, false)?;
+            return Ok(self.out.write_all(b"\n")?);
+        }
+        let style = match stream {
+            Stream::Out => Style::new(),
+            Stream::Err => AnsiColor::Red.on_default(),
+        };
+        write!(self.out, "{style}{}{style:#}", harmless(bytes))?;
+        self.is_in_line = !bytes.ends_with(b"\n");
+        Ok(())
+    }
+
+    fn print_cut(&mut self, bytes: u64) -> Result<(), Failure> {
+        if self.form == Form::Json {
+            write_json(&mut self.out, &CutJson { attempt: self.attempt, cut_bytes: bytes }, false)?;
+            return Ok(self.out.write_all(b"\n")?);
+        }
+        self.note(&format!("[… {} cut …]", rough_size(bytes)))
+    }
+
+    /// A person is not shown two things in one line.
+    fn end_line(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.is_in_line) {
+            writeln!(self.out)?;
+        }
+        Ok(())
+    }
+
+    fn held_back_of(&mut self, stream: Stream) -> &mut Vec<u8> {
+        match stream {
+            Stream::Out => &mut self.held_back[0],
+            Stream::Err => &mut self.held_back[1],
+        }
+    }
+}
+
+/// Output as text that cannot steer a terminal. Bytes that are no text are shown as `\xff`.
+fn harmless(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        let text = chunk.valid();
+        let text =
+            if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { Cow::Borrowed(text) };
+        shown.push_str(&printable_lines(&text));
+        shown.extend(chunk.invalid().iter().flat_map(|byte| byte.escape_ascii().map(char::from)));
+    }
+    shown
+}
+
+/// How many bytes at the end may only make sense with those that follow: a part of a character or, if `lines` are shown,
+/// of a line's end.
+fn unfinished(bytes: &[u8], lines: bool) -> usize {
+    const LONGEST_CHARACTER: usize = 4;
+    if lines && bytes.ends_with(b"\r") {
+        return 1;
+    }
+    for length in 1..LONGEST_CHARACTER.min(bytes.len() + 1) {
+        let last = &bytes[bytes.len() - length..];
+        match std::str::from_utf8(last) {
+            Ok(_) => return 0,
+            Err(error) if error.valid_up_to() == 0 && error.error_len().is_none() => return length,
+            Err(_) => {}
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        for (bytes, shown) in [
+            (&b"plain\ttext\n"[..], "plain\ttext\n"),
+            (b"\x1b[31mred\x1b[0m", "\\u{1b}[31mred\\u{1b}[0m"),
+            (b"dos\r\nline\r\n", "dos\nline\n"),
+            (b"10%\r20%", "10%\\r20%"),
+            (b"\xff\x00\xc3", "\\xff\\u{0}\\xc3"),
+            ("\u{202e}ä\u{9b}".as_bytes(), "\\u{202e}ä\\u{9b}"),
+        ] {
+            assert_eq!(harmless(bytes), shown);
+        }
+    }
+
+    #[test]
+    fn characters_that_come_in_two_pieces_are_waited_for() {
+        for (bytes, expected) in [
+            (&b""[..], 0),
+            (b"a", 0),
+            ("ä".as_bytes(), 0),
+            (b"a\xc3", 1),
+            (b"\xe2\x82", 2),
+            (b"x\xf0\x9f\x98", 3),
+            (b"\xff", 0),
+            (b"\x80\x80", 0),
+            (b"\xc3\xff", 0),
+            (b"\xf0\x9f\x98\x80", 0),
+        ] {
+            assert_eq!(unfinished(bytes, false), expected, "{bytes:?}");
+        }
+        assert_eq!((unfinished(b"a\r", true), unfinished(b"a\r", false)), (1, 0));
+    }
+}

@@ -1,0 +1,220 @@
+//! How a list of jobs is printed: which columns, in which order, in which format.
+
+use std::io::{self, Write};
+
+use serde::{Serialize, Serializer};
+
+use super::table::{Align, Cell, Table};
+use super::text::{printable, state_style, when};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use domain::job::Job;
+use domain::values::timestamp::Timestamp;
+use ops::escape::{write_json, write_json_array};
+use ops::jobs::columns::{COLUMNS, Fields, parse_column};
+use ops::jobs::list::Sort;
+use ops::json::JobJson;
+use store::StoreError;
+
+/// How jobs are printed.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ShapeArgs {
+    /// These fields of the jobs, by their names in JSON: id,state,exit_code
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_column)]
+    columns: Vec<&'static str>,
+    /// Sort by created, updated, priority, run_at, started, finished, attempts, failures, queue, state, id or command;
+    /// with - before it from high to low
+    #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
+    pub(crate) sort: Option<Sort>,
+    /// Print a table, a JSON array, JSON lines, CSV with a head, or ids only [default: table]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    format: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Jsonl,
+    Csv,
+    Ids,
+}
+
+impl ShapeArgs {
+    /// Refuses what would be ignored.
+    pub(crate) fn check(&self, context: &Context) -> Result<(), Failure> {
+        if context.json && self.format.is_some_and(|format| format != Format::Json) {
+            return Err(Failure::usage("--json and another --format exclude each other"));
+        }
+        if self.format == Some(Format::Ids) && !self.columns.is_empty() {
+            return Err(Failure::usage("--format ids has no columns"));
+        }
+        Ok(())
+    }
+
+    fn format(&self, context: &Context) -> Format {
+        if context.json { Format::Json } else { self.format.unwrap_or(Format::Table) }
+    }
+
+    /// Whether a person gets to read it, so that an empty list wants a word.
+    pub(crate) fn is_table(&self, context: &Context) -> bool {
+        self.format(context) == Format::Table
+    }
+
+    fn columns_or_all(&self) -> &[&'static str] {
+        if self.columns.is_empty() { &COLUMNS } else { &self.columns }
+    }
+}
+
+/// Jobs are printed as they come. Where they are aligned, so many make up one part of the table.
+const ROWS_AT_ONCE: usize = 1_000;
+
+type Jobs<'a> = &'a mut dyn Iterator<Item = Result<Job, StoreError>>;
+
+pub(crate) fn print(
+    context: &Context,
+    shape: &ShapeArgs,
+    jobs: Jobs<'_>,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    if context.quiet {
+        return Ok(());
+    }
+    match shape.format(context) {
+        Format::Table if shape.columns.is_empty() => {
+            write_table(context, overview(), jobs, |job| row(job, now))
+        }
+        Format::Table => {
+            write_table(context, table_of(&shape.columns), jobs, |job| row_of(job, &shape.columns))
+        }
+        Format::Json if shape.columns.is_empty() => print_array(context, jobs.map(|job| Ok(WholeJob(job?)))),
+        Format::Json => print_array(context, jobs.map(|job| Ok(Fields::of(&job?, &shape.columns)))),
+        Format::Jsonl => print_lines(jobs, shape.columns_or_all()),
+        Format::Csv => print_csv(context, jobs, shape.columns_or_all()),
+        Format::Ids => print_ids(context, jobs),
+    }
+}
+
+/// A job with all fields that lists have.
+struct WholeJob(Job);
+
+impl Serialize for WholeJob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        JobJson::from(&self.0).serialize(serializer)
+    }
+}
+
+fn print_array<T: Serialize>(
+    context: &Context,
+    elements: impl Iterator<Item = Result<T, Failure>>,
+) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write_json_array(&mut out, elements, context.person_reads)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
+/// What one wants to know at a glance.
+pub(crate) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure> {
+    write_table(context, overview(), &mut jobs.iter().cloned().map(Ok), |job| row(job, now))
+}
+
+fn overview() -> Table {
+    Table::new(&[
+        ("ID", Align::Left),
+        ("STATE", Align::Left),
+        ("QUEUE", Align::Left),
+        ("PRIO", Align::Right),
+        ("TRIES", Align::Right),
+        ("WHEN", Align::Left),
+        ("COMMAND", Align::Left),
+    ])
+    .can_do_without(&["PRIO", "TRIES", "QUEUE"])
+}
+
+fn row(job: &Job, now: Timestamp) -> Vec<Cell> {
+    let state = job.life.state.name();
+    vec![
+        job.id.as_str().into(),
+        Cell::styled(state.name(), state_style(state)),
+        job.queue.as_str().into(),
+        job.priority.to_string().into(),
+        format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),
+        when(job, now).into(),
+        job.command.as_str().into(),
+    ]
+}
+
+fn table_of(columns: &[&'static str]) -> Table {
+    let heads: Vec<String> = columns.iter().map(|name| name.to_uppercase().replace('_', " ")).collect();
+    let heads: Vec<(&str, Align)> =
+        heads.iter().zip(columns).map(|(head, name)| (head.as_str(), align(name))).collect();
+    Table::new(&heads)
+}
+
+fn row_of(job: &Job, columns: &[&'static str]) -> Vec<Cell> {
+    let style = state_style(job.life.state.name());
+    let fields = Fields::of(job, columns);
+    let cells = fields.texts().map(|(name, text)| match (name, text.as_str()) {
+        ("state", state) => Cell::styled(state, style),
+        (_, "") => "-".into(),
+        (_, text) => text.into(),
+    });
+    cells.collect()
+}
+
+fn align(column: &str) -> Align {
+    let is_number =
+        ["priority", "attempts", "max_retries", "failures", "timeout_ms", "exit_code"].contains(&column);
+    if is_number { Align::Right } else { Align::Left }
+}
+
+fn write_table(
+    context: &Context,
+    mut table: Table,
+    jobs: Jobs<'_>,
+    row: impl Fn(&Job) -> Vec<Cell>,
+) -> Result<(), Failure> {
+    let mut out = context.out();
+    let mut jobs = jobs.peekable();
+    while jobs.peek().is_some() {
+        for job in jobs.by_ref().take(ROWS_AT_ONCE) {
+            table.row(row(&job?));
+        }
+        table.write_part(&mut out, context.width())?;
+    }
+    Ok(out.flush()?)
+}
+
+fn print_lines(jobs: Jobs<'_>, columns: &[&'static str]) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for job in jobs {
+        write_json(&mut out, &Fields::of(&job?, columns), false)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The head is there also when there are no jobs. What a program gets is as it is; a terminal is not steered by it.
+fn print_csv(context: &Context, jobs: Jobs<'_>, columns: &[&'static str]) -> Result<(), Failure> {
+    let failed =
+        |error: csv::Error| Failure::new(Exit::Failed, format!("failed to write the output ({error})"));
+    let mut out = csv::Writer::from_writer(io::stdout().lock());
+    out.write_record(columns).map_err(failed)?;
+    for job in jobs {
+        let fields = Fields::of(&job?, columns);
+        let texts = fields.texts().map(|(_, text)| text);
+        let shown = texts.map(|text| if context.person_reads { printable(&text).into_owned() } else { text });
+        out.write_record(shown).map_err(failed)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn print_ids(context: &Context, jobs: Jobs<'_>) -> Result<(), Failure> {
+    let mut out = context.out();
+    for job in jobs {
+        writeln!(out, "{}", job?.id)?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,232 @@
+//! Aligned columns.
+//!
+//! Home-made: a hundred lines that know about colour and about fitting into the width of the terminal, where a crate would
+//! bring a terminal library along.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::fit::{Column, GAP, fit};
+use super::text::printable;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: Vec<(String, Align)>,
+    /// Columns that are left out where the terminal is narrow, the first one first.
+    dispensable: Vec<usize>,
+    rows: Vec<Vec<Cell>>,
+    /// What is known of the columns since the first part was written, and their widths.
+    written: Option<(Vec<Column>, Vec<Option<usize>>)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    pub(crate) fn styled(text: &str, style: Style) -> Self {
+        Self { text: printable(text).into_owned(), style }
+    }
+}
+
+impl<T: AsRef<str>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::styled(text.as_ref(), Style::new())
+    }
+}
+
+/// A style is an escape sequence that ends with an `m`; this one ends all of them.
+const ESC: char = '\u{1b}';
+const RESET: &str = "\u{1b}[0m";
+
+impl Table {
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+        let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
+        Self { columns, dispensable: Vec::new(), rows: Vec::new(), written: None }
+    }
+
+    /// The same, where these columns are left out if not all have room, the first one first.
+    pub(crate) fn can_do_without(mut self, names: &[&str]) -> Self {
+        let place = |name: &&str| self.columns.iter().position(|(known, _)| known == name);
+        self.dispensable = names.iter().filter_map(place).collect();
+        self
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    /// Writes head and rows so that a row fits into `width`, see [`fit`].
+    pub(crate) fn write(&self, out: &mut impl Write, width: usize) -> io::Result<()> {
+        let widths = fit(&self.measured(), &self.dispensable, width);
+        self.write_row(out, &self.head(), &widths)?;
+        self.rows.iter().try_for_each(|row| self.write_row(out, row, &widths))
+    }
+
+    /// Writes the rows that are there and forgets them: a long table is written in parts. On a terminal the first one says
+    /// how wide the columns are; elsewhere, where nothing is cut, they become wider where a later part needs it.
+    pub(crate) fn write_part(&mut self, out: &mut impl Write, width: usize) -> io::Result<()> {
+        let measured = self.measured();
+        let (known, widths) = match self.written.take() {
+            None => {
+                let widths = fit(&measured, &self.dispensable, width);
+                self.write_row(out, &self.head(), &widths)?;
+                (measured, widths)
+            }
+            Some((known, _)) if width == usize::MAX => {
+                let known: Vec<Column> = known.into_iter().zip(measured).map(Column::or_wider).collect();
+                let widths = fit(&known, &self.dispensable, width);
+                (known, widths)
+            }
+            Some((known, widths)) => {
+                let no_number_cut = |(width, column): (Option<usize>, Column)| {
+                    width.map(|width| if column.is_text { width } else { width.max(column.content) })
+                };
+                (known, widths.into_iter().zip(measured).map(no_number_cut).collect())
+            }
+        };
+        for row in std::mem::take(&mut self.rows) {
+            self.write_row(out, &row, &widths)?;
+        }
+        self.written = Some((known, widths));
+        Ok(())
+    }
+
+    fn head(&self) -> Vec<Cell> {
+        self.columns.iter().map(|(name, _)| Cell::styled(name, Style::new().bold())).collect()
+    }
+
+    /// The same, line by line.
+    pub(crate) fn lines(&self, width: usize) -> Vec<String> {
+        let mut text = Vec::new();
+        self.write(&mut text, width).expect("memory takes everything");
+        String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+    }
+
+    fn measured(&self) -> Vec<Column> {
+        let measure = |(at, (name, align)): (usize, &(String, Align))| {
+            let widths = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.width());
+            let content = widths.max().unwrap_or(0);
+            Column { head: name.width(), content, is_text: *align == Align::Left }
+        };
+        self.columns.iter().enumerate().map(measure).collect()
+    }
+
+    fn write_row(&self, out: &mut impl Write, row: &[Cell], widths: &[Option<usize>]) -> io::Result<()> {
+        let last = row.len().saturating_sub(1);
+        let shown = row.iter().zip(widths).enumerate().filter_map(|(at, (cell, width))| {
+            let (_, align) = &self.columns[at];
+            width.map(|width| (at, cell, *align, width))
+        });
+        for (nth, (at, cell, align, width)) in shown.enumerate() {
+            let (text, style) = (cut(&cell.text, width), cell.style);
+            let padding = " ".repeat(width.saturating_sub(text.width()));
+            let gap = if nth == 0 { "" } else { &" ".repeat(GAP) };
+            match align {
+                Align::Right => write!(out, "{gap}{padding}{style}{text}{style:#}")?,
+                Align::Left if at == last => write!(out, "{gap}{style}{text}{style:#}")?,
+                Align::Left => write!(out, "{gap}{style}{text}{style:#}{padding}")?,
+            }
+        }
+        writeln!(out)
+    }
+}
+
+/// As much of the text as fits, with an ellipsis where something is missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut room = width.saturating_sub(1);
+    for character in text.chars() {
+        let taken = character.width().unwrap_or(0);
+        if taken > room {
+            break;
+        }
+        room -= taken;
+        kept.push(character);
+    }
+    kept.push('…');
+    kept
+}
+
+/// As much of a line with colours as fits.
+pub(crate) fn cut_styled(line: &str, width: usize) -> String {
+    if anstream::adapter::strip_str(line).to_string().width() <= width {
+        return line.to_owned();
+    }
+    let mut kept = String::new();
+    let mut room = width.saturating_sub(1);
+    let mut in_escape = false;
+    for character in line.chars() {
+        in_escape |= character == ESC;
+        let taken = if in_escape { 0 } else { character.width().unwrap_or(0) };
+        if taken > room {
+            break;
+        }
+        room -= taken;
+        kept.push(character);
+        in_escape &= character != 'm';
+    }
+    kept.push('…');
+    if kept.contains(ESC) {
+        kept.push_str(RESET);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_the_last_is_cut() {
+        let mut table = Table::new(&[("ID", Align::Left), ("N", Align::Right), ("COMMAND", Align::Left)]);
+        table.row(vec!["a".into(), "10".into(), "echo 漢字 and more than fits".into()]);
+        table.row(vec!["long-id".into(), "9".into(), "true".into()]);
+        let mut out = Vec::new();
+        table.write(&mut anstream::StripStream::new(&mut out), 26).expect("a Vec takes everything");
+        let text = String::from_utf8(out).expect("text");
+        assert_eq!(text, "ID        N  COMMAND\na        10  echo 漢字 an…\nlong-id   9  true\n");
+    }
+
+    #[test]
+    fn a_table_in_parts_has_one_head_and_stays_aligned() {
+        let parts = |width| {
+            let mut table = Table::new(&[("ID", Align::Left), ("N", Align::Right), ("COMMAND", Align::Left)]);
+            let mut out = Vec::new();
+            for (id, number, command) in [("a", "1", "true"), ("longer", "22", "sleep 1"), ("b", "3", "true")]
+            {
+                table.row(vec![id.into(), number.into(), command.into()]);
+                let mut plain = anstream::StripStream::new(&mut out);
+                table.write_part(&mut plain, width).expect("a Vec takes everything");
+            }
+            String::from_utf8(out).expect("text")
+        };
+        let piped = "ID  N  COMMAND\na   1  true\nlonger  22  sleep 1\nb        3  true\n";
+        assert_eq!(parts(usize::MAX), piped, "as wide as it takes");
+        let shown = "ID  N  COMMAND\na   1  true\nl…  22  sleep 1\nb    3  true\n";
+        assert_eq!(parts(80), shown, "a number is never cut");
+    }
+
+    #[test]
+    fn a_line_with_colours_is_cut_by_what_is_seen_of_it() {
+        let red = anstyle::AnsiColor::Red.on_default();
+        let line = format!("{red}漢字{red:#} and more");
+        assert_eq!(cut_styled(&line, 13), line);
+        assert_eq!(cut_styled(&line, 8), format!("{red}漢字{red:#} an…{RESET}"));
+        assert_eq!(cut_styled(&line, 2), format!("{red}…{RESET}"));
+        assert_eq!(cut_styled("plain", 3), "pl…");
+    }
+}

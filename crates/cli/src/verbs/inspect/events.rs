@@ -1,0 +1,152 @@
+//! `queuectl events`
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstyle::Style;
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+
+use super::logs::wait;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::flags::selection::resolve_id_to_show;
+use crate::render::text::{printable, wrap};
+use domain::values::name::JobId;
+use domain::values::span::parse_span;
+use domain::values::timestamp::Timestamp;
+use ops::escape::write_json;
+use ops::events::{after, latest};
+use store::{Event, Store};
+
+/// How many events are shown unless somebody wants more.
+const SHOWN: usize = 100;
+/// How often to look for more.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Show what people and workers did, by whom and when
+///
+/// Shows the latest, the oldest of them first: cancel, retry, edit, remove, pause, changed settings, workers that came and
+/// went, what was pruned. They are kept for as long as the setting retain_events says. With --json each line is an object
+/// {at, event, by, job, detail}.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl events
+  queuectl events -f
+  queuectl events --since 1h --json
+  queuectl events --job job1")]
+pub(crate) struct Args {
+    /// Go on with what happens from now on
+    #[arg(short, long)]
+    follow: bool,
+    /// What happened so long ago or later: 90, 1h30m, 7d
+    #[arg(long, value_name = "DURATION", value_parser = parse_span)]
+    since: Option<Duration>,
+    /// Only what was done to this job
+    #[arg(long, value_name = "ID")]
+    job: Option<String>,
+    /// How many to show at most [default: 100, or all with --since]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct EventJson<'a> {
+    at: Timestamp,
+    event: &'a str,
+    by: &'a str,
+    job: Option<&'a str>,
+    detail: Option<&'a str>,
+}
+
+impl<'a> From<&'a Event> for EventJson<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            at: event.at,
+            event: &event.event,
+            by: &event.by,
+            job: event.job.as_ref().map(JobId::as_str),
+            detail: event.detail.as_deref(),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let store = context.store()?;
+    let job = args.job.as_deref().map(|id| resolve_id_to_show(context, id)).transpose()?;
+    let now = store.now()?;
+    let since = args.since.map(|span| now.saturating_sub(span));
+    let limit = args.limit.unwrap_or(if since.is_some() { usize::MAX } else { SHOWN });
+    // Before the look at what there is: what comes in between is shown by following.
+    let newest = latest(store, None, None, 1)?.last().map_or(0, |last| last.number);
+    let shown = latest(store, job.as_ref(), since, limit)?;
+    print(context, &shown)?;
+    if args.follow {
+        follow(context, store, job.as_ref(), shown.last().map_or(newest, |last| last.number))?;
+    } else if shown.is_empty() && !context.json {
+        context.hint("nothing has happened")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what comes for as long as somebody reads it.
+fn follow(context: &Context, store: &dyn Store, job: Option<&JobId>, mut last: u64) -> Result<(), Failure> {
+    loop {
+        let more = after(store, job, last)?;
+        print(context, &more)?;
+        match more.last() {
+            Some(newest) => last = newest.number,
+            None if wait(PAUSE)? => {}
+            None => return Ok(()),
+        }
+    }
+}
+
+fn print(context: &Context, events: &[Event]) -> Result<(), Failure> {
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    for event in events {
+        if context.json {
+            write_json(&mut out, &EventJson::from(event), false)?;
+            writeln!(out)?;
+        } else {
+            lines(event, context).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// What most names are no wider than. Lines come one by one, so the widest is not known.
+const WIDTH_OF_BY: usize = 10;
+const WIDTH_OF_WHAT: usize = 16;
+/// So much of a time is told to the second.
+const SECONDS: usize = "2026-01-31T09:30:00".len();
+
+/// How far what has no room beside the rest is indented.
+const INDENT: &str = "    ";
+
+/// `2026-01-31T09:30:00.000Z  cancel            ada         job1  detail`; on a terminal to the second, and what does not fit
+/// is below.
+fn lines(event: &Event, context: &Context) -> Vec<String> {
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    let at = event.at.to_string();
+    let at =
+        if context.person_reads { at.get(..SECONDS).map_or(at.clone(), |at| format!("{at}Z")) } else { at };
+    let (by, what) = (printable(&event.by), event.event.replace('_', " "));
+    let what = printable(&what);
+    let job = event.job.as_ref().map(JobId::as_str);
+    let detail = event.detail.as_deref().map(printable);
+    let about = job.into_iter().chain(detail.as_deref()).collect::<Vec<_>>().join("  ");
+    let plain = format!("{at}  {what:WIDTH_OF_WHAT$}  {by:WIDTH_OF_BY$}");
+    let styled = format!("{dim}{at}{dim:#}  {bold}{what:WIDTH_OF_WHAT$}{bold:#}  {by:WIDTH_OF_BY$}");
+    let width = context.width();
+    if about.is_empty() || plain.width() + 2 + about.width() <= width {
+        return vec![format!("{styled}  {about}").trim_end().to_owned()];
+    }
+    let below = wrap(&about, width.saturating_sub(INDENT.len()));
+    let below = below.iter().map(|line| format!("{INDENT}{line}"));
+    std::iter::once(styled.trim_end().to_owned()).chain(below).collect()
+}

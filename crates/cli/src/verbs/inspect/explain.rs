@@ -1,0 +1,64 @@
+//! `queuectl explain`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::flags::selection::resolve_id_to_show;
+use crate::render::text::{printable, rough, state_style, wrap};
+use ops::jobs::explain::{Explained, ExplainedJson, explain};
+
+/// Say why a job does not run now, and when it probably will
+///
+/// Everything that holds it is told: its time, other jobs, its queue, the workers, those before it in the line. When it will
+/// start is guessed from how long the latest jobs of its queue took.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  queuectl explain job1\n  queuectl explain job1 --json")]
+pub(crate) struct Args {
+    /// The job
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let store = context.store()?;
+    let explained = explain(store, &resolve_id_to_show(context, &args.id)?)?;
+    if context.json {
+        context.print_json(&ExplainedJson::from(&explained))?;
+    } else if !context.quiet {
+        print(context, &explained)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(context: &Context, explained: &Explained) -> Result<(), Failure> {
+    let mut out = context.out();
+    let state = explained.job.life.state.name();
+    let style = state_style(state);
+    writeln!(out, "Job {} is {style}{}{style:#}.", explained.job.id, state.name())?;
+    let width = context.width();
+    for reason in &explained.explanation.reasons {
+        let marks = std::iter::once("-").chain(std::iter::repeat(" "));
+        for (mark, line) in marks.zip(wrap(&printable(&reason.message), width.saturating_sub(2))) {
+            writeln!(out, "{mark} {line}")?;
+        }
+    }
+    for line in start(explained).iter().flat_map(|start| wrap(start, width)) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(out.flush()?)
+}
+
+fn start(explained: &Explained) -> Option<String> {
+    let at = explained.explanation.probable_start?;
+    let wait = rough(at.since(explained.now));
+    match explained.explanation.guessed_from {
+        Some(1) => Some(format!("It will start in about {wait}, going by the latest job of its queue.")),
+        Some(count) => {
+            Some(format!("It will start in about {wait}, going by the latest {count} jobs of its queue."))
+        }
+        None if at > explained.now => Some(format!("It will start in {wait}, if a slot is free then.")),
+        None => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! `queuectl graph`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::Style;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::flags::selection::resolve_id_to_show;
+use crate::render::text::{jobs, state_style};
+use domain::job::graph::{Branch, Direction, Graph, Node};
+use domain::job::life::StateName;
+use ops::OpError;
+use ops::json::GraphJson;
+
+/// Show what a job depends on and what depends on it
+///
+/// A job that was told of before is marked with (*), and what lies behind it is not told again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl graph deploy
+  queuectl graph deploy --dot | dot -Tsvg > deploy.svg
+  queuectl graph deploy --json | jq -r '.nodes[] | select(.state == \"dead\") | .id'")]
+pub(crate) struct Args {
+    /// The job, by its id or the beginning of it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Print it for Graphviz
+    #[arg(long, conflicts_with = "json")]
+    dot: bool,
+    /// Show at most this many jobs, the nearest first
+    #[arg(long, value_name = "N", default_value_t = 1_000, allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(1..=MAX_JOBS))]
+    limit: u32,
+}
+
+const MAX_JOBS: i64 = 1_000_000;
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let id = resolve_id_to_show(context, &args.id)?;
+    let found = context.store()?.graph(&id, args.limit as usize)?;
+    let graph = found.ok_or(OpError::NoSuchJob(id))?;
+    if context.json {
+        context.print_json(&GraphJson::from(&graph))?;
+    } else if !context.quiet {
+        print(context, &graph, args.dot)?;
+    }
+    if graph.is_cut {
+        let shown = jobs(graph.nodes.len() as u64);
+        context.hint(&format!("there are more than these {shown}; --limit shows more"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(context: &Context, graph: &Graph, dot: bool) -> Result<(), Failure> {
+    let mut out = context.out();
+    if dot {
+        write_dot(&mut out, graph)?;
+    } else {
+        write_trees(&mut out, graph)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn write_trees(out: &mut impl Write, graph: &Graph) -> Result<(), Failure> {
+    writeln!(out, "{}", told(&graph.nodes[0]))?;
+    for (direction, heading) in [(Direction::Up, "depends on"), (Direction::Down, "needed by")] {
+        let tree = graph.tree(direction);
+        if !tree.is_empty() {
+            let bold = Style::new().bold();
+            writeln!(out, "{bold}{heading}{bold:#}")?;
+        }
+        for branch in &tree {
+            writeln!(out, "{}", line(graph, branch))?;
+        }
+    }
+    Ok(())
+}
+
+/// A branch as it hangs on the tree.
+fn line(graph: &Graph, branch: &Branch) -> String {
+    let (last, above) = branch.more.split_last().expect("every branch has its own level");
+    let mut text: String = above.iter().map(|more| if *more { "│   " } else { "    " }).collect();
+    text.push_str(if *last { "├── " } else { "└── " });
+    text.push_str(&told(&graph.nodes[branch.node]));
+    if branch.is_repeated {
+        text.push_str(" (*)");
+    }
+    if branch.is_too_deep {
+        text.push_str(" … (too deep to be shown)");
+    }
+    text
+}
+
+/// A job and its state.
+fn told(node: &Node) -> String {
+    let style = node.state.map_or_else(|| Style::new().dimmed(), state_style);
+    format!("{}  {style}{}{style:#}", node.id, state_of(node))
+}
+
+fn state_of(node: &Node) -> &'static str {
+    node.state.map_or("removed", StateName::name)
+}
+
+/// An arrow points from what runs first to what runs after it. Ids need no escape: they are letters, digits and a few signs.
+fn write_dot(out: &mut impl Write, graph: &Graph) -> Result<(), Failure> {
+    writeln!(out, "digraph jobs {{\n  rankdir = LR;\n  node [shape = box, style = filled];")?;
+    for node in &graph.nodes {
+        let (id, state, color) = (&node.id, state_of(node), color(node.state));
+        writeln!(out, "  \"{id}\" [label = \"{id}\\n{state}\", fillcolor = \"{color}\"];")?;
+    }
+    for edge in &graph.edges {
+        let [first, then] = [edge.depends_on, edge.job].map(|place| &graph.nodes[place].id);
+        writeln!(out, "  \"{first}\" -> \"{then}\";")?;
+    }
+    Ok(writeln!(out, "}}")?)
+}
+
+/// The colours of a terminal, pale enough to be written on.
+fn color(state: Option<StateName>) -> &'static str {
+    match state {
+        Some(StateName::Pending) => "white",
+        Some(StateName::Processing) => "lightcyan",
+        Some(StateName::Completed) => "palegreen",
+        Some(StateName::Failed) => "khaki",
+        Some(StateName::Dead) => "lightsalmon",
+        Some(StateName::Cancelled) => "gray85",
+        None => "gray95",
+    }
+}

@@ -1,0 +1,242 @@
+//! `queuectl logs`
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::flags::selection::resolve_id_to_show;
+use crate::loan::Loan;
+use crate::render::output::{Printer, Wanted};
+use crate::render::report_change::{code_of, find, tell};
+use crate::render::text::rough;
+use domain::job::life::State;
+use domain::job::{Attempt, Job};
+use domain::log;
+use domain::log::Stream;
+use domain::values::name::JobId;
+use domain::values::timestamp::Timestamp;
+use ops::OpError;
+use ops::jobs::inside::Inside;
+use ops::jobs::logs::follow::{Follower, News, missing};
+use ops::jobs::logs::{AttemptOutput, choose, has_ended};
+use store::Store;
+
+/// Show what a job printed
+///
+/// Shows the latest attempt that runs or has printed anything: both streams, in the order in which it was printed. On a
+/// terminal stderr is red, and characters that would steer the terminal are shown as escapes. In a pipe the bytes come as
+/// they are.
+///
+/// Of a long output the beginning and the end are kept (setting log_max_bytes); a line on stderr says how much is missing.
+///
+/// With --json each line is an object {attempt, stream, at, text}; bytes that are no UTF-8 become U+FFFD. Where output is
+/// missing it is {attempt, cut_bytes}.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags, as they were typed")]
+#[command(after_help = "Examples:
+  queuectl logs job1
+  queuectl logs job1 -f
+  queuectl logs job1 --attempt 2 --stderr
+  queuectl logs job1 --json | jq -r .text")]
+pub(crate) struct Args {
+    /// The job, by its id or the beginning of it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Go on as it prints, through all further attempts, until the job is finished
+    #[arg(short, long)]
+    follow: bool,
+    /// Show this attempt [default: the latest that runs or has printed anything]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    attempt: Option<u32>,
+    /// Show only what went to stdout
+    #[arg(long, conflicts_with = "stderr")]
+    stdout: bool,
+    /// Show only what went to stderr
+    #[arg(long)]
+    stderr: bool,
+    /// On a terminal too, print the bytes as they are
+    #[arg(long)]
+    raw: bool,
+}
+
+impl Args {
+    fn only(&self) -> Option<Stream> {
+        match (self.stdout, self.stderr) {
+            (true, _) => Some(Stream::Out),
+            (false, true) => Some(Stream::Err),
+            (false, false) => None,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    if args.raw && context.json {
+        return Err(Failure::usage("--raw and --json exclude each other"));
+    }
+    let id = resolve_id_to_show(context, &args.id)?;
+    let store = context.store()?;
+    let inside = if args.follow { Inside::find(store)? } else { None };
+    if let Some(inside) = &inside {
+        inside.may_wait_for(store, [id.clone()])?;
+    }
+    let home = context.location()?.home;
+    store.finish_restore(&home.join(log::FOLDER))?;
+    let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
+    let chosen = choose(&record, &home, args.attempt)?;
+    let mut printer = Printer::new(context, Wanted { only: args.only(), raw: args.raw });
+    if chosen.is_none() {
+        printer.note(&not_yet(&record.job))?;
+    }
+    if args.follow {
+        let from = chosen.map_or(1, |attempt| attempt.number);
+        let loan = inside.map(|inside| Loan::new(context, store, inside)).transpose()?;
+        let loan = loan.map(|loan| (loan, id.clone()));
+        let follower = Follower::new(store, home, id, from);
+        return follow(context, follower, printer, args.attempt.is_some(), loan);
+    }
+    if let Some(attempt) = chosen {
+        let output = AttemptOutput::new(&home, &record.job, attempt);
+        show(store, output, printer, &id, attempt)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn not_yet(job: &Job) -> String {
+    format!("job {} has not run yet: it is {}", job.id, job.life.state.name().name())
+}
+
+/// Shows what there is of an attempt now.
+fn show(
+    store: &dyn Store,
+    output: AttemptOutput,
+    mut printer: Printer<'_>,
+    job: &JobId,
+    attempt: &Attempt,
+) -> Result<(), Failure> {
+    printer.begin(attempt);
+    let shown = show_all(store, output, &mut printer, job, attempt.number);
+    printer.end()?;
+    let shown = shown?;
+    if !shown.is_empty {
+        return Ok(());
+    }
+    let number = attempt.number;
+    match missing(job, attempt) {
+        Some(error) => Err(error.into()),
+        None if shown.is_over => printer.note(&format!("attempt {number} printed nothing")),
+        None => printer.note(&format!("attempt {number} has printed nothing yet")),
+    }
+}
+
+struct Shown {
+    is_empty: bool,
+    is_over: bool,
+}
+
+fn show_all(
+    store: &dyn Store,
+    mut output: AttemptOutput,
+    printer: &mut Printer<'_>,
+    id: &JobId,
+    attempt: u32,
+) -> Result<Shown, Failure> {
+    let mut is_empty = true;
+    loop {
+        let is_over = has_ended(&find(store, id)?, attempt);
+        let pieces = output.read(store, is_over)?;
+        if pieces.is_empty() {
+            return Ok(Shown { is_empty, is_over });
+        }
+        is_empty = false;
+        printer.print(&pieces)?;
+    }
+}
+
+/// Shows what comes until the job, or the `only_one` attempt, is over.
+fn follow(
+    context: &Context,
+    mut follower: Follower<'_>,
+    mut printer: Printer<'_>,
+    only_one: bool,
+    mut loan: Option<(Loan<'_>, JobId)>,
+) -> Result<ExitCode, Failure> {
+    let mut worst = None;
+    loop {
+        let news = follower.look()?;
+        if let (Some((loan, id)), true) = (&mut loan, news.is_empty()) {
+            loan.look(|| Ok(vec![id.clone()]))?;
+        }
+        if news.is_empty() && !wait(follower.pause())? {
+            return Ok(code_of(worst));
+        }
+        for event in news {
+            match event {
+                News::Began(attempt) => printer.begin(&attempt),
+                News::Output(pieces) => printer.print(&pieces)?,
+                News::Unreadable(error) => worst = worst.max(Some(complain(context, &mut printer, error)?)),
+                News::Ended { attempt, job } => {
+                    printer.end()?;
+                    if only_one {
+                        return Ok(code_of(worst));
+                    }
+                    if let Some(note) = between(&attempt, &job, context.store()?.now()?) {
+                        printer.note(&note)?;
+                    }
+                }
+                News::Finished(job) => {
+                    printer.note(&finished(&job))?;
+                    return Ok(code_of(worst));
+                }
+            }
+        }
+    }
+}
+
+fn complain(context: &Context, printer: &mut Printer<'_>, error: OpError) -> Result<Exit, Failure> {
+    printer.end()?;
+    Ok(tell(context, &error.into()))
+}
+
+/// How an attempt ended, and when the next one starts. `None` if the job ended with it.
+pub(crate) fn between(attempt: &Attempt, job: &Job, now: Timestamp) -> Option<String> {
+    let ending = attempt.ending.as_ref()?;
+    let how = ending.error.clone().unwrap_or_else(|| ending.outcome.to_string());
+    let is_latest = job.life.attempts == attempt.number;
+    let next = match &job.life.state {
+        State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } if is_latest => return None,
+        State::Failed | State::Pending { .. } if is_latest && job.life.due_at > now => {
+            format!(", the next one starts in {}", rough(job.life.due_at.since(now)))
+        }
+        State::Failed | State::Pending { .. } if is_latest => ", the next one is due".to_owned(),
+        State::Pending { .. }
+        | State::Processing(_)
+        | State::Completed { .. }
+        | State::Failed
+        | State::Dead { .. }
+        | State::Cancelled { .. } => String::new(),
+    };
+    Some(format!("attempt {} ended: {how}{next}", attempt.number))
+}
+
+fn finished(job: &Job) -> String {
+    let state = job.life.state.name().name();
+    match &job.latest.error {
+        Some(error) => format!("job {} is {state}: {error}", job.id),
+        None => format!("job {} is {state}", job.id),
+    }
+}
+
+/// `false` if nobody reads any more: then there is no reason to wait for the job.
+pub(crate) fn wait(pause: Duration) -> Result<bool, Failure> {
+    let stdout = io::stdout();
+    let mut descriptor = [PollFd::new(&stdout, PollFlags::empty())];
+    let pause = Timespec::try_from(pause).map_err(io::Error::other)?;
+    match poll(&mut descriptor, Some(&pause)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(descriptor[0].revents().is_empty()),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}

@@ -1,0 +1,213 @@
+//! `queuectl show`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::Style;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::flags::selection::resolve_id_to_show;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::text::{moment, printable, rough, state_style};
+use domain::job::life::State;
+use domain::job::outcome::Outcome;
+use domain::job::unique::UniqueFor;
+use domain::job::{Attempt, Job, JobRecord, OnDependencyFailure};
+use domain::values::name::JobId;
+use domain::values::span::format_span;
+use domain::values::timestamp::Timestamp;
+use ops::OpError;
+use ops::json::RecordJson;
+use store::Store;
+
+/// Show one job with its history
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  queuectl show job1\n  queuectl show job1 --json | jq .history")]
+pub(crate) struct Args {
+    /// The job, by its id or the beginning of it
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let id = resolve_id_to_show(context, &args.id)?;
+    show(context, context.store()?, &id)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn show(context: &Context, store: &dyn Store, id: &JobId) -> Result<(), Failure> {
+    let record = store.record(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
+    if context.json {
+        return context.print_json(&RecordJson::from(&record));
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    let now = store.now()?;
+    write_facts(&mut out, &record, now)?;
+    write_history(&mut out, &record, now, context.width())?;
+    write_events(&mut out, &record, now, context.width())?;
+    Ok(out.flush()?)
+}
+
+fn write_facts(out: &mut impl Write, record: &JobRecord, now: Timestamp) -> Result<(), Failure> {
+    let job = &record.job;
+    let (bold, style) = (Style::new().bold(), state_style(job.life.state.name()));
+    writeln!(out, "{bold}{}{bold:#}  {style}{}{style:#}", job.id, job.life.state.name().name())?;
+    for (name, value) in facts(job, now).into_iter().chain(origin(record, now)) {
+        writeln!(out, "  {name:<14}{}", printable(&value))?;
+    }
+    Ok(())
+}
+
+/// What is worth saying about a job, in the order in which one wants to know it.
+fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
+    let life = &job.life;
+    let mut facts = vec![("command", job.command.clone()), ("queue", job.queue.to_string())];
+    let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    say("priority", (job.priority != 0).then(|| job.priority.to_string()));
+    say("waits for", waits_for(job, now));
+    say("error", job.latest.error.clone());
+    say("exit code", job.latest.exit_code.map(|code| code.to_string()));
+    say("signal", job.latest.signal.map(|signal| signal.to_string()));
+    say("reason", reason(&life.state));
+    say("tries", Some(format!("{} of {} used", life.tries(), u64::from(life.max_retries) + 1)));
+    say("enqueued", Some(moment(job.created_at, now)));
+    say("started", job.latest.started_at.map(|at| moment(at, now)));
+    say("finished", life.state.finished_at().map(|at| moment(at, now)));
+    say("timeout", job.timeout.map(format_span));
+    say("limits", (!job.limits.is_none()).then(|| job.limits.to_string()));
+    say("retry on", job.retry.retry_on.map(|codes| codes.to_string()));
+    say("no retry on", job.retry.no_retry_on.map(|codes| codes.to_string()));
+    say("cwd", job.cwd.clone());
+    say("env", list(job.env.keys().map(String::as_str)));
+    say("tags", list(job.tags.iter().map(String::as_str)));
+    say("depends on", list(job.depends_on.iter().map(JobId::as_str)));
+    say(
+        "if those fail",
+        (job.on_dependency_failure == OnDependencyFailure::Run).then(|| "runs all the same".to_owned()),
+    );
+    say("unique key", unique_key(job));
+    say("batch", job.batch.as_ref().map(ToString::to_string));
+    facts
+}
+
+/// The schedule that made it.
+fn origin(record: &JobRecord, now: Timestamp) -> Option<(&'static str, String)> {
+    let schedule = record.schedule.as_ref()?;
+    let at =
+        record.scheduled_for.map_or_else(|| "by hand".to_owned(), |at| format!("for {}", moment(at, now)));
+    Some(("schedule", format!("{schedule}, {at}")))
+}
+
+fn unique_key(job: &Job) -> Option<String> {
+    let key = job.unique_key.as_ref()?;
+    Some(match job.unique_for {
+        UniqueFor::Started => format!("{key} (until it has started)"),
+        UniqueFor::Finished => key.clone(),
+        UniqueFor::Span(span) => format!("{key} (for {} from enqueuing)", format_span(span)),
+    })
+}
+
+fn waits_for(job: &Job, now: Timestamp) -> Option<String> {
+    let due_at = job.life.due_at;
+    match &job.life.state {
+        State::Pending { blocked_by: 0 } => {
+            (due_at > now).then(|| format!("its time, {}", moment(due_at, now)))
+        }
+        State::Pending { blocked_by: 1 } => Some("1 other job".to_owned()),
+        State::Pending { blocked_by } => Some(format!("{blocked_by} other jobs")),
+        State::Failed => Some(format!("its next try, {}", moment(due_at, now))),
+        State::Processing(_) | State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => None,
+    }
+}
+
+fn reason(state: &State) -> Option<String> {
+    match state {
+        State::Dead { reason, .. } => Some(reason.name().replace('_', " ")),
+        State::Cancelled { reason, .. } => Some(reason.name().replace('_', " ")),
+        State::Pending { .. } | State::Processing(_) | State::Completed { .. } | State::Failed => None,
+    }
+}
+
+fn list<'a>(items: impl Iterator<Item = &'a str>) -> Option<String> {
+    let items: Vec<&str> = items.collect();
+    (!items.is_empty()).then(|| items.join(", "))
+}
+
+fn write_history(
+    out: &mut impl Write,
+    record: &JobRecord,
+    now: Timestamp,
+    width: usize,
+) -> Result<(), Failure> {
+    if record.history.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&[
+        ("ATTEMPT", Align::Right),
+        ("OUTCOME", Align::Left),
+        ("STARTED", Align::Left),
+        ("TOOK", Align::Right),
+        ("WORKER", Align::Left),
+        ("ERROR", Align::Left),
+    ])
+    .can_do_without(&["WORKER", "TOOK"]);
+    for attempt in &record.history {
+        table.row(history_row(attempt, now));
+    }
+    writeln!(out)?;
+    Ok(table.write(out, width)?)
+}
+
+fn history_row(attempt: &Attempt, now: Timestamp) -> Vec<Cell> {
+    let started = moment(attempt.started_at, now);
+    let worker: Cell = attempt.worker.as_str().into();
+    let number: Cell = attempt.number.to_string().into();
+    match &attempt.ending {
+        None => {
+            let running = Cell::styled("running", anstyle::AnsiColor::Cyan.on_default());
+            let took = rough(now.since(attempt.started_at));
+            vec![number, running, started.into(), took.into(), worker, "".into()]
+        }
+        Some(ending) => {
+            let outcome = Cell::styled(ending.outcome.name(), outcome_style(ending.outcome));
+            let error = ending.error.as_deref().unwrap_or_default();
+            vec![number, outcome, started.into(), rough(ending.duration).into(), worker, error.into()]
+        }
+    }
+}
+
+fn outcome_style(outcome: Outcome) -> Style {
+    match outcome {
+        Outcome::Success => anstyle::AnsiColor::Green.on_default(),
+        Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => {
+            anstyle::AnsiColor::Red.on_default()
+        }
+        Outcome::Lost => anstyle::AnsiColor::Yellow.on_default(),
+        Outcome::Cancelled | Outcome::Released => Style::new().dimmed(),
+    }
+}
+
+fn write_events(
+    out: &mut impl Write,
+    record: &JobRecord,
+    now: Timestamp,
+    width: usize,
+) -> Result<(), Failure> {
+    if record.events.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&[("EVENT", Align::Left), ("BY", Align::Left), ("AT", Align::Left)]);
+    for event in &record.events {
+        table.row(vec![
+            event.event.replace('_', " ").into(),
+            event.by.as_str().into(),
+            moment(event.at, now).into(),
+        ]);
+    }
+    writeln!(out)?;
+    Ok(table.write(out, width)?)
+}

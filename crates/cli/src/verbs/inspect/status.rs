@@ -1,0 +1,161 @@
+//! `queuectl status`
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+
+use super::watch;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::text::{grouped, printable, state_style, wrap};
+use crate::verbs::workers::worker;
+use domain::job::life::StateName;
+use domain::values::span::{SpanError, parse_span};
+use domain::values::timestamp::Timestamp;
+use ops::json::StatusJson;
+use ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
+use store::Queue;
+
+/// Show how things stand: jobs, queues, workers, and what is wrong
+///
+/// With --watch it goes on showing that, with what runs and how fast jobs go through, until Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl status
+  queuectl status --json | jq .jobs.dead
+  queuectl status --watch
+  queuectl status --watch --interval 10s --json >> status.jsonl")]
+pub(crate) struct Args {
+    /// Show it again and again
+    #[arg(long)]
+    watch: bool,
+    /// How long to wait before showing it again: 1, 500ms
+    #[arg(long, value_name = "DURATION", default_value = "1s", requires = "watch", allow_negative_numbers = true,
+          value_parser = parse_interval)]
+    interval: Duration,
+}
+
+/// More often than this nobody can read it.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    if args.watch {
+        return watch::run(args.interval, context);
+    }
+    let home = context.location()?.home;
+    let store = context.store()?;
+    let status = status(store, &home)?;
+    if context.json {
+        context.print_json(&StatusJson::from(&status))?;
+    } else if !context.quiet {
+        let mut out = context.out();
+        for line in lines(&status, store.now()?, context.width()) {
+            writeln!(out, "{line}")?;
+        }
+        out.flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_span(text).map_err(|error: SpanError| error.to_string())?;
+    if interval < SHORTEST_INTERVAL {
+        return Err(format!("the shortest is {}ms", SHORTEST_INTERVAL.as_millis()));
+    }
+    Ok(interval)
+}
+
+fn lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
+    let mut lines = queue_lines(status, width);
+    for section in [worker_lines(status, now, width), problem_lines(&status.problems, width)] {
+        if !section.is_empty() {
+            lines.push(String::new());
+            lines.extend(section);
+        }
+    }
+    lines
+}
+
+/// Queues with their counts, and the sum where there are several.
+pub(crate) fn queue_lines(status: &Status, width: usize) -> Vec<String> {
+    let mut columns = vec![("QUEUE", Align::Left)];
+    columns.extend(StateName::ALL.map(|state| (heading(state), Align::Right)));
+    let mut table = Table::new(&columns);
+    for queue in &status.queues {
+        let name = match held_back(queue) {
+            Some(how) => Cell::styled(&format!("{} ({how})", queue.name), AnsiColor::Yellow.on_default()),
+            None => queue.name.as_str().into(),
+        };
+        let count = |state| queue.counts.get(&state).copied().unwrap_or(0);
+        table.row(
+            std::iter::once(name).chain(StateName::ALL.map(|state| counted(state, count(state)))).collect(),
+        );
+    }
+    if has_sum(status) {
+        let count = |state| status.jobs.get(&state).copied().unwrap_or(0);
+        let all = Cell::styled("all queues", Style::new().bold());
+        table.row(
+            std::iter::once(all).chain(StateName::ALL.map(|state| counted(state, count(state)))).collect(),
+        );
+    }
+    table.lines(width)
+}
+
+/// What keeps jobs that wait in a queue from starting.
+fn held_back(queue: &Queue) -> Option<&'static str> {
+    if queue.paused.is_some() {
+        return Some("paused");
+    }
+    if !queue.counts.contains_key(&StateName::Pending) {
+        return None;
+    }
+    let waits_for_rate = queue.next_start_at.map(|_| "rate");
+    if queue.is_full() { Some("full") } else { waits_for_rate }
+}
+
+/// Whether the last line is the sum of those above.
+pub(crate) fn has_sum(status: &Status) -> bool {
+    status.queues.len() != 1
+}
+
+fn heading(state: StateName) -> &'static str {
+    match state {
+        StateName::Pending => "PENDING",
+        StateName::Processing => "PROCESSING",
+        StateName::Completed => "COMPLETED",
+        StateName::Failed => "FAILED",
+        StateName::Dead => "DEAD",
+        StateName::Cancelled => "CANCELLED",
+    }
+}
+
+/// A number in the colour of its state; nothing to see is dim.
+fn counted(state: StateName, count: u64) -> Cell {
+    let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
+    Cell::styled(&grouped(count), style)
+}
+
+/// Workers, or that there are none, unless that is among the problems.
+pub(crate) fn worker_lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
+    if !status.workers.is_empty() {
+        return worker::table(&status.workers, now).lines(width);
+    }
+    let is_problem = status.problems.iter().any(|problem| matches!(problem, Problem::NoWorker { .. }));
+    if is_problem { Vec::new() } else { vec![format!("No worker is running; {HOW_TO_START_A_WORKER}.")] }
+}
+
+/// What is wrong, marked so that nobody overlooks it.
+pub(crate) fn problem_lines(problems: &[Problem], width: usize) -> Vec<String> {
+    let yellow = AnsiColor::Yellow.on_default();
+    let mut lines = Vec::new();
+    for problem in problems {
+        let text = problem.to_string();
+        let marks = std::iter::once("!").chain(std::iter::repeat(" "));
+        let wrapped = wrap(&printable(&text), width.saturating_sub(2));
+        lines.extend(marks.zip(wrapped).map(|(mark, line)| format!("{yellow}{mark} {line}{yellow:#}")));
+    }
+    lines
+}

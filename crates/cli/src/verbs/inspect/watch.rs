@@ -1,0 +1,133 @@
+//! `queuectl status --watch`: on a terminal it is drawn over and over, in a pipe it comes one after the other.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Signal;
+
+use crate::context::{Context, Size, catch};
+use crate::failure::Failure;
+use crate::render::frame::compose;
+use crate::render::screen::Screen;
+use domain::values::span::format_span;
+use ops::escape::write_json;
+use ops::json::ViewJson;
+use ops::status::watch::{View, Watch};
+use sys::signal::interrupts::{Interrupts, timespec};
+
+/// Shows how things stand until somebody has seen enough.
+pub(crate) fn run(interval: Duration, context: &Context) -> Result<ExitCode, Failure> {
+    if context.quiet {
+        return Err(Failure::usage("with -q there is nothing to watch"));
+    }
+    let home = context.location()?.home;
+    let mut watch = Watch::new(context.store()?, &home);
+    let title = format!("{}, every {}", home.display(), format_span(interval));
+    let mut window = Window::open(context, title)?;
+    let began = Instant::now();
+    loop {
+        let view = watch.look(began.elapsed())?;
+        window.show(&view)?;
+        if window.pause(interval, &view)? == Pause::Ended {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    Over,
+    /// Nobody wants to see more.
+    Ended,
+}
+
+/// Where it is shown.
+struct Window<'a> {
+    context: &'a Context,
+    title: String,
+    screen: Option<Screen>,
+    interrupts: Interrupts,
+    shown_before: bool,
+}
+
+impl<'a> Window<'a> {
+    fn open(context: &'a Context, title: String) -> Result<Self, Failure> {
+        let is_whole_screen = context.person_reads && !context.json && can_be_drawn_over();
+        let mut signals = vec![Signal::INT, Signal::TERM, Signal::HUP];
+        if is_whole_screen {
+            signals.extend([Signal::TSTP, Signal::WINCH]);
+        }
+        // Caught first: nothing may end this process while the screen is not as it was.
+        let interrupts = catch(&signals)?;
+        let screen = is_whole_screen.then(|| Screen::enter(context.has_colors())).transpose()?;
+        Ok(Self { context, title, screen, interrupts, shown_before: false })
+    }
+
+    fn show(&mut self, view: &View) -> Result<(), Failure> {
+        if let Some(screen) = &self.screen {
+            return Ok(screen.draw(&compose(view, &self.title, screen.size()))?);
+        }
+        if self.context.json {
+            return print_json(view);
+        }
+        let mut out = self.context.out();
+        if self.shown_before {
+            writeln!(out)?;
+        }
+        self.shown_before = true;
+        let endless = Size { columns: usize::MAX, rows: usize::MAX };
+        for line in compose(view, &self.title, endless) {
+            writeln!(out, "{line}")?;
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Waits for the next look. A window of another size is drawn at once.
+    fn pause(&mut self, interval: Duration, view: &View) -> Result<Pause, Failure> {
+        let began = Instant::now();
+        loop {
+            let left = interval.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return Ok(Pause::Over);
+            }
+            if self.sleep(left) == Pause::Ended {
+                return Ok(Pause::Ended);
+            }
+            match (self.interrupts.take(), &self.screen) {
+                (None, _) => {}
+                (Some(Signal::WINCH), _) => self.show(view)?,
+                (Some(Signal::TSTP), Some(screen)) => {
+                    screen.suspend()?;
+                    return Ok(Pause::Over);
+                }
+                (Some(_), _) => return Ok(Pause::Ended),
+            }
+        }
+    }
+
+    /// Sleeps until a signal comes or nobody reads the output any more.
+    fn sleep(&self, length: Duration) -> Pause {
+        let stdout = io::stdout();
+        let mut descriptors =
+            [PollFd::new(&stdout, PollFlags::empty()), PollFd::new(&self.interrupts, PollFlags::IN)];
+        // A sleep that is disturbed is a short one.
+        let _ = poll(&mut descriptors, Some(&timespec(length)));
+        let reader_left = descriptors[0].revents().intersects(PollFlags::ERR | PollFlags::HUP);
+        if reader_left { Pause::Ended } else { Pause::Over }
+    }
+}
+
+/// Whether the terminal knows more than to print what it is given.
+fn can_be_drawn_over() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
+}
+
+/// One line, whoever reads it.
+fn print_json(view: &View) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write_json(&mut out, &ViewJson::from(view), false)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,6 @@
+//! Verbs that create jobs.
+
+pub(crate) mod batch;
+pub(crate) mod enqueue;
+pub(crate) mod run;
+pub(crate) mod schedule;

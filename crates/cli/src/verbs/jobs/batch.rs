@@ -1,0 +1,7 @@
+//! `queuectl batch`
+
+mod list;
+mod verbs;
+mod wait;
+
+pub(crate) use verbs::{Args, run};

@@ -1,0 +1,255 @@
+//! `queuectl enqueue`
+
+pub(crate) mod lines;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::flags::caller::CallerFlags;
+use crate::flags::job::JobFlags;
+use crate::render::report_change::find;
+
+use domain::job::request::JobRequest;
+use domain::text::shell::quote_words;
+use domain::values::name::{BatchName, QueueName};
+use ops::OpError;
+use ops::jobs::enqueue::each::Each;
+use ops::jobs::enqueue::lines::Form;
+use ops::jobs::enqueue::{Caller, Enqueuer};
+use ops::json::EnqueuedJson;
+use ops::queues::mistaken_for;
+use ops::status::HOW_TO_START_A_WORKER;
+use ops::worker::alive::{is_any_for_all_comers, is_served, live_workers, why_nothing_starts};
+use store::{Enqueued, Store};
+
+/// Put jobs into the queue
+///
+/// Prints the id of each job once it is stored and synced to disk. The job is given as JSON (an object, or an array of
+/// them), as flags, or as the words of a command after `--`. A file or a stream has one JSON object per line; with --each
+/// it has what one command after the other is made of.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl enqueue -- convert \"a b.png\" out.jpg
+  queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
+  queuectl enqueue --command \"make test\" --queue ci --max-retries 0
+  queuectl enqueue --file jobs.jsonl --batch nightly
+  ls *.png | queuectl enqueue --each - -- convert {} small/{}
+  generate-jobs | queuectl enqueue -")]
+pub(crate) struct Args {
+    /// A job as JSON, an array of jobs, or - for JSON lines on standard input
+    #[arg(value_name = "JSON")]
+    job: Vec<String>,
+    /// The words of a command
+    #[arg(last = true, value_name = "WORD")]
+    words: Vec<String>,
+    /// A file with one job as JSON per line; checked whole before the first is stored
+    #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
+    file: Option<PathBuf>,
+    /// A file, or - for standard input: one job for each line, which takes the place of {} in the words of the command
+    #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
+    each: Option<PathBuf>,
+    /// With --each: the lines are rows of CSV, and {name} or {1} their columns
+    #[arg(long, requires = "each", help_heading = "Many jobs")]
+    csv: bool,
+    /// With --each: show the commands, and enqueue nothing
+    #[arg(long, requires = "each", help_heading = "Many jobs")]
+    dry_run: bool,
+    /// Put the jobs into this batch
+    #[arg(long, value_name = "NAME", help_heading = "Many jobs")]
+    batch: Option<BatchName>,
+    #[command(flatten)]
+    flags: JobFlags,
+    #[command(flatten)]
+    caller: CallerFlags,
+}
+
+impl Args {
+    /// A command by its words, and nothing else said about it.
+    pub(crate) fn of_words(words: Vec<String>) -> Self {
+        Self { words, ..Self::default() }
+    }
+
+    pub(crate) fn of_json(json: String) -> Self {
+        Self { job: vec![json], ..Self::default() }
+    }
+}
+
+/// Where the jobs come from.
+enum Input {
+    One(Box<JobRequest>),
+    Batch(Vec<JobRequest>),
+    File(PathBuf),
+    Stream,
+    Each(PathBuf, Box<Each>),
+}
+
+impl Input {
+    /// The queue that was named for one job, or for each line.
+    fn queue(&self) -> Option<QueueName> {
+        match self {
+            Self::One(request) => request.queue.clone(),
+            Self::Each(_, each) => each.request.queue.clone(),
+            Self::Batch(_) | Self::File(_) | Self::Stream => None,
+        }
+    }
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+    let is_rehearsal = args.dry_run;
+    let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
+    let input = resolve(args)?;
+    if let (true, Input::Each(path, each)) = (is_rehearsal, &input) {
+        lines::rehearse(context, path, Form::Each(each))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let store = context.store()?;
+    let mut enqueuer = Enqueuer::new(store, caller)?;
+    let queue = input.queue().filter(|_| !context.quiet);
+    let mistaken_for = queue.as_ref().map(|queue| mistaken_for(store, queue)).transpose()?.flatten();
+    match input {
+        Input::One(request) => {
+            let answers = enqueuer.enqueue(vec![*request])?;
+            for answer in &answers {
+                print_one(context, store, answer)?;
+            }
+        }
+        Input::Batch(requests) => {
+            let answers = enqueuer.enqueue(requests)?;
+            print_batch(context, store, &answers)?;
+        }
+        Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path, Form::Json)?,
+        Input::Stream => lines::enqueue_stream(context, &mut enqueuer, Form::Json)?,
+        Input::Each(path, each) if path.as_os_str() == "-" => {
+            lines::enqueue_stream(context, &mut enqueuer, Form::Each(&each))?;
+        }
+        Input::Each(path, each) => lines::enqueue_file(context, &mut enqueuer, &path, Form::Each(&each))?,
+    }
+    hint_at_workers(context, store, queue.as_ref())?;
+    if let (Some(queue), Some(other)) = (queue, mistaken_for) {
+        context.hint(&format!("queue {queue} is new; did you mean {other}?"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says so if nobody is there to run them.
+fn hint_at_workers(context: &Context, store: &dyn Store, queue: Option<&QueueName>) -> Result<(), Failure> {
+    let workers = live_workers(store)?;
+    if let (Some(why), false) = (why_nothing_starts(&workers), workers.is_empty()) {
+        return context.hint(&format!("{why}, so nothing runs yet; {HOW_TO_START_A_WORKER}"));
+    }
+    if !is_any_for_all_comers(&workers) {
+        return context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"));
+    }
+    match queue.filter(|queue| !is_served(queue, &workers)) {
+        None => Ok(()),
+        Some(queue) => context.hint(&format!(
+            "no worker serves queue {queue}; start one with `queuectl worker start --queue {queue}`"
+        )),
+    }
+}
+
+/// What was typed can say where the jobs come from in one way only.
+fn resolve(args: Args) -> Result<Input, Failure> {
+    if args.each.is_some() {
+        return resolve_each(args);
+    }
+    let Args { job, words, file, mut flags, .. } = args;
+    let command = flags.command.take();
+    let has_flags = flags != JobFlags::default();
+    let job = one_word(job)?;
+    match (job, file, command, words.is_empty()) {
+        (None, None, Some(command), true) => Ok(one(flags.into_request(command)?)),
+        (None, None, None, false) => Ok(one(flags.into_request(quote_words(&words))?)),
+        (None, None, None, true) => Err(Failure::usage("there is nothing to enqueue")
+            .with_hint("try `queuectl enqueue -- echo hi`, or --help for the other ways")),
+        (None, Some(file), None, true) if !has_flags => {
+            Ok(if file.as_os_str() == "-" { Input::Stream } else { Input::File(file) })
+        }
+        (Some(json), None, None, true) if !has_flags => parse_json(&json),
+        _ => Err(Failure::usage("the job is given in more than one way")
+            .with_hint("give it as JSON, as flags with --command or words after --, or with --file")),
+    }
+}
+
+/// A command with gaps is given by its words: only so can a line not become more than a part of one of them.
+fn resolve_each(args: Args) -> Result<Input, Failure> {
+    let Args { job, words, file, each, csv, mut flags, .. } = args;
+    if !job.is_empty() || file.is_some() || flags.command.take().is_some() {
+        return Err(Failure::usage("with --each the command is given by its words")
+            .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
+    }
+    if words.is_empty() {
+        return Err(Failure::usage("the command for each line is missing")
+            .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
+    }
+    let request = flags.into_request(quote_words(&words))?;
+    if request.id.is_some() {
+        return Err(Failure::usage("--id names one job, and --each makes many"));
+    }
+    let path = each.unwrap_or_default();
+    Ok(Input::Each(path, Box::new(Each { words, is_csv: csv, request })))
+}
+
+/// The words of a command without `--` before them are a common slip.
+fn one_word(mut typed: Vec<String>) -> Result<Option<String>, Failure> {
+    if typed.len() > 1 {
+        return Err(Failure::usage("a job in JSON is one argument")
+            .with_hint(format!("for a command write `queuectl enqueue -- {}`", typed.join(" "))));
+    }
+    Ok(typed.pop())
+}
+
+fn one(request: JobRequest) -> Input {
+    Input::One(Box::new(request))
+}
+
+fn parse_json(json: &str) -> Result<Input, Failure> {
+    match json.trim_start().chars().next() {
+        None => Err(Failure::usage("the job is blank").with_hint("try `queuectl enqueue -- echo hi`")),
+        Some('-') if json == "-" => Ok(Input::Stream),
+        Some('{') => Ok(one(serde_json::from_str(json).map_err(OpError::from)?)),
+        Some('[') => Ok(Input::Batch(serde_json::from_str(json).map_err(OpError::from)?)),
+        Some(_) => Err(Failure::usage(format!("`{json}` is no job: a job in JSON is an object"))
+            .with_hint(format!("for a command write `queuectl enqueue -- {json}`"))),
+    }
+}
+
+fn print_one(context: &Context, store: &dyn Store, answer: &Enqueued) -> Result<(), Failure> {
+    if context.json {
+        let job = find(store, answer.id())?;
+        return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !answer.is_created() });
+    }
+    print_ids(context, std::slice::from_ref(answer))
+}
+
+fn print_batch(context: &Context, store: &dyn Store, answers: &[Enqueued]) -> Result<(), Failure> {
+    if !context.json {
+        return print_ids(context, answers);
+    }
+    let jobs: Result<Vec<_>, Failure> = answers.iter().map(|answer| find(store, answer.id())).collect();
+    let jobs = jobs?;
+    let shown: Vec<EnqueuedJson<'_>> = jobs
+        .iter()
+        .zip(answers)
+        .map(|(job, answer)| EnqueuedJson { job: job.into(), existing: !answer.is_created() })
+        .collect();
+    context.print_json(&shown)
+}
+
+fn print_ids(context: &Context, answers: &[Enqueued]) -> Result<(), Failure> {
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    for answer in answers {
+        match (context.person_reads, answer) {
+            (false, answer) => writeln!(out, "{}", answer.id())?,
+            (true, Enqueued::Created(id)) => writeln!(out, "Job {id} enqueued")?,
+            (true, Enqueued::Existing(id)) => writeln!(out, "Job {id} was there already")?,
+        }
+    }
+    Ok(out.flush()?)
+}

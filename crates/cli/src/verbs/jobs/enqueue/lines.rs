@@ -1,0 +1,235 @@
+//! Enqueuing a file or a stream of lines, with a progress bar where a person watches.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::progress::{Bar, rate};
+use crate::render::report_change::find;
+use crate::render::text::{grouped, jobs, printable};
+use ops::OpError;
+use ops::escape::write_json;
+use ops::jobs::enqueue::Enqueuer;
+use ops::jobs::enqueue::lines;
+use ops::jobs::enqueue::lines::{Form, Progress, Tally};
+use ops::json::EnqueuedJson;
+use store::{Enqueued, Store};
+
+const READ_BUFFER: usize = 1 << 20;
+
+/// Checks the whole file, then stores it. What is no regular file cannot be read twice and is taken as a stream.
+pub(crate) fn enqueue_file(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    path: &Path,
+    form: Form<'_>,
+) -> Result<(), Failure> {
+    let is_regular = path.metadata().is_ok_and(|meta| meta.is_file());
+    if !is_regular {
+        return store_lines(context, enqueuer, open(path)?, form, None);
+    }
+    let mut checking = Checking { bar: Bar::new(context, "checking", None) };
+    let total = lines::check(enqueuer, open(path)?.reader, form, &mut checking)?;
+    drop(checking);
+    store_lines(context, enqueuer, open(path)?, form, Some(total))
+}
+
+pub(crate) fn enqueue_stream(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    form: Form<'_>,
+) -> Result<(), Failure> {
+    store_lines(context, enqueuer, Source::new(io::stdin()), form, None)
+}
+
+/// How many commands a rehearsal shows to a person.
+const EXAMPLES: u64 = 10;
+
+/// Says what would be enqueued, and stores nothing.
+pub(crate) fn rehearse(context: &Context, path: &Path, form: Form<'_>) -> Result<(), Failure> {
+    let mut commands = Vec::new();
+    let mut count = 0;
+    let mut tell = |command: &str| {
+        count += 1;
+        if context.json || count <= EXAMPLES {
+            commands.push(command.to_owned());
+        }
+        Ok(())
+    };
+    if path.as_os_str() == "-" {
+        lines::rehearse(Source::new(io::stdin()), form, &mut tell)?;
+    } else {
+        lines::rehearse(open(path)?, form, &mut tell)?;
+    }
+    if context.json {
+        return context.print_json(&serde_json::json!({ "count": count, "commands": commands }));
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    writeln!(out, "would enqueue {}{}", jobs(count), if count > 0 { ":" } else { "" })?;
+    for command in &commands {
+        writeln!(out, "  {}", printable(command))?;
+    }
+    if count > EXAMPLES {
+        writeln!(out, "  and {} more", grouped(count - EXAMPLES))?;
+    }
+    Ok(out.flush()?)
+}
+
+fn open(path: &Path) -> Result<Source<File>, Failure> {
+    let cannot_read = |source| OpError::CannotRead { path: path.to_owned(), source };
+    let file = File::open(path).map_err(cannot_read)?;
+    if file.metadata().is_ok_and(|meta| meta.is_dir()) {
+        return Err(cannot_read(io::ErrorKind::IsADirectory.into()).into());
+    }
+    Ok(Source::new(file))
+}
+
+fn store_lines<R: Read + AsFd>(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    source: Source<R>,
+    form: Form<'_>,
+    total: Option<u64>,
+) -> Result<(), Failure> {
+    let began = Instant::now();
+    let mut storing = Storing {
+        context,
+        store: enqueuer.store(),
+        bar: Bar::new(context, "enqueuing", total),
+        json_begun: false,
+        failure: None,
+    };
+    let stored = lines::store(enqueuer, source, form, &mut storing);
+    storing.finish()?;
+    let Tally { created, existing } = stored?;
+    if context.person_reads && !context.quiet && !context.json {
+        let mut out = context.out();
+        let rate = grouped(rate(created + existing, began.elapsed()));
+        writeln!(out, "{} enqueued{} ({rate}/s)", jobs(created), already_there(existing))?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn already_there(existing: u64) -> String {
+    match existing {
+        0 => String::new(),
+        1 => ", 1 job was there already".to_owned(),
+        _ => format!(", {} were there already", jobs(existing)),
+    }
+}
+
+/// Bytes from a descriptor that can say whether more is there already.
+struct Source<R> {
+    reader: BufReader<R>,
+}
+
+impl<R: Read> Source<R> {
+    fn new(inner: R) -> Self {
+        Self { reader: BufReader::with_capacity(READ_BUFFER, inner) }
+    }
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+impl<R: Read> BufRead for Source<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.reader.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.reader.consume(amount);
+    }
+}
+
+impl<R: Read + AsFd> lines::Source for Source<R> {
+    fn has_more_now(&self) -> bool {
+        if self.reader.buffer().contains(&b'\n') {
+            return true;
+        }
+        let mut descriptor = [PollFd::new(self.reader.get_ref(), PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut descriptor, Some(&at_once)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+struct Checking {
+    bar: Bar,
+}
+
+impl Progress for Checking {
+    fn checked(&mut self, lines: u64) {
+        self.bar.advance(lines);
+    }
+
+    fn stored(&mut self, _: &[Enqueued]) {}
+}
+
+/// Prints what is stored, chunk by chunk: an id is printed as soon as its job is safe.
+struct Storing<'a> {
+    context: &'a Context,
+    store: &'a dyn Store,
+    bar: Bar,
+    json_begun: bool,
+    /// What went wrong with printing: the jobs are stored all the same.
+    failure: Option<Failure>,
+}
+
+impl Progress for Storing<'_> {
+    fn checked(&mut self, _: u64) {}
+
+    fn stored(&mut self, answers: &[Enqueued]) {
+        self.bar.advance(answers.len() as u64);
+        if let Err(failure) = self.print(answers) {
+            self.failure.get_or_insert(failure);
+        }
+    }
+}
+
+impl Storing<'_> {
+    fn print(&mut self, answers: &[Enqueued]) -> Result<(), Failure> {
+        if self.context.quiet {
+            return Ok(());
+        }
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        if self.context.json {
+            for answer in answers {
+                out.write_all(if self.json_begun { b"," } else { b"[" })?;
+                self.json_begun = true;
+                let job = find(self.store, answer.id())?;
+                let shown = EnqueuedJson { job: (&job).into(), existing: !answer.is_created() };
+                write_json(&mut out, &shown, false)?;
+            }
+        } else if !self.context.person_reads {
+            for answer in answers {
+                writeln!(out, "{}", answer.id())?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        drop(self.bar);
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        if self.context.json && !self.context.quiet {
+            let mut out = io::stdout();
+            out.write_all(if self.json_begun { b"]\n" } else { b"[]\n" })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,8 @@
+//! `queuectl schedule`: one file per verb that has much to say.
+
+mod add;
+mod list;
+mod show;
+mod verbs;
+
+pub(crate) use verbs::{Args, run};

@@ -1,0 +1,139 @@
+//! `queuectl schedule add`
+
+use std::io::Write;
+use std::time::Duration;
+
+use super::verbs::{parse_name, tell};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::flags::caller::CallerFlags;
+use crate::flags::job::JobFlags;
+use crate::render::text::rough;
+use domain::job::request::JobRequest;
+use domain::schedule::{
+    MAX_MISSED_LIMIT, NEXT_RUNS, OnMissed, OnOverlap, Policy, Schedule, ScheduleError, When,
+};
+use domain::text::shell::quote_words;
+use domain::values::span::parse_span;
+use domain::values::timestamp::Timestamp;
+use ops::OpError;
+use ops::schedule::{Wanted, add, cron};
+use ops::status::HOW_TO_START_A_WORKER;
+use ops::worker::alive::live_workers;
+use sys::process::user;
+
+/// Add a schedule
+///
+/// A cron line has five fields (minute, hour, day of the month, month, day of the week), or six with seconds first; or
+/// it is @hourly, @daily, @weekly, @monthly or @yearly. The job runs here and with this environment, as if it had been
+/// typed now; its retries and its timeout come from the settings when it is enqueued, unless they are given.
+#[derive(Debug, clap::Args)]
+#[command(
+    // Known only to say why they are refused.
+    mut_args(|flag| if REFUSED.contains(&flag.get_id().as_str()) { flag.hide(true) } else { flag }),
+    group = clap::ArgGroup::new("when").required(true).args(["cron", "every", "at"]),
+    after_help = "Examples:
+  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin -- make backup
+  queuectl schedule add poll --every 15m --on-overlap skip --queue net -- ./poll.sh
+  queuectl schedule add party --at 2026-12-31T23:59:00+01:00 --command 'echo cheers'"
+)]
+pub(super) struct Args {
+    /// What it is called: letters, digits and ._-
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The words of a command
+    #[arg(last = true, value_name = "WORD")]
+    words: Vec<String>,
+    /// Whenever the clock shows a time of this line: "0 3 * * *", @daily
+    #[arg(long, value_name = "LINE", help_heading = "When")]
+    cron: Option<String>,
+    /// The zone whose clock counts: Europe/Berlin [default: that of this machine, else UTC]
+    #[arg(long, value_name = "ZONE", conflicts_with_all = ["every", "at"], help_heading = "When")]
+    tz: Option<String>,
+    /// Each time so much time has passed, counted from now: 15m, 1h30m
+    #[arg(long, value_name = "DURATION", value_parser = parse_span, allow_negative_numbers = true, help_heading = "When")]
+    every: Option<Duration>,
+    /// Once, at this time: 2026-12-31T23:59:00Z
+    #[arg(long, value_name = "TIME", help_heading = "When")]
+    at: Option<Timestamp>,
+    /// What to do about times at which no worker was running: skip, once or all [default: once]
+    #[arg(long, value_name = "CHOICE", value_parser = parse_on_missed, help_heading = "When")]
+    on_missed: Option<OnMissed>,
+    /// With --on-missed all: make up for at most so many, the latest [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_MISSED_LIMIT)), allow_negative_numbers = true, help_heading = "When")]
+    missed_limit: Option<u32>,
+    /// What to do while an earlier run is unfinished: skip, queue or replace [default: skip]
+    #[arg(long, value_name = "CHOICE", value_parser = parse_on_overlap, help_heading = "When")]
+    on_overlap: Option<OnOverlap>,
+    #[command(flatten)]
+    flags: JobFlags,
+    /// Run with the worker's environment instead of this one
+    #[arg(long)]
+    no_env_capture: bool,
+}
+
+/// What makes no sense for a job that comes again and again.
+const REFUSED: [&str; 5] = ["id", "run_at", "delay", "depends_on", "on_dependency_failure"];
+
+pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
+    let wanted = Wanted {
+        name: parse_name(&args.name)?,
+        when: when(&args)?,
+        policy: Policy::new(args.on_missed, args.missed_limit, args.on_overlap)
+            .map_err(|error| OpError::from(ScheduleError::from(error)))?,
+        job: job(&mut args)?,
+    };
+    let caller = CallerFlags::without_if_absent(args.no_env_capture).caller();
+    let store = context.store()?;
+    let schedule = add(store, wanted, caller, &user::name())?;
+    tell(context, &schedule, "is added")?;
+    if context.person_reads && !context.json && !context.quiet {
+        tell_next_runs(context, &schedule, store.now()?)?;
+    }
+    if live_workers(store)?.is_empty() {
+        context.hint(&format!(
+            "no worker is running, and only workers fire schedules; {HOW_TO_START_A_WORKER}"
+        ))?;
+    }
+    Ok(())
+}
+
+fn when(args: &Args) -> Result<When, Failure> {
+    let refused = |error| Failure::from(OpError::from(ScheduleError::from(error)));
+    match (&args.cron, args.every, args.at) {
+        (Some(line), None, None) => Ok(cron(line, args.tz.as_deref())?),
+        (None, Some(period), None) => When::every(period).map_err(refused),
+        (None, None, Some(at)) => Ok(When::At(at)),
+        _ => Err(Failure::usage("a schedule needs one of --cron, --every and --at")),
+    }
+}
+
+fn job(args: &mut Args) -> Result<JobRequest, Failure> {
+    let mut flags = std::mem::take(&mut args.flags);
+    match (flags.command.take(), args.words.is_empty()) {
+        (Some(command), true) => flags.into_request(command),
+        (None, false) => flags.into_request(quote_words(&args.words)),
+        (None, true) => Err(Failure::usage("a schedule needs a command").with_hint(
+            "write it after --, as in `queuectl schedule add nightly --cron \"0 3 * * *\" -- make`",
+        )),
+        (Some(_), false) => Err(Failure::usage("the command is given in more than one way")
+            .with_hint("give it with --command, or as words after --")),
+    }
+}
+
+fn parse_on_missed(typed: &str) -> Result<OnMissed, String> {
+    OnMissed::from_name(typed).ok_or_else(|| "there are skip, once and all".to_owned())
+}
+
+fn parse_on_overlap(typed: &str) -> Result<OnOverlap, String> {
+    OnOverlap::from_name(typed).ok_or_else(|| "there are skip, queue and replace".to_owned())
+}
+
+fn tell_next_runs(context: &Context, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {
+    let mut out = context.out();
+    let words = std::iter::once("next").chain(std::iter::repeat("then"));
+    for (at, word) in schedule.next_runs(NEXT_RUNS).into_iter().zip(words) {
+        writeln!(out, "  {word}  {} (in {})", schedule.when.shown(at), rough(at.since(now)))?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,84 @@
+//! `queuectl schedule list`
+
+use std::io::Write;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::text::{ago, rough, state_style};
+use domain::schedule::{Run, Schedule};
+use domain::values::timestamp::Timestamp;
+use ops::schedule::json::ListedJson;
+
+/// Show all schedules: when they fire, and what came of their last run
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  queuectl schedule list\n  queuectl schedule list --json | jq -r '.[].name'"
+)]
+pub(super) struct Args {}
+
+pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
+    let store = context.store()?;
+    let schedules = store.schedules()?;
+    if context.json {
+        let listed = schedules.iter().map(|(schedule, run)| ListedJson {
+            schedule: schedule.into(),
+            last_run: run.as_ref().map(Into::into),
+        });
+        return context.print_json(&listed.collect::<Vec<_>>());
+    }
+    if schedules.is_empty() {
+        return context.hint("there are no schedules; `queuectl schedule add --help` shows how to make one");
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let now = store.now()?;
+    let mut table = Table::new(&[
+        ("NAME", Align::Left),
+        ("WHEN", Align::Left),
+        ("ZONE", Align::Left),
+        ("NEXT", Align::Left),
+        ("LAST", Align::Left),
+        ("PAUSED", Align::Left),
+    ])
+    .can_do_without(&["ZONE"]);
+    for (schedule, run) in &schedules {
+        table.row(row(schedule, run.as_ref(), now));
+    }
+    let mut out = context.out();
+    table.write(&mut out, context.width())?;
+    Ok(out.flush()?)
+}
+
+fn row(schedule: &Schedule, run: Option<&Run>, now: Timestamp) -> Vec<Cell> {
+    vec![
+        schedule.name.as_str().into(),
+        schedule.when.to_string().into(),
+        schedule.when.zone_name().unwrap_or("-").into(),
+        next(schedule, now).into(),
+        run.map_or_else(|| "-".into(), |run| Cell::styled(&last(schedule, run, now), state_style(run.state))),
+        paused(schedule, now).into(),
+    ]
+}
+
+fn next(schedule: &Schedule, now: Timestamp) -> String {
+    match schedule.next_runs(1).first() {
+        Some(at) if *at > now => format!("in {}", rough(at.since(now))),
+        Some(_) => "due".to_owned(),
+        None => "-".to_owned(),
+    }
+}
+
+fn last(schedule: &Schedule, run: &Run, now: Timestamp) -> String {
+    let skipped = if schedule.skipped_its_latest() { ", latest skipped" } else { "" };
+    format!("{} {}{skipped}", run.state.name(), ago(run.finished_at.unwrap_or(run.created_at), now))
+}
+
+fn paused(schedule: &Schedule, now: Timestamp) -> String {
+    let Some(held) = &schedule.held else {
+        return "-".to_owned();
+    };
+    let why = held.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{} by {}{why}", ago(held.since, now), held.by)
+}

@@ -1,0 +1,119 @@
+//! `queuectl schedule show`
+
+use std::io::Write;
+
+use anstyle::Style;
+
+use super::verbs::Which;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::text::{ago, moment, printable, rough, state_style};
+use domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule};
+use domain::values::timestamp::Timestamp;
+use ops::schedule::find;
+use ops::schedule::json::{RunJson, ScheduleRecordJson, description, job_facts};
+
+/// Show one schedule: its job, its next five runs and its last ten
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  queuectl schedule show nightly\n  queuectl schedule show nightly --json | jq .next_runs"
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    which: Which,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let name = args.which.name()?;
+    let store = context.store()?;
+    let (schedule, runs) = find(store, &name)?;
+    if context.json {
+        let runs = runs.iter().map(RunJson::from).collect();
+        return context.print_json(&ScheduleRecordJson { schedule: (&schedule).into(), runs });
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    let now = store.now()?;
+    write_facts(&mut out, &schedule, now)?;
+    write_next(&mut out, &schedule, now)?;
+    write_runs(&mut out, &schedule, &runs, now, context.width())?;
+    Ok(out.flush()?)
+}
+
+fn write_facts(out: &mut impl Write, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {
+    let bold = Style::new().bold();
+    writeln!(out, "{bold}{}{bold:#}  {}", schedule.name, printable(&schedule.when.to_string()))?;
+    let about = facts(schedule, now).into_iter().map(|(name, value)| (name.to_owned(), value));
+    for (name, value) in about.chain(job_facts(&schedule.job)) {
+        writeln!(out, "  {name:<14}{}", printable(&value))?;
+    }
+    Ok(())
+}
+
+/// What is worth saying about a schedule, in the order in which one wants to know it.
+fn facts(schedule: &Schedule, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    say("fires", Some(description(&schedule.when)));
+    say("zone", schedule.when.zone_name().map(str::to_owned));
+    say("paused", schedule.held.as_ref().map(|held| format!("{} by {}", moment(held.since, now), held.by)));
+    say("because", schedule.held.as_ref().and_then(|held| held.reason.clone()));
+    say("on missed", Some(on_missed(schedule)));
+    say("on overlap", Some(schedule.policy.on_overlap.name().to_owned()));
+    say("last missed", schedule.missed_at.map(|at| moment(at, now)));
+    say("last skipped", schedule.skipped_at.map(|at| moment(at, now)));
+    say("added", Some(format!("{} by {}", moment(schedule.created_at, now), schedule.created_by)));
+    facts
+}
+
+fn on_missed(schedule: &Schedule) -> String {
+    let name = schedule.policy.on_missed.name();
+    match schedule.policy.on_missed {
+        OnMissed::Skip | OnMissed::Once => name.to_owned(),
+        OnMissed::All => format!("{name}, at most {}", schedule.policy.missed_limit),
+    }
+}
+
+fn write_next(out: &mut impl Write, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {
+    let next = schedule.next_runs(NEXT_RUNS);
+    if next.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&[("NEXT", Align::Left), ("IN", Align::Left)]);
+    for at in next {
+        table.row(vec![schedule.when.shown(at).into(), rough(at.since(now)).into()]);
+    }
+    writeln!(out)?;
+    Ok(table.write(out, usize::MAX)?)
+}
+
+fn write_runs(
+    out: &mut impl Write,
+    schedule: &Schedule,
+    runs: &[Run],
+    now: Timestamp,
+    width: usize,
+) -> Result<(), Failure> {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&[
+        ("RUN", Align::Left),
+        ("STATE", Align::Left),
+        ("WHEN", Align::Left),
+        ("FOR", Align::Left),
+    ]);
+    for run in runs {
+        table.row(vec![
+            run.id.as_str().into(),
+            Cell::styled(run.state.name(), state_style(run.state)),
+            ago(run.finished_at.unwrap_or(run.created_at), now).into(),
+            run.scheduled_for.map_or_else(|| "by hand".to_owned(), |at| schedule.when.shown(at)).into(),
+        ]);
+    }
+    writeln!(out)?;
+    Ok(table.write(out, width)?)
+}

@@ -1,0 +1,134 @@
+//! The verbs of `queuectl schedule`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::{add, list, show};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::report_change::find as find_job;
+use crate::render::report_name;
+use crate::render::report_name::Named;
+use domain::schedule::Schedule;
+use domain::values::name::ScheduleName;
+use ops::json::EnqueuedJson;
+use ops::schedule;
+use ops::schedule::json::ScheduleJson;
+use store::{Enqueued, Pause, Store};
+use sys::process::user;
+
+/// Jobs that are enqueued when their time comes, again and again
+///
+/// Any running worker fires them, whatever queues it serves.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin -- make backup
+  queuectl schedule list
+  queuectl schedule run nightly")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: ScheduleVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ScheduleVerb {
+    Add(Box<add::Args>),
+    List(list::Args),
+    Show(show::Args),
+    /// Hold a schedule back
+    ///
+    /// Nothing fires until it is resumed. What it has enqueued goes on.
+    #[command(after_help = "Example:\n  queuectl schedule pause nightly --reason \"the disk is full\"")]
+    Pause {
+        #[command(flatten)]
+        which: Which,
+        /// Why, for those who wonder later
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Let a schedule go on
+    ///
+    /// It goes on with its next time. What came while it was held back is not made up for.
+    #[command(after_help = "Example:\n  queuectl schedule resume nightly")]
+    Resume(Which),
+    /// Forget a schedule; the jobs that it has enqueued stay
+    #[command(after_help = "Example:\n  queuectl schedule remove nightly")]
+    Remove(Which),
+    /// Enqueue its job now, beside its times, and whatever else of it runs
+    #[command(
+        after_help = "Examples:\n  queuectl schedule run nightly\n  queuectl wait \"$(queuectl schedule run nightly)\""
+    )]
+    Run(Which),
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Which {
+    /// The schedule
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+impl Which {
+    pub(super) fn name(&self) -> Result<ScheduleName, Failure> {
+        parse_name(&self.name)
+    }
+}
+
+pub(super) fn parse_name(typed: &str) -> Result<ScheduleName, Failure> {
+    typed.parse().map_err(|error| Failure::usage(format!("invalid name `{typed}` ({error})")))
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+    match args.verb {
+        ScheduleVerb::Add(args) => add::run(*args, context)?,
+        ScheduleVerb::List(args) => list::run(&args, context)?,
+        ScheduleVerb::Show(args) => show::run(&args, context)?,
+        ScheduleVerb::Pause { which, reason } => {
+            let (name, by) = (which.name()?, user::name());
+            let pause = Pause { by: by.clone(), reason };
+            let held = schedule::hold(context.store()?, &name, Some(&pause), &by)?;
+            tell(context, &held, "is paused")?;
+        }
+        ScheduleVerb::Resume(which) => {
+            let name = which.name()?;
+            let schedule = schedule::hold(context.store()?, &name, None, &user::name())?;
+            tell(context, &schedule, "goes on")?;
+        }
+        ScheduleVerb::Remove(which) => {
+            let name = which.name()?;
+            let removed = schedule::remove(context.store()?, &name, &user::name())?;
+            tell(context, &removed, "is removed; its jobs stay")?;
+        }
+        ScheduleVerb::Run(which) => {
+            let name = which.name()?;
+            let store = context.store()?;
+            let enqueued = schedule::run(store, &name, &user::name())?;
+            tell_run(context, store, &enqueued)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What became of a schedule.
+pub(super) fn tell(context: &Context, schedule: &Schedule, done: &str) -> Result<(), Failure> {
+    let name = schedule.name.as_str();
+    let json = ScheduleJson::from(schedule);
+    report_name::tell(context, &Named { name, json, sentence: format!("Schedule {name} {done}") })
+}
+
+fn tell_run(context: &Context, store: &dyn Store, enqueued: &Enqueued) -> Result<(), Failure> {
+    if context.json {
+        let job = find_job(store, enqueued.id())?;
+        return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !enqueued.is_created() });
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    match (context.person_reads, enqueued) {
+        (false, enqueued) => writeln!(out, "{}", enqueued.id())?,
+        (true, Enqueued::Created(id)) => writeln!(out, "Job {id} enqueued")?,
+        (true, Enqueued::Existing(id)) => writeln!(out, "Job {id} was there already")?,
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,174 @@
+//! `queuectl dlq`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::bulk;
+use super::bulk::{BulkArgs, Wording, change_kind};
+use super::retry::RETRY;
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::flags::selection::{NarrowArgs, resolve_id_to_show, resolve_ids};
+use crate::render::report_change::{code_of, tell};
+use crate::render::table::{Align, Table};
+use crate::render::text::{ago, grouped};
+use crate::verbs::inspect::list::{PageArgs, show_page};
+use crate::verbs::inspect::show;
+use domain::job::life::StateName;
+use domain::values::name::JobId;
+use ops::jobs::change::{Changed, Verb, only_dead};
+use ops::jobs::dlq::group_by_cause;
+use ops::json::CauseJson;
+use store::{JobFilter, Phase, Store};
+
+/// The dead-letter queue: jobs that used up their retries
+///
+/// They are kept until somebody retries or purges them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl dlq list --group
+  queuectl dlq retry --all
+  queuectl dlq purge job1 job2 --yes")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: DlqVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum DlqVerb {
+    /// Show dead jobs, the newest first
+    #[command(after_help = "Examples:\n  queuectl dlq list\n  queuectl dlq list --group")]
+    List {
+        /// Group them by what killed them
+        #[arg(long, conflicts_with_all = ["limit", "after", "columns", "sort", "format"])]
+        group: bool,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Show one dead job with its history
+    #[command(after_help = "Example:\n  queuectl dlq show job1")]
+    Show {
+        /// The job
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Run dead jobs again, with fresh retries
+    #[command(after_help = "Examples:
+  queuectl dlq retry job1
+  queuectl dlq retry --all
+  queuectl dlq retry --queue mail --command-like '*smtp*' --dry-run")]
+    Retry(WhichDead),
+    /// Forget dead jobs
+    #[command(after_help = "Examples:
+  queuectl dlq purge job1
+  queuectl dlq purge --all --yes
+  queuectl dlq purge --older-than 30d --yes")]
+    Purge(WhichDead),
+}
+
+#[derive(Debug, clap::Args)]
+struct WhichDead {
+    /// Dead jobs, by id or the beginning of one
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+    #[command(flatten)]
+    narrow: NarrowArgs,
+    #[command(flatten)]
+    bulk: BulkArgs,
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+    let store = context.store()?;
+    match args.verb {
+        DlqVerb::List { group: true, .. } => list_groups(context, store)?,
+        DlqVerb::List { group: false, page } => {
+            let filter = JobFilter::in_phase(Phase::State(StateName::Dead));
+            show_page(context, &filter, &page, Some("there are no dead jobs"))?;
+        }
+        DlqVerb::Show { id } => {
+            let id = resolve_id_to_show(context, &id)?;
+            only_dead(store, &id)?;
+            show::show(context, store, &id)?;
+        }
+        // To run all of them again can be undone, so it is not asked about.
+        DlqVerb::Retry(mut which) => {
+            which.bulk.yes |= which.all && which.narrow.is_empty();
+            return change(context, which, &RETRY, "is pending again");
+        }
+        DlqVerb::Purge(which) => return change(context, which, &PURGE, "purged"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+const PURGE: Wording = Wording { verb: Verb::Remove, what: "purge", done: "purged", is_final: true };
+
+fn change(context: &Context, which: WhichDead, wording: &Wording, done: &str) -> Result<ExitCode, Failure> {
+    let WhichDead { ids, all, narrow, bulk } = which;
+    if ids.is_empty() && !all && narrow.is_empty() {
+        return Err(Failure::usage("which jobs are meant is missing").with_hint(
+            "name their ids, or say --all, --queue, --tag, --batch, --older-than or --command-like",
+        ));
+    }
+    if ids.is_empty() {
+        let dead = vec![Phase::State(StateName::Dead)];
+        let filter = JobFilter { phases: dead, ..narrow.filter(context)? };
+        change_kind(context, &filter, &bulk, wording)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !narrow.is_empty() {
+        return Err(Failure::usage("jobs are named by id and selected by what they are")
+            .with_hint("give ids or a selection, not both"));
+    }
+    let (dead, worst) = only_the_dead(context, &resolve_ids(context, &ids)?)?;
+    let say = |changed: &Changed| format!("Job {} {done}", changed.job.id);
+    bulk::run_ids(context, &dead, &bulk, wording, say).map(|also| code_of(worst.max(also)))
+}
+
+/// Those of these jobs that are dead; the others are reported.
+fn only_the_dead(context: &Context, ids: &[JobId]) -> Result<(Vec<JobId>, Option<Exit>), Failure> {
+    let mut worst: Option<Exit> = None;
+    let mut dead = Vec::new();
+    for id in ids {
+        match only_dead(context.store()?, id) {
+            Ok(job) => dead.push(job.id),
+            Err(error) => worst = worst.max(Some(tell(context, &error.into()))),
+        }
+    }
+    Ok((dead, worst))
+}
+
+fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {
+    let groups = group_by_cause(store)?;
+    if context.json {
+        return context.print_json(&groups.iter().map(CauseJson::from).collect::<Vec<_>>());
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    if groups.is_empty() {
+        return context.hint("there are no dead jobs");
+    }
+    let now = store.now()?;
+    let mut table = Table::new(&[
+        ("JOBS", Align::Right),
+        ("REASON", Align::Left),
+        ("LAST", Align::Left),
+        ("EXAMPLE", Align::Left),
+        ("CAUSE", Align::Left),
+    ]);
+    for group in &groups {
+        table.row(vec![
+            grouped(group.count).into(),
+            group.reason.replace('_', " ").into(),
+            ago(group.last_at, now).into(),
+            group.example.as_str().into(),
+            group.cause.as_str().into(),
+        ]);
+    }
+    let mut out = context.out();
+    table.write(&mut out, context.width())?;
+    Ok(out.flush()?)
+}

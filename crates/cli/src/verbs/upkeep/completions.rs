@@ -1,0 +1,28 @@
+//! `queuectl completions`
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap_complete::{Shell, generate};
+
+use crate::failure::Failure;
+use crate::root::Cli;
+
+/// Print a completion script for a shell
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl completions bash > ~/.local/share/bash-completion/completions/queuectl
+  queuectl completions zsh > \"${fpath[1]}/_queuectl\"
+  queuectl completions fish > ~/.config/fish/completions/queuectl.fish")]
+pub(crate) struct Args {
+    /// Which shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    generate(args.shell, &mut Cli::command(), "queuectl", &mut script);
+    io::Write::write_all(&mut io::stdout(), &script)?;
+    Ok(ExitCode::SUCCESS)
+}

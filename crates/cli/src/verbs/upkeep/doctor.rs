@@ -1,0 +1,162 @@
+//! `queuectl doctor`
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::ask::ask;
+use crate::context::Context;
+use crate::failure::{Failure, exit_of_diagnosis};
+use crate::render::progress::Bar;
+use crate::render::text::{grouped, printable, rough_size, wrap};
+use ops::doctor::{Diagnosis, DiagnosisJson, Finding, Level, diagnose, repair};
+use store::sqlite::Depth;
+use sys::process::user;
+
+/// Check the queue, its workers and this machine
+///
+/// Nothing is changed, unless --repair is given. Ends with 0 where no error was found, with 7 where the database is corrupt
+/// or of a newer version, with 5 where it cannot be used, else with 1. Warnings are no errors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl doctor
+  queuectl doctor --full
+  queuectl doctor --repair --yes
+  queuectl doctor --json | jq '.findings[] | select(.level != \"ok\")'")]
+pub(crate) struct Args {
+    /// Read the database more closely: every index too, and whether counters, lines, dependencies, keys and tags agree
+    /// with the jobs, which takes longer
+    #[arg(long)]
+    full: bool,
+    /// Rebuild whatever disagrees with the jobs
+    ///
+    /// The queue is checked as with --full, repaired, and checked again: errors that are left are shown and decide the exit
+    /// code. No job is removed, and none changes except in what it waits for; a job that waits for one that failed is
+    /// cancelled. The repair is done in short transactions, so workers can keep running. A file that is damaged itself is
+    /// left alone.
+    #[arg(long)]
+    repair: bool,
+    /// Do not ask before repairing more than one thing
+    #[arg(short, long, requires = "repair")]
+    yes: bool,
+}
+
+/// Reading a database of this size takes a moment.
+const LARGE_BYTES: u64 = 64 << 20;
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let mut diagnosis = look(args, context);
+    let found = diagnosis.contradictions.len();
+    let mut repaired = None;
+    if args.repair && found > 0 && diagnosis.is_database_whole() {
+        mend(args, context, &diagnosis)?;
+        diagnosis = look(args, context);
+        repaired = Some(found.saturating_sub(diagnosis.contradictions.len()));
+    }
+    if context.json {
+        context.print_json(&DiagnosisJson::new(&diagnosis, repaired))?;
+    } else if !context.quiet {
+        print(&diagnosis, repaired, context)?;
+    }
+    if diagnosis.is_ok() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(Failure::new(exit_of_diagnosis(diagnosis.refusal.as_ref()), complaint(&diagnosis, context)))
+}
+
+fn look(args: &Args, context: &Context) -> Diagnosis {
+    let depth = if args.full || args.repair { Depth::Full } else { Depth::Quick };
+    let bar = RefCell::new(Bar::new(context, "", None));
+    let before_reading = |bytes: u64| {
+        if bytes >= LARGE_BYTES {
+            bar.borrow_mut().say(|| format!("reading the database ({})", rough_size(bytes)));
+        }
+    };
+    diagnose(context.wanted(), depth, &before_reading)
+}
+
+/// Repairs what was found, after asking.
+fn mend(args: &Args, context: &Context, diagnosis: &Diagnosis) -> Result<(), Failure> {
+    let found = &diagnosis.contradictions;
+    if found.len() > 1 {
+        ask(context, &format!("repair {}", contradictions(found.len())), args.yes)?;
+    }
+    Ok(repair(context.store()?, found, &user::name())?)
+}
+
+/// `1 contradiction`, `2 contradictions`
+fn contradictions(count: usize) -> String {
+    format!("{} contradiction{}", grouped(count as u64), if count == 1 { "" } else { "s" })
+}
+
+fn print(diagnosis: &Diagnosis, repaired: Option<usize>, context: &Context) -> Result<(), Failure> {
+    let mut out = context.out();
+    let column = diagnosis.findings.iter().map(|finding| finding.check.len()).max().unwrap_or(0);
+    for line in diagnosis.findings.iter().flat_map(|finding| lines(finding, column, context.width())) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    if let Some(repaired) = repaired {
+        writeln!(out, "{} repaired", contradictions(repaired))?;
+    }
+    // Otherwise the error that this ends with is the summary.
+    if diagnosis.is_ok() {
+        writeln!(out, "{}", summary(diagnosis))?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The width of the longest level.
+const LEVEL_COLUMN: usize = 7;
+const GAP: usize = 2;
+
+/// `warning  space  63 MiB free`, and below it what to do.
+fn lines(finding: &Finding, column: usize, width: usize) -> Vec<String> {
+    let style = level_style(finding.level);
+    let (level, check) = (finding.level.name(), finding.check);
+    let indent = LEVEL_COLUMN + GAP + column + GAP;
+    let room = width.saturating_sub(indent);
+    let head = format!("{style}{level:LEVEL_COLUMN$}{style:#}  {check:column$}  ");
+    let heads = std::iter::once(head).chain(std::iter::repeat(" ".repeat(indent)));
+    let mut lines: Vec<String> =
+        heads.zip(wrap(&printable(&finding.said), room)).map(|(head, line)| head + &line).collect();
+    let dim = Style::new().dimmed();
+    let advice = finding.advice.iter().flat_map(|advice| wrap(&printable(&format!("hint: {advice}")), room));
+    lines.extend(advice.map(|line| format!("{}{dim}{line}{dim:#}", " ".repeat(indent))));
+    lines
+}
+
+fn level_style(level: Level) -> Style {
+    match level {
+        Level::Ok => AnsiColor::Green.on_default(),
+        Level::Warning => AnsiColor::Yellow.on_default(),
+        Level::Error => AnsiColor::Red.on_default().bold(),
+    }
+}
+
+fn summary(diagnosis: &Diagnosis) -> String {
+    match diagnosis.count(Level::Warning) {
+        0 => "All is well.".to_owned(),
+        1 => "No errors, 1 warning.".to_owned(),
+        warnings => format!("No errors, {warnings} warnings."),
+    }
+}
+
+/// The summary where something is wrong. Whoever saw the list need only be told where; whoever saw none, what.
+fn complaint(diagnosis: &Diagnosis, context: &Context) -> String {
+    let errors = diagnosis.findings.iter().filter(|finding| finding.level == Level::Error);
+    let (count, were) = match diagnosis.count(Level::Error) {
+        1 => ("1 error".to_owned(), "was"),
+        errors => (format!("{errors} errors"), "were"),
+    };
+    if context.quiet {
+        let told: Vec<String> =
+            errors.map(|finding| format!("{}: {}", finding.check, finding.said)).collect();
+        return format!("{count} {were} found ({})", told.join("; "));
+    }
+    let mut checks: Vec<&str> = errors.map(|finding| finding.check).collect();
+    checks.dedup();
+    format!("{count} {were} found ({})", checks.join(", "))
+}

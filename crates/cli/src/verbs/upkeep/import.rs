@@ -1,0 +1,83 @@
+//! `queuectl import`
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::progress::Bar;
+use crate::render::text::jobs;
+use ops::upkeep::transfer::{Import, Spool, Step, import, spool};
+use store::transfer::Imported;
+use sys::process::user;
+
+/// Take in what `queuectl export` wrote, all of it or nothing
+///
+/// Jobs keep their ids, states, times and history. What was running counts as lost and runs again. A job whose id is taken is
+/// a conflict (exit code 4), and nothing is taken in. Settings, queues, schedules and hooks that are here stay as they are.
+/// Schedules fire here from now on: where the other queue goes on too, pause or remove them in one of the two.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl import queue.jsonl
+  ssh other queuectl export - | queuectl import --if-absent -")]
+pub(crate) struct Args {
+    /// The file; - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Skip jobs that are here already
+    #[arg(long)]
+    if_absent: bool,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let (store, home) = (context.store()?, context.location()?.home);
+    let is_stream = args.file == Path::new("-");
+    let spool = is_stream.then(|| spool(&home, &mut io::stdin().lock())).transpose()?;
+    let file = spool.as_ref().map_or(args.file.as_path(), Spool::path);
+    let wanted = Import { home: &home, file, if_absent: args.if_absent, by: &user::name() };
+    let mut view = View { context, checked: 0, bar: Bar::new(context, "checking", None), is_checked: false };
+    let imported = import(store, &wanted, |step| view.note(step))?;
+    drop(view);
+    tell(context, imported)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is said while jobs are read, and then while they are stored.
+struct View<'a> {
+    context: &'a Context,
+    bar: Bar,
+    checked: u64,
+    is_checked: bool,
+}
+
+impl View<'_> {
+    fn note(&mut self, step: Step) {
+        match step {
+            Step::Checked => self.checked += 1,
+            Step::Stored if self.is_checked => {}
+            Step::Stored => {
+                self.bar = Bar::new(self.context, "importing", Some(self.checked));
+                self.is_checked = true;
+            }
+        }
+        self.bar.advance(1);
+    }
+}
+
+fn tell(context: &Context, imported: Imported) -> Result<(), Failure> {
+    if context.json {
+        let Imported { jobs, skipped } = imported;
+        return context.print_json(&serde_json::json!({ "jobs": jobs, "skipped": skipped }));
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    match (context.person_reads, imported.skipped) {
+        (false, _) => writeln!(out, "{}", imported.jobs)?,
+        (true, 0) => writeln!(out, "{} imported", jobs(imported.jobs))?,
+        (true, skipped) => writeln!(out, "{} imported, {} skipped", jobs(imported.jobs), jobs(skipped))?,
+    }
+    Ok(out.flush()?)
+}

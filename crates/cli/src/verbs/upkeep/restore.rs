@@ -1,0 +1,107 @@
+//! `queuectl restore`
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::ask::ask;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::progress::Bar;
+use crate::render::text::{grouped, jobs, printable};
+use ops::OpError;
+use ops::jobs::inside::Inside;
+use ops::upkeep::restore::{Present, prepare};
+use store::Restored;
+use sys::process::user;
+
+/// Put a backup in the place of the queue
+///
+/// The backup is checked first: one that is damaged, or newer than this program, changes nothing (exit code 7), and so do
+/// live workers (exit code 4). What was running when it was made counts as lost and runs again. A queue with jobs in it is
+/// kept beside the new one, as a backup of its own.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl restore queue-backup.db
+  queuectl restore --yes /mnt/backups/queue.db")]
+pub(crate) struct Args {
+    /// The backup
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Do not ask before replacing jobs
+    #[arg(short, long)]
+    yes: bool,
+}
+
+#[derive(Serialize)]
+struct RestoredJson {
+    jobs: u64,
+    lost: u64,
+    kept: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    // Either may take long for a large queue.
+    let mut bar = Bar::new(context, "", None);
+    bar.say(|| "examining the backup".to_owned());
+    let ready = match prepare(&context.location()?, &args.file, &user::name()) {
+        Err(error @ OpError::LiveWorkers { .. }) => return Err(hint_inside(context, error)),
+        prepared => prepared?,
+    };
+    bar.clear();
+    let replaced = match ready.present() {
+        Present::Jobs(0) => None,
+        Present::Jobs(count) => Some(format!("replace a queue of {}", jobs(count))),
+        Present::Unreadable => Some("replace a queue that cannot be read".to_owned()),
+    };
+    if let Some(what) = replaced {
+        ask(context, &what, args.yes)?;
+    }
+    bar.say(|| "putting it in the place of the queue".to_owned());
+    let restored = ready.put()?;
+    drop(bar);
+    tell(context, &restored)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Stopping the workers first does not help a job, which is run by one of them.
+fn hint_inside(context: &Context, error: OpError) -> Failure {
+    let failure: Failure = error.into();
+    let inside = context.store().ok().and_then(|store| Inside::find(store).ok().flatten());
+    match inside {
+        Some(Inside { job, .. }) => {
+            failure.with_hint(format!("restore the backup outside of job `{}`, which a worker runs", job.id))
+        }
+        None => failure,
+    }
+}
+
+fn tell(context: &Context, restored: &Restored) -> Result<(), Failure> {
+    let kept = restored.kept.as_ref().map(|path| path.display().to_string());
+    if context.json {
+        return context.print_json(&RestoredJson { jobs: restored.jobs, lost: restored.lost, kept });
+    }
+    if context.quiet {
+        return Ok(());
+    }
+    let mut out = context.out();
+    if context.person_reads {
+        writeln!(out, "{} restored", jobs(restored.jobs))?;
+    } else {
+        writeln!(out, "{}", restored.jobs)?;
+    }
+    out.flush()?;
+    if restored.lost > 0 {
+        context.hint(&format!("{} running when the backup was made; they run again", were(restored.lost)))?;
+    }
+    match kept {
+        Some(kept) => context.hint(&format!("the queue that was there is kept in {}", printable(&kept))),
+        None => Ok(()),
+    }
+}
+
+fn were(count: u64) -> String {
+    if count == 1 { "1 job was".to_owned() } else { format!("{} jobs were", grouped(count)) }
+}

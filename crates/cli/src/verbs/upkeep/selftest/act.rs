@@ -1,0 +1,86 @@
+//! What the jobs of a trial call: hidden, because it is of no use to anybody else.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use domain::values::span::parse_span;
+use proof::actor;
+use proof::actor::{Act, Escape, Who};
+use proof::ledger::How;
+
+/// One command of a trial
+#[derive(Debug, clap::Args)]
+pub(crate) struct ActArgs {
+    ledger: PathBuf,
+    #[arg(long, value_parser = parse_lives)]
+    lives: Duration,
+    #[arg(long, value_delimiter = ',', value_parser = str::parse::<How>)]
+    ends: Vec<How>,
+    #[arg(long, value_delimiter = ',', value_parser = parse_escape)]
+    escapes: Vec<Escape>,
+    #[arg(long)]
+    deaf: bool,
+}
+
+/// The workers of a trial, which end with it
+#[derive(Debug, clap::Args)]
+pub(crate) struct TiedArgs {
+    parent: u32,
+    #[arg(last = true)]
+    words: Vec<OsString>,
+}
+
+pub(crate) fn become_tied(args: &TiedArgs) -> Result<ExitCode, Failure> {
+    Err(actor::become_tied(args.parent, &args.words).into())
+}
+
+/// What a command of a trial left behind
+#[derive(Debug, clap::Args)]
+pub(crate) struct LingerArgs {
+    ledger: PathBuf,
+    job: String,
+    attempt: u32,
+    name: String,
+    nonce: String,
+}
+
+pub(crate) fn act(args: ActArgs) -> Result<ExitCode, Failure> {
+    let act = Act {
+        ledger: args.ledger,
+        lives: args.lives,
+        ends: args.ends,
+        escapes: args.escapes,
+        is_deaf: args.deaf,
+    };
+    let who = Who {
+        job: variable("QUEUECTL_JOB_ID")?,
+        attempt: variable("QUEUECTL_ATTEMPT")?.parse().map_err(|_| not_for_you())?,
+        worker: variable("QUEUECTL_WORKER_ID")?,
+    };
+    Ok(actor::act(&act, &who)?)
+}
+
+pub(crate) fn linger(args: LingerArgs) -> Result<ExitCode, Failure> {
+    let LingerArgs { ledger, job, attempt, name, nonce } = args;
+    let who = Who { job, attempt, worker: String::new() };
+    Ok(actor::linger(&ledger, &who, &name, &nonce)?)
+}
+
+fn variable(name: &str) -> Result<String, Failure> {
+    std::env::var(name).map_err(|_| not_for_you())
+}
+
+fn not_for_you() -> Failure {
+    Failure::usage("queuectl calls this itself; use `queuectl selftest`")
+}
+
+fn parse_lives(text: &str) -> Result<Duration, String> {
+    parse_span(text).map_err(|error| error.to_string())
+}
+
+fn parse_escape(text: &str) -> Result<Escape, String> {
+    Escape::from_name(text).ok_or_else(|| format!("`{text}` is no way to escape"))
+}

@@ -1,0 +1,246 @@
+//! What came of a campaign: what was done, what was promised and whether it held, and every violation with its story.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::text::{grouped, printable};
+use proof::campaign::{Campaign, Report};
+use proof::checker::Verdict;
+use proof::promise::Promise;
+
+/// Shows it all. Gives whether every promise held.
+pub(super) fn show(context: &Context, campaign: &Campaign, reports: &[Report]) -> Result<bool, Failure> {
+    let sum = Sum::of(campaign, reports);
+    if context.json {
+        context.print_json(&sum)?;
+    } else if !context.quiet {
+        let mut out = context.out();
+        sum.write(&mut out, context.width())?;
+        out.flush()?;
+    }
+    if !context.json {
+        tell_violations(context, reports)?;
+    }
+    Ok(sum.ok)
+}
+
+#[derive(Serialize)]
+struct Sum {
+    ok: bool,
+    seed: u64,
+    trials: usize,
+    jobs: u64,
+    attempts: u64,
+    calls: u64,
+    damage: Vec<Damage>,
+    promises: Vec<Kept>,
+    violations: Vec<ViolationJson>,
+}
+
+#[derive(Serialize)]
+struct Damage {
+    kind: &'static str,
+    what: &'static str,
+    trials: u64,
+    strikes: u64,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    promise: &'static str,
+    facts: u64,
+    /// `None` where it was not tried, or the machine was too busy to tell.
+    held: Option<bool>,
+    /// What was measured for it, if anything was.
+    measured: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ViolationJson {
+    invariant: &'static str,
+    says: &'static str,
+    job: Option<String>,
+    what: String,
+    repeat: String,
+    kept: Option<String>,
+}
+
+impl Sum {
+    fn of(campaign: &Campaign, reports: &[Report]) -> Self {
+        let mut verdict = Verdict::default();
+        for report in reports {
+            verdict.add(report.verdict.clone());
+        }
+        let promises: Vec<Kept> =
+            Promise::ALL.iter().map(|promise| Kept::of(*promise, &verdict, reports)).collect();
+        Self {
+            ok: !reports.is_empty() && verdict.violations.is_empty(),
+            seed: campaign.seed,
+            trials: reports.len(),
+            jobs: reports.iter().map(|report| report.jobs).sum(),
+            attempts: reports.iter().map(|report| report.attempts).sum(),
+            calls: reports.iter().map(|report| report.calls).sum(),
+            damage: damage(reports),
+            promises,
+            violations: reports.iter().flat_map(violations).collect(),
+        }
+    }
+
+    fn write(&self, out: &mut impl Write, width: usize) -> std::io::Result<()> {
+        let mut done =
+            Table::new(&[("STRIKES", Align::Right), ("TRIALS", Align::Right), ("DAMAGE", Align::Left)]);
+        for damage in &self.damage {
+            done.row(vec![grouped(damage.strikes).into(), grouped(damage.trials).into(), damage.what.into()]);
+        }
+        done.write(out, width)?;
+        writeln!(out)?;
+        let mut held =
+            Table::new(&[("HELD", Align::Left), ("FACTS", Align::Right), ("PROMISE", Align::Left)]);
+        for promise in &self.promises {
+            held.row(promise.row());
+        }
+        held.write(out, width)?;
+        let Self { trials, jobs, attempts, calls, seed, .. } = self;
+        let (jobs, attempts, calls) = (grouped(*jobs), grouped(*attempts), grouped(*calls));
+        writeln!(out, "\n{trials} trials with seed {seed}: {jobs} jobs, {attempts} attempts, {calls} calls.")
+    }
+}
+
+impl Kept {
+    fn of(promise: Promise, verdict: &Verdict, reports: &[Report]) -> Self {
+        let invariants = promise.rests_on();
+        let longest = reports.iter().filter_map(|report| report.longest_abandoned).max();
+        let facts = invariants.iter().filter_map(|one| verdict.looked_at.get(one)).sum();
+        let is_kept = !invariants.iter().any(|invariant| verdict.is_broken(*invariant));
+        Self {
+            promise: promise.says(),
+            facts,
+            held: (facts > 0).then_some(is_kept),
+            measured: longest.filter(|_| promise == Promise::NoticedSoon).map(in_words),
+        }
+    }
+
+    fn row(&self) -> Vec<Cell> {
+        let held = match self.held {
+            None => Cell::styled("not tried", Style::new().dimmed()),
+            Some(true) => Cell::styled("yes", AnsiColor::Green.on_default()),
+            Some(false) => Cell::styled("NO", AnsiColor::Red.on_default().bold()),
+        };
+        let measured = self.measured.as_deref().map_or_else(String::new, |measured| format!(" ({measured})"));
+        vec![held, grouped(self.facts).into(), format!("{}{measured}", self.promise).into()]
+    }
+}
+
+fn in_words(longest: Duration) -> String {
+    format!("{} ms at the longest", longest.as_millis())
+}
+
+fn damage(reports: &[Report]) -> Vec<Damage> {
+    let mut kinds: BTreeMap<&str, Damage> = BTreeMap::new();
+    for report in reports {
+        let new = Damage { kind: report.nemesis, what: report.does, trials: 0, strikes: 0 };
+        let kind = kinds.entry(report.nemesis).or_insert(new);
+        kind.trials += 1;
+        kind.strikes += report.strikes;
+    }
+    kinds.into_values().collect()
+}
+
+fn violations(report: &Report) -> impl Iterator<Item = ViolationJson> {
+    report.verdict.violations.iter().map(|violation| ViolationJson {
+        invariant: violation.invariant.code(),
+        says: violation.invariant.says(),
+        job: violation.job.clone(),
+        what: violation.what.clone(),
+        repeat: report.repeat(),
+        kept: report.kept.as_ref().map(|path| path.display().to_string()),
+    })
+}
+
+/// For whoever looks into it: what was violated, the story of the job, and how to try the same again.
+fn tell_violations(context: &Context, reports: &[Report]) -> Result<(), Failure> {
+    let mut out = context.notes();
+    let red = AnsiColor::Red.on_default().bold();
+    for report in reports.iter().filter(|report| !report.verdict.violations.is_empty()) {
+        for violation in &report.verdict.violations {
+            writeln!(out, "{red}violated:{red:#} {}", printable(&violation.to_string()))?;
+        }
+        for line in report.stories.iter().flat_map(|story| story.lines()) {
+            writeln!(out, "{}", printable(line))?;
+        }
+        if let Some(kept) = &report.kept {
+            writeln!(out, "everything that it left is in {}", kept.display())?;
+        }
+        writeln!(out, "to try the same again: {}", report.repeat())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proof::checker::{Invariant, Violation};
+    use proof::sandbox::Program;
+    use proof::trial::Terms;
+
+    fn broken() -> Report {
+        let violation = Violation {
+            invariant: Invariant::NoOverlap,
+            job: Some("j7".to_owned()),
+            what: "the daemon of attempt 1 was alive".to_owned(),
+        };
+        let looked_at = [(Invariant::NoOverlap, 12), (Invariant::Kept, 3)].into();
+        Report {
+            seed: 8,
+            nemesis: "kill-worker",
+            does: "kill -9 of a worker",
+            strikes: 2,
+            jobs: 5,
+            attempts: 6,
+            calls: 7,
+            longest_abandoned: None,
+            verdict: Verdict { looked_at, violations: vec![violation] },
+            stories: vec!["j7\n  history".to_owned()],
+            kept: Some("/tmp/kept".into()),
+        }
+    }
+
+    fn sum(reports: &[Report]) -> Sum {
+        let campaign = Campaign {
+            program: Program::new("queuectl".into()),
+            inside: "/tmp".into(),
+            seed: 7,
+            lasts: Duration::ZERO,
+            only: None,
+            terms: Terms { notice_within: Duration::from_secs(1), up_to_load: 2.0 },
+        };
+        Sum::of(&campaign, reports)
+    }
+
+    #[test]
+    fn a_broken_promise_is_told_with_how_to_break_it_again() {
+        let sum = sum(&[broken()]);
+        assert!(!sum.ok);
+        let violation = &sum.violations[0];
+        assert_eq!((violation.invariant, violation.job.as_deref()), ("I6", Some("j7")));
+        assert_eq!(violation.repeat, "queuectl selftest --only kill-worker --seed 8 --seconds 0");
+        let mut out = Vec::new();
+        sum.write(&mut anstream::StripStream::new(&mut out), 80).expect("memory takes everything");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.contains("NO            12  two attempts of one job never overlap"), "{text}");
+        assert!(text.contains("yes            3  a job that was acknowledged is never lost"), "{text}");
+        assert!(text.contains("not tried      0  an attempt starts once"), "{text}");
+    }
+
+    #[test]
+    fn where_nothing_was_tried_nothing_held() {
+        assert!(!sum(&[]).ok);
+    }
+}

@@ -1,0 +1,76 @@
+//! The verb: what is asked for, and how it ends.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use rustix::process::Signal;
+
+use super::progress::Progress;
+use super::results;
+use crate::context::{Context, catch};
+use crate::failure::{Exit, Failure};
+use proof::campaign::Campaign;
+use proof::nemesis;
+use proof::sandbox::Program;
+use proof::trial::Terms;
+
+/// Try to make queuectl break its promises, on this machine
+///
+/// Runs real workers on queues of its own in temporary folders (TMPDIR), kills and stops them while jobs run, and then
+/// compares what was acknowledged, what the commands wrote down themselves and what was recorded. Your own queues are
+/// not touched. Takes about half a minute; --seconds makes it go on for as long as you like.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl selftest
+  queuectl selftest --seconds 600
+  queuectl selftest --only kill-worker --seed 42")]
+pub(crate) struct Args {
+    /// How long to go on beginning new trials; each kind of damage is tried at least once
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    seconds: u32,
+    /// Repeat the trials of this seed [default: a new one]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Only this kind of damage
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    only: Option<String>,
+}
+
+/// Seeds that are made up are short enough to be typed.
+const SEEDS: u64 = 1_000_000_000;
+/// The promise.
+const NOTICE_WITHIN: Duration = Duration::from_secs(1);
+/// Where so many processes wait for each processor, a second is no measure.
+const BUSY: f64 = 2.0;
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let campaign = campaign(args)?;
+    let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT])?;
+    let progress = Progress::new(context, interrupts);
+    let (reports, ended) = campaign.run(&progress);
+    let interrupted = progress.end();
+    let all_held = results::show(context, &campaign, &reports)?;
+    // First what was found: it may be worth more than what went wrong.
+    ended?;
+    if let Some((interrupts, signal)) = interrupted {
+        interrupts.end_by(signal);
+    }
+    Ok(if all_held { ExitCode::SUCCESS } else { Exit::Failed.into() })
+}
+
+fn campaign(args: &Args) -> Result<Campaign, Failure> {
+    Ok(Campaign {
+        program: Program::own()?,
+        inside: std::env::temp_dir(),
+        seed: args.seed.unwrap_or_else(|| fastrand::u64(..SEEDS)),
+        lasts: Duration::from_secs(args.seconds.into()),
+        only: args.only.clone(),
+        terms: Terms { notice_within: NOTICE_WITHIN, up_to_load: BUSY },
+    })
+}
+
+/// Every kind of damage that there is.
+fn kinds() -> PossibleValuesParser {
+    PossibleValuesParser::new(nemesis::all().iter().map(|nemesis| nemesis.name()))
+}

@@ -1,0 +1,12 @@
+//! `queuectl hook`: one file per verb.
+
+mod add;
+mod list;
+mod post;
+mod remove;
+mod show;
+mod test;
+mod verbs;
+
+pub(crate) use post::{PostArgs, post};
+pub(crate) use verbs::{Args, run};

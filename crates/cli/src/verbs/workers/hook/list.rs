@@ -1,0 +1,55 @@
+//! `queuectl hook list`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+use super::show::{target, when};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::text::grouped;
+use ops::hook::{HookJson, list};
+use store::Hook;
+
+/// Show all hooks: what they are told of, how, and what waits to be told
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  queuectl hook list\n  queuectl hook list --json | jq '.[].pending'")]
+pub(super) struct Args {}
+
+pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let hooks = list(context.store()?)?;
+    if context.json {
+        context.print_json(&hooks.iter().map(HookJson::from).collect::<Vec<_>>())?;
+    } else if hooks.is_empty() {
+        context.hint("there are no hooks; `queuectl hook add --help` shows how to add one")?;
+    } else if !context.quiet {
+        let mut out = context.out();
+        table(&hooks).write(&mut out, context.width())?;
+        out.flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(hooks: &[Hook]) -> Table {
+    let mut table = Table::new(&[
+        ("HOOK", Align::Left),
+        ("ON", Align::Left),
+        ("PENDING", Align::Right),
+        ("SECRET", Align::Left),
+        ("TELLS", Align::Left),
+    ]);
+    for hook in hooks {
+        let red = AnsiColor::Red.on_default();
+        let style = if hook.failing_since.is_some() { red } else { Style::new() };
+        table.row(vec![
+            Cell::styled(hook.name.as_str(), style),
+            when(hook).into(),
+            grouped(hook.pending).into(),
+            if HookJson::from(hook).has_secret() { "yes" } else { "" }.into(),
+            target(hook).into(),
+        ]);
+    }
+    table
+}

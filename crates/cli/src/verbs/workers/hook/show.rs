@@ -1,0 +1,86 @@
+//! `queuectl hook show`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::Style;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::text::{grouped, moment, printable};
+use domain::hook::{Target, Trigger};
+use domain::values::timestamp::Timestamp;
+use ops::hook::{HookJson, find, parse_name};
+use store::{Hook, MAX_PENDING_COUNTED};
+
+/// Show one hook: what it is told of, what waits to be told, and what went wrong last
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  queuectl hook show mourn\n  queuectl hook show mourn --json | jq .error"
+)]
+pub(super) struct Args {
+    /// The hook
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let name = parse_name(&args.name)?;
+    let store = context.store()?;
+    let hook = find(store, &name)?;
+    if context.json {
+        context.print_json(&HookJson::from(&hook))?;
+    } else if !context.quiet {
+        let now = store.now()?;
+        let (mut out, bold) = (context.out(), Style::new().bold());
+        writeln!(out, "{bold}{}{bold:#}", hook.name)?;
+        for (name, value) in facts(&hook, now) {
+            writeln!(out, "  {name:<14}{}", printable(&value))?;
+        }
+        out.flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is worth saying about a hook, in the order in which one wants to know it.
+fn facts(hook: &Hook, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("on", when(hook)), ("tells", target(hook))];
+    let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    match &hook.target {
+        Target::Command { cwd, .. } => say("cwd", cwd.clone()),
+        Target::Url { secret, .. } => say("secret", secret.as_ref().map(|_| "yes".to_owned())),
+    }
+    say("pending", Some(pending(hook.pending)));
+    say("last told", hook.delivered_at.map(|at| moment(at, now)));
+    say("failing since", hook.failing_since.map(|at| moment(at, now)));
+    say("last error", hook.error.clone());
+    say("gave up", (hook.gave_up > 0).then(|| format!("{} times", grouped(hook.gave_up))));
+    say("added", Some(format!("{} by {}", moment(hook.created_at, now), hook.created_by)));
+    facts
+}
+
+/// So many, or more than anybody counts.
+pub(super) fn pending(count: u64) -> String {
+    let more = if count >= MAX_PENDING_COUNTED { " or more" } else { "" };
+    format!("{}{more}", grouped(count))
+}
+
+/// `dead in mail`
+pub(super) fn when(hook: &Hook) -> String {
+    let event = hook.trigger.event().name();
+    match &hook.trigger {
+        Trigger::Job { queue: None, .. } | Trigger::BatchFinished | Trigger::WorkerCrashed => {
+            event.to_owned()
+        }
+        Trigger::Job { queue: Some(queue), .. } => format!("{event} in {queue}"),
+        Trigger::DlqAbove { threshold, queue: None } => format!("{event} {threshold}"),
+        Trigger::DlqAbove { threshold, queue: Some(queue) } => format!("{event} {threshold} in {queue}"),
+    }
+}
+
+pub(super) fn target(hook: &Hook) -> String {
+    match &hook.target {
+        Target::Command { line, .. } => line.clone(),
+        Target::Url { url, .. } => url.to_string(),
+    }
+}

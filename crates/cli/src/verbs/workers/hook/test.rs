@@ -1,0 +1,54 @@
+//! `queuectl hook test`
+
+use std::process::ExitCode;
+
+use rustix::process::Signal;
+use serde::Serialize;
+
+use crate::context::{Context, catch};
+use crate::failure::Failure;
+use crate::render::report_name;
+use crate::render::report_name::Named;
+use engine::rehearse;
+use ops::OpError;
+use ops::hook::{find, parse_name, sample};
+use store::Sent;
+
+/// Send a sample event now, and tell what came of it
+///
+/// The sample looks like an event of this hook, but nothing of it ever happened: its delivery begins with `test-`. No
+/// worker is needed, and nothing is sent again if it fails (exit code 1).
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  queuectl hook test mourn")]
+pub(super) struct Args {
+    /// The hook
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+#[derive(Serialize)]
+struct TestedJson<'a> {
+    hook: &'a str,
+    delivery: &'a str,
+    delivered: bool,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let name = parse_name(&args.name)?;
+    let store = context.store()?;
+    let hook = find(store, &name)?;
+    let delivery = sample(&hook, store.now()?, fastrand::u64(..));
+    let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
+    let location = context.location()?.absolute()?;
+    let sent = match rehearse(&delivery, &location.home, location.other_store(), &interrupts)? {
+        Ok(sent) => sent,
+        Err(signal) => interrupts.end_by(signal),
+    };
+    if let Sent::Failed(why) = sent {
+        return Err(OpError::Untold { hook: name, why }.into());
+    }
+    let json = TestedJson { hook: name.as_str(), delivery: &delivery.name, delivered: true };
+    let sentence = format!("Hook {name} was told: it works");
+    report_name::tell(context, &Named { name: name.as_str(), json, sentence })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,40 @@
+//! The verbs of `queuectl hook`.
+
+use std::process::ExitCode;
+
+use super::{add, list, remove, show, test};
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Commands and addresses that are told what happens
+///
+/// What happens is written down with the change itself and told by the workers: at least once, also after a crash.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl hook add mourn --on dead -- notify-send \"a job died\"
+  queuectl hook add site --on batch-finished --url https://example.org/hooks --secret-file key
+  queuectl hook test mourn
+  queuectl hook list")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: HookVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum HookVerb {
+    Add(Box<add::Args>),
+    List(list::Args),
+    Show(show::Args),
+    Test(test::Args),
+    Remove(remove::Args),
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+    match args.verb {
+        HookVerb::Add(args) => add::run(*args, context),
+        HookVerb::List(args) => list::run(&args, context),
+        HookVerb::Show(args) => show::run(&args, context),
+        HookVerb::Test(args) => test::run(&args, context),
+        HookVerb::Remove(args) => remove::run(&args, context),
+    }
+}

@@ -1,0 +1,10 @@
+//! `queuectl queue`: one file per verb.
+
+mod changed;
+mod list;
+mod pause;
+mod resume;
+mod set;
+mod verbs;
+
+pub(crate) use verbs::{Args, run};

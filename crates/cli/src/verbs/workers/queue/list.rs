@@ -1,0 +1,109 @@
+//! `queuectl queue list`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::text::{ago, grouped, rough, state_style};
+use domain::job::life::StateName;
+use domain::values::timestamp::Timestamp;
+use ops::json::QueueJson;
+use store::{Pause, Queue};
+
+/// Show the queues: their jobs, their limits, and what holds them back
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  queuectl queue list\n  queuectl queue list --json | jq '.[] | select(.paused)'"
+)]
+pub(super) struct Args {}
+
+pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let store = context.store()?;
+    let queues = store.queues()?;
+    if context.json {
+        context.print_json(&queues.iter().map(QueueJson::from).collect::<Vec<_>>())?;
+    } else if queues.is_empty() {
+        context.hint("there are no queues; one is made when it is first named")?;
+    } else if !context.quiet {
+        let mut out = context.out();
+        table(&queues, store.now()?).write(&mut out, context.width())?;
+        out.flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(queues: &[Queue], now: Timestamp) -> Table {
+    let mut table = Table::new(&[
+        ("QUEUE", Align::Left),
+        ("RUNNING", Align::Right),
+        ("RATE", Align::Left),
+        ("PENDING", Align::Right),
+        ("FAILED", Align::Right),
+        ("COMPLETED", Align::Right),
+        ("DEAD", Align::Right),
+        ("CANCELLED", Align::Right),
+        ("NOTES", Align::Left),
+    ])
+    .can_do_without(&["CANCELLED", "COMPLETED"]);
+    for queue in queues {
+        let count = |state| counted(queue, state);
+        table.row(vec![
+            queue.name.as_str().into(),
+            running(queue),
+            queue.rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string()).into(),
+            count(StateName::Pending),
+            count(StateName::Failed),
+            count(StateName::Completed),
+            count(StateName::Dead),
+            count(StateName::Cancelled),
+            notes(queue, now),
+        ]);
+    }
+    table
+}
+
+/// What holds it back, marked so that nobody overlooks it, and what it says about jobs that say nothing themselves. It is
+/// one column, because only the last one gives way on a narrow terminal.
+fn notes(queue: &Queue, now: Timestamp) -> Cell {
+    let held_back = held_back(queue, now);
+    let style = if held_back.is_some() { AnsiColor::Yellow.on_default() } else { Style::new() };
+    let limits = (!queue.limits.is_none()).then(|| queue.limits.to_string());
+    let retry_on = queue.retry.retry_on.map(|codes| format!("retry on {codes}"));
+    let no_retry_on = queue.retry.no_retry_on.map(|codes| format!("no retry on {codes}"));
+    let notes: Vec<String> = [held_back, limits, retry_on, no_retry_on].into_iter().flatten().collect();
+    Cell::styled(&notes.join("; "), style)
+}
+
+/// A number in the colour of its state; nothing to see is dim.
+fn counted(queue: &Queue, state: StateName) -> Cell {
+    let count = queue.counts.get(&state).copied().unwrap_or(0);
+    let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
+    Cell::styled(&grouped(count), style)
+}
+
+/// How many run, and of how many.
+fn running(queue: &Queue) -> Cell {
+    match queue.concurrency {
+        None => counted(queue, StateName::Processing),
+        Some(limit) => {
+            let text = format!("{}/{}", grouped(queue.running()), grouped(limit.into()));
+            Cell::styled(&text, state_style(StateName::Processing))
+        }
+    }
+}
+
+/// What keeps its jobs from starting, if anything does.
+fn held_back(queue: &Queue, now: Timestamp) -> Option<String> {
+    if let Some((since, Pause { by, reason })) = &queue.paused {
+        let why = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        return Some(format!("paused {} by {by}{why}", ago(*since, now)));
+    }
+    if queue.is_full() {
+        return Some("full".to_owned());
+    }
+    queue.next_start_at.map(|at| format!("next start in {}", rough(at.since(now))))
+}

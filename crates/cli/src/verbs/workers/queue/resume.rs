@@ -1,0 +1,24 @@
+//! `queuectl queue resume`
+
+use std::process::ExitCode;
+
+use super::changed::tell;
+use crate::context::Context;
+use crate::failure::Failure;
+use domain::values::name::QueueName;
+use ops::queues::resume;
+use sys::process::user;
+
+/// Let a paused queue go on
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  queuectl queue resume mail")]
+pub(super) struct Args {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    queue: QueueName,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let changed = resume(context.store()?, &args.queue, &user::name())?;
+    tell(context, &changed, "goes on")
+}

@@ -1,0 +1,98 @@
+//! `queuectl queue set`
+
+use std::process::ExitCode;
+
+use super::changed::tell;
+use crate::context::Context;
+use crate::failure::Failure;
+use domain::job::limits::{Limits, LimitsError};
+use domain::job::retry_rules::{ExitCodes, ExitCodesError};
+use domain::queue::rate::{Rate, RateError};
+use domain::values::name::QueueName;
+use ops::queues::set;
+use store::{QueueUpdate, Update};
+use sys::process::user;
+
+/// Change the limits of a queue
+///
+/// They hold for all workers together. What is not named stays as it is; `none` takes a limit away.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl queue set video --concurrency 2
+  queuectl queue set mail --rate 100/h
+  queuectl queue set video --limits memory=4G,nice=10
+  queuectl queue set mail --no-retry-on 2,64
+  queuectl queue set mail --rate none --concurrency none")]
+pub(super) struct Args {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    queue: QueueName,
+    #[command(flatten)]
+    values: Values,
+}
+
+#[derive(Debug, clap::Args)]
+struct Values {
+    /// How many of its jobs run at once at most
+    #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = parse_concurrency)]
+    concurrency: Option<Update<u32>>,
+    /// How many of its jobs may start in how much time: 10/m, 1/s, 5/10s
+    #[arg(long, value_name = "RATE|none", allow_hyphen_values = true, value_parser = parse_rate)]
+    rate: Option<Update<Rate>>,
+    /// What each of its jobs may use that sets no limits: memory=512M,pids=100, or the same as JSON
+    #[arg(long, value_name = "LIMITS|none", value_parser = parse_limits)]
+    limits: Option<Update<Limits>>,
+    /// Retry its jobs only after these exit codes: 1,75
+    #[arg(long, value_name = "CODES|none", value_parser = parse_codes)]
+    retry_on: Option<Update<ExitCodes>>,
+    /// Do not retry its jobs after these exit codes: 2,64
+    #[arg(long, value_name = "CODES|none", value_parser = parse_codes)]
+    no_retry_on: Option<Update<ExitCodes>>,
+}
+
+/// How a limit is taken away.
+const NONE: &str = "none";
+/// More than this at once is no limit any more.
+const MAX_CONCURRENCY: u32 = 100_000;
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let update = args.values.to_update();
+    if update == QueueUpdate::default() {
+        return Err(Failure::usage("nothing is to be changed")
+            .with_hint("say what: --concurrency, --rate, --limits, --retry-on or --no-retry-on"));
+    }
+    let changed = set(context.store()?, &args.queue, &update, &user::name())?;
+    tell(context, &changed, "was changed")
+}
+
+impl Values {
+    fn to_update(&self) -> QueueUpdate {
+        QueueUpdate {
+            concurrency: self.concurrency.clone().unwrap_or_default(),
+            rate: self.rate.clone().unwrap_or_default(),
+            limits: self.limits.clone().unwrap_or_default(),
+            retry_on: self.retry_on.clone().unwrap_or_default(),
+            no_retry_on: self.no_retry_on.clone().unwrap_or_default(),
+        }
+    }
+}
+
+fn parse_concurrency(text: &str) -> Result<Update<u32>, String> {
+    if text == NONE {
+        return Ok(Update::Clear);
+    }
+    let limit = text.parse().ok().filter(|limit| (1..=MAX_CONCURRENCY).contains(limit));
+    limit.map(Update::Set).ok_or_else(|| format!("write a number from 1 to {MAX_CONCURRENCY}, or none"))
+}
+
+fn parse_rate(text: &str) -> Result<Update<Rate>, RateError> {
+    if text == NONE { Ok(Update::Clear) } else { text.parse().map(Update::Set) }
+}
+
+fn parse_limits(text: &str) -> Result<Update<Limits>, LimitsError> {
+    if text == NONE { Ok(Update::Clear) } else { text.parse().map(Update::Set) }
+}
+
+fn parse_codes(text: &str) -> Result<Update<ExitCodes>, ExitCodesError> {
+    if text == NONE { Ok(Update::Clear) } else { text.parse().map(Update::Set) }
+}

@@ -1,0 +1,15 @@
+//! `queuectl worker`: one file per verb.
+
+mod forget;
+mod hidden;
+mod list;
+mod pool;
+mod run;
+mod start;
+mod stop;
+mod verbs;
+
+pub(crate) use hidden::{GuardianArgs, WorkerArgs, run_guardian, run_worker};
+pub(crate) use list::table;
+pub(crate) use start::start_for_job;
+pub(crate) use verbs::{Args, run};

@@ -1,0 +1,77 @@
+//! `queuectl worker forget`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::text::jobs;
+use domain::text::nearest::nearest;
+use domain::values::name::WorkerId;
+use engine::{EngineError, forget};
+use ops::OpError;
+use store::{LeaseRef, Store, StoreError};
+use sys::process::user;
+
+/// Give back the jobs of a worker whose machine is gone for good
+///
+/// They are lost to it, which uses up no retry, and run again. A worker that lives is left alone (exit code 4). Workers
+/// that died on a machine where others run, or are started again, need not be forgotten: that happens by itself.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  queuectl worker forget w-1m7hv6eca1xcxeceqx")]
+pub(super) struct Args {
+    /// The worker; `queuectl show JOB` says who holds a job
+    #[arg(value_name = "WORKER")]
+    worker: String,
+}
+
+#[derive(Serialize)]
+struct ForgottenJson<'a> {
+    worker: &'a str,
+    jobs: Vec<&'a str>,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let worker: WorkerId =
+        args.worker.parse().map_err(|source| OpError::BadId { id: args.worker.clone(), source })?;
+    let store = context.store()?;
+    match forget(store, &worker) {
+        Ok(leases) => {
+            store.note("worker_forget", &user::name(), worker.as_str())?;
+            tell(&worker, &leases, context)
+        }
+        Err(error @ EngineError::Store(StoreError::NoSuchWorker(_))) => {
+            Err(Failure::from(error).with_hint(which(store, &worker)?))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Who might have been meant.
+fn which(store: &dyn Store, worker: &WorkerId) -> Result<String, Failure> {
+    let workers = store.workers()?;
+    let known = workers.iter().map(|worker| worker.id.as_str());
+    Ok(match nearest(worker.as_str(), known) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => "`queuectl show JOB` says who holds a job".to_owned(),
+    })
+}
+
+fn tell(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Result<ExitCode, Failure> {
+    let ids: Vec<&str> = leases.iter().map(|lease| lease.job.as_str()).collect();
+    if context.json {
+        context.print_json(&ForgottenJson { worker: worker.as_str(), jobs: ids })?;
+    } else if !context.quiet {
+        let mut out = context.out();
+        for id in &ids {
+            writeln!(out, "{id}")?;
+        }
+        out.flush()?;
+        let were = if ids.len() == 1 { "was" } else { "were" };
+        let given_back = jobs(ids.len() as u64);
+        writeln!(context.notes(), "Worker {worker} is forgotten, {given_back} {were} given back")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,79 @@
+//! What this program is called as by itself: a detached guardian, and a worker.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::pool::PoolArguments;
+use crate::context::Context;
+use crate::failure::Failure;
+use domain::values::name::WorkerId;
+use engine::{Farewell, READY_DESCRIPTOR, UP, WorkerPlan};
+use ops::home::location;
+use sys::process::spawn;
+
+/// The guardian that `worker start` leaves behind
+#[derive(Debug, clap::Args)]
+pub(crate) struct GuardianArgs {
+    #[command(flatten)]
+    pool: PoolArguments,
+}
+
+pub(crate) fn run_guardian(args: GuardianArgs, context: &Context) -> Result<ExitCode, Failure> {
+    spawn::close_descriptors_after(READY_DESCRIPTOR)?;
+    let mut caller = Some(File::from(inherited_pipe()?));
+    let location = context.location()?;
+    let open = || location::reopen(&location.store);
+    // Whoever hears nothing before the pipe is closed knows that it failed.
+    let mut tell = |has_begun| {
+        if let Some(mut caller) = caller.take()
+            && has_begun
+        {
+            // A caller that does not want to know any more is no reason to end.
+            let _ = caller.write_all(UP.as_bytes());
+        }
+    };
+    engine::run_guardian(&args.pool.into_pool(&location), &open, &mut tell)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One worker of a guardian
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pool: PoolArguments,
+    #[arg(long)]
+    id: WorkerId,
+    #[arg(long)]
+    guardian_pid: u32,
+    #[arg(long)]
+    stop_seen: Option<u64>,
+}
+
+pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let location = context.location()?;
+    let plan = WorkerPlan {
+        served: args.pool.served(),
+        id: args.id,
+        home: location.home.clone(),
+        store: location.other_store().map(Path::to_owned),
+        concurrency: args.pool.flags.concurrency,
+        guardian_pid: args.guardian_pid,
+        stop_seen: args.stop_seen,
+        until_empty: args.pool.until_empty,
+        echo: args.pool.echo,
+        ready: inherited_pipe()?,
+    };
+    Ok(match engine::run_worker(&plan, &|| location::reopen(&location.store))? {
+        Farewell::Stopped => ExitCode::SUCCESS,
+        Farewell::LeftBehind => ExitCode::from(Farewell::LEFT_BEHIND),
+    })
+}
+
+/// Where to report, as whoever started this process arranged it.
+fn inherited_pipe() -> Result<OwnedFd, Failure> {
+    spawn::inherited(READY_DESCRIPTOR)
+        .map_err(|_| Failure::usage("queuectl calls this itself; use `queuectl worker start`"))
+}

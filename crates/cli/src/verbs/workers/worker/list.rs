@@ -1,0 +1,79 @@
+//! `queuectl worker list`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::text::ago;
+use domain::values::name::QueueName;
+use domain::values::timestamp::Timestamp;
+use ops::json::WorkerJson;
+use ops::status::HOW_TO_START_A_WORKER;
+use ops::worker::alive::live_workers;
+use store::{Served, Worker, WorkerState};
+
+/// Show the workers that are alive, the oldest first
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  queuectl worker list\n  queuectl worker list --json | jq -r '.[].pid'")]
+pub(super) struct Args {}
+
+pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let store = context.store()?;
+    let workers = live_workers(store)?;
+    if context.json {
+        context.print_json(&workers.iter().map(WorkerJson::from).collect::<Vec<_>>())?;
+    } else if workers.is_empty() {
+        context.hint(&format!("no worker is running; {HOW_TO_START_A_WORKER}"))?;
+    } else if !context.quiet {
+        let mut out = context.out();
+        table(&workers, store.now()?).write(&mut out, context.width())?;
+        out.flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A row for each worker.
+pub(crate) fn table(workers: &[Worker], now: Timestamp) -> Table {
+    let mut table = Table::new(&[
+        ("WORKER", Align::Left),
+        ("STATE", Align::Left),
+        ("RUNNING", Align::Right),
+        ("PID", Align::Right),
+        ("STARTED", Align::Left),
+        ("HEARTBEAT", Align::Left),
+        ("QUEUES", Align::Left),
+    ])
+    .can_do_without(&["PID", "STARTED", "HEARTBEAT"]);
+    for worker in workers {
+        table.row(vec![
+            worker.id.as_str().into(),
+            Cell::styled(worker.state.name(), style(worker.state)),
+            format!("{}/{}", worker.running, worker.concurrency).into(),
+            worker.pid.to_string().into(),
+            ago(worker.started_at, now).into(),
+            ago(worker.last_heartbeat, now).into(),
+            served(&worker.served).into(),
+        ]);
+    }
+    table
+}
+
+fn style(state: WorkerState) -> Style {
+    match state {
+        WorkerState::Running => AnsiColor::Green.on_default(),
+        WorkerState::Draining => AnsiColor::Yellow.on_default(),
+        WorkerState::Stopped => Style::new().dimmed(),
+    }
+}
+
+fn served(served: &Served) -> String {
+    match served {
+        Served::All => "all".to_owned(),
+        Served::InOrder(queues) => queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", "),
+        Served::Job(job) => format!("job {job}"),
+    }
+}

@@ -1,0 +1,84 @@
+//! How a pool of workers is asked for, and how this program is called to be a part of one.
+
+use std::ffi::OsString;
+
+use domain::values::name::{JobId, QueueName};
+use engine::Pool;
+use ops::home::location::{Location, StoreAddress};
+use store::Served;
+
+/// More workers than this are a slip of the finger.
+const MAX_WORKERS: i64 = 1_000;
+/// The same limit as the setting has.
+const MAX_SLOTS: i64 = 1_024;
+
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct PoolFlags {
+    /// How many workers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_WORKERS))]
+    pub(crate) count: u32,
+    /// How many jobs each worker runs at once [default: the setting `concurrency`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SLOTS))]
+    pub(crate) concurrency: Option<u32>,
+    /// The queues to serve, each only when those before it have nothing ready [default: all]
+    #[arg(long = "queue", value_name = "QUEUE", value_delimiter = ',')]
+    pub(crate) queues: Vec<QueueName>,
+}
+
+/// A pool as it is spelled in the arguments of its guardian and of its workers.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct PoolArguments {
+    #[command(flatten)]
+    pub(crate) flags: PoolFlags,
+    /// Serve this job and nothing else
+    #[arg(long, value_name = "ID", conflicts_with = "queues")]
+    pub(crate) job: Option<JobId>,
+    /// End when nothing is left to do
+    #[arg(long)]
+    pub(crate) until_empty: bool,
+    /// Write the journal to standard error too
+    #[arg(long)]
+    pub(crate) echo: bool,
+}
+
+impl PoolArguments {
+    pub(crate) fn served(&self) -> Served {
+        match &self.job {
+            Some(job) => Served::Job(job.clone()),
+            None if self.flags.queues.is_empty() => Served::All,
+            None => Served::InOrder(self.flags.queues.clone()),
+        }
+    }
+
+    pub(crate) fn into_pool(self, location: &Location) -> Pool {
+        Pool {
+            home: location.home.clone(),
+            served: self.served(),
+            count: self.flags.count,
+            concurrency: self.flags.concurrency,
+            until_empty: self.until_empty,
+            echo: self.echo,
+            worker_call: self.call("__worker", location),
+        }
+    }
+
+    /// How this program is called as one of its hidden verbs. The paths are absolute.
+    pub(crate) fn call(&self, verb: &str, location: &Location) -> Vec<OsString> {
+        let StoreAddress::Sqlite(store) = &location.store;
+        let mut words: Vec<OsString> = vec!["queuectl".into(), "--home".into(), location.home.clone().into()];
+        words.extend(["--store".into(), store.clone().into(), verb.into()]);
+        words.extend(["--count".into(), self.flags.count.to_string().into()]);
+        if let Some(slots) = self.flags.concurrency {
+            words.extend(["--concurrency".into(), slots.to_string().into()]);
+        }
+        for queue in &self.flags.queues {
+            words.extend(["--queue".into(), queue.as_str().into()]);
+        }
+        if let Some(job) = &self.job {
+            words.extend(["--job".into(), job.as_str().into()]);
+        }
+        let switches = [(self.until_empty, "--until-empty"), (self.echo, "--echo")];
+        words.extend(switches.into_iter().filter(|(on, _)| *on).map(|(_, word)| word.into()));
+        words
+    }
+}

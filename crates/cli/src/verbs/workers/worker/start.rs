@@ -1,0 +1,53 @@
+//! `queuectl worker start`
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::pool::{PoolArguments, PoolFlags};
+use crate::context::Context;
+use crate::failure::Failure;
+use domain::values::name::JobId;
+
+use ops::jobs::inside::Inside;
+
+/// Start workers in the background; returns when they are up
+///
+/// They belong to nobody: closing this terminal does not end them. Starting again adds more. What they do is written to
+/// worker.log in the home.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl worker start
+  queuectl worker start --count 3 --concurrency 4
+  queuectl worker start --queue urgent,default")]
+pub(super) struct Args {
+    #[command(flatten)]
+    flags: PoolFlags,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    let count = args.flags.count;
+    start(context, &PoolArguments { flags: args.flags.clone(), job: None, until_empty: false, echo: false })?;
+    if !context.quiet {
+        let workers = if count == 1 { "worker" } else { "workers" };
+        writeln!(context.notes(), "{count} {workers} started")?;
+    }
+    if let Some(inside) = Inside::find(context.store()?)? {
+        context.hint(&format!("they end with job {}, which started them", inside.job.id))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts a worker in the background that serves this job and nothing else, and ends with it.
+pub(crate) fn start_for_job(context: &Context, job: &JobId) -> Result<(), Failure> {
+    let flags = PoolFlags { count: 1, concurrency: Some(1), queues: Vec::new() };
+    start(context, &PoolArguments { flags, job: Some(job.clone()), until_empty: false, echo: false })
+}
+
+/// Starts a pool in the background.
+fn start(context: &Context, pool: &PoolArguments) -> Result<(), Failure> {
+    // Whatever is wrong with the store is told here, by the process that somebody looks at.
+    context.store()?;
+    let location = context.location()?.absolute()?;
+    let log = engine::open_log(&location.home)?;
+    Ok(engine::start_detached(pool.call("__guardian", &location), &log)?)
+}

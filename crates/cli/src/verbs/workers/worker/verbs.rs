@@ -1,0 +1,36 @@
+//! The verbs of `queuectl worker`.
+
+use std::process::ExitCode;
+
+use super::{forget, list, run as run_verb, start, stop};
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// The processes that run jobs
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  queuectl worker start --count 3 --concurrency 4\n  queuectl worker list\n  queuectl worker stop"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: WorkerVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum WorkerVerb {
+    Start(start::Args),
+    Run(run_verb::Args),
+    Stop(stop::Args),
+    List(list::Args),
+    Forget(forget::Args),
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    match &args.verb {
+        WorkerVerb::Start(args) => start::run(args, context),
+        WorkerVerb::Run(args) => run_verb::run(args, context),
+        WorkerVerb::Stop(args) => stop::run(args, context),
+        WorkerVerb::List(args) => list::run(args, context),
+        WorkerVerb::Forget(args) => forget::run(args, context),
+    }
+}

@@ -1,0 +1,203 @@
+//! Checks of several jobs that are enqueued together.
+
+pub mod eta;
+
+use std::collections::HashMap;
+
+use super::job::NewJob;
+use super::values::name::JobId;
+
+/// A job of the batch that waits, through others of the batch, for itself.
+pub fn find_cycle(jobs: &[NewJob]) -> Option<JobId> {
+    if jobs.iter().all(|job| job.depends_on.is_empty()) {
+        return None;
+    }
+    // Of two jobs with one id only the first can be stored, so the others name it.
+    let by_id: HashMap<&JobId, usize> =
+        jobs.iter().enumerate().rev().map(|(at, job)| (&job.id, at)).collect();
+    let inside = |at: usize| jobs[at].depends_on.iter().filter_map(|id| by_id.get(id).copied());
+
+    // Take away, again and again, the jobs that wait for no other of the batch; what stays is in a cycle or behind one.
+    let mut open: Vec<usize> = (0..jobs.len()).map(|at| inside(at).count()).collect();
+    let mut dependents = vec![Vec::new(); jobs.len()];
+    for at in 0..jobs.len() {
+        for parent in inside(at) {
+            dependents[parent].push(at);
+        }
+    }
+    let mut free: Vec<usize> = (0..jobs.len()).filter(|at| open[*at] == 0).collect();
+    while let Some(at) = free.pop() {
+        for &dependent in &dependents[at] {
+            open[dependent] -= 1;
+            if open[dependent] == 0 {
+                free.push(dependent);
+            }
+        }
+    }
+    let stuck = open.iter().position(|count| *count > 0)?;
+    Some(jobs[walk_into_cycle(stuck, &open, inside)].id.clone())
+}
+
+/// Follows dependencies from a stuck job for as many steps as there are jobs: that ends inside a cycle.
+fn walk_into_cycle<I: Iterator<Item = usize>>(
+    from: usize,
+    open: &[usize],
+    inside: impl Fn(usize) -> I,
+) -> usize {
+    (0..open.len()).fold(from, |at, _| inside(at).find(|parent| open[*parent] > 0).unwrap_or(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, HashSet};
+
+    use proptest::collection::vec;
+    use proptest::prelude::{Just, any, prop_assert_eq, proptest};
+    use proptest::strategy::Strategy as Generator;
+
+    use crate::job::limits::Limits;
+    use crate::job::retry_rules::RetryRules;
+    use crate::job::{OnDependencyFailure, Start};
+    use crate::values::name::QueueName;
+
+    fn id(name: &str) -> JobId {
+        name.parse().expect("a job id")
+    }
+
+    fn job(name: &str, depends_on: Vec<JobId>) -> NewJob {
+        NewJob {
+            id: id(name),
+            command: "true".to_owned(),
+            queue: QueueName::default_queue(),
+            priority: 0,
+            max_retries: 0,
+            timeout: None,
+            start: Start::Now,
+            backoff: None,
+            depends_on,
+            on_dependency_failure: OnDependencyFailure::Cancel,
+            unique_key: None,
+            unique_for: crate::job::unique::UniqueFor::default(),
+            cwd: None,
+            env: BTreeMap::new(),
+            environment: None,
+            tags: Vec::new(),
+            limits: Limits::default(),
+            retry: RetryRules::default(),
+            if_absent: false,
+            batch: None,
+        }
+    }
+
+    /// Jobs from lines such as `a: b c`: a depends on b and c.
+    fn batch(lines: &[&str]) -> Vec<NewJob> {
+        let read = |line: &&str| {
+            let (name, parents) = line.split_once(':').expect("a colon after the id");
+            job(name, parents.split_whitespace().map(id).collect())
+        };
+        lines.iter().map(read).collect()
+    }
+
+    #[test]
+    fn batches_without_a_cycle() {
+        for lines in [
+            &[][..],
+            &["a:"],
+            &["a:", "b:", "c:"],
+            &["a:", "b: a", "c: b"],
+            // A diamond.
+            &["a:", "b: a", "c: a", "d: b c"],
+            // References to jobs further down.
+            &["a: b c", "b: c", "c: d", "d:"],
+            // References out of the batch.
+            &["a: elsewhere", "b: a elsewhere"],
+            // The same reference twice.
+            &["a:", "b: a a"],
+        ] {
+            assert_eq!(find_cycle(&batch(lines)), None, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn the_job_that_is_named_lies_in_the_cycle() {
+        for (lines, cycle) in [
+            (&["a: a"][..], "a"),
+            (&["a: b", "b: a"], "a b"),
+            (&["x: a", "a: b", "b: a"], "a b"),
+            // Two jobs lead into it, one hangs on it, others have nothing to do with it.
+            (&["t: s", "s: c", "o:", "a: o e", "b: a", "c: b o", "d: c", "e: d", "u: c o"], "a b c d e"),
+            // The way in passes a job with a harmless dependency first.
+            (&["t: o s", "o:", "s: o p", "p: q", "q: p"], "p q"),
+            (&["a: elsewhere b", "b: elsewhere a"], "a b"),
+        ] {
+            let found = find_cycle(&batch(lines)).expect("there is a cycle");
+            let named = cycle.split(' ').any(|name| name == found.as_str());
+            assert!(named, "{found} is not in the cycle {cycle} of {lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_cycle_behind_a_long_tail() {
+        const LENGTH: usize = 20_000;
+        // Each waits for the next; the last waits for the one in the middle.
+        let next = |at: usize| if at + 1 < LENGTH { at + 1 } else { LENGTH / 2 };
+        let name = |at: usize| format!("j{at}");
+        let jobs: Vec<NewJob> = (0..LENGTH).map(|at| job(&name(at), vec![id(&name(next(at)))])).collect();
+        let cycle: HashSet<JobId> = (LENGTH / 2..LENGTH).map(|at| id(&name(at))).collect();
+        let found = find_cycle(&jobs).expect("there is a cycle");
+        assert!(cycle.contains(&found), "{found} is in the tail");
+        assert_eq!(find_cycle(&jobs[..LENGTH - 1]), None, "a chain");
+    }
+
+    /// Jobs that depend only on those before them, then shuffled.
+    fn shuffled_dags() -> impl Generator<Value = Vec<NewJob>> {
+        vec(vec(any::<usize>(), 0..4), 1..40)
+            .prop_map(|dice| {
+                let parents = |at: usize, dice: Vec<usize>| {
+                    let lower = dice.into_iter().filter(move |_| at > 0);
+                    lower.map(|die| id(&format!("j{}", die % at))).collect()
+                };
+                dice.into_iter()
+                    .enumerate()
+                    .map(|(at, dice)| job(&format!("j{at}"), parents(at, dice)))
+                    .collect::<Vec<_>>()
+            })
+            .prop_flat_map(|jobs| Just(jobs).prop_shuffle())
+    }
+
+    proptest! {
+        #[test]
+        fn what_depends_only_on_earlier_jobs_has_no_cycle(jobs in shuffled_dags()) {
+            prop_assert_eq!(find_cycle(&jobs), None);
+        }
+
+        #[test]
+        fn one_dependency_back_is_found(mut jobs in shuffled_dags(), child: usize, place: usize) {
+            // A new job that every other waits for, and that waits for one of them.
+            let child = jobs[child % jobs.len()].id.clone();
+            for job in &mut jobs {
+                job.depends_on.push(id("root"));
+            }
+            let root = job("root", vec![child]);
+            jobs.insert(place % (jobs.len() + 1), root);
+            let found = find_cycle(&jobs).expect("there is a cycle");
+            prop_assert_eq!(reaches_itself(&jobs, &found), true, "{} is in no cycle", found);
+        }
+    }
+
+    fn reaches_itself(jobs: &[NewJob], start: &JobId) -> bool {
+        let parents = |wanted: &JobId| {
+            let found = jobs.iter().find(|job| job.id == *wanted);
+            found.map_or_else(Vec::new, |job| job.depends_on.clone())
+        };
+        let mut open = parents(start);
+        let mut seen = HashSet::new();
+        while let Some(next) = open.pop() {
+            if seen.insert(next.clone()) {
+                open.extend(parents(&next));
+            }
+        }
+        seen.contains(start)
+    }
+}

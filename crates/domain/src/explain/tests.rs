@@ -1,0 +1,209 @@
+//! Every reason, and the guess that goes with it.
+
+use crate::explain::*;
+use crate::job::life::{CancelReason, DeadReason, Lease, Life, Losses};
+use crate::job::limits::Limits;
+use crate::job::retry_rules::RetryRules;
+use crate::job::unique::UniqueFor;
+use crate::job::{Latest, OnDependencyFailure};
+use crate::queue::rate::Rate;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+fn later(seconds: u64) -> Timestamp {
+    NOW.saturating_add(Duration::from_secs(seconds))
+}
+
+/// A job that could run at once, with a worker that has nothing to do.
+fn facts() -> Facts {
+    let life = Life {
+        state: State::Pending { blocked_by: 0 },
+        run_at: None,
+        due_at: NOW,
+        attempts: 1,
+        max_retries: 3,
+        failures: 0,
+        losses: Losses::default(),
+    };
+    let job = Job {
+        id: "a".parse().expect("an id"),
+        number: 1,
+        queue: "q".parse().expect("a queue"),
+        command: "true".to_owned(),
+        priority: 0,
+        life,
+        created_at: NOW,
+        updated_at: NOW,
+        timeout: None,
+        backoff: None,
+        cwd: None,
+        env: std::collections::BTreeMap::default(),
+        tags: Vec::new(),
+        depends_on: Vec::new(),
+        on_dependency_failure: OnDependencyFailure::default(),
+        unique_key: None,
+        unique_for: UniqueFor::default(),
+        batch: None,
+        limits: Limits::default(),
+        retry: RetryRules::default(),
+        latest: Latest::default(),
+    };
+    Facts {
+        job,
+        now: NOW,
+        waits_for: Vec::new(),
+        queue: QueueFacts::default(),
+        ahead: Count { least: 0, is_exact: true },
+        ahead_in_queue: Count { least: 0, is_exact: true },
+        durations: None,
+        workers: WorkerFacts { all: 1, draining: 0, serving: 1, slots: 2, busy: 0 },
+        unkillable: Vec::new(),
+    }
+}
+
+fn with(change: impl FnOnce(&mut Facts)) -> Facts {
+    let mut facts = facts();
+    change(&mut facts);
+    facts
+}
+
+/// A rate whose jobs have all been started just now.
+fn used_up(rate: &str) -> Meter {
+    let rate: Rate = rate.parse().expect("a rate");
+    Meter { rate, bucket: rate.full(NOW).take(rate, NOW, rate.count()) }
+}
+
+fn codes(facts: &Facts) -> Vec<&'static str> {
+    explain(facts).reasons.iter().map(|reason| reason.code.name()).collect()
+}
+
+#[test]
+fn each_reason_is_told_and_several_at_once() {
+    let lease = Lease {
+        worker: "w".parse().expect("a name"),
+        started_at: NOW,
+        until: NOW,
+        cancel_requested: Some(CancelReason::User),
+    };
+    let cases: [(&[&str], Facts); 16] = [
+        (&["ready"], facts()),
+        (&["scheduled"], with(|facts| facts.job.life.run_at = Some(later(9)))),
+        (&["blocked"], with(|facts| facts.job.life.state = State::Pending { blocked_by: 2 })),
+        (
+            &["backoff"],
+            with(|facts| {
+                facts.job.life.state = State::Failed;
+                facts.job.life.due_at = later(4);
+            }),
+        ),
+        (&["ready"], with(|facts| facts.job.life.state = State::Failed)),
+        (&["queue_paused"], with(|facts| facts.queue.paused = Some((NOW, "ada".to_owned(), None)))),
+        (
+            &["queue_full"],
+            with(|facts| {
+                (facts.queue.concurrency, facts.queue.running) = (Some(2), 2);
+            }),
+        ),
+        (&["rate"], with(|facts| facts.queue.meter = Some(used_up("1/3s")))),
+        (
+            &["rate", "behind"],
+            with(|facts| {
+                facts.queue.meter = Some(used_up("1/3s"));
+                facts.ahead_in_queue.least = 2;
+            }),
+        ),
+        (&["no_worker"], with(|facts| facts.workers = WorkerFacts::default())),
+        (&["queue_not_served"], with(|facts| facts.workers.serving = 0)),
+        (&["slots_busy"], with(|facts| facts.workers.busy = 2)),
+        (&["behind"], with(|facts| facts.ahead.least = 3)),
+        (
+            &["blocked", "scheduled", "queue_paused", "no_worker"],
+            with(|facts| {
+                facts.job.life.state = State::Pending { blocked_by: 1 };
+                facts.job.life.run_at = Some(later(9));
+                facts.queue.paused = Some((NOW, "ada".to_owned(), Some("upgrade".to_owned())));
+                facts.workers = WorkerFacts::default();
+            }),
+        ),
+        (&["running", "cancelling"], with(|facts| facts.job.life.state = State::Processing(lease))),
+        (
+            &["finished"],
+            with(|facts| {
+                let reason = CancelReason::User;
+                facts.job.life.state = State::Cancelled { finished_at: NOW, reason };
+            }),
+        ),
+    ];
+    for (expected, facts) in cases {
+        assert_eq!(codes(&facts), expected, "{:?}", facts.job.life.state);
+    }
+}
+
+#[test]
+fn what_it_says_names_names() {
+    let said = |facts: &Facts| explain(facts).reasons[0].message.clone();
+    let blocked = with(|facts| {
+        facts.job.life.state = State::Pending { blocked_by: 5 };
+        facts.waits_for = vec![("b".parse().expect("an id"), StateName::Failed)];
+    });
+    assert_eq!(said(&blocked), "it waits for 5 other jobs: b (failed), and 4 more");
+    let paused = with(|facts| facts.queue.paused = Some((NOW, "ada".to_owned(), Some("upgrade".to_owned()))));
+    assert!(
+        said(&paused).contains("paused by ada") && said(&paused).contains("(upgrade)"),
+        "{}",
+        said(&paused)
+    );
+    let dead = with(|facts| {
+        facts.job.life.state = State::Dead { finished_at: NOW, reason: DeadReason::CrashLimit };
+    });
+    assert!(said(&dead).contains("(crash limit)"), "{}", said(&dead));
+}
+
+#[test]
+fn the_guess_waits_for_what_ends_and_gives_up_where_nothing_does() {
+    let durations = Some(Durations { attempts: 7, average: Duration::from_secs(10) });
+    let start = |facts: &Facts| {
+        let explanation = explain(facts);
+        (explanation.probable_start, explanation.guessed_from)
+    };
+    assert_eq!(start(&facts()), (Some(NOW), None));
+    assert_eq!(start(&with(|facts| facts.job.life.run_at = Some(later(9)))), (Some(later(9)), None));
+    assert_eq!(start(&with(|facts| facts.workers = WorkerFacts::default())), (None, None));
+    assert_eq!(
+        start(&with(|facts| facts.workers.busy = 2)),
+        (None, None),
+        "nothing is known of how long jobs take"
+    );
+    let behind = with(|facts| {
+        (facts.ahead.least, facts.durations, facts.workers.busy) = (6, durations, 2);
+    });
+    assert_eq!(start(&behind), (Some(later(35)), Some(7)), "half a job, then three in each of two slots");
+    let uncounted = with(|facts| {
+        (facts.ahead, facts.durations) = (Count { least: 1_000, is_exact: false }, durations);
+    });
+    assert_eq!(start(&uncounted), (None, None));
+    let one_at_a_time = with(|facts| {
+        (facts.ahead.least, facts.durations) = (2, durations);
+        (facts.queue.concurrency, facts.queue.running) = (Some(1), 1);
+    });
+    assert_eq!(start(&one_at_a_time), (Some(later(25)), Some(7)));
+}
+
+#[test]
+fn the_guess_is_the_later_of_what_history_says_and_what_the_rate_needs() {
+    let ten_seconds = Some(Durations { attempts: 7, average: Duration::from_secs(10) });
+    for (why, rate, ahead, busy, durations, expected) in [
+        ("nobody is before it", "1/m", 0, 0, ten_seconds, (Some(later(60)), None)),
+        ("the rate is slower than the jobs", "1/m", 3, 0, ten_seconds, (Some(later(240)), Some(7))),
+        ("the jobs are slower than the rate", "10/s", 6, 2, ten_seconds, (Some(later(35)), Some(7))),
+        ("nothing has ever run, but a slot is free", "1/m", 3, 0, None, (Some(later(240)), None)),
+        ("nothing has ever run, and no slot is free", "1/m", 3, 2, None, (None, None)),
+    ] {
+        let facts = with(|facts| {
+            (facts.queue.meter, facts.durations, facts.workers.busy) = (Some(used_up(rate)), durations, busy);
+            (facts.ahead.least, facts.ahead_in_queue.least) = (ahead, ahead);
+        });
+        let explanation = explain(&facts);
+        assert_eq!((explanation.probable_start, explanation.guessed_from), expected, "{why}");
+    }
+}

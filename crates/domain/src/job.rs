@@ -1,0 +1,192 @@
+//! A job as it is stored and shown, and what one attempt of it left behind.
+
+pub mod backoff;
+pub mod cause;
+pub mod edit;
+pub mod environment;
+pub mod error_line;
+pub mod graph;
+pub mod json;
+pub mod life;
+pub mod limits;
+pub mod outcome;
+pub mod request;
+pub mod retry_rules;
+pub mod template;
+pub mod unique;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::job::backoff::BackoffChoice;
+use super::job::environment::Environment;
+use super::job::life::Life;
+use super::job::limits::Limits;
+use super::job::outcome::Outcome;
+use super::job::retry_rules::RetryRules;
+use super::job::unique::UniqueFor;
+use super::values::name::{BatchName, JobId, QueueName, ScheduleName, WorkerId};
+use super::values::signal::Signal;
+use super::values::timestamp::Timestamp;
+
+/// A job that is about to be enqueued: everything checked, every default filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewJob {
+    pub id: JobId,
+    pub command: String,
+    pub queue: QueueName,
+    pub priority: i32,
+    pub max_retries: u32,
+    pub timeout: Option<Duration>,
+    pub start: Start,
+    pub backoff: Option<BackoffChoice>,
+    pub depends_on: Vec<JobId>,
+    pub on_dependency_failure: OnDependencyFailure,
+    pub unique_key: Option<String>,
+    pub unique_for: UniqueFor,
+    pub cwd: Option<String>,
+    /// Added to the environment.
+    pub env: BTreeMap<String, String>,
+    /// The caller's environment; without one the worker's is taken.
+    pub environment: Option<Arc<Environment>>,
+    pub tags: Vec<String>,
+    pub limits: Limits,
+    pub retry: RetryRules,
+    /// The batch that it is enqueued into.
+    pub batch: Option<BatchName>,
+    /// When the id is taken: return the job that has it instead of refusing.
+    pub if_absent: bool,
+}
+
+/// When a job may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    Now,
+    At(Timestamp),
+    /// Counted by the store's clock from the moment of enqueuing.
+    After(Duration),
+}
+
+/// What becomes of a job when one that it depends on is dead or cancelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDependencyFailure {
+    #[default]
+    Cancel,
+    Run,
+}
+
+impl OnDependencyFailure {
+    pub const ALL: [Self; 2] = [Self::Cancel, Self::Run];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Run => "run",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|choice| choice.name() == name)
+    }
+}
+
+/// A stored job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    pub id: JobId,
+    /// Its place in the order of enqueuing, never used twice.
+    pub number: u64,
+    pub queue: QueueName,
+    pub command: String,
+    pub priority: i32,
+    pub life: Life,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub timeout: Option<Duration>,
+    pub backoff: Option<BackoffChoice>,
+    pub cwd: Option<String>,
+    pub env: BTreeMap<String, String>,
+    pub tags: Vec<String>,
+    pub depends_on: Vec<JobId>,
+    pub on_dependency_failure: OnDependencyFailure,
+    pub unique_key: Option<String>,
+    pub limits: Limits,
+    pub retry: RetryRules,
+    pub unique_for: UniqueFor,
+    pub batch: Option<BatchName>,
+    pub latest: Latest,
+}
+
+/// What the latest attempt that ended left in the job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Latest {
+    /// When the latest attempt started, ended or not.
+    pub started_at: Option<Timestamp>,
+    pub exit_code: Option<i32>,
+    pub signal: Option<Signal>,
+    /// One line: how it ended and the last thing it said. Absent after success and after `retry`.
+    pub error: Option<String>,
+}
+
+/// One execution of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    pub number: u32,
+    pub worker: WorkerId,
+    pub host: String,
+    pub home: WorkerHome,
+    pub started_at: Timestamp,
+    /// `None` while it runs.
+    pub ending: Option<Ending>,
+}
+
+/// The home that a worker was started in, which keeps the log files of its attempts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerHome {
+    /// Empty where it is not known.
+    pub id: String,
+    /// Its folder of workers.
+    pub folder: PathBuf,
+}
+
+/// How an attempt ended and what it used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    pub finished_at: Timestamp,
+    /// Measured by the worker, so that a jump of the clock does not show.
+    pub duration: Duration,
+    pub outcome: Outcome,
+    pub error: Option<String>,
+    pub usage: Usage,
+    /// Bytes of output that are kept.
+    pub log_bytes: u64,
+}
+
+/// What an attempt used, where that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub cpu: Option<Duration>,
+    pub max_rss_bytes: Option<u64>,
+}
+
+/// Something that a person did to a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobEvent {
+    pub at: Timestamp,
+    pub event: String,
+    pub by: String,
+}
+
+/// A job with everything that is kept of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRecord {
+    pub job: Job,
+    /// The schedule that made it, unless that is gone.
+    pub schedule: Option<ScheduleName>,
+    /// The moment of the schedule that it is for.
+    pub scheduled_for: Option<Timestamp>,
+    pub events: Vec<JobEvent>,
+    pub history: Vec<Attempt>,
+}

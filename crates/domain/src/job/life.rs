@@ -1,0 +1,527 @@
+//! The life of a job: its states, what may happen to it, and what follows.
+//!
+//! ```text
+//!              claim               success
+//!   pending ─────────▶ processing ─────────▶ completed
+//!    ▲  ▲                │  │  │
+//!    │  └── lost, released  │  └─ too many failures or losses ─▶ dead
+//!    │                      ▼
+//!    └── retry            failed ── claim, once its time has come ──▶ processing
+//!
+//!   pending, failed ── cancel ──▶ cancelled     processing ── cancel ──▶ marked; its worker ends it
+//! ```
+//!
+//! [`transition`] is the only place where this is decided. It is pure: stores call it inside a transaction and apply
+//! what it says with an update that is guarded by the attempt number.
+
+use super::backoff::Backoff;
+use super::outcome::Outcome;
+use super::retry_rules::RetryRules;
+use crate::values::name::WorkerId;
+use crate::values::timestamp::Timestamp;
+
+/// The part of a job that its life depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Life {
+    pub state: State,
+    /// Asked for when it was enqueued: never start before.
+    pub run_at: Option<Timestamp>,
+    /// When the next attempt may start, or the present one was allowed to. It also gives the place in the line.
+    pub due_at: Timestamp,
+    /// The number of the latest attempt. It never goes back: it is the fencing token.
+    pub attempts: u32,
+    pub max_retries: u32,
+    /// Attempts that ended badly by their own doing since the last `retry`.
+    pub failures: u32,
+    pub losses: Losses,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// Waits for its time, for a free slot, or for `blocked_by` other jobs.
+    Pending {
+        blocked_by: u32,
+    },
+    /// A worker holds the lease.
+    Processing(Lease),
+    Completed {
+        finished_at: Timestamp,
+    },
+    /// Waits for its backoff, then runs again.
+    Failed,
+    /// In the dead-letter queue.
+    Dead {
+        finished_at: Timestamp,
+        reason: DeadReason,
+    },
+    Cancelled {
+        finished_at: Timestamp,
+        reason: CancelReason,
+    },
+}
+
+/// A worker's expiring right to a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lease {
+    pub worker: WorkerId,
+    pub started_at: Timestamp,
+    pub until: Timestamp,
+    /// Somebody asked to cancel it, and why: the worker kills the command and settles.
+    pub cancel_requested: Option<CancelReason>,
+}
+
+/// Losses in a row, counted within one boot: a machine that reboots is not the job's doing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Losses {
+    pub count: u32,
+    pub boot: Option<String>,
+}
+
+/// What else a dead worker was running when it lost an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Nothing: the worker died of this attempt or of something outside.
+    Alone,
+    /// Other attempts, any of which may have killed the worker.
+    Others,
+}
+
+/// The boot of an attempt that was cut off by no fault of its own, such as a restore of the queue: its loss counts for
+/// nothing.
+pub const NO_BOOT: &str = "";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeadReason {
+    RetriesExhausted,
+    CrashLimit,
+    /// It ended with an exit code that is not retried.
+    NotRetried,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelReason {
+    User,
+    Dependency,
+    /// Its schedule wanted a newer run in its place.
+    Replaced,
+}
+
+/// The state without its data: for filters, counters and display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StateName {
+    Pending,
+    Processing,
+    Completed,
+    Failed,
+    Dead,
+    Cancelled,
+}
+
+impl Losses {
+    fn with_one_more(&self, boot: String) -> Option<Self> {
+        let count = if self.boot.as_ref() == Some(&boot) { self.count + 1 } else { 1 };
+        (boot != NO_BOOT).then_some(Self { count, boot: Some(boot) })
+    }
+}
+
+impl DeadReason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RetriesExhausted => "retries_exhausted",
+            Self::CrashLimit => "crash_limit",
+            Self::NotRetried => "not_retried",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Self::RetriesExhausted, Self::CrashLimit, Self::NotRetried];
+        all.into_iter().find(|reason| reason.name() == name)
+    }
+}
+
+impl CancelReason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Dependency => "dependency",
+            Self::Replaced => "replaced",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::User, Self::Dependency, Self::Replaced].into_iter().find(|reason| reason.name() == name)
+    }
+}
+
+impl StateName {
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::Processing, Self::Completed, Self::Failed, Self::Dead, Self::Cancelled];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Processing => "processing",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Nothing more happens to it unless somebody asks.
+    pub fn is_finished(self) -> bool {
+        match self {
+            Self::Completed | Self::Dead | Self::Cancelled => true,
+            Self::Pending | Self::Processing | Self::Failed => false,
+        }
+    }
+}
+
+impl State {
+    pub fn name(&self) -> StateName {
+        match self {
+            Self::Pending { .. } => StateName::Pending,
+            Self::Processing(_) => StateName::Processing,
+            Self::Completed { .. } => StateName::Completed,
+            Self::Failed => StateName::Failed,
+            Self::Dead { .. } => StateName::Dead,
+            Self::Cancelled { .. } => StateName::Cancelled,
+        }
+    }
+
+    pub fn finished_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Completed { finished_at }
+            | Self::Dead { finished_at, .. }
+            | Self::Cancelled { finished_at, .. } => Some(*finished_at),
+            Self::Pending { .. } | Self::Processing(_) | Self::Failed => None,
+        }
+    }
+}
+
+/// What happens to a job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A worker takes it.
+    Claim { worker: WorkerId, until: Timestamp },
+    /// Its worker lengthens the lease.
+    Extend { attempt: u32, until: Timestamp },
+    /// Its worker, or a reaper in its name, records how the attempt ended. `boot` is the boot it ran in; `company`
+    /// matters for a loss only.
+    Settle { attempt: u32, outcome: Outcome, boot: String, company: Company },
+    /// Somebody wants it ended.
+    Cancel,
+    /// Its schedule wants a newer run in its place.
+    Replace,
+    /// Somebody wants it run again; `blocked_by` of its dependencies are still unfinished.
+    Retry { blocked_by: u32 },
+    /// A job that it waits for completed, or failed where that does not matter.
+    DependencyMet,
+    /// A job that it cannot do without is dead or cancelled.
+    DependencyFailed,
+}
+
+/// The settings that decide what follows a failure, read when it happens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    pub backoff: Backoff,
+    pub crash_limit: u32,
+    /// The job's own, or else its queue's.
+    pub retry: RetryRules,
+    /// Random in `0..1`: decides the jitter.
+    pub roll: f64,
+}
+
+/// What follows an event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transition {
+    pub from: StateName,
+    pub life: Life,
+}
+
+/// Why an event changes nothing. A normal result: the caller reports it or walks away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("attempt {attempt} is not the current one")]
+    Stale { attempt: u32 },
+    #[error("its time has not come")]
+    NotDue,
+    #[error("it waits for other jobs")]
+    Blocked,
+    #[error("it is {}", .0.name())]
+    WrongState(StateName),
+}
+
+/// Where a job waits for its next attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Could run now.
+    Ready,
+    /// Its time has not come.
+    Waiting,
+    /// Runs, is blocked, or is finished.
+    Nowhere,
+}
+
+impl Life {
+    /// How many of the tries that a job has were used: those that failed by its own doing, and the one that is on or has
+    /// succeeded.
+    pub fn tries(&self) -> u64 {
+        let is_one_more = match self.state {
+            State::Processing(_) | State::Completed { .. } => true,
+            State::Pending { .. } | State::Failed | State::Dead { .. } | State::Cancelled { .. } => false,
+        };
+        u64::from(self.failures) + u64::from(is_one_more)
+    }
+
+    /// The life of a job that was just enqueued.
+    pub fn begin(run_at: Option<Timestamp>, max_retries: u32, blocked_by: u32, now: Timestamp) -> Self {
+        Self {
+            state: State::Pending { blocked_by },
+            run_at,
+            due_at: run_at.map_or(now, |at| at.max(now)),
+            attempts: 0,
+            max_retries,
+            failures: 0,
+            losses: Losses::default(),
+        }
+    }
+
+    /// Whether its next attempt must be the only one of its worker: one more loss may be its last, and then it must be
+    /// certain that no other job killed the worker.
+    pub fn runs_alone(&self, crash_limit: u32) -> bool {
+        self.losses.count > 0 && self.losses.count + 1 >= crash_limit
+    }
+
+    pub fn place(&self, now: Timestamp) -> Place {
+        match self.state {
+            State::Pending { blocked_by: 0 } | State::Failed => {
+                if self.is_due(now) {
+                    Place::Ready
+                } else {
+                    Place::Waiting
+                }
+            }
+            State::Pending { .. }
+            | State::Processing(_)
+            | State::Completed { .. }
+            | State::Dead { .. }
+            | State::Cancelled { .. } => Place::Nowhere,
+        }
+    }
+
+    /// Whether its time has come. A pending job waits for no time but the one that was asked for: if somebody sets the
+    /// clock back, what was ready stays ready, although it became due at a moment that now lies in the future.
+    fn is_due(&self, now: Timestamp) -> bool {
+        let is_pending = matches!(self.state, State::Pending { .. });
+        self.due_at <= now || (is_pending && self.run_at.is_none_or(|at| at <= now))
+    }
+}
+
+/// Decides what follows when `event` happens to a job with this `life`.
+pub fn transition(life: &Life, event: Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refusal> {
+    let next = match event {
+        Event::Claim { worker, until } => claim(life, worker, until, now)?,
+        Event::Extend { attempt, until } => extend(life, attempt, until)?,
+        Event::Settle { attempt, outcome, boot, company } => {
+            let losses = life.losses.with_one_more(boot);
+            settle(life, attempt, outcome, Loss { losses, company }, policy, now)?
+        }
+        Event::Cancel => cancel(life, CancelReason::User, now)?,
+        Event::Replace => cancel(life, CancelReason::Replaced, now)?,
+        Event::Retry { blocked_by } => retry(life, blocked_by, now)?,
+        Event::DependencyMet => unblock(life, now)?,
+        Event::DependencyFailed => give_up(life, now)?,
+    };
+    Ok(Transition { from: life.state.name(), life: next })
+}
+
+fn claim(life: &Life, worker: WorkerId, until: Timestamp, now: Timestamp) -> Result<Life, Refusal> {
+    match life.state {
+        State::Pending { blocked_by: 0 } | State::Failed => {}
+        State::Pending { .. } => return Err(Refusal::Blocked),
+        State::Processing(_) | State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
+            return Err(Refusal::WrongState(life.state.name()));
+        }
+    }
+    if !life.is_due(now) {
+        return Err(Refusal::NotDue);
+    }
+    let lease = Lease { worker, started_at: now, until, cancel_requested: None };
+    Ok(Life { state: State::Processing(lease), attempts: life.attempts + 1, ..life.clone() })
+}
+
+fn extend(life: &Life, attempt: u32, until: Timestamp) -> Result<Life, Refusal> {
+    let lease = current_lease(life, attempt)?;
+    let lease = Lease { until, ..lease.clone() };
+    Ok(with_state(life, State::Processing(lease)))
+}
+
+fn settle(
+    life: &Life,
+    attempt: u32,
+    outcome: Outcome,
+    loss: Loss,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Life, Refusal> {
+    let cancel_requested = current_lease(life, attempt)?.cancel_requested;
+    let settled = match outcome {
+        Outcome::Success => {
+            Life { losses: Losses::default(), ..with_state(life, State::Completed { finished_at: now }) }
+        }
+        Outcome::Failure { exit_code } if !policy.retry.retries(exit_code) => fail_for_good(life, now),
+        Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => {
+            fail(life, policy, now)
+        }
+        Outcome::Lost => lose(life, loss, policy, now),
+        Outcome::Released => with_state(life, State::Pending { blocked_by: 0 }),
+        Outcome::Cancelled => {
+            with_state(life, cancelled(cancel_requested.unwrap_or(CancelReason::User), now))
+        }
+    };
+    // Whoever asked for the cancel gets it, unless the command had succeeded before it could be killed.
+    let runs_again = settled.state.name() != StateName::Completed;
+    match cancel_requested {
+        Some(reason) if runs_again => Ok(with_state(&settled, cancelled(reason, now))),
+        Some(_) | None => Ok(settled),
+    }
+}
+
+/// One more failure.
+fn with_failure(life: &Life) -> Life {
+    let failures = life.failures.saturating_add(1);
+    Life { failures, losses: Losses::default(), ..life.clone() }
+}
+
+fn fail_for_good(life: &Life, now: Timestamp) -> Life {
+    let failed = with_failure(life);
+    // Where no retry was left, it is not the exit code that decided.
+    let is_last = failed.failures > life.max_retries;
+    let reason = if is_last { DeadReason::RetriesExhausted } else { DeadReason::NotRetried };
+    with_state(&failed, dead(reason, now))
+}
+
+fn fail(life: &Life, policy: &Policy, now: Timestamp) -> Life {
+    let failed = with_failure(life);
+    if failed.failures > life.max_retries {
+        return with_state(&failed, dead(DeadReason::RetriesExhausted, now));
+    }
+    Life {
+        due_at: now.saturating_add(policy.backoff.wait(failed.failures, policy.roll)),
+        ..with_state(&failed, State::Failed)
+    }
+}
+
+/// What a loss would make of the losses so far; `None` if it counts for nothing.
+struct Loss {
+    losses: Option<Losses>,
+    company: Company,
+}
+
+fn lose(life: &Life, loss: Loss, policy: &Policy, now: Timestamp) -> Life {
+    let Some(losses) = loss.losses else {
+        return with_state(life, State::Pending { blocked_by: 0 });
+    };
+    let is_at_limit = losses.count >= policy.crash_limit;
+    let counted = Life { losses, ..life.clone() };
+    match loss.company {
+        Company::Alone if is_at_limit => with_state(&counted, dead(DeadReason::CrashLimit, now)),
+        // A job that kills its workers must not stand in the way of others: it goes behind those that are due.
+        Company::Alone | Company::Others => {
+            Life { due_at: life.due_at.max(now), ..with_state(&counted, State::Pending { blocked_by: 0 }) }
+        }
+    }
+}
+
+fn cancel(life: &Life, reason: CancelReason, now: Timestamp) -> Result<Life, Refusal> {
+    let state = match &life.state {
+        State::Pending { .. } | State::Failed => cancelled(reason, now),
+        State::Processing(lease) => {
+            // Whoever asked first is told of.
+            let cancel_requested = lease.cancel_requested.or(Some(reason));
+            State::Processing(Lease { cancel_requested, ..lease.clone() })
+        }
+        State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
+            return Err(Refusal::WrongState(life.state.name()));
+        }
+    };
+    Ok(with_state(life, state))
+}
+
+fn retry(life: &Life, blocked_by: u32, now: Timestamp) -> Result<Life, Refusal> {
+    match life.state {
+        State::Failed | State::Dead { .. } | State::Cancelled { .. } | State::Completed { .. } => {}
+        State::Pending { .. } | State::Processing(_) => {
+            return Err(Refusal::WrongState(life.state.name()));
+        }
+    }
+    Ok(Life {
+        due_at: life.run_at.map_or(now, |at| at.max(now)),
+        failures: 0,
+        losses: Losses::default(),
+        ..with_state(life, State::Pending { blocked_by })
+    })
+}
+
+fn unblock(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
+    match life.state {
+        State::Pending { blocked_by } if blocked_by > 0 => Ok(Life {
+            // It becomes due when the last job that it waited for ends, not when it was enqueued.
+            due_at: if blocked_by == 1 { life.due_at.max(now) } else { life.due_at },
+            ..with_state(life, State::Pending { blocked_by: blocked_by - 1 })
+        }),
+        State::Pending { .. }
+        | State::Processing(_)
+        | State::Completed { .. }
+        | State::Failed
+        | State::Dead { .. }
+        | State::Cancelled { .. } => Err(Refusal::WrongState(life.state.name())),
+    }
+}
+
+fn give_up(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
+    match life.state {
+        State::Pending { blocked_by } if blocked_by > 0 => {
+            let reason = CancelReason::Dependency;
+            Ok(with_state(life, State::Cancelled { finished_at: now, reason }))
+        }
+        State::Pending { .. }
+        | State::Processing(_)
+        | State::Completed { .. }
+        | State::Failed
+        | State::Dead { .. }
+        | State::Cancelled { .. } => Err(Refusal::WrongState(life.state.name())),
+    }
+}
+
+fn current_lease(life: &Life, attempt: u32) -> Result<&Lease, Refusal> {
+    match &life.state {
+        State::Processing(lease) if life.attempts == attempt => Ok(lease),
+        State::Processing(_)
+        | State::Pending { .. }
+        | State::Completed { .. }
+        | State::Failed
+        | State::Dead { .. }
+        | State::Cancelled { .. } => Err(Refusal::Stale { attempt }),
+    }
+}
+
+fn with_state(life: &Life, state: State) -> Life {
+    Life { state, ..life.clone() }
+}
+
+fn cancelled(reason: CancelReason, now: Timestamp) -> State {
+    State::Cancelled { finished_at: now, reason }
+}
+
+fn dead(reason: DeadReason, now: Timestamp) -> State {
+    State::Dead { finished_at: now, reason }
+}
+
+#[cfg(test)]
+mod tests;

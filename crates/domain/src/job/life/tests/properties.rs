@@ -1,0 +1,214 @@
+//! What holds after any sequence of events, however unlikely.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::{Just, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::sample::select;
+use proptest::strategy::Strategy as Generator;
+use proptest::test_runner::TestCaseError;
+
+use crate::job::life::tests::*;
+
+/// An event before it is known which attempt is the current one.
+#[derive(Clone, Debug)]
+enum Move {
+    Claim,
+    Extend { behind: u32 },
+    Settle { behind: u32, outcome: Outcome, boot: &'static str },
+    Cancel,
+    Retry { blocked_by: u32 },
+    DependencyMet,
+    DependencyFailed,
+}
+
+impl Move {
+    fn event(&self, life: &Life, now: Timestamp) -> Event {
+        let attempt = |behind: u32| life.attempts.wrapping_sub(behind);
+        let until = now.saturating_add(Duration::from_secs(30));
+        match *self {
+            Self::Claim => Event::Claim { worker: worker(), until },
+            Self::Extend { behind } => Event::Extend { attempt: attempt(behind), until },
+            Self::Settle { behind, outcome, boot } => settled_in(boot, attempt(behind), outcome),
+            Self::Cancel => Event::Cancel,
+            Self::Retry { blocked_by } => Event::Retry { blocked_by },
+            Self::DependencyMet => Event::DependencyMet,
+            Self::DependencyFailed => Event::DependencyFailed,
+        }
+    }
+}
+
+/// Mostly claims and endings, so that a sequence gets somewhere; mostly of the current attempt.
+fn moves() -> impl Generator<Value = Move> {
+    let behind = || prop_oneof![9 => Just(0), 1 => 1..3_u32];
+    let settle = (behind(), select(&OUTCOMES[..]), select(&["a", "b"][..]))
+        .prop_map(|(behind, outcome, boot)| Move::Settle { behind, outcome, boot });
+    prop_oneof![
+        8 => Just(Move::Claim),
+        8 => settle,
+        1 => behind().prop_map(|behind| Move::Extend { behind }),
+        1 => Just(Move::Cancel),
+        2 => (0..3_u32).prop_map(|blocked_by| Move::Retry { blocked_by }),
+        2 => Just(Move::DependencyMet),
+        1 => Just(Move::DependencyFailed),
+    ]
+}
+
+fn beginnings() -> impl Generator<Value = Life> {
+    let run_at = prop_oneof![Just(None), (0..20_u64).prop_map(|seconds| Some(later(seconds)))];
+    (run_at, 0..4_u32, 0..3_u32)
+        .prop_map(|(run_at, max_retries, blocked_by)| Life::begin(run_at, max_retries, blocked_by, NOW))
+}
+
+/// What no life may ever contradict.
+fn check_life(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestCaseError> {
+    let exhausted = life.failures > life.max_retries;
+    let poisoned = life.losses.count >= policy.crash_limit;
+    prop_assert!(life.failures <= life.attempts, "more failures than attempts");
+    prop_assert!(life.losses.count <= life.attempts, "more losses than attempts");
+    prop_assert_eq!(life.losses.count > 0, life.losses.boot.is_some());
+    match &life.state {
+        State::Dead { finished_at, reason } => {
+            prop_assert_eq!(*reason == DeadReason::RetriesExhausted, exhausted);
+            prop_assert_eq!(*reason == DeadReason::CrashLimit, poisoned);
+            prop_assert!(*finished_at <= now);
+        }
+        // Its last attempt may have used up everything before it was cancelled.
+        State::Cancelled { finished_at, .. } => prop_assert!(*finished_at <= now),
+        State::Completed { finished_at } => {
+            prop_assert!(*finished_at <= now);
+            prop_assert!(!exhausted && !poisoned);
+            prop_assert_eq!(life.losses.count, 0);
+        }
+        State::Processing(lease) => {
+            prop_assert!(!exhausted && !poisoned);
+            prop_assert!(lease.started_at <= now && life.due_at <= lease.started_at);
+            prop_assert!(life.attempts > 0);
+        }
+        State::Failed => {
+            prop_assert!(!exhausted && !poisoned);
+            prop_assert!(life.failures > 0, "failed without a failure");
+        }
+        State::Pending { .. } => prop_assert!(!exhausted && !poisoned),
+    }
+    Ok(())
+}
+
+/// A place promises what a claim then finds.
+fn check_place(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestCaseError> {
+    let claimed = transition(life, Move::Claim.event(life, now), policy, now);
+    match life.place(now) {
+        Place::Ready => prop_assert!(claimed.is_ok()),
+        Place::Waiting => prop_assert_eq!(claimed, Err(Refusal::NotDue)),
+        Place::Nowhere => prop_assert!(matches!(claimed, Err(Refusal::Blocked | Refusal::WrongState(_)))),
+    }
+    Ok(())
+}
+
+/// What one event may change.
+fn check_step(before: &Life, event: &Event, after: &Life) -> Result<(), TestCaseError> {
+    prop_assert_eq!(after.run_at, before.run_at);
+    prop_assert_eq!(after.max_retries, before.max_retries);
+    let (claims, failures) = match event {
+        Event::Claim { .. } => (1, before.failures),
+        Event::Settle { outcome, .. } if BAD_OUTCOMES.contains(outcome) => (0, before.failures + 1),
+        Event::Retry { .. } => (0, 0),
+        Event::Settle { .. }
+        | Event::Extend { .. }
+        | Event::Cancel
+        | Event::Replace
+        | Event::DependencyMet
+        | Event::DependencyFailed => (0, before.failures),
+    };
+    prop_assert_eq!(after.attempts, before.attempts + claims);
+    prop_assert_eq!(after.failures, failures);
+    if after.due_at < before.due_at {
+        prop_assert!(matches!(event, Event::Retry { .. }), "only a retry brings the next attempt forward");
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn no_sequence_of_events_reaches_an_impossible_state(
+        beginning in beginnings(),
+        moves in vec((0..6_000_u64, moves()), 0..80),
+        crash_limit in 1..4_u32,
+        roll in 0.0..1.0_f64,
+    ) {
+        let policy = Policy { crash_limit, roll, ..policy() };
+        let mut life = beginning;
+        let mut now = NOW;
+        for (wait, step) in moves {
+            now = now.saturating_add(Duration::from_millis(wait));
+            let before = life.clone();
+            let event = step.event(&life, now);
+            let result = transition(&life, event.clone(), &policy, now);
+            prop_assert_eq!(&life, &before, "transition changed what it was shown");
+            if let Ok(follows) = result {
+                prop_assert_eq!(follows.from, before.state.name());
+                check_step(&before, &event, &follows.life)?;
+                life = follows.life;
+            }
+            check_life(&life, &policy, now)?;
+            check_place(&life, &policy, now)?;
+        }
+    }
+
+    #[test]
+    fn n_retries_are_n_plus_one_attempts(
+        max_retries in 0..60_u32,
+        endings in vec(select(&BAD_OUTCOMES[..]), 61),
+    ) {
+        let mut life = Life::begin(None, max_retries, 0, NOW);
+        for outcome in endings.into_iter().take(max_retries as usize) {
+            life = attempt(&life, outcome);
+            prop_assert_eq!(&life.state, &State::Failed);
+        }
+        life = attempt(&life, Outcome::Timeout);
+        prop_assert_eq!(life.state.name(), StateName::Dead);
+        prop_assert_eq!(life.attempts, max_retries + 1);
+    }
+
+    #[test]
+    fn losses_and_releases_use_up_no_retry(
+        max_retries in 0..5_u32,
+        interruptions in vec((select(&[Outcome::Lost, Outcome::Released][..]), 0..6_u32), 0..40),
+    ) {
+        // Each interruption has its own boot, so that no row of losses grows.
+        let mut life = Life::begin(None, max_retries, 0, NOW);
+        let mut failures = 0;
+        for (number, (outcome, dice)) in interruptions.iter().enumerate() {
+            let before = life.clone();
+            life = attempt_in(&format!("boot-{number}"), &life, *outcome);
+            prop_assert_eq!(life.state.name(), StateName::Pending);
+            prop_assert_eq!(life.failures, before.failures);
+            prop_assert_eq!(life.due_at, before.due_at, "no backoff");
+            if *dice == 0 && failures < max_retries {
+                life = attempt(&life, Outcome::Timeout);
+                failures += 1;
+            }
+        }
+        for _ in failures..=max_retries {
+            life = attempt(&life, Outcome::Failure { exit_code: 1 });
+        }
+        let interrupted = u32::try_from(interruptions.len()).expect("a small number");
+        prop_assert_eq!(life.state.name(), StateName::Dead);
+        prop_assert_eq!(life.attempts, max_retries + 1 + interrupted);
+    }
+
+    #[test]
+    fn a_wrong_attempt_is_refused_in_every_state(behind in any::<u32>(), attempts in any::<u32>()) {
+        for name in STARTS {
+            let life = Life { attempts, ..start(name) };
+            if behind == 0 && life.state.name() == StateName::Processing {
+                continue;
+            }
+            let attempt = attempts.wrapping_sub(behind);
+            for outcome in OUTCOMES {
+                let refused = transition(&life, settled(attempt, outcome), &policy(), NOW);
+                prop_assert_eq!(refused, Err(Refusal::Stale { attempt }), "{} {}", name, outcome);
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What a job may use: memory, processor time, processes, open files, and how nice it is to others.
+//!
+//! A job, its queue and the settings may each say something; field by field the nearest to the job counts. In JSON they
+//! are an object (`request/json/limits.rs` reads it), elsewhere also `memory=512M,pids=100`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::text::nearest::nearest;
+use crate::values::size::{SizeError, format_size, parse_size};
+
+/// Less than any program needs: whoever writes `512` means `512M`.
+pub const MIN_MEMORY: u64 = 1 << 20;
+/// Less the kernel cannot count.
+pub const MIN_CPU: f64 = 0.01;
+pub const MAX_CPU: f64 = 10_000.0;
+pub const MAX_PIDS: i64 = 1 << 22;
+pub const MIN_NICE: i64 = -20;
+pub const MAX_NICE: i64 = 19;
+/// The three that every program has, and one to load it with.
+pub const MIN_OPEN_FILES: i64 = 4;
+pub const MAX_OPEN_FILES: i64 = 1 << 30;
+
+/// The names of the fields, in the order in which they are written.
+pub const FIELDS: [&str; 5] = ["memory", "cpu", "pids", "nice", "open_files"];
+
+/// What is `None` is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes, of all its processes together.
+    pub memory: Option<u64>,
+    pub cpu: Option<Cpu>,
+    /// Processes and threads at once.
+    pub pids: Option<u32>,
+    pub nice: Option<i32>,
+    /// Of each process.
+    pub open_files: Option<u64>,
+}
+
+/// A share of the processors, exact to a thousandth: 1.5 is one and a half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    pub millis: u32,
+}
+
+/// The limit for which an attempt was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    Memory(u64),
+    Pids(u32),
+}
+
+impl Excess {
+    const MEMORY: &str = "used more than its memory limit of";
+    const PIDS: &str = "had more processes and threads than its limit of";
+    /// What each of them is told with.
+    pub const BEGINNINGS: [&str; 2] = [Self::MEMORY, Self::PIDS];
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(limit) => write!(out, "{} {}", Self::MEMORY, format_size(*limit)),
+            Self::Pids(limit) => write!(out, "{} {limit}", Self::PIDS),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LimitsError {
+    #[error("there is no limit `{typed}`; {}", known(*nearest))]
+    Unknown { typed: String, nearest: Option<&'static str> },
+    #[error("`{field}` is given twice")]
+    Twice { field: &'static str },
+    #[error("`{0}` is no limit; write memory=512M,pids=100 or {{\"memory\":\"512M\",\"pids\":100}}")]
+    NoPair(String),
+    #[error(transparent)]
+    Memory(#[from] SizeError),
+    #[error("a memory limit of {0} bytes is less than any program needs; write 512M for 512 MiB")]
+    MemoryTooSmall(u64),
+    #[error("cpu takes a number of processors from {MIN_CPU} to {MAX_CPU}, not {0}")]
+    Cpu(String),
+    #[error("{field} takes a whole number from {min} to {max}, not `{value}`")]
+    NotInRange { field: &'static str, value: String, min: i64, max: i64 },
+    #[error("{message}")]
+    Json { message: String },
+}
+
+fn known(nearest: Option<&str>) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("there are {}", FIELDS.join(", ")),
+    }
+}
+
+impl Limits {
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These where they say something, else the others.
+    #[must_use]
+    pub fn or(self, others: &Self) -> Self {
+        Self {
+            memory: self.memory.or(others.memory),
+            cpu: self.cpu.or(others.cpu),
+            pids: self.pids.or(others.pids),
+            nice: self.nice.or(others.nice),
+            open_files: self.open_files.or(others.open_files),
+        }
+    }
+
+    /// Each field that is given, as it is written.
+    fn written(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let values = [
+            self.memory.map(format_size),
+            self.cpu.map(|cpu| cpu.to_string()),
+            self.pids.map(|pids| pids.to_string()),
+            self.nice.map(|nice| nice.to_string()),
+            self.open_files.map(|files| files.to_string()),
+        ];
+        FIELDS.into_iter().zip(values).filter_map(|(field, value)| Some((field, value?)))
+    }
+
+    fn assign(&mut self, field: &'static str, value: &str) -> Result<(), LimitsError> {
+        match field {
+            "memory" => self.memory = Some(check_memory(parse_size(value)?)?),
+            "cpu" => {
+                let number = value.parse().map_err(|_| LimitsError::Cpu(format!("`{value}`")))?;
+                self.cpu = Some(Cpu::new(number)?);
+            }
+            "pids" => self.pids = Some(whole(field, value, 1, MAX_PIDS)?),
+            "nice" => self.nice = Some(whole(field, value, MIN_NICE, MAX_NICE)?),
+            _ => self.open_files = Some(whole(field, value, MIN_OPEN_FILES, MAX_OPEN_FILES)?),
+        }
+        Ok(())
+    }
+}
+
+pub fn check_memory(bytes: u64) -> Result<u64, LimitsError> {
+    if bytes < MIN_MEMORY { Err(LimitsError::MemoryTooSmall(bytes)) } else { Ok(bytes) }
+}
+
+impl Cpu {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within bounds")]
+    pub fn new(processors: f64) -> Result<Self, LimitsError> {
+        if !(MIN_CPU..=MAX_CPU).contains(&processors) {
+            return Err(LimitsError::Cpu(processors.to_string()));
+        }
+        Ok(Self { millis: (processors * 1_000.0).round() as u32 })
+    }
+
+    fn processors(self) -> f64 {
+        f64::from(self.millis) / 1_000.0
+    }
+}
+
+impl fmt::Display for Cpu {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.processors().fmt(out)
+    }
+}
+
+fn whole<T: TryFrom<i64>>(field: &'static str, value: &str, min: i64, max: i64) -> Result<T, LimitsError> {
+    let number = value.parse().ok().filter(|number| (min..=max).contains(number));
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| LimitsError::NotInRange {
+        field,
+        value: value.to_owned(),
+        min,
+        max,
+    })
+}
+
+/// `memory=512M,pids=100`, or `none`.
+impl fmt::Display for Limits {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_none() {
+            return out.write_str("none");
+        }
+        let pairs: Vec<String> = self.written().map(|(field, value)| format!("{field}={value}")).collect();
+        out.write_str(&pairs.join(","))
+    }
+}
+
+/// Limits as an object in JSON, or as `memory=512M,pids=100`. That there are none is for others to say.
+impl FromStr for Limits {
+    type Err = LimitsError;
+
+    fn from_str(text: &str) -> Result<Self, LimitsError> {
+        if text.trim_start().starts_with('{') {
+            return serde_json::from_str(text)
+                .map_err(|error| LimitsError::Json { message: error.to_string() });
+        }
+        let mut limits = Self::default();
+        let mut given = Vec::new();
+        for pair in text.split(',') {
+            let (name, value) = pair.split_once('=').ok_or_else(|| LimitsError::NoPair(pair.to_owned()))?;
+            let field = field(name.trim())?;
+            if given.contains(&field) {
+                return Err(LimitsError::Twice { field });
+            }
+            limits.assign(field, value.trim())?;
+            given.push(field);
+        }
+        Ok(limits)
+    }
+}
+
+/// `open-files` and `open_files` are the same.
+fn field(typed: &str) -> Result<&'static str, LimitsError> {
+    let wanted = typed.replace('-', "_");
+    FIELDS
+        .into_iter()
+        .find(|field| *field == wanted)
+        .ok_or_else(|| LimitsError::Unknown { typed: typed.to_owned(), nearest: nearest(typed, FIELDS) })
+}
+
+/// As it is written in a job: only what is given.
+impl Serialize for Limits {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let memory = self.memory.map(format_size);
+        memory.iter().try_for_each(|memory| map.serialize_entry("memory", memory))?;
+        self.cpu.iter().try_for_each(|cpu| map.serialize_entry("cpu", &cpu.processors()))?;
+        self.pids.iter().try_for_each(|pids| map.serialize_entry("pids", pids))?;
+        self.nice.iter().try_for_each(|nice| map.serialize_entry("nice", nice))?;
+        self.open_files.iter().try_for_each(|files| map.serialize_entry("open_files", files))?;
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

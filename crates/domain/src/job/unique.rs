@@ -1,0 +1,124 @@
+//! How long a job keeps others with its unique key away.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::life::{Life, StateName};
+use crate::values::span::{SpanError, format_span, parse_span};
+use crate::values::timestamp::Timestamp;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UniqueFor {
+    /// Until a worker has taken it for the first time; from then on for good.
+    Started,
+    /// Until it is completed, dead or cancelled.
+    #[default]
+    Finished,
+    /// For so long from the moment it was enqueued, whatever becomes of it.
+    Span(Duration),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UniqueForError {
+    #[error("`unique_for` is started, finished or a duration ({0})")]
+    Span(#[from] SpanError),
+    #[error("a `unique_for` of 0 would keep nobody away")]
+    Zero,
+}
+
+impl UniqueFor {
+    pub fn span(span: Duration) -> Result<Self, UniqueForError> {
+        if span.is_zero() {
+            return Err(UniqueForError::Zero);
+        }
+        Ok(Self::Span(span))
+    }
+
+    /// Until when a key that is taken now is held; `None`: until something happens to the job.
+    pub fn held_until(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Started | Self::Finished => None,
+            Self::Span(span) => Some(now.saturating_add(span)),
+        }
+    }
+
+    /// Whether a job that changes its state from one to the other gives its key back.
+    pub fn gives_back(self, from: StateName, to: StateName) -> bool {
+        match self {
+            Self::Started => to.is_finished() || (from != to && to == StateName::Processing),
+            Self::Finished => to.is_finished(),
+            Self::Span(_) => false,
+        }
+    }
+
+    /// Whether a job that is to run again must have its key for that.
+    pub fn needs_key_again(self, life: &Life) -> bool {
+        match self {
+            Self::Started => life.attempts == 0,
+            Self::Finished | Self::Span(_) => true,
+        }
+    }
+
+    /// Whether it takes it where nobody has it. The time of the other kind counts from enqueuing.
+    pub fn takes_key_again(self) -> bool {
+        match self {
+            Self::Started | Self::Finished => true,
+            Self::Span(_) => false,
+        }
+    }
+}
+
+impl FromStr for UniqueFor {
+    type Err = UniqueForError;
+
+    fn from_str(text: &str) -> Result<Self, UniqueForError> {
+        match text {
+            "started" => Ok(Self::Started),
+            "finished" => Ok(Self::Finished),
+            span => Self::span(parse_span(span)?),
+        }
+    }
+}
+
+impl fmt::Display for UniqueFor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started => out.write_str("started"),
+            Self::Finished => out.write_str("finished"),
+            Self::Span(span) => out.write_str(&format_span(*span)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for text in ["started", "finished", "1h", "1m30s", "250ms"] {
+            let read: UniqueFor = text.parse().expect(text);
+            assert_eq!(read.to_string(), text);
+        }
+        for bad in ["", "start", "0", "0s", "-1h", "ever"] {
+            assert!(bad.parse::<UniqueFor>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_given_back_when_it_was_said_to_be() {
+        let changes = [
+            (StateName::Pending, StateName::Processing),
+            (StateName::Processing, StateName::Processing),
+            (StateName::Processing, StateName::Failed),
+            (StateName::Processing, StateName::Pending),
+            (StateName::Processing, StateName::Completed),
+            (StateName::Pending, StateName::Cancelled),
+        ];
+        let given = |unique: UniqueFor| changes.map(|(from, to)| unique.gives_back(from, to));
+        assert_eq!(given(UniqueFor::Started), [true, false, false, false, true, true]);
+        assert_eq!(given(UniqueFor::Finished), [false, false, false, false, true, true]);
+        assert_eq!(given(UniqueFor::Span(Duration::from_secs(1))), [false; 6]);
+    }
+}

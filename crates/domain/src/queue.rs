@@ -1,0 +1,3 @@
+//! Queues: what limits how fast their jobs start.
+
+pub mod rate;

@@ -1,0 +1,207 @@
+//! Lines of cron, and the clocks of the world.
+//!
+//! A crate reads the fields and finds the next time on a clock that never changes. What happens where a real clock is
+//! put forward or back is decided here, the way that cron itself does:
+//!
+//! - A line with a `*` among its seconds, minutes or hours goes on by elapsed time: it fires at every moment at which the
+//!   clock shows a time that it names.
+//! - Any other line names times of the day, and each is to happen once. One that the clock leaves out comes at the first
+//!   moment after the gap; one that the clock shows twice comes the first time.
+
+use std::fmt;
+use std::str::FromStr;
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+
+use crate::text::nearest::nearest;
+use crate::values::timestamp::Timestamp;
+
+/// Names for common lines, and what they mean.
+pub const NICKNAMES: [(&str, &str); 7] = [
+    ("@hourly", "0 * * * *"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@monthly", "0 0 1 * *"),
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+];
+
+const MAX_BYTES: usize = 256;
+
+/// What the fields are about, where there are six of them.
+const FIELDS: [&str; 6] = ["second", "minute", "hour", "day of the month", "month", "day of the week"];
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CronError {
+    #[error("it has {found} fields; there must be five, or six with seconds first")]
+    Fields { found: usize },
+    #[error("there is no `{typed}`{}", nickname_hint(nearest.as_deref()))]
+    Nickname { typed: String, nearest: Option<String> },
+    #[error("it is longer than {MAX_BYTES} bytes")]
+    TooLong,
+    #[error("`{typed}` is no {field}: {problem}")]
+    Field { field: &'static str, typed: String, problem: String },
+}
+
+fn nickname_hint(nearest: Option<&str>) -> String {
+    match nearest {
+        Some(nearest) => format!(", did you mean `{nearest}`?"),
+        None => format!("; there are {}", NICKNAMES.map(|(name, _)| name).join(", ")),
+    }
+}
+
+/// A line that was read.
+#[derive(Clone, Debug)]
+pub struct CronLine {
+    typed: String,
+    cron: Box<Cron>,
+    /// It goes on by elapsed time.
+    is_interval: bool,
+}
+
+impl PartialEq for CronLine {
+    fn eq(&self, other: &Self) -> bool {
+        self.typed == other.typed
+    }
+}
+
+impl fmt::Display for CronLine {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.typed)
+    }
+}
+
+impl FromStr for CronLine {
+    type Err = CronError;
+
+    fn from_str(text: &str) -> Result<Self, CronError> {
+        if text.len() > MAX_BYTES {
+            return Err(CronError::TooLong);
+        }
+        let typed = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = expand(&typed)?;
+        let fields: Vec<&str> = line.split(' ').filter(|field| !field.is_empty()).collect();
+        let (5 | 6) = fields.len() else {
+            return Err(CronError::Fields { found: fields.len() });
+        };
+        let cron = parse(&line).map_err(|error| to_blame(&fields, &error))?;
+        // All but the last three, which name days.
+        let is_interval = fields[..fields.len() - 3].iter().any(|field| field.contains('*'));
+        Ok(Self { typed, cron: Box::new(cron), is_interval })
+    }
+}
+
+fn expand(typed: &str) -> Result<String, CronError> {
+    if !typed.starts_with('@') {
+        return Ok(typed.to_owned());
+    }
+    let name = typed.to_ascii_lowercase();
+    if let Some((_, line)) = NICKNAMES.iter().find(|(known, _)| *known == name) {
+        return Ok((*line).to_owned());
+    }
+    let nearest = nearest(&name, NICKNAMES.map(|(known, _)| known)).map(str::to_owned);
+    Err(CronError::Nickname { typed: typed.to_owned(), nearest })
+}
+
+fn parse(line: &str) -> Result<Cron, croner::errors::CronError> {
+    CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build().parse(line)
+}
+
+/// The field that is wrong is wrong by itself too.
+fn to_blame(fields: &[&str], whole: &croner::errors::CronError) -> CronError {
+    let first = FIELDS.len() - fields.len();
+    for (typed, at) in fields.iter().zip(first..) {
+        let mut alone = ["*"; FIELDS.len()];
+        alone[at] = typed;
+        if let Err(error) = parse(&alone.join(" ")) {
+            return CronError::Field {
+                field: FIELDS[at],
+                typed: (*typed).to_owned(),
+                problem: in_our_form(&error),
+            };
+        }
+    }
+    CronError::Field { field: "time", typed: fields.join(" "), problem: in_our_form(whole) }
+}
+
+/// What the crate says, as a fragment without its own prefix.
+fn in_our_form(error: &croner::errors::CronError) -> String {
+    let text = error.to_string();
+    let text = text.split_once(": ").map_or(text.as_str(), |(_, detail)| detail);
+    let text = text.split_once(" in part ").map_or(text, |(problem, _)| problem);
+    lower_first(&text.trim_end_matches('.').replace("CronPattern contains", "it contains the"))
+}
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
+}
+
+impl CronLine {
+    /// What it means, in English.
+    pub fn in_words(&self) -> String {
+        lower_first(self.cron.describe().trim_end_matches('.'))
+    }
+
+    /// The first moment after this one at which it fires; `None` if it never does.
+    pub(super) fn next_after(&self, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
+        let after = jiff::Timestamp::from_millisecond(after.as_millis()).ok()?;
+        let next = if self.is_interval {
+            self.next_of_interval(zone, after)?
+        } else {
+            self.next_time_of_day(zone, after)?
+        };
+        let next = Timestamp::from_millis(next.as_millisecond());
+        (next <= Timestamp::MAX).then_some(next)
+    }
+
+    /// Between two changes of the clock it runs evenly, so the search goes from change to change.
+    fn next_of_interval(&self, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        let (mut from, mut is_included) = (after, false);
+        loop {
+            let offset = zone.to_offset(from);
+            let shown = self.next_shown(offset.to_datetime(from), is_included)?;
+            let next = offset.to_timestamp(shown).ok()?;
+            match zone.following(from).next() {
+                Some(change) if change.timestamp() <= next => {
+                    (from, is_included) = (change.timestamp(), true);
+                }
+                Some(_) | None => return Some(next),
+            }
+        }
+    }
+
+    /// What the clock shows only grows with the moments at which these times come, so the first that lies behind is next.
+    fn next_time_of_day(&self, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        let mut shown = self.next_shown(zone.to_datetime(after), true)?;
+        loop {
+            let next = moment(zone, shown)?;
+            if next > after {
+                return Some(next);
+            }
+            shown = self.next_shown(shown, false)?;
+        }
+    }
+
+    /// The next time that it names, on a clock that is never put forward or back.
+    fn next_shown(&self, from: DateTime, is_included: bool) -> Option<DateTime> {
+        let is_included = is_included && from.subsec_nanosecond() == 0;
+        let next = self.cron.find_next_occurrence(&from, is_included).ok()?;
+        Some(next)
+    }
+}
+
+/// The moment for which this time of the day stands.
+fn moment(zone: &TimeZone, shown: DateTime) -> Option<jiff::Timestamp> {
+    let at = |offset: Offset| offset.to_timestamp(shown).ok();
+    match zone.to_ambiguous_timestamp(shown).offset() {
+        AmbiguousOffset::Unambiguous { offset } => at(offset),
+        AmbiguousOffset::Fold { before, .. } => at(before),
+        // By the clock after the gap it lies just before the change.
+        AmbiguousOffset::Gap { after, .. } => Some(zone.following(at(after)?).next()?.timestamp()),
+    }
+}

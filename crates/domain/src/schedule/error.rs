@@ -1,0 +1,104 @@
+//! Why a schedule is refused.
+
+use super::policy::{OnOverlap, Policy, PolicyError};
+use super::when::WhenError;
+use crate::job::request::JobRequest;
+use crate::text::nearest::nearest;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    #[error(transparent)]
+    When(#[from] WhenError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error("there is no time zone `{name}`")]
+    UnknownZone { name: String, nearest: Option<String> },
+    #[error("the job of a schedule cannot have `{field}` ({why})")]
+    Field { field: &'static str, why: &'static str },
+}
+
+/// The zone that was probably meant: one whose city was typed, or one that is spelled almost so.
+pub fn unknown_zone(typed: &str, known: &[String]) -> ScheduleError {
+    let typed_lower = typed.to_ascii_lowercase();
+    let lower: Vec<String> = known.iter().map(|name| name.to_ascii_lowercase()).collect();
+    let city = |name: &String| name.rsplit('/').next() == Some(typed_lower.as_str());
+    let at = lower.iter().position(city).or_else(|| {
+        let nearest = nearest(&typed_lower, lower.iter().map(String::as_str))?;
+        lower.iter().position(|name| name == nearest)
+    });
+    ScheduleError::UnknownZone { name: typed.to_owned(), nearest: at.map(|at| known[at].clone()) }
+}
+
+/// Refuses what makes no sense for a job that comes again and again.
+pub fn check_job(job: &JobRequest, policy: Policy) -> Result<(), ScheduleError> {
+    let refuse = |field, why| Err(ScheduleError::Field { field, why });
+    if job.id.is_some() {
+        return refuse("id", "each run has its own, made of the schedule's name and the time");
+    }
+    if job.run_at.is_some() {
+        return refuse("run_at", "the schedule says when; for a single time there is --at");
+    }
+    if job.delay.is_some() {
+        return refuse("delay", "the schedule says when");
+    }
+    if !job.depends_on.is_empty() {
+        return refuse(
+            "depends_on",
+            "what it waits for would be the same job each time, and finished after the first",
+        );
+    }
+    if job.on_dependency_failure.is_some() {
+        return refuse("on_dependency_failure", "it waits for no other job");
+    }
+    if job.unique_key.is_some() && policy.on_overlap != OnOverlap::Skip {
+        return refuse(
+            "unique_key",
+            "while an earlier run holds it there is no other, so --on-overlap can only be skip",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zone_that_was_meant_is_offered() {
+        let known = ["Europe/Berlin", "Europe/Dublin", "America/New_York"].map(str::to_owned);
+        for (typed, expected) in [
+            ("Europe/Berln", Some("Europe/Berlin")),
+            ("berlin", Some("Europe/Berlin")),
+            ("America/New-York", Some("America/New_York")),
+            ("Mars/Phobos", None),
+        ] {
+            let nearest = expected.map(str::to_owned);
+            assert_eq!(
+                unknown_zone(typed, &known),
+                ScheduleError::UnknownZone { name: typed.to_owned(), nearest },
+                "{typed}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_job_that_makes_no_sense_each_time_is_refused() {
+        let skip = Policy::new(None, None, None).expect("the defaults");
+        let queue = Policy { on_overlap: OnOverlap::Queue, ..skip };
+        for (json, policy, field) in [
+            (r#"{"command":"x","id":"a"}"#, skip, Some("id")),
+            (r#"{"command":"x","run_at":"2026-01-31T09:30:00Z"}"#, skip, Some("run_at")),
+            (r#"{"command":"x","delay":5}"#, skip, Some("delay")),
+            (r#"{"command":"x","depends_on":["a"]}"#, skip, Some("depends_on")),
+            (r#"{"command":"x","on_dependency_failure":"run"}"#, skip, Some("on_dependency_failure")),
+            (r#"{"command":"x","unique_key":"k"}"#, queue, Some("unique_key")),
+            (r#"{"command":"x","unique_key":"k"}"#, skip, None),
+            (r#"{"command":"x","queue":"q","priority":3,"tags":["t"],"timeout":5}"#, queue, None),
+        ] {
+            let job: JobRequest = serde_json::from_str(json).expect(json);
+            let refused = check_job(&job, policy).err().map(|error| error.to_string());
+            assert_eq!(refused.is_some(), field.is_some(), "{json}");
+            assert!(refused.unwrap_or_default().contains(field.unwrap_or_default()), "{json}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What lines of cron mean, and which are none.
+
+use proptest::prelude::{ProptestConfig, prop_assert, proptest};
+
+use crate::schedule::tests::*;
+
+#[test]
+fn lines_fire_when_they_say() {
+    for (line, from, expected) in [
+        ("30 4 * * *", "2026-12-30T00:00:00Z", ["12-30 04:30:00", "12-31 04:30:00", "01-01 04:30:00"]),
+        ("@daily", "2026-12-31T00:00:00Z", ["12-31 00:00:00", "01-01 00:00:00", "01-02 00:00:00"]),
+        ("@Hourly", "2026-12-31T22:30:00Z", ["12-31 23:00:00", "01-01 00:00:00", "01-01 01:00:00"]),
+        ("@weekly", "2026-11-16T00:00:00Z", ["11-22 00:00:00", "11-29 00:00:00", "12-06 00:00:00"]),
+        ("@monthly", "2026-11-16T00:00:00Z", ["12-01 00:00:00", "01-01 00:00:00", "02-01 00:00:00"]),
+        ("@yearly", "2026-11-16T00:00:00Z", ["01-01 00:00:00", "01-01 00:00:00", "01-01 00:00:00"]),
+        ("*/20 0 0 29 2 *", "2026-01-01T00:00:00Z", ["02-29 00:00:00", "02-29 00:00:20", "02-29 00:00:40"]),
+        ("0 0 29 2 *", "2026-01-01T00:00:00Z", ["02-29 00:00:00", "02-29 00:00:00", "02-29 00:00:00"]),
+        // Days of the month and of the week: either will do.
+        ("0 0 13 * fri", "2026-11-01T00:00:00Z", ["11-06 00:00:00", "11-13 00:00:00", "11-20 00:00:00"]),
+        // Or both, with a plus.
+        ("0 0 13 * +FRI", "2026-01-01T00:00:00Z", ["02-13 00:00:00", "03-13 00:00:00", "11-13 00:00:00"]),
+        ("0 0 L * *", "2026-01-31T12:00:00Z", ["02-28 00:00:00", "03-31 00:00:00", "04-30 00:00:00"]),
+        ("0 0 15W * *", "2026-02-01T00:00:00Z", ["02-16 00:00:00", "03-16 00:00:00", "04-15 00:00:00"]),
+        ("0 0 LW * *", "2026-01-01T00:00:00Z", ["01-30 00:00:00", "02-27 00:00:00", "03-31 00:00:00"]),
+        ("0 0 * * MON#1", "2026-11-01T00:00:00Z", ["11-02 00:00:00", "12-07 00:00:00", "01-04 00:00:00"]),
+        ("0 0 * * 5L", "2026-11-01T00:00:00Z", ["11-27 00:00:00", "12-25 00:00:00", "01-29 00:00:00"]),
+        (
+            "0 12 * jan-feb 1-5/2",
+            "2026-12-01T00:00:00Z",
+            ["01-01 12:00:00", "01-04 12:00:00", "01-06 12:00:00"],
+        ),
+        ("0 0 * * 7", "2026-11-16T00:00:00Z", ["11-22 00:00:00", "11-29 00:00:00", "12-06 00:00:00"]),
+    ] {
+        let found = shown(&cron(line, "UTC"), from, 3);
+        let expected = expected.map(|time| format!("{time} UTC"));
+        let found: Vec<&str> = found.iter().map(|time| &time[5..]).collect();
+        assert_eq!(found, expected, "{line}");
+    }
+}
+
+#[test]
+fn leap_days_come_every_fourth_year_but_for_some_centuries() {
+    let leap = cron("0 0 29 2 *", "UTC");
+    let years: Vec<String> =
+        shown(&leap, "2092-01-01T00:00:00Z", 3).iter().map(|time| time[..4].to_owned()).collect();
+    assert_eq!(years, ["2092", "2096", "2104"]);
+}
+
+#[test]
+fn what_is_no_line_is_refused_with_the_reason() {
+    for (line, expected) in [
+        ("", "it has 0 fields"),
+        ("* * * *", "it has 4 fields"),
+        ("0 0 0 1 1 * 2027", "it has 7 fields"),
+        ("@dayly", "did you mean `@daily`?"),
+        ("@reboot", "there are @hourly, @daily"),
+        ("60 * * * *", "`60` is no minute: "),
+        ("* 24 * * *", "`24` is no hour: "),
+        ("* * 0 * *", "`0` is no day of the month: "),
+        ("* * * 13 *", "`13` is no month: "),
+        ("* * * * 8", "`8` is no day of the week: "),
+        ("61 * * * * *", "`61` is no second: "),
+        ("5-1 * * * *", "`5-1` is no minute: "),
+        ("*/0 * * * *", "`*/0` is no minute: "),
+        ("x * * * *", "`x` is no minute: it contains the illegal character 'X'"),
+        ("* * * * MONDAY", "`MONDAY` is no day of the week"),
+        ("0 0 * * 1#6", "`1#6` is no day of the week: "),
+    ] {
+        let error = line.parse::<CronLine>().expect_err(line).to_string();
+        assert!(error.contains(expected), "{line}: {error}");
+        assert!(!error.ends_with('.') && !error.contains("Component error"), "{line}: {error}");
+    }
+    assert_eq!("* ".repeat(200).parse::<CronLine>(), Err(CronError::TooLong));
+}
+
+#[test]
+fn a_line_is_told_in_words() {
+    let words = |line: &str| line.parse::<CronLine>().expect(line).in_words();
+    assert_eq!(words("0 3 * * *"), "at 03:00");
+    assert_eq!(words("  0   3 * * MON"), "at 03:00, on Monday");
+    assert_eq!("  0   3 * *  MON ".parse::<CronLine>().expect("a line").to_string(), "0 3 * * MON");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_that_is_typed_panics_and_what_fires_goes_on(
+        line in "[0-9*/,\\-LW#?+A-Z@ ä]{0,20}|([0-9*]{1,2}(/[0-9])?(,[0-9])? ){4,5}[0-7*L]",
+        from in 0..4_000_000_000_000_i64,
+    ) {
+        let Ok(when) = When::cron(&line, zone("Australia/Lord_Howe")) else {
+            return Ok(());
+        };
+        let from = Timestamp::from_millis(from);
+        if let Some(first) = when.next_after(from, from) {
+            prop_assert!(first > from);
+            let second = when.next_after(from, first);
+            prop_assert!(second.is_none_or(|second| second > first));
+        }
+    }
+}

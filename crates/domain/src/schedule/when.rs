@@ -1,0 +1,155 @@
+//! The moments at which a schedule fires.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+
+use super::cron::{CronError, CronLine};
+use crate::values::span::format_span;
+use crate::values::timestamp::Timestamp;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum When {
+    /// Whenever the clock of this zone shows such a time.
+    Cron { line: CronLine, zone: TimeZone },
+    /// Each time so much time has passed, counted from the moment of adding, so that it does not drift.
+    Every(Duration),
+    /// At this moment, once.
+    At(Timestamp),
+}
+
+pub const MIN_PERIOD: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WhenError {
+    #[error("invalid cron line `{line}`")]
+    Cron {
+        line: String,
+        #[source]
+        source: CronError,
+    },
+    #[error("the cron line `{0}` never fires (there is no such day)")]
+    Never(String),
+    #[error("`{0}` is in the past")]
+    Past(Timestamp),
+    #[error("{} is too often (the shortest time between two runs is {})", format_span(*.0), format_span(MIN_PERIOD))]
+    TooOften(Duration),
+    #[error("the first run would come after the year 9999")]
+    TooLate,
+}
+
+impl When {
+    pub fn cron(line: &str, zone: TimeZone) -> Result<Self, WhenError> {
+        let parsed = line.parse().map_err(|source| WhenError::Cron { line: line.to_owned(), source });
+        Ok(Self::Cron { line: parsed?, zone })
+    }
+
+    pub fn every(period: Duration) -> Result<Self, WhenError> {
+        if period < MIN_PERIOD {
+            return Err(WhenError::TooOften(period));
+        }
+        Ok(Self::Every(period))
+    }
+
+    /// The first occurrence of a schedule that is added now.
+    pub fn first(&self, now: Timestamp) -> Result<Timestamp, WhenError> {
+        self.next_after(now, now).ok_or_else(|| match self {
+            Self::Cron { line, .. } => WhenError::Never(line.to_string()),
+            Self::Every(_) => WhenError::TooLate,
+            Self::At(at) => WhenError::Past(*at),
+        })
+    }
+
+    /// The first occurrence after this moment of a schedule that was added then.
+    pub fn next_after(&self, added_at: Timestamp, after: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Cron { line, zone } => line.next_after(zone, after),
+            Self::Every(period) => {
+                let passed = after.since(added_at).as_millis() / period.as_millis();
+                let millis = u64::try_from((passed + 1) * period.as_millis()).ok()?;
+                added_at.checked_add(Duration::from_millis(millis))
+            }
+            Self::At(at) => (*at > after).then_some(*at),
+        }
+    }
+
+    /// The latest occurrence up to `now`, where there is one after `from` at all. It is looked for from the end, in ever
+    /// larger steps: a schedule may have had millions of occurrences while nobody was there.
+    pub(super) fn latest_until(
+        &self,
+        added_at: Timestamp,
+        from: Timestamp,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let next_by_now =
+            |after: i64| self.next_after(added_at, Timestamp::from_millis(after)).filter(|next| *next <= now);
+        let (first, last) = (from.as_millis(), now.as_millis());
+        let (mut none_after, mut step) = (last, 1_000);
+        let mut some_after = loop {
+            let after = (last - step).max(first);
+            if next_by_now(after).is_some() {
+                break after;
+            }
+            if after == first {
+                return None;
+            }
+            (none_after, step) = (after, step * 2);
+        };
+        while none_after - some_after > 1 {
+            let middle = some_after + (none_after - some_after) / 2;
+            if next_by_now(middle).is_some() {
+                some_after = middle;
+            } else {
+                none_after = middle;
+            }
+        }
+        next_by_now(some_after)
+    }
+
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Cron { .. } => "cron",
+            Self::Every(_) => "every",
+            Self::At(_) => "at",
+        }
+    }
+
+    /// What was typed after `--cron`, `--every` or `--at`.
+    pub fn expression(&self) -> String {
+        match self {
+            Self::Cron { line, .. } => line.to_string(),
+            Self::Every(period) => format_span(*period),
+            Self::At(at) => at.to_string(),
+        }
+    }
+
+    /// The name of the zone whose clock counts.
+    pub fn zone_name(&self) -> Option<&str> {
+        match self {
+            Self::Cron { zone, .. } => Some(zone.iana_name().unwrap_or("UTC")),
+            Self::Every(_) | Self::At(_) => None,
+        }
+    }
+
+    /// A moment as the clock shows it to which the schedule listens.
+    pub fn shown(&self, at: Timestamp) -> String {
+        let Self::Cron { zone, .. } = self else {
+            return at.to_string();
+        };
+        match jiff::Timestamp::from_millisecond(at.as_millis()) {
+            Ok(moment) => moment.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
+            Err(_) => at.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cron { line, .. } => write!(out, "{line}"),
+            Self::Every(period) => write!(out, "every {}", format_span(*period)),
+            Self::At(at) => write!(out, "at {at}"),
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! The settings that are kept in the store: their names, defaults and what values they take.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::job::backoff::{Backoff, BackoffError, Strategy, check_base, check_jitter};
+use super::job::limits::{Limits, LimitsError};
+use super::text::nearest::nearest;
+use super::values::size::{SizeError, format_size, parse_size};
+use super::values::span::{SpanError, format_span, parse_span};
+
+/// The most retries a job can have.
+pub const MAX_RETRIES: u32 = 1_000_000;
+/// The most slots a worker can have.
+pub const MAX_CONCURRENCY: u32 = 1_024;
+/// A lease must outlast this many heartbeats, so that one lost beat costs nothing.
+pub const HEARTBEATS_PER_LEASE: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SettingKey {
+    MaxRetries,
+    BackoffStrategy,
+    RetryDelay,
+    BackoffBase,
+    MaxBackoff,
+    BackoffJitter,
+    JobTimeout,
+    KillGrace,
+    ShutdownGrace,
+    Concurrency,
+    HeartbeatInterval,
+    Lease,
+    CrashLimit,
+    LogMaxBytes,
+    Limits,
+    RetainCompleted,
+    RetainDead,
+    RetainLogs,
+    RetainEvents,
+    Durability,
+}
+
+impl SettingKey {
+    pub const ALL: [Self; 20] = [
+        Self::MaxRetries,
+        Self::BackoffStrategy,
+        Self::RetryDelay,
+        Self::BackoffBase,
+        Self::MaxBackoff,
+        Self::BackoffJitter,
+        Self::JobTimeout,
+        Self::KillGrace,
+        Self::ShutdownGrace,
+        Self::Concurrency,
+        Self::HeartbeatInterval,
+        Self::Lease,
+        Self::CrashLimit,
+        Self::LogMaxBytes,
+        Self::Limits,
+        Self::RetainCompleted,
+        Self::RetainDead,
+        Self::RetainLogs,
+        Self::RetainEvents,
+        Self::Durability,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MaxRetries => "max_retries",
+            Self::BackoffStrategy => "backoff_strategy",
+            Self::RetryDelay => "retry_delay",
+            Self::BackoffBase => "backoff_base",
+            Self::MaxBackoff => "max_backoff",
+            Self::BackoffJitter => "backoff_jitter",
+            Self::JobTimeout => "job_timeout",
+            Self::KillGrace => "kill_grace",
+            Self::ShutdownGrace => "shutdown_grace",
+            Self::Concurrency => "concurrency",
+            Self::HeartbeatInterval => "heartbeat_interval",
+            Self::Lease => "lease",
+            Self::CrashLimit => "crash_limit",
+            Self::LogMaxBytes => "log_max_bytes",
+            Self::Limits => "limits",
+            Self::RetainCompleted => "retain_completed",
+            Self::RetainDead => "retain_dead",
+            Self::RetainLogs => "retain_logs",
+            Self::RetainEvents => "retain_events",
+            Self::Durability => "durability",
+        }
+    }
+}
+
+impl fmt::Display for SettingKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for SettingKey {
+    type Err = SettingError;
+
+    /// `max-retries` and `max_retries` are the same key.
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let wanted = text.replace('-', "_");
+        Self::ALL.into_iter().find(|key| key.name() == wanted).ok_or_else(|| SettingError::UnknownKey {
+            typed: text.to_owned(),
+            nearest: nearest(&wanted, Self::ALL.map(Self::name)),
+        })
+    }
+}
+
+/// How much a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Synced before it is acknowledged: survives a power cut.
+    Full,
+    /// Survives a crash of the process, not the last moments before a power cut.
+    Normal,
+}
+
+impl Durability {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SettingError {
+    #[error("unknown setting `{typed}`")]
+    UnknownKey { typed: String, nearest: Option<&'static str> },
+    #[error("{key} takes a whole number from {min} to {max}, not `{value}`")]
+    NotInRange { key: SettingKey, value: String, min: u64, max: u64 },
+    #[error("{key} takes a number, not `{value}`")]
+    NotANumber { key: SettingKey, value: String },
+    #[error("{key} takes one of {choices}, not `{value}`")]
+    NotAChoice { key: SettingKey, value: String, choices: &'static str },
+    #[error("{key} must be longer than nothing")]
+    Zero { key: SettingKey },
+    #[error("invalid {key}")]
+    Span { key: SettingKey, source: SpanError },
+    #[error("invalid {key}")]
+    Size { key: SettingKey, source: SizeError },
+    #[error("invalid {key}")]
+    Backoff { key: SettingKey, source: BackoffError },
+    #[error("a lease of {lease} is shorter than {HEARTBEATS_PER_LEASE} heartbeats of {heartbeat}")]
+    LeaseTooShort { lease: String, heartbeat: String },
+    #[error("invalid {key}")]
+    Limits { key: SettingKey, source: LimitsError },
+}
+
+/// All settings, with the values in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub max_retries: u32,
+    pub backoff: Backoff,
+    pub job_timeout: Option<Duration>,
+    pub kill_grace: Duration,
+    pub shutdown_grace: Option<Duration>,
+    pub concurrency: u32,
+    pub heartbeat_interval: Duration,
+    pub lease: Duration,
+    pub crash_limit: u32,
+    pub log_max_bytes: u64,
+    /// For jobs that set none, in queues that set none.
+    pub limits: Limits,
+    pub retain_completed: Option<Duration>,
+    pub retain_dead: Option<Duration>,
+    pub retain_logs: Option<Duration>,
+    pub retain_events: Option<Duration>,
+    pub durability: Durability,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_retries: 3,
+            backoff: Backoff {
+                strategy: Strategy::Exponential,
+                delay: Duration::from_secs(1),
+                base: 2.0,
+                max: Duration::from_secs(300),
+                jitter: 0.0,
+            },
+            job_timeout: None,
+            kill_grace: Duration::from_secs(10),
+            shutdown_grace: None,
+            concurrency: 1,
+            heartbeat_interval: Duration::from_secs(5),
+            lease: Duration::from_secs(30),
+            crash_limit: 5,
+            log_max_bytes: 16 << 20,
+            limits: Limits::default(),
+            retain_completed: Some(7 * DAY),
+            retain_dead: None,
+            retain_logs: Some(7 * DAY),
+            retain_events: Some(30 * DAY),
+            durability: Durability::Full,
+        }
+    }
+}
+
+impl Settings {
+    /// Changes one setting, after checking the value alone and with the others.
+    pub fn set(&mut self, key: SettingKey, value: &str) -> Result<(), SettingError> {
+        let mut changed = self.clone();
+        changed.assign(key, value)?;
+        changed.check_lease()?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// The settings that these stored values make. They were checked together when they were stored.
+    pub fn from_stored<'a>(
+        stored: impl IntoIterator<Item = (SettingKey, &'a str)>,
+    ) -> Result<Self, SettingError> {
+        let mut settings = Self::default();
+        for (key, value) in stored {
+            settings.assign(key, value)?;
+        }
+        Ok(settings)
+    }
+
+    fn assign(&mut self, key: SettingKey, value: &str) -> Result<(), SettingError> {
+        match key {
+            SettingKey::MaxRetries => self.max_retries = whole(key, value, 0, MAX_RETRIES)?,
+            SettingKey::BackoffStrategy => {
+                self.backoff.strategy =
+                    value.parse().map_err(|source| SettingError::Backoff { key, source })?;
+            }
+            SettingKey::RetryDelay => self.backoff.delay = span(key, value)?,
+            SettingKey::BackoffBase => {
+                self.backoff.base = fraction(key, value, check_base)?;
+            }
+            SettingKey::MaxBackoff => self.backoff.max = span(key, value)?,
+            SettingKey::BackoffJitter => {
+                self.backoff.jitter = fraction(key, value, check_jitter)?;
+            }
+            SettingKey::JobTimeout => self.job_timeout = optional_span(key, value, "none")?,
+            SettingKey::KillGrace => self.kill_grace = span(key, value)?,
+            SettingKey::ShutdownGrace => {
+                self.shutdown_grace = span_or_never(key, value)?;
+            }
+            SettingKey::Concurrency => self.concurrency = whole(key, value, 1, MAX_CONCURRENCY)?,
+            SettingKey::HeartbeatInterval => self.heartbeat_interval = positive_span(key, value)?,
+            SettingKey::Lease => self.lease = positive_span(key, value)?,
+            SettingKey::CrashLimit => self.crash_limit = whole(key, value, 1, MAX_RETRIES)?,
+            SettingKey::LogMaxBytes => {
+                self.log_max_bytes =
+                    parse_size(value).map_err(|source| SettingError::Size { key, source })?;
+            }
+            SettingKey::Limits => self.limits = limits(key, value)?,
+            SettingKey::RetainCompleted => self.retain_completed = span_or_never(key, value)?,
+            SettingKey::RetainDead => self.retain_dead = span_or_never(key, value)?,
+            SettingKey::RetainLogs => self.retain_logs = span_or_never(key, value)?,
+            SettingKey::RetainEvents => self.retain_events = span_or_never(key, value)?,
+            SettingKey::Durability => self.durability = durability(key, value)?,
+        }
+        Ok(())
+    }
+
+    fn check_lease(&self) -> Result<(), SettingError> {
+        if self.lease < self.heartbeat_interval * HEARTBEATS_PER_LEASE {
+            return Err(SettingError::LeaseTooShort {
+                lease: format_span(self.lease),
+                heartbeat: format_span(self.heartbeat_interval),
+            });
+        }
+        Ok(())
+    }
+
+    /// A setting's value in the one way in which it is written.
+    pub fn get(&self, key: SettingKey) -> String {
+        let or = |span: Option<Duration>, absent: &str| span.map_or_else(|| absent.to_owned(), format_span);
+        match key {
+            SettingKey::MaxRetries => self.max_retries.to_string(),
+            SettingKey::BackoffStrategy => self.backoff.strategy.to_string(),
+            SettingKey::RetryDelay => format_span(self.backoff.delay),
+            SettingKey::BackoffBase => self.backoff.base.to_string(),
+            SettingKey::MaxBackoff => format_span(self.backoff.max),
+            SettingKey::BackoffJitter => self.backoff.jitter.to_string(),
+            SettingKey::JobTimeout => or(self.job_timeout, "none"),
+            SettingKey::KillGrace => format_span(self.kill_grace),
+            SettingKey::ShutdownGrace => or(self.shutdown_grace, "never"),
+            SettingKey::Concurrency => self.concurrency.to_string(),
+            SettingKey::HeartbeatInterval => format_span(self.heartbeat_interval),
+            SettingKey::Lease => format_span(self.lease),
+            SettingKey::CrashLimit => self.crash_limit.to_string(),
+            SettingKey::LogMaxBytes => format_size(self.log_max_bytes),
+            SettingKey::Limits => self.limits.to_string(),
+            SettingKey::RetainCompleted => or(self.retain_completed, "never"),
+            SettingKey::RetainDead => or(self.retain_dead, "never"),
+            SettingKey::RetainLogs => or(self.retain_logs, "never"),
+            SettingKey::RetainEvents => or(self.retain_events, "never"),
+            SettingKey::Durability => self.durability.name().to_owned(),
+        }
+    }
+}
+
+fn whole(key: SettingKey, value: &str, min: u32, max: u32) -> Result<u32, SettingError> {
+    value.parse().ok().filter(|number| (min..=max).contains(number)).ok_or_else(|| SettingError::NotInRange {
+        key,
+        value: value.to_owned(),
+        min: min.into(),
+        max: max.into(),
+    })
+}
+
+fn fraction(
+    key: SettingKey,
+    value: &str,
+    check: fn(f64) -> Result<f64, BackoffError>,
+) -> Result<f64, SettingError> {
+    let number = value.parse().map_err(|_| SettingError::NotANumber { key, value: value.to_owned() })?;
+    check(number).map_err(|source| SettingError::Backoff { key, source })
+}
+
+fn span(key: SettingKey, value: &str) -> Result<Duration, SettingError> {
+    parse_span(value).map_err(|source| SettingError::Span { key, source })
+}
+
+fn positive_span(key: SettingKey, value: &str) -> Result<Duration, SettingError> {
+    let span = span(key, value)?;
+    if span.is_zero() {
+        return Err(SettingError::Zero { key });
+    }
+    Ok(span)
+}
+
+fn optional_span(key: SettingKey, value: &str, absent: &str) -> Result<Option<Duration>, SettingError> {
+    if value == absent {
+        return Ok(None);
+    }
+    positive_span(key, value).map(Some)
+}
+
+fn span_or_never(key: SettingKey, value: &str) -> Result<Option<Duration>, SettingError> {
+    if value == "never" {
+        return Ok(None);
+    }
+    span(key, value).map(Some)
+}
+
+fn limits(key: SettingKey, value: &str) -> Result<Limits, SettingError> {
+    if value == "none" {
+        return Ok(Limits::default());
+    }
+    value.parse().map_err(|source| SettingError::Limits { key, source })
+}
+
+fn durability(key: SettingKey, value: &str) -> Result<Durability, SettingError> {
+    [Durability::Full, Durability::Normal]
+        .into_iter()
+        .find(|durability| durability.name() == value)
+        .ok_or_else(|| SettingError::NotAChoice { key, value: value.to_owned(), choices: "full and normal" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_a_value_that_its_key_takes() {
+        let defaults = Settings::default();
+        for key in SettingKey::ALL {
+            let mut settings = Settings::default();
+            assert_eq!(settings.set(key, &defaults.get(key)), Ok(()), "{key}");
+            assert_eq!(settings, defaults, "{key}");
+            assert_eq!(key.name().parse(), Ok(key));
+        }
+    }
+
+    #[test]
+    fn the_documented_defaults_hold() {
+        let defaults = Settings::default();
+        for (key, value) in [
+            (SettingKey::MaxRetries, "3"),
+            (SettingKey::RetryDelay, "1s"),
+            (SettingKey::BackoffBase, "2"),
+            (SettingKey::MaxBackoff, "5m"),
+            (SettingKey::JobTimeout, "none"),
+            (SettingKey::KillGrace, "10s"),
+            (SettingKey::ShutdownGrace, "never"),
+            (SettingKey::LogMaxBytes, "16M"),
+            (SettingKey::RetainCompleted, "7d"),
+            (SettingKey::RetainDead, "never"),
+        ] {
+            assert_eq!(defaults.get(key), value, "{key}");
+        }
+    }
+
+    #[test]
+    fn dashes_and_underscores_are_the_same_key_and_slips_are_caught() {
+        assert_eq!("max-retries".parse(), Ok(SettingKey::MaxRetries));
+        let Err(SettingError::UnknownKey { nearest, .. }) = "max-retires".parse::<SettingKey>() else {
+            panic!("max-retires is no key")
+        };
+        assert_eq!(nearest, Some("max_retries"));
+    }
+
+    #[test]
+    fn wrong_values_are_refused_and_change_nothing() {
+        for (key, value) in [
+            (SettingKey::MaxRetries, "-1"),
+            (SettingKey::MaxRetries, "1.5"),
+            (SettingKey::MaxRetries, "9223372036854775808"),
+            (SettingKey::BackoffStrategy, "quadratic"),
+            (SettingKey::BackoffBase, "0.9"),
+            (SettingKey::BackoffBase, "NaN"),
+            (SettingKey::BackoffBase, "inf"),
+            (SettingKey::BackoffJitter, "1.1"),
+            (SettingKey::JobTimeout, "0"),
+            (SettingKey::Concurrency, "0"),
+            (SettingKey::Concurrency, "100000"),
+            (SettingKey::Lease, "10s"),
+            (SettingKey::HeartbeatInterval, "11s"),
+            (SettingKey::Limits, "{\"memory\":\"1\"}"),
+            (SettingKey::Limits, "1G"),
+            (SettingKey::Durability, "off"),
+        ] {
+            let mut settings = Settings::default();
+            assert!(settings.set(key, value).is_err(), "{key} {value}");
+            assert_eq!(settings, Settings::default());
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Values that every part uses: times, durations, sizes, names, signals. Parsed at the edge, trusted inside.
+
+pub mod day;
+pub mod name;
+pub mod signal;
+pub mod size;
+pub mod span;
+pub mod timestamp;

@@ -1,0 +1,167 @@
+//! A moment: whole milliseconds of UTC since 1970.
+//!
+//! Written and read as RFC 3339. The range is the years 1 to 9999, which is what RFC 3339 can say.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+use jiff::fmt::temporal::{Pieces, PiecesOffset};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TimestampError {
+    #[error("`{0}` is no RFC 3339 time such as 2026-01-31T09:30:00Z")]
+    Malformed(String),
+    #[error("`{0}` has no zone; end it with Z or an offset such as +02:00")]
+    NoZone(String),
+    #[error("`{0}` lies outside the years 1 to 9999")]
+    OutOfRange(String),
+}
+
+const NANOS_PER_MILLI: i128 = 1_000_000;
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+impl Timestamp {
+    pub const EPOCH: Self = Self(0);
+    pub const MIN: Self = Self(-62_135_596_800_000);
+    pub const MAX: Self = Self(253_402_300_799_999);
+
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// The moment `duration` later; `None` beyond the year 9999.
+    pub fn checked_add(self, duration: Duration) -> Option<Self> {
+        let millis = i64::try_from(duration.as_millis()).ok()?;
+        let sum = Self(self.0.checked_add(millis)?);
+        (sum <= Self::MAX).then_some(sum)
+    }
+
+    #[must_use]
+    pub fn saturating_add(self, duration: Duration) -> Self {
+        self.checked_add(duration).unwrap_or(Self::MAX)
+    }
+
+    /// The moment `duration` earlier, or the first of all.
+    #[must_use]
+    pub fn saturating_sub(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis)).max(Self::MIN)
+    }
+
+    /// How long ago `earlier` was; zero when it is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        let millis = self.0.saturating_sub(earlier.0);
+        Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match EPOCH.checked_add(SignedDuration::from_millis(self.0)) {
+            Ok(at) => write!(
+                out,
+                "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+                at.year(),
+                at.month(),
+                at.day(),
+                at.hour(),
+                at.minute(),
+                at.second(),
+                at.millisecond(),
+            ),
+            Err(_) => write!(out, "{}ms", self.0),
+        }
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = TimestampError;
+
+    fn from_str(text: &str) -> Result<Self, TimestampError> {
+        let malformed = || TimestampError::Malformed(text.to_owned());
+        // The parser takes annotations such as `[Europe/Berlin]`, which may contradict the offset.
+        if text.contains('[') {
+            return Err(malformed());
+        }
+        let pieces = Pieces::parse(text).map_err(|_| malformed())?;
+        let time = pieces.time().ok_or_else(malformed)?;
+        let offset = match pieces.offset() {
+            None => return Err(TimestampError::NoZone(text.to_owned())),
+            Some(PiecesOffset::Zulu) => 0,
+            Some(PiecesOffset::Numeric(numeric)) => i64::from(numeric.offset().seconds()),
+            Some(_) => return Err(malformed()),
+        };
+        let since_epoch = pieces.date().to_datetime(time).duration_since(EPOCH);
+        // Down to the whole millisecond, before 1970 too.
+        let millis = since_epoch.as_nanos().div_euclid(NANOS_PER_MILLI);
+        let millis = i64::try_from(millis).map_err(|_| malformed())?;
+        let at = Self(millis - offset * 1000);
+        if at < Self::MIN || at > Self::MAX {
+            return Err(TimestampError::OutOfRange(text.to_owned()));
+        }
+        Ok(at)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes_rfc_3339() {
+        for (text, written) in [
+            ("2026-01-31T09:30:00Z", "2026-01-31T09:30:00.000Z"),
+            ("2026-01-31T09:30:00.1234+02:00", "2026-01-31T07:30:00.123Z"),
+            ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
+            ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59.000Z"),
+            ("1969-12-31T23:59:58.1239Z", "1969-12-31T23:59:58.123Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+            ("0000-12-31T23:00:00-01:00", "0001-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(text.parse::<Timestamp>().expect(text).to_string(), written, "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_moment() {
+        let parse = |text: &str| text.parse::<Timestamp>();
+        assert!(matches!(parse("2026-01-31T09:30:00"), Err(TimestampError::NoZone(_))));
+        for text in ["9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00", "0000-12-31T23:59:59Z"] {
+            assert!(matches!(parse(text), Err(TimestampError::OutOfRange(_))), "{text}");
+        }
+        for text in [
+            "",
+            "soon",
+            "2026-01-31",
+            "2026-02-30T00:00:00Z",
+            "12:00Z",
+            "2026-01-31T09:30:00Z[Europe/Berlin]",
+            "2026-01-31T09:30:00[Europe/Berlin]",
+        ] {
+            assert!(matches!(parse(text), Err(TimestampError::Malformed(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn adding_stops_at_the_last_moment() {
+        assert_eq!(Timestamp::MAX.checked_add(Duration::from_millis(1)), None);
+        assert_eq!(Timestamp::EPOCH.saturating_add(Duration::MAX), Timestamp::MAX);
+    }
+}

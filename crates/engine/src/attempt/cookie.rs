@@ -1,0 +1,103 @@
+//! The mark by which a process of an attempt is known, whatever became of its parents: variables that the command was
+//! given and that its children inherit.
+
+use super::variables::{ATTEMPT, DELIVERY, JOB_ID, WORKER_ID};
+use domain::values::name::{JobId, WorkerId};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cookie {
+    pub(crate) worker: WorkerId,
+    pub(crate) of: Bearer,
+}
+
+/// What a command was started for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Bearer {
+    Attempt {
+        job: JobId,
+        attempt: u32,
+    },
+    /// To tell a hook something.
+    Delivery {
+        name: String,
+    },
+}
+
+impl Cookie {
+    /// Whether a process with this environment, as the kernel shows it, belongs to this very attempt or delivery.
+    pub(crate) fn is_in(&self, environ: &[u8]) -> bool {
+        self.of_worker(environ)
+            && match &self.of {
+                Bearer::Attempt { job, attempt } => {
+                    has(environ, JOB_ID, job.as_str()) && has(environ, ATTEMPT, &attempt.to_string())
+                }
+                Bearer::Delivery { name } => has(environ, DELIVERY, name),
+            }
+    }
+
+    /// Whether it belongs to anything that this worker started.
+    pub(crate) fn of_worker(&self, environ: &[u8]) -> bool {
+        names_worker(environ, self.worker.as_str())
+    }
+}
+
+/// Whether a process with this environment belongs to anything that this worker started.
+pub(crate) fn names_worker(environ: &[u8], worker: &str) -> bool {
+    has(environ, WORKER_ID, worker)
+}
+
+fn has(environ: &[u8], name: &str, value: &str) -> bool {
+    let value_of = |entry| <[u8]>::strip_prefix(entry, name.as_bytes())?.strip_prefix(b"=");
+    environ.split(|byte| *byte == 0).any(|entry| value_of(entry) == Some(value.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cookie() -> Cookie {
+        let of = Bearer::Attempt { job: "job1".parse().expect("an id"), attempt: 2 };
+        Cookie { worker: "host-7.1".parse().expect("an id"), of }
+    }
+
+    #[test]
+    fn an_attempt_is_known_by_all_three_variables() {
+        let whole = "A=b\0QUEUECTL_JOB_ID=job1\0QUEUECTL_ATTEMPT=2\0QUEUECTL_WORKER_ID=host-7.1\0";
+        assert!(cookie().is_in(whole.as_bytes()));
+        assert!(cookie().is_in(whole.trim_end_matches('\0').as_bytes()), "cut off");
+        for (from, to) in [
+            ("job1", "job12"),
+            ("job1", "job"),
+            ("ATTEMPT=2", "ATTEMPT=20"),
+            ("ATTEMPT=2", "ATTEMPT=02"),
+            ("ATTEMPT=2\0", ""),
+            ("host-7.1", "host-7.11"),
+            ("host-7.1", "host-7"),
+            ("QUEUECTL_JOB_ID", "XQUEUECTL_JOB_ID"),
+            ("A=b\0QUEUECTL_JOB_ID", "A=b QUEUECTL_JOB_ID"),
+            ("QUEUECTL_JOB_ID=", "QUEUECTL_JOB_ID"),
+        ] {
+            let other = whole.replace(from, to);
+            assert_ne!(other, whole, "{from}");
+            assert!(!cookie().is_in(other.as_bytes()), "{other:?}");
+        }
+        assert!(!cookie().is_in(b""));
+    }
+
+    #[test]
+    fn a_delivery_is_known_by_its_name_and_is_no_attempt() {
+        let delivery = Cookie { of: Bearer::Delivery { name: "d-1".to_owned() }, ..cookie() };
+        assert!(delivery.is_in(b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
+        assert!(!delivery.is_in(b"QUEUECTL_DELIVERY=d-11\0QUEUECTL_WORKER_ID=host-7.1\0"));
+        assert!(!cookie().is_in(b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
+    }
+
+    #[test]
+    fn a_worker_is_known_by_one_variable() {
+        assert!(
+            cookie().of_worker(b"QUEUECTL_JOB_ID=other\0QUEUECTL_ATTEMPT=9\0QUEUECTL_WORKER_ID=host-7.1\0")
+        );
+        assert!(!cookie().of_worker(b"QUEUECTL_WORKER_ID=host-7.10\0"));
+        assert!(!cookie().of_worker(b"X=QUEUECTL_WORKER_ID=host-7.1\0"));
+    }
+}

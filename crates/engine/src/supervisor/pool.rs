@@ -1,0 +1,112 @@
+//! A pool: a guardian and its workers. How their processes are started.
+
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::stdio;
+
+use crate::error::EngineError;
+use crate::journal::JOURNAL;
+use crate::worker::files;
+use domain::values::name::WorkerId;
+use store::Served;
+use sys::fs::owner_only;
+use sys::process::spawn::{Leads, Limits, Spawn, Spawned, own_environment, spawn};
+
+/// The number under which a guardian or a worker inherits the pipe on which it reports that it is up.
+pub const READY_DESCRIPTOR: i32 = 3;
+/// This program, also when its file was replaced by a newer version.
+const SELF: &std::ffi::CStr = c"/proc/self/exe";
+
+/// What a guardian is asked for.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    pub home: PathBuf,
+    pub served: Served,
+    pub count: u32,
+    /// Slots per worker; where none are given the setting counts.
+    pub concurrency: Option<u32>,
+    /// End when nothing is left to do.
+    pub until_empty: bool,
+    /// Whether the journal is also written to standard error.
+    pub echo: bool,
+    /// How this program is called to be a worker of this pool; which one is added.
+    pub worker_call: Vec<OsString>,
+}
+
+/// What a worker is told by its guardian.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerStart {
+    pub(crate) id: WorkerId,
+    pub(crate) guardian_pid: u32,
+    pub(crate) stop_seen: Option<u64>,
+}
+
+impl WorkerStart {
+    fn call(&self, pool: &Pool) -> Vec<OsString> {
+        let mut words = pool.worker_call.clone();
+        words.extend(["--id".into(), self.id.as_str().into()]);
+        words.extend(["--guardian-pid".into(), self.guardian_pid.to_string().into()]);
+        if let Some(stop_seen) = self.stop_seen {
+            words.extend(["--stop-seen".into(), stop_seen.to_string().into()]);
+        }
+        words
+    }
+}
+
+/// Starts a worker in a group of its own, so that the terminal's signals reach only the guardian. Gives its pid, and the
+/// pipe on which it will report.
+pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Spawned, OwnedFd)> {
+    let (report, ready) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let stderr = stdio::stderr();
+    let worker = spawn(&Spawn {
+        program: SELF,
+        argv: &c_strings(start.call(pool))?,
+        envp: &own_environment()?,
+        cwd: None,
+        leads: Leads::Group,
+        descriptors: &[(stderr, 1), (stderr, 2), (ready.as_fd(), READY_DESCRIPTOR)],
+        limits: Limits::default(),
+    })?;
+    Ok((worker, report))
+}
+
+/// Starts this program as a guardian that belongs to nobody: a session of its own, and nothing of the caller's. Returns
+/// when all of its workers are up; fails with what it said if they are not.
+pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), EngineError> {
+    let system = EngineError::system("failed to start a guardian");
+    let (report, ready) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| system(error.into()))?;
+    spawn(&Spawn {
+        program: SELF,
+        argv: &c_strings(arguments).map_err(system)?,
+        envp: &own_environment().map_err(system)?,
+        cwd: Some(c"/"),
+        leads: Leads::Session,
+        descriptors: &[(log.as_fd(), 1), (log.as_fd(), 2), (ready.as_fd(), READY_DESCRIPTOR)],
+        limits: Limits::default(),
+    })
+    .map_err(system)?;
+    drop(ready);
+    let mut said = String::new();
+    File::from(report).read_to_string(&mut said).map_err(system)?;
+    if said == UP { Ok(()) } else { Err(EngineError::CannotStart { said: said.trim().to_owned() }) }
+}
+
+/// Where a guardian and its workers write what they have to say when all else fails: the journal.
+pub fn open_log(home: &Path) -> Result<File, EngineError> {
+    files::check_owners(home)?;
+    let path = home.join(JOURNAL);
+    owner_only::open_to_append(&path).map_err(|source| EngineError::CannotMake { path, source })
+}
+
+/// What a guardian reports when all of its workers are up.
+pub const UP: &str = "up\n";
+
+fn c_strings(words: Vec<OsString>) -> io::Result<Vec<CString>> {
+    words.into_iter().map(|word| Ok(CString::new(word.as_bytes())?)).collect()
+}

@@ -1,0 +1,68 @@
+//! Judging whether workers hang.
+
+use std::time::{Duration, Instant};
+
+/// When to look whether workers hang, and whether the guardian may judge: it must itself have been awake, and have
+/// reached the store, for a whole lease.
+#[derive(Debug)]
+pub(crate) struct Vigil {
+    since: Instant,
+    last: Instant,
+    next: Instant,
+}
+
+impl Vigil {
+    /// The shortest and the longest pause between two looks.
+    const OFTEN: Duration = Duration::from_millis(250);
+    const SELDOM: Duration = Duration::from_secs(5);
+
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { since: now, last: now, next: now + Self::OFTEN }
+    }
+
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.next <= now
+    }
+
+    /// Notes that this look took place, and says whether it counts.
+    pub(crate) fn may_judge(&mut self, now: Instant, lease: Duration) -> bool {
+        let pause = (lease / 6).clamp(Self::OFTEN, Self::SELDOM);
+        if now.duration_since(self.last) > pause * 2 {
+            self.since = now;
+        }
+        self.last = now;
+        self.next = now + pause;
+        now.duration_since(self.since) >= lease
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn nobody_is_judged_by_one_who_was_asleep() {
+        let began = Instant::now();
+        let mut vigil = Vigil::new(began);
+        let mut now = began;
+        let mut look_for = |vigil: &mut Vigil, seconds: u64| {
+            let mut may_judge = false;
+            for _ in 0..seconds / 5 {
+                now += Duration::from_secs(5);
+                may_judge = vigil.may_judge(now, LEASE);
+            }
+            may_judge
+        };
+        assert!(!look_for(&mut vigil, 25), "not for a whole lease yet");
+        assert!(look_for(&mut vigil, 5));
+        let later = began + Duration::from_secs(600);
+        assert!(!vigil.may_judge(later, LEASE), "the machine was stopped meanwhile");
+        assert!(!vigil.may_judge(later + Duration::from_secs(5), LEASE));
+    }
+}

@@ -1,0 +1,122 @@
+//! A worker that cannot start anything, because it cannot write down what it is about to start, or has no descriptors or
+//! processes left: what it claims it has to give back. It waits longer each time, so that a full disk is not filled with
+//! attempts that came to nothing.
+
+use std::time::{Duration, Instant};
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+/// How long after a pause it takes to know whether it helped.
+const LASTS: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Default)]
+pub(crate) struct Hindrance {
+    pause: Option<Pause>,
+    /// When the one before it was over.
+    last_end: Option<Instant>,
+    /// How often in a row.
+    times: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    since: Instant,
+    until: Instant,
+    /// When the last attempt could not be started.
+    noted: Instant,
+}
+
+impl Hindrance {
+    /// An attempt could not be started. Those of several slots at once count as one.
+    pub(crate) fn note(&mut self, now: Instant) {
+        match &mut self.pause {
+            Some(pause) if now < pause.until => pause.noted = now,
+            before => {
+                self.last_end = before.map(|pause| pause.until);
+                let length = FIRST_PAUSE.saturating_mul(1 << self.times.min(16)).min(LONGEST_PAUSE);
+                *before = Some(Pause { since: now, until: now + length, noted: now });
+                self.times += 1;
+            }
+        }
+    }
+
+    /// An attempt that was begun at this moment could be started. One from before the obstacle says nothing of it. But
+    /// where one could be started since the last pause, some can and some cannot, and there is no need to wait longer each
+    /// time.
+    pub(crate) fn clear_by(&mut self, began: Instant) {
+        let Some(pause) = &mut self.pause else {
+            return;
+        };
+        if pause.noted < began {
+            *self = Self::default();
+        } else if self.last_end.is_some_and(|end| end <= began) {
+            pause.until = pause.until.min(pause.since + FIRST_PAUSE);
+            self.times = 1;
+        }
+    }
+
+    pub(crate) fn holds(&self, now: Instant) -> bool {
+        self.pause.is_some_and(|pause| now < pause.until)
+    }
+
+    /// Whether it holds, or is about to: after a pause it is not over before something could be started, or there was
+    /// nothing to start.
+    pub(crate) fn lasts(&self, now: Instant) -> bool {
+        self.pause.is_some_and(|pause| now < pause.until + LASTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_lasts_longer_each_time_up_to_a_limit() {
+        let mut now = Instant::now();
+        let mut hindrance = Hindrance::default();
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            hindrance.note(now);
+            hindrance.note(now);
+            let began = now;
+            while hindrance.holds(now) {
+                now += FIRST_PAUSE;
+            }
+            pauses.push((now - began).as_secs());
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 15, 15], "two at once are one");
+        hindrance.clear_by(now);
+        hindrance.note(now);
+        assert!(!hindrance.holds(now + FIRST_PAUSE), "what was started in between counts");
+    }
+
+    #[test]
+    fn what_was_started_before_the_obstacle_does_not_end_it() {
+        let began = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut hindrance = Hindrance::default();
+        hindrance.note(began + second);
+        hindrance.clear_by(began);
+        assert!(hindrance.holds(began + second), "it ran already");
+        hindrance.note(began + second * 2);
+        hindrance.clear_by(began + second);
+        assert!(hindrance.holds(began + second * 3), "it was begun before the last obstacle");
+        hindrance.clear_by(began + second * 3);
+        assert!(!hindrance.holds(began + second * 3));
+    }
+
+    #[test]
+    fn where_some_can_be_started_it_does_not_grow() {
+        let mut now = Instant::now();
+        let mut hindrance = Hindrance::default();
+        for _ in 0..4 {
+            let began = now;
+            hindrance.note(now);
+            hindrance.clear_by(began);
+            assert!(hindrance.holds(now));
+            now += FIRST_PAUSE;
+            assert!(!hindrance.holds(now) && hindrance.lasts(now));
+        }
+        assert!(!hindrance.lasts(now + LASTS), "nothing was tried since");
+    }
+}

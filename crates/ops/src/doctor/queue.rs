@@ -1,0 +1,40 @@
+//! The queue itself: whether its settings make sense, and what `status` says is wrong with it.
+
+use std::path::Path;
+
+use super::{Diagnosis, Finding};
+use crate::error::chain;
+use crate::status::{Problem, status};
+use domain::settings::{SettingKey, Settings};
+use store::Store;
+
+pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path, settings: &Settings) {
+    diagnosis.add(check_settings(settings));
+    match status(store, home) {
+        Ok(status) => {
+            let before = diagnosis.findings.len();
+            status.problems.iter().filter_map(finding).for_each(|finding| diagnosis.add(finding));
+            if diagnosis.findings.len() == before {
+                diagnosis.add(Finding::ok("queue", "no queue is paused, and nothing waits for a worker"));
+            }
+        }
+        Err(error) => diagnosis.refuse("queue", error, None),
+    }
+}
+
+/// Each value was readable. Whether they agree is asked when one of them is set.
+fn check_settings(settings: &Settings) -> Finding {
+    let lease = settings.get(SettingKey::Lease);
+    match settings.clone().set(SettingKey::Lease, &lease) {
+        Ok(()) => Finding::ok("settings", "every value is valid"),
+        Err(error) => {
+            Finding::error("settings", chain(&error)).advise("change one of them with `queuectl config set`")
+        }
+    }
+}
+
+fn finding(problem: &Problem) -> Option<Finding> {
+    // The filesystem was looked at already; all others say themselves what to do.
+    let is_known = matches!(problem, Problem::LowSpace { .. });
+    (!is_known).then(|| Finding::warning(problem.code(), problem.to_string()))
+}

@@ -1,0 +1,44 @@
+//! What the store keeps beside the jobs: whether it agrees with them.
+
+use std::collections::BTreeMap;
+
+use super::{Diagnosis, Finding};
+use crate::OpError;
+use store::{Contradiction, Store, StoreError};
+
+/// How to mend what was found.
+const REPAIR: &str = "`queuectl doctor --repair` rebuilds it from the jobs; workers can keep running";
+
+pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store) {
+    let found = match store.recount() {
+        Ok(found) => found,
+        Err(error) => return diagnosis.refuse("recount", error, None),
+    };
+    if found.is_empty() {
+        diagnosis
+            .add(Finding::ok("recount", "counters, lines, dependencies, keys and tags agree with the jobs"));
+    }
+    for said in by_table(&found) {
+        diagnosis.refuse("recount", StoreError::Corrupt { source: said.into() }, Some(REPAIR));
+    }
+    diagnosis.contradictions = found;
+}
+
+/// ``counters: a queue has 2 pending jobs, but 5 are counted, and 3 more``
+fn by_table(found: &[Contradiction]) -> Vec<String> {
+    let mut tables: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for contradiction in found {
+        tables.entry(contradiction.derived.table()).or_default().push(&contradiction.said);
+    }
+    let told = |(table, said): (&str, Vec<&str>)| match &said[..] {
+        [] => table.to_owned(),
+        [one] => format!("{table}: {one}"),
+        [first, more @ ..] => format!("{table}: {first}, and {} more", more.len()),
+    };
+    tables.into_iter().map(told).collect()
+}
+
+/// Rebuilds from the jobs whatever can be rebuilt.
+pub fn repair(store: &dyn Store, found: &[Contradiction], by: &str) -> Result<(), OpError> {
+    Ok(store.mend(found, by)?)
+}

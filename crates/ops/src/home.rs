@@ -1,0 +1,5 @@
+//! The home folder: where it is, whose it is, and how one is created.
+
+pub mod init;
+pub mod location;
+pub mod ownership;

@@ -1,0 +1,269 @@
+//! Where the home and the store are.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::OpError;
+use store::sqlite::SqliteStore;
+use store::{Store, StoreError};
+use sys::clock::SystemClock;
+use sys::fs::owner_only;
+use sys::fs::ownership;
+use sys::fs::ownership::{Flaw, NotOwn};
+use sys::process::user;
+
+/// The name of a home inside a folder.
+pub const HOME_FOLDER: &str = ".queuectl";
+/// The name of the database in a home.
+pub const DATABASE: &str = "queue.db";
+pub(crate) const CONFIG_FILE: &str = "config.toml";
+
+/// What was said on the command line about where things are.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub home: Option<PathBuf>,
+    pub store: Option<OsString>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    pub home: PathBuf,
+    pub store: StoreAddress,
+    /// The nearest home above that belongs to another user.
+    pub passed_over: Option<NotOwn>,
+}
+
+/// A home, and the nearest one above that belongs to another user.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) home: PathBuf,
+    pub(crate) passed_over: Option<NotOwn>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreAddress {
+    Sqlite(PathBuf),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFile {
+    store: Option<String>,
+}
+
+/// Finds the home: `--home`, then `QUEUECTL_HOME`, then the nearest `.queuectl/` here or above that belongs to this
+/// user, then `~/.queuectl`. The store: `--store`, then `QUEUECTL_STORE`, then the home's `config.toml`, then its
+/// database file.
+pub fn locate(wanted: &Wanted) -> Result<Location, OpError> {
+    let Found { home, passed_over } = find_home(wanted)?;
+    let store = find_store(wanted, &home, ownership::check_trusted)?;
+    Ok(Location { home, store, passed_over })
+}
+
+pub(crate) fn find_home(wanted: &Wanted) -> Result<Found, OpError> {
+    if let Some(home) = wanted.home.clone().or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from)) {
+        return Ok(Found { home, passed_over: None });
+    }
+    let (nearest, passed_over) = nearest_home()?;
+    let home = nearest.or_else(users_home).ok_or(OpError::NoHome)?;
+    // The user's own home is used whosever it is, and refused when it is opened.
+    Ok(Found { passed_over: passed_over.filter(|passed| passed.path != home), home })
+}
+
+/// `check` decides whether the settings file may be trusted.
+pub(crate) fn find_store(
+    wanted: &Wanted,
+    home: &Path,
+    check: fn(&Path, &Metadata) -> Result<(), NotOwn>,
+) -> Result<StoreAddress, OpError> {
+    match wanted.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
+        Some(address) => Ok(parse_address(&address)?.resolved()),
+        None => Ok(configured_store(home, check)?
+            .map_or_else(|| StoreAddress::Sqlite(home.join(DATABASE)), StoreAddress::resolved)),
+    }
+}
+
+/// Opens the store; home and database are made on first use.
+pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
+    ensure_home(&location.home)?;
+    Ok(reopen(&location.store)?)
+}
+
+/// Opens a store whose home was found before. Nothing is made: a home that was deleted stays so.
+pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
+    match store {
+        StoreAddress::Sqlite(path) => Ok(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)),
+    }
+}
+
+impl StoreAddress {
+    /// A link is what its user says it is: the file that it leads to, and what SQLite and we keep beside that.
+    fn resolved(self) -> Self {
+        let Self::Sqlite(path) = self;
+        let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+        let target = if is_link { path.canonicalize().ok() } else { None };
+        Self::Sqlite(target.unwrap_or(path))
+    }
+}
+
+impl Location {
+    /// The database, where it is another than the home's own.
+    pub fn other_store(&self) -> Option<&Path> {
+        let StoreAddress::Sqlite(store) = &self.store;
+        (*store != self.home.join(DATABASE)).then_some(store)
+    }
+
+    /// The same places by paths that do not depend on where a process stands.
+    pub fn absolute(&self) -> Result<Self, OpError> {
+        let absolute = |path: &Path| {
+            std::path::absolute(path).map_err(|source| OpError::CannotRead { path: path.to_owned(), source })
+        };
+        let StoreAddress::Sqlite(store) = &self.store;
+        Ok(Self {
+            home: absolute(&self.home)?,
+            store: StoreAddress::Sqlite(absolute(store)?),
+            passed_over: self.passed_over.clone(),
+        })
+    }
+}
+
+pub(crate) fn ensure_home(home: &Path) -> Result<(), OpError> {
+    match home.metadata() {
+        Ok(meta) if meta.is_dir() => Ok(ownership::check(home, &meta).map_err(StoreError::from)?),
+        Ok(_) => Err(not_a_folder(home).into()),
+        Err(_) => make_home(home),
+    }
+}
+
+fn make_home(home: &Path) -> Result<(), OpError> {
+    check_maker(home)?;
+    owner_only::create_folder(home)
+        .map_err(|source| StoreError::CannotOpen { path: home.to_owned(), source: source.into() }.into())
+}
+
+/// Refuses to make a home in a folder of another user: root would lock that user out of it.
+pub(crate) fn check_maker(home: &Path) -> Result<(), OpError> {
+    let mut above = home.ancestors().map(owner_only::folder_of);
+    if let Some((folder, meta)) = above.find_map(|folder| Some((folder, folder.metadata().ok()?))) {
+        ownership::check_owner(folder, &meta)
+            .map_err(|source| OpError::ForeignFolder { home: home.to_owned(), source })?;
+    }
+    Ok(())
+}
+
+pub(crate) fn not_a_folder(home: &Path) -> StoreError {
+    StoreError::NotAStore { path: home.to_owned(), problem: "is a file, but the home must be a folder" }
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The nearest home here or above that belongs to this user, and the nearest that belongs to another.
+fn nearest_home() -> Result<(Option<PathBuf>, Option<NotOwn>), OpError> {
+    let mut passed_over = None;
+    let Ok(here) = std::env::current_dir() else {
+        return Ok((None, None));
+    };
+    for folder in here.ancestors() {
+        let home = folder.join(HOME_FOLDER);
+        let Some(meta) = home.symlink_metadata().ok().filter(|meta| meta.is_dir() || meta.is_symlink())
+        else {
+            continue;
+        };
+        if meta.uid() == user::number() {
+            check_found(folder, Some(&meta))?;
+            return Ok((Some(home), passed_over));
+        }
+        passed_over.get_or_insert(NotOwn { path: home, flaw: Flaw::Foreign { owner: meta.uid() } });
+    }
+    Ok((None, passed_over))
+}
+
+/// Refuses a home in `folder` that is found without being named, if it is a link or if others could put one there. The
+/// home of the user's own folder is not judged: it would be used anyway.
+pub(crate) fn check_found(folder: &Path, home: Option<&Metadata>) -> Result<(), OpError> {
+    let path = folder.join(HOME_FOLDER);
+    let checked = if home.is_some_and(Metadata::is_symlink) {
+        Err(NotOwn { path: path.clone(), flaw: Flaw::Link })
+    } else {
+        check_holder(folder)
+    };
+    match checked {
+        Err(source) if !is_users_folder(folder) => Err(OpError::ExposedHome { home: path, source }),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Refuses a folder to hold a home that is found by looking for it.
+fn check_holder(folder: &Path) -> Result<(), NotOwn> {
+    // One that cannot be looked at shows when the home in it is used.
+    folder.metadata().map_or(Ok(()), |meta| ownership::check_trusted(folder, &meta))
+}
+
+fn is_users_folder(folder: &Path) -> bool {
+    let canonical = |path: &Path| path.canonicalize().ok();
+    variable("HOME")
+        .and_then(|home| canonical(Path::new(&home)))
+        .is_some_and(|home| canonical(folder) == Some(home))
+}
+
+fn users_home() -> Option<PathBuf> {
+    variable("HOME").map(|home| Path::new(&home).join(HOME_FOLDER))
+}
+
+/// What the settings file says; a path in it is relative to the home.
+fn configured_store(
+    home: &Path,
+    check: fn(&Path, &Metadata) -> Result<(), NotOwn>,
+) -> Result<Option<StoreAddress>, OpError> {
+    let path = home.join(CONFIG_FILE);
+    let cannot_read = |source| OpError::CannotRead { path: path.clone(), source };
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        // Without the file there is nothing to say; a home that is no folder shows when the store is opened.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(source) => return Err(cannot_read(source)),
+    };
+    check(&path, &file.metadata().map_err(cannot_read)?).map_err(StoreError::from)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(cannot_read)?;
+    let config: ConfigFile = toml::from_str(&text)
+        .map_err(|error| OpError::BadConfigFile { problem: problem(&text, &error), path })?;
+    let Some(address) = config.store else {
+        return Ok(None);
+    };
+    let StoreAddress::Sqlite(store) = parse_address(OsStr::new(&address))?;
+    Ok(Some(StoreAddress::Sqlite(home.join(store))))
+}
+
+/// What is wrong and where. The error's own text would quote the line, in which there may be a password; its message
+/// quotes a key at most, and an address can stand there by mistake.
+fn problem(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let message = error.message();
+    let quotes_address = ["@", "://"].iter().any(|mark| message.contains(mark));
+    let message = if quotes_address { "an address stands where none belongs" } else { message };
+    format!("line {}: {message}", before.matches('\n').count() + 1)
+}
+
+fn parse_address(address: &OsStr) -> Result<StoreAddress, OpError> {
+    if address.is_empty() {
+        return Err(OpError::EmptyStore);
+    }
+    match address.to_str().and_then(|text| text.split_once("://")) {
+        None => Ok(StoreAddress::Sqlite(PathBuf::from(address))),
+        Some((scheme, _)) if matches!(&*scheme.to_ascii_lowercase(), "postgres" | "postgresql") => {
+            Err(OpError::NoPostgres)
+        }
+        Some(_) => Err(OpError::UnknownStore),
+    }
+}

@@ -1,0 +1,50 @@
+//! Hooks: adding, finding and removing them, and what a sample of their event looks like.
+
+mod json;
+mod sample;
+
+pub use json::HookJson;
+pub use sample::sample;
+
+use super::OpError;
+use domain::text::nearest::nearest;
+use domain::values::name::HookName;
+use store::{Hook, NewHook, Store, StoreError};
+
+pub fn parse_name(typed: &str) -> Result<HookName, OpError> {
+    typed.parse().map_err(|source| OpError::BadHookName { name: typed.to_owned(), source })
+}
+
+/// Adds a hook, and returns it as it is stored.
+pub fn add(store: &dyn Store, hook: &NewHook, by: &str) -> Result<Hook, OpError> {
+    if !store.add_hook(hook, by)? {
+        return Err(OpError::HookTaken(hook.name.clone()));
+    }
+    find(store, &hook.name)
+}
+
+pub fn find(store: &dyn Store, name: &HookName) -> Result<Hook, OpError> {
+    let mut hooks = store.hooks()?;
+    match hooks.iter().position(|hook| hook.name == *name) {
+        Some(at) => Ok(hooks.swap_remove(at)),
+        None => Err(no_such(name, &hooks)),
+    }
+}
+
+/// Removes a hook, and returns it as it was.
+pub fn remove(store: &dyn Store, name: &HookName, by: &str) -> Result<Hook, OpError> {
+    let hook = find(store, name)?;
+    if !store.remove_hook(name, by)? {
+        return Err(no_such(name, &[]));
+    }
+    Ok(hook)
+}
+
+pub fn list(store: &dyn Store) -> Result<Vec<Hook>, StoreError> {
+    store.hooks()
+}
+
+fn no_such(name: &HookName, hooks: &[Hook]) -> OpError {
+    let names = hooks.iter().map(|hook| hook.name.as_str());
+    OpError::NoSuchHook { name: name.clone(), nearest: nearest(name.as_str(), names).map(str::to_owned) }
+}

@@ -1,0 +1,89 @@
+//! A sample of what a hook will be told, to see whether it arrives.
+
+use std::collections::BTreeMap;
+
+use domain::hook::{BatchNews, DlqNews, JobTurn, Letter, News, Trigger, WorkerNews};
+use domain::job::life::{DeadReason, Life, State, StateName};
+use domain::job::limits::Limits;
+use domain::job::retry_rules::RetryRules;
+use domain::job::unique::UniqueFor;
+use domain::job::{Job, Latest, OnDependencyFailure};
+use domain::values::name::{JobIdSequence, QueueName};
+use domain::values::timestamp::Timestamp;
+use store::{Delivery, Hook};
+
+/// How many retries the job of a sample had.
+const RETRIES: u32 = 3;
+
+/// Something to deliver that never happened; its name says so.
+pub fn sample(hook: &Hook, now: Timestamp, random: u64) -> Delivery {
+    let name = format!("test-{}", JobIdSequence::default().next(now, random));
+    let (event, at) = (hook.trigger.event(), now);
+    let letter = |news| Letter { delivery: &name, event, at, news }.to_json();
+    let payload = match &hook.trigger {
+        Trigger::Job { turn, queue } => {
+            let job = sample_job(*turn, queue.clone(), now);
+            letter(News::Job(Box::new((&job).into())))
+        }
+        Trigger::BatchFinished => {
+            let count = |state: StateName| (state.name(), u64::from(state == StateName::Completed));
+            letter(News::Batch(BatchNews { name: "sample", jobs: StateName::ALL.map(count).into() }))
+        }
+        Trigger::WorkerCrashed => {
+            letter(News::Worker(WorkerNews { id: "w-sample", host: "sample", jobs: vec!["sample"] }))
+        }
+        Trigger::DlqAbove { threshold, queue } => letter(News::Dlq(DlqNews {
+            count: threshold.saturating_add(1),
+            threshold: *threshold,
+            queue: queue.as_ref().map(QueueName::as_str),
+        })),
+    };
+    Delivery {
+        number: 0,
+        hook: hook.name.clone(),
+        trigger: hook.trigger.clone(),
+        target: hook.target.clone(),
+        payload,
+        name,
+    }
+}
+
+fn sample_job(turn: JobTurn, queue: Option<QueueName>, now: Timestamp) -> Job {
+    let begun = Life::begin(None, RETRIES, 0, now);
+    let (state, failures) = match turn {
+        JobTurn::Success => (State::Completed { finished_at: now }, 0),
+        JobTurn::Failure => (State::Failed, 1),
+        JobTurn::Dead => {
+            (State::Dead { finished_at: now, reason: DeadReason::RetriesExhausted }, RETRIES + 1)
+        }
+    };
+    let exit_code = i32::from(failures > 0);
+    Job {
+        id: "sample".parse().expect("letters"),
+        number: 0,
+        queue: queue.unwrap_or_else(QueueName::default_queue),
+        command: "echo sample".to_owned(),
+        priority: 0,
+        life: Life { state, attempts: failures.max(1), failures, ..begun },
+        created_at: now,
+        updated_at: now,
+        timeout: None,
+        backoff: None,
+        limits: Limits::default(),
+        retry: RetryRules::default(),
+        cwd: None,
+        env: BTreeMap::new(),
+        tags: Vec::new(),
+        depends_on: Vec::new(),
+        on_dependency_failure: OnDependencyFailure::Cancel,
+        unique_key: None,
+        unique_for: UniqueFor::default(),
+        batch: None,
+        latest: Latest {
+            started_at: Some(now),
+            exit_code: Some(exit_code),
+            signal: None,
+            error: (exit_code > 0).then(|| "exit code 1: this is a sample".to_owned()),
+        },
+    }
+}

@@ -1,0 +1,103 @@
+//! Turning requests into jobs and storing them.
+
+pub mod each;
+pub mod lines;
+
+use std::sync::Arc;
+
+use crate::OpError;
+
+use domain::job::NewJob;
+use domain::job::environment::Environment;
+use domain::job::request::{JobRequest, Origin, RequestError};
+use domain::values::name::{BatchName, JobId, JobIdSequence};
+use domain::values::timestamp::Timestamp;
+use store::settings::in_force;
+use store::{EnqueueError, Enqueued, Store, StoreError};
+
+/// How the caller wants its jobs enqueued.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub cwd: Option<String>,
+    /// The caller's environment, unless the worker's is to be taken.
+    pub environment: Option<Environment>,
+    pub if_absent: bool,
+    /// What the jobs are enqueued into.
+    pub batch: Option<BatchName>,
+}
+
+/// Enqueues for one caller.
+#[derive(Debug)]
+pub struct Enqueuer<'s> {
+    store: &'s dyn Store,
+    origin: Origin,
+    ids: JobIdSequence,
+    now: Timestamp,
+}
+
+impl<'s> Enqueuer<'s> {
+    pub fn new(store: &'s dyn Store, caller: Caller) -> Result<Self, OpError> {
+        let origin = Origin {
+            settings: in_force(store)?,
+            cwd: caller.cwd,
+            environment: caller.environment.map(Arc::new),
+            if_absent: caller.if_absent,
+            batch: caller.batch,
+        };
+        Ok(Self { store, origin, ids: JobIdSequence::default(), now: store.now()? })
+    }
+
+    pub fn store(&self) -> &'s dyn Store {
+        self.store
+    }
+
+    pub fn refuses_taken_ids(&self) -> bool {
+        !self.origin.if_absent
+    }
+
+    pub fn resolve(&mut self, request: JobRequest) -> Result<NewJob, RequestError> {
+        let (ids, now) = (&mut self.ids, self.now);
+        request.resolve(&self.origin, || ids.next(now, fastrand::u64(..)))
+    }
+
+    /// Ids are made for the moment that this was called last.
+    pub fn tick(&mut self) -> Result<(), OpError> {
+        self.now = self.store.now()?;
+        Ok(())
+    }
+
+    /// Stores all of these jobs, or none.
+    pub fn enqueue(&mut self, requests: Vec<JobRequest>) -> Result<Vec<Enqueued>, OpError> {
+        let jobs: Result<Vec<NewJob>, RequestError> =
+            requests.into_iter().map(|request| self.resolve(request)).collect();
+        let jobs = jobs?;
+        self.store.enqueue(&jobs).map_err(|error| named(error, &jobs))
+    }
+}
+
+/// Whoever is to ask again must know the ids, also those that were made up.
+pub(crate) fn named(error: EnqueueError, jobs: &[NewJob]) -> OpError {
+    match error {
+        EnqueueError::Store(StoreError::OutcomeUnknown { source }) => {
+            let ids = jobs.iter().map(|job| job.id.clone()).collect();
+            OpError::Unacknowledged { ids, witness: witness(jobs), source }
+        }
+        EnqueueError::Store(_) | EnqueueError::Refused { .. } => error.into(),
+    }
+}
+
+/// They are stored with one commit, so one tells of all; but not one that may have been there before, nor one in whose
+/// place another may have been found.
+fn witness(jobs: &[NewJob]) -> Option<JobId> {
+    let is_new = |job: &&NewJob| !job.if_absent && job.unique_key.is_none();
+    jobs.iter().find(is_new).map(|job| job.id.clone())
+}
+
+impl From<EnqueueError> for OpError {
+    fn from(error: EnqueueError) -> Self {
+        match error {
+            EnqueueError::Store(error) => Self::Store(error),
+            EnqueueError::Refused { reason, .. } => Self::Refused(reason),
+        }
+    }
+}

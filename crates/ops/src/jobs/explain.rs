@@ -1,0 +1,116 @@
+//! Why a job does not run now.
+
+use serde::Serialize;
+
+use crate::OpError;
+use crate::worker::alive::live_workers;
+use domain::explain;
+use domain::explain::{Count, Explanation, Facts, Reason, WorkerFacts};
+use domain::job::Job;
+use domain::job::life::StateName;
+use domain::values::name::JobId;
+use domain::values::timestamp::Timestamp;
+use store::{Served, Situation, Store, Unkillable, Worker, WorkerState};
+
+/// A job, and what there is to say about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explained {
+    pub job: Job,
+    pub now: Timestamp,
+    pub explanation: Explanation,
+}
+
+pub fn explain(store: &dyn Store, id: &JobId) -> Result<Explained, OpError> {
+    let situation = store.situation(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
+    let workers = live_workers(store)?;
+    let mut unkillable = store.unkillable()?;
+    unkillable.retain(|found| found.lease.job == *id && found.is_there());
+    let facts = facts(situation, &workers, &unkillable);
+    let explanation = explain::explain(&facts);
+    Ok(Explained { job: facts.job, now: facts.now, explanation })
+}
+
+fn facts(situation: Situation, workers: &[Worker], unkillable: &[Unkillable]) -> Facts {
+    let takes_new = |worker: &&Worker| match worker.state {
+        WorkerState::Running => true,
+        WorkerState::Draining | WorkerState::Stopped => false,
+    };
+    let serves = |worker: &&Worker| match &worker.served {
+        Served::All => true,
+        Served::InOrder(queues) => queues.contains(&situation.job.queue),
+        Served::Job(job) => *job == situation.job.id,
+    };
+    let all: Vec<&Worker> = workers.iter().filter(takes_new).collect();
+    let serving: Vec<&Worker> = all.iter().copied().filter(serves).collect();
+    // Whoever serves all queues takes what is most urgent in any of them.
+    let serves_all = serving.iter().any(|worker| worker.served == Served::All);
+    let elsewhere = if serves_all { situation.ahead_elsewhere } else { Count { least: 0, is_exact: true } };
+    Facts {
+        now: situation.now,
+        waits_for: situation.waits_for,
+        queue: situation.queue,
+        ahead: Count {
+            least: situation.ahead_in_queue.least + elsewhere.least,
+            is_exact: situation.ahead_in_queue.is_exact && elsewhere.is_exact,
+        },
+        ahead_in_queue: situation.ahead_in_queue,
+        durations: situation.durations,
+        workers: WorkerFacts {
+            all: all.len() as u64,
+            draining: workers.iter().filter(|worker| serves(worker) && !takes_new(worker)).count() as u64,
+            serving: serving.len() as u64,
+            slots: serving.iter().map(|worker| u64::from(worker.concurrency)).sum(),
+            busy: serving.iter().map(|worker| u64::from(worker.running.min(worker.concurrency))).sum(),
+        },
+        unkillable: unkillable.iter().map(|found| (found.pid, found.why.clone())).collect(),
+        job: situation.job,
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct ExplainedJson<'a> {
+    id: &'a str,
+    state: &'static str,
+    reasons: Vec<ReasonJson<'a>>,
+    probable_start: Option<Timestamp>,
+    guessed_from: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct ReasonJson<'a> {
+    code: &'static str,
+    message: &'a str,
+    until: Option<Timestamp>,
+    jobs: Vec<JobStateJson<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct JobStateJson<'a> {
+    id: &'a str,
+    state: &'static str,
+}
+
+impl<'a> From<&'a Explained> for ExplainedJson<'a> {
+    fn from(explained: &'a Explained) -> Self {
+        let Explanation { reasons, probable_start, guessed_from } = &explained.explanation;
+        Self {
+            id: explained.job.id.as_str(),
+            state: explained.job.life.state.name().name(),
+            reasons: reasons.iter().map(ReasonJson::from).collect(),
+            probable_start: *probable_start,
+            guessed_from: *guessed_from,
+        }
+    }
+}
+
+impl<'a> From<&'a Reason> for ReasonJson<'a> {
+    fn from(reason: &'a Reason) -> Self {
+        let job = |(id, state): &'a (JobId, StateName)| JobStateJson { id: id.as_str(), state: state.name() };
+        Self {
+            code: reason.code.name(),
+            message: &reason.message,
+            until: reason.until,
+            jobs: reason.jobs.iter().map(job).collect(),
+        }
+    }
+}

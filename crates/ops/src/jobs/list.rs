@@ -1,0 +1,277 @@
+//! Lists of jobs, which are read from the store in pages: however long one is, only a part of it is in memory.
+//!
+//! Each page is a view of its own. In the order of enqueuing no job is listed twice, whatever happens meanwhile; one that
+//! changes may be listed as it was or as it is, or be left out if the filter no longer lets it through.
+
+use std::cmp::{Ordering, Reverse};
+use std::str::FromStr;
+
+use domain::job::Job;
+use domain::text::nearest::nearest;
+use domain::values::name::JobId;
+use domain::values::timestamp::Timestamp;
+use store::{After, JobFilter, Page, Store, StoreError};
+
+/// How many jobs are read at once.
+const CHUNK: usize = 1_000;
+
+/// What to sort by, and in which direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sort {
+    key: SortKey,
+    descending: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SortKey {
+    Created,
+    Updated,
+    Priority,
+    RunAt,
+    Started,
+    Finished,
+    Attempts,
+    Failures,
+    Queue,
+    State,
+    Id,
+    Command,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SortError {
+    #[error("jobs cannot be sorted by `{typed}`; did you mean `{nearest}`?")]
+    Near { typed: String, nearest: &'static str },
+    #[error("jobs cannot be sorted by `{typed}`; they can by {}", SortKey::ALL.map(SortKey::name).join(", "))]
+    Unknown { typed: String },
+}
+
+/// A value to sort by; numbers and times are numbers.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    Number(i64),
+    Text(String),
+}
+
+impl SortKey {
+    const ALL: [Self; 12] = [
+        Self::Created,
+        Self::Updated,
+        Self::Priority,
+        Self::RunAt,
+        Self::Started,
+        Self::Finished,
+        Self::Attempts,
+        Self::Failures,
+        Self::Queue,
+        Self::State,
+        Self::Id,
+        Self::Command,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Priority => "priority",
+            Self::RunAt => "run_at",
+            Self::Started => "started",
+            Self::Finished => "finished",
+            Self::Attempts => "attempts",
+            Self::Failures => "failures",
+            Self::Queue => "queue",
+            Self::State => "state",
+            Self::Id => "id",
+            Self::Command => "command",
+        }
+    }
+
+    /// `None` where the job has nothing of the kind.
+    fn value(self, job: &Job) -> Option<Value> {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let moment = |at: Timestamp| Value::Number(at.as_millis());
+        match self {
+            Self::Created => Some(Value::Number(i64::try_from(job.number).unwrap_or(i64::MAX))),
+            Self::Updated => Some(moment(job.updated_at)),
+            Self::Priority => Some(Value::Number(job.priority.into())),
+            Self::RunAt => job.life.run_at.map(moment),
+            Self::Started => job.latest.started_at.map(moment),
+            Self::Finished => job.life.state.finished_at().map(moment),
+            Self::Attempts => Some(Value::Number(job.life.attempts.into())),
+            Self::Failures => Some(Value::Number(job.life.failures.into())),
+            Self::Queue => Some(text(job.queue.as_str())),
+            Self::State => Some(text(job.life.state.name().name())),
+            Self::Id => Some(text(job.id.as_str())),
+            Self::Command => Some(text(&job.command)),
+        }
+    }
+}
+
+/// `priority`, `-updated`, and the names of JSON too: `created_at`.
+impl FromStr for Sort {
+    type Err = SortError;
+
+    fn from_str(text: &str) -> Result<Self, SortError> {
+        let (typed, descending) = text.strip_prefix('-').map_or((text, false), |name| (name, true));
+        let named = |key: &SortKey| key.name() == typed || typed.strip_suffix("_at") == Some(key.name());
+        if let Some(key) = SortKey::ALL.into_iter().find(|key| named(key)) {
+            return Ok(Self { key, descending });
+        }
+        let typed = typed.to_owned();
+        Err(match nearest(&typed, SortKey::ALL.map(SortKey::name)) {
+            Some(nearest) => SortError::Near { typed, nearest },
+            None => SortError::Unknown { typed },
+        })
+    }
+}
+
+/// What is kept of a job until all are seen.
+#[derive(Debug)]
+struct Place {
+    value: Option<Value>,
+    number: u64,
+    id: JobId,
+}
+
+impl Sort {
+    fn place(self, job: Job) -> Place {
+        Place { value: self.key.value(&job), number: job.number, id: job.id }
+    }
+
+    /// Those that have no such value come last in both directions; among equals the newest comes first.
+    fn compare(self, a: &Place, b: &Place) -> Ordering {
+        let order = match (&a.value, &b.value) {
+            (Some(a), Some(b)) if self.descending => b.cmp(a),
+            (Some(a), Some(b)) => a.cmp(b),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        };
+        order.then_with(|| Reverse(a.number).cmp(&Reverse(b.number)))
+    }
+}
+
+/// Jobs, read as far as somebody asks for them.
+#[derive(Debug)]
+pub struct Listing<'s> {
+    store: &'s dyn Store,
+    source: Source<'s>,
+    more: bool,
+    last: Option<JobId>,
+}
+
+#[derive(Debug)]
+enum Source<'s> {
+    Pages(Pages<'s>),
+    Ids(std::vec::IntoIter<JobId>),
+}
+
+#[derive(Debug)]
+struct Pages<'s> {
+    filter: &'s JobFilter,
+    /// What is read and was not asked for yet.
+    page: std::vec::IntoIter<Job>,
+    /// How many may be listed beyond that.
+    left: usize,
+}
+
+impl<'s> Listing<'s> {
+    /// In the order that the store keeps them in.
+    pub fn in_order(
+        store: &'s dyn Store,
+        filter: &'s JobFilter,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Self, StoreError> {
+        let pages = Pages { filter, page: Vec::new().into_iter(), left: limit };
+        let mut listing = Self { store, source: Source::Pages(pages), more: false, last: None };
+        listing.read_page(after.map(After::Job))?;
+        Ok(listing)
+    }
+
+    /// The first of all jobs that a filter lets through. All are looked at; of few of them more is kept than their place.
+    pub fn sorted(
+        store: &'s dyn Store,
+        filter: &JobFilter,
+        sort: Sort,
+        limit: usize,
+    ) -> Result<Self, StoreError> {
+        let mut first: Vec<Place> = Vec::new();
+        let mut more = false;
+        let mut after = None;
+        loop {
+            let page = store.list(filter, &Page { limit: CHUNK, after })?;
+            // By its place: that job may be gone before the next page is read.
+            after = page.last().map(After::from);
+            first.extend(page.into_iter().map(|job| sort.place(job)));
+            let is_last = after.is_none();
+            if is_last || first.len() > limit.saturating_mul(2).max(CHUNK) {
+                first.sort_unstable_by(|a, b| sort.compare(a, b));
+                more |= first.len() > limit;
+                first.truncate(limit);
+            }
+            if is_last {
+                let ids: Vec<JobId> = first.into_iter().map(|place| place.id).collect();
+                return Ok(Self { store, source: Source::Ids(ids.into_iter()), more, last: None });
+            }
+        }
+    }
+
+    /// Whether there is nothing to list, of what was read up to now.
+    pub fn is_empty(&self) -> bool {
+        let left = match &self.source {
+            Source::Pages(pages) => pages.page.len(),
+            Source::Ids(ids) => ids.len(),
+        };
+        left == 0 && !self.more
+    }
+
+    /// Whether there are more than were asked for, and the last one that was listed: known when all are read.
+    pub fn rest(self) -> (bool, Option<JobId>) {
+        (self.more, self.last)
+    }
+
+    fn read_page(&mut self, after: Option<After>) -> Result<(), StoreError> {
+        let Source::Pages(pages) = &mut self.source else {
+            return Ok(());
+        };
+        let want = pages.left.min(CHUNK);
+        // One more than is wanted tells whether there is more.
+        let mut page = self.store.list(pages.filter, &Page { limit: want + 1, after })?;
+        self.more = page.len() > want;
+        page.truncate(want);
+        pages.left -= page.len();
+        pages.page = page.into_iter();
+        Ok(())
+    }
+
+    fn next_job(&mut self) -> Result<Option<Job>, StoreError> {
+        match &mut self.source {
+            Source::Ids(ids) => {
+                for id in ids {
+                    // One that is gone since is left out.
+                    if let Some(job) = self.store.find(&id)? {
+                        return Ok(Some(job));
+                    }
+                }
+                Ok(None)
+            }
+            Source::Pages(pages) => {
+                let Some(job) = pages.page.next() else {
+                    return Ok(None);
+                };
+                self.last = Some(job.id.clone());
+                if pages.page.as_slice().is_empty() && self.more && pages.left > 0 {
+                    self.read_page(Some(After::from(&job)))?;
+                }
+                Ok(Some(job))
+            }
+        }
+    }
+}
+
+impl Iterator for Listing<'_> {
+    type Item = Result<Job, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_job().transpose()
+    }
+}

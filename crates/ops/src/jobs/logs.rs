@@ -1,0 +1,176 @@
+//! What an attempt printed: stored with it, or in a log file.
+
+pub mod follow;
+pub mod reader;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::logs::reader::LogReader;
+use crate::OpError;
+use domain::job::life::State;
+use domain::job::{Attempt, Job, JobRecord, WorkerHome};
+use domain::log;
+use domain::log::{Entry, LogError, Stream, entries};
+use domain::values::name::JobId;
+use store::Store;
+use sys::fs::liveness_lock::FOLDER;
+use sys::host;
+
+/// A piece of output, in the order in which it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    Output(Chunk),
+    /// This many bytes were printed here and not kept.
+    Cut {
+        bytes: u64,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    pub stream: Stream,
+    /// Since the attempt's start.
+    pub at: Duration,
+    pub bytes: Vec<u8>,
+}
+
+impl Piece {
+    /// How many bytes were printed, kept or not.
+    pub fn printed(&self) -> u64 {
+        match self {
+            Self::Output(chunk) => chunk.bytes.len() as u64,
+            Self::Cut { bytes } => *bytes,
+        }
+    }
+}
+
+impl From<Entry<'_>> for Piece {
+    fn from(entry: Entry<'_>) -> Self {
+        match entry {
+            Entry::Output(frame) => {
+                Self::Output(Chunk { stream: frame.stream, at: frame.at, bytes: frame.bytes.to_vec() })
+            }
+            Entry::Cut { bytes } => Self::Cut { bytes },
+        }
+    }
+}
+
+/// Where the log file of an attempt is, if it has one.
+pub fn log_path(home: &Path, job_number: u64, attempt: u32) -> PathBuf {
+    home.join(log::FOLDER).join(log::file_name(job_number, attempt))
+}
+
+/// Where the log file of this attempt is, or will be: in this home, or in that of its worker where several homes share a
+/// store.
+pub fn find_log(home: &Path, job_number: u64, attempt: &Attempt) -> PathBuf {
+    let own = log_path(home, job_number, attempt.number);
+    let WorkerHome { id, folder } = &attempt.home;
+    let is_of = |folder: &Path| host::home_id(folder).is_some_and(|found| found == *id);
+    // Where the home of the worker cannot be found, its files may have been restored or moved to this one.
+    if id.is_empty() || is_of(&home.join(FOLDER)) || !is_of(folder) {
+        return own;
+    }
+    folder.parent().map_or(own, |home| log_path(home, job_number, attempt.number))
+}
+
+/// The attempt to show: the one that is wanted, else the latest that runs or has any output, else the latest. `None` if
+/// the job has not run yet.
+pub fn choose<'r>(
+    record: &'r JobRecord,
+    home: &Path,
+    wanted: Option<u32>,
+) -> Result<Option<&'r Attempt>, OpError> {
+    if let Some(wanted) = wanted {
+        let found = record.history.iter().find(|attempt| attempt.number == wanted);
+        return found.map(Some).ok_or_else(|| OpError::NoSuchAttempt {
+            job: record.job.id.clone(),
+            attempt: wanted,
+            known: record.history.iter().map(|attempt| attempt.number).collect(),
+        });
+    }
+    let has_output = |attempt: &&Attempt| match &attempt.ending {
+        None => true,
+        // Of an attempt that was lost nobody counted the output.
+        Some(ending) => ending.log_bytes > 0 || find_log(home, record.job.number, attempt).exists(),
+    };
+    Ok(record.history.iter().rfind(has_output).or(record.history.last()))
+}
+
+/// Whether this attempt of the job is over.
+pub fn has_ended(job: &Job, attempt: u32) -> bool {
+    match job.life.state {
+        State::Processing(_) => job.life.attempts != attempt,
+        State::Pending { .. }
+        | State::Completed { .. }
+        | State::Failed
+        | State::Dead { .. }
+        | State::Cancelled { .. } => true,
+    }
+}
+
+/// The output of one attempt, read piece by piece.
+#[derive(Debug)]
+pub struct AttemptOutput {
+    id: JobId,
+    attempt: u32,
+    path: PathBuf,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// Nothing has been found yet.
+    Unknown,
+    /// Stored with the attempt; what has been read is gone from it.
+    Stored(Vec<u8>),
+    File(LogReader),
+}
+
+impl AttemptOutput {
+    pub fn new(home: &Path, job: &Job, attempt: &Attempt) -> Self {
+        let path = find_log(home, job.number, attempt);
+        Self { id: job.id.clone(), attempt: attempt.number, path, source: Source::Unknown }
+    }
+
+    /// What comes next. Nothing: that was all, or all for now if the attempt had not ended when the caller looked.
+    pub fn read(&mut self, store: &dyn Store, has_ended: bool) -> Result<Vec<Piece>, OpError> {
+        if let Source::Unknown = self.source {
+            self.find(store, has_ended)?;
+        }
+        match &mut self.source {
+            Source::Unknown => Ok(Vec::new()),
+            Source::File(reader) => reader.read(),
+            Source::Stored(bytes) => {
+                let (id, attempt) = (&self.id, self.attempt);
+                let damaged = |source| OpError::DamagedOutput { job: id.clone(), attempt, source };
+                let (pieces, taken) = whole_pieces(bytes).map_err(damaged)?;
+                bytes.drain(..taken);
+                Ok(pieces)
+            }
+        }
+    }
+
+    fn find(&mut self, store: &dyn Store, has_ended: bool) -> Result<(), OpError> {
+        if has_ended && let Some(stored) = store.output(&self.id, self.attempt)? {
+            self.source = Source::Stored(stored);
+        } else if let Some(reader) = LogReader::open(&self.path)? {
+            self.source = Source::File(reader);
+        }
+        Ok(())
+    }
+}
+
+/// The pieces that can be read, and how many bytes they took. Damage is only told where it comes first.
+pub(crate) fn whole_pieces(bytes: &[u8]) -> Result<(Vec<Piece>, usize), LogError> {
+    let mut pieces = Vec::new();
+    let mut reading = entries(bytes);
+    for entry in reading.by_ref() {
+        match entry {
+            Ok(entry) => pieces.push(entry.into()),
+            Err(error) if pieces.is_empty() => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok((pieces, reading.read()))
+}

@@ -1,0 +1,421 @@
+//! The one JSON shape of a job, a worker and a status, for `--json` and for HTTP.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::config::Setting;
+use super::jobs::dlq::CauseGroup;
+use super::status::throughput::Pace;
+use super::status::watch::View;
+use super::status::{Problem, Status};
+use domain::job::backoff::{BackoffChoice, Strategy};
+use domain::job::graph::Graph;
+pub use domain::job::json::JobJson;
+use domain::job::life::StateName;
+use domain::job::limits::Limits;
+use domain::job::retry_rules::ExitCodes;
+use domain::job::{Attempt, JobEvent, JobRecord};
+use domain::values::name::{BatchName, QueueName, ScheduleName};
+use domain::values::span::format_span;
+use domain::values::timestamp::Timestamp;
+use store::{Queue, Served, Worker};
+
+/// A job that was enqueued; `existing` where an earlier job was found.
+#[derive(Debug, Serialize)]
+pub struct EnqueuedJson<'a> {
+    #[serde(flatten)]
+    pub job: JobJson<'a>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub existing: bool,
+}
+
+/// What `show` says.
+#[derive(Debug, Serialize)]
+pub struct RecordJson<'a> {
+    #[serde(flatten)]
+    job: JobJson<'a>,
+    backoff: Option<BackoffJson>,
+    limits: Option<Limits>,
+    retry_on: Option<Vec<u8>>,
+    no_retry_on: Option<Vec<u8>>,
+    batch: Option<&'a str>,
+    /// Null without a key.
+    unique_for: Option<String>,
+    on_dependency_failure: &'static str,
+    /// The schedule that made it.
+    schedule: Option<&'a str>,
+    scheduled_for: Option<Timestamp>,
+    env: Vec<&'a str>,
+    events: Vec<EventJson<'a>>,
+    history: Vec<AttemptJson<'a>>,
+}
+
+impl<'a> From<&'a JobRecord> for RecordJson<'a> {
+    fn from(record: &'a JobRecord) -> Self {
+        let job = &record.job;
+        Self {
+            job: job.into(),
+            backoff: job.backoff.as_ref().map(BackoffJson::from),
+            limits: given_limits(job.limits),
+            retry_on: listed(job.retry.retry_on),
+            no_retry_on: listed(job.retry.no_retry_on),
+            batch: job.batch.as_ref().map(BatchName::as_str),
+            unique_for: job.unique_key.as_ref().map(|_| job.unique_for.to_string()),
+            on_dependency_failure: job.on_dependency_failure.name(),
+            schedule: record.schedule.as_ref().map(ScheduleName::as_str),
+            scheduled_for: record.scheduled_for,
+            env: job.env.keys().map(String::as_str).collect(),
+            events: record.events.iter().map(EventJson::from).collect(),
+            history: record.history.iter().map(AttemptJson::from).collect(),
+        }
+    }
+}
+
+fn given_limits(limits: Limits) -> Option<Limits> {
+    Some(limits).filter(|limits| !limits.is_none())
+}
+
+fn listed(codes: Option<ExitCodes>) -> Option<Vec<u8>> {
+    codes.map(|codes| codes.iter().collect())
+}
+
+/// A backoff in the form in which it is asked for.
+pub(super) fn backoff_json(backoff: &BackoffChoice) -> serde_json::Value {
+    serde_json::to_value(BackoffJson::from(backoff)).expect("text and numbers become JSON")
+}
+
+#[derive(Debug, Serialize)]
+struct BackoffJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jitter: Option<f64>,
+}
+
+impl From<&BackoffChoice> for BackoffJson {
+    fn from(choice: &BackoffChoice) -> Self {
+        Self {
+            strategy: choice.strategy.map(Strategy::name),
+            delay: choice.delay.map(format_span),
+            base: choice.base,
+            max: choice.max.map(format_span),
+            jitter: choice.jitter,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct EventJson<'a> {
+    at: Timestamp,
+    event: &'a str,
+    by: &'a str,
+}
+
+impl<'a> From<&'a JobEvent> for EventJson<'a> {
+    fn from(event: &'a JobEvent) -> Self {
+        Self { at: event.at, event: &event.event, by: &event.by }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct AttemptJson<'a> {
+    attempt: u32,
+    worker_id: &'a str,
+    host: &'a str,
+    started_at: Timestamp,
+    finished_at: Option<Timestamp>,
+    outcome: Option<&'static str>,
+    exit_code: Option<i32>,
+    signal: Option<String>,
+    error: Option<&'a str>,
+    duration_ms: Option<u128>,
+    cpu_ms: Option<u128>,
+    max_rss_bytes: Option<u64>,
+    log_bytes: Option<u64>,
+}
+
+impl<'a> From<&'a Attempt> for AttemptJson<'a> {
+    fn from(attempt: &'a Attempt) -> Self {
+        let ending = attempt.ending.as_ref();
+        Self {
+            attempt: attempt.number,
+            worker_id: attempt.worker.as_str(),
+            host: &attempt.host,
+            started_at: attempt.started_at,
+            finished_at: ending.map(|ending| ending.finished_at),
+            outcome: ending.map(|ending| ending.outcome.name()),
+            exit_code: ending.and_then(|ending| ending.outcome.exit_code()),
+            signal: ending.and_then(|ending| ending.outcome.signal()).map(|signal| signal.to_string()),
+            error: ending.and_then(|ending| ending.error.as_deref()),
+            duration_ms: ending.map(|ending| ending.duration.as_millis()),
+            cpu_ms: ending.and_then(|ending| ending.usage.cpu).map(|cpu| cpu.as_millis()),
+            max_rss_bytes: ending.and_then(|ending| ending.usage.max_rss_bytes),
+            log_bytes: ending.map(|ending| ending.log_bytes),
+        }
+    }
+}
+
+/// Something that an attempt printed.
+#[derive(Debug, Serialize)]
+pub struct OutputJson<'a> {
+    pub attempt: u32,
+    pub stream: &'static str,
+    pub at: Timestamp,
+    pub text: &'a str,
+}
+
+/// Where output of an attempt was not kept.
+#[derive(Debug, Serialize)]
+pub struct CutJson {
+    pub attempt: u32,
+    pub cut_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct StatusJson<'a> {
+    jobs: BTreeMap<&'static str, u64>,
+    queues: Vec<QueueJson<'a>>,
+    workers: Vec<WorkerJson<'a>>,
+    problems: Vec<ProblemJson>,
+}
+
+impl<'a> From<&'a Status> for StatusJson<'a> {
+    fn from(status: &'a Status) -> Self {
+        Self {
+            jobs: by_state(&status.jobs),
+            queues: status.queues.iter().map(QueueJson::from).collect(),
+            workers: status.workers.iter().map(WorkerJson::from).collect(),
+            problems: status.problems.iter().map(ProblemJson::from).collect(),
+        }
+    }
+}
+
+/// What one look of `status --watch` sees.
+#[derive(Debug, Serialize)]
+pub struct ViewJson<'a> {
+    at: Timestamp,
+    #[serde(flatten)]
+    status: StatusJson<'a>,
+    /// Null at the first look.
+    throughput: Option<ThroughputJson>,
+    running: Vec<JobJson<'a>>,
+    next_retries: Vec<JobJson<'a>>,
+}
+
+impl<'a> From<&'a View> for ViewJson<'a> {
+    fn from(view: &'a View) -> Self {
+        Self {
+            at: view.at,
+            status: (&view.status).into(),
+            throughput: view
+                .pace
+                .zip(view.minute)
+                .map(|(now, minute)| ThroughputJson { now: now.into(), minute: minute.into() }),
+            running: view.running.iter().map(JobJson::from).collect(),
+            next_retries: view.retries.iter().map(JobJson::from).collect(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ThroughputJson {
+    now: PaceJson,
+    minute: PaceJson,
+}
+
+#[derive(Debug, Serialize)]
+struct PaceJson {
+    completed_per_second: f64,
+    failed_per_second: f64,
+}
+
+impl From<Pace> for PaceJson {
+    fn from(pace: Pace) -> Self {
+        let per_second = |count: u64| {
+            let rate = f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / pace.over.as_secs_f64();
+            (rate * 1_000.0).round() / 1_000.0
+        };
+        Self { completed_per_second: per_second(pace.completed), failed_per_second: per_second(pace.failed) }
+    }
+}
+
+/// Zeros included.
+fn by_state(counts: &BTreeMap<StateName, u64>) -> BTreeMap<&'static str, u64> {
+    let count = |state: StateName| (state.name(), counts.get(&state).copied().unwrap_or(0));
+    StateName::ALL.into_iter().map(count).collect()
+}
+
+#[derive(Debug, Serialize)]
+pub struct QueueJson<'a> {
+    name: &'a str,
+    paused: bool,
+    paused_at: Option<Timestamp>,
+    paused_by: Option<&'a str>,
+    pause_reason: Option<&'a str>,
+    concurrency: Option<u32>,
+    rate: Option<String>,
+    /// When its rate lets the next job start, if that is later than now.
+    next_start_at: Option<Timestamp>,
+    limits: Option<Limits>,
+    retry_on: Option<Vec<u8>>,
+    no_retry_on: Option<Vec<u8>>,
+    jobs: BTreeMap<&'static str, u64>,
+}
+
+impl<'a> From<&'a Queue> for QueueJson<'a> {
+    fn from(queue: &'a Queue) -> Self {
+        let pause = queue.paused.as_ref().map(|(_, pause)| pause);
+        Self {
+            name: queue.name.as_str(),
+            paused: queue.paused.is_some(),
+            paused_at: queue.paused.as_ref().map(|(at, _)| *at),
+            paused_by: pause.map(|pause| pause.by.as_str()),
+            pause_reason: pause.and_then(|pause| pause.reason.as_deref()),
+            concurrency: queue.concurrency,
+            rate: queue.rate.map(|rate| rate.to_string()),
+            next_start_at: queue.next_start_at,
+            limits: given_limits(queue.limits),
+            retry_on: listed(queue.retry.retry_on),
+            no_retry_on: listed(queue.retry.no_retry_on),
+            jobs: by_state(&queue.counts),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct WorkerJson<'a> {
+    id: &'a str,
+    pid: u32,
+    guardian_pid: Option<u32>,
+    host: &'a str,
+    /// Null: all queues. None: it serves one job only.
+    queues: Option<Vec<&'a str>>,
+    concurrency: u32,
+    running: u32,
+    state: &'static str,
+    started_at: Timestamp,
+    last_heartbeat: Timestamp,
+}
+
+impl<'a> From<&'a Worker> for WorkerJson<'a> {
+    fn from(worker: &'a Worker) -> Self {
+        Self {
+            id: worker.id.as_str(),
+            pid: worker.pid,
+            guardian_pid: worker.guardian_pid,
+            host: &worker.host,
+            queues: match &worker.served {
+                Served::All => None,
+                Served::InOrder(queues) => Some(queues.iter().map(QueueName::as_str).collect()),
+                Served::Job(_) => Some(Vec::new()),
+            },
+            concurrency: worker.concurrency,
+            running: worker.running,
+            state: worker.state.name(),
+            started_at: worker.started_at,
+            last_heartbeat: worker.last_heartbeat,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ProblemJson {
+    problem: &'static str,
+    message: String,
+}
+
+impl From<&Problem> for ProblemJson {
+    fn from(problem: &Problem) -> Self {
+        Self { problem: problem.code(), message: problem.to_string() }
+    }
+}
+
+/// What `graph` says.
+#[derive(Debug, Serialize)]
+pub struct GraphJson<'a> {
+    id: Option<&'a str>,
+    nodes: Vec<NodeJson<'a>>,
+    edges: Vec<EdgeJson<'a>>,
+    /// There are more jobs than these.
+    cut: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct NodeJson<'a> {
+    id: &'a str,
+    /// Null: it was removed.
+    state: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct EdgeJson<'a> {
+    job: &'a str,
+    depends_on: &'a str,
+}
+
+impl<'a> From<&'a Graph> for GraphJson<'a> {
+    fn from(graph: &'a Graph) -> Self {
+        let id = |place: usize| graph.nodes[place].id.as_str();
+        Self {
+            id: graph.nodes.first().map(|node| node.id.as_str()),
+            nodes: graph
+                .nodes
+                .iter()
+                .map(|node| NodeJson { id: node.id.as_str(), state: node.state.map(StateName::name) })
+                .collect(),
+            edges: graph
+                .edges
+                .iter()
+                .map(|edge| EdgeJson { job: id(edge.job), depends_on: id(edge.depends_on) })
+                .collect(),
+            cut: graph.is_cut,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct SettingJson<'a> {
+    key: &'static str,
+    value: &'a str,
+    default: &'a str,
+    origin: &'static str,
+}
+
+impl<'a> From<&'a Setting> for SettingJson<'a> {
+    fn from(setting: &'a Setting) -> Self {
+        Self {
+            key: setting.key.name(),
+            value: &setting.value,
+            default: &setting.default,
+            origin: setting.origin.name(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct CauseJson<'a> {
+    reason: &'a str,
+    cause: &'a str,
+    count: u64,
+    last_at: Timestamp,
+    example: &'a str,
+}
+
+impl<'a> From<&'a CauseGroup> for CauseJson<'a> {
+    fn from(group: &'a CauseGroup) -> Self {
+        Self {
+            reason: &group.reason,
+            cause: &group.cause,
+            count: group.count,
+            last_at: group.last_at,
+            example: group.example.as_str(),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Schedules: adding one, looking at it, holding it back, running it beside its times.
+
+pub mod json;
+
+use std::sync::Arc;
+
+use super::OpError;
+use super::jobs::enqueue::Caller;
+use super::worker::announce;
+use domain::job::request::{JobRequest, Origin};
+use domain::schedule::{Policy, Run, Schedule, ScheduleError, When, check_job, unknown_zone};
+use domain::text::nearest::nearest;
+use domain::values::name::{JobIdSequence, ScheduleName};
+use domain::values::timestamp::Timestamp;
+use store::settings::in_force;
+use store::{Enqueued, NewSchedule, Pause, ScheduleRefused, Store, StoreError};
+use sys::zone;
+
+/// What somebody wants done, and when.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub name: ScheduleName,
+    pub when: When,
+    pub policy: Policy,
+    pub job: JobRequest,
+}
+
+/// Whenever a clock shows a time of this line: that of the zone, or of this machine where none is named.
+pub fn cron(line: &str, zone_name: Option<&str>) -> Result<When, OpError> {
+    let zone = match zone_name {
+        Some(name) => zone::find(name).ok_or_else(|| unknown_zone(name, &zone::names())),
+        None => Ok(zone::of_machine().unwrap_or(jiff::tz::TimeZone::UTC)),
+    };
+    Ok(When::cron(line, zone?).map_err(ScheduleError::from)?)
+}
+
+/// Adds a schedule, and tells the workers that there is one more to wake up for.
+pub fn add(store: &dyn Store, wanted: Wanted, caller: Caller, by: &str) -> Result<Schedule, OpError> {
+    let Wanted { name, when, policy, mut job } = wanted;
+    check_job(&job, policy)?;
+    let environment = caller.environment.map(Arc::new);
+    let origin =
+        Origin { settings: in_force(store)?, cwd: caller.cwd, environment, if_absent: false, batch: None };
+    // What is wrong with the job is said now, and not each time.
+    let checked = job.clone().resolve(&origin, || JobIdSequence::default().next(Timestamp::EPOCH, 0))?;
+    job.cwd = checked.cwd;
+    let new = NewSchedule { name, when, job, environment: origin.environment, policy };
+    match store.add_schedule(&new, by)? {
+        Ok(schedule) => {
+            announce::to_all(store)?;
+            Ok(schedule)
+        }
+        Err(ScheduleRefused::NameTaken(name)) => Err(OpError::ScheduleTaken(name)),
+        Err(ScheduleRefused::When(error)) => Err(OpError::Schedule(error.into())),
+    }
+}
+
+pub fn find(store: &dyn Store, name: &ScheduleName) -> Result<(Schedule, Vec<Run>), OpError> {
+    match store.schedule(name)? {
+        Some(found) => Ok(found),
+        None => Err(no_such(store, name)?),
+    }
+}
+
+/// Holds a schedule back, or lets it go on.
+pub fn hold(
+    store: &dyn Store,
+    name: &ScheduleName,
+    pause: Option<&Pause>,
+    by: &str,
+) -> Result<Schedule, OpError> {
+    if !store.hold_schedule(name, pause, by)? {
+        return Err(no_such(store, name)?);
+    }
+    announce::to_all(store)?;
+    Ok(find(store, name)?.0)
+}
+
+/// Forgets a schedule, and returns it as it was.
+pub fn remove(store: &dyn Store, name: &ScheduleName, by: &str) -> Result<Schedule, OpError> {
+    let (schedule, _) = find(store, name)?;
+    if !store.remove_schedule(name, by)? {
+        return Err(no_such(store, name)?);
+    }
+    Ok(schedule)
+}
+
+/// Enqueues a schedule's job now.
+pub fn run(store: &dyn Store, name: &ScheduleName, by: &str) -> Result<Enqueued, OpError> {
+    match store.run_schedule(name, by)? {
+        Some(enqueued) => Ok(enqueued),
+        None => Err(no_such(store, name)?),
+    }
+}
+
+fn no_such(store: &dyn Store, name: &ScheduleName) -> Result<OpError, StoreError> {
+    let known = store.schedules()?;
+    let nearest = nearest(name.as_str(), known.iter().map(|(schedule, _)| schedule.name.as_str()));
+    Ok(OpError::NoSuchSchedule { name: name.clone(), nearest: nearest.map(str::to_owned) })
+}

@@ -1,0 +1,142 @@
+//! The JSON shape of a schedule.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use domain::job::request::JobRequest;
+use domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule, When};
+use domain::values::timestamp::Timestamp;
+
+#[derive(Debug, Serialize)]
+pub struct ScheduleJson<'a> {
+    name: &'a str,
+    kind: &'static str,
+    expression: String,
+    /// Null unless it is cron.
+    time_zone: Option<&'a str>,
+    description: String,
+    on_missed: &'static str,
+    /// Null unless all that is missed is made up for.
+    missed_limit: Option<u32>,
+    on_overlap: &'static str,
+    paused: bool,
+    paused_at: Option<Timestamp>,
+    paused_by: Option<&'a str>,
+    pause_reason: Option<&'a str>,
+    created_at: Timestamp,
+    created_by: &'a str,
+    next_at: Option<Timestamp>,
+    last_at: Option<Timestamp>,
+    missed_at: Option<Timestamp>,
+    skipped_at: Option<Timestamp>,
+    next_runs: Vec<Timestamp>,
+    job: Value,
+}
+
+impl<'a> From<&'a Schedule> for ScheduleJson<'a> {
+    fn from(schedule: &'a Schedule) -> Self {
+        let held = schedule.held.as_ref();
+        let next_runs = schedule.next_runs(NEXT_RUNS);
+        Self {
+            name: schedule.name.as_str(),
+            kind: schedule.when.kind(),
+            expression: schedule.when.expression(),
+            time_zone: schedule.when.zone_name(),
+            description: description(&schedule.when),
+            on_missed: schedule.policy.on_missed.name(),
+            missed_limit: (schedule.policy.on_missed == OnMissed::All)
+                .then_some(schedule.policy.missed_limit),
+            on_overlap: schedule.policy.on_overlap.name(),
+            paused: held.is_some(),
+            paused_at: held.map(|held| held.since),
+            paused_by: held.map(|held| held.by.as_str()),
+            pause_reason: held.and_then(|held| held.reason.as_deref()),
+            created_at: schedule.created_at,
+            created_by: &schedule.created_by,
+            next_at: next_runs.first().copied(),
+            last_at: schedule.last_at,
+            missed_at: schedule.missed_at,
+            skipped_at: schedule.skipped_at,
+            next_runs,
+            job: job(&schedule.job),
+        }
+    }
+}
+
+/// When it fires, in words.
+pub fn description(when: &When) -> String {
+    match when {
+        When::Cron { line, .. } => line.in_words(),
+        When::Every(_) | When::At(_) => when.to_string(),
+    }
+}
+
+/// What was asked for; of variables only the names.
+fn job(request: &JobRequest) -> Value {
+    let mut job = serde_json::to_value(request).expect("a request becomes JSON");
+    if let Value::Object(fields) = &mut job
+        && let Some(Value::Object(env)) = fields.get("env")
+    {
+        let names = env.keys().map(|name| Value::String(name.clone())).collect();
+        fields.insert("env".to_owned(), Value::Array(names));
+    }
+    job
+}
+
+/// What was said about the job, field by field, for people.
+pub fn job_facts(request: &JobRequest) -> Vec<(String, String)> {
+    let Value::Object(fields) = job(request) else {
+        return Vec::new();
+    };
+    fields.into_iter().map(|(name, value)| (name.replace('_', " "), in_words(&value))).collect()
+}
+
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().map(in_words).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| format!("{name}={}", in_words(value)))
+            .collect::<Vec<_>>()
+            .join(","),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunJson<'a> {
+    id: &'a str,
+    state: &'static str,
+    scheduled_for: Option<Timestamp>,
+    created_at: Timestamp,
+    finished_at: Option<Timestamp>,
+}
+
+impl<'a> From<&'a Run> for RunJson<'a> {
+    fn from(run: &'a Run) -> Self {
+        Self {
+            id: run.id.as_str(),
+            state: run.state.name(),
+            scheduled_for: run.scheduled_for,
+            created_at: run.created_at,
+            finished_at: run.finished_at,
+        }
+    }
+}
+
+/// A schedule in a list, with its latest run.
+#[derive(Debug, Serialize)]
+pub struct ListedJson<'a> {
+    #[serde(flatten)]
+    pub schedule: ScheduleJson<'a>,
+    pub last_run: Option<RunJson<'a>>,
+}
+
+/// A schedule by itself, with its latest runs, the newest first.
+#[derive(Debug, Serialize)]
+pub struct ScheduleRecordJson<'a> {
+    #[serde(flatten)]
+    pub schedule: ScheduleJson<'a>,
+    pub runs: Vec<RunJson<'a>>,
+}

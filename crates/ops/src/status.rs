@@ -1,0 +1,230 @@
+//! How things stand: counts, queues, workers, and what is wrong.
+
+pub mod problem;
+pub mod throughput;
+pub mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use super::OpError;
+pub use super::status::problem::{HOW_TO_START_A_WORKER, Problem};
+use super::status::watch::lease;
+use super::worker::alive::{is_any_for_all_comers, live_workers};
+
+use domain::job::life::StateName;
+use domain::settings::{Durability, Settings};
+use domain::values::timestamp::Timestamp;
+use store::settings::in_force;
+use store::{
+    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, Page, Phase, Queue, Served, Store, Troubles, Unkillable,
+    Worker, WorkerState,
+};
+use sys::fs::{disk, liveness_lock};
+use sys::host::Vantage;
+use sys::process::Holder;
+
+/// Less free space than this is a problem.
+pub(super) const LOW_SPACE_BYTES: u64 = 64 << 20;
+/// A worker that missed more heartbeats than this is silent.
+const MISSED_HEARTBEATS: u32 = 3;
+/// How many running jobs are looked at, and how many of them are named, where workers drain.
+const MAX_RUNNING_LISTED: usize = 1_000;
+const MAX_RUNNING_NAMED: usize = 3;
+/// How long it is told that jobs died.
+const DEATHS: Duration = Duration::from_secs(3_600);
+/// How long it is told that a schedule missed its time, or that a hook was given up.
+const MISHAPS: Duration = Duration::from_secs(24 * 3_600);
+
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub jobs: BTreeMap<StateName, u64>,
+    pub queues: Vec<Queue>,
+    pub workers: Vec<Worker>,
+    pub problems: Vec<Problem>,
+}
+
+pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
+    let queues = store.queues()?;
+    let workers = live_workers(store)?;
+    let settings = in_force(store)?;
+    let now = store.now()?;
+    let troubles = store.troubles(now.saturating_sub(DEATHS), now.saturating_sub(MISHAPS))?;
+    let mut jobs: BTreeMap<StateName, u64> = StateName::ALL.into_iter().map(|state| (state, 0)).collect();
+    for (state, count) in queues.iter().flat_map(|queue| &queue.counts) {
+        *jobs.entry(*state).or_default() += count;
+    }
+    let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
+    problems.extend(unattended(&jobs, &queues, &workers));
+    problems.extend(store.writer().filter(|holder| holder.is_stopped).map(stopped_writer));
+    problems.extend(draining(store, &workers, &jobs, &troubles)?);
+    problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
+    problems.extend(shared_home(&workers));
+    problems.extend(store.unkillable()?.iter().filter(|found| found.is_there()).map(unkillable));
+    problems.extend(mishaps(&troubles, &workers, now));
+    problems.extend(circumstances(&settings, home));
+    Ok(Status { jobs, queues, workers, problems })
+}
+
+/// Jobs that nobody takes: because there is no worker, or none for their queue.
+fn unattended(jobs: &BTreeMap<StateName, u64>, queues: &[Queue], workers: &[Worker]) -> Vec<Problem> {
+    if !is_any_for_all_comers(workers) {
+        // A worker for one job has that one.
+        let waiting = (waiting(jobs) + left_behind(jobs)).saturating_sub(workers.len() as u64);
+        return (waiting > 0).then_some(Problem::NoWorker { waiting }).into_iter().collect();
+    }
+    queues.iter().filter_map(|queue| unserved(queue, workers)).collect()
+}
+
+/// Workers that only finish what they run. Those that run nothing are gone in a moment.
+fn draining(
+    store: &dyn Store,
+    workers: &[Worker],
+    jobs: &BTreeMap<StateName, u64>,
+    troubles: &Troubles,
+) -> Result<Option<Problem>, OpError> {
+    let is_one = |worker: &&Worker| worker.state == WorkerState::Draining && worker.running > 0;
+    let draining: Vec<&Worker> = workers.iter().filter(is_one).collect();
+    let Some(first) = draining.first() else {
+        return Ok(None);
+    };
+    let is_for_it = |stop: &&LastStop| {
+        stop.at >= first.started_at
+            && stop.home_id.as_ref().is_none_or(|home_id| *home_id == first.origin.key.home_id)
+    };
+    let stop = troubles.last_stop.as_ref().filter(is_for_it);
+    let processing = JobFilter::in_phase(Phase::State(StateName::Processing));
+    let mut running = store.list(&processing, &Page { limit: MAX_RUNNING_LISTED, after: None })?;
+    running.retain(|job| {
+        lease(job).is_some_and(|lease| draining.iter().any(|worker| worker.id == lease.worker))
+    });
+    running.reverse();
+    let named = running.iter().take(MAX_RUNNING_NAMED).map(|job| job.id.to_string()).collect();
+    Ok(Some(Problem::Draining {
+        workers: draining.len() as u64,
+        by: stop.map(|stop| stop.by.clone()),
+        running: draining.iter().map(|worker| u64::from(worker.running)).sum(),
+        named,
+        waiting: waiting(jobs),
+    }))
+}
+
+fn unserved(queue: &Queue, workers: &[Worker]) -> Option<Problem> {
+    let serves = |worker: &Worker| match &worker.served {
+        Served::All => true,
+        Served::InOrder(queues) => queues.contains(&queue.name),
+        Served::Job(_) => false,
+    };
+    let waiting = waiting(&queue.counts);
+    let is_one = queue.paused.is_none() && waiting > 0 && !workers.iter().any(serves);
+    is_one.then(|| Problem::QueueUnserved { queue: queue.name.to_string(), waiting })
+}
+
+fn stopped_writer(Holder { pid, name, .. }: Holder) -> Problem {
+    Problem::StoppedWriter { pid, name }
+}
+
+fn paused(queue: &Queue) -> Option<Problem> {
+    let (_, pause) = queue.paused.as_ref()?;
+    Some(Problem::QueuePaused {
+        queue: queue.name.to_string(),
+        by: pause.by.clone(),
+        reason: pause.reason.clone(),
+        waiting: waiting(&queue.counts),
+    })
+}
+
+fn hindered(worker: &Worker) -> Option<Problem> {
+    let why = liveness_lock::said(&worker.folder, worker.id.as_str())?;
+    Some(Problem::HinderedWorker { worker: worker.id.to_string(), why })
+}
+
+/// Workers whose processes this process cannot see.
+fn shared_home(workers: &[Worker]) -> Option<Problem> {
+    let vantage = Vantage::here().ok()?;
+    let unseen: Vec<&Worker> =
+        workers.iter().filter(|worker| !vantage.sees_processes_of(&worker.origin)).collect();
+    let hosts: BTreeSet<String> = unseen.iter().map(|worker| worker.host.clone()).collect();
+    (!unseen.is_empty()).then(|| Problem::SharedHome {
+        workers: unseen.iter().map(|worker| worker.id.to_string()).collect(),
+        hosts: hosts.into_iter().collect(),
+    })
+}
+
+fn unkillable(found: &Unkillable) -> Problem {
+    Problem::Unkillable { job: found.lease.job.to_string(), pid: found.pid, why: found.why.clone() }
+}
+
+fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Problem> {
+    let silent_for = now.since(worker.last_heartbeat);
+    (silent_for > settings.heartbeat_interval * MISSED_HEARTBEATS)
+        .then(|| Problem::SilentWorker { worker: worker.id.to_string(), silent_for })
+}
+
+/// What went wrong of late.
+fn mishaps(troubles: &Troubles, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if troubles.deaths > 0 {
+        let is_all = troubles.deaths < MAX_DEATHS_COUNTED;
+        problems.push(Problem::DlqGrowing { count: troubles.deaths, is_all });
+    }
+    problems.extend(
+        troubles
+            .missed
+            .iter()
+            .map(|(schedule, at)| Problem::ScheduleMissed { schedule: schedule.clone(), at: *at }),
+    );
+    problems.extend(
+        troubles
+            .full
+            .iter()
+            .map(|(schedule, at)| Problem::ScheduleFull { schedule: schedule.clone(), at: *at }),
+    );
+    for hook in &troubles.hooks {
+        problems.extend(untold(hook, workers, now));
+        problems.extend(given_up(hook, now));
+    }
+    problems
+}
+
+/// A hook that cannot be told, or that nobody tells.
+fn untold(hook: &Hook, workers: &[Worker], now: Timestamp) -> Option<Problem> {
+    let (name, pending) = (hook.name.to_string(), hook.pending);
+    if let Some(since) = hook.failing_since {
+        let error = hook.error.clone().unwrap_or_default();
+        return Some(Problem::HookFailing { hook: name, failing_for: now.since(since), error, pending });
+    }
+    (pending > 0 && workers.is_empty()).then_some(Problem::HookWaiting { hook: name, pending })
+}
+
+fn given_up(hook: &Hook, now: Timestamp) -> Option<Problem> {
+    hook.gave_up_at.filter(|at| now.since(*at) < MISHAPS).map(|_| Problem::HookGaveUp {
+        hook: hook.name.to_string(),
+        count: hook.gave_up,
+        error: hook.error.clone().unwrap_or_default(),
+    })
+}
+
+fn circumstances(settings: &Settings, home: &Path) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if settings.durability != Durability::Full {
+        problems.push(Problem::DurabilityLowered);
+    }
+    if let Ok(free_bytes) = disk::free_bytes(home)
+        && free_bytes < LOW_SPACE_BYTES
+    {
+        problems.push(Problem::LowSpace { free_bytes });
+    }
+    problems
+}
+
+/// What would be running if there were a worker: where there is none, its own died with its guardian, and it waits for
+/// the next one to notice.
+fn left_behind(counts: &BTreeMap<StateName, u64>) -> u64 {
+    counts.get(&StateName::Processing).copied().unwrap_or(0)
+}
+
+fn waiting(counts: &BTreeMap<StateName, u64>) -> u64 {
+    [StateName::Pending, StateName::Failed].iter().filter_map(|state| counts.get(state)).sum()
+}

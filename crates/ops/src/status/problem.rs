@@ -1,0 +1,358 @@
+//! What can be wrong: a code for programs, a line for people, and what to do about it.
+
+use std::fmt;
+use std::time::Duration;
+
+use domain::schedule::MAX_UNFINISHED_RUNS;
+use domain::values::span::format_span;
+use domain::values::timestamp::Timestamp;
+
+/// What to say where no worker is running.
+pub const HOW_TO_START_A_WORKER: &str = "start one with `queuectl worker start`";
+
+/// Something that a person should know about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    QueuePaused {
+        queue: String,
+        by: String,
+        reason: Option<String>,
+        waiting: u64,
+    },
+    NoWorker {
+        waiting: u64,
+    },
+    /// Workers run, but none of them takes jobs from this queue.
+    QueueUnserved {
+        queue: String,
+        waiting: u64,
+    },
+    /// Workers finish what they run and start nothing more.
+    Draining {
+        workers: u64,
+        /// Who ordered it, where that is known: a signal names nobody.
+        by: Option<String>,
+        running: u64,
+        /// Some of those that run.
+        named: Vec<String>,
+        waiting: u64,
+    },
+    /// A process is stopped in the middle of a write, and keeps all others from writing.
+    StoppedWriter {
+        pid: u32,
+        name: String,
+    },
+    SilentWorker {
+        worker: String,
+        silent_for: Duration,
+    },
+    /// It lives, and says what is in its way.
+    HinderedWorker {
+        worker: String,
+        why: String,
+    },
+    /// Workers share this home from places whose processes cannot be seen from here.
+    SharedHome {
+        workers: Vec<String>,
+        hosts: Vec<String>,
+    },
+    /// A process of an attempt outlived SIGKILL.
+    Unkillable {
+        job: String,
+        pid: u32,
+        why: String,
+    },
+    /// So many jobs died in the last hour, or more.
+    DlqGrowing {
+        count: u64,
+        is_all: bool,
+    },
+    ScheduleMissed {
+        schedule: String,
+        at: Timestamp,
+    },
+    /// Too many of its runs are unfinished.
+    ScheduleFull {
+        schedule: String,
+        at: Timestamp,
+    },
+    HookFailing {
+        hook: String,
+        failing_for: Duration,
+        error: String,
+        pending: u64,
+    },
+    HookGaveUp {
+        hook: String,
+        count: u64,
+        error: String,
+    },
+    /// There is something to tell, and nobody to tell it.
+    HookWaiting {
+        hook: String,
+        pending: u64,
+    },
+    DurabilityLowered,
+    LowSpace {
+        free_bytes: u64,
+    },
+}
+
+impl Problem {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::QueuePaused { .. } => "queue_paused",
+            Self::NoWorker { .. } => "no_worker",
+            Self::QueueUnserved { .. } => "queue_unserved",
+            Self::Draining { .. } => "draining",
+            Self::StoppedWriter { .. } => "stopped_writer",
+            Self::SilentWorker { .. } => "silent_worker",
+            Self::HinderedWorker { .. } => "hindered_worker",
+            Self::SharedHome { .. } => "shared_home",
+            Self::Unkillable { .. } => "unkillable",
+            Self::DlqGrowing { .. } => "dlq_growing",
+            Self::ScheduleMissed { .. } => "schedule_missed",
+            Self::ScheduleFull { .. } => "schedule_full",
+            Self::HookFailing { .. } => "hook_failing",
+            Self::HookGaveUp { .. } => "hook_gave_up",
+            Self::HookWaiting { .. } => "hook_waiting",
+            Self::DurabilityLowered => "durability_lowered",
+            Self::LowSpace { .. } => "low_space",
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::QueuePaused { queue, by, reason, waiting } => {
+                write!(out, "queue {queue} is paused by {by}")?;
+                if let Some(reason) = reason {
+                    write!(out, " ({reason})")?;
+                }
+                write!(out, ", {}; `queuectl queue resume {queue}` ends that", wait(*waiting, "job"))
+            }
+            Self::NoWorker { waiting } => {
+                write!(out, "{} and no worker is running; {HOW_TO_START_A_WORKER}", wait(*waiting, "job"))
+            }
+            Self::QueueUnserved { queue, waiting } => {
+                write!(out, "{} in queue {queue}, which no worker serves", wait(*waiting, "job"))?;
+                write!(out, "; start one with `queuectl worker start --queue {queue}`")
+            }
+            Self::Draining { workers, by, running, named, waiting } => {
+                let by = by.as_ref().map_or_else(String::new, |by| format!(", ordered by {by}"));
+                let (are, they) = if *workers == 1 { ("is", "it starts") } else { ("are", "they start") };
+                write!(out, "{} {are} draining{by}: {they} nothing more", counted(*workers, "worker"))?;
+                let more = running.saturating_sub(named.len() as u64);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                write!(out, " and can end only after {}{more}; {}", named.join(", "), wait(*waiting, "job"))?;
+                out.write_str("; `queuectl worker start` starts another")
+            }
+            Self::StoppedWriter { pid, name } => {
+                write!(
+                    out,
+                    "process {pid} ({name}) is stopped in the middle of a write, and no other can write"
+                )?;
+                write!(out, "; `kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it")
+            }
+            Self::SilentWorker { worker, silent_for } => {
+                write!(out, "worker {worker} was last heard from {} ago", in_seconds(*silent_for))?;
+                out.write_str("; it hangs, or cannot reach the store: worker.log may say why")
+            }
+            Self::HinderedWorker { worker, why } => {
+                write!(out, "worker {worker} is hindered ({why}); it goes on when that is over")
+            }
+            Self::SharedHome { workers, hosts } => {
+                let (names, hosts) = (workers.join(", "), hosts.join(", "));
+                write!(out, "another container or machine shares this home ({names} on {hosts})")?;
+                out.write_str(
+                    "; its processes cannot be seen from here, so only a missing heartbeat shows a death",
+                )
+            }
+            Self::Unkillable { job, pid, why } => {
+                write!(out, "process {pid} of job {job} cannot be killed ({why})")?;
+                write!(out, "; the job is over when it has ended: `sudo kill -9 {pid}` may help")
+            }
+            Self::DlqGrowing { count, is_all } => {
+                let (jobs, more) = (counted(*count, "job"), if *is_all { "" } else { " or more" });
+                write!(out, "{jobs}{more} died in the last hour; `queuectl dlq list --group` shows of what")
+            }
+            Self::ScheduleMissed { schedule, at } => {
+                write!(out, "schedule {schedule} missed its time at {at}, because no worker was running")?;
+                write!(out, "; `queuectl schedule show {schedule}` tells more")
+            }
+            Self::ScheduleFull { schedule, at } => {
+                write!(out, "schedule {schedule} left out its run at {at}")?;
+                write!(out, ", because {MAX_UNFINISHED_RUNS} earlier runs are unfinished")?;
+                write!(out, "; `queuectl schedule show {schedule}` shows them")
+            }
+            Self::HookFailing { hook, failing_for, error, pending } => {
+                let (span, events) = (in_seconds(*failing_for), wait(*pending, "event"));
+                write!(out, "hook {hook} could not be told for {span} ({error}), {events}")?;
+                write!(out, "; `queuectl hook test {hook}` tries it")
+            }
+            Self::HookGaveUp { hook, count, error } => {
+                let events = counted(*count, "event");
+                write!(out, "hook {hook} could never be told of {events} ({error})")?;
+                write!(out, "; `queuectl hook test {hook}` tries it")
+            }
+            Self::HookWaiting { hook, pending } => {
+                let events = wait(*pending, "event");
+                write!(out, "{events} for hook {hook} and no worker is running; {HOW_TO_START_A_WORKER}")
+            }
+            Self::DurabilityLowered => out.write_str(
+                "durability is normal: a power cut can lose the last moments; \
+                 `queuectl config unset durability` ends that",
+            ),
+            Self::LowSpace { free_bytes } => {
+                write!(out, "the disk is nearly full: {} MiB are left; make room", free_bytes >> 20)
+            }
+        }
+    }
+}
+
+/// `1 job waits`, `2 jobs wait`
+fn wait(count: u64, what: &str) -> String {
+    format!("{} {}", counted(count, what), if count == 1 { "waits" } else { "wait" })
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn in_seconds(span: Duration) -> String {
+    format_span(Duration::from_secs(span.as_secs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each is one line that says what to do.
+    fn assert_lines(problems: &[(Problem, &str, &str)]) {
+        for (problem, code, line) in problems {
+            assert_eq!((problem.code(), problem.to_string().as_str()), (*code, *line));
+        }
+    }
+
+    #[test]
+    fn problems_of_queues_and_workers_say_what_to_do() {
+        let queue = "mail".to_owned();
+        assert_lines(&[
+            (
+                Problem::QueuePaused { queue: queue.clone(), by: "ada".to_owned(), reason: None, waiting: 1 },
+                "queue_paused",
+                "queue mail is paused by ada, 1 job waits; `queuectl queue resume mail` ends that",
+            ),
+            (
+                Problem::NoWorker { waiting: 2 },
+                "no_worker",
+                "2 jobs wait and no worker is running; start one with `queuectl worker start`",
+            ),
+            (
+                Problem::QueueUnserved { queue, waiting: 1 },
+                "queue_unserved",
+                "1 job waits in queue mail, which no worker serves; start one with `queuectl worker start --queue mail`",
+            ),
+            (
+                Problem::Draining {
+                    workers: 1,
+                    by: Some("ada in job a".to_owned()),
+                    running: 3,
+                    named: vec!["a".to_owned(), "b".to_owned()],
+                    waiting: 2,
+                },
+                "draining",
+                "1 worker is draining, ordered by ada in job a: it starts nothing more and can end only after \
+                 a, b and 1 more; 2 jobs wait; `queuectl worker start` starts another",
+            ),
+            (
+                Problem::StoppedWriter { pid: 7, name: "queuectl".to_owned() },
+                "stopped_writer",
+                "process 7 (queuectl) is stopped in the middle of a write, and no other can write; \
+                 `kill -CONT 7` lets it go on, `kill -KILL 7` ends it",
+            ),
+            (
+                Problem::SilentWorker { worker: "w1".to_owned(), silent_for: Duration::from_millis(61_500) },
+                "silent_worker",
+                "worker w1 was last heard from 1m1s ago; it hangs, or cannot reach the store: worker.log may say why",
+            ),
+            (
+                Problem::HinderedWorker { worker: "w1".to_owned(), why: "Too many open files".to_owned() },
+                "hindered_worker",
+                "worker w1 is hindered (Too many open files); it goes on when that is over",
+            ),
+            (
+                Problem::SharedHome { workers: vec!["w1".to_owned()], hosts: vec!["box".to_owned()] },
+                "shared_home",
+                "another container or machine shares this home (w1 on box); its processes cannot be seen from here, \
+                 so only a missing heartbeat shows a death",
+            ),
+            (
+                Problem::Unkillable { job: "a".to_owned(), pid: 42, why: "this user may not".to_owned() },
+                "unkillable",
+                "process 42 of job a cannot be killed (this user may not); the job is over when it has ended: \
+                 `sudo kill -9 42` may help",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn other_problems_say_what_to_do() {
+        let hook = "site".to_owned();
+        assert_lines(&[
+            (
+                Problem::DlqGrowing { count: 1, is_all: true },
+                "dlq_growing",
+                "1 job died in the last hour; `queuectl dlq list --group` shows of what",
+            ),
+            (
+                Problem::DlqGrowing { count: 200, is_all: false },
+                "dlq_growing",
+                "200 jobs or more died in the last hour; `queuectl dlq list --group` shows of what",
+            ),
+            (
+                Problem::ScheduleMissed { schedule: "nightly".to_owned(), at: Timestamp::EPOCH },
+                "schedule_missed",
+                "schedule nightly missed its time at 1970-01-01T00:00:00.000Z, because no worker was running; \
+                 `queuectl schedule show nightly` tells more",
+            ),
+            (
+                Problem::ScheduleFull { schedule: "poll".to_owned(), at: Timestamp::EPOCH },
+                "schedule_full",
+                "schedule poll left out its run at 1970-01-01T00:00:00.000Z, because 100 earlier runs are unfinished; \
+                 `queuectl schedule show poll` shows them",
+            ),
+            (
+                Problem::HookFailing {
+                    hook: hook.clone(),
+                    failing_for: Duration::from_secs(90),
+                    error: "exit code 1".to_owned(),
+                    pending: 3,
+                },
+                "hook_failing",
+                "hook site could not be told for 1m30s (exit code 1), 3 events wait; `queuectl hook test site` tries it",
+            ),
+            (
+                Problem::HookGaveUp { hook: hook.clone(), count: 1, error: "exit code 1".to_owned() },
+                "hook_gave_up",
+                "hook site could never be told of 1 event (exit code 1); `queuectl hook test site` tries it",
+            ),
+            (
+                Problem::HookWaiting { hook, pending: 1 },
+                "hook_waiting",
+                "1 event waits for hook site and no worker is running; start one with `queuectl worker start`",
+            ),
+            (
+                Problem::DurabilityLowered,
+                "durability_lowered",
+                "durability is normal: a power cut can lose the last moments; `queuectl config unset durability` ends that",
+            ),
+            (
+                Problem::LowSpace { free_bytes: 3 << 20 },
+                "low_space",
+                "the disk is nearly full: 3 MiB are left; make room",
+            ),
+        ]);
+    }
+}

@@ -1,0 +1,135 @@
+//! How fast jobs go through, told from the counters that a store keeps.
+//!
+//! A counter says how many jobs are in a state, not how many came through it. By what it grew between two looks, so many
+//! jobs at least entered the state: one that failed and was claimed again in the meantime is not seen to have failed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use domain::job::life::StateName;
+use domain::values::name::QueueName;
+use store::Queue;
+
+/// How far back the longer of the two views goes.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Watches the counters from look to look.
+#[derive(Debug, Default)]
+pub struct Throughput {
+    counts: BTreeMap<(QueueName, StateName), u64>,
+    /// From old to new.
+    samples: VecDeque<Sample>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    at: Duration,
+    /// Counted from the first look.
+    completed: u64,
+    failed: u64,
+}
+
+/// Attempts that ended within a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    pub completed: u64,
+    pub failed: u64,
+    pub over: Duration,
+}
+
+impl Throughput {
+    /// Takes the counters as they are at `at`, counted from any beginning.
+    pub fn take(&mut self, at: Duration, queues: &[Queue]) {
+        let counts = queues.iter().flat_map(|queue| {
+            queue.counts.iter().map(|(state, count)| ((queue.name.clone(), *state), *count))
+        });
+        let counts: BTreeMap<_, _> = counts.collect();
+        let sample = match self.samples.back() {
+            None => Sample { at, ..Sample::default() },
+            Some(last) => Sample {
+                at,
+                completed: last.completed + growth(&self.counts, &counts, StateName::Completed),
+                failed: last.failed
+                    + growth(&self.counts, &counts, StateName::Failed)
+                    + growth(&self.counts, &counts, StateName::Dead),
+            },
+        };
+        self.counts = counts;
+        self.samples.push_back(sample);
+        while self.samples.len() > 2 && self.samples.front().is_some_and(|oldest| at > oldest.at + WINDOW) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// Since the look before the last one.
+    pub fn since_last(&self) -> Option<Pace> {
+        self.pace_since(self.samples.len().checked_sub(2)?)
+    }
+
+    /// Over the last minute, or for as long as it was looked at.
+    pub fn last_minute(&self) -> Option<Pace> {
+        self.pace_since(0)
+    }
+
+    fn pace_since(&self, at: usize) -> Option<Pace> {
+        let (first, last) = (self.samples.get(at)?, self.samples.back()?);
+        let over = last.at.checked_sub(first.at).filter(|over| !over.is_zero())?;
+        Some(Pace { completed: last.completed - first.completed, failed: last.failed - first.failed, over })
+    }
+}
+
+/// By how much this state grew, in the queues in which it did.
+fn growth(
+    before: &BTreeMap<(QueueName, StateName), u64>,
+    now: &BTreeMap<(QueueName, StateName), u64>,
+    state: StateName,
+) -> u64 {
+    let grown = now.iter().filter(|((_, counted), _)| *counted == state);
+    grown.map(|(key, count)| count.saturating_sub(before.get(key).copied().unwrap_or(0))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(name: &str, counts: &[(StateName, u64)]) -> Queue {
+        Queue::new(name.parse().expect("a name"), counts.iter().copied().collect())
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn one_look_says_nothing_yet() {
+        let mut throughput = Throughput::default();
+        assert_eq!((throughput.since_last(), throughput.last_minute()), (None, None));
+        throughput.take(seconds(0), &[queue("a", &[(StateName::Completed, 7)])]);
+        assert_eq!((throughput.since_last(), throughput.last_minute()), (None, None));
+    }
+
+    #[test]
+    fn what_a_state_grew_by_went_through_and_what_it_shrank_by_was_pruned() {
+        let mut throughput = Throughput::default();
+        throughput.take(seconds(0), &[queue("a", &[(StateName::Completed, 7), (StateName::Failed, 1)])]);
+        // The failed job was claimed again and died; in the meantime somebody used another queue.
+        let there = queue("a", &[(StateName::Completed, 10), (StateName::Dead, 1)]);
+        throughput.take(seconds(2), &[there, queue("b", &[(StateName::Completed, 4)])]);
+        let pace = Pace { completed: 7, failed: 1, over: seconds(2) };
+        assert_eq!(throughput.since_last(), Some(pace));
+        throughput.take(seconds(4), &[queue("a", &[(StateName::Completed, 2)]), queue("b", &[])]);
+        assert_eq!(throughput.since_last(), Some(Pace { completed: 0, failed: 0, over: seconds(2) }));
+        assert_eq!(throughput.last_minute(), Some(Pace { over: seconds(4), ..pace }));
+    }
+
+    #[test]
+    fn a_minute_is_not_looked_back_further_than() {
+        let mut throughput = Throughput::default();
+        for second in 0..=100 {
+            throughput.take(seconds(second), &[queue("a", &[(StateName::Completed, second * 3)])]);
+        }
+        assert_eq!(throughput.last_minute(), Some(Pace { completed: 180, failed: 0, over: seconds(60) }));
+        throughput.take(seconds(1_000), &[queue("a", &[(StateName::Completed, 310)])]);
+        assert_eq!(throughput.last_minute(), Some(Pace { completed: 10, failed: 0, over: seconds(900) }));
+    }
+}

@@ -1,0 +1,90 @@
+//! Watching a queue: each look is the status, how fast jobs go through, what runs, and what will be tried again.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::throughput::{Pace, Throughput};
+use super::{Status, status};
+use crate::OpError;
+use domain::job::Job;
+use domain::job::life::{Lease, State, StateName};
+use domain::values::timestamp::Timestamp;
+use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
+
+/// How many running jobs a look holds at most.
+const MAX_RUNNING: usize = 1_000;
+/// Where more jobs than this wait for a retry, it does not matter which of them is next.
+const MAX_RETRIES: usize = 200;
+/// How many of the next retries a look holds.
+const NEXT_RETRIES: usize = 5;
+
+#[derive(Debug)]
+pub struct Watch<'s> {
+    store: &'s dyn Store,
+    home: &'s Path,
+    throughput: Throughput,
+}
+
+/// What one look sees.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub at: Timestamp,
+    pub status: Status,
+    /// Since the last look; `None` at the first.
+    pub pace: Option<Pace>,
+    /// Over the last minute, or for as long as it was watched.
+    pub minute: Option<Pace>,
+    /// By worker, then the longest running first.
+    pub running: Vec<Job>,
+    /// The soonest first.
+    pub retries: Vec<Job>,
+}
+
+impl<'s> Watch<'s> {
+    pub fn new(store: &'s dyn Store, home: &'s Path) -> Self {
+        Self { store, home, throughput: Throughput::default() }
+    }
+
+    /// Looks once more. `elapsed` is the time since the watching began.
+    pub fn look(&mut self, elapsed: Duration) -> Result<View, OpError> {
+        let status = status(self.store, self.home)?;
+        self.throughput.take(elapsed, &status.queues);
+        Ok(View {
+            at: self.store.now()?,
+            pace: self.throughput.since_last(),
+            minute: self.throughput.last_minute(),
+            running: self.running(&status.workers)?,
+            retries: self.retries(&status)?,
+            status,
+        })
+    }
+
+    fn running(&self, workers: &[Worker]) -> Result<Vec<Job>, StoreError> {
+        let mut jobs = self.in_state(StateName::Processing, MAX_RUNNING)?;
+        jobs.sort_by_cached_key(|job| {
+            let lease = lease(job)?;
+            Some((workers.iter().position(|worker| worker.id == lease.worker), lease.started_at))
+        });
+        Ok(jobs)
+    }
+
+    fn retries(&self, status: &Status) -> Result<Vec<Job>, StoreError> {
+        if status.jobs.get(&StateName::Failed).is_some_and(|count| *count > MAX_RETRIES as u64) {
+            return Ok(Vec::new());
+        }
+        let mut jobs = self.in_state(StateName::Failed, MAX_RETRIES)?;
+        jobs.sort_by_key(|job| job.life.due_at);
+        jobs.truncate(NEXT_RETRIES);
+        Ok(jobs)
+    }
+
+    fn in_state(&self, state: StateName, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let filter = JobFilter::in_phase(Phase::State(state));
+        self.store.list(&filter, &Page { limit, after: None })
+    }
+}
+
+/// The lease of a job that runs.
+pub fn lease(job: &Job) -> Option<&Lease> {
+    if let State::Processing(lease) = &job.life.state { Some(lease) } else { None }
+}

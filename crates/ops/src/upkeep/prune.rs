@@ -1,0 +1,57 @@
+//! Forgetting what is old, by hand.
+
+use std::path::Path;
+use std::time::Duration;
+
+use domain::log;
+use store::retention::{Forgotten, Walk};
+use store::{Duty, Seen, Store, StoreError, settings};
+
+/// When workers begin the next time.
+const REST: Duration = Duration::from_secs(3_600);
+
+/// What to forget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Everything that is older than the settings say.
+    BySettings,
+    /// Those of these jobs that are finished, and for which nobody has use.
+    Chosen(Vec<Seen>),
+}
+
+/// What would be forgotten.
+pub fn count(store: &dyn Store, home: &Path, wanted: &Wanted) -> Result<Forgotten, StoreError> {
+    let mut walk = walk(store, home, wanted)?.dry();
+    while walk.step(store)? {}
+    Ok(walk.forgotten())
+}
+
+/// Forgets it, and tells `progress` how many jobs are gone.
+pub fn prune(
+    store: &dyn Store,
+    home: &Path,
+    wanted: &Wanted,
+    by: &str,
+    mut progress: impl FnMut(u64),
+) -> Result<Forgotten, StoreError> {
+    let mut walk = walk(store, home, wanted)?;
+    let mut told = 0;
+    while walk.step(store)? {
+        progress(walk.forgotten().jobs - told);
+        told = walk.forgotten().jobs;
+    }
+    let forgotten = walk.forgotten();
+    if forgotten != Forgotten::default() {
+        store.end_duty(Duty::Prune, REST, by, Some(&forgotten.to_string()))?;
+    }
+    Ok(forgotten)
+}
+
+fn walk(store: &dyn Store, home: &Path, wanted: &Wanted) -> Result<Walk, StoreError> {
+    let (logs, now) = (home.join(log::FOLDER), store.now()?);
+    store.finish_restore(&logs)?;
+    Ok(match wanted {
+        Wanted::BySettings => Walk::by_settings(&settings::in_force(store)?, now, &logs),
+        Wanted::Chosen(jobs) => Walk::of_chosen(jobs.clone(), now, &logs),
+    })
+}

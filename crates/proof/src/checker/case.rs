@@ -1,0 +1,98 @@
+//! Everything that concerns one job.
+
+use std::collections::BTreeMap;
+
+use crate::calls::{Answer, Call};
+use crate::evidence::{Evidence, JobEvidence, ScheduleEvidence};
+use crate::ledger::{Line, What};
+use crate::plan::JobPlan;
+use domain::job::outcome::Outcome;
+use domain::job::{Attempt, Ending};
+
+#[derive(Debug, Default)]
+pub struct Case<'e> {
+    pub id: &'e str,
+    /// How it was asked for, if it was.
+    pub plan: Option<&'e JobPlan>,
+    /// Whose moment it is for.
+    pub schedule: Option<&'e ScheduleEvidence>,
+    pub calls: Vec<&'e Call>,
+    /// In the order in which they were written.
+    pub lines: Vec<&'e Line>,
+    /// As it is stored, if it is.
+    pub job: Option<&'e JobEvidence>,
+    /// See [`Evidence::may_lose_output`].
+    pub may_lose_output: bool,
+    /// See [`Evidence::is_clock_turned`].
+    pub is_clock_turned: bool,
+}
+
+/// One for each job that anybody asked for, that ran, or that is stored.
+pub(super) fn cases(evidence: &Evidence) -> Vec<Case<'_>> {
+    let mut cases: BTreeMap<&str, Case<'_>> = BTreeMap::new();
+    for call in &evidence.calls {
+        for job in call.jobs() {
+            cases.entry(&job.id).or_default().plan = Some(job);
+        }
+    }
+    for line in &evidence.lines {
+        cases.entry(&line.job).or_default().lines.push(line);
+    }
+    for job in &evidence.jobs {
+        cases.entry(job.id()).or_default().job = Some(job);
+    }
+    for (id, case) in &mut cases {
+        case.id = id;
+        case.may_lose_output = evidence.may_lose_output;
+        case.is_clock_turned = evidence.is_clock_turned;
+        case.schedule = evidence.schedule_of(id);
+        case.plan = case.plan.or(case.schedule.map(|schedule| &schedule.job));
+        case.calls = evidence.calls.iter().filter(|call| call.concerns(id)).collect();
+    }
+    cases.into_values().collect()
+}
+
+impl<'e> Case<'e> {
+    pub(super) fn history(&self) -> &'e [Attempt] {
+        self.job.map_or(&[], |job| &job.record.history)
+    }
+
+    pub(super) fn lines_of(&self, attempt: u32) -> impl Iterator<Item = &'e Line> {
+        self.lines.iter().copied().filter(move |line| line.attempt == attempt)
+    }
+
+    pub(super) fn starts(&self) -> impl Iterator<Item = &'e Line> {
+        self.lines.iter().copied().filter(|line| matches!(line.what, What::Start { .. }))
+    }
+
+    pub(super) fn start_of(&self, attempt: u32) -> Option<&'e Line> {
+        self.starts().find(|line| line.attempt == attempt)
+    }
+
+    pub(super) fn end_of(&self, attempt: u32) -> Option<&'e Line> {
+        self.lines_of(attempt).find(|line| matches!(line.what, What::End { .. }))
+    }
+
+    /// Calls that may have made it pending again.
+    pub(super) fn retries(&self) -> impl Iterator<Item = &'e Call> {
+        let counts = |call: &&Call| !matches!(call.answer, Answer::Failed(_));
+        self.calls.iter().copied().filter(|call| call.retries(self.id)).filter(counts)
+    }
+
+    pub(super) fn retry_count(&self) -> u64 {
+        self.retries().count() as u64
+    }
+}
+
+/// Whether an attempt ended by the doing of its command.
+pub(super) fn is_own_doing(ending: &Ending) -> bool {
+    is_own_failure(ending) || ending.outcome == Outcome::Success
+}
+
+/// Whether it used up a retry.
+pub(super) fn is_own_failure(ending: &Ending) -> bool {
+    match ending.outcome {
+        Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => true,
+        Outcome::Success | Outcome::Lost | Outcome::Cancelled | Outcome::Released => false,
+    }
+}

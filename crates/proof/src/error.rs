@@ -1,0 +1,37 @@
+//! What can keep a trial from being held. None of it says anything about a promise.
+
+use std::io;
+use std::path::PathBuf;
+
+use ops::OpError;
+use store::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProofError {
+    #[error("failed to make `{path}`")]
+    CannotMake { path: PathBuf, source: io::Error },
+    #[error("failed to read `{path}`")]
+    CannotRead { path: PathBuf, source: io::Error },
+    #[error("`{path}` is no place for a trial: its name is not UTF-8")]
+    NotText { path: PathBuf },
+    #[error("failed to start `{program}`")]
+    CannotStart { program: PathBuf, source: io::Error },
+    #[error("failed to {what}")]
+    System { what: &'static str, source: io::Error },
+    #[error("`queuectl {call}` failed before the trial began: {said}")]
+    CannotBegin { call: String, said: String },
+    #[error("failed to read the queue of the trial")]
+    Store(#[from] StoreError),
+    #[error("failed to read the output of a job")]
+    Output(#[from] OpError),
+    #[error("a trial ended in a panic")]
+    Panicked,
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl ProofError {
+    pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}

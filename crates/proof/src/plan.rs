@@ -1,0 +1,434 @@
+//! What a trial consists of, made up from its seed: jobs, schedules, what is done to them, and the pools that run them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+
+use super::actor::{ACT, Escape};
+use super::ledger::How;
+use domain::queue::rate::Rate;
+use domain::schedule::{OnMissed, OnOverlap};
+use domain::text::shell::quote_words;
+use domain::values::signal::Signal;
+
+/// Short, so that a trial sees many of them run out. The shortest jobs are much shorter, the longest much longer.
+pub const LEASE: Duration = Duration::from_secs(1);
+pub const HEARTBEAT: Duration = Duration::from_millis(300);
+pub const KILL_GRACE: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    /// Stored before anything else happens.
+    pub jobs: Vec<JobPlan>,
+    /// What clients do while the nemesis is at work: each list is one client's, in this order.
+    pub clients: Vec<Vec<Deed>>,
+    pub pools: Vec<PoolPlan>,
+    /// Queues beside the default one.
+    pub queues: Vec<QueuePlan>,
+    /// Added before the workers start, removed when the nemesis has healed.
+    pub schedules: Vec<SchedulePlan>,
+    /// How long the nemesis is at work.
+    pub strikes_for: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolPlan {
+    pub count: u32,
+    pub concurrency: u32,
+}
+
+/// A queue in which only so many jobs may run at once, or start in so much time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuePlan {
+    pub name: &'static str,
+    pub concurrency: Option<u32>,
+    pub rate: Option<Rate>,
+}
+
+/// A schedule, and the job that it makes each time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulePlan {
+    pub every: Duration,
+    pub on_overlap: OnOverlap,
+    pub on_missed: OnMissed,
+    /// Its id is the name of the schedule.
+    pub job: JobPlan,
+}
+
+/// Something that a client does after a pause.
+#[derive(Clone, Debug)]
+pub struct Deed {
+    pub pause: Duration,
+    pub what: Wish,
+}
+
+#[derive(Clone, Debug)]
+pub enum Wish {
+    Enqueue(Vec<JobPlan>),
+    Cancel(String),
+    Retry(String),
+}
+
+/// A job, and how its command behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobPlan {
+    pub id: String,
+    /// None: the default one.
+    pub queue: Option<&'static str>,
+    pub lives: Duration,
+    /// How each attempt ends; all later ones end as the last.
+    pub ends: Vec<How>,
+    pub escapes: Vec<Escape>,
+    pub is_deaf: bool,
+    /// Whether a shell stays between the worker and the command.
+    pub in_shell: bool,
+    /// In so many of its first attempts the shell kills the worker before it goes on.
+    pub kills_worker: u32,
+    /// A program that runs the command, with other rights than the worker has.
+    pub runs_through: Option<PathBuf>,
+    pub max_retries: u32,
+    /// Before the first retry, half of it: it doubles with each failure.
+    pub retry_delay: Duration,
+    pub delay: Option<Duration>,
+    pub timeout: Option<Duration>,
+    pub depends_on: Vec<String>,
+    /// Whether it runs although one of these failed.
+    pub runs_anyway: bool,
+    pub unique_key: Option<String>,
+    /// The same for all that are enqueued with one call.
+    pub batch: Option<&'static str>,
+    pub priority: i32,
+}
+
+/// What a nemesis leaves room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escapes {
+    /// Whatever a command can do.
+    All,
+    /// Worker and guardian may die at once: what then has shed every mark cannot be found, and is not promised to be.
+    Findable,
+}
+
+const FIRST_JOBS: usize = 24;
+const CLIENTS: usize = 2;
+const DEEDS: usize = 12;
+/// So few that some of the jobs with a key find another there.
+const KEYS: u32 = 3;
+/// So narrow that the slots together want more.
+const QUEUES: [&str; 3] = ["narrow", "wider", PACED];
+/// So slow that jobs have to wait, and so fast that a trial does not take much longer for it.
+pub const PACED: &str = "paced";
+const PACE: u32 = 4;
+const BATCHES: [&str; 2] = ["red", "green"];
+const SCHEDULES: [&str; 2] = ["tick", "tock"];
+/// How many of the first jobs go into one batch, or into none, together.
+const FIRST_TOGETHER: usize = 4;
+const MOST_DEPENDENCIES: usize = 3;
+
+impl Plan {
+    pub fn new(seed: u64, escapes: Escapes) -> Self {
+        let mut random = Rng::with_seed(seed);
+        let mut jobs = Vec::new();
+        for at in 0..FIRST_JOBS {
+            let job = job(&mut random, format!("j{at}"), escapes, &jobs);
+            jobs.push(job);
+        }
+        for together in jobs.chunks_mut(FIRST_TOGETHER) {
+            put_into_batch(&mut random, together);
+        }
+        let clients = (0..CLIENTS).map(|client| client_deeds(&mut random, client, escapes, &jobs)).collect();
+        let concurrency = random.u32(1..=3);
+        let pool = |random: &mut Rng| PoolPlan { count: random.u32(1..=2), concurrency };
+        let pools = vec![pool(&mut random), pool(&mut random)];
+        let schedules = schedules(&mut random, escapes);
+        let strikes_for = Duration::from_millis(random.u64(2_500..3_500));
+        Self { seed, jobs, clients, pools, queues: queues(), schedules, strikes_for }
+    }
+
+    /// Every job that anybody may ask for.
+    pub fn all_jobs(&self) -> impl Iterator<Item = &JobPlan> {
+        let later = self.clients.iter().flatten().flat_map(|deed| match &deed.what {
+            Wish::Enqueue(jobs) => jobs.as_slice(),
+            Wish::Cancel(_) | Wish::Retry(_) => &[],
+        });
+        self.jobs.iter().chain(later).chain(self.schedules.iter().map(|schedule| &schedule.job))
+    }
+
+    /// Changes every job that anybody may ask for.
+    pub fn each_job(&mut self, mut change: impl FnMut(&mut JobPlan)) {
+        let later = self.clients.iter_mut().flatten().flat_map(|deed| match &mut deed.what {
+            Wish::Enqueue(jobs) => jobs.as_mut_slice(),
+            Wish::Cancel(_) | Wish::Retry(_) => &mut [],
+        });
+        let scheduled = self.schedules.iter_mut().map(|schedule| &mut schedule.job);
+        self.jobs.iter_mut().chain(later).chain(scheduled).for_each(&mut change);
+    }
+
+    /// All workers have as many slots.
+    pub fn concurrency(&self) -> u32 {
+        self.pools.iter().map(|pool| pool.concurrency).max().unwrap_or(1)
+    }
+}
+
+fn queues() -> Vec<QueuePlan> {
+    let limited = (1..).zip(["narrow", "wider"]);
+    let limited = limited.map(|(limit, name)| QueuePlan { name, concurrency: Some(limit), rate: None });
+    let rate = Rate::new(PACE, Duration::from_secs(1)).ok();
+    limited.chain([QueuePlan { name: PACED, concurrency: None, rate }]).collect()
+}
+
+/// One or two; their jobs are mostly over before the next one comes, but not always.
+fn schedules(random: &mut Rng, escapes: Escapes) -> Vec<SchedulePlan> {
+    let count = random.usize(1..=SCHEDULES.len());
+    let one = |name: &str| {
+        let on_overlap = if random.bool() { OnOverlap::Skip } else { OnOverlap::Queue };
+        let longest = if on_overlap == OnOverlap::Skip { 1_500 } else { 600 };
+        let job = JobPlan {
+            queue: None,
+            lives: Duration::from_millis(random.u64(5..longest)),
+            max_retries: random.u32(0..3),
+            delay: None,
+            timeout: None,
+            depends_on: Vec::new(),
+            unique_key: None,
+            ..job(random, name.to_owned(), escapes, &[])
+        };
+        let on_missed = if random.bool() { OnMissed::Skip } else { OnMissed::Once };
+        SchedulePlan { every: Duration::from_secs(random.u64(1..=2)), on_overlap, on_missed, job }
+    };
+    SCHEDULES.into_iter().take(count).map(one).collect()
+}
+
+fn put_into_batch(random: &mut Rng, together: &mut [JobPlan]) {
+    let batch = random.choice(BATCHES).filter(|_| random.u32(0..3) == 0);
+    for job in together {
+        job.batch = batch;
+    }
+}
+
+fn client_deeds(random: &mut Rng, client: usize, escapes: Escapes, first: &[JobPlan]) -> Vec<Deed> {
+    let mut own: Vec<JobPlan> = Vec::new();
+    let mut deeds = Vec::new();
+    for at in 0..DEEDS {
+        let pause = Duration::from_millis(random.u64(20..250));
+        let what = match random.u32(0..10) {
+            0 | 1 => Wish::Cancel(any_id(random, first)),
+            2 | 3 => Wish::Retry(any_id(random, first)),
+            4 => {
+                let mut some = (0..random.usize(2..6))
+                    .map(|part| job(random, format!("c{client}.{at}.{part}"), escapes, &own))
+                    .collect::<Vec<_>>();
+                put_into_batch(random, &mut some);
+                own.extend(some.clone());
+                Wish::Enqueue(some)
+            }
+            _ => {
+                let mut one = vec![job(random, format!("c{client}.{at}"), escapes, &own)];
+                put_into_batch(random, &mut one);
+                own.extend(one.clone());
+                Wish::Enqueue(one)
+            }
+        };
+        deeds.push(Deed { pause, what });
+    }
+    deeds
+}
+
+fn any_id(random: &mut Rng, jobs: &[JobPlan]) -> String {
+    random.choice(jobs).map_or_else(String::new, |job| job.id.clone())
+}
+
+/// Up to a few of them, each once.
+fn some_ids(random: &mut Rng, jobs: &[JobPlan]) -> Vec<String> {
+    let count = random.usize(1..=MOST_DEPENDENCIES);
+    random.choose_multiple(jobs.iter(), count).into_iter().map(|job| job.id.clone()).collect()
+}
+
+fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> JobPlan {
+    let millis = |random: &mut Rng, range: std::ops::Range<u64>| Duration::from_millis(random.u64(range));
+    let one_in = |random: &mut Rng, n: u32| random.u32(0..n) == 0;
+    let lives = match random.u32(0..10) {
+        0..=4 => millis(random, 1..50),
+        5..=7 => millis(random, 50..500),
+        _ => LEASE * random.u32(150..250) / 100,
+    };
+    let in_shell = one_in(random, 2);
+    let depends_on = if one_in(random, 6) { some_ids(random, earlier) } else { Vec::new() };
+    JobPlan {
+        id,
+        queue: one_in(random, 4).then(|| random.choice(QUEUES)).flatten(),
+        lives,
+        ends: if lives > LEASE { vec![How::Exit(0)] } else { endings(random, in_shell) },
+        escapes: if one_in(random, 3) { some_escapes(random, escapes) } else { Vec::new() },
+        is_deaf: one_in(random, 6),
+        in_shell,
+        kills_worker: 0,
+        runs_through: None,
+        max_retries: random.u32(0..4),
+        retry_delay: millis(random, 20..120),
+        delay: one_in(random, 6).then(|| millis(random, 100..1_500)),
+        timeout: one_in(random, 8).then(|| millis(random, 100..400)),
+        depends_on,
+        runs_anyway: one_in(random, 2),
+        unique_key: one_in(random, 8).then(|| format!("k{}", random.u32(0..KEYS))),
+        batch: None,
+        priority: random.i32(-2..3),
+    }
+}
+
+/// Most commands succeed, at once or after some failures; some never do. A shell would turn a signal into an exit code.
+fn endings(random: &mut Rng, in_shell: bool) -> Vec<How> {
+    /// They end a process without a core, and mean nothing to a worker.
+    const SIGNALS: [i32; 3] = [1, 10, 15];
+    let failure = |random: &mut Rng| {
+        let signal = random.choice(SIGNALS).and_then(Signal::from_number).filter(|_| random.bool());
+        match signal {
+            Some(signal) if !in_shell => How::Signal(signal),
+            Some(_) | None => How::Exit(random.i32(1..=255)),
+        }
+    };
+    let mut ends: Vec<How> = (0..random.usize(0..3)).map(|_| failure(random)).collect();
+    if ends.is_empty() || random.u32(0..4) > 0 {
+        ends.push(How::Exit(0));
+    }
+    ends
+}
+
+fn some_escapes(random: &mut Rng, escapes: Escapes) -> Vec<Escape> {
+    let allowed = |escape: &Escape| match escapes {
+        Escapes::All => true,
+        Escapes::Findable => *escape != Escape::Naked,
+    };
+    Escape::ALL.into_iter().filter(allowed).filter(|_| random.u32(0..3) == 0).collect()
+}
+
+impl JobPlan {
+    /// What is handed to `enqueue`.
+    pub fn to_json(&self, program: &Path, ledger: &Path) -> Value {
+        let millis = |span: Duration| format!("{}ms", span.as_millis());
+        let mut job = json!({
+            "id": self.id,
+            "command": self.command(program, ledger),
+            "max_retries": self.max_retries,
+            "priority": self.priority,
+            "backoff": self.backoff(),
+        });
+        if let Some(queue) = self.queue {
+            job["queue"] = queue.into();
+        }
+        if let Some(delay) = self.delay {
+            job["delay"] = millis(delay).into();
+        }
+        if let Some(timeout) = self.timeout {
+            job["timeout"] = millis(timeout).into();
+        }
+        if !self.depends_on.is_empty() {
+            job["depends_on"] = json!(self.depends_on);
+            job["on_dependency_failure"] = if self.runs_anyway { "run" } else { "cancel" }.into();
+        }
+        if let Some(key) = &self.unique_key {
+            job["unique_key"] = key.as_str().into();
+        }
+        job
+    }
+
+    fn backoff(&self) -> Value {
+        let delay = format!("{}ms", self.retry_delay.as_millis());
+        json!({"strategy": "exponential", "delay": delay, "base": 2})
+    }
+
+    pub fn command(&self, program: &Path, ledger: &Path) -> String {
+        let listed = |words: Vec<String>| words.join(",");
+        let mut words: Vec<String> =
+            self.runs_through.iter().map(|through| through.display().to_string()).collect();
+        words.extend([
+            program.display().to_string(),
+            ACT.to_owned(),
+            ledger.display().to_string(),
+            format!("--lives={}ms", self.lives.as_millis()),
+            format!("--ends={}", listed(self.ends.iter().map(How::to_string).collect())),
+        ]);
+        if !self.escapes.is_empty() {
+            let names = self.escapes.iter().map(|escape| escape.name().to_owned()).collect();
+            words.push(format!("--escapes={}", listed(names)));
+        }
+        if self.is_deaf {
+            words.push("--deaf".to_owned());
+        }
+        let line = quote_words(&words);
+        let line = if self.in_shell { format!("{line}; exit $?") } else { line };
+        match self.kills_worker {
+            0 => line,
+            times => format!("[ \"$QUEUECTL_ATTEMPT\" -gt {times} ] || kill -9 \"$PPID\"; {line}"),
+        }
+    }
+}
+
+impl SchedulePlan {
+    pub fn name(&self) -> &str {
+        &self.job.id
+    }
+
+    /// What is handed to `schedule add`.
+    pub fn words(&self, program: &Path, ledger: &Path) -> Vec<String> {
+        let every = format!("{}s", self.every.as_secs());
+        let (retries, backoff) = (self.job.max_retries.to_string(), self.job.backoff().to_string());
+        let (missed, overlap) = (self.on_missed.name(), self.on_overlap.name());
+        let command = self.job.command(program, ledger);
+        [
+            "-q",
+            "schedule",
+            "add",
+            self.name(),
+            "--every",
+            &every,
+            "--on-missed",
+            missed,
+            "--on-overlap",
+            overlap,
+        ]
+        .into_iter()
+        .chain(["--max-retries", &retries, "--backoff", &backoff, "--command", &command])
+        .map(str::to_owned)
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_plan_and_another_gives_another() {
+        let shown = |seed| format!("{:?}", Plan::new(seed, Escapes::All));
+        assert_eq!(shown(7), shown(7));
+        assert_ne!(shown(7), shown(8));
+    }
+
+    #[test]
+    fn every_plan_has_jobs_that_outlive_a_lease_and_ids_that_are_unique() {
+        for seed in 0..50 {
+            let plan = Plan::new(seed, Escapes::Findable);
+            assert!(plan.all_jobs().any(|job| job.lives > LEASE), "seed {seed}");
+            let mut ids: Vec<&str> = plan.all_jobs().map(|job| job.id.as_str()).collect();
+            let count = ids.len();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), count, "seed {seed}");
+            assert!(plan.all_jobs().all(|job| !job.escapes.contains(&Escape::Naked)), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_enqueue_takes() {
+        use domain::job::request::JobRequest;
+        for job in Plan::new(3, Escapes::All).all_jobs() {
+            let json = job.to_json(Path::new("/a b/queuectl"), Path::new("/tmp/x/ledger"));
+            let read: Result<JobRequest, _> = serde_json::from_str(&json.to_string());
+            assert!(read.is_ok(), "{json}: {read:?}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Batches: jobs that were enqueued together under a name.
+//!
+//! A batch is there from its first job to its last: it comes with the first that is enqueued into it, and goes when the
+//! last one is removed.
+
+use std::collections::BTreeMap;
+
+use super::StoreError;
+use domain::batch::eta::Outlook;
+use domain::job::life::StateName;
+use domain::values::name::BatchName;
+use domain::values::timestamp::Timestamp;
+
+pub trait Batches {
+    /// The newest batches with the number of their jobs in each state.
+    fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError>;
+    fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError>;
+    /// What the rest of a batch will take; who works on it is for others to say.
+    fn outlook(&self, name: &BatchName) -> Result<Outlook, StoreError>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    pub name: BatchName,
+    pub created_at: Timestamp,
+    /// When the last of its jobs was finished; `None` while one is not.
+    pub finished_at: Option<Timestamp>,
+    /// States without a job are left out.
+    pub counts: BTreeMap<StateName, u64>,
+}
+
+impl Batch {
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// Completed, dead or cancelled.
+    pub fn finished(&self) -> u64 {
+        self.counts.iter().filter(|(state, _)| state.is_finished()).map(|(_, count)| count).sum()
+    }
+
+    /// Finished, but not well.
+    pub fn unsuccessful(&self) -> u64 {
+        self.finished() - self.counts.get(&StateName::Completed).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,114 @@
+//! The log files in a backup: a table of their parts, so that neither writing nor reading one takes much memory.
+//!
+//! A log that is being written may have a hole of any size in the middle; holes are left out. The last part of each file
+//! is empty and stands where the file ends.
+
+use std::fs::{DirEntry, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rusqlite::{Connection, Row, params};
+
+use crate::StoreError;
+use domain::log::read_file_name;
+use sys::fs::{owner_only, sparse};
+
+/// The most that one part holds.
+const PART_BYTES: usize = 256 << 10;
+
+/// How much the files in this folder hold, about.
+pub(super) fn bytes(folder: &Path) -> u64 {
+    log_files(folder).iter().filter_map(|(_, entry)| Some(entry.metadata().ok()?.len())).sum()
+}
+
+/// The log files in a folder with the numbers of their jobs. What cannot be read is not there.
+fn log_files(folder: &Path) -> Vec<(u64, DirEntry)> {
+    let Ok(entries) = folder.read_dir() else {
+        return Vec::new();
+    };
+    let number = |entry: &DirEntry| Some(read_file_name(entry.file_name().to_str()?)?.0);
+    entries.flatten().filter_map(|entry| Some((number(&entry)?, entry))).collect()
+}
+
+/// Puts the logs of those jobs that are in the backup beside them. Newer ones belong to jobs that it does not know.
+pub(super) fn put(to: &Connection, folder: &Path, mut progress: impl FnMut(u64)) -> Result<(), StoreError> {
+    to.execute_batch(
+        "begin;
+         create table log_files (name text not null, offset integer not null, content blob not null,
+                                 primary key (name, offset)) strict;",
+    )?;
+    for (number, entry) in log_files(folder) {
+        let is_known = to.prepare_cached("select 1 from jobs where seq = ?1")?.exists([number])?;
+        let name = entry.file_name();
+        if let (true, Some(name), Ok(Some(file))) =
+            (is_known, name.to_str(), owner_only::open_regular(&entry.path()))
+        {
+            put_file(to, name, &file, &mut progress)?;
+        }
+    }
+    Ok(to.execute_batch("commit")?)
+}
+
+fn put_file(
+    to: &Connection,
+    name: &str,
+    file: &File,
+    progress: &mut impl FnMut(u64),
+) -> Result<(), StoreError> {
+    let unreadable = |error: io::Error| StoreError::Unavailable { source: error.into() };
+    let mut insert =
+        to.prepare_cached("insert into log_files (name, offset, content) values (?1, ?2, ?3)")?;
+    let mut part = vec![0; PART_BYTES];
+    let mut at = 0;
+    while let Some(data) = sparse::next_data(file, at).map_err(unreadable)? {
+        let length = file.read_at(&mut part, data).map_err(unreadable)?;
+        if length == 0 {
+            break;
+        }
+        insert.execute(params![name, data, &part[..length]])?;
+        at = data + length as u64;
+        progress(length as u64);
+    }
+    // What has been written since belongs to a time after the backup.
+    let end = file.metadata().map_err(unreadable)?.len().max(at);
+    insert.execute(params![name, end, &part[..0]])?;
+    Ok(())
+}
+
+/// Makes the files of a backup in an empty folder, and takes the table away: a queue has none.
+pub(super) fn take(from: &Connection, folder: &Path) -> Result<(), StoreError> {
+    if from.table_exists(None, "log_files")? {
+        take_files(from, folder)?;
+        from.execute_batch("drop table log_files; pragma incremental_vacuum;")?;
+    }
+    Ok(())
+}
+
+fn take_files(from: &Connection, folder: &Path) -> Result<(), StoreError> {
+    let unwritable = |error: io::Error| StoreError::Unavailable { source: error.into() };
+    let mut select = from.prepare("select name, offset, content from log_files order by name, offset")?;
+    let mut rows = select.query([])?;
+    let mut open: Option<(String, File)> = None;
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        // Whoever made the file may have written anything into it.
+        if read_file_name(&name).is_none() {
+            continue;
+        }
+        let file = match open.take() {
+            Some((before, file)) if before == name => file,
+            _ => owner_only::replace_file(&folder.join(&name)).map_err(unwritable)?,
+        };
+        put_part(&file, row)?;
+        open = Some((name, file));
+    }
+    Ok(())
+}
+
+fn put_part(file: &File, row: &Row<'_>) -> Result<(), StoreError> {
+    let offset: u64 = row.get(1)?;
+    let content = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+    let put = if content.is_empty() { file.set_len(offset) } else { file.write_all_at(content, offset) };
+    put.map_err(|error| StoreError::Unavailable { source: error.into() })
+}

@@ -1,0 +1,145 @@
+//! Applying a transition: the one guarded update, and everything that hangs on a job's state.
+
+pub(crate) mod dependencies;
+pub(crate) mod environments;
+pub(crate) mod history;
+pub(crate) mod leases;
+pub(crate) mod ready;
+pub(crate) mod unique_keys;
+pub(crate) mod unkillable;
+
+use rusqlite::params;
+
+use super::session::row::JobRow;
+use super::session::tx::{Finished, Tx};
+use super::tables::{outbox, workers};
+use crate::StoreError;
+use domain::job::Latest;
+use domain::job::life::{CancelReason, Life, Place, State, StateName, Transition};
+use domain::values::signal::Signal;
+use domain::values::timestamp::Timestamp;
+
+/// What a transition makes of a job: `false` if the row was no longer what the decision was based on.
+pub(super) fn apply(
+    tx: &Tx<'_>,
+    before: &JobRow,
+    transition: &Transition,
+    latest: &Latest,
+) -> Result<bool, StoreError> {
+    let life = &transition.life;
+    if !update(tx, before, life, latest)? {
+        return Ok(false);
+    }
+    let (from, to) = (transition.from, life.state.name());
+    if from != to {
+        let mut counters = tx.counters.borrow_mut();
+        counters.leave(before.queue_id, from);
+        counters.enter(before.queue_id, to);
+        if let Some(batch_id) = before.batch_id {
+            counters.leave_batch(batch_id, from);
+            counters.enter_batch(batch_id, to);
+        }
+    }
+    if before.life.place(tx.now) != Place::Nowhere {
+        ready::take_away(tx, before)?;
+    }
+    ready::put(tx, before, life)?;
+    unique_keys::release(tx, before, from, to)?;
+    if to.is_finished() {
+        if matches!(before.life.state, State::Pending { blocked_by } if blocked_by > 0) {
+            dependencies::stop_waiting(tx, before.seq)?;
+        }
+        tx.note_finished(Finished { seq: before.seq, failed: is_failure(to) });
+    }
+    if from != to {
+        outbox::job_changed(tx, before, to)?;
+    }
+    Ok(true)
+}
+
+/// The fence: the row must still be at the attempt and in the state that the decision was based on.
+fn update(tx: &Tx<'_>, before: &JobRow, life: &Life, latest: &Latest) -> Result<bool, StoreError> {
+    let columns = StateColumns::of(tx, &life.state)?;
+    let mut update = tx.prepare(
+        "update jobs
+         set state = ?4, blocked_by = ?5, due_at = ?6, attempts = ?7, failures = ?8, losses = ?9, loss_boot = ?10,
+             worker_seq = ?11, lease_until = ?12, cancel_requested = ?13, started_at = ?14, finished_at = ?15,
+             reason = ?16, exit_code = ?17, signal = ?18, error = ?19, updated_at = ?20
+         where seq = ?1 and attempts = ?2 and state = ?3",
+    )?;
+    let changed = update.execute(params![
+        before.seq,
+        before.life.attempts,
+        before.life.state.name().name(),
+        life.state.name().name(),
+        columns.blocked_by,
+        life.due_at.as_millis(),
+        life.attempts,
+        life.failures,
+        life.losses.count,
+        life.losses.boot,
+        columns.worker_seq,
+        columns.lease_until,
+        columns.cancel_requested,
+        latest.started_at.map(Timestamp::as_millis),
+        columns.finished_at,
+        columns.reason,
+        latest.exit_code,
+        latest.signal.map(Signal::number),
+        latest.error,
+        tx.now.as_millis(),
+    ])?;
+    Ok(changed == 1)
+}
+
+/// The columns that only some states fill.
+#[derive(Default)]
+struct StateColumns {
+    blocked_by: u32,
+    worker_seq: Option<i64>,
+    lease_until: Option<i64>,
+    cancel_requested: i64,
+    finished_at: Option<i64>,
+    reason: Option<&'static str>,
+}
+
+impl StateColumns {
+    fn of(tx: &Tx<'_>, state: &State) -> Result<Self, StoreError> {
+        let none = Self::default();
+        Ok(match state {
+            State::Pending { blocked_by } => Self { blocked_by: *blocked_by, ..none },
+            State::Processing(lease) => Self {
+                worker_seq: Some(workers::seq(tx, &lease.worker)?),
+                lease_until: Some(tx.lease_to_stored(lease.until)),
+                cancel_requested: cancel_number(lease.cancel_requested),
+                ..none
+            },
+            State::Completed { finished_at } => Self { finished_at: Some(finished_at.as_millis()), ..none },
+            State::Failed => none,
+            State::Dead { finished_at, reason } => {
+                Self { finished_at: Some(finished_at.as_millis()), reason: Some(reason.name()), ..none }
+            }
+            State::Cancelled { finished_at, reason } => {
+                Self { finished_at: Some(finished_at.as_millis()), reason: Some(reason.name()), ..none }
+            }
+        })
+    }
+}
+
+/// How the reason for a requested cancel is stored.
+pub(super) fn cancel_number(reason: Option<CancelReason>) -> i64 {
+    match reason {
+        None => 0,
+        Some(CancelReason::User) => 1,
+        Some(CancelReason::Replaced) => 2,
+        Some(CancelReason::Dependency) => unreachable!("what runs waits for no other job"),
+    }
+}
+
+/// Whether a finished state means that what depends on the job can go on.
+pub(super) fn is_failure(state: StateName) -> bool {
+    match state {
+        StateName::Dead | StateName::Cancelled => true,
+        StateName::Completed | StateName::Pending | StateName::Processing | StateName::Failed => false,
+    }
+}

@@ -1,0 +1,63 @@
+//! Environments of callers, each distinct one stored once.
+
+use std::sync::Arc;
+
+use rusqlite::{OptionalExtension, params};
+
+use crate::StoreError;
+use crate::sqlite::session::tx::Tx;
+use domain::job::environment::Environment;
+
+/// The number of an environment, which is stored if it is new.
+pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<i64, StoreError> {
+    let variables = environment.to_bytes();
+    let fingerprint = fingerprint(&variables);
+    // By index environments_by_fingerprint.
+    let known = tx
+        .prepare("select id from environments where fingerprint = ?1 and variables = ?2")?
+        .query_row(params![fingerprint, variables], |row| row.get(0))
+        .optional()?;
+    if let Some(id) = known {
+        return Ok(id);
+    }
+    let mut insert = tx.prepare("insert into environments (fingerprint, variables) values (?1, ?2)")?;
+    Ok(insert.insert(params![fingerprint, variables])?)
+}
+
+/// An environment that was read from the store.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    id: i64,
+    fingerprint: i64,
+    environment: Arc<Environment>,
+}
+
+/// The environment with this number. Reading it means dozens of allocations, and most jobs have the same as the one
+/// before, so that one is kept.
+pub(crate) fn load(tx: &Tx<'_>, id: i64) -> Result<Arc<Environment>, StoreError> {
+    let fingerprint: i64 = tx
+        .prepare("select fingerprint from environments where id = ?1")?
+        .query_row([id], |row| row.get(0))?;
+    let mut last = tx.last_environment.borrow_mut();
+    if let Some(known) = last.as_ref().filter(|known| known.id == id && known.fingerprint == fingerprint) {
+        return Ok(Arc::clone(&known.environment));
+    }
+    let environment = Arc::new(read(tx, id)?);
+    *last = Some(Known { id, fingerprint, environment: Arc::clone(&environment) });
+    Ok(environment)
+}
+
+fn read(tx: &Tx<'_>, id: i64) -> Result<Environment, StoreError> {
+    let mut select = tx.prepare("select variables from environments where id = ?1")?;
+    let environment =
+        select.query_row([id], |row| Ok(Environment::from_bytes(row.get_ref(0)?.as_blob()?)))?;
+    Ok(environment)
+}
+
+/// FNV-1a: only narrows the search, the bytes themselves are compared.
+fn fingerprint(bytes: &[u8]) -> i64 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash.cast_signed()
+}

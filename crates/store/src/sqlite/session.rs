@@ -1,0 +1,12 @@
+//! The connection: files, gate, schema, transactions, and how rows become values.
+
+pub(crate) mod checkpoint;
+pub(crate) mod error;
+pub(crate) mod examine;
+pub(crate) mod file_state;
+pub(crate) mod gate;
+pub(crate) mod migrate;
+pub(crate) mod open;
+pub(crate) mod read_only;
+pub(crate) mod row;
+pub(crate) mod tx;

@@ -1,0 +1,239 @@
+//! From rows of `jobs` to values of the domain.
+
+use rusqlite::types::FromSql;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::tx::{Tx, from_millis};
+use crate::StoreError;
+use crate::options::JobOptions;
+use domain::job::life::{CancelReason, DeadReason, Lease, Life, Losses, State, StateName};
+use domain::job::limits::Limits;
+use domain::job::{Job, Latest};
+use domain::values::name::{JobId, NameError};
+use domain::values::signal::Signal;
+use domain::values::timestamp::Timestamp;
+
+/// What every change of a job needs to know of it.
+#[derive(Clone, Debug)]
+pub(crate) struct JobRow {
+    pub(crate) seq: i64,
+    pub(crate) id: JobId,
+    pub(crate) queue_id: i64,
+    pub(crate) priority: i32,
+    pub(crate) life: Life,
+    pub(crate) latest: Latest,
+    pub(crate) worker_seq: Option<i64>,
+    pub(crate) unique_key: Option<String>,
+    pub(crate) options: JobOptions,
+    pub(crate) batch_id: Option<i64>,
+}
+
+/// A statement that selects [`JobRow`]s, or whole jobs, under a condition.
+macro_rules! select_jobs {
+    ($more:literal, $condition:literal) => {
+        concat!(
+            "select j.seq, j.id, j.queue_id, j.priority, j.state, j.blocked_by, j.run_at, j.due_at, j.attempts,
+                    j.max_retries, j.failures, j.losses, j.loss_boot, w.id, j.lease_until, j.cancel_requested,
+                    j.started_at, j.finished_at, j.reason, j.exit_code, j.signal, j.error, j.worker_seq, j.unique_key,
+                    j.options, j.batch_id",
+            $more,
+            " from jobs j left join workers w on w.seq = j.worker_seq ",
+            $condition
+        )
+    };
+}
+
+/// A statement that selects whole jobs, for [`read_job`].
+macro_rules! select_whole_jobs {
+    ($condition:literal) => {
+        $crate::sqlite::session::row::select_jobs!(
+            ", j.command, j.created_at, j.updated_at, j.timeout_ms, j.cwd, j.tags, j.depends_on,
+               (select name from queues where id = j.queue_id), (select name from batches where id = j.batch_id)",
+            $condition
+        )
+    };
+}
+pub(crate) use {select_jobs, select_whole_jobs};
+
+pub(crate) fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRow>, StoreError> {
+    let mut select = tx.prepare(select_jobs!("", "where j.id = ?1"))?;
+    let row = select.query_row([id.as_str()], |row| Ok(read_row(tx, row))).optional()?;
+    row.transpose()
+}
+
+/// The same by its number, if it is still there.
+pub(crate) fn by_number(tx: &Tx<'_>, number: u64) -> Result<Option<JobRow>, StoreError> {
+    let mut select = tx.prepare(select_jobs!("", "where j.seq = ?1"))?;
+    let row = select.query_row(params![number], |row| Ok(read_row(tx, row))).optional()?;
+    row.transpose()
+}
+
+pub(crate) fn by_seq(tx: &Tx<'_>, seq: i64) -> Result<JobRow, StoreError> {
+    let mut select = tx.prepare(select_jobs!("", "where j.seq = ?1"))?;
+    select.query_row(params![seq], |row| Ok(read_row(tx, row)))?
+}
+
+/// The id of the job with this number, if it is still there.
+pub(crate) fn id(tx: &Tx<'_>, seq: i64) -> Result<Option<JobId>, StoreError> {
+    let mut select = tx.prepare("select id from jobs where seq = ?1")?;
+    select.query_row([seq], |row| Ok(name(row, 0))).optional()?.transpose()
+}
+
+pub(crate) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow, StoreError> {
+    Ok(JobRow {
+        seq: row.get(0)?,
+        id: name(row, 1)?,
+        queue_id: row.get(2)?,
+        priority: row.get(3)?,
+        life: read_life(tx, row)?,
+        latest: Latest {
+            started_at: time(row, 16)?,
+            exit_code: row.get(19)?,
+            signal: row.get::<_, Option<i32>>(20)?.and_then(Signal::from_number),
+            error: row.get(21)?,
+        },
+        worker_seq: row.get(22)?,
+        unique_key: row.get(23)?,
+        options: JobOptions::from_json(text(row, 24)?).map_err(|error| malformed("job", error))?,
+        batch_id: row.get(25)?,
+    })
+}
+
+fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life, StoreError> {
+    Ok(Life {
+        state: read_state(tx, row)?,
+        run_at: time(row, 6)?,
+        due_at: Timestamp::from_millis(row.get(7)?),
+        attempts: row.get(8)?,
+        max_retries: row.get(9)?,
+        failures: row.get(10)?,
+        losses: Losses { count: row.get(11)?, boot: row.get(12)? },
+    })
+}
+
+fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State, StoreError> {
+    let word: String = row.get(4)?;
+    let state = StateName::from_name(&word).ok_or_else(|| malformed("state", &word))?;
+    let finished_at = || present(time(row, 17)?, "finished_at");
+    let reason = || present(row.get::<_, Option<String>>(18)?, "reason");
+    Ok(match state {
+        StateName::Pending => State::Pending { blocked_by: row.get(5)? },
+        StateName::Processing => State::Processing(Lease {
+            worker: name(row, 13)?,
+            started_at: present(time(row, 16)?, "started_at")?,
+            until: tx.lease_from_stored(row.get(14)?),
+            cancel_requested: read_cancel(row.get(15)?)?,
+        }),
+        StateName::Completed => State::Completed { finished_at: finished_at()? },
+        StateName::Failed => State::Failed,
+        StateName::Dead => {
+            let reason = reason()?;
+            State::Dead {
+                finished_at: finished_at()?,
+                reason: DeadReason::from_name(&reason).ok_or_else(|| malformed("reason", &reason))?,
+            }
+        }
+        StateName::Cancelled => {
+            let reason = reason()?;
+            State::Cancelled {
+                finished_at: finished_at()?,
+                reason: CancelReason::from_name(&reason).ok_or_else(|| malformed("reason", &reason))?,
+            }
+        }
+    })
+}
+
+/// See [`crate::sqlite::jobs::cancel_number`].
+fn read_cancel(number: i64) -> Result<Option<CancelReason>, StoreError> {
+    match number {
+        0 => Ok(None),
+        1 => Ok(Some(CancelReason::User)),
+        2 => Ok(Some(CancelReason::Replaced)),
+        other => Err(malformed("job", format_args!("nobody cancels with {other}"))),
+    }
+}
+
+pub(crate) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {
+    let known = read_row(tx, row)?;
+    let ids = strings(text(row, 32)?)?;
+    let ids: Result<Vec<JobId>, NameError> = ids.iter().map(|id| id.parse()).collect();
+    Ok(Job {
+        id: known.id,
+        number: row.get(0)?,
+        queue: name(row, 33)?,
+        command: row.get(26)?,
+        priority: known.priority,
+        life: known.life,
+        created_at: Timestamp::from_millis(row.get(27)?),
+        updated_at: Timestamp::from_millis(row.get(28)?),
+        timeout: row.get::<_, Option<i64>>(29)?.map(from_millis),
+        backoff: known.options.backoff,
+        cwd: row.get(30)?,
+        env: known.options.env,
+        tags: strings(text(row, 31)?)?,
+        depends_on: ids.map_err(|error| malformed("depends_on", error))?,
+        on_dependency_failure: known.options.on_dependency_failure,
+        unique_key: known.unique_key,
+        limits: known.options.limits,
+        retry: known.options.retry,
+        unique_for: known.options.unique_for,
+        batch: row
+            .get::<_, Option<String>>(34)?
+            .map(|name| name.parse())
+            .transpose()
+            .map_err(|error: NameError| malformed("name", error))?,
+        latest: known.latest,
+    })
+}
+
+fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, StoreError> {
+    let value = row.get_ref(column).map_err(StoreError::from)?;
+    value.as_str_or_null().map_err(|error| malformed("text", error))
+}
+
+/// The limits of a queue; null where it has none.
+pub(crate) fn limits(row: &Row<'_>, column: usize) -> Result<Limits, StoreError> {
+    let limits = text(row, column)?;
+    limits.map_or(Ok(Limits::default()), |text| text.parse().map_err(|error| malformed("limits", error)))
+}
+
+/// The strings of a JSON array; none for null.
+pub(crate) fn strings(json: Option<&str>) -> Result<Vec<String>, StoreError> {
+    let Some(json) = json else {
+        return Ok(Vec::new());
+    };
+    serde_json::from_str(json).map_err(|error| malformed("list", error))
+}
+
+/// A JSON array of strings; null for none.
+pub(crate) fn to_json<T: AsRef<str>>(strings: &[T]) -> Option<String> {
+    if strings.is_empty() {
+        return None;
+    }
+    let strings: Vec<&str> = strings.iter().map(AsRef::as_ref).collect();
+    Some(serde_json::to_string(&strings).expect("strings become JSON"))
+}
+
+pub(crate) fn time(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>, StoreError> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+}
+
+pub(crate) fn name<T: std::str::FromStr<Err = NameError>>(
+    row: &Row<'_>,
+    column: usize,
+) -> Result<T, StoreError> {
+    let text: String = get(row, column)?;
+    text.parse().map_err(|error| malformed("name", error))
+}
+
+fn get<T: FromSql>(row: &Row<'_>, column: usize) -> Result<T, StoreError> {
+    Ok(row.get(column)?)
+}
+
+fn present<T>(value: Option<T>, column: &'static str) -> Result<T, StoreError> {
+    value.ok_or_else(|| malformed("job", format_args!("it has no {column}")))
+}
+
+pub(crate) fn malformed(what: &'static str, detail: impl std::fmt::Display) -> StoreError {
+    StoreError::Malformed { what, detail: detail.to_string() }
+}

@@ -1,0 +1,245 @@
+//! The verbs of the areas beside jobs, workers and settings.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::SqliteStore;
+use super::portions::Told;
+use crate::sqlite::tables::{batches, deliveries, duties, events, hooks, queues, runs, schedules};
+use crate::sqlite::verbs::{edit, environment_gc, fire, prune};
+use crate::sqlite::views::{eta_facts, explain_facts, graph};
+use crate::sqlite::{backup, recount, transfer};
+use crate::transfer::{ImportError, Imported, Line};
+use crate::{
+    Backup, Batch, Batches, Change, Contradiction, Derived, Duty, Enqueued, Event, EventPage, Exported,
+    Fired, Graphs, Hook, Hooks, NewHook, NewSchedule, Pause, Post, Posted, Progress, Prune, Pruned, Queue,
+    QueueUpdate, Queues, ScheduleRefused, Schedules, Seen, Situation, StoreError, Sweep, Upkeep,
+};
+use domain::batch::eta::Outlook;
+use domain::job::edit::Edit;
+use domain::job::graph::Graph;
+use domain::schedule::{LAST_RUNS, Run, Schedule};
+use domain::values::name::{BatchName, HookName, JobId, QueueName, ScheduleName};
+use domain::values::timestamp::Timestamp;
+use sys::process::Holder;
+
+impl Queues for SqliteStore {
+    fn queues(&self) -> Result<Vec<Queue>, StoreError> {
+        self.read(queues::list)
+    }
+
+    fn pause_queue(&self, queue: &QueueName, pause: &Pause) -> Result<(), StoreError> {
+        self.write("pause_queue", |tx| queues::pause(tx, queue, pause))
+    }
+
+    fn resume_queue(&self, queue: &QueueName, by: &str) -> Result<(), StoreError> {
+        self.write("resume_queue", |tx| queues::resume(tx, queue, by))
+    }
+
+    fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError> {
+        self.write("set_queue", |tx| queues::set(tx, queue, update, by))
+    }
+}
+
+impl Graphs for SqliteStore {
+    fn graph(&self, id: &JobId, limit: usize) -> Result<Option<Graph>, StoreError> {
+        self.read(|tx| graph::graph(tx, id, limit))
+    }
+}
+
+impl Schedules for SqliteStore {
+    fn add_schedule(
+        &self,
+        schedule: &NewSchedule,
+        by: &str,
+    ) -> Result<Result<Schedule, ScheduleRefused>, StoreError> {
+        self.write("add_schedule", |tx| schedules::add(tx, schedule, by))
+    }
+
+    fn schedules(&self) -> Result<Vec<(Schedule, Option<Run>)>, StoreError> {
+        self.read(runs::all_with_latest)
+    }
+
+    fn schedule(&self, name: &ScheduleName) -> Result<Option<(Schedule, Vec<Run>)>, StoreError> {
+        self.read(|tx| runs::find_with_latest(tx, name, LAST_RUNS))
+    }
+
+    fn hold_schedule(
+        &self,
+        name: &ScheduleName,
+        pause: Option<&Pause>,
+        by: &str,
+    ) -> Result<bool, StoreError> {
+        self.write("hold_schedule", |tx| schedules::hold(tx, name, pause, by))
+    }
+
+    fn remove_schedule(&self, name: &ScheduleName, by: &str) -> Result<bool, StoreError> {
+        self.write("remove_schedule", |tx| schedules::remove(tx, name, by))
+    }
+
+    fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<Enqueued>, StoreError> {
+        self.write("run_schedule", |tx| fire::run(tx, name, by))
+    }
+
+    fn fire_due(&self) -> Result<Fired, StoreError> {
+        self.write("fire", fire::fire_due)
+    }
+}
+
+impl Batches for SqliteStore {
+    fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError> {
+        self.read(|tx| batches::list(tx, limit))
+    }
+
+    fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError> {
+        self.read(|tx| batches::find(tx, name))
+    }
+
+    fn outlook(&self, name: &BatchName) -> Result<Outlook, StoreError> {
+        self.read(|tx| eta_facts::outlook(tx, name))
+    }
+}
+
+impl Hooks for SqliteStore {
+    fn hooks(&self) -> Result<Vec<Hook>, StoreError> {
+        self.read(hooks::list)
+    }
+
+    fn add_hook(&self, hook: &NewHook, by: &str) -> Result<bool, StoreError> {
+        self.write("add_hook", |tx| hooks::add(tx, hook, by))
+    }
+
+    fn remove_hook(&self, name: &HookName, by: &str) -> Result<bool, StoreError> {
+        self.write("remove_hook", |tx| hooks::remove(tx, name, by))
+    }
+
+    fn post(&self, post: &Post<'_>) -> Result<Posted, StoreError> {
+        self.write("post", |tx| deliveries::post(tx, post))
+    }
+}
+
+impl Upkeep for SqliteStore {
+    fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), StoreError> {
+        backup::copy(&self.lock().connection, backup, progress)
+    }
+
+    fn finish_restore(&self, logs: &Path) -> Result<(), StoreError> {
+        if !backup::are_any_ready(logs) {
+            return Ok(());
+        }
+        let opened = self.lock();
+        let _pass = opened.gate.enter(opened.patience.get())?;
+        backup::put_restored_logs(&opened.connection, logs)
+    }
+
+    fn export(&self, which: &Exported<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError> {
+        let opened = self.lock();
+        self.view(&opened, |tx| transfer::export(tx, which, sink))
+    }
+
+    fn import(
+        &self,
+        lines: &mut dyn Iterator<Item = Result<Line, ImportError>>,
+        if_absent: bool,
+        by: &str,
+    ) -> Result<Imported, ImportError> {
+        self.write("import", |tx| transfer::import(tx, lines, if_absent, by))
+    }
+
+    fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+        if prune.dry_run {
+            return self.read(|tx| prune::prune(tx, prune));
+        }
+        self.write("prune", |tx| prune::prune(tx, prune))
+    }
+
+    fn forget(&self, jobs: &[Seen], dry_run: bool) -> Result<Pruned, StoreError> {
+        if dry_run {
+            return Ok(self.read(|tx| prune::forget_chosen(tx, jobs, true))?.1);
+        }
+        let (mut rest, mut all) = (jobs, Pruned::default());
+        while !rest.is_empty() {
+            let (looked_at, pruned) = self.write("forget", |tx| prune::forget_chosen(tx, rest, false))?;
+            rest = &rest[looked_at..];
+            all.count += pruned.count;
+            all.gone.extend(pruned.gone);
+        }
+        Ok(all)
+    }
+
+    fn sweep(&self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError> {
+        // Whoever only looks is in nobody's way.
+        let (looked, is_last) = self.read(|tx| environment_gc::look_on(tx, sweep, limit))?;
+        *sweep = looked;
+        if is_last && !sweep.is_over() {
+            *sweep = self.write("sweep", |tx| environment_gc::forget(tx, sweep, limit))?;
+        }
+        Ok(!sweep.is_over())
+    }
+
+    fn expired_logs(
+        &self,
+        files: &[(u64, u32)],
+        before: Option<Timestamp>,
+    ) -> Result<Vec<(u64, u32)>, StoreError> {
+        self.read(|tx| prune::expired_logs(tx, files, before))
+    }
+
+    fn recount(&self) -> Result<Vec<Contradiction>, StoreError> {
+        self.read(recount::find)
+    }
+
+    fn mend(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError> {
+        let derived: Vec<Derived> = found.iter().map(|found| found.derived.clone()).collect();
+        let mut rest = &derived[..];
+        while !rest.is_empty() {
+            let mended = self.write("mend", |tx| recount::mend(tx, rest))?;
+            rest = &rest[mended..];
+        }
+        self.tell_the_rest(&mut Told::default());
+        let detail = format!("{} contradictions", found.len());
+        self.write("mend", |tx| events::note(tx, None, "repair", by, Some(&detail)))
+    }
+
+    fn edit(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
+        self.write("edit", |tx| edit::edit(tx, id, edit, by))
+    }
+
+    fn edit_and_retry(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
+        loop {
+            self.tell_noted()?;
+            let changed = self.write("edit_and_retry", |tx| edit::edit_and_retry(tx, id, edit, by))?;
+            if let Some(change) = changed {
+                return Ok(change);
+            }
+        }
+    }
+
+    fn situation(&self, id: &JobId) -> Result<Option<Situation>, StoreError> {
+        self.read(|tx| explain_facts::situation(tx, id))
+    }
+
+    fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError> {
+        self.read(|tx| events::list(tx, page))
+    }
+
+    fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError> {
+        self.write("note", |tx| events::note(tx, None, event, by, Some(detail)))
+    }
+
+    fn writer(&self) -> Option<Holder> {
+        self.lock().gate.holder()
+    }
+
+    fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError> {
+        // Most who ask come too early: they need not wait for the gate.
+        if !self.read(|tx| duties::is_due(tx, duty))? {
+            return Ok(false);
+        }
+        self.write("take_duty", |tx| duties::take(tx, duty, lease))
+    }
+
+    fn end_duty(&self, duty: Duty, next: Duration, by: &str, done: Option<&str>) -> Result<(), StoreError> {
+        self.write("end_duty", |tx| duties::end(tx, duty, next, by, done))
+    }
+}

@@ -1,0 +1,17 @@
+//! One table per file: the statements that read and write it.
+
+pub(crate) mod batches;
+pub(crate) mod counters;
+pub(crate) mod deliveries;
+pub(crate) mod duties;
+pub(crate) mod events;
+pub(crate) mod hooks;
+pub(crate) mod outbox;
+pub(crate) mod queues;
+pub(crate) mod rates;
+pub(crate) mod retry_rules;
+pub(crate) mod runs;
+pub(crate) mod schedules;
+pub(crate) mod settings;
+pub(crate) mod stops;
+pub(crate) mod workers;

@@ -1,0 +1,100 @@
+//! How many jobs each queue has in each state: changes are summed up and written once per transaction.
+
+use std::collections::BTreeMap;
+
+use rusqlite::params;
+
+use super::batches;
+use crate::StoreError;
+use crate::sqlite::session::tx::Tx;
+use domain::job::life::StateName;
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    changes: BTreeMap<(i64, StateName), i64>,
+    /// The same by batch, for the jobs that are in one.
+    batches: BTreeMap<i64, BTreeMap<StateName, i64>>,
+}
+
+impl Counters {
+    pub(crate) fn enter(&mut self, queue_id: i64, state: StateName) {
+        *self.changes.entry((queue_id, state)).or_default() += 1;
+    }
+
+    pub(crate) fn leave(&mut self, queue_id: i64, state: StateName) {
+        *self.changes.entry((queue_id, state)).or_default() -= 1;
+    }
+
+    /// By how many the jobs of a queue in this state have become more.
+    pub(crate) fn change(&self, queue_id: i64, state: StateName) -> i64 {
+        self.changes.get(&(queue_id, state)).copied().unwrap_or(0)
+    }
+
+    /// The queues that have fewer jobs in this state than before.
+    pub(crate) fn with_fewer(&self, state: StateName) -> Vec<i64> {
+        let fewer = self.changes.iter().filter(|((_, of), change)| *of == state && **change < 0);
+        fewer.map(|((queue_id, _), _)| *queue_id).collect()
+    }
+
+    /// Whether there are more jobs in a state, in any queue.
+    pub(crate) fn has_more(&self, state: StateName) -> bool {
+        self.changes.iter().any(|((_, in_state), change)| *in_state == state && *change > 0)
+    }
+
+    /// By how many the jobs in a state have become more, in one queue or in all.
+    pub(crate) fn change_of(&self, state: StateName, queue_id: Option<i64>) -> i64 {
+        let is_meant = |(of, in_state): &(i64, StateName)| {
+            *in_state == state && queue_id.is_none_or(|queue_id| queue_id == *of)
+        };
+        self.changes.iter().filter(|(key, _)| is_meant(key)).map(|(_, change)| change).sum()
+    }
+
+    pub(crate) fn enter_batch(&mut self, batch_id: i64, state: StateName) {
+        *self.batches.entry(batch_id).or_default().entry(state).or_default() += 1;
+    }
+
+    pub(crate) fn leave_batch(&mut self, batch_id: i64, state: StateName) {
+        *self.batches.entry(batch_id).or_default().entry(state).or_default() -= 1;
+    }
+
+    /// A batch to look at in the end, whatever changed in it.
+    pub(crate) fn touch_batch(&mut self, batch_id: i64) {
+        self.batches.entry(batch_id).or_default();
+    }
+
+    pub(crate) fn write(self, tx: &Tx<'_>) -> Result<(), StoreError> {
+        for ((queue_id, state), change) in self.changes {
+            if change != 0 {
+                add(tx, queue_id, state, change)?;
+            }
+        }
+        for (batch_id, changes) in self.batches {
+            for (state, change) in changes.into_iter().filter(|(_, change)| *change != 0) {
+                batches::count(tx, batch_id, state, change)?;
+            }
+            batches::look_again(tx, batch_id)?;
+        }
+        Ok(())
+    }
+}
+
+/// How many jobs were in a state before this transaction, in one queue or in all.
+pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<i64>) -> Result<i64, StoreError> {
+    let mut select = tx.prepare(
+        "select coalesce(sum(count), 0) from counters where state = ?1 and (?2 is null or queue_id = ?2)",
+    )?;
+    Ok(select.query_row(params![state.name(), queue_id], |row| row.get(0))?)
+}
+
+fn add(tx: &Tx<'_>, queue_id: i64, state: StateName, change: i64) -> Result<(), StoreError> {
+    let mut update =
+        tx.prepare("update counters set count = count + ?3 where queue_id = ?1 and state = ?2")?;
+    if update.execute(params![queue_id, state.name(), change])? == 0 {
+        tx.prepare("insert into counters (queue_id, state, count) values (?1, ?2, ?3)")?.execute(params![
+            queue_id,
+            state.name(),
+            change
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Writing down what hooks are to be told, with the change that it is about.
+
+use std::collections::BTreeMap;
+
+use rusqlite::params;
+
+use super::hooks::Known;
+use super::{counters, workers};
+use crate::sqlite::session::row::{JobRow, read_job, select_whole_jobs};
+use crate::sqlite::session::tx::Tx;
+use crate::{LeaseRef, StoreError};
+use domain::hook::{BatchNews, DlqNews, JobTurn, Letter, News, Trigger, WorkerNews};
+use domain::job::Job;
+use domain::job::life::StateName;
+use domain::values::name::{JobIdSequence, QueueName, WorkerId};
+
+/// A job is now in this state, and was in another.
+pub(crate) fn job_changed(tx: &Tx<'_>, before: &JobRow, to: StateName) -> Result<(), StoreError> {
+    let Some(happened) = JobTurn::of(to) else {
+        return Ok(());
+    };
+    let is_meant = |hook: &&Known| match &hook.trigger {
+        Trigger::Job { turn, .. } => {
+            *turn == happened && hook.queue_id.is_none_or(|queue_id| queue_id == before.queue_id)
+        }
+        Trigger::BatchFinished | Trigger::WorkerCrashed | Trigger::DlqAbove { .. } => false,
+    };
+    let mut job = None;
+    for hook in tx.hooks()?.iter().filter(is_meant) {
+        let job: &Job = match &job {
+            Some(job) => job,
+            None => job.insert(whole_job(tx, before.seq)?),
+        };
+        write(tx, hook, News::Job(Box::new(job.into())))?;
+    }
+    Ok(())
+}
+
+fn whole_job(tx: &Tx<'_>, seq: i64) -> Result<Job, StoreError> {
+    tx.prepare(select_whole_jobs!("where j.seq = ?1"))?.query_row([seq], |row| Ok(read_job(tx, row)))?
+}
+
+/// To be called before the counters are written. Whoever crosses the line is told of once, until somebody has crossed it
+/// the other way.
+pub(crate) fn dlq_changed(tx: &Tx<'_>) -> Result<(), StoreError> {
+    let change = |queue_id| tx.counters.borrow().change_of(StateName::Dead, queue_id);
+    // Only jobs that die can make them more; where none has, nothing is asked.
+    if !tx.counters.borrow().has_more(StateName::Dead) {
+        return Ok(());
+    }
+    for hook in tx.hooks()? {
+        let Trigger::DlqAbove { threshold, queue } = &hook.trigger else {
+            continue;
+        };
+        let before = counters::before(tx, StateName::Dead, hook.queue_id)?;
+        let limit = i64::try_from(*threshold).unwrap_or(i64::MAX);
+        let count = before + change(hook.queue_id);
+        if before <= limit && limit < count {
+            let queue = queue.as_ref().map(QueueName::as_str);
+            let count = count.unsigned_abs();
+            write(tx, hook, News::Dlq(DlqNews { count, threshold: *threshold, queue }))?;
+        }
+    }
+    Ok(())
+}
+
+/// A worker was found dead, and these leases were taken back.
+pub(crate) fn worker_crashed(tx: &Tx<'_>, worker: &WorkerId, reaped: &[LeaseRef]) -> Result<(), StoreError> {
+    for hook in tx.hooks()?.iter().filter(|hook| hook.trigger == Trigger::WorkerCrashed) {
+        let host = workers::host(tx, workers::seq(tx, worker)?)?;
+        let jobs = reaped.iter().map(|lease| lease.job.as_str()).collect();
+        write(tx, hook, News::Worker(WorkerNews { id: worker.as_str(), host: &host, jobs }))?;
+    }
+    Ok(())
+}
+
+/// All jobs of a batch are finished; so many of them are in each state.
+pub(crate) fn batch_finished(
+    tx: &Tx<'_>,
+    name: &str,
+    counts: &BTreeMap<StateName, u64>,
+) -> Result<(), StoreError> {
+    for hook in tx.hooks()?.iter().filter(|hook| hook.trigger == Trigger::BatchFinished) {
+        let count = |state: StateName| (state.name(), counts.get(&state).copied().unwrap_or(0));
+        let jobs = StateName::ALL.into_iter().map(count).collect();
+        write(tx, hook, News::Batch(BatchNews { name, jobs }))?;
+    }
+    Ok(())
+}
+
+fn write(tx: &Tx<'_>, hook: &Known, news: News<'_>) -> Result<(), StoreError> {
+    let name = format!("d-{}", JobIdSequence::default().next(tx.now, fastrand::u64(..)));
+    let letter = Letter { delivery: &name, event: hook.trigger.event(), at: tx.now, news };
+    tx.prepare(
+        "insert into deliveries (name, hook_id, payload, created_at, due_at) values (?1, ?2, ?3, ?4, ?4)",
+    )?
+    .execute(params![name, hook.id, letter.to_json(), tx.now.as_millis()])?;
+    Ok(())
+}

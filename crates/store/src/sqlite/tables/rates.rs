@@ -1,0 +1,68 @@
+//! The rates of queues: how many tokens are left of each.
+
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::StoreError;
+use crate::sqlite::session::row::malformed;
+use crate::sqlite::session::tx::{Tx, from_millis, millis};
+use domain::queue::rate::{Bucket, Meter, Rate};
+use domain::values::timestamp::Timestamp;
+
+/// From four columns, of which this is the first: count, period, tokens and when they were counted.
+pub(crate) fn read(tx: &Tx<'_>, row: &Row<'_>, first: usize) -> Result<Option<Meter>, StoreError> {
+    let Some(count) = row.get::<_, Option<u32>>(first)? else {
+        return Ok(None);
+    };
+    let rate = Rate::new(count, from_millis(row.get(first + 1)?));
+    let rate = rate.map_err(|error| malformed("rate", error))?;
+    let tokens: Option<f64> = row.get(first + 2)?;
+    let refilled_at: Option<i64> = row.get(first + 3)?;
+    let bucket = tokens.zip(refilled_at).map_or_else(
+        || rate.full(tx.now),
+        |(tokens, at)| Bucket { tokens, refilled_at: Timestamp::from_millis(at) },
+    );
+    Ok(Some(Meter { rate, bucket }))
+}
+
+/// Sets a rate, or none. What has started under an earlier one counts.
+pub(crate) fn set(tx: &Tx<'_>, queue_id: i64, rate: Option<Rate>) -> Result<(), StoreError> {
+    let earlier = find(tx, queue_id)?;
+    tx.prepare("update queues set rate_count = ?2, rate_period_ms = ?3 where id = ?1")?.execute(params![
+        queue_id,
+        rate.map(Rate::count),
+        rate.map(|rate| millis(rate.period()))
+    ])?;
+    let bucket = rate.map(|rate| match earlier {
+        Some(meter) => meter.bucket.refilled(meter.rate, tx.now).refilled(rate, tx.now),
+        None => rate.full(tx.now),
+    });
+    put(tx, queue_id, bucket)
+}
+
+/// A job that was claimed and did not start takes no token.
+pub(crate) fn give_back(tx: &Tx<'_>, queue_id: i64) -> Result<(), StoreError> {
+    let Some(Meter { rate, bucket }) = find(tx, queue_id)? else {
+        return Ok(());
+    };
+    put(tx, queue_id, Some(bucket.give_back(rate, tx.now)))
+}
+
+fn find(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Meter>, StoreError> {
+    let mut select = tx.prepare(
+        "select rate_count, rate_period_ms, rate_tokens, rate_refilled_at from queues
+         where id = ?1 and rate_count is not null",
+    )?;
+    let found = select.query_row([queue_id], |row| Ok(read(tx, row, 0))).optional()?;
+    Ok(found.transpose()?.flatten())
+}
+
+pub(crate) fn put(tx: &Tx<'_>, queue_id: i64, bucket: Option<Bucket>) -> Result<(), StoreError> {
+    tx.prepare("update queues set rate_tokens = ?2, rate_refilled_at = ?3 where id = ?1")?.execute(
+        params![
+            queue_id,
+            bucket.map(|bucket| bucket.tokens),
+            bucket.map(|bucket| bucket.refilled_at.as_millis()),
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Which exit codes the jobs of a queue are retried after.
+
+use rusqlite::{Row, params};
+
+use crate::sqlite::session::row::malformed;
+use crate::sqlite::session::tx::Tx;
+use crate::{QueueUpdate, StoreError, Update};
+use domain::job::retry_rules::{ExitCodes, RetryRules};
+
+/// Read once in a transaction for each queue whose jobs fail there.
+pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<RetryRules, StoreError> {
+    if let Some(rules) = tx.retry_rules.borrow().get(&queue_id) {
+        return Ok(*rules);
+    }
+    let mut select = tx.prepare("select retry_on, no_retry_on from queues where id = ?1")?;
+    let rules = select.query_row([queue_id], |row| Ok(read(row, 0)))??;
+    tx.retry_rules.borrow_mut().insert(queue_id, rules);
+    Ok(rules)
+}
+
+/// From the two columns that begin with this one.
+pub(crate) fn read(row: &Row<'_>, column: usize) -> Result<RetryRules, StoreError> {
+    Ok(RetryRules { retry_on: codes(row, column)?, no_retry_on: codes(row, column + 1)? })
+}
+
+pub(crate) fn set(tx: &Tx<'_>, queue_id: i64, update: &QueueUpdate) -> Result<(), StoreError> {
+    if update.retry_on != Update::Keep {
+        tx.prepare("update queues set retry_on = ?2 where id = ?1")?
+            .execute(params![queue_id, update.retry_on.apply(None).map(to_json)])?;
+    }
+    if update.no_retry_on != Update::Keep {
+        tx.prepare("update queues set no_retry_on = ?2 where id = ?1")?
+            .execute(params![queue_id, update.no_retry_on.apply(None).map(to_json)])?;
+    }
+    Ok(())
+}
+
+fn codes(row: &Row<'_>, column: usize) -> Result<Option<ExitCodes>, StoreError> {
+    let json: Option<String> = row.get(column)?;
+    json.map(|json| from_json(&json)).transpose()
+}
+
+fn from_json(json: &str) -> Result<ExitCodes, StoreError> {
+    let codes: Vec<u8> = serde_json::from_str(json).map_err(|error| malformed("exit codes", error))?;
+    ExitCodes::new(codes).map_err(|error| malformed("exit codes", error))
+}
+
+fn to_json(codes: ExitCodes) -> String {
+    let codes: Vec<u8> = codes.iter().collect();
+    serde_json::to_string(&codes).expect("numbers become JSON")
+}

@@ -1,0 +1,16 @@
+//! The verbs that change something: the statements of one verb per file.
+
+pub(crate) mod cancel;
+pub(crate) mod change;
+pub(crate) mod claim;
+pub(crate) mod edit;
+pub(crate) mod enqueue;
+pub(crate) mod environment_gc;
+pub(crate) mod exchange;
+pub(crate) mod extend;
+pub(crate) mod fire;
+pub(crate) mod prune;
+pub(crate) mod reap;
+pub(crate) mod remove;
+pub(crate) mod retry;
+pub(crate) mod settle;

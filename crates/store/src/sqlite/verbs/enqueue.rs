@@ -1,0 +1,304 @@
+//! Storing new jobs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use rusqlite::params;
+
+use crate::options::JobOptions;
+use crate::sqlite::jobs::dependencies;
+use crate::sqlite::jobs::dependencies::Parent;
+use crate::sqlite::jobs::{environments, ready, unique_keys};
+use crate::sqlite::session::row;
+use crate::sqlite::session::row::to_json;
+use crate::sqlite::session::tx::{Tx, millis};
+use crate::sqlite::tables::{batches, queues};
+use crate::{EnqueueError, Enqueued, Refused, StoreError};
+use domain::batch::find_cycle;
+use domain::job::environment::Environment;
+use domain::job::life::{Life, Place, StateName};
+use domain::job::{NewJob, Start};
+use domain::values::name::{BatchName, JobId, QueueName};
+use domain::values::timestamp::Timestamp;
+
+pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError> {
+    let mut batch = Batch::begin(tx)?;
+    let mut answers = Vec::with_capacity(jobs.len());
+    let mut blocked = Vec::new();
+    let mut stand_ins = HashMap::new();
+    for (at, job) in jobs.iter().enumerate() {
+        let answer = batch.enqueue(tx, job)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
+        match &answer {
+            Enqueued::Created(_) if !job.depends_on.is_empty() => blocked.push((at, batch.last_seq())),
+            Enqueued::Existing(holder) if *holder != job.id => {
+                stand_ins.insert(&job.id, holder.clone());
+            }
+            Enqueued::Created(_) | Enqueued::Existing(_) => {}
+        }
+        answers.push(answer);
+    }
+    let renamed = rename(tx, jobs, &blocked, stand_ins)?;
+    // Now that all of the batch are there, they can depend on each other in any order.
+    for (at, seq) in blocked {
+        let depends_on = renamed.get(&at).unwrap_or(&jobs[at].depends_on);
+        connect(tx, depends_on, seq)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
+    }
+    Ok(answers)
+}
+
+/// What jobs of the batch depend on, by their places, where they named one that was not stored because another job holds
+/// its unique key: they depend on that one.
+fn rename(
+    tx: &Tx<'_>,
+    jobs: &[NewJob],
+    blocked: &[(usize, i64)],
+    mut stand_ins: HashMap<&JobId, JobId>,
+) -> Result<HashMap<usize, Vec<JobId>>, EnqueueError> {
+    let mut renamed = HashMap::new();
+    if stand_ins.is_empty() || blocked.is_empty() {
+        return Ok(renamed);
+    }
+    // An id that a job has means that job.
+    for job in jobs {
+        if stand_ins.contains_key(&job.id) && is_taken(tx, &job.id)? {
+            stand_ins.remove(&job.id);
+        }
+    }
+    for (at, seq) in blocked {
+        let before = &jobs[*at].depends_on;
+        if before.iter().any(|id| stand_ins.contains_key(id)) {
+            let mut seen = HashSet::new();
+            let names = before.iter().map(|id| stand_ins.get(id).unwrap_or(id).clone());
+            let names: Vec<JobId> = names.filter(|id| seen.insert(id.clone())).collect();
+            rename_dependencies(tx, *seq, &names)?;
+            renamed.insert(*at, names);
+        }
+    }
+    refuse_cycle(jobs, &renamed)?;
+    Ok(renamed)
+}
+
+/// A job of the batch may hold the key of another, so that names meant two jobs and mean one.
+fn refuse_cycle(jobs: &[NewJob], renamed: &HashMap<usize, Vec<JobId>>) -> Result<(), EnqueueError> {
+    if renamed.is_empty() {
+        return Ok(());
+    }
+    let mut jobs = jobs.to_vec();
+    for (at, names) in renamed {
+        jobs[*at].depends_on.clone_from(names);
+    }
+    match find_cycle(&jobs) {
+        None => Ok(()),
+        Some(id) => {
+            let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
+            Err(EnqueueError::Refused { at, reason: Refused::Cycle(id) })
+        }
+    }
+}
+
+fn rename_dependencies(tx: &Tx<'_>, seq: i64, names: &[JobId]) -> Result<(), StoreError> {
+    let json = to_json(&names.iter().map(JobId::as_str).collect::<Vec<&str>>());
+    tx.prepare("update jobs set depends_on = ?2, blocked_by = ?3 where seq = ?1")?.execute(params![
+        seq,
+        json,
+        names.len()
+    ])?;
+    Ok(())
+}
+
+pub(crate) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
+    let mut select = tx.prepare("select 1 from jobs where id = ?1")?;
+    Ok(select.exists([id.as_str()])?)
+}
+
+/// The number of the next job.
+pub(crate) fn next_seq(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    let mut select = tx.prepare(
+        "select max(coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence))",
+    )?;
+    let next_seq: Option<i64> = select.query_row([], |row| row.get(0))?;
+    next_seq.ok_or_else(|| row::malformed("sequence", "it is empty"))
+}
+
+/// Records what a new job waits for. Until now it counts as blocked by each of its dependencies; those that are
+/// finished are told at once, but last: one that ends the job ends its waiting for all the others.
+fn connect(tx: &Tx<'_>, depends_on: &[JobId], seq: i64) -> Result<Result<(), Refused>, StoreError> {
+    let mut finished = Vec::new();
+    for parent in depends_on {
+        match dependencies::look_up(tx, parent)? {
+            Parent::Unknown => return Ok(Err(Refused::UnknownDependency(parent.clone()))),
+            Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, seq, true)?,
+            Parent::Finished { seq: parent_seq, failed } => {
+                dependencies::add(tx, parent_seq, seq, false)?;
+                finished.push(failed);
+            }
+        }
+    }
+    if !finished.is_empty() {
+        dependencies::tell(tx, &row::by_seq(tx, seq)?, &finished)?;
+    }
+    Ok(Ok(()))
+}
+
+/// What the jobs of one batch share.
+struct Batch {
+    next_seq: i64,
+    queue_ids: HashMap<QueueName, i64>,
+    /// The environment of the job before, and its number.
+    environment: Option<(Arc<Environment>, i64)>,
+    /// The same for the batch that jobs are enqueued into by name.
+    named: Option<(BatchName, i64)>,
+}
+
+impl Batch {
+    fn begin(tx: &Tx<'_>) -> Result<Self, StoreError> {
+        Ok(Self { next_seq: next_seq(tx)?, queue_ids: HashMap::new(), environment: None, named: None })
+    }
+
+    fn last_seq(&self) -> i64 {
+        self.next_seq - 1
+    }
+
+    /// Stores a job, unless an earlier one stands in for it.
+    fn enqueue(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Result<Enqueued, Refused>, StoreError> {
+        if let Some(key) = &job.unique_key
+            && let Some(holder) = unique_keys::holder(tx, key)?
+        {
+            return Ok(Ok(Enqueued::Existing(holder)));
+        }
+
+        let Some(life) = first_life(tx, job) else {
+            return Ok(Err(Refused::TooLate));
+        };
+        let seq = self.next_seq;
+        let queue_id = self.queue_id(tx, &job.queue)?;
+        let numbers = Numbers {
+            seq,
+            queue_id,
+            environment_id: self.environment_id(tx, job)?,
+            batch_id: self.batch_id(tx, job)?,
+        };
+        if !insert_row(tx, job, &life, &numbers)? {
+            return Ok(if job.if_absent {
+                Ok(Enqueued::Existing(job.id.clone()))
+            } else {
+                Err(Refused::IdTaken(job.id.clone()))
+            });
+        }
+        self.next_seq += 1;
+        for tag in &job.tags {
+            tx.prepare("insert or ignore into job_tags (tag, seq) values (?1, ?2)")?
+                .execute(params![tag, seq])?;
+        }
+        if let Some(key) = &job.unique_key {
+            unique_keys::take(tx, key, seq, job.unique_for)?;
+        }
+        tx.counters.borrow_mut().enter(queue_id, StateName::Pending);
+        if let Some(batch_id) = numbers.batch_id {
+            tx.counters.borrow_mut().enter_batch(batch_id, StateName::Pending);
+        }
+        match life.place(tx.now) {
+            Place::Ready => ready::put_ready(tx, queue_id, job.priority, life.due_at, seq)?,
+            Place::Waiting => ready::put_waiting(tx, life.due_at, seq)?,
+            Place::Nowhere => {}
+        }
+        Ok(Ok(Enqueued::Created(job.id.clone())))
+    }
+
+    fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
+        if let Some(id) = self.queue_ids.get(name) {
+            return Ok(*id);
+        }
+        let id = queues::id(tx, name)?;
+        self.queue_ids.insert(name.clone(), id);
+        Ok(id)
+    }
+
+    fn batch_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<i64>, StoreError> {
+        let Some(name) = &job.batch else {
+            return Ok(None);
+        };
+        if let Some((known, id)) = &self.named
+            && known == name
+        {
+            return Ok(Some(*id));
+        }
+        let id = batches::id(tx, name)?;
+        self.named = Some((name.clone(), id));
+        Ok(Some(id))
+    }
+
+    fn environment_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<i64>, StoreError> {
+        let Some(environment) = &job.environment else {
+            return Ok(None);
+        };
+        if let Some((known, id)) = &self.environment
+            && Arc::ptr_eq(known, environment)
+        {
+            return Ok(Some(*id));
+        }
+        let id = environments::id(tx, environment)?;
+        self.environment = Some((Arc::clone(environment), id));
+        Ok(Some(id))
+    }
+}
+
+/// The numbers that stand for names in the row of a job.
+struct Numbers {
+    seq: i64,
+    queue_id: i64,
+    environment_id: Option<i64>,
+    batch_id: Option<i64>,
+}
+
+/// `None` when its time lies beyond all times.
+fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
+    let run_at: Option<Timestamp> = match job.start {
+        Start::Now => None,
+        Start::At(at) => Some(at),
+        Start::After(delay) => Some(tx.now.checked_add(delay)?),
+    };
+    let blocked_by = u32::try_from(job.depends_on.len()).unwrap_or(u32::MAX);
+    Some(Life::begin(run_at, job.max_retries, blocked_by, tx.now))
+}
+
+/// `false` if its id is taken.
+fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, numbers: &Numbers) -> Result<bool, StoreError> {
+    let options = JobOptions {
+        backoff: job.backoff,
+        env: job.env.clone(),
+        on_dependency_failure: job.on_dependency_failure,
+        limits: job.limits,
+        retry: job.retry,
+        unique_for: job.unique_for,
+    };
+    let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
+    let mut insert = tx.prepare(
+        "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, max_retries, created_at,
+                           updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags, depends_on, options,
+                           batch_id)
+         values (?1, ?2, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+         on conflict (id) do nothing",
+    )?;
+    let inserted = insert.execute(params![
+        numbers.seq,
+        job.id.as_str(),
+        numbers.queue_id,
+        job.priority,
+        job.depends_on.len(),
+        life.run_at.map(Timestamp::as_millis),
+        life.due_at.as_millis(),
+        life.max_retries,
+        tx.now.as_millis(),
+        job.command,
+        job.cwd,
+        numbers.environment_id,
+        job.timeout.map(millis),
+        job.unique_key,
+        to_json(&job.tags),
+        to_json(&depends_on),
+        options.to_json(),
+        numbers.batch_id,
+    ])?;
+    Ok(inserted == 1)
+}

@@ -1,0 +1,159 @@
+//! Enqueuing what schedules are for, when their time has come.
+//!
+//! Everything that a firing does is one transaction with the note that it was done, and each schedule is read in it: so
+//! whoever comes second finds nothing due, and a crash leaves all of it or nothing.
+
+use super::enqueue;
+use crate::sqlite::jobs::apply;
+use crate::sqlite::jobs::environments;
+use crate::sqlite::session::row;
+use crate::sqlite::session::tx::Tx;
+use crate::sqlite::tables::schedules;
+use crate::sqlite::tables::schedules::ScheduleRow;
+use crate::sqlite::tables::{events, runs, settings};
+use crate::{EnqueueError, Enqueued, Fired, Pause, Refused, StoreError};
+use domain::job::life::{Event, StateName, transition};
+use domain::job::request::Origin;
+use domain::job::{NewJob, OnDependencyFailure};
+use domain::schedule::{OnOverlap, Run, fire};
+use domain::values::name::{JobId, ScheduleName};
+use domain::values::timestamp::Timestamp;
+
+/// How many schedules one transaction fires at most, so that very many that are due at once stall nobody.
+const FIRED_PER_TRANSACTION: usize = 100;
+/// Who holds back what cannot be understood.
+const OURSELVES: &str = "queuectl";
+
+pub(crate) fn fire_due(tx: &Tx<'_>) -> Result<Fired, StoreError> {
+    let mut fired = Fired::default();
+    for (id, name) in schedules::due(tx, FIRED_PER_TRANSACTION)? {
+        match fire_one(tx, &name) {
+            Ok(jobs) => fired.jobs.extend(jobs),
+            // One that somebody wrote by other means, or that a newer program understands, must not stop the others.
+            Err(StoreError::Malformed { detail, .. }) => {
+                let reason = format!("it cannot be understood: {detail}");
+                let pause = Pause { by: OURSELVES.to_owned(), reason: Some(reason.clone()) };
+                schedules::set_held(tx, id, Some(&pause))?;
+                fired.held.push((name, reason));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    fired.next_at = schedules::next_fire(tx)?;
+    Ok(fired)
+}
+
+fn fire_one(tx: &Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreError> {
+    let Some(known) = schedules::find(tx, name)? else {
+        return Ok(Vec::new());
+    };
+    let unfinished = runs::unfinished(tx, known.id)?;
+    let count = match known.schedule.policy.on_overlap {
+        OnOverlap::Queue => runs::count_unfinished(tx, known.id)?,
+        OnOverlap::Skip | OnOverlap::Replace => unfinished.len(),
+    };
+    let Some(firing) = fire(&known.schedule, count, tx.now) else {
+        return Ok(Vec::new());
+    };
+    // Before anything is changed: what cannot be understood is left as it is.
+    let job = new_job(tx, &known)?;
+    schedules::note_fired(tx, known.id, &firing)?;
+    let mut before = unfinished;
+    if known.schedule.policy.on_overlap == OnOverlap::Replace && !firing.occurrences.is_empty() {
+        before = replace(tx, before)?;
+    }
+    let mut jobs = Vec::new();
+    let mut before: Vec<JobId> = before.into_iter().map(|run| run.id).collect();
+    for at in &firing.occurrences {
+        let Some(id) = enqueue_occurrence(tx, &known, &job, *at, before)? else {
+            schedules::note_skipped(tx, known.id, *at)?;
+            before = Vec::new();
+            continue;
+        };
+        before = vec![id.clone()];
+        jobs.push(id);
+    }
+    Ok(jobs)
+}
+
+/// Ends unfinished runs, and gives those of which something may still run.
+fn replace(tx: &Tx<'_>, unfinished: Vec<Run>) -> Result<Vec<Run>, StoreError> {
+    for run in &unfinished {
+        let job = row::by_id(tx, &run.id)?.ok_or_else(|| StoreError::NoSuchJob(run.id.clone()))?;
+        let policy = settings::policy(tx, &job)?;
+        if let Ok(replaced) = transition(&job.life, Event::Replace, &policy, tx.now) {
+            apply(tx, &job, &replaced, &job.latest)?;
+        }
+    }
+    Ok(unfinished.into_iter().filter(|run| run.state == StateName::Processing).collect())
+}
+
+/// The job for one moment, which waits for these runs; `None` if its unique key is taken.
+fn enqueue_occurrence(
+    tx: &Tx<'_>,
+    known: &ScheduleRow,
+    job: &NewJob,
+    at: Timestamp,
+    after: Vec<JobId>,
+) -> Result<Option<JobId>, StoreError> {
+    let job = NewJob {
+        id: free_id(tx, known, at)?,
+        depends_on: after,
+        on_dependency_failure: OnDependencyFailure::Run,
+        ..job.clone()
+    };
+    match enqueue_one(tx, &job)? {
+        Enqueued::Created(id) => {
+            runs::assign(tx, &id, known.id, Some(at))?;
+            Ok(Some(id))
+        }
+        Enqueued::Existing(_) => Ok(None),
+    }
+}
+
+/// Enqueues a schedule's job now, beside its times.
+pub(crate) fn run(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<Option<Enqueued>, StoreError> {
+    let Some(known) = schedules::find(tx, name)? else {
+        return Ok(None);
+    };
+    let job = NewJob { id: free_id(tx, &known, tx.now)?, ..new_job(tx, &known)? };
+    let answer = enqueue_one(tx, &job)?;
+    if let Enqueued::Created(id) = &answer {
+        runs::assign(tx, id, known.id, None)?;
+        let seq = row::by_id(tx, id)?.map(|job| job.seq);
+        events::note(tx, seq, "schedule_run", by, Some(name.as_str()))?;
+    }
+    Ok(Some(answer))
+}
+
+fn enqueue_one(tx: &Tx<'_>, job: &NewJob) -> Result<Enqueued, StoreError> {
+    match enqueue::enqueue(tx, std::slice::from_ref(job)) {
+        Ok(mut answers) => Ok(answers.pop().expect("each job is answered")),
+        Err(EnqueueError::Store(error)) => Err(error),
+        Err(EnqueueError::Refused { reason, .. }) => Err(refused(&reason)),
+    }
+}
+
+fn refused(reason: &Refused) -> StoreError {
+    row::malformed("schedule", reason)
+}
+
+/// What a schedule asks for, with the settings that are in force now; its id is for the caller to choose.
+fn new_job(tx: &Tx<'_>, known: &ScheduleRow) -> Result<NewJob, StoreError> {
+    let environment = known.environment_id.map(|id| environments::load(tx, id)).transpose()?;
+    let origin =
+        Origin { settings: tx.settings()?.clone(), cwd: None, environment, if_absent: false, batch: None };
+    let job = known.schedule.job.clone().resolve(&origin, || known.schedule.job_id(tx.now, 1));
+    job.map_err(|error| row::malformed("schedule", error))
+}
+
+fn free_id(tx: &Tx<'_>, known: &ScheduleRow, at: Timestamp) -> Result<JobId, StoreError> {
+    let mut attempt = 1;
+    loop {
+        let id = known.schedule.job_id(at, attempt);
+        if !enqueue::is_taken(tx, &id)? {
+            return Ok(id);
+        }
+        attempt += 1;
+    }
+}

@@ -1,0 +1,62 @@
+//! Taking back what a dead worker held.
+
+use crate::sqlite::jobs::leases;
+use crate::sqlite::session::row::JobRow;
+use crate::sqlite::session::tx::Tx;
+use crate::sqlite::tables::{deliveries, outbox, workers};
+use crate::{LeaseRef, Served, StoreError, WorkerState};
+use domain::job::life::Company;
+use domain::values::name::WorkerId;
+
+pub(crate) fn reap(
+    tx: &Tx<'_>,
+    worker: &WorkerId,
+    started: Option<&[LeaseRef]>,
+) -> Result<Vec<LeaseRef>, StoreError> {
+    let worker_seq = workers::seq(tx, worker)?;
+    let reaped = take_back(tx, worker, started, &[])?;
+    deliveries::take_back(tx, worker_seq, &format!("worker {worker} died"))?;
+    // A worker for one job that is over may be killed with its caller before it could say goodbye.
+    let is_crash = match workers::served(tx, worker_seq)? {
+        Served::All | Served::InOrder(_) => true,
+        Served::Job(_) => !reaped.is_empty(),
+    };
+    // Hooks hear of a worker once, however often it is reaped.
+    if is_crash && workers::is_live(tx, worker_seq)? {
+        outbox::worker_crashed(tx, worker, &reaped)?;
+    }
+    let held = if reaped.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", reaped.len()) };
+    workers::note_end(tx, worker, "worker_died", &format!("it held {held}"))?;
+    workers::set_state(tx, worker_seq, WorkerState::Stopped)?;
+    Ok(reaped)
+}
+
+/// Takes back the leases of a dead worker, except those that stay.
+pub(crate) fn take_back(
+    tx: &Tx<'_>,
+    worker: &WorkerId,
+    started: Option<&[LeaseRef]>,
+    stay: &[LeaseRef],
+) -> Result<Vec<LeaseRef>, StoreError> {
+    let worker_seq = workers::seq(tx, worker)?;
+    let held = leases::held_by(tx, worker_seq)?;
+    let was_started = |job: &JobRow| started.is_none_or(|started| started.contains(&leases::lease_on(job)));
+    let started_count = held.iter().filter(|job| was_started(job)).count();
+    let company = if started_count > 1 { Company::Others } else { Company::Alone };
+    let mut reaped = Vec::new();
+    for job in held {
+        let lease = leases::lease_on(&job);
+        if stay.contains(&lease) {
+            continue;
+        }
+        let taken = if was_started(&job) {
+            leases::lose(tx, &job, worker_seq, format!("worker {worker} died"), company)?
+        } else {
+            leases::release(tx, &job, worker_seq)?
+        };
+        if taken {
+            reaped.push(lease);
+        }
+    }
+    Ok(reaped)
+}

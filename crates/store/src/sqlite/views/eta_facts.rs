@@ -1,0 +1,75 @@
+//! What the rest of a batch will take.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use rusqlite::params;
+
+use super::explain_facts;
+use crate::StoreError;
+use crate::sqlite::session::row::malformed;
+use crate::sqlite::session::tx::{Tx, from_millis};
+use crate::sqlite::tables::batches;
+use domain::batch::eta::{Lane, Outlook};
+use domain::job::life::StateName;
+use domain::values::name::BatchName;
+
+/// How many attempts tell what is typical.
+const TYPICAL: usize = 100;
+/// How many jobs of a batch are looked at: the newest, because the oldest were finished first.
+const LOOKED_AT: usize = 1_000;
+
+pub(crate) fn outlook(tx: &Tx<'_>, name: &BatchName) -> Result<Outlook, StoreError> {
+    let lanes = match batches::known_id(tx, name)? {
+        Some(batch_id) => lanes(tx, batch_id)?,
+        None => Vec::new(),
+    };
+    Ok(Outlook { now: tx.now, typical: typical(tx)?, slots: 0, lanes })
+}
+
+fn lanes(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<Lane>, StoreError> {
+    let mut lanes: BTreeMap<i64, Lane> = BTreeMap::new();
+    for (queue_id, state) in newest(tx, batch_id)? {
+        if state.is_finished() {
+            continue;
+        }
+        let lane = match lanes.entry(queue_id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                new.insert(Lane { queue: explain_facts::queue(tx, queue_id)?, ..Lane::default() })
+            }
+        };
+        lane.unfinished += 1;
+        lane.waiting += u64::from(state != StateName::Processing);
+    }
+    Ok(lanes.into_values().collect())
+}
+
+/// The queue and the state of each.
+fn newest(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<(i64, StateName)>, StoreError> {
+    // Backwards by index jobs_by_batch.
+    let mut select =
+        tx.prepare("select queue_id, state from jobs where batch_id = ?1 order by seq desc limit ?2")?;
+    let mut rows = select.query(params![batch_id, LOOKED_AT])?;
+    let mut newest = Vec::new();
+    while let Some(row) = rows.next()? {
+        let word: String = row.get(1)?;
+        let state = StateName::from_name(&word).ok_or_else(|| malformed("state", &word))?;
+        newest.push((row.get(0)?, state));
+    }
+    Ok(newest)
+}
+
+/// How long the latest attempts took, of whatever jobs, on average; `None` before the first.
+fn typical(tx: &Tx<'_>) -> Result<Option<Duration>, StoreError> {
+    // Backwards by the primary key of `attempts`.
+    let mut select = tx.prepare(
+        "select duration_ms from attempts where seq <= ?1 and outcome <> 'released'
+         order by seq desc, number desc limit ?2",
+    )?;
+    let rows = select.query_map(params![i64::MAX, TYPICAL], |row| row.get(0))?;
+    let took: Vec<i64> = rows.collect::<Result<_, _>>()?;
+    let count = i64::try_from(took.len()).unwrap_or(i64::MAX);
+    Ok((count > 0).then(|| from_millis(took.iter().sum::<i64>() / count)))
+}

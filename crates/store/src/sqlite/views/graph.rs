@@ -1,0 +1,121 @@
+//! The jobs around one job: found step by step outwards, in both directions.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use rusqlite::{OptionalExtension, params};
+
+use crate::StoreError;
+use crate::sqlite::jobs::dependencies;
+use crate::sqlite::session::row;
+use crate::sqlite::session::tx::Tx;
+use domain::job::graph::{Direction, Edge, Graph, Node};
+use domain::job::life::StateName;
+use domain::values::name::JobId;
+
+pub(crate) fn graph(tx: &Tx<'_>, id: &JobId, limit: usize) -> Result<Option<Graph>, StoreError> {
+    let Some(found) = by_id(tx, id)? else {
+        return Ok(None);
+    };
+    let mut search = Search { limit: limit.max(1), ..Search::default() };
+    search.place(&found);
+    for direction in [Direction::Up, Direction::Down] {
+        search.spread(tx, found.seq, direction)?;
+    }
+    Ok(Some(search.graph))
+}
+
+#[derive(Default)]
+struct Search {
+    graph: Graph,
+    edges: HashSet<Edge>,
+    places: HashMap<JobId, usize>,
+    limit: usize,
+}
+
+struct Found {
+    /// `None`: it was removed.
+    seq: Option<i64>,
+    node: Node,
+}
+
+impl Search {
+    /// The place of a job, if there is one left.
+    fn place(&mut self, found: &Found) -> Option<usize> {
+        if let Some(place) = self.places.get(&found.node.id) {
+            return Some(*place);
+        }
+        if self.graph.nodes.len() >= self.limit {
+            self.graph.is_cut = true;
+            return None;
+        }
+        self.places.insert(found.node.id.clone(), self.graph.nodes.len());
+        self.graph.nodes.push(found.node.clone());
+        Some(self.graph.nodes.len() - 1)
+    }
+
+    /// Follows one direction, the nearest jobs first.
+    fn spread(&mut self, tx: &Tx<'_>, from: Option<i64>, direction: Direction) -> Result<(), StoreError> {
+        let mut seen: HashSet<i64> = from.into_iter().collect();
+        let mut open: VecDeque<(usize, i64)> = from.map(|seq| (0, seq)).into_iter().collect();
+        while let Some((place, seq)) = open.pop_front() {
+            for found in self.next(tx, seq, direction)? {
+                let Some(other) = self.place(&found) else {
+                    continue;
+                };
+                let edge = match direction {
+                    Direction::Up => Edge { job: place, depends_on: other },
+                    Direction::Down => Edge { job: other, depends_on: place },
+                };
+                if self.edges.insert(edge) {
+                    self.graph.edges.push(edge);
+                }
+                if let Some(seq) = found.seq.filter(|seq| seen.insert(*seq)) {
+                    open.push_back((other, seq));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&self, tx: &Tx<'_>, seq: i64, direction: Direction) -> Result<Vec<Found>, StoreError> {
+        match direction {
+            Direction::Up => {
+                let gone = |id: JobId| Found { seq: None, node: Node { id, state: None } };
+                let ids = dependencies::parents(tx, seq)?;
+                ids.into_iter().map(|id| Ok(by_id(tx, &id)?.unwrap_or_else(|| gone(id)))).collect()
+            }
+            // One more than there is room for tells that there are more.
+            Direction::Down => children(tx, seq, self.limit + 1),
+        }
+    }
+}
+
+fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<Found>, StoreError> {
+    let mut select = tx.prepare("select seq, state from jobs where id = ?1")?;
+    let found = select.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)));
+    let Some((seq, state)) = found.optional()? else {
+        return Ok(None);
+    };
+    Ok(Some(Found { seq: Some(seq), node: node(id.clone(), &state)? }))
+}
+
+/// What depends on a job, in the order of enqueuing.
+fn children(tx: &Tx<'_>, parent_seq: i64, limit: usize) -> Result<Vec<Found>, StoreError> {
+    // By the primary keys of `dependencies` and `jobs`.
+    let mut select = tx.prepare(
+        "select j.seq, j.id, j.state from dependencies d cross join jobs j on j.seq = d.child_seq
+         where d.parent_seq = ?1 order by d.child_seq limit ?2",
+    )?;
+    let mut rows = select.query(params![parent_seq, limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let state: String = row.get(2)?;
+        found.push(Found { seq: Some(row.get(0)?), node: node(row::name(row, 1)?, &state)? });
+    }
+    Ok(found)
+}
+
+fn node(id: JobId, state: &str) -> Result<Node, StoreError> {
+    let state = StateName::from_name(state).ok_or_else(|| row::malformed("state", state))?;
+    Ok(Node { id, state: Some(state) })
+}

@@ -1,0 +1,38 @@
+//! What a worker is to do: a few reads, each by an index.
+
+use super::idle;
+use crate::sqlite::session::row;
+use crate::sqlite::session::tx::Tx;
+use crate::sqlite::tables::workers;
+use crate::sqlite::tables::{deliveries, schedules, stops};
+use crate::{LeaseRef, Orders, StoreError};
+use domain::values::name::WorkerId;
+
+pub(crate) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders, StoreError> {
+    let known = workers::find(tx, worker)?;
+    let stopping = stops::since(tx, &known)?;
+    Ok(Orders {
+        state: known.state,
+        drain: stopping.drain,
+        kill_at: stopping.kill_at,
+        cancelled: cancelled(tx, known.seq)?,
+        settings: tx.settings()?.clone(),
+        next_fire: schedules::next_fire(tx)?,
+        idle: idle::is_idle(tx, &known.served)?,
+        next_delivery: deliveries::next_due(tx)?,
+    })
+}
+
+fn cancelled(tx: &Tx<'_>, worker_seq: i64) -> Result<Vec<LeaseRef>, StoreError> {
+    // By index jobs_by_state: the jobs that run are few.
+    let mut select = tx.prepare(
+        "select id, attempts from jobs
+         where state = 'processing' and worker_seq = ?1 and cancel_requested > 0 order by seq",
+    )?;
+    let mut rows = select.query([worker_seq])?;
+    let mut leases = Vec::new();
+    while let Some(row) = rows.next()? {
+        leases.push(LeaseRef { job: row::name(row, 0)?, attempt: row.get(1)? });
+    }
+    Ok(leases)
+}

@@ -1,0 +1,325 @@
+//! Processes: watching, signalling and reaping them, and what `/proc` says about them.
+
+pub mod brand;
+pub mod cstr_array;
+pub mod limit;
+pub mod load;
+pub(crate) mod peak;
+pub mod spawn;
+pub mod tree;
+pub mod user;
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A handle to one process, which no other process can be mistaken for.
+#[derive(Debug)]
+pub struct ProcessHandle {
+    descriptor: OwnedFd,
+}
+
+impl ProcessHandle {
+    /// Whoever has this pid now. Without a further check that may be a stranger, unless it is a child of ours that was
+    /// not reaped yet.
+    pub fn open(pid: Pid) -> io::Result<Self> {
+        Ok(Self { descriptor: pidfd_open(pid, PidfdFlags::empty())? })
+    }
+
+    /// Sends a signal; to one that has ended it does nothing.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        match pidfd_send_signal(&self.descriptor, signal) {
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    /// Whether it ends within this time, or has ended already.
+    pub fn ends_within(&self, patience: Duration) -> io::Result<bool> {
+        let mut watched = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        let timeout = patience.try_into().map_err(io::Error::other)?;
+        loop {
+            match poll(&mut watched, Some(&timeout)) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => return Ok(result? > 0),
+            }
+        }
+    }
+}
+
+impl From<OwnedFd> for ProcessHandle {
+    /// What the kernel gave us for a process.
+    fn from(descriptor: OwnedFd) -> Self {
+        Self { descriptor }
+    }
+}
+
+impl AsFd for ProcessHandle {
+    /// Becomes readable when the process ends.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// How a child ended, and what it and its own children used.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub cpu: Duration,
+    /// `None` where it cannot be told from the memory of the process that started it.
+    pub max_rss_bytes: Option<u64>,
+}
+
+/// Reaps this child of ours if it has ended.
+#[expect(unsafe_code, reason = "there is no safe wrapper for wait4(2), which alone tells what a child used")]
+pub fn reap(pid: Pid) -> io::Result<Option<Ended>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are valid for writing; a usage of zeros is valid where the kernel writes none.
+    let (result, usage) = unsafe {
+        let result = libc::wait4(pid.as_raw_pid(), &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (result, usage.assume_init())
+    };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        _ => Ok(Some(Ended {
+            status: ExitStatus::from_raw(status),
+            cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+            max_rss_bytes: peak::told_apart(usage.ru_maxrss.cast_unsigned() * 1024),
+        })),
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let micros = time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_usec);
+    Duration::from_micros(micros.try_into().unwrap_or(0))
+}
+
+/// What `/proc/PID/stat` says about a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    pub is_zombie: bool,
+    pub parent: i32,
+    pub session: i32,
+    /// In clock ticks since boot: with the pid it names one process for good.
+    pub start_time: u64,
+}
+
+/// `None` if there is no such process.
+pub fn stat(pid: Pid) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+    parse_stat(&String::from_utf8_lossy(&text))
+}
+
+/// The name, in parentheses, may hold anything; all else follows the last closing one.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let (_, fields) = text.rsplit_once(") ")?;
+    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+    Some(Stat {
+        is_zombie: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        start_time: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// The environment that a process was started with; empty if it cannot be read.
+pub fn environment(pid: Pid) -> Vec<u8> {
+    fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).unwrap_or_default()
+}
+
+/// The children of this process's main thread: those that it started there, and those that it adopted as a subreaper.
+/// Kept open, because finding the file costs more than reading it.
+#[derive(Debug)]
+pub struct Children {
+    file: File,
+}
+
+impl Children {
+    /// Fails where the kernel does not list children at all: it can be built without.
+    pub fn open() -> io::Result<Self> {
+        let pid = rustix::process::getpid().as_raw_pid();
+        Ok(Self { file: File::open(format!("/proc/self/task/{pid}/children"))? })
+    }
+
+    /// Those of now.
+    pub fn list(&self) -> Vec<Pid> {
+        let list = self.read().unwrap_or_default();
+        let list = String::from_utf8_lossy(&list);
+        list.split_ascii_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
+    }
+
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let (mut list, mut part) = (Vec::new(), [0; 1024]);
+        loop {
+            let read = self.file.read_at(&mut part, list.len() as u64)?;
+            if read == 0 {
+                return Ok(list);
+            }
+            list.extend_from_slice(&part[..read]);
+        }
+    }
+}
+
+/// All processes that can be seen.
+pub fn all() -> io::Result<Vec<Pid>> {
+    let entries = fs::read_dir("/proc")?;
+    let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    Ok(entries.filter_map(pid).filter_map(Pid::from_raw).collect())
+}
+
+/// The parts of this file on which this process has locks, its own or inherited ones.
+pub fn locks_on(pid: Pid, file: &Path) -> Vec<Range<u64>> {
+    let Ok(meta) = file.metadata() else {
+        return Vec::new();
+    };
+    let pid = pid.as_raw_pid();
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return Vec::new();
+    };
+    let is_it = |entry: &fs::DirEntry| {
+        fs::metadata(entry.path()).is_ok_and(|other| other.dev() == meta.dev() && other.ino() == meta.ino())
+    };
+    let info = |entry: fs::DirEntry| {
+        fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", entry.file_name().to_string_lossy())).ok()
+    };
+    let infos = entries.flatten().filter(is_it).filter_map(info);
+    infos.flat_map(|info| info.lines().filter_map(parse_lock).collect::<Vec<_>>()).collect()
+}
+
+/// Who has a lock on this file, as far as this user may see it.
+pub fn lockers_of(file: &Path) -> Vec<u32> {
+    let lockers = all().unwrap_or_default().into_iter().filter(|pid| !locks_on(*pid, file).is_empty());
+    lockers.map(|pid| pid.as_raw_pid().cast_unsigned()).collect()
+}
+
+/// A process that others wait for, because it has a file locked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: u32,
+    pub name: String,
+    /// By a signal or a debugger: it does not go on by itself.
+    pub is_stopped: bool,
+}
+
+impl Holder {
+    fn new(pid: u32) -> Self {
+        Self { pid, name: name(pid).unwrap_or_default(), is_stopped: is_stopped(pid) }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "process {} ({})", self.pid, self.name)
+    }
+}
+
+/// Who has all of this file locked by flock(2). The kernel's list of locks is one small file, unlike all descriptors of all
+/// processes; but it tells another device than the file itself on some filesystems, so that is asked of the process.
+pub fn holder_of(file: &Path) -> Option<Holder> {
+    let inode = file.metadata().ok()?.ino();
+    let list = fs::read_to_string("/proc/locks").ok()?;
+    let mut pids = list.lines().filter_map(|line| parse_flock(line, inode));
+    let pid = pids.find(|pid| !locks_on(*pid, file).is_empty())?;
+    Some(Holder::new(pid.as_raw_pid().cast_unsigned()))
+}
+
+/// The same by looking at all processes, which also finds a lock whose taker is gone and that another inherited.
+pub fn any_holder_of(file: &Path) -> Option<Holder> {
+    holder_of(file).or_else(|| lockers_of(file).into_iter().next().map(Holder::new))
+}
+
+/// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF`; those who wait for a lock have `->` after the number.
+fn parse_flock(line: &str, inode: u64) -> Option<Pid> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [_, "FLOCK", _, _, pid, place, ..] = words[..] else {
+        return None;
+    };
+    let is_it = place.rsplit(':').next()?.parse() == Ok(inode);
+    Pid::from_raw(pid.parse().ok().filter(|_| is_it)?)
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let text = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't']))
+}
+
+/// What a process calls itself; anything may stand in it.
+pub fn name(pid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// `lock: 1: OFDLCK ADVISORY WRITE -1 fe:00:4711 256 511`: the last two are the first and the last byte.
+fn parse_lock(line: &str) -> Option<Range<u64>> {
+    let mut words = line.strip_prefix("lock:")?.split_ascii_whitespace().rev();
+    let last = words.next()?;
+    let end = if last == "EOF" { u64::MAX } else { last.parse::<u64>().ok()?.checked_add(1)? };
+    Some(words.next()?.parse().ok()?..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::range_lock;
+
+    #[test]
+    fn a_name_with_parentheses_confuses_nobody() {
+        let text = "42 (a) Z (b) S 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
+        let stat = parse_stat(text).expect("a line");
+        assert_eq!(stat, Stat { is_zombie: false, parent: 7, session: 43, start_time: 98_765 });
+        assert_eq!(parse_stat("42 (cut) S 7"), None);
+    }
+
+    #[test]
+    fn locks_are_read_from_what_the_kernel_says() {
+        let line = "lock:\t1: OFDLCK ADVISORY  WRITE -1 fe:00:10010813 256 511";
+        assert_eq!(parse_lock(line), Some(256..512));
+        assert_eq!(parse_lock("lock:\t1: FLOCK  ADVISORY  WRITE 7 fe:00:4711 0 EOF"), Some(0..u64::MAX));
+        assert_eq!(parse_lock("flags:\t0100002"), None);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let me = rustix::process::getpid();
+        assert_eq!(locks_on(me, file.path()), []);
+        assert!(range_lock::take(file.as_file(), 512..768).expect("a lock"));
+        assert_eq!(locks_on(me, file.path()).first(), Some(&(512..768)));
+        assert_eq!(lockers_of(file.path()), [std::process::id()]);
+    }
+
+    #[test]
+    fn who_holds_a_lock_is_read_from_what_the_kernel_says() {
+        let line = "12: FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF";
+        assert_eq!(parse_flock(line, 10_010_813), Pid::from_raw(4711));
+        assert_eq!(parse_flock(line, 813), None, "another file");
+        assert_eq!(parse_flock("12: -> FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF", 10_010_813), None);
+        assert_eq!(parse_flock("3: POSIX  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF", 10_010_813), None);
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        assert_eq!(holder_of(file.path()), None);
+        file.as_file().lock().expect("a lock");
+        let holder = holder_of(file.path()).expect("a holder");
+        assert_eq!((holder.pid, holder.is_stopped), (std::process::id(), false));
+        assert_eq!(any_holder_of(file.path()), Some(holder));
+    }
+
+    #[test]
+    fn a_process_finds_itself() {
+        let me = rustix::process::getpid();
+        assert!(all().expect("a list").contains(&me));
+        let stat = stat(me).expect("it is alive");
+        assert!(!stat.is_zombie && stat.start_time > 0);
+        assert!(name(std::process::id()).is_some_and(|name| !name.is_empty()));
+        assert!(environment(me).windows(5).any(|part| part == b"PATH="));
+    }
+}

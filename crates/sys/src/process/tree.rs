@@ -1,0 +1,192 @@
+//! A tree of processes, as `/proc` shows it, and what it uses.
+//!
+//! Read by following the lists of children, so that a look costs as much as the tree is large, not as much as the machine
+//! has processes. A process that starts another while it is looked at may hide that one from this look.
+
+use std::collections::HashSet;
+use std::fs;
+
+use rustix::process::{Pid, Signal};
+
+use super::{ProcessHandle, stat};
+
+/// A process of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    pub pid: Pid,
+    pub parent: Option<Pid>,
+    /// In clock ticks since boot: with the pid it names one process for good.
+    pub start_time: u64,
+    pub threads: u32,
+    /// What it has in memory, shared parts included.
+    pub resident_bytes: u64,
+}
+
+/// These processes, and all that descend from them.
+pub fn of(roots: &[Pid]) -> Vec<Member> {
+    let mut known: HashSet<Pid> = HashSet::new();
+    let mut unseen: Vec<Pid> = roots.to_vec();
+    let mut members = Vec::new();
+    while let Some(pid) = unseen.pop() {
+        if !known.insert(pid) {
+            continue;
+        }
+        if let Some(member) = Member::read(pid) {
+            unseen.extend(member.children());
+            members.push(member);
+        }
+    }
+    members
+}
+
+/// What they have in memory together. As long as that is no more than `enough`, parts that several of them share are
+/// counted for each, which costs little; else exactly.
+pub fn memory_of(members: &[Member], enough: u64) -> u64 {
+    let resident = members.iter().map(|member| member.resident_bytes).sum();
+    if resident <= enough {
+        return resident;
+    }
+    // Whoever is just being started may still live in the memory of its parent, which would count twice.
+    let is_guest = |member: &Member| member.parent.is_some_and(|parent| share_memory(member.pid, parent));
+    let own = members.iter().filter(|member| !is_guest(member));
+    own.map(|member| member.fair_bytes().unwrap_or(member.resident_bytes)).sum()
+}
+
+/// Whether two processes are one in memory, as threads are. Where the kernel does not tell, they are not.
+#[expect(unsafe_code, reason = "there is no safe wrapper for kcmp(2)")]
+fn share_memory(one: Pid, other: Pid) -> bool {
+    const KCMP_VM: libc::c_int = 1;
+    // SAFETY: only asks.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_kcmp, one.as_raw_pid(), other.as_raw_pid(), KCMP_VM, 0_u64, 0_u64) };
+    answer == 0
+}
+
+impl Member {
+    fn read(pid: Pid) -> Option<Self> {
+        let text = fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+        Self::parse(pid, &String::from_utf8_lossy(&text))
+    }
+
+    /// The name, in parentheses, may hold anything; all else follows the last closing one.
+    fn parse(pid: Pid, text: &str) -> Option<Self> {
+        let (_, fields) = text.rsplit_once(") ")?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        let pages: u64 = fields.get(21)?.parse().ok()?;
+        Some(Self {
+            pid,
+            parent: Pid::from_raw(fields.get(1)?.parse().ok()?),
+            threads: fields.get(17)?.parse().ok()?,
+            start_time: fields.get(19)?.parse().ok()?,
+            resident_bytes: pages.saturating_mul(page_bytes()),
+        })
+    }
+
+    /// Any of its threads may have started some.
+    fn children(&self) -> Vec<Pid> {
+        let pid = self.pid.as_raw_pid();
+        if self.threads <= 1 {
+            return children_of(&format!("/proc/{pid}/task/{pid}/children"));
+        }
+        let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+            return Vec::new();
+        };
+        let lists = threads.flatten().map(|thread| thread.path().join("children"));
+        lists.flat_map(|list| children_of(&list.display().to_string())).collect()
+    }
+
+    /// Its share of what it has in memory: a page that three have counts a third. To ask costs time in proportion.
+    fn fair_bytes(&self) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid.as_raw_pid())).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kibibytes.saturating_mul(1024))
+    }
+
+    /// Sends a signal, unless it has ended: whoever was given its pid in the meantime gets none.
+    pub fn signal(&self, signal: Signal) {
+        let Ok(handle) = ProcessHandle::open(self.pid) else {
+            return;
+        };
+        if stat(self.pid).is_some_and(|now| now.start_time == self.start_time) {
+            let _ = handle.signal(signal);
+        }
+    }
+}
+
+fn children_of(list: &str) -> Vec<Pid> {
+    let list = fs::read_to_string(list).unwrap_or_default();
+    list.split_ascii_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
+}
+
+#[expect(unsafe_code, reason = "there is no safe wrapper for sysconf(3) without another feature")]
+fn page_bytes() -> u64 {
+    // SAFETY: only asks for a number.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    bytes.try_into().unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use rustix::process::getpid;
+
+    use super::*;
+
+    #[test]
+    fn a_line_of_proc_is_read() {
+        let text = "42 (a) Z (b) S 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 5 0 98765 4096 3 0";
+        let member = Member::parse(getpid(), text).expect("a line");
+        assert_eq!((member.threads, member.start_time), (5, 98_765));
+        assert_eq!(member.parent, Pid::from_raw(7));
+        assert_eq!(member.resident_bytes, 3 * page_bytes());
+        assert_eq!(Member::parse(getpid(), "42 (cut) S 7"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_counted_and_signalled() {
+        let script = "sleep 60 & (sleep 60; true) & echo ready; wait";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().expect("a shell");
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(shell.stdout.take().expect("its output"));
+        std::io::BufRead::read_line(&mut out, &mut line).expect("a line");
+        let root = Pid::from_raw(shell.id().cast_signed()).expect("a pid");
+        let began = std::time::Instant::now();
+        // The subshell starts its own sleep a moment later.
+        let members = loop {
+            let members = of(&[root, root]);
+            if members.len() == 4 {
+                break members;
+            }
+            assert!(began.elapsed() < std::time::Duration::from_secs(20), "{members:?}");
+            std::thread::yield_now();
+        };
+        assert!(memory_of(&members, u64::MAX) >= memory_of(&members, 0), "what is shared counts once");
+        assert!(memory_of(&members, 0) > 0);
+        assert!(share_memory(root, root) && !share_memory(root, getpid()));
+        let recycled = Member { start_time: members[0].start_time + 1, ..members[0] };
+        recycled.signal(Signal::KILL);
+        assert_eq!(of(&[root]).len(), 4, "a stranger is left alone");
+        for member in &members {
+            member.signal(Signal::KILL);
+        }
+        assert!(!shell.wait().expect("reaped").success());
+        assert_eq!(of(&[root]), []);
+    }
+
+    #[test]
+    fn children_of_other_threads_are_found() {
+        std::thread::spawn(|| {
+            let mut child = Command::new("sleep").arg("60").spawn().expect("it starts");
+            let pid = Pid::from_raw(child.id().cast_signed()).expect("a pid");
+            assert!(of(&[getpid()]).iter().any(|member| member.pid == pid));
+            child.kill().expect("killed");
+            child.wait().expect("reaped");
+        })
+        .join()
+        .expect("no panic");
+    }
+}

@@ -1,8 +1,0 @@
-//! `queuectl schedule`: one file per verb that has much to say.
-
-mod add;
-mod list;
-mod show;
-mod verbs;
-
-pub(super) use verbs::{Args, run};
