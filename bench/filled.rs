@@ -80,7 +80,7 @@ impl<'a> Worker<'a> {
             host: "bench".to_owned(),
             origin: Origin::default(),
             pid: process::id(),
-            guardian_pid: None,
+            supervisor_pid: None,
             served: Served::All,
             concurrency: slots,
             folder: "/".into(),

@@ -38,24 +38,24 @@ fn watch(bench: &Bench, report: &mut Report, schedules: usize) -> Result<()> {
     thread::sleep(SETTLE);
 
     bench.progress("watching an idle worker");
-    let (worker, guardian) = (pool.worker()?, pool.guardian());
-    let (began, before) = (Instant::now(), (cpu(worker)?, cpu(guardian)?));
+    let (worker, supervisor) = (pool.worker()?, pool.supervisor());
+    let (began, before) = (Instant::now(), (cpu(worker)?, cpu(supervisor)?));
     thread::sleep(span);
-    let (passed, after) = (began.elapsed(), (cpu(worker)?, cpu(guardian)?));
+    let (passed, after) = (began.elapsed(), (cpu(worker)?, cpu(supervisor)?));
     let percent = |before: Duration, after: Duration| {
         Sample::of(100.0 * after.saturating_sub(before).as_secs_f64() / passed.as_secs_f64())
     };
-    let (worker_cpu, guardian_cpu) = (percent(before.0, after.0), percent(before.1, after.1));
-    let (worker_rss, guardian_rss) =
-        (Sample::of(resident_megabytes(worker)?), Sample::of(resident_megabytes(guardian)?));
+    let (worker_cpu, supervisor_cpu) = (percent(before.0, after.0), percent(before.1, after.1));
+    let (worker_rss, supervisor_rss) =
+        (Sample::of(resident_megabytes(worker)?), Sample::of(resident_megabytes(supervisor)?));
     pool.stop()?;
 
     let beside = if schedules == 0 { String::new() } else { format!(", with {schedules} schedules") };
     report.section(&format!("A worker with {SLOTS} slots, idle for {} s{beside}", span.as_secs()));
     report.line("worker: part of a core", &worker_cpu, Unit::Percent, Bar::AtMost(MOST_PERCENT));
-    report.line("guardian: part of a core", &guardian_cpu, Unit::Percent, Bar::None);
+    report.line("supervisor: part of a core", &supervisor_cpu, Unit::Percent, Bar::None);
     report.line("worker: resident", &worker_rss, Unit::Megabytes, Bar::AtMost(MOST_MEGABYTES));
-    report.line("guardian: resident", &guardian_rss, Unit::Megabytes, Bar::None);
+    report.line("supervisor: resident", &supervisor_rss, Unit::Megabytes, Bar::None);
     Ok(())
 }
 

@@ -13,9 +13,9 @@ use crate::workspace::Home;
 
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A guardian with its workers, all of them up. Dropping it ends them before their home goes.
+/// A supervisor with its workers, all of them up. Dropping it ends them before their home goes.
 pub(crate) struct Pool {
-    guardian: Running,
+    supervisor: Running,
     pub(crate) store: SqliteStore,
     pub(crate) home: Home,
 }
@@ -26,7 +26,7 @@ impl Pool {
         let store = home.open()?;
         let run =
             home.queuectl(&["worker", "run", "-q", "--count", &count, "--concurrency", &concurrency])?;
-        let pool = Self { guardian: Running::start(&run)?, store, home };
+        let pool = Self { supervisor: Running::start(&run)?, store, home };
         wait_for(
             "the workers to be up",
             LOOK,
@@ -35,8 +35,8 @@ impl Pool {
         Ok(pool)
     }
 
-    pub(crate) fn guardian(&self) -> Pid {
-        self.guardian.pid()
+    pub(crate) fn supervisor(&self) -> Pid {
+        self.supervisor.pid()
     }
 
     /// The pid of one of the workers.
@@ -58,7 +58,7 @@ impl Pool {
 
     /// Ends the workers, and hands back their home.
     pub(crate) fn stop(self) -> Result<Home> {
-        self.guardian.stop().context("failed to stop the workers")?;
+        self.supervisor.stop().context("failed to stop the workers")?;
         Ok(self.home)
     }
 }

@@ -49,7 +49,7 @@ create table workers (
   host text not null,
   boot_id text not null,
   pid integer not null,
-  guardian_pid integer,
+  supervisor_pid integer,
   queues text, -- a JSON array in order of preference; null: all queues
   concurrency integer not null check (concurrency >= 1),
   state text not null check (state = 'running' or state = 'draining' or state = 'stopped'),

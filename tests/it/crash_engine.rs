@@ -1,4 +1,4 @@
-//! What must not break the engine: workers and guardians are killed, stopped and made to die at every seam, and what
+//! What must not break the engine: workers and supervisors are killed, stopped and made to die at every seam, and what
 //! they leave behind is held against the invariants.
 
 mod both_killed;
@@ -9,7 +9,6 @@ mod doctor;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod fire;
 mod gate;
-mod guardian_killed;
 pub(crate) mod harness;
 mod hooks;
 pub(crate) mod ledger;
@@ -21,4 +20,5 @@ mod prune;
 mod seams;
 mod stopped;
 mod strangers;
+mod supervisor_killed;
 mod worker_killed;

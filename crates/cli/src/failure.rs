@@ -106,7 +106,7 @@ impl From<EngineError> for Failure {
             EngineError::System { .. }
             | EngineError::CannotMake { .. }
             | EngineError::NoChildrenList
-            | EngineError::NoGuardian
+            | EngineError::NoSupervisor
             | EngineError::DeclaredDead
             | EngineError::CannotStart { .. }
             | EngineError::GaveUp { .. } => Self::new(Exit::Failed, chain(&error)),

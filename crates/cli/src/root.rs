@@ -83,8 +83,8 @@ enum Verb {
     Worker(worker::Args),
     Schedule(Box<schedule::Args>),
     Hook(hook::Args),
-    #[command(name = "__guardian", hide = true)]
-    Guardian(worker::GuardianArgs),
+    #[command(name = "__supervisor", hide = true)]
+    Supervisor(worker::SupervisorArgs),
     #[command(name = "__worker", hide = true)]
     WorkerProcess(worker::WorkerArgs),
     #[command(name = "__post", hide = true)]
@@ -199,7 +199,7 @@ fn run(verb: Verb, context: &Context) -> Result<ExitCode, Failure> {
         Verb::Schedule(args) => schedule::run(*args, context),
         Verb::Hook(args) => hook::run(args, context),
         Verb::Post(args) => hook::post(&args, context),
-        Verb::Guardian(args) => worker::run_guardian(args, context),
+        Verb::Supervisor(args) => worker::run_supervisor(args, context),
         Verb::WorkerProcess(args) => worker::run_worker(args, context),
         Verb::Act(args) => selftest::act(args),
         Verb::Linger(args) => selftest::linger(args),

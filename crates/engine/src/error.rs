@@ -1,4 +1,4 @@
-//! Why a guardian or a worker could not go on.
+//! Why a supervisor or a worker could not go on.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,8 +26,8 @@ pub enum EngineError {
         "the kernel does not list the children of a process in /proc (CONFIG_PROC_CHILDREN), which workers need"
     )]
     NoChildrenList,
-    #[error("the guardian died before its worker was up")]
-    NoGuardian,
+    #[error("the supervisor died before its worker was up")]
+    NoSupervisor,
     #[error("the worker was declared dead in its absence")]
     DeclaredDead,
     #[error("worker `{worker}` lives")]
@@ -36,7 +36,7 @@ pub enum EngineError {
     CannotForget { worker: WorkerId, why: String },
     #[error("{}", cannot_start(said))]
     CannotStart {
-        /// What the guardian said, if it said anything.
+        /// What the supervisor said, if it said anything.
         said: String,
     },
     #[error(

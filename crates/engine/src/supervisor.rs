@@ -1,11 +1,11 @@
-//! The guardian: starts workers, watches them, and cleans up after one that died, before it starts the next.
+//! The supervisor: starts workers, watches them, and cleans up after one that died, before it starts the next.
 //!
 //! It has one thread and does little, so that it has little to die of. Whatever a dead worker left behind becomes its
 //! child, sessions of its own included; so when a worker has ended, every child that is not a living worker is killed.
 //! Only then are the worker's jobs given back, and only then does another take its place. Where something cannot be
 //! killed, another takes its place all the same, and the jobs are left to the reapers of the workers: see `strays`.
 //!
-//! Only the guardian gets the terminal's signals; it tells its workers in signals of its own, so that one Ctrl-C counts
+//! Only the supervisor gets the terminal's signals; it tells its workers in signals of its own, so that one Ctrl-C counts
 //! once however many processes heard it.
 
 pub(crate) mod pool;
@@ -25,7 +25,7 @@ use super::journal::Journal;
 use super::orphans::strays::{Strays, kill_all};
 use super::supervisor::pool::{Pool, WorkerStart, start_worker};
 use super::supervisor::restarts::{Crash, Restarts};
-use super::supervisor::watchdog::Vigil;
+use super::supervisor::watchdog::Watchdog;
 use super::worker::files;
 use super::worker::files::Folder;
 use super::worker::{Farewell, OpenStore};
@@ -33,7 +33,7 @@ use domain::values::name::{JobIdSequence, WorkerId};
 use domain::values::timestamp::Timestamp;
 use store::{Store, StoreError, Worker, settings};
 use sys::clock::{Clock, SystemClock};
-use sys::fs::liveness_lock::{LifeLine, Role};
+use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::guards;
 use sys::guards::Guard;
 use sys::process;
@@ -61,10 +61,10 @@ pub fn run(pool: &Pool, open: OpenStore<'_>, begun: &mut dyn FnMut(bool)) -> Res
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
     // Where there is none, limits are kept in other ways.
     let _ = cgroup::settle_in();
-    Guardian::new(pool, open, signals, children)?.guard(begun)
+    Supervisor::new(pool, open, signals, children)?.guard(begun)
 }
 
-struct Guardian<'a> {
+struct Supervisor<'a> {
     pool: &'a Pool,
     open: OpenStore<'a>,
     /// Opened when it is needed for the first time.
@@ -79,7 +79,7 @@ struct Guardian<'a> {
     stop_seen: Option<u64>,
     is_stopping: bool,
     was_up: bool,
-    vigil: Vigil,
+    watchdog: Watchdog,
     strays: Strays,
     failure: Option<EngineError>,
 }
@@ -111,10 +111,10 @@ struct Member {
     since: Instant,
     /// Crashes of those who had this seat before.
     restarts: Restarts,
-    _life_line: LifeLine,
+    _liveness_lock: LivenessLock,
 }
 
-impl<'a> Guardian<'a> {
+impl<'a> Supervisor<'a> {
     fn new(
         pool: &'a Pool,
         open: OpenStore<'a>,
@@ -122,7 +122,7 @@ impl<'a> Guardian<'a> {
         children: Children,
     ) -> Result<Self, EngineError> {
         let now = Instant::now();
-        let who = format!("guardian-{}", std::process::id());
+        let who = format!("supervisor-{}", std::process::id());
         Ok(Self {
             pool,
             open,
@@ -136,7 +136,7 @@ impl<'a> Guardian<'a> {
             stop_seen: None,
             is_stopping: false,
             was_up: false,
-            vigil: Vigil::new(now),
+            watchdog: Watchdog::new(now),
             strays: Strays::default(),
             failure: None,
         })
@@ -197,11 +197,11 @@ impl<'a> Guardian<'a> {
 
     fn start(&mut self, restarts: Restarts) -> std::io::Result<Member> {
         let id = self.next_id();
-        let life_line = LifeLine::hold(self.folder.path(), id.as_str(), Role::Guardian)?;
+        let liveness_lock = LivenessLock::hold(self.folder.path(), id.as_str(), Role::Supervisor)?;
         let start =
-            WorkerStart { id: id.clone(), guardian_pid: std::process::id(), stop_seen: self.stop_seen };
+            WorkerStart { id: id.clone(), supervisor_pid: std::process::id(), stop_seen: self.stop_seen };
         let (Spawned { pid, handle }, report) = start_worker(self.pool, &start)?;
-        failpoint::hit("guardian.after_start");
+        failpoint::hit("supervisor.after_start");
         let since = Instant::now();
         Ok(Member {
             id,
@@ -211,7 +211,7 @@ impl<'a> Guardian<'a> {
             is_up: false,
             since,
             restarts,
-            _life_line: life_line,
+            _liveness_lock: liveness_lock,
         })
     }
 
@@ -245,7 +245,7 @@ impl<'a> Guardian<'a> {
     /// Kills what a dead worker left behind, gives its jobs back, and frees its seat; in this order.
     fn bury(&mut self, member: Member) -> Seat {
         self.kill_orphans();
-        failpoint::hit("guardian.before_reap");
+        failpoint::hit("supervisor.before_reap");
         let traces = slot_records::read(self.folder.path(), member.id.as_str()).unwrap_or_default();
         let left = self.strays.left_by(member.pid, member.since, &traces);
         let buried = if left.is_empty() {
@@ -258,7 +258,7 @@ impl<'a> Guardian<'a> {
             self.store = None;
             return Seat::Dead { member, at: Instant::now() + STORE_PAUSE };
         }
-        failpoint::hit("guardian.after_reap");
+        failpoint::hit("supervisor.after_reap");
         let restarts = self.restarts_after(&member);
         if let Ok(groups) = cgroup::Delegated::find() {
             // By its group also such a process is killed as may not be signalled.
@@ -270,7 +270,7 @@ impl<'a> Guardian<'a> {
         self.after_crash(restarts)
     }
 
-    /// Notes what could not be killed, and gives back the other jobs. When the guardian gives up its lock on the dead worker,
+    /// Notes what could not be killed, and gives back the other jobs. When the supervisor gives up its lock on the dead worker,
     /// the rest is left to the reapers, who wait until nothing of it lives.
     fn leave(&mut self, worker: &WorkerId, obstacle: &Obstacle) -> Result<(), StoreError> {
         self.store()?;
@@ -358,12 +358,12 @@ impl<'a> Guardian<'a> {
 
     fn kill_hung(&mut self) {
         let now = Instant::now();
-        if !self.vigil.is_due(now) || self.members().next().is_none() {
+        if !self.watchdog.is_due(now) || self.members().next().is_none() {
             return;
         }
         match self.hung() {
             Ok((lease, hung)) => {
-                if self.vigil.may_judge(now, lease) {
+                if self.watchdog.may_judge(now, lease) {
                     for member in self.members().filter(|member| hung.contains(&member.id)) {
                         self.journal.worker_hangs(&member.id);
                         let _ = member.handle.signal(Signal::KILL);
@@ -373,7 +373,7 @@ impl<'a> Guardian<'a> {
             Err(error) => {
                 self.journal.trouble(&error);
                 self.store = None;
-                self.vigil = Vigil::new(now);
+                self.watchdog = Watchdog::new(now);
             }
         }
     }
@@ -400,7 +400,7 @@ impl<'a> Guardian<'a> {
             Seat::Taken(_) | Seat::Closed => None,
         });
         // Where nobody is there to be judged, no look is due.
-        let next_look = self.members().next().map(|_| self.vigil.next());
+        let next_look = self.members().next().map(|_| self.watchdog.next());
         let wake_in = due.chain(next_look).min().map(|at| at.saturating_duration_since(now));
         let timeout = wake_in.map(timespec);
         // An interrupted sleep is a short one.

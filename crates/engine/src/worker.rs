@@ -35,7 +35,7 @@ use super::orphans::reparented::Adopted;
 use super::worker::dispatcher::{Desk, Interrupt, Order};
 use super::worker::event_loop::End;
 use super::worker::files::{Files, HomeFate};
-use super::worker::health::Plaint;
+use super::worker::health::HealthNote;
 use super::worker::ledger::Ledger;
 use super::worker::relay::Passed;
 use super::worker::wake::{Event, Wake};
@@ -66,7 +66,7 @@ pub struct WorkerPlan {
     pub served: Served,
     /// Slots; where none are given the setting counts, also when it changes.
     pub concurrency: Option<u32>,
-    pub guardian_pid: u32,
+    pub supervisor_pid: u32,
     pub stop_seen: Option<u64>,
     pub until_empty: bool,
     /// Whether the journal is also written to standard error.
@@ -84,7 +84,7 @@ pub enum Farewell {
 }
 
 impl Farewell {
-    /// The exit code by which its guardian tells.
+    /// The exit code by which its supervisor tells.
     pub const LEFT_BEHIND: u8 = 100;
 }
 
@@ -108,7 +108,7 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<Farewell, EngineErr
     ])
     .map_err(EngineError::system("failed to take over signals"))?;
     spawn::keep_descriptors_to_ourselves().map_err(EngineError::system("failed to mark descriptors"))?;
-    tie_to_guardian(plan.guardian_pid)?;
+    tie_to_supervisor(plan.supervisor_pid)?;
     let mut worker = Worker::begin(plan, open, signals)?;
     worker.say_ready();
     match worker.work()? {
@@ -117,7 +117,7 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<Farewell, EngineErr
     }
 }
 
-/// A thread that panics would leave its job behind; a process that dies leaves it to the guardian.
+/// A thread that panics would leave its job behind; a process that dies leaves it to the supervisor.
 fn abort_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -126,14 +126,14 @@ fn abort_on_panic() {
     }));
 }
 
-/// When the guardian dies this process is told to drain. If it died before that was arranged, nobody is there.
-fn tie_to_guardian(guardian_pid: u32) -> Result<(), EngineError> {
-    let system = EngineError::system("failed to tie the worker to its guardian");
+/// When the supervisor dies this process is told to drain. If it died before that was arranged, nobody is there.
+fn tie_to_supervisor(supervisor_pid: u32) -> Result<(), EngineError> {
+    let system = EngineError::system("failed to tie the worker to its supervisor");
     set_parent_process_death_signal(Some(Signal::USR1)).map_err(|error| system(error.into()))?;
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
     let parent = getppid().map_or(0, |pid| pid.as_raw_pid().cast_unsigned());
-    if parent == guardian_pid { Ok(()) } else { Err(EngineError::NoGuardian) }
+    if parent == supervisor_pid { Ok(()) } else { Err(EngineError::NoSupervisor) }
 }
 
 /// How far a worker is on its way to the end.
@@ -171,7 +171,7 @@ pub(super) struct Worker<'a> {
     pub(super) times: Times,
     pub(super) passed: Passed,
     pub(super) files: Files,
-    pub(super) plaint: Plaint,
+    pub(super) health: HealthNote,
     pub(super) home_fate: HomeFate,
     /// Processes that could not be killed and that are not noted in the store yet.
     pub(super) unkillable: Vec<Unkillable>,
@@ -205,7 +205,7 @@ impl<'a> Worker<'a> {
             host: host::name(),
             origin,
             pid: std::process::id(),
-            guardian_pid: Some(plan.guardian_pid),
+            supervisor_pid: Some(plan.supervisor_pid),
             served: plan.served.clone(),
             concurrency,
             folder: files.folder().to_owned(),
@@ -239,7 +239,7 @@ impl<'a> Worker<'a> {
             signals,
             own_bell,
             files,
-            plaint: Plaint::default(),
+            health: HealthNote::default(),
             home_fate: HomeFate::Kept,
             unkillable: Vec::new(),
         };
@@ -256,10 +256,10 @@ impl<'a> Worker<'a> {
         self.wake.watch(self.desk.as_ref(), Event::Finished)
     }
 
-    /// Tells the guardian, with what it must tell those that take this worker's place.
+    /// Tells the supervisor, with what it must tell those that take this worker's place.
     fn say_ready(&self) {
         let line = format!("{}\n", self.stop_seen);
-        // A guardian that is gone does not hear it; its death has told this worker to drain.
+        // A supervisor that is gone does not hear it; its death has told this worker to drain.
         let _ = rustix::io::write(&self.plan.ready, line.as_bytes());
     }
 

@@ -293,7 +293,7 @@ impl<'a> From<&'a Queue> for QueueJson<'a> {
 pub struct WorkerJson<'a> {
     id: &'a str,
     pid: u32,
-    guardian_pid: Option<u32>,
+    supervisor_pid: Option<u32>,
     host: &'a str,
     /// Null: all queues. None: it serves one job only.
     queues: Option<Vec<&'a str>>,
@@ -309,7 +309,7 @@ impl<'a> From<&'a Worker> for WorkerJson<'a> {
         Self {
             id: worker.id.as_str(),
             pid: worker.pid,
-            guardian_pid: worker.guardian_pid,
+            supervisor_pid: worker.supervisor_pid,
             host: &worker.host,
             queues: match &worker.served {
                 Served::All => None,

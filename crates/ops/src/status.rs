@@ -219,7 +219,7 @@ fn circumstances(settings: &Settings, home: &Path) -> Vec<Problem> {
     problems
 }
 
-/// What would be running if there were a worker: where there is none, its own died with its guardian, and it waits for
+/// What would be running if there were a worker: where there is none, its own died with its supervisor, and it waits for
 /// the next one to notice.
 fn left_behind(counts: &BTreeMap<StateName, u64>) -> u64 {
     counts.get(&StateName::Processing).copied().unwrap_or(0)

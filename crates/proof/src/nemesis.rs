@@ -10,7 +10,7 @@ mod stop;
 mod storm;
 
 pub use enqueue::KillEnqueue;
-pub use kill::{KillBoth, KillGuardian, KillWorker};
+pub use kill::{KillBoth, KillSupervisor, KillWorker};
 pub use roster::all;
 pub use stop::{StopBoth, StopWorker};
 pub use storm::Storm;

@@ -108,7 +108,7 @@ pub struct JobPlan {
 pub enum Escapes {
     /// Whatever a command can do.
     All,
-    /// Worker and guardian may die at once: what then has shed every mark cannot be found, and is not promised to be.
+    /// Worker and supervisor may die at once: what then has shed every mark cannot be found, and is not promised to be.
     Findable,
 }
 

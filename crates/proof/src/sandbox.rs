@@ -37,7 +37,7 @@ pub struct Program {
     pub path: PathBuf,
     /// Added to the environment of calls, and so of commands.
     pub for_calls: Vec<(OsString, OsString)>,
-    /// Added to the environment of guardians and workers.
+    /// Added to the environment of supervisors and workers.
     pub for_workers: Vec<(OsString, OsString)>,
 }
 
@@ -57,7 +57,7 @@ pub struct Field {
     program: Program,
     store: Box<dyn Store>,
     pools: Mutex<Vec<Child>>,
-    /// Guardians whose workers were seen.
+    /// Supervisors whose workers were seen.
     were_up: Mutex<HashSet<Pid>>,
     pub calls: CallLog,
     folder: Folder,
@@ -106,7 +106,7 @@ impl Field {
         self.store.as_ref()
     }
 
-    /// Gives guardians and workers these variables too.
+    /// Gives supervisors and workers these variables too.
     pub fn equip_workers(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
         self.program.for_workers.extend(variables);
     }
@@ -231,8 +231,8 @@ impl Field {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The guardians that were started here and have not ended.
-    pub fn guardians(&self) -> Vec<Pid> {
+    /// The supervisors that were started here and have not ended.
+    pub fn supervisors(&self) -> Vec<Pid> {
         let mut pools = self.pools();
         pools.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         pools.iter().filter_map(|child| pid(child.id())).collect()
@@ -242,7 +242,7 @@ impl Field {
     pub fn workers(&self) -> Result<Vec<Worker>, StoreError> {
         let workers = live_workers(self.store())?;
         let mut were_up = self.were_up.lock().unwrap_or_else(PoisonError::into_inner);
-        were_up.extend(workers.iter().filter_map(|worker| worker.guardian_pid.and_then(pid)));
+        were_up.extend(workers.iter().filter_map(|worker| worker.supervisor_pid.and_then(pid)));
         Ok(workers)
     }
 
@@ -250,7 +250,7 @@ impl Field {
     pub fn all_were_up(&self) -> bool {
         let _ = self.workers();
         let were_up = self.were_up.lock().unwrap_or_else(PoisonError::into_inner);
-        self.guardians().iter().all(|guardian| were_up.contains(guardian))
+        self.supervisors().iter().all(|supervisor| were_up.contains(supervisor))
     }
 
     // Processes
@@ -282,7 +282,7 @@ impl Field {
             for pid in &left {
                 self.signal(*pid, Signal::KILL);
             }
-            self.guardians();
+            self.supervisors();
             left.is_empty()
         });
     }

@@ -209,7 +209,7 @@ fn serve(deeds: &[Deed], field: &Field, audience: &dyn Audience) -> Result<(), P
 
 /// Starts a pool for each that has ended.
 fn replenish(plan: &Plan, field: &Field) -> Result<(), ProofError> {
-    for pool in plan.pools.iter().skip(field.guardians().len()) {
+    for pool in plan.pools.iter().skip(field.supervisors().len()) {
         field.start_pool(*pool)?;
     }
     Ok(())
@@ -268,7 +268,7 @@ fn drain(
     }
     field.wait(POOL_PATIENCE, || field.all_were_up());
     field.run(&["-q", "worker", "stop", "--timeout", "5s"])?;
-    field.wait(POOL_PATIENCE, || field.guardians().is_empty());
+    field.wait(POOL_PATIENCE, || field.supervisors().is_empty());
     field.wait(REST_PATIENCE, || census::processes_of(field.folder()).is_empty());
     Ok(())
 }

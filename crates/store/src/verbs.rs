@@ -169,7 +169,7 @@ pub struct NewWorker {
     pub host: String,
     pub origin: Origin,
     pub pid: u32,
-    pub guardian_pid: Option<u32>,
+    pub supervisor_pid: Option<u32>,
     pub served: Served,
     pub concurrency: u32,
     /// Where its files are; absolute. A store that keeps it may give it back under the name that a reader has for it.
@@ -221,7 +221,7 @@ pub struct Worker {
     pub host: String,
     pub origin: Origin,
     pub pid: u32,
-    pub guardian_pid: Option<u32>,
+    pub supervisor_pid: Option<u32>,
     pub served: Served,
     pub concurrency: u32,
     /// How many leases it holds. Those that no slot has taken yet are not started.

@@ -1,12 +1,12 @@
 //! Control groups, version 2: the kernel holds all processes of a group to its limits together.
 //!
 //! ```text
-//!   the delegated group     what systemd gives a unit with `Delegate=yes`: guardian and workers, nobody else
+//!   the delegated group     what systemd gives a unit with `Delegate=yes`: supervisor and workers, nobody else
 //!     ├─ queuectl            where they go, because a group whose children have limits may hold no process itself
 //!     └─ queuectl-job-…      one for each attempt with limits, gone with it
 //! ```
 //!
-//! A guardian tries once, when it starts, to arrange this ([`settle_in`]); its workers find it arranged or not
+//! A supervisor tries once, when it starts, to arrange this ([`settle_in`]); its workers find it arranged or not
 //! ([`Delegated::find`]). Groups of others are never touched: if anybody else is in the group, it is left as it is.
 
 mod group;

@@ -10,7 +10,7 @@ pub trait Clock: Send + Sync + fmt::Debug {
     /// Milliseconds of UTC since 1970.
     fn wall_millis(&self) -> i64;
     /// Milliseconds since the machine booted, without those it slept. Never goes back.
-    fn boot_millis(&self) -> i64;
+    fn awake_millis(&self) -> i64;
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +21,7 @@ impl Clock for SystemClock {
         millis(ClockId::Realtime)
     }
 
-    fn boot_millis(&self) -> i64 {
+    fn awake_millis(&self) -> i64 {
         millis(ClockId::Monotonic)
     }
 }

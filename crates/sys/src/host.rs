@@ -175,17 +175,17 @@ fn make_home_id(folder: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::liveness_lock::{LifeLine, Role};
+    use crate::fs::liveness_lock::{LivenessLock, Role};
 
     struct Home {
         folder: tempfile::TempDir,
         origin: Origin,
-        _lock: LifeLine,
+        _lock: LivenessLock,
     }
 
     fn home() -> Home {
         let folder = tempfile::tempdir().expect("a folder");
-        let lock = LifeLine::hold(folder.path(), "w", Role::Worker).expect("a lock");
+        let lock = LivenessLock::hold(folder.path(), "w", Role::Worker).expect("a lock");
         let origin = Origin::of_worker(folder.path(), "w").expect("an origin");
         Home { folder, origin, _lock: lock }
     }

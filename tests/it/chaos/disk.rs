@@ -182,7 +182,7 @@ fn cpu_time(pid: Pid) -> Duration {
 }
 
 /// How often workers complained in their journal.
-fn complaints(ground: &Ground) -> u64 {
+fn comhealths(ground: &Ground) -> u64 {
     ground.journal().lines().filter(|line| line.contains("trouble: ")).count() as u64
 }
 
@@ -224,14 +224,14 @@ fn outage(fault: impl Fn(&Shim)) {
     shim.heal();
 
     ground.finish();
-    println!("{used:?} of processor time, {} complaints\n{}", complaints(&ground), ground.journal());
+    println!("{used:?} of processor time, {} comhealths\n{}", comhealths(&ground), ground.journal());
     for id in ground.ids() {
         assert_eq!(ground.story_of_started(&id), "completed: success");
     }
     assert!(used < lasted / 10, "{used:?} of processor time in {lasted:?}: it does not rest");
-    let complaints = complaints(&ground);
+    let comhealths = comhealths(&ground);
     // It tries four times a second.
-    assert!((1..=4 + lasted.as_secs()).contains(&complaints), "{complaints} in {lasted:?}: not each time");
+    assert!((1..=4 + lasted.as_secs()).contains(&comhealths), "{comhealths} in {lasted:?}: not each time");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn fault_29_a_worker_that_dies_on_a_full_disk_is_recovered_when_there_is_space()
     shim.is_full();
     kill(ground.worker_of(pool), Signal::KILL);
     wait("its command is dead", || !ground.has_shell("a", 1));
-    wait("the guardian has tried", || ground.said().contains("the disk is full"));
+    wait("the supervisor has tried", || ground.said().contains("the disk is full"));
     assert_eq!(ground.state("a"), StateName::Processing, "nothing can be given back");
     shim.heal();
     ground.finish();
@@ -308,5 +308,5 @@ fn fault_29_a_worker_that_cannot_write_down_what_it_starts_gives_it_back() {
         assert!(story.ends_with(" success"), "{id}: {story}: the disk is not the fault of the job");
         assert!(ground.find(&id).life.attempts <= 5, "{id}: {story}: it does not rest");
     }
-    assert!((1..=3).contains(&complaints(&ground)), "it complains, but not each time");
+    assert!((1..=3).contains(&comhealths(&ground)), "it complains, but not each time");
 }

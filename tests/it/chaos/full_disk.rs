@@ -89,16 +89,16 @@ fn fault_29_the_first_job_of_all_finds_the_disk_full() {
     assert_eq!(ids(&disk.call(&["list", "--json"]).run().ok().json()), ["a"]);
 }
 
-/// A guardian, which a test that fails does not leave behind.
-struct Guardian(Child);
+/// A supervisor, which a test that fails does not leave behind.
+struct Supervisor(Child);
 
-impl Guardian {
+impl Supervisor {
     fn ending(&mut self) -> Option<ExitStatus> {
         self.0.try_wait().expect("a child of ours")
     }
 }
 
-impl Drop for Guardian {
+impl Drop for Supervisor {
     fn drop(&mut self) {
         if self.ending().is_none() {
             kill(pid(self.0.id()), Signal::QUIT);
@@ -106,12 +106,12 @@ impl Drop for Guardian {
     }
 }
 
-fn start_pool(disk: &SmallDisk, args: &[&str]) -> Guardian {
+fn start_pool(disk: &SmallDisk, args: &[&str]) -> Supervisor {
     let args: Vec<&str> = ["worker", "run"].into_iter().chain(args.iter().copied()).collect();
     let log = fs::File::create(disk.home.folder().join("pool.log")).expect("a log");
     let mut command = disk.call(&args).into_command();
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    Guardian(command.spawn().expect("the program starts"))
+    Supervisor(command.spawn().expect("the program starts"))
 }
 
 fn said(disk: &SmallDisk) -> String {
@@ -128,7 +128,7 @@ fn fault_29_a_worker_drains_on_a_full_disk() {
         );
         disk.call(&["enqueue", "-q", "--id", id, "--max-retries", "0", "--command", &script]).run().ok();
     }
-    let mut guardian = start_pool(&disk, &["--concurrency", "2"]);
+    let mut supervisor = start_pool(&disk, &["--concurrency", "2"]);
     let ledger = || fs::read_to_string(disk.home.folder().join("ledger")).unwrap_or_default();
     wait("two jobs run", || ledger().lines().count() == 2);
     disk.fill();
@@ -144,13 +144,13 @@ fn fault_29_a_worker_drains_on_a_full_disk() {
     println!("the worker has to wait: {waits}");
     answers(&disk, &["status"]);
     answers(&disk, &["worker", "list"]);
-    kill(pid(guardian.0.id()), Signal::TERM);
+    kill(pid(supervisor.0.id()), Signal::TERM);
     wait("it drains", || said(&disk).contains("told to stop"));
-    assert!(guardian.ending().is_none() || !waits, "results are not thrown away");
+    assert!(supervisor.ending().is_none() || !waits, "results are not thrown away");
     disk.empty();
     let mut ended = None;
     wait("it ends", || {
-        ended = guardian.ending();
+        ended = supervisor.ending();
         ended.is_some()
     });
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}: {}", said(&disk));

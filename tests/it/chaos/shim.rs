@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Only regular files and folders below the home are struck, and only in a process whose environment has the variables.
-//! A guardian hands them on to its workers. Jobs have the environment of the `enqueue` that asked for them.
+//! A supervisor hands them on to its workers. Jobs have the environment of the `enqueue` that asked for them.
 
 mod control;
 mod handle;

@@ -44,8 +44,8 @@ fn a_short_run_tells_what_was_tried_and_what_held() {
 #[test]
 fn a_person_sees_two_tables() {
     let home = Home::new();
-    let ran = selftest(&home, &["--only", "kill-guardian", "--seed", "7", "--seconds", "0"]).run().ok();
-    ran.shows("kill -9 of a guardian").shows("yes").shows("1 trials with seed 7").says_nothing();
+    let ran = selftest(&home, &["--only", "kill-supervisor", "--seed", "7", "--seconds", "0"]).run().ok();
+    ran.shows("kill -9 of a supervisor").shows("yes").shows("1 trials with seed 7").says_nothing();
     assert_left_nothing(&home);
 }
 
@@ -85,7 +85,7 @@ fn workers_do_not_outlive_a_run_that_is_killed() {
 #[test]
 fn a_place_that_is_none_is_refused() {
     let home = Home::new();
-    let only_one = ["selftest", "--only", "kill-guardian", "--seconds", "0"];
+    let only_one = ["selftest", "--only", "kill-supervisor", "--seconds", "0"];
     let at = |place: &str| home.call(only_one).env("TMPDIR", place);
     at("/nowhere/at/all").run().fails(1).says("failed to read `/nowhere/at/all`");
     assert!(!std::path::Path::new("/nowhere").exists());

@@ -51,7 +51,7 @@ fn a_worker_has_the_documented_shape() {
     for field in ["started_at", "last_heartbeat"] {
         assert!(shown[field].take().is_string(), "{field}");
     }
-    let expected = json!({"id": "w1", "pid": 4242, "guardian_pid": null, "host": "testhost", "queues": null,
+    let expected = json!({"id": "w1", "pid": 4242, "supervisor_pid": null, "host": "testhost", "queues": null,
                           "concurrency": 1, "running": 1, "state": "running", "started_at": null,
                           "last_heartbeat": null});
     assert_eq!(shown, expected);

@@ -11,7 +11,7 @@ use ops::jobs::logs::log_path;
 use rusqlite::{Connection, params};
 use store::sqlite::SqliteStore;
 use store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store, WorkerState};
-use sys::fs::liveness_lock::{LifeLine, Role};
+use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::host::Origin;
 
 use super::harness::Home;
@@ -20,7 +20,7 @@ pub(crate) struct TestWorker {
     pub(crate) id: WorkerId,
     store: SqliteStore,
     /// As long as it is held, the worker counts as alive.
-    _life_line: LifeLine,
+    _liveness_lock: LivenessLock,
 }
 
 impl TestWorker {
@@ -36,15 +36,15 @@ impl TestWorker {
     pub(crate) fn serving(home: &Home, name: &str, served: Served) -> Self {
         let folder = home.path().join("workers");
         fs::create_dir_all(&folder).expect("the folder of workers");
-        let life_line = LifeLine::hold(&folder, name, Role::Worker).expect("its lock is free");
+        let liveness_lock = LivenessLock::hold(&folder, name, Role::Worker).expect("its lock is free");
         let id = name.parse().expect("a worker id");
-        let worker = Self { id, store: home.store(), _life_line: life_line };
+        let worker = Self { id, store: home.store(), _liveness_lock: liveness_lock };
         let new = NewWorker {
             id: worker.id.clone(),
             host: "testhost".to_owned(),
             origin: Origin::of_worker(&folder, name).expect("its origin"),
             pid: 4242,
-            guardian_pid: None,
+            supervisor_pid: None,
             served,
             concurrency: 1,
             folder,

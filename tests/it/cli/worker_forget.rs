@@ -18,7 +18,7 @@ fn elsewhere(home: &Home, name: &str, heard: Duration) {
         host: "elsewhere".to_owned(),
         origin: Origin::default(),
         pid: 4242,
-        guardian_pid: Some(4241),
+        supervisor_pid: Some(4241),
         served: Served::All,
         concurrency: 1,
         folder: "/nowhere/workers".into(),

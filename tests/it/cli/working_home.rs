@@ -89,7 +89,7 @@ impl Drop for WorkingHome {
         let workers = self.store().workers().unwrap_or_default();
         let _ = self.call(["worker", "stop", "--now", "-q"]).into_command().status();
         for worker in &workers {
-            for pid in worker.guardian_pid.into_iter().chain([worker.pid]) {
+            for pid in worker.supervisor_pid.into_iter().chain([worker.pid]) {
                 end(pid, &self.path());
             }
         }

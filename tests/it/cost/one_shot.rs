@@ -58,5 +58,5 @@ fn what_a_worker_starts_is_seen() {
     let home = Home::with_jobs(&["a"]);
     let calls = Calls::of(home.call(["worker", "run", "-q", "--until-empty"]), home.folder());
     assert!(calls.named(&STARTS).len() > 2, "a worker, its slots, a job");
-    assert!(calls.opened(&home.database()).len() > 1, "a guardian and a worker");
+    assert!(calls.opened(&home.database()).len() > 1, "a supervisor and a worker");
 }

@@ -33,7 +33,7 @@ const SORTED: [&str; 3] = [
      rate_refilled_at, limits, retry_on, no_retry_on from queues order by name",
     "select reason, error, count(*), max(finished_at), id from jobs where state = 'dead' group by reason, error \
      order by count(*) desc",
-    "select id, host, boot_id, pid, guardian_pid, queues, concurrency, coalesce(held.count, 0), state, started_at, \
+    "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0), state, started_at, \
      last_heartbeat, folder, held.until, coalesce(slots, concurrency), machine_id, home_id, pid_namespace, \
      lock_device, lock_inode from workers left join (select worker_seq, count(*) as count, \
      min(lease_until) as until from jobs where state = 'processing' group by worker_seq) held on held.worker_seq = \

@@ -1,4 +1,4 @@
-//! FAULTS 24: kill -9 of a guardian and its workers at once. What they ran is found by another pool, or by the next.
+//! FAULTS 24: kill -9 of a supervisor and its workers at once. What they ran is found by another pool, or by the next.
 
 use domain::job::life::StateName;
 

@@ -105,7 +105,7 @@ fn fault_38_a_container_that_dies_is_recovered_after_its_lease() {
         let gone = container(&ground, setup);
         ground.runs("a", 1, &[]);
         ground.pool();
-        kill(gone.guardian, Signal::KILL);
+        kill(gone.supervisor, Signal::KILL);
         ground.loses("a", 1);
         end(&ground);
         assert_eq!(ground.story("a"), "completed: lost success");

@@ -70,7 +70,7 @@ fn fault_41_the_neighbours_of_a_job_that_kills_its_worker_do_not_die_with_it() {
 }
 
 #[test]
-fn a_guardian_sleeps_until_it_is_time_to_replace_a_worker() {
+fn a_supervisor_sleeps_until_it_is_time_to_replace_a_worker() {
     let ground = Ground::with_short_leases();
     let pool = ground.pool();
     // After the fifth crash in a row it waits for 1.6 s.
@@ -79,9 +79,9 @@ fn a_guardian_sleeps_until_it_is_time_to_replace_a_worker() {
         kill_all(&ground.workers_of(pool), Signal::KILL);
         wait("it is gone", || ground.workers_of(pool).is_empty());
     }
-    let before = cpu_time(pool.guardian);
+    let before = cpu_time(pool.supervisor);
     wait("the next worker is up", || !ground.workers_of(pool).is_empty());
-    let used = cpu_time(pool.guardian).saturating_sub(before);
+    let used = cpu_time(pool.supervisor).saturating_sub(before);
     assert!(used < Duration::from_millis(300), "it was busy for {used:?}");
     ground.finish();
 }

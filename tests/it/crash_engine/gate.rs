@@ -66,7 +66,7 @@ mod stopped_inside {
         let pool = ground.start_pool(&[], Some(&format!("exchange.before_commit=!{}", mark.display())));
         ground.runs("a", 1, &[]);
         let worker = ground.worker_of(pool);
-        kill(pool.guardian, Signal::STOP);
+        kill(pool.supervisor, Signal::STOP);
         // From now on the first commit is the one.
         fs::remove_file(mark).expect("the mark is there");
         (pool, worker)
@@ -89,7 +89,7 @@ mod stopped_inside {
         assert_eq!(ground.worker_of(other), innocent, "{}", ground.journal());
 
         ground.put("b_may_end");
-        kill(pool.guardian, Signal::CONT);
+        kill(pool.supervisor, Signal::CONT);
         ground.finish();
         assert_eq!(ground.story("a"), "completed: lost success");
         assert_eq!(ground.story("b"), "completed: success");

@@ -39,10 +39,10 @@ pub(crate) struct Ground {
     variables: Vec<(String, OsString)>,
 }
 
-/// A guardian and its workers.
+/// A supervisor and its workers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pool {
-    pub(crate) guardian: Pid,
+    pub(crate) supervisor: Pid,
 }
 
 impl Ground {
@@ -222,7 +222,7 @@ impl Ground {
         let log = File::create(self.home.folder().join("pool.log")).expect("a log");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let child = command.spawn().expect("the program starts");
-        let pool = Pool { guardian: pid(child.id()) };
+        let pool = Pool { supervisor: pid(child.id()) };
         self.pools.borrow_mut().push(child);
         pool
     }
@@ -243,7 +243,7 @@ impl Ground {
     }
 
     pub(crate) fn workers_of(&self, pool: Pool) -> Vec<Pid> {
-        let of_pool = |worker: &Worker| worker.guardian_pid.map(pid) == Some(pool.guardian);
+        let of_pool = |worker: &Worker| worker.supervisor_pid.map(pid) == Some(pool.supervisor);
         self.workers().into_iter().filter(of_pool).map(|worker| pid(worker.pid)).collect()
     }
 
@@ -259,7 +259,7 @@ impl Ground {
 
     /// The one that was started first.
     pub(crate) fn first_pool(&self) -> Pool {
-        Pool { guardian: pid(self.pools.borrow()[0].id()) }
+        Pool { supervisor: pid(self.pools.borrow()[0].id()) }
     }
 
     /// The one worker of this pool.
@@ -269,15 +269,15 @@ impl Ground {
         workers[0]
     }
 
-    /// How a guardian ended, or will have in a moment.
+    /// How a supervisor ended, or will have in a moment.
     pub(crate) fn ending_of(&self, pool: Pool) -> ExitStatus {
         let mut pools = self.pools.borrow_mut();
         let at =
-            pools.iter().position(|child| pid(child.id()) == pool.guardian).expect("a pool of this test");
+            pools.iter().position(|child| pid(child.id()) == pool.supervisor).expect("a pool of this test");
         let mut child = pools.swap_remove(at);
         drop(pools);
         let mut ended = None;
-        wait("the guardian ends", || {
+        wait("the supervisor ends", || {
             ended = child.try_wait().expect("a child of ours");
             ended.is_some()
         });
@@ -343,12 +343,12 @@ impl Ground {
 
     // Processes
 
-    /// Kills a guardian and its workers as if in one moment: none sees another die.
+    /// Kills a supervisor and its workers as if in one moment: none sees another die.
     pub(crate) fn kill_whole(&self, pool: Pool) {
         let workers = self.workers_of(pool);
-        kill(pool.guardian, Signal::STOP);
+        kill(pool.supervisor, Signal::STOP);
         kill_all(&workers, Signal::KILL);
-        kill(pool.guardian, Signal::KILL);
+        kill(pool.supervisor, Signal::KILL);
     }
 
     fn tell_what_happened(&self) {

@@ -37,7 +37,7 @@ fn fault_26_what_was_to_be_told_is_told_whoever_dies_before() {
 }
 
 #[test]
-fn fault_24_a_command_that_tells_a_hook_dies_when_worker_and_guardian_are_killed_at_once() {
+fn fault_24_a_command_that_tells_a_hook_dies_when_worker_and_supervisor_are_killed_at_once() {
     let ground = Ground::new();
     ground
         .run(&["hook", "add", "h", "--on", "success", "--command", "echo $$ > hooked; exec sleep 600"])

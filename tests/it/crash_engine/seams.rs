@@ -76,10 +76,10 @@ fn fault_26_what_was_settled_stays_so() {
 }
 
 #[test]
-fn fault_26_a_worker_whose_guardian_dies_before_it_is_up_ends_too() {
+fn fault_26_a_worker_whose_supervisor_dies_before_it_is_up_ends_too() {
     let ground = Ground::new();
     ground.job("a", "true");
-    let pool = ground.pool_dying_at("guardian.after_start", &[]);
+    let pool = ground.pool_dying_at("supervisor.after_start", &[]);
     ground.ending_of(pool);
     ground.is_deserted();
     ground.pool();
@@ -88,14 +88,16 @@ fn fault_26_a_worker_whose_guardian_dies_before_it_is_up_ends_too() {
 }
 
 #[test]
-fn fault_26_a_guardian_that_dies_over_a_dead_worker_is_replaced_by_the_next_pool() {
-    for place in ["guardian.before_reap", "reap.before_commit", "reap.after_commit", "guardian.after_reap"] {
+fn fault_26_a_supervisor_that_dies_over_a_dead_worker_is_replaced_by_the_next_pool() {
+    for place in
+        ["supervisor.before_reap", "reap.before_commit", "reap.after_commit", "supervisor.after_reap"]
+    {
         let ground = Ground::new();
         ground.job("a", "first && { escape daemon setsid; hang; }");
         let pool = ground.pool_dying_at(place, &[]);
         ground.runs("a", 1, &["daemon"]);
         kill(ground.worker_of(pool), Signal::KILL);
-        wait("the guardian dies", || ground.has_died());
+        wait("the supervisor dies", || ground.has_died());
         ground.pool();
         ground.finish();
         assert_eq!(ground.story("a"), LOST, "{place}");
@@ -122,10 +124,10 @@ fn fault_26_what_was_started_by_a_worker_that_never_learned_its_pid_is_found() {
     let ground = Ground::new();
     let pool = ground.pool_dying_at("attempt.after_spawn", &[]);
     wait("a pool is up", || ground.workers_of(pool).len() == 1);
-    kill(pool.guardian, Signal::STOP);
+    kill(pool.supervisor, Signal::STOP);
     ground.job("a", "first && { escape in_session env -i PATH=$PATH bash unlock.sh; hang; }");
     ground.runs_unrecorded("a", 1, &["in_session"]);
-    kill(pool.guardian, Signal::KILL);
+    kill(pool.supervisor, Signal::KILL);
     ground.pool();
     ground.finish();
     assert_eq!(ground.story("a"), LOST);

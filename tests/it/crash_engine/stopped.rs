@@ -31,15 +31,15 @@ fn fault_25_a_worker_that_was_stopped_for_too_long_records_nothing() {
 }
 
 #[test]
-fn fault_25_another_pool_steps_in_where_the_guardian_was_stopped_too() {
+fn fault_25_another_pool_steps_in_where_the_supervisor_was_stopped_too() {
     let ground = with_a_stopped_worker();
     let pool = ground.first_pool();
-    kill(pool.guardian, Signal::STOP);
+    kill(pool.supervisor, Signal::STOP);
     let worker = ground.worker_of(pool);
     ground.pool();
     ground.loses("a", 1);
     kill(worker, Signal::CONT);
-    kill(pool.guardian, Signal::CONT);
+    kill(pool.supervisor, Signal::CONT);
     ground.finish();
     assert_eq!(ground.story("a"), "completed: lost success");
 }
@@ -63,7 +63,7 @@ fn fault_25_a_worker_that_was_stopped_for_less_than_its_lease_loses_nothing() {
     ground.job("a", "until_there go");
     let pool = ground.pool();
     ground.runs("a", 1, &[]);
-    stop_for(Duration::from_millis(1_500), &[ground.worker_of(pool), pool.guardian]);
+    stop_for(Duration::from_millis(1_500), &[ground.worker_of(pool), pool.supervisor]);
     ground.put("go");
     ground.finish();
     assert_eq!(ground.story("a"), "completed: success");

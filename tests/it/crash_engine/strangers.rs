@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use domain::values::name::WorkerId;
 use rusqlite::Connection;
 use store::{Exchange, NewWorker, Served, Store};
-use sys::fs::liveness_lock::{LifeLine, Role};
+use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::host;
 use sys::host::Origin;
 
@@ -49,7 +49,7 @@ fn set_up(ground: &Ground, stranger: &Stranger, ticks: &str, change: impl FnOnce
     let folder = ground.home.path().join("workers");
     fs::create_dir_all(&folder).expect("the folder of workers");
     let id: WorkerId = "gone".parse().expect("a worker id");
-    drop(LifeLine::hold(&folder, "gone", Role::Worker).expect("its lock is free"));
+    drop(LivenessLock::hold(&folder, "gone", Role::Worker).expect("its lock is free"));
     let mut origin = Origin::of_worker(&folder, "gone").expect("its origin");
     change(&mut origin);
     let new = NewWorker {
@@ -57,7 +57,7 @@ fn set_up(ground: &Ground, stranger: &Stranger, ticks: &str, change: impl FnOnce
         host: host::name(),
         origin,
         pid: stranger.0.id(),
-        guardian_pid: Some(stranger.0.id()),
+        supervisor_pid: Some(stranger.0.id()),
         served: Served::All,
         concurrency: 1,
         folder: folder.clone(),
@@ -118,7 +118,7 @@ fn fault_32_a_stranger_with_the_pid_of_a_hung_worker_is_left_alone() {
     let stranger = Stranger::new();
     let ground = with_worker_of(&stranger, |_| {});
     let folder = ground.home.path().join("workers");
-    let life_line = LifeLine::hold(&folder, "gone", Role::Worker).expect("its lock is free");
+    let liveness_lock = LivenessLock::hold(&folder, "gone", Role::Worker).expect("its lock is free");
     ground.pool();
     wait("somebody complains", || ground.journal().contains("cannot be given back"));
     ground.job("b", "sleep 1.5");
@@ -126,7 +126,7 @@ fn fault_32_a_stranger_with_the_pid_of_a_hung_worker_is_left_alone() {
     assert!(stranger.lives());
     assert_eq!(ground.story("a"), "processing: running", "it may still run");
     assert_eq!(ground.journal().matches("cannot be given back").count(), 1, "once is enough");
-    drop(life_line);
+    drop(liveness_lock);
     ground.finish();
     assert!(stranger.lives());
 }

@@ -56,7 +56,7 @@ fn fault_34_a_worker_that_is_killed_while_its_pool_ends_is_not_replaced() {
     ground.job("a", "first && { escape daemon setsid; hang; }");
     let pool = ground.pool();
     ground.runs("a", 1, &["daemon"]);
-    kill(pool.guardian, Signal::TERM);
+    kill(pool.supervisor, Signal::TERM);
     wait("the worker drains", || ground.states_of_workers() == ["draining"]);
     ground.recovers("a", || kill(ground.worker_of(pool), Signal::KILL));
     assert!(ground.ending_of(pool).success());

@@ -56,7 +56,7 @@ fn detached_workers_of_a_home_that_was_deleted_end_too() {
     let _pool = Pool::start(&home, "");
     let worker = home.workers().remove(0);
     delete(&home);
-    for pid in [worker.pid, worker.guardian_pid.expect("it has a guardian")] {
+    for pid in [worker.pid, worker.supervisor_pid.expect("it has a supervisor")] {
         wait_until("it ends", || !is_alive(pid));
     }
     assert!(!home.path().exists());

@@ -29,7 +29,7 @@ pub(crate) const UNTIL_GO: &str = "echo $$ > running; until [ -e go ]; do sleep 
 /// Workers on a home. A home may have more than one pool.
 pub(crate) struct Pool<'a> {
     home: &'a Home,
-    guardian: Option<Child>,
+    supervisor: Option<Child>,
     /// It ended by itself, so nothing of it is left.
     has_ended: bool,
 }
@@ -53,10 +53,10 @@ impl<'a> Pool<'a> {
 
     #[track_caller]
     fn wait_until_up(&self, count: usize) {
-        let (store, guardian) = (self.home.store(), Some(self.guardian_pid()));
+        let (store, supervisor) = (self.home.store(), Some(self.supervisor_pid()));
         wait_until("the workers are up", || {
             let workers = store.workers().expect("the workers are listed");
-            workers.iter().filter(|worker| worker.guardian_pid == guardian).count() == count
+            workers.iter().filter(|worker| worker.supervisor_pid == supervisor).count() == count
         });
     }
 
@@ -65,7 +65,7 @@ impl<'a> Pool<'a> {
     pub(crate) fn spawn(home: &'a Home, mut command: Command) -> Self {
         let said = File::options().append(true).create(true).open(home.folder().join("said"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.expect("a file"));
-        Self { home, guardian: Some(command.spawn().expect("the program starts")), has_ended: false }
+        Self { home, supervisor: Some(command.spawn().expect("the program starts")), has_ended: false }
     }
 
     /// Runs workers until nothing is left to do.
@@ -108,26 +108,26 @@ impl<'a> Pool<'a> {
 
     /// Whatever workers this home has or will have.
     pub(crate) fn of(home: &'a Home) -> Self {
-        Self { home, guardian: None, has_ended: false }
+        Self { home, supervisor: None, has_ended: false }
     }
 
-    pub(crate) fn guardian_pid(&self) -> u32 {
-        self.guardian.as_ref().expect("it runs in the foreground").id()
+    pub(crate) fn supervisor_pid(&self) -> u32 {
+        self.supervisor.as_ref().expect("it runs in the foreground").id()
     }
 
-    /// Sends a signal to the guardian.
+    /// Sends a signal to the supervisor.
     pub(crate) fn signal(&self, signal: Signal) {
-        send(self.guardian_pid(), signal);
+        send(self.supervisor_pid(), signal);
     }
 
     pub(crate) fn is_up(&mut self) -> bool {
-        let guardian = self.guardian.as_mut().expect("it runs in the foreground");
-        guardian.try_wait().expect("it is a child").is_none()
+        let supervisor = self.supervisor.as_mut().expect("it runs in the foreground");
+        supervisor.try_wait().expect("it is a child").is_none()
     }
 
     #[track_caller]
     pub(crate) fn end(mut self) -> ExitStatus {
-        let status = end_of(self.guardian.take().expect("it runs in the foreground"));
+        let status = end_of(self.supervisor.take().expect("it runs in the foreground"));
         self.has_ended = true;
         status
     }
@@ -146,14 +146,14 @@ impl Drop for Pool<'_> {
             return;
         }
         kill_all_of(self.home);
-        if let Some(mut guardian) = self.guardian.take() {
-            let _ = guardian.kill();
-            let _ = guardian.wait();
+        if let Some(mut supervisor) = self.supervisor.take() {
+            let _ = supervisor.kill();
+            let _ = supervisor.wait();
         }
     }
 }
 
-/// Kills every process that names this home, guardians first, and all that descends from them.
+/// Kills every process that names this home, supervisors first, and all that descends from them.
 fn kill_all_of(home: &Home) {
     let path = home.path().into_os_string().into_encoded_bytes();
     let names_home = |pid: &Pid| {

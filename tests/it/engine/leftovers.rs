@@ -168,7 +168,7 @@ fn fault_17_what_a_worker_inside_a_job_leaves_behind_is_not_taken_for_a_neighbou
     let _pool = Pool::run(&home, "--concurrency 2");
     let commands = inner_commands(&inner);
     for worker in inner.workers() {
-        send(worker.guardian_pid.expect("a guardian"), Signal::KILL);
+        send(worker.supervisor_pid.expect("a supervisor"), Signal::KILL);
         send(worker.pid, Signal::KILL);
     }
     for id in ["b1", "b2", "b3", "b4"] {

@@ -1,4 +1,4 @@
-//! FAULTS 34: signals to guardians and workers.
+//! FAULTS 34: signals to supervisors and workers.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, send, wait_until};
 /// Who gets a signal.
 #[derive(Clone, Copy, Debug)]
 enum To {
-    Guardian,
+    Supervisor,
     Worker,
 }
 
@@ -22,7 +22,7 @@ fn busy(home: &Home) -> Pool<'_> {
 
 fn signal(pool: &Pool<'_>, home: &Home, to: To, signal: Signal) {
     match to {
-        To::Guardian => pool.signal(signal),
+        To::Supervisor => pool.signal(signal),
         To::Worker => send(home.workers()[0].pid, signal),
     }
 }
@@ -63,18 +63,18 @@ fn assert_gives_back(to: To, first: Signal, second: Signal) {
 }
 
 #[test]
-fn fault_34_one_sigterm_to_the_guardian_drains() {
-    assert_drains(To::Guardian, Signal::TERM);
+fn fault_34_one_sigterm_to_the_supervisor_drains() {
+    assert_drains(To::Supervisor, Signal::TERM);
 }
 
 #[test]
-fn fault_34_one_sigint_to_the_guardian_drains() {
-    assert_drains(To::Guardian, Signal::INT);
+fn fault_34_one_sigint_to_the_supervisor_drains() {
+    assert_drains(To::Supervisor, Signal::INT);
 }
 
 #[test]
-fn fault_34_a_sighup_to_the_guardian_drains() {
-    assert_drains(To::Guardian, Signal::HUP);
+fn fault_34_a_sighup_to_the_supervisor_drains() {
+    assert_drains(To::Supervisor, Signal::HUP);
 }
 
 #[test]
@@ -93,15 +93,15 @@ fn fault_34_a_sighup_to_a_worker_drains() {
 }
 
 #[test]
-fn fault_34_a_second_signal_to_the_guardian_gives_back_what_runs() {
-    assert_gives_back(To::Guardian, Signal::TERM, Signal::TERM);
-    assert_gives_back(To::Guardian, Signal::INT, Signal::INT);
+fn fault_34_a_second_signal_to_the_supervisor_gives_back_what_runs() {
+    assert_gives_back(To::Supervisor, Signal::TERM, Signal::TERM);
+    assert_gives_back(To::Supervisor, Signal::INT, Signal::INT);
 }
 
 #[test]
 fn fault_34_a_second_signal_may_be_another_one() {
-    assert_gives_back(To::Guardian, Signal::TERM, Signal::INT);
-    assert_gives_back(To::Guardian, Signal::HUP, Signal::TERM);
+    assert_gives_back(To::Supervisor, Signal::TERM, Signal::INT);
+    assert_gives_back(To::Supervisor, Signal::HUP, Signal::TERM);
 }
 
 #[test]

@@ -99,8 +99,8 @@ impl Recording {
     pub fn run<A: AsRef<OsStr>>(&self, promise: &str, args: impl IntoIterator<Item = A>) {
         let mut command = self.command(promise, args);
         let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().expect("it starts");
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {}: {complaint}", output.status);
+        let comhealth = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {}: {comhealth}", output.status);
     }
 
     /// Runs it to its end, which is that what it wants is there already.
@@ -108,8 +108,8 @@ impl Recording {
     pub fn conflict<A: AsRef<OsStr>>(&self, promise: &str, args: impl IntoIterator<Item = A>) {
         let mut command = self.command(promise, args);
         let output = command.stderr(Stdio::piped()).output().expect("it starts");
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(4), "{command:?}: {}: {complaint}", output.status);
+        let comhealth = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{command:?}: {}: {comhealth}", output.status);
     }
 
     /// Runs it until it dies at this fail-point. `MARK` in it is a file beside the disk.
@@ -201,7 +201,7 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // A test that failed leaves nobody behind: workers end with their guardian.
+            // A test that failed leaves nobody behind: workers end with their supervisor.
             let _ = child.kill();
             let _ = child.wait();
         }

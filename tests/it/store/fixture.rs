@@ -83,7 +83,7 @@ impl Clock for TestClock {
         self.wall.load(Ordering::SeqCst)
     }
 
-    fn boot_millis(&self) -> i64 {
+    fn awake_millis(&self) -> i64 {
         self.boot.load(Ordering::SeqCst)
     }
 }
@@ -376,7 +376,7 @@ pub fn new_worker(id: &str) -> NewWorker {
         host: "here".to_owned(),
         origin: under_boot("boot-1"),
         pid: 4711,
-        guardian_pid: None,
+        supervisor_pid: None,
         served: Served::All,
         concurrency: 1,
         folder: "/home/somebody/.queuectl/workers".into(),

@@ -31,7 +31,7 @@ every_store!(
 );
 
 fn a_registered_worker_reads_back(fixture: &Fixture) {
-    for (id, served, guardian_pid) in [
+    for (id, served, supervisor_pid) in [
         ("all", Served::All, None),
         ("some", serving(&["b", "a", "not-yet"]), Some(u32::MAX)),
         ("one", Served::Job(job_id("not-yet")), Some(1)),
@@ -41,7 +41,7 @@ fn a_registered_worker_reads_back(fixture: &Fixture) {
             host: "büro-7".to_owned(),
             origin: origin(),
             pid: 1,
-            guardian_pid,
+            supervisor_pid,
             served,
             concurrency: 1_024,
             folder: "/srv/büro/workers".into(),
@@ -53,7 +53,7 @@ fn a_registered_worker_reads_back(fixture: &Fixture) {
             host: new.host,
             origin: new.origin,
             pid: new.pid,
-            guardian_pid: new.guardian_pid,
+            supervisor_pid: new.supervisor_pid,
             served: new.served,
             concurrency: new.concurrency,
             held: 0,

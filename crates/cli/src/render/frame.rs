@@ -231,7 +231,7 @@ mod tests {
             host: "here".to_owned(),
             origin: Origin::default(),
             pid: 4242,
-            guardian_pid: None,
+            supervisor_pid: None,
             served: Served::All,
             concurrency: 4,
             folder: "/home/ada/.queuectl/workers".into(),

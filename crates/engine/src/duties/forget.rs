@@ -37,8 +37,8 @@ pub fn forget(store: &dyn Store, id: &WorkerId) -> Result<Vec<LeaseRef>, EngineE
     Ok(leases)
 }
 
-/// While its guardian lives, that takes care of it. A lock that cannot be looked at proves nothing.
+/// While its supervisor lives, that takes care of it. A lock that cannot be looked at proves nothing.
 fn lives_here(worker: &Worker) -> bool {
     let holds = |role| liveness_lock::is_held(&worker.folder, worker.id.as_str(), role).unwrap_or(true);
-    holds(Role::Worker) || holds(Role::Guardian)
+    holds(Role::Worker) || holds(Role::Supervisor)
 }

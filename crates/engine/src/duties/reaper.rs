@@ -1,6 +1,6 @@
 //! Recovers the jobs of workers that died: finds them, kills what they left behind, and gives their jobs back.
 //!
-//! While a guardian lives, its workers are its own business. Only when guardian and worker are both dead, or have both
+//! While a supervisor lives, its workers are its own business. Only when supervisor and worker are both dead, or have both
 //! been silent for far longer than a lease, does another worker step in. It is safe for many to do so at once: killing
 //! what is dead does nothing, and the store takes a worker's leases back once.
 //!
@@ -68,7 +68,7 @@ enum Verdict {
     Rebooted,
     /// It is out of reach, holds no lock that can be seen, and was silent for a whole lease.
     Silent,
-    /// Dead, and so is its guardian.
+    /// Dead, and so is its supervisor.
     Dead,
     /// It is there, but has done nothing for longer than anybody should wait.
     Hung,
@@ -83,7 +83,7 @@ impl Verdict {
             Self::Silent => {
                 Some("was not heard from for a whole lease, in another container or on another machine")
             }
-            Self::Dead => Some("died with its guardian"),
+            Self::Dead => Some("died with its supervisor"),
             Self::Hung => Some("hung past its lease and was killed"),
         }
     }
@@ -198,8 +198,8 @@ impl Reaper {
     fn judge_here(&mut self, worker: &Worker, lease: Duration) -> Verdict {
         // A lock that cannot be looked at proves nothing.
         let lives = |role| liveness_lock::is_held(&worker.folder, worker.id.as_str(), role).unwrap_or(true);
-        let (worker_lives, guardian_lives) = (lives(Role::Worker), lives(Role::Guardian));
-        if !worker_lives && !guardian_lives {
+        let (worker_lives, supervisor_lives) = (lives(Role::Worker), lives(Role::Supervisor));
+        if !worker_lives && !supervisor_lives {
             return Verdict::Dead;
         }
         if worker.overdue && self.overdue_for(&worker.id) >= lease && !shows_life(worker, lease) {
@@ -227,12 +227,12 @@ impl From<String> for Obstacle {
     }
 }
 
-/// Whether the worker, its guardian or one of its commands holds a lock that can be seen from here. A lock that cannot be
+/// Whether the worker, its supervisor or one of its commands holds a lock that can be seen from here. A lock that cannot be
 /// looked at may be held.
 pub(crate) fn holds_a_lock(worker: &Worker) -> bool {
     let (folder, name) = (&worker.folder, worker.id.as_str());
     let lives = |role| liveness_lock::is_held(folder, name, role).unwrap_or(true);
-    lives(Role::Worker) || lives(Role::Guardian) || slot_records::are_held(folder, name).unwrap_or(true)
+    lives(Role::Worker) || lives(Role::Supervisor) || slot_records::are_held(folder, name).unwrap_or(true)
 }
 
 /// Whether nothing lives of what was noted as unkillable for this worker's attempts. Such a process may have shed every

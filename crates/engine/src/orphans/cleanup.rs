@@ -1,4 +1,4 @@
-//! Killing what a worker left behind, when neither it nor its guardian is there to do so.
+//! Killing what a worker left behind, when neither it nor its supervisor is there to do so.
 //!
 //! Nothing of it is a child of ours, so it is looked for in `/proc`, in three ways, because each can be escaped from: by
 //! the session of an attempt, by the worker's name in the environment, by the lock of the slot that it inherited. What

@@ -1,8 +1,8 @@
-//! What dead workers of a pool left behind and its guardian cannot kill.
+//! What dead workers of a pool left behind and its supervisor cannot kill.
 //!
-//! The guardian must not wait for it: others want to be replaced, or told to stop. What it cannot kill it leaves to the
+//! The supervisor must not wait for it: others want to be replaced, or told to stop. What it cannot kill it leaves to the
 //! reapers of the workers, and remembers which workers lived when it was first seen: whatever a worker starts becomes a
-//! child of the guardian only when that worker has died, so it is none of theirs. Nor did a later worker start it.
+//! child of the supervisor only when that worker has died, so it is none of theirs. Nor did a later worker start it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Strays {
         self.seen.retain(|pid, _| matches!(process::reap(*pid), Ok(None)));
     }
 
-    /// Those that this dead worker may have started: the guardian saw them only after its death, or they are in a session
+    /// Those that this dead worker may have started: the supervisor saw them only after its death, or they are in a session
     /// of its attempts. The worker itself started at `since`.
     pub(crate) fn left_by(&self, worker: Pid, since: Instant, traces: &[Trace]) -> Vec<Pid> {
         let is_its = |(pid, sighting): &(&Pid, &Sighting)| {

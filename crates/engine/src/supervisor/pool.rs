@@ -1,4 +1,4 @@
-//! A pool: a guardian and its workers. How their processes are started.
+//! A pool: a supervisor and its workers. How their processes are started.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -17,12 +17,12 @@ use store::Served;
 use sys::fs::owner_only;
 use sys::process::spawn::{Leads, Limits, Spawn, Spawned, own_environment, spawn};
 
-/// The number under which a guardian or a worker inherits the pipe on which it reports that it is up.
+/// The number under which a supervisor or a worker inherits the pipe on which it reports that it is up.
 pub const READY_DESCRIPTOR: i32 = 3;
 /// This program, also when its file was replaced by a newer version.
 const SELF: &std::ffi::CStr = c"/proc/self/exe";
 
-/// What a guardian is asked for.
+/// What a supervisor is asked for.
 #[derive(Clone, Debug)]
 pub struct Pool {
     pub home: PathBuf,
@@ -38,11 +38,11 @@ pub struct Pool {
     pub worker_call: Vec<OsString>,
 }
 
-/// What a worker is told by its guardian.
+/// What a worker is told by its supervisor.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerStart {
     pub(crate) id: WorkerId,
-    pub(crate) guardian_pid: u32,
+    pub(crate) supervisor_pid: u32,
     pub(crate) stop_seen: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ impl WorkerStart {
     fn call(&self, pool: &Pool) -> Vec<OsString> {
         let mut words = pool.worker_call.clone();
         words.extend(["--id".into(), self.id.as_str().into()]);
-        words.extend(["--guardian-pid".into(), self.guardian_pid.to_string().into()]);
+        words.extend(["--supervisor-pid".into(), self.supervisor_pid.to_string().into()]);
         if let Some(stop_seen) = self.stop_seen {
             words.extend(["--stop-seen".into(), stop_seen.to_string().into()]);
         }
@@ -58,7 +58,7 @@ impl WorkerStart {
     }
 }
 
-/// Starts a worker in a group of its own, so that the terminal's signals reach only the guardian. Gives its pid, and the
+/// Starts a worker in a group of its own, so that the terminal's signals reach only the supervisor. Gives its pid, and the
 /// pipe on which it will report.
 pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Spawned, OwnedFd)> {
     let (report, ready) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -75,10 +75,10 @@ pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Spaw
     Ok((worker, report))
 }
 
-/// Starts this program as a guardian that belongs to nobody: a session of its own, and nothing of the caller's. Returns
+/// Starts this program as a supervisor that belongs to nobody: a session of its own, and nothing of the caller's. Returns
 /// when all of its workers are up; fails with what it said if they are not.
 pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), EngineError> {
-    let system = EngineError::system("failed to start a guardian");
+    let system = EngineError::system("failed to start a supervisor");
     let (report, ready) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| system(error.into()))?;
     spawn(&Spawn {
@@ -97,14 +97,14 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
     if said == UP { Ok(()) } else { Err(EngineError::CannotStart { said: said.trim().to_owned() }) }
 }
 
-/// Where a guardian and its workers write what they have to say when all else fails: the journal.
+/// Where a supervisor and its workers write what they have to say when all else fails: the journal.
 pub fn open_log(home: &Path) -> Result<File, EngineError> {
     files::check_owners(home)?;
     let path = home.join(JOURNAL);
     owner_only::open_to_append(&path).map_err(|source| EngineError::CannotMake { path, source })
 }
 
-/// What a guardian reports when all of its workers are up.
+/// What a supervisor reports when all of its workers are up.
 pub const UP: &str = "up\n";
 
 fn c_strings(words: Vec<OsString>) -> io::Result<Vec<CString>> {

@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-/// When to look whether workers hang, and whether the guardian may judge: it must itself have been awake, and have
+/// When to look whether workers hang, and whether the supervisor may judge: it must itself have been awake, and have
 /// reached the store, for a whole lease.
 #[derive(Debug)]
-pub(crate) struct Vigil {
+pub(crate) struct Watchdog {
     since: Instant,
     last: Instant,
     next: Instant,
 }
 
-impl Vigil {
+impl Watchdog {
     /// The shortest and the longest pause between two looks.
     const OFTEN: Duration = Duration::from_millis(250);
     const SELDOM: Duration = Duration::from_secs(5);
@@ -49,20 +49,20 @@ mod tests {
     #[test]
     fn nobody_is_judged_by_one_who_was_asleep() {
         let began = Instant::now();
-        let mut vigil = Vigil::new(began);
+        let mut watchdog = Watchdog::new(began);
         let mut now = began;
-        let mut look_for = |vigil: &mut Vigil, seconds: u64| {
+        let mut look_for = |watchdog: &mut Watchdog, seconds: u64| {
             let mut may_judge = false;
             for _ in 0..seconds / 5 {
                 now += Duration::from_secs(5);
-                may_judge = vigil.may_judge(now, LEASE);
+                may_judge = watchdog.may_judge(now, LEASE);
             }
             may_judge
         };
-        assert!(!look_for(&mut vigil, 25), "not for a whole lease yet");
-        assert!(look_for(&mut vigil, 5));
+        assert!(!look_for(&mut watchdog, 25), "not for a whole lease yet");
+        assert!(look_for(&mut watchdog, 5));
         let later = began + Duration::from_secs(600);
-        assert!(!vigil.may_judge(later, LEASE), "the machine was stopped meanwhile");
-        assert!(!vigil.may_judge(later + Duration::from_secs(5), LEASE));
+        assert!(!watchdog.may_judge(later, LEASE), "the machine was stopped meanwhile");
+        assert!(!watchdog.may_judge(later + Duration::from_secs(5), LEASE));
     }
 }

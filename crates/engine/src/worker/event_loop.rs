@@ -108,7 +108,7 @@ impl Worker<'_> {
 
     /// Tells others what is in the way, or that it is no longer.
     fn complain(&mut self) {
-        if let Some(news) = self.plaint.news(self.ledger.obstacle(), Instant::now()) {
+        if let Some(news) = self.health.news(self.ledger.obstacle(), Instant::now()) {
             self.files.say(news);
         }
     }
@@ -306,7 +306,7 @@ impl Worker<'_> {
             Err(error) => error,
         };
         self.journal.trouble(&error);
-        self.plaint.note_store(Chain(&error).to_string(), Instant::now());
+        self.health.note_store(Chain(&error).to_string(), Instant::now());
         self.files.touch();
         self.times.store = Instant::now() + STORE_PAUSE;
         if let StoreError::NoSuchWorker(_) = error {
@@ -376,7 +376,7 @@ impl Worker<'_> {
     fn heed(&mut self, signal: Signal) {
         let is_working = self.phase == Phase::Working;
         match signal {
-            // From the guardian, or because it died.
+            // From the supervisor, or because it died.
             Signal::USR1 | Signal::HUP => self.drain(self.settings.shutdown_grace),
             Signal::TERM | Signal::INT if is_working => self.drain(self.settings.shutdown_grace),
             _ => self.end_attempts(),

@@ -11,7 +11,7 @@ use domain::log;
 use domain::values::name::WorkerId;
 use store::{Store, StoreError, worker_bell};
 use sys::fs::liveness_lock;
-use sys::fs::liveness_lock::{FOLDER, LOCK, LifeLine, Role};
+use sys::fs::liveness_lock::{FOLDER, LOCK, LivenessLock, Role};
 use sys::fs::{owner_only, ownership};
 
 /// What a worker that is gone no longer needs. What is not there is not missed.
@@ -31,7 +31,7 @@ pub(crate) fn tidy(folder: &Path, store: &dyn Store) -> Result<(), StoreError> {
     let listed = workers_with_files(folder).unwrap_or_default();
     let living = store.workers()?;
     for id in listed.iter().filter(|id| !living.iter().any(|worker| worker.id == **id)) {
-        if let Ok(Some(_abandoned)) = LifeLine::hold_abandoned(folder, id.as_str()) {
+        if let Ok(Some(_abandoned)) = LivenessLock::hold_abandoned(folder, id.as_str()) {
             remove(folder, id);
         }
     }
@@ -66,7 +66,7 @@ pub(crate) fn check_owners(home: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The folder of workers, as a guardian knows it.
+/// The folder of workers, as a supervisor knows it.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -96,7 +96,7 @@ impl Folder {
 pub(crate) struct Files {
     folder: PathBuf,
     worker: WorkerId,
-    life_line: LifeLine,
+    liveness_lock: LivenessLock,
     /// Which file the lock is on: if another one has its name, or none, the home was moved or deleted.
     inode: u64,
 }
@@ -114,9 +114,9 @@ impl Files {
     pub(crate) fn create(home: &Path, worker: &WorkerId) -> Result<Self, EngineError> {
         let folder = folder(home)?;
         let system = EngineError::system("failed to lock the worker's file");
-        let life_line = LifeLine::hold(&folder, worker.as_str(), Role::Worker).map_err(system)?;
+        let liveness_lock = LivenessLock::hold(&folder, worker.as_str(), Role::Worker).map_err(system)?;
         let inode = inode(&liveness_lock::path(&folder, worker.as_str())).map_err(system)?;
-        Ok(Self { folder, worker: worker.clone(), life_line, inode })
+        Ok(Self { folder, worker: worker.clone(), liveness_lock, inode })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -131,7 +131,7 @@ impl Files {
     pub(crate) fn fate_of_home(&self) -> HomeFate {
         if !is_gone(&liveness_lock::path(&self.folder, self.worker.as_str()), self.inode) {
             HomeFate::Kept
-        } else if self.life_line.has_a_name() {
+        } else if self.liveness_lock.has_a_name() {
             HomeFate::Moved
         } else {
             HomeFate::Deleted
@@ -140,12 +140,12 @@ impl Files {
 
     /// Shows that the worker lives although it cannot say so in the store: nobody is to take it for one that hangs.
     pub(crate) fn touch(&self) {
-        self.life_line.touch();
+        self.liveness_lock.touch();
     }
 
     /// Tells others what is in the worker's way.
     pub(crate) fn say(&self, what: &str) {
-        self.life_line.say(what);
+        self.liveness_lock.say(what);
     }
 
     pub(crate) fn remove(&self) {

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 const STORE_LASTS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
-pub(crate) struct Plaint {
+pub(crate) struct HealthNote {
     /// What the store said, and when.
     store: Option<(String, Instant)>,
     told: String,
 }
 
-impl Plaint {
+impl HealthNote {
     /// The store could not do what was asked.
     pub(crate) fn note_store(&mut self, trouble: String, now: Instant) {
         self.store = Some((trouble, now));
@@ -38,14 +38,14 @@ mod tests {
     #[test]
     fn a_change_is_told_once() {
         let began = Instant::now();
-        let mut plaint = Plaint::default();
-        assert_eq!(plaint.news(None, began), None, "nothing was ever in the way");
-        assert_eq!(plaint.news(Some("no descriptors"), began), Some("no descriptors"));
-        assert_eq!(plaint.news(Some("no descriptors"), began), None);
-        plaint.note_store("the disk is full".to_owned(), began);
-        assert_eq!(plaint.news(Some("no descriptors"), began), Some("the disk is full"), "that is worse");
-        assert_eq!(plaint.news(None, began), None);
-        assert_eq!(plaint.news(None, began + STORE_LASTS), Some(""), "it has not failed again");
-        assert_eq!(plaint.news(None, began + STORE_LASTS), None);
+        let mut health = HealthNote::default();
+        assert_eq!(health.news(None, began), None, "nothing was ever in the way");
+        assert_eq!(health.news(Some("no descriptors"), began), Some("no descriptors"));
+        assert_eq!(health.news(Some("no descriptors"), began), None);
+        health.note_store("the disk is full".to_owned(), began);
+        assert_eq!(health.news(Some("no descriptors"), began), Some("the disk is full"), "that is worse");
+        assert_eq!(health.news(None, began), None);
+        assert_eq!(health.news(None, began + STORE_LASTS), Some(""), "it has not failed again");
+        assert_eq!(health.news(None, began + STORE_LASTS), None);
     }
 }

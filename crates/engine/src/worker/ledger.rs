@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::dispatcher::{Desk, Interrupt};
 use super::prefetch;
 use super::prefetch::Pace;
-use super::spawn_backoff::Hindrance;
+use super::spawn_backoff::SpawnBackoff;
 use crate::attempt::Finished;
 use crate::attempt::slot_records::Slots;
 use crate::journal::{Chain, Journal};
@@ -38,8 +38,8 @@ pub(crate) struct Ledger {
     /// How many of them the slots have run.
     run: usize,
     pace: Pace,
-    hindrance: Hindrance,
-    /// What the hindrance was when it was last met.
+    spawn_backoff: SpawnBackoff,
+    /// What the spawn_backoff was when it was last met.
     obstacle: String,
     next_due: Option<Timestamp>,
     may_be_more: bool,
@@ -65,7 +65,7 @@ impl Ledger {
             records: Vec::new(),
             run: 0,
             pace: Pace::default(),
-            hindrance: Hindrance::default(),
+            spawn_backoff: SpawnBackoff::default(),
             obstacle: String::new(),
             next_due: None,
             may_be_more: false,
@@ -84,12 +84,12 @@ impl Ledger {
 
     /// Whether it would be of no use to claim anything now.
     pub(crate) fn is_hindered(&self) -> bool {
-        self.hindrance.holds(Instant::now())
+        self.spawn_backoff.holds(Instant::now())
     }
 
     /// What keeps attempts from being started.
     pub(crate) fn obstacle(&self) -> Option<&str> {
-        self.hindrance.lasts(Instant::now()).then_some(&self.obstacle)
+        self.spawn_backoff.lasts(Instant::now()).then_some(&self.obstacle)
     }
 
     /// Records what has ended, and claims for the free ones of this many slots. With nothing to record it asks the store
@@ -159,9 +159,9 @@ impl Ledger {
                 Some(obstacle) => {
                     tools.journal.trouble(&obstacle);
                     self.obstacle = Chain(&obstacle).to_string();
-                    self.hindrance.note(Instant::now());
+                    self.spawn_backoff.note(Instant::now());
                 }
-                None if record.is_some() => self.hindrance.clear_by(began),
+                None if record.is_some() => self.spawn_backoff.clear_by(began),
                 None => {}
             }
             match settlement {

@@ -10,7 +10,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 const LASTS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
-pub(crate) struct Hindrance {
+pub(crate) struct SpawnBackoff {
     pause: Option<Pause>,
     /// When the one before it was over.
     last_end: Option<Instant>,
@@ -26,7 +26,7 @@ struct Pause {
     noted: Instant,
 }
 
-impl Hindrance {
+impl SpawnBackoff {
     /// An attempt could not be started. Those of several slots at once count as one.
     pub(crate) fn note(&mut self, now: Instant) {
         match &mut self.pause {
@@ -73,50 +73,50 @@ mod tests {
     #[test]
     fn it_lasts_longer_each_time_up_to_a_limit() {
         let mut now = Instant::now();
-        let mut hindrance = Hindrance::default();
+        let mut spawn_backoff = SpawnBackoff::default();
         let mut pauses = Vec::new();
         for _ in 0..6 {
-            hindrance.note(now);
-            hindrance.note(now);
+            spawn_backoff.note(now);
+            spawn_backoff.note(now);
             let began = now;
-            while hindrance.holds(now) {
+            while spawn_backoff.holds(now) {
                 now += FIRST_PAUSE;
             }
             pauses.push((now - began).as_secs());
         }
         assert_eq!(pauses, [1, 2, 4, 8, 15, 15], "two at once are one");
-        hindrance.clear_by(now);
-        hindrance.note(now);
-        assert!(!hindrance.holds(now + FIRST_PAUSE), "what was started in between counts");
+        spawn_backoff.clear_by(now);
+        spawn_backoff.note(now);
+        assert!(!spawn_backoff.holds(now + FIRST_PAUSE), "what was started in between counts");
     }
 
     #[test]
     fn what_was_started_before_the_obstacle_does_not_end_it() {
         let began = Instant::now();
         let second = Duration::from_secs(1);
-        let mut hindrance = Hindrance::default();
-        hindrance.note(began + second);
-        hindrance.clear_by(began);
-        assert!(hindrance.holds(began + second), "it ran already");
-        hindrance.note(began + second * 2);
-        hindrance.clear_by(began + second);
-        assert!(hindrance.holds(began + second * 3), "it was begun before the last obstacle");
-        hindrance.clear_by(began + second * 3);
-        assert!(!hindrance.holds(began + second * 3));
+        let mut spawn_backoff = SpawnBackoff::default();
+        spawn_backoff.note(began + second);
+        spawn_backoff.clear_by(began);
+        assert!(spawn_backoff.holds(began + second), "it ran already");
+        spawn_backoff.note(began + second * 2);
+        spawn_backoff.clear_by(began + second);
+        assert!(spawn_backoff.holds(began + second * 3), "it was begun before the last obstacle");
+        spawn_backoff.clear_by(began + second * 3);
+        assert!(!spawn_backoff.holds(began + second * 3));
     }
 
     #[test]
     fn where_some_can_be_started_it_does_not_grow() {
         let mut now = Instant::now();
-        let mut hindrance = Hindrance::default();
+        let mut spawn_backoff = SpawnBackoff::default();
         for _ in 0..4 {
             let began = now;
-            hindrance.note(now);
-            hindrance.clear_by(began);
-            assert!(hindrance.holds(now));
+            spawn_backoff.note(now);
+            spawn_backoff.clear_by(began);
+            assert!(spawn_backoff.holds(now));
             now += FIRST_PAUSE;
-            assert!(!hindrance.holds(now) && hindrance.lasts(now));
+            assert!(!spawn_backoff.holds(now) && spawn_backoff.lasts(now));
         }
-        assert!(!hindrance.lasts(now + LASTS), "nothing was tried since");
+        assert!(!spawn_backoff.lasts(now + LASTS), "nothing was tried since");
     }
 }

@@ -11,7 +11,7 @@ use sys::process::limit::Limit;
 const FILES_OF_A_WORKER: u64 = 32;
 /// The output of a command, its log, its lock, and a handle to it.
 const FILES_OF_A_SLOT: u64 = 8;
-/// A guardian, a worker, and what else this user runs.
+/// A supervisor, a worker, and what else this user runs.
 const PROCESSES_OF_A_WORKER: u64 = 16;
 /// A thread, a shell, and a few commands in it.
 const PROCESSES_OF_A_SLOT: u64 = 4;

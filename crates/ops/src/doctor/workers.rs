@@ -46,7 +46,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// A worker that did not say goodbye and is not there any more. Its guardian, the next worker or the one after that
+/// A worker that did not say goodbye and is not there any more. Its supervisor, the next worker or the one after that
 /// gives its jobs back.
 fn died(worker: &Worker, is_noticed: bool) -> Finding {
     let reach = |vantage: Vantage| host::reach(&vantage, &worker.origin, &worker.folder, worker.id.as_str());
@@ -62,9 +62,9 @@ fn died(worker: &Worker, is_noticed: bool) -> Finding {
         held => format!("; {} to be given back", counted(held as usize, "job waits", "jobs wait")),
     };
     let said = format!("worker {} (process {}) {how}{jobs}", worker.id, worker.pid);
-    let guardian_lives = liveness_lock::is_held(&worker.folder, worker.id.as_str(), Role::Guardian);
-    let advice = if guardian_lives.unwrap_or(false) {
-        "its guardian is about to clean up; ask again in a moment".to_owned()
+    let supervisor_lives = liveness_lock::is_held(&worker.folder, worker.id.as_str(), Role::Supervisor);
+    let advice = if supervisor_lives.unwrap_or(false) {
+        "its supervisor is about to clean up; ask again in a moment".to_owned()
     } else if is_noticed {
         "the other workers are about to; if it stays so, worker.log says why".to_owned()
     } else {
@@ -84,7 +84,7 @@ fn hung(worker: &Worker) -> Finding {
         "hung_worker",
         format!("worker {id} (process {pid}) holds jobs past its lease and hangs"),
     )
-    .advise("its guardian is about to replace it; if it stays so, worker.log says why")
+    .advise("its supervisor is about to replace it; if it stays so, worker.log says why")
 }
 
 /// Whoever made its lock runs it; its pid may be a stranger's where a home is shared between containers.
@@ -101,7 +101,7 @@ fn leftovers(folder: &Path, is_known: impl Fn(&str) -> bool) -> Option<Finding> 
     let is_held = |name: &str, role| liveness_lock::is_held(folder, name, role).unwrap_or(true);
     let abandoned = names
         .iter()
-        .filter(|name| !is_known(name) && !is_held(name, Role::Worker) && !is_held(name, Role::Guardian));
+        .filter(|name| !is_known(name) && !is_held(name, Role::Worker) && !is_held(name, Role::Supervisor));
     let count @ 1.. = abandoned.count() else {
         return None;
     };

@@ -71,7 +71,7 @@ fn read(store: &StoreAddress) -> Result<SqliteStore, StoreError> {
     SqliteStore::open_to_read(database, Arc::new(SystemClock))
 }
 
-/// How many workers and guardians live that work on this queue, or are about to: those of this home, whom the queue may
+/// How many workers and supervisors live that work on this queue, or are about to: those of this home, whom the queue may
 /// not know yet, and those whom it knows from elsewhere.
 fn count_workers(location: &Location) -> usize {
     let folder = location.home.join(FOLDER);
@@ -90,7 +90,7 @@ fn is_held(path: &Path) -> bool {
         return false;
     };
     // One whose lock cannot be looked at is taken for one that lives.
-    [Role::Worker, Role::Guardian]
+    [Role::Worker, Role::Supervisor]
         .into_iter()
         .any(|role| liveness_lock::is_held(folder, name, role).unwrap_or(true))
 }

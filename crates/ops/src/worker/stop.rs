@@ -28,14 +28,14 @@ pub struct Stopping {
     /// How many others of this store go on.
     pub others: usize,
     ids: BTreeSet<WorkerId>,
-    guardians: BTreeSet<Guardian>,
+    supervisors: BTreeSet<Supervisor>,
 }
 
-/// A guardian by its pid and where that pid means something.
-type Guardian = (HostKey, u64, u32);
+/// A supervisor by its pid and where that pid means something.
+type Supervisor = (HostKey, u64, u32);
 
-fn guardian_of(worker: &Worker) -> Option<Guardian> {
-    Some((worker.origin.key.clone(), worker.origin.pid_namespace, worker.guardian_pid?))
+fn supervisor_of(worker: &Worker) -> Option<Supervisor> {
+    Some((worker.origin.key.clone(), worker.origin.pid_namespace, worker.supervisor_pid?))
 }
 
 /// Tells workers to claim nothing more, finish what they run, and end. What runs for longer than `patience` is killed
@@ -63,7 +63,7 @@ pub fn order(
     }
     Ok(Stopping {
         ids: workers.iter().map(|worker| worker.id.clone()).collect(),
-        guardians: workers.iter().filter_map(guardian_of).collect(),
+        supervisors: workers.iter().filter_map(supervisor_of).collect(),
         workers,
         others: others.len(),
     })
@@ -83,7 +83,7 @@ impl Stopping {
     pub fn still_there(&self, store: &dyn Store) -> Result<Vec<Worker>, StoreError> {
         let is_meant = |worker: &Worker| {
             self.ids.contains(&worker.id)
-                || guardian_of(worker).is_some_and(|guardian| self.guardians.contains(&guardian))
+                || supervisor_of(worker).is_some_and(|supervisor| self.supervisors.contains(&supervisor))
         };
         let mut workers = live_workers(store)?;
         workers.retain(is_meant);

@@ -1,4 +1,4 @@
-//! kill -9 of a worker, of a guardian, of both in one moment.
+//! kill -9 of a worker, of a supervisor, of both in one moment.
 
 use fastrand::Rng;
 use rustix::process::{Pid, Signal};
@@ -32,19 +32,21 @@ impl Nemesis for KillWorker {
 }
 
 #[derive(Debug)]
-pub struct KillGuardian;
+pub struct KillSupervisor;
 
-impl Nemesis for KillGuardian {
+impl Nemesis for KillSupervisor {
     fn name(&self) -> &'static str {
-        "kill-guardian"
+        "kill-supervisor"
     }
 
     fn does(&self) -> &'static str {
-        "kill -9 of a guardian"
+        "kill -9 of a supervisor"
     }
 
     fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        Ok(random.choice(field.guardians()).is_some_and(|guardian| field.signal(guardian, Signal::KILL)))
+        Ok(random
+            .choice(field.supervisors())
+            .is_some_and(|supervisor| field.signal(supervisor, Signal::KILL)))
     }
 }
 
@@ -57,7 +59,7 @@ impl Nemesis for KillBoth {
     }
 
     fn does(&self) -> &'static str {
-        "kill -9 of a guardian and its workers at once"
+        "kill -9 of a supervisor and its workers at once"
     }
 
     fn escapes(&self) -> Escapes {
@@ -69,21 +71,21 @@ impl Nemesis for KillBoth {
     }
 
     fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let Some(guardian) = random.choice(field.guardians()) else {
+        let Some(supervisor) = random.choice(field.supervisors()) else {
             return Ok(false);
         };
-        let workers = workers_of(guardian, &field.workers()?);
+        let workers = workers_of(supervisor, &field.workers()?);
         // Stopped first, so that it does not see them die.
-        field.signal(guardian, Signal::STOP);
+        field.signal(supervisor, Signal::STOP);
         for worker in workers {
             field.signal(worker, Signal::KILL);
         }
-        Ok(field.signal(guardian, Signal::KILL))
+        Ok(field.signal(supervisor, Signal::KILL))
     }
 }
 
-/// The workers of one guardian.
-pub(super) fn workers_of(guardian: Pid, workers: &[Worker]) -> Vec<Pid> {
-    let its = workers.iter().filter(|worker| worker.guardian_pid.and_then(pid) == Some(guardian));
+/// The workers of one supervisor.
+pub(super) fn workers_of(supervisor: Pid, workers: &[Worker]) -> Vec<Pid> {
+    let its = workers.iter().filter(|worker| worker.supervisor_pid.and_then(pid) == Some(supervisor));
     its.filter_map(|worker| pid(worker.pid)).collect()
 }

@@ -1,13 +1,13 @@
 //! Who takes turns in `queuectl selftest`.
 
-use super::{KillBoth, KillEnqueue, KillGuardian, KillWorker, Nemesis, StopBoth, StopWorker, Storm};
+use super::{KillBoth, KillEnqueue, KillSupervisor, KillWorker, Nemesis, StopBoth, StopWorker, Storm};
 
 /// All that everybody can have.
 pub fn all() -> Vec<Box<dyn Nemesis>> {
     vec![
         Box::new(KillWorker),
         Box::new(KillBoth),
-        Box::new(KillGuardian),
+        Box::new(KillSupervisor),
         Box::new(KillEnqueue::default()),
         Box::new(StopWorker),
         Box::new(StopBoth),

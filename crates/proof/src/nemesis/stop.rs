@@ -38,20 +38,20 @@ impl Nemesis for StopBoth {
     }
 
     fn does(&self) -> &'static str {
-        "SIGSTOP of a guardian and its workers for twice the lease"
+        "SIGSTOP of a supervisor and its workers for twice the lease"
     }
 
-    /// Another pool kills worker and guardian where both are overdue.
+    /// Another pool kills worker and supervisor where both are overdue.
     fn escapes(&self) -> Escapes {
         Escapes::Findable
     }
 
     fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let Some(guardian) = random.choice(field.guardians()) else {
+        let Some(supervisor) = random.choice(field.supervisors()) else {
             return Ok(false);
         };
-        let mut stopped = vec![guardian];
-        stopped.extend(workers_of(guardian, &field.workers()?));
+        let mut stopped = vec![supervisor];
+        stopped.extend(workers_of(supervisor, &field.workers()?));
         Ok(stop(field, &stopped))
     }
 }

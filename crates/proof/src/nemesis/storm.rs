@@ -32,7 +32,7 @@ impl Nemesis for Storm {
     }
 }
 
-/// Tells one of the guardians.
+/// Tells one of the supervisors.
 fn tell_one(field: &Field, random: &mut Rng, signal: Signal) -> bool {
-    random.choice(field.guardians()).is_some_and(|guardian| field.signal(guardian, signal))
+    random.choice(field.supervisors()).is_some_and(|supervisor| field.signal(supervisor, signal))
 }

@@ -33,7 +33,7 @@ fn is_ours(pid: Pid) -> bool {
     owner.is_ok_and(|owner| [geteuid(), Uid::ROOT].map(Uid::as_raw).contains(&owner))
 }
 
-/// Guardians, workers and calls, and whatever commands started with their environment.
+/// Supervisors, workers and calls, and whatever commands started with their environment.
 fn works_on(pid: Pid, home: &Path) -> bool {
     let entry = [b"QUEUECTL_HOME=", home.as_os_str().as_bytes()].concat();
     process::environment(pid).split(|byte| *byte == 0).any(|variable| variable == entry)

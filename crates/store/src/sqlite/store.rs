@@ -450,7 +450,7 @@ mod tests {
             host: "here".to_owned(),
             origin: Origin::default(),
             pid: 1,
-            guardian_pid: None,
+            supervisor_pid: None,
             served: Served::All,
             concurrency: 1,
             folder: "/".into(),

@@ -10,7 +10,7 @@ use super::Controllers;
 use super::group::{Bounds, Group, write};
 use crate::process::user;
 
-/// Where guardian and workers are.
+/// Where supervisor and workers are.
 const LEAF: &str = "queuectl";
 /// What the names of the groups of attempts begin with.
 const JOB: &str = "queuectl-job-";
@@ -36,7 +36,7 @@ pub enum Obstacle {
     Refused { path: PathBuf, source: io::Error },
 }
 
-/// The group that was delegated to the pool of this worker, arranged by its guardian.
+/// The group that was delegated to the pool of this worker, arranged by its supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegated {
     folder: PathBuf,
@@ -98,7 +98,7 @@ pub fn settle_in() -> Result<(), Obstacle> {
     divide(&own, controllers).map_err(refused)
 }
 
-/// What [`settle_in`] would do if this process were a guardian.
+/// What [`settle_in`] would do if this process were a supervisor.
 pub fn could_settle_in() -> Result<Controllers, Obstacle> {
     let own = own()?;
     if own.ends_with(LEAF) {

@@ -82,7 +82,7 @@ fn delegated(enabled: &str) -> (tempfile::TempDir, Result<Delegated, Obstacle>) 
 }
 
 #[test]
-fn a_worker_finds_what_its_guardian_arranged() {
+fn a_worker_finds_what_its_supervisor_arranged() {
     let (folder, found) = delegated("memory cpu pids\n");
     assert_eq!(found.expect("it is arranged").enabled(), Controllers { memory: true, cpu: true, pids: true });
     assert!(matches!(Delegated::above(folder.path()), Err(Obstacle::NotDelegated(_))));

@@ -14,7 +14,7 @@ use super::{owner_only, range_lock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Worker,
-    Guardian,
+    Supervisor,
 }
 
 /// Where workers keep these files and their others, in a home.
@@ -30,11 +30,11 @@ const FIRST_JOB: u64 = 1 << 40;
 
 /// Held until it is dropped or the process ends.
 #[derive(Debug)]
-pub struct LifeLine {
+pub struct LivenessLock {
     file: File,
 }
 
-impl LifeLine {
+impl LivenessLock {
     /// Begins to prove that this process lives. Fails if another process proves the same.
     pub fn hold(folder: &Path, worker: &str, role: Role) -> io::Result<Self> {
         let path = path(folder, worker);
@@ -132,7 +132,7 @@ pub fn path(folder: &Path, worker: &str) -> PathBuf {
     folder.join(format!("{worker}.{LOCK}"))
 }
 
-/// Whether the worker, or its guardian, lives. A file that is missing is one that was tidied away.
+/// Whether the worker, or its supervisor, lives. A file that is missing is one that was tidied away.
 pub fn is_held(folder: &Path, worker: &str, role: Role) -> io::Result<bool> {
     match File::options().read(true).write(true).open(path(folder, worker)) {
         Ok(file) => range_lock::is_held(&file, byte(role)),
@@ -144,6 +144,6 @@ pub fn is_held(folder: &Path, worker: &str, role: Role) -> io::Result<bool> {
 fn byte(role: Role) -> Range<u64> {
     match role {
         Role::Worker => 0..1,
-        Role::Guardian => 1..2,
+        Role::Supervisor => 1..2,
     }
 }

@@ -1,6 +1,6 @@
 //! The nemeses that come with `queuectl selftest`.
 
-use proof::nemesis::{KillBoth, KillEnqueue, KillGuardian, KillWorker, StopBoth, StopWorker, Storm};
+use proof::nemesis::{KillBoth, KillEnqueue, KillSupervisor, KillWorker, StopBoth, StopWorker, Storm};
 use proof::plan::Plan;
 
 use super::harness::Trials;
@@ -26,8 +26,8 @@ fn fault_41_chaos_jobs_kill_their_workers() {
 }
 
 #[test]
-fn fault_24_chaos_kill_guardian() {
-    Trials::of("fault_24_chaos_kill_guardian", |_| Box::new(KillGuardian)).all_hold();
+fn fault_24_chaos_kill_supervisor() {
+    Trials::of("fault_24_chaos_kill_supervisor", |_| Box::new(KillSupervisor)).all_hold();
 }
 
 #[test]

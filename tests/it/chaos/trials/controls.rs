@@ -21,8 +21,8 @@ use sys::process::lockers_of;
 use super::harness::Trials;
 
 #[test]
-fn control_without_the_sweep_of_the_guardian() {
-    let trials = Trials::of("control_without_the_sweep_of_the_guardian", |_| Box::new(KillWorker));
+fn control_without_the_sweep_of_the_supervisor() {
+    let trials = Trials::of("control_without_the_sweep_of_the_supervisor", |_| Box::new(KillWorker));
     trials.without("sweep").turn_red(&[Invariant::NoOverlap]);
 }
 
@@ -96,7 +96,7 @@ impl Nemesis for DeclareDead {
         let Some(worker) = random.choice(busy) else {
             return Ok(false);
         };
-        let both = [Some(worker.pid), worker.guardian_pid].map(|number| number.and_then(pid));
+        let both = [Some(worker.pid), worker.supervisor_pid].map(|number| number.and_then(pid));
         for process in both.into_iter().flatten() {
             field.signal(process, Signal::STOP);
         }

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use fastrand::Rng;
 use proof::ProofError;
-use proof::nemesis::{KillBoth, KillGuardian, KillWorker, Nemesis, Storm};
+use proof::nemesis::{KillBoth, KillSupervisor, KillWorker, Nemesis, Storm};
 use proof::plan::{Escapes, Plan, Wish};
 use proof::sandbox::Field;
 
@@ -35,7 +35,7 @@ impl Nemesis for Goodbyes {
         "workers go, and their commands cannot be killed"
     }
 
-    /// As for the nemesis that kills a worker and its guardian at once.
+    /// As for the nemesis that kills a worker and its supervisor at once.
     fn escapes(&self) -> Escapes {
         Escapes::Findable
     }
@@ -77,7 +77,7 @@ fn hold_trials(folder: &Path) {
         // A ledger that root makes is closed to the other commands.
         File::create(field.ledger()).expect("a ledger");
         let goodbyes: [Box<dyn Nemesis>; 4] =
-            [Box::new(KillWorker), Box::new(KillGuardian), Box::new(KillBoth), Box::new(Storm)];
+            [Box::new(KillWorker), Box::new(KillSupervisor), Box::new(KillBoth), Box::new(Storm)];
         Box::new(Goodbyes(goodbyes))
     };
     let trials = Trials::of(TEST, summon).with_plans(run_every_second_job_as_root);

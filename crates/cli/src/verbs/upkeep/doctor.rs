@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if diagnosis.is_ok() {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(Failure::new(exit_of_diagnosis(diagnosis.refusal.as_ref()), complaint(&diagnosis, context)))
+    Err(Failure::new(exit_of_diagnosis(diagnosis.refusal.as_ref()), comhealth(&diagnosis, context)))
 }
 
 fn look(args: &Args, context: &Context) -> Diagnosis {
@@ -145,7 +145,7 @@ fn summary(diagnosis: &Diagnosis) -> String {
 }
 
 /// The summary where something is wrong. Whoever saw the list need only be told where; whoever saw none, what.
-fn complaint(diagnosis: &Diagnosis, context: &Context) -> String {
+fn comhealth(diagnosis: &Diagnosis, context: &Context) -> String {
     let errors = diagnosis.findings.iter().filter(|finding| finding.level == Level::Error);
     let (count, were) = match diagnosis.count(Level::Error) {
         1 => ("1 error".to_owned(), "was"),

@@ -97,15 +97,15 @@ fn damage(connection: &Connection, depth: Depth) -> Result<Vec<String>, StoreErr
 type Check = fn(&Connection, &mut Vec<String>) -> rusqlite::Result<()>;
 
 fn quick_check(connection: &Connection, found: &mut Vec<String>) -> rusqlite::Result<()> {
-    complaints(connection, &format!("pragma quick_check({MAX_DAMAGE_TOLD})"), found)
+    comhealths(connection, &format!("pragma quick_check({MAX_DAMAGE_TOLD})"), found)
 }
 
 fn integrity_check(connection: &Connection, found: &mut Vec<String>) -> rusqlite::Result<()> {
-    complaints(connection, &format!("pragma integrity_check({MAX_DAMAGE_TOLD})"), found)
+    comhealths(connection, &format!("pragma integrity_check({MAX_DAMAGE_TOLD})"), found)
 }
 
 /// A row for each thing that is wrong, or one that says `ok`.
-fn complaints(connection: &Connection, sql: &str, found: &mut Vec<String>) -> rusqlite::Result<()> {
+fn comhealths(connection: &Connection, sql: &str, found: &mut Vec<String>) -> rusqlite::Result<()> {
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

@@ -35,7 +35,7 @@ pub(crate) struct Tx<'c> {
     pub(crate) last_environment: &'c RefCell<Option<Known>>,
     pub(crate) now: Timestamp,
     /// The same moment on the lease clock.
-    boot_millis: i64,
+    awake_millis: i64,
     pub(crate) counters: RefCell<Counters>,
     settings: OnceCell<Settings>,
     /// Of the queues that were asked about.
@@ -75,7 +75,7 @@ impl<'c> Tx<'c> {
             connection: &opened.connection,
             last_environment: &opened.last_environment,
             now: Timestamp::from_millis(clock.wall_millis()),
-            boot_millis: clock.boot_millis(),
+            awake_millis: clock.awake_millis(),
             counters: RefCell::default(),
             settings: OnceCell::new(),
             retry_rules: RefCell::default(),
@@ -186,16 +186,16 @@ impl<'c> Tx<'c> {
 
     /// The end of a lease, as it is stored.
     pub(crate) fn lease_to_stored(&self, until: Timestamp) -> i64 {
-        until.as_millis() - self.now.as_millis() + self.boot_millis
+        until.as_millis() - self.now.as_millis() + self.awake_millis
     }
 
     /// The end of a lease, as it is shown.
     pub(crate) fn lease_from_stored(&self, stored: i64) -> Timestamp {
-        Timestamp::from_millis(stored - self.boot_millis + self.now.as_millis())
+        Timestamp::from_millis(stored - self.awake_millis + self.now.as_millis())
     }
 
     pub(crate) fn lease_now(&self) -> i64 {
-        self.boot_millis
+        self.awake_millis
     }
 }
 

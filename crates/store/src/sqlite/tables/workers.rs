@@ -26,7 +26,7 @@ pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result
     };
     // A path need not be text to others: the cast takes its bytes as they are.
     tx.prepare(
-        "insert into workers (id, host, boot_id, pid, guardian_pid, queues, concurrency, state, started_at,
+        "insert into workers (id, host, boot_id, pid, supervisor_pid, queues, concurrency, state, started_at,
                               last_heartbeat, folder, stop_seen, machine_id, home_id, pid_namespace, lock_device,
                               lock_inode)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'running', ?8, ?8, cast(?9 as text), ?10, ?11, ?12, ?13, ?14, ?15)",
@@ -36,7 +36,7 @@ pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result
         worker.host,
         worker.origin.key.boot_id,
         worker.pid,
-        worker.guardian_pid,
+        worker.supervisor_pid,
         served_to_json(&worker.served),
         worker.concurrency,
         now,
@@ -181,7 +181,7 @@ pub(crate) fn any_live(connection: &Connection) -> Result<bool, StoreError> {
 pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
     // By index workers_live. The jobs that run are found by index jobs_by_state, once for all workers.
     let mut select = tx.prepare(
-        "select id, host, boot_id, pid, guardian_pid, queues, concurrency, coalesce(held.count, 0), state, started_at,
+        "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0), state, started_at,
                 last_heartbeat, folder, held.until, coalesce(slots, concurrency), machine_id, home_id, pid_namespace,
                 lock_device, lock_inode
          from workers left join (select worker_seq, count(*) as count, min(lease_until) as until
@@ -206,7 +206,7 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
         host: row.get(1)?,
         origin: read_origin(row)?,
         pid: row.get(3)?,
-        guardian_pid: row.get(4)?,
+        supervisor_pid: row.get(4)?,
         served: served_from_json(served.as_deref())?,
         concurrency: row.get(6)?,
         held,

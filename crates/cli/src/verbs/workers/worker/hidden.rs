@@ -1,4 +1,4 @@
-//! What this program is called as by itself: a detached guardian, and a worker.
+//! What this program is called as by itself: a detached supervisor, and a worker.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,14 +14,14 @@ use engine::{Farewell, READY_DESCRIPTOR, UP, WorkerPlan};
 use ops::home::location;
 use sys::process::spawn;
 
-/// The guardian that `worker start` leaves behind
+/// The supervisor that `worker start` leaves behind
 #[derive(Debug, clap::Args)]
-pub(crate) struct GuardianArgs {
+pub(crate) struct SupervisorArgs {
     #[command(flatten)]
     pool: PoolArguments,
 }
 
-pub(crate) fn run_guardian(args: GuardianArgs, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run_supervisor(args: SupervisorArgs, context: &Context) -> Result<ExitCode, Failure> {
     spawn::close_descriptors_after(READY_DESCRIPTOR)?;
     let mut caller = Some(File::from(inherited_pipe()?));
     let location = context.location()?;
@@ -35,11 +35,11 @@ pub(crate) fn run_guardian(args: GuardianArgs, context: &Context) -> Result<Exit
             let _ = caller.write_all(UP.as_bytes());
         }
     };
-    engine::run_guardian(&args.pool.into_pool(&location), &open, &mut tell)?;
+    engine::run_supervisor(&args.pool.into_pool(&location), &open, &mut tell)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// One worker of a guardian
+/// One worker of a supervisor
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long)]
     id: WorkerId,
     #[arg(long)]
-    guardian_pid: u32,
+    supervisor_pid: u32,
     #[arg(long)]
     stop_seen: Option<u64>,
 }
@@ -60,7 +60,7 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
         home: location.home.clone(),
         store: location.other_store().map(Path::to_owned),
         concurrency: args.pool.flags.concurrency,
-        guardian_pid: args.guardian_pid,
+        supervisor_pid: args.supervisor_pid,
         stop_seen: args.stop_seen,
         until_empty: args.pool.until_empty,
         echo: args.pool.echo,

@@ -25,7 +25,7 @@ pub(crate) struct PoolFlags {
     pub(crate) queues: Vec<QueueName>,
 }
 
-/// A pool as it is spelled in the arguments of its guardian and of its workers.
+/// A pool as it is spelled in the arguments of its supervisor and of its workers.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PoolArguments {
     #[command(flatten)]

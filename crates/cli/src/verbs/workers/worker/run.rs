@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         echo: !context.quiet,
     };
     let open = || location::reopen(&location.store);
-    engine::run_guardian(&pool.into_pool(&location), &open, &mut |_| {})?;
+    engine::run_supervisor(&pool.into_pool(&location), &open, &mut |_| {})?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -49,5 +49,5 @@ fn start(context: &Context, pool: &PoolArguments) -> Result<(), Failure> {
     context.store()?;
     let location = context.location()?.absolute()?;
     let log = engine::open_log(&location.home)?;
-    Ok(engine::start_detached(pool.call("__guardian", &location), &log)?)
+    Ok(engine::start_detached(pool.call("__supervisor", &location), &log)?)
 }

@@ -1,4 +1,4 @@
-//! FAULTS 24: kill -9 of a guardian whose workers live.
+//! FAULTS 24: kill -9 of a supervisor whose workers live.
 
 use rustix::process::Signal;
 
@@ -6,12 +6,12 @@ use super::harness::Ground;
 use super::processes::{kill, wait};
 
 #[test]
-fn fault_24_workers_without_a_guardian_finish_what_they_run() {
+fn fault_24_workers_without_a_supervisor_finish_what_they_run() {
     let ground = Ground::new();
     ground.job("a", "escape daemon setsid; until_there go");
     let pool = ground.pool_of(&["--count", "2"]);
     ground.runs("a", 1, &["daemon"]);
-    kill(pool.guardian, Signal::KILL);
+    kill(pool.supervisor, Signal::KILL);
     wait("the idle worker has gone, the other drains", || ground.states_of_workers() == ["draining"]);
     ground.job("b", "true");
     ground.put("go");
@@ -27,7 +27,7 @@ fn fault_24_a_worker_that_is_killed_while_it_drains_is_recovered_by_another_pool
     let pool = ground.pool();
     ground.runs("a", 1, &["daemon"]);
     ground.pool();
-    kill(pool.guardian, Signal::KILL);
+    kill(pool.supervisor, Signal::KILL);
     wait("it drains", || ground.states_of_workers() == ["draining", "running"]);
     ground.recovers("a", || kill(ground.worker_of(pool), Signal::KILL));
     ground.finish();
