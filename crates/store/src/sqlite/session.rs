@@ -1,4 +1,5 @@
-//! The connection: files, gate, schema, transactions, and how rows become values.
+//! A connection and its transactions: opening and checking the files, the gate that writers pass in turn, migrations,
+//! checkpoints, and the mapping between rows and values.
 
 pub(crate) mod checkpoint;
 pub(crate) mod error;

@@ -1,4 +1,4 @@
-//! One table per file: the statements that read and write it.
+//! One table per file, with every statement that only concerns that table. The tables of a job itself are in `jobs`.
 
 pub(crate) mod batches;
 pub(crate) mod counters;

@@ -1,4 +1,5 @@
-//! The verbs that change something: the statements of one verb per file.
+//! The verbs that change jobs, one per file: each reads rows, asks `domain` what follows, and applies the answer inside one
+//! transaction of [`super::session`].
 
 pub(crate) mod cancel;
 pub(crate) mod change;
