@@ -156,7 +156,8 @@ fn no_module_prints_by_macro() {
 #[test]
 fn retired_words_stay_retired() {
     let mut read = files(&["crates", "migrations", "bench", "tests/it"], &["rs", "sql", "toml"]);
-    read.extend(files(&["docs", "README.md", "ARCHITECTURE.md", "SECURITY.md", "CHANGELOG.md"], &["md"]));
+    // The changelog may name what was renamed.
+    read.extend(files(&["docs", "README.md", "ARCHITECTURE.md", "SECURITY.md"], &["md"]));
     let mut found = Vec::new();
     for source in read.iter().filter(|source| !source.path.ends_with("tests/it/tidy.rs")) {
         for (number, line) in source.text.lines().enumerate() {
