@@ -11,8 +11,8 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitOptions, waitpid};
-use sys::process::cstr_array::CList;
-use sys::process::spawn::{Leads, Limits, Spawn, spawn};
+use sys::process::cstr_array::CstrArray;
+use sys::process::spawn::{Limits, ProcessScope, Spawn, spawn};
 
 use crate::spawn::{Program, environment};
 
@@ -56,13 +56,13 @@ pub(crate) fn with_pipes(count: u32, at_once: u32) -> Result<f64> {
     })
 }
 
-fn environment_list() -> Result<CList> {
-    let mut list = CList::default();
+fn environment_list() -> Result<CstrArray> {
+    let mut list = CstrArray::default();
     environment()?.iter().try_for_each(|entry| list.push(&[entry.as_bytes()]))?;
     Ok(list)
 }
 
-fn run_with_pipes(program: &CString, envp: &CList) -> Result<()> {
+fn run_with_pipes(program: &CString, envp: &CstrArray) -> Result<()> {
     let (out, out_end) = pipe_with(PipeFlags::CLOEXEC)?;
     let (err, err_end) = pipe_with(PipeFlags::CLOEXEC)?;
     let started = spawn(&Spawn {
@@ -70,7 +70,7 @@ fn run_with_pipes(program: &CString, envp: &CList) -> Result<()> {
         argv: std::slice::from_ref(program),
         envp,
         cwd: None,
-        leads: Leads::Session,
+        scope: ProcessScope::Session,
         descriptors: &[(out_end.as_fd(), 1), (err_end.as_fd(), 2)],
         limits: Limits::default(),
     })?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal};
 use sys::process;
-use sys::process::{Ended, ProcessHandle};
+use sys::process::{ChildExit, ProcessHandle};
 
 use crate::spawn::Program;
 
@@ -54,7 +54,7 @@ impl Running {
     }
 
     fn reap(&mut self) -> Result<()> {
-        let Some(Ended { status, .. }) = process::reap(self.pid)? else {
+        let Some(ChildExit { status, .. }) = process::reap(self.pid)? else {
             bail!("a process that has ended cannot be reaped");
         };
         self.is_reaped = true;

@@ -1,4 +1,4 @@
-//! Checks of several jobs that are enqueued together.
+//! Detects dependency cycles among jobs that are enqueued together.
 
 pub mod eta;
 
@@ -7,21 +7,22 @@ use std::collections::HashMap;
 use super::job::NewJob;
 use super::values::name::JobId;
 
-/// A job of the batch that waits, through others of the batch, for itself.
+/// A job that depends on itself, directly or through other jobs of the same enqueue. `None` if there is no cycle.
 pub fn find_cycle(jobs: &[NewJob]) -> Option<JobId> {
     if jobs.iter().all(|job| job.depends_on.is_empty()) {
         return None;
     }
-    // Of two jobs with one id only the first can be stored, so the others name it.
+    // Of several jobs with the same id only the first is stored, so a dependency on that id refers to the first.
     let by_id: HashMap<&JobId, usize> =
         jobs.iter().enumerate().rev().map(|(at, job)| (&job.id, at)).collect();
-    let inside = |at: usize| jobs[at].depends_on.iter().filter_map(|id| by_id.get(id).copied());
+    let parents_of = |at: usize| jobs[at].depends_on.iter().filter_map(|id| by_id.get(id).copied());
 
-    // Take away, again and again, the jobs that wait for no other of the batch; what stays is in a cycle or behind one.
-    let mut open: Vec<usize> = (0..jobs.len()).map(|at| inside(at).count()).collect();
+    // Kahn's algorithm: repeatedly remove the jobs without an open dependency. The remaining jobs are part of a cycle or
+    // depend on one.
+    let mut open: Vec<usize> = (0..jobs.len()).map(|at| parents_of(at).count()).collect();
     let mut dependents = vec![Vec::new(); jobs.len()];
     for at in 0..jobs.len() {
-        for parent in inside(at) {
+        for parent in parents_of(at) {
             dependents[parent].push(at);
         }
     }
@@ -34,17 +35,17 @@ pub fn find_cycle(jobs: &[NewJob]) -> Option<JobId> {
             }
         }
     }
-    let stuck = open.iter().position(|count| *count > 0)?;
-    Some(jobs[walk_into_cycle(stuck, &open, inside)].id.clone())
+    let in_or_after_cycle = open.iter().position(|count| *count > 0)?;
+    Some(jobs[walk_into_cycle(in_or_after_cycle, &open, parents_of)].id.clone())
 }
 
-/// Follows dependencies from a stuck job for as many steps as there are jobs: that ends inside a cycle.
+/// Follows open dependencies for as many steps as there are jobs, which ends inside a cycle.
 fn walk_into_cycle<I: Iterator<Item = usize>>(
     from: usize,
     open: &[usize],
-    inside: impl Fn(usize) -> I,
+    parents_of: impl Fn(usize) -> I,
 ) -> usize {
-    (0..open.len()).fold(from, |at, _| inside(at).find(|parent| open[*parent] > 0).unwrap_or(at))
+    (0..open.len()).fold(from, |at, _| parents_of(at).find(|parent| open[*parent] > 0).unwrap_or(at))
 }
 
 #[cfg(test)]
@@ -62,7 +63,7 @@ mod tests {
     use crate::values::name::QueueName;
 
     fn id(name: &str) -> JobId {
-        name.parse().expect("a job id")
+        name.parse().expect("valid job id")
     }
 
     fn job(name: &str, depends_on: Vec<JobId>) -> NewJob {
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_without_a_cycle() {
+    fn no_cycle_is_reported_where_there_is_none() {
         for lines in [
             &[][..],
             &["a:"],
@@ -108,11 +109,11 @@ mod tests {
             &["a:", "b: a", "c: b"],
             // A diamond.
             &["a:", "b: a", "c: a", "d: b c"],
-            // References to jobs further down.
+            // Dependencies on later jobs.
             &["a: b c", "b: c", "c: d", "d:"],
-            // References out of the batch.
+            // Dependencies on jobs that are already stored.
             &["a: elsewhere", "b: a elsewhere"],
-            // The same reference twice.
+            // The same dependency twice.
             &["a:", "b: a a"],
         ] {
             assert_eq!(find_cycle(&batch(lines)), None, "{lines:?}");
@@ -120,37 +121,37 @@ mod tests {
     }
 
     #[test]
-    fn the_job_that_is_named_lies_in_the_cycle() {
+    fn the_reported_job_is_part_of_the_cycle() {
         for (lines, cycle) in [
             (&["a: a"][..], "a"),
             (&["a: b", "b: a"], "a b"),
             (&["x: a", "a: b", "b: a"], "a b"),
-            // Two jobs lead into it, one hangs on it, others have nothing to do with it.
+            // Two jobs lead into the cycle, one depends on it, others are unrelated.
             (&["t: s", "s: c", "o:", "a: o e", "b: a", "c: b o", "d: c", "e: d", "u: c o"], "a b c d e"),
-            // The way in passes a job with a harmless dependency first.
+            // The path into the cycle first passes a job with a dependency outside it.
             (&["t: o s", "o:", "s: o p", "p: q", "q: p"], "p q"),
             (&["a: elsewhere b", "b: elsewhere a"], "a b"),
         ] {
-            let found = find_cycle(&batch(lines)).expect("there is a cycle");
+            let found = find_cycle(&batch(lines)).expect("a cycle");
             let named = cycle.split(' ').any(|name| name == found.as_str());
             assert!(named, "{found} is not in the cycle {cycle} of {lines:?}");
         }
     }
 
     #[test]
-    fn a_long_cycle_behind_a_long_tail() {
+    fn a_long_cycle_after_a_long_tail_is_found() {
         const LENGTH: usize = 20_000;
-        // Each waits for the next; the last waits for the one in the middle.
+        // Each job depends on the next; the last depends on the middle one.
         let next = |at: usize| if at + 1 < LENGTH { at + 1 } else { LENGTH / 2 };
         let name = |at: usize| format!("j{at}");
         let jobs: Vec<NewJob> = (0..LENGTH).map(|at| job(&name(at), vec![id(&name(next(at)))])).collect();
         let cycle: HashSet<JobId> = (LENGTH / 2..LENGTH).map(|at| id(&name(at))).collect();
-        let found = find_cycle(&jobs).expect("there is a cycle");
+        let found = find_cycle(&jobs).expect("a cycle");
         assert!(cycle.contains(&found), "{found} is in the tail");
         assert_eq!(find_cycle(&jobs[..LENGTH - 1]), None, "a chain");
     }
 
-    /// Jobs that depend only on those before them, then shuffled.
+    /// Jobs that depend only on earlier ones, in random order.
     fn shuffled_dags() -> impl Generator<Value = Vec<NewJob>> {
         vec(vec(any::<usize>(), 0..4), 1..40)
             .prop_map(|dice| {
@@ -168,21 +169,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_depends_only_on_earlier_jobs_has_no_cycle(jobs in shuffled_dags()) {
+        fn jobs_that_depend_only_on_earlier_jobs_have_no_cycle(jobs in shuffled_dags()) {
             prop_assert_eq!(find_cycle(&jobs), None);
         }
 
         #[test]
-        fn one_dependency_back_is_found(mut jobs in shuffled_dags(), child: usize, place: usize) {
-            // A new job that every other waits for, and that waits for one of them.
+        fn a_cycle_closed_by_one_dependency_is_found(mut jobs in shuffled_dags(), child: usize, place: usize) {
+            // A new job that every other job depends on, and that depends on one of them.
             let child = jobs[child % jobs.len()].id.clone();
             for job in &mut jobs {
                 job.depends_on.push(id("root"));
             }
             let root = job("root", vec![child]);
             jobs.insert(place % (jobs.len() + 1), root);
-            let found = find_cycle(&jobs).expect("there is a cycle");
-            prop_assert_eq!(reaches_itself(&jobs, &found), true, "{} is in no cycle", found);
+            let found = find_cycle(&jobs).expect("a cycle");
+            prop_assert_eq!(reaches_itself(&jobs, &found), true, "{} is not part of a cycle", found);
         }
     }
 

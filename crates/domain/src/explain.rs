@@ -1,4 +1,4 @@
-//! Why a job does not run now, and when it probably will: decided from facts, without looking anything up.
+//! Explains why a job is not running and estimates when it will start, from facts that the caller has collected.
 
 use std::time::Duration;
 
@@ -8,27 +8,27 @@ use super::queue::rate::Meter;
 use super::values::name::JobId;
 use super::values::timestamp::Timestamp;
 
-/// What is known about a job and what surrounds it.
+/// The facts about a job, its queue and the workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
     pub job: Job,
     pub now: Timestamp,
-    /// Some of the jobs that it waits for; how many there are in all is in its state.
+    /// Some of the jobs that it waits for; the job's state has their total number.
     pub waits_for: Vec<(JobId, StateName)>,
     pub queue: QueueFacts,
-    /// Jobs that are claimed before it, as far as they were counted: all of them, and those of its queue.
+    /// Jobs that are claimed before it, counted up to a bound: in all queues, and in its own.
     pub ahead: Count,
     pub ahead_in_queue: Count,
-    /// How long jobs of its queue take.
+    /// How long attempts of its queue take.
     pub durations: Option<Durations>,
     pub workers: WorkerFacts,
-    /// Processes of its attempt that could not be killed, and why not.
+    /// Processes of its attempt that could not be killed, each with the reason.
     pub unkillable: Vec<(u32, String)>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueFacts {
-    /// Since when it is paused, by whom, and why.
+    /// When it was paused, by whom, and why.
     pub paused: Option<(Timestamp, String, Option<String>)>,
     pub running: u64,
     pub concurrency: Option<u32>,
@@ -48,26 +48,26 @@ pub struct Durations {
     pub average: Duration,
 }
 
-/// The workers that live and start jobs.
+/// The live workers that claim jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerFacts {
     pub all: u64,
-    /// Those that serve its queue, finish what they run, and start nothing more; no other number counts them.
+    /// Workers that serve its queue but claim no more jobs. The other counts do not include them.
     pub draining: u64,
-    /// Those that serve its queue, and what they can run at once.
+    /// Workers that serve its queue, and their slots.
     pub serving: u64,
     pub slots: u64,
     pub busy: u64,
 }
 
-/// One thing that is to be said.
+/// One reason, with a message for people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
     pub code: Code,
     pub message: String,
-    /// Until when it holds, where that is known.
+    /// When the reason ends, if that is known.
     pub until: Option<Timestamp>,
-    /// The jobs that it is about.
+    /// The jobs that the reason refers to.
     pub jobs: Vec<(JobId, StateName)>,
 }
 
@@ -117,10 +117,10 @@ impl Code {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Explanation {
     pub reasons: Vec<Reason>,
-    /// When it will probably start, if nothing changes; `None` where nobody can tell.
+    /// When it will probably start if nothing changes; `None` if that cannot be estimated.
     pub probable_start: Option<Timestamp>,
-    /// From how many attempts that was guessed, where it was.
-    pub guessed_from: Option<u64>,
+    /// How many past attempts the estimate is based on, if any.
+    pub estimated_from: Option<u64>,
 }
 
 pub fn explain(facts: &Facts) -> Explanation {
@@ -130,13 +130,13 @@ pub fn explain(facts: &Facts) -> Explanation {
             let running = running(facts, lease.started_at, lease.worker.as_str());
             let mut reasons = vec![running];
             if lease.cancel_requested.is_some() {
-                let message = "somebody has cancelled it; its worker is ending it".to_owned();
+                let message = "it has been cancelled; its worker is stopping it".to_owned();
                 reasons.push(reason(Code::Cancelling, message));
             }
             reasons.extend(facts.unkillable.iter().map(|(pid, why)| {
                 let message = format!(
-                    "its process {pid} cannot be killed ({why}): its slot was replaced, and the attempt is over when \
-                     the process has ended"
+                    "its process {pid} cannot be killed ({why}): its slot has been replaced, and the attempt ends when \
+                     the process exits"
                 );
                 reason(Code::Unkillable, message)
             }));
@@ -144,7 +144,7 @@ pub fn explain(facts: &Facts) -> Explanation {
         }
         State::Completed { finished_at } => finished(format!("it completed at {finished_at}")),
         State::Dead { finished_at, reason } => finished(format!(
-            "it is dead since {finished_at} ({}); `queuectl retry` runs it again",
+            "it has been dead since {finished_at} ({}); `queuectl retry` runs it again",
             words(reason.name())
         )),
         State::Cancelled { finished_at, reason } => finished(format!(
@@ -169,12 +169,14 @@ fn finished(message: String) -> Explanation {
 fn running(facts: &Facts, since: Timestamp, worker: &str) -> Reason {
     let attempt = facts.job.life.attempts;
     let usual = facts.durations.map_or_else(String::new, |durations| {
-        match (told(durations.average), durations.attempts) {
-            (average, 1) => format!("; the latest of its queue took {average}"),
-            (average, attempts) => format!("; the latest {attempts} of its queue took {average} on average"),
+        match (format_short(durations.average), durations.attempts) {
+            (average, 1) => format!("; the last attempt in its queue took {average}"),
+            (average, attempts) => {
+                format!("; the last {attempts} attempts in its queue took {average} on average")
+            }
         }
     });
-    let span = told(facts.now.since(since));
+    let span = format_short(facts.now.since(since));
     reason(Code::Running, format!("attempt {attempt} has been running for {span} on worker {worker}{usual}"))
 }
 
@@ -184,15 +186,15 @@ fn waiting(facts: &Facts) -> Explanation {
     let is_ready = own.is_empty();
     let mut reasons: Vec<Reason> = own.into_iter().chain(outer).collect();
     if is_ready && reasons.is_empty() {
-        reasons.extend(line_reasons(facts));
+        reasons.extend(capacity_reasons(facts));
     } else if is_ready && reasons.iter().all(|reason| matches!(reason.code, Code::QueueFull | Code::Rate)) {
-        reasons.extend(behind(facts.ahead_in_queue));
+        reasons.extend(jobs_ahead(facts.ahead_in_queue));
     }
-    let (probable_start, guessed_from) = guess(facts, &reasons);
-    Explanation { reasons, probable_start, guessed_from }
+    let (probable_start, estimated_from) = estimate(facts, &reasons);
+    Explanation { reasons, probable_start, estimated_from }
 }
 
-/// What lies in the job itself.
+/// Reasons that lie in the job itself.
 fn own_reasons(facts: &Facts) -> Vec<Reason> {
     let (life, now) = (&facts.job.life, facts.now);
     let mut reasons = Vec::new();
@@ -200,13 +202,13 @@ fn own_reasons(facts: &Facts) -> Vec<Reason> {
         State::Pending { blocked_by } if blocked_by > 0 => {
             let jobs =
                 if blocked_by == 1 { "another job".to_owned() } else { format!("{blocked_by} other jobs") };
-            let message = format!("it waits for {jobs}: {}", named(&facts.waits_for, blocked_by));
+            let message = format!("it waits for {jobs}: {}", format_jobs(&facts.waits_for, blocked_by));
             reasons.push(Reason { jobs: facts.waits_for.clone(), ..reason(Code::Blocked, message) });
         }
         State::Failed if life.due_at > now => {
-            let (span, at) = (told(life.due_at.since(now)), life.due_at);
+            let (span, at) = (format_short(life.due_at.since(now)), life.due_at);
             let message = format!(
-                "it has failed {} and waits until {at} before its next attempt (in {span})",
+                "it has failed {} and its next attempt is due at {at} (in {span})",
                 times(life.failures)
             );
             reasons.push(Reason { until: Some(at), ..reason(Code::Backoff, message) });
@@ -219,20 +221,20 @@ fn own_reasons(facts: &Facts) -> Vec<Reason> {
         | State::Cancelled { .. } => {}
     }
     if let (State::Pending { .. }, Some(at)) = (&life.state, life.run_at.filter(|at| *at > now)) {
-        let message = format!("it is not to start before {at} (in {})", told(at.since(now)));
+        let message = format!("it is scheduled to start at {at} (in {})", format_short(at.since(now)));
         reasons.push(Reason { until: Some(at), ..reason(Code::Scheduled, message) });
     }
     reasons
 }
 
-/// What lies in its queue and the workers.
+/// Reasons that lie in its queue or the workers.
 fn outer_reasons(facts: &Facts) -> Vec<Reason> {
     let (queue, name, now) = (&facts.queue, &facts.job.queue, facts.now);
     let mut reasons = Vec::new();
     if let Some((since, by, why)) = &queue.paused {
         let why = why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
         let message = format!(
-            "its queue `{name}` was paused by {by} at {since}{why}; `queuectl queue resume {name}` lets it go on"
+            "its queue `{name}` was paused by {by} at {since}{why}; `queuectl queue resume {name}` resumes it"
         );
         reasons.push(reason(Code::QueuePaused, message));
     }
@@ -242,15 +244,15 @@ fn outer_reasons(facts: &Facts) -> Vec<Reason> {
     }
     if let Some(at) = queue.meter.and_then(|meter| meter.next_token_at(now)) {
         let message = format!(
-            "the rate of its queue `{name}` lets the next job start at {at} (in {})",
-            told(at.since(now))
+            "the rate limit of its queue `{name}` allows the next start at {at} (in {})",
+            format_short(at.since(now))
         );
         reasons.push(Reason { until: Some(at), ..reason(Code::Rate, message) });
     }
     if facts.workers.serving == 0 && facts.workers.draining > 0 {
         let message = format!(
-            "all workers that serve its queue `{name}` are draining: they finish what they run and start nothing \
-             more; `queuectl worker start` starts another"
+            "all workers that serve its queue `{name}` are draining: they finish their running jobs and claim no more; \
+             `queuectl worker start` starts another"
         );
         reasons.push(reason(Code::Draining, message));
     } else if facts.workers.all == 0 {
@@ -266,32 +268,32 @@ fn outer_reasons(facts: &Facts) -> Vec<Reason> {
     reasons
 }
 
-/// Nothing holds it but those before it.
-fn line_reasons(facts: &Facts) -> Vec<Reason> {
+/// Reasons of a job that only waits for its turn: busy slots and the jobs ahead of it.
+fn capacity_reasons(facts: &Facts) -> Vec<Reason> {
     let WorkerFacts { slots, busy, .. } = facts.workers;
     let mut reasons = Vec::new();
     if busy >= slots {
-        let slots = if slots == 1 { "the one slot is".to_owned() } else { format!("all {slots} slots are") };
+        let slots = if slots == 1 { "the only slot is".to_owned() } else { format!("all {slots} slots are") };
         reasons.push(reason(Code::SlotsBusy, format!("{slots} busy")));
     }
-    reasons.extend(behind(facts.ahead));
+    reasons.extend(jobs_ahead(facts.ahead));
     if reasons.is_empty() {
-        reasons.push(reason(Code::Ready, "nothing holds it: it is about to start".to_owned()));
+        reasons.push(reason(Code::Ready, "it is ready and about to start".to_owned()));
     }
     reasons
 }
 
-fn behind(ahead: Count) -> Option<Reason> {
+fn jobs_ahead(ahead: Count) -> Option<Reason> {
     let more = if ahead.is_exact { "" } else { "more than " };
     let jobs = if ahead.least == 1 { "job is" } else { "jobs are" };
-    let message = format!("{more}{} {jobs} before it in the line", ahead.least);
+    let message = format!("{more}{} {jobs} ahead of it", ahead.least);
     (ahead.least > 0).then(|| reason(Code::Behind, message))
 }
 
-/// When all that has an end has ended, and the jobs before it have had their turn. What has no end in sight cannot be
-/// guessed at.
-fn guess(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) {
-    let is_open = |reason: &Reason| match reason.code {
+/// The probable start: when every reason with a known end has ended and the jobs ahead have run. A reason without a
+/// known end makes the start unknown.
+fn estimate(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) {
+    let is_open_ended = |reason: &Reason| match reason.code {
         Code::Blocked | Code::QueuePaused | Code::NoWorker | Code::Draining | Code::QueueNotServed => true,
         Code::Scheduled
         | Code::Backoff
@@ -305,7 +307,7 @@ fn guess(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) 
         | Code::Unkillable
         | Code::Finished => false,
     };
-    if reasons.iter().any(is_open) {
+    if reasons.iter().any(is_open_ended) {
         return (None, None);
     }
     let ends = reasons.iter().filter(|reason| reason.code != Code::Rate).filter_map(|reason| reason.until);
@@ -314,18 +316,18 @@ fn guess(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) 
         facts.now.saturating_add(meter.time_for(facts.now, facts.ahead_in_queue.least + 1))
     });
     let is_free = facts.workers.busy < facts.workers.slots && !is_full(facts);
-    // Where a slot is free, those before it in a queue with a rate wait for that.
-    let is_told_by_rate = is_free && facts.queue.meter.is_some() && facts.ahead.is_exact;
+    // If a slot is free, the jobs ahead in a rate-limited queue wait for tokens, not for slots.
+    let is_limited_by_rate = is_free && facts.queue.meter.is_some() && facts.ahead.is_exact;
     match wait_by_history(facts) {
         _ if is_free && facts.ahead.least == 0 => (Some(earliest.max(by_rate)), None),
         Some((wait, attempts)) => (Some(earliest.saturating_add(wait).max(by_rate)), Some(attempts)),
-        None if is_told_by_rate => (Some(earliest.max(by_rate)), None),
+        None if is_limited_by_rate => (Some(earliest.max(by_rate)), None),
         None => (None, None),
     }
 }
 
-/// How long those before it take, and from how many attempts that is known. Those that run are half done on average, and
-/// those before it come one after the other in each slot.
+/// How long the jobs ahead take, and the number of attempts that the estimate is based on. It assumes that the running
+/// jobs are half done and that the jobs ahead run one after the other in each slot.
 fn wait_by_history(facts: &Facts) -> Option<(Duration, u64)> {
     let slots =
         facts.queue.concurrency.map_or(facts.workers.slots, |limit| facts.workers.slots.min(limit.into()));
@@ -339,7 +341,7 @@ fn is_full(facts: &Facts) -> bool {
 }
 
 /// `a (processing), b (pending), and 3 more`
-fn named(jobs: &[(JobId, StateName)], count: u32) -> String {
+fn format_jobs(jobs: &[(JobId, StateName)], count: u32) -> String {
     let mut names: Vec<String> = jobs.iter().map(|(id, state)| format!("{id} ({})", state.name())).collect();
     let more = usize::try_from(count).unwrap_or(usize::MAX).saturating_sub(jobs.len());
     if more > 0 {
@@ -352,8 +354,8 @@ fn times(count: u32) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
-/// A duration as precise as anybody wants it: `3h20m`, `45s`, `300ms`.
-fn told(span: Duration) -> String {
+/// A duration rounded for people: `3h20m`, `45s`, `300ms`.
+fn format_short(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
         0 => format!("{}ms", span.subsec_millis()),

@@ -1,11 +1,11 @@
-//! Hooks: what somebody wants to be told of, and how they are told.
+//! Hooks: which events trigger them, and how the events are delivered.
 
 mod news;
 mod patience;
 mod url;
 
-pub use news::{BatchNews, DlqNews, Letter, News, WorkerNews};
-pub use patience::{Next, after_failure, given_up_before};
+pub use news::{BatchPayload, DlqPayload, Payload, Subject, WorkerPayload};
+pub use patience::{NextStep, after_failure, expired_before};
 pub use url::{HookUrl, UrlError};
 
 use std::fmt;
@@ -17,7 +17,7 @@ use super::job::life::StateName;
 use super::text::nearest::nearest;
 use super::values::name::QueueName;
 
-/// What can happen that a hook is for.
+/// An event that can trigger a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookEvent {
     Success,
@@ -32,7 +32,7 @@ impl HookEvent {
     pub const ALL: [Self; 6] =
         [Self::Success, Self::Failure, Self::Dead, Self::BatchFinished, Self::WorkerCrashed, Self::DlqAbove];
 
-    /// The word for it in SQL, in JSON and in a header.
+    /// The name used in SQL, in JSON and in a header.
     pub fn name(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -50,25 +50,25 @@ impl FromStr for HookEvent {
 
     /// `batch-finished` and `batch_finished` are the same event.
     fn from_str(text: &str) -> Result<Self, HookError> {
-        let wanted = text.replace('-', "_");
-        Self::ALL.into_iter().find(|event| event.name() == wanted).ok_or_else(|| HookError::UnknownEvent {
+        let name = text.replace('-', "_");
+        Self::ALL.into_iter().find(|event| event.name() == name).ok_or_else(|| HookError::UnknownEvent {
             typed: text.to_owned(),
-            nearest: nearest(&wanted, Self::ALL.map(Self::name)),
+            nearest: nearest(&name, Self::ALL.map(Self::name)),
         })
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HookError {
-    #[error("there is no event `{typed}`")]
+    #[error("unknown event `{typed}`")]
     UnknownEvent { typed: String, nearest: Option<&'static str> },
-    #[error("{} is not about a queue", .0.name())]
-    NotAboutAQueue(HookEvent),
-    #[error("dlq_above needs a number of dead jobs")]
+    #[error("event {} does not take a queue", .0.name())]
+    UnexpectedQueue(HookEvent),
+    #[error("event dlq_above needs a threshold: a number of dead jobs")]
     NoThreshold,
-    #[error("{} has no number to be above of", .0.name())]
-    NeedlessThreshold(HookEvent),
-    #[error("a number of dead jobs is at most {MAX_THRESHOLD}")]
+    #[error("event {} does not take a threshold", .0.name())]
+    UnexpectedThreshold(HookEvent),
+    #[error("the threshold must be at most {MAX_THRESHOLD}")]
     HighThreshold,
     #[error("the command is blank")]
     BlankCommand,
@@ -84,25 +84,25 @@ pub enum HookError {
     Url(#[from] UrlError),
 }
 
-/// The kernel takes no longer argument.
+/// The longest argument that the kernel accepts.
 const MAX_COMMAND_BYTES: usize = 131_071;
 const MAX_SECRET_BYTES: usize = 4_096;
-/// A store keeps no larger number.
+/// The largest number that a store can keep.
 const MAX_THRESHOLD: u64 = i64::MAX.unsigned_abs();
 
-/// How a job can end an attempt.
+/// The result of a settled attempt for its job, as far as hooks are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobTurn {
-    /// It is completed.
+pub enum JobResult {
+    /// The job is completed.
     Success,
-    /// An attempt ended badly, and there will be another.
+    /// The attempt failed, and the job will be retried.
     Failure,
-    /// It is dead.
+    /// The job is dead.
     Dead,
 }
 
-impl JobTurn {
-    /// The turn that an attempt has taken whose job is now in this state.
+impl JobResult {
+    /// The result of an attempt that left its job in this state.
     pub fn of(state: StateName) -> Option<Self> {
         match state {
             StateName::Completed => Some(Self::Success),
@@ -121,17 +121,17 @@ impl JobTurn {
     }
 }
 
-/// When a hook is told.
+/// The condition that triggers a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
     Job {
-        turn: JobTurn,
-        /// `None`: in all queues.
+        result: JobResult,
+        /// `None` for all queues.
         queue: Option<QueueName>,
     },
     BatchFinished,
     WorkerCrashed,
-    /// The number of dead jobs has become larger than this.
+    /// The number of dead jobs has risen above the threshold.
     DlqAbove {
         threshold: u64,
         queue: Option<QueueName>,
@@ -139,25 +139,25 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// Puts a trigger together, if its parts go together.
+    /// Combines an event with its parameters, if the event takes them.
     pub fn new(
         event: HookEvent,
         queue: Option<QueueName>,
         threshold: Option<u64>,
     ) -> Result<Self, HookError> {
         if threshold.is_some() && event != HookEvent::DlqAbove {
-            return Err(HookError::NeedlessThreshold(event));
+            return Err(HookError::UnexpectedThreshold(event));
         }
         if threshold.is_some_and(|threshold| threshold > MAX_THRESHOLD) {
             return Err(HookError::HighThreshold);
         }
-        let job = |turn, queue| Ok(Self::Job { turn, queue });
+        let job = |result, queue| Ok(Self::Job { result, queue });
         match (event, queue) {
-            (HookEvent::Success, queue) => job(JobTurn::Success, queue),
-            (HookEvent::Failure, queue) => job(JobTurn::Failure, queue),
-            (HookEvent::Dead, queue) => job(JobTurn::Dead, queue),
+            (HookEvent::Success, queue) => job(JobResult::Success, queue),
+            (HookEvent::Failure, queue) => job(JobResult::Failure, queue),
+            (HookEvent::Dead, queue) => job(JobResult::Dead, queue),
             (HookEvent::BatchFinished | HookEvent::WorkerCrashed, Some(_)) => {
-                Err(HookError::NotAboutAQueue(event))
+                Err(HookError::UnexpectedQueue(event))
             }
             (HookEvent::BatchFinished, None) => Ok(Self::BatchFinished),
             (HookEvent::WorkerCrashed, None) => Ok(Self::WorkerCrashed),
@@ -169,7 +169,7 @@ impl Trigger {
 
     pub fn event(&self) -> HookEvent {
         match self {
-            Self::Job { turn, .. } => turn.event(),
+            Self::Job { result, .. } => result.event(),
             Self::BatchFinished => HookEvent::BatchFinished,
             Self::WorkerCrashed => HookEvent::WorkerCrashed,
             Self::DlqAbove { .. } => HookEvent::DlqAbove,
@@ -191,21 +191,21 @@ impl Trigger {
     }
 }
 
-/// How a hook is told.
+/// Where the events of a hook are delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A command, which gets the event on its standard input.
+    /// A command that reads the event from its standard input.
     Command {
         line: String,
         cwd: Option<String>,
-        /// That of whoever added the hook; without one the worker's is taken.
+        /// The environment in which the hook was added. Without one the command gets the worker's.
         environment: Option<Arc<Environment>>,
     },
-    /// An address, to which the event is posted.
+    /// A URL to which the event is posted.
     Url { url: HookUrl, secret: Option<Secret> },
 }
 
-/// A command line that can be started.
+/// Accepts a command line that can be run.
 pub fn check_command(line: String) -> Result<String, HookError> {
     if line.trim().is_empty() {
         return Err(HookError::BlankCommand);
@@ -219,7 +219,7 @@ pub fn check_command(line: String) -> Result<String, HookError> {
     Ok(line)
 }
 
-/// What letters are signed with. It is never shown.
+/// The key that signs payloads. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -250,15 +250,15 @@ mod tests {
     use super::*;
 
     fn mail() -> QueueName {
-        "mail".parse().expect("a name")
+        "mail".parse().expect("valid queue name")
     }
 
     #[test]
-    fn parts_that_do_not_go_together_are_refused() {
-        for (event, queue, threshold, wrong) in [
+    fn an_event_is_refused_with_parameters_that_it_does_not_take() {
+        for (event, queue, threshold, error) in [
             (HookEvent::Dead, None, None, None),
             (HookEvent::Success, Some(mail()), None, None),
-            (HookEvent::Failure, None, Some(1), Some(HookError::NeedlessThreshold(HookEvent::Failure))),
+            (HookEvent::Failure, None, Some(1), Some(HookError::UnexpectedThreshold(HookEvent::Failure))),
             (HookEvent::DlqAbove, Some(mail()), Some(0), None),
             (HookEvent::DlqAbove, None, None, Some(HookError::NoThreshold)),
             (HookEvent::DlqAbove, None, Some(MAX_THRESHOLD), None),
@@ -268,13 +268,13 @@ mod tests {
                 HookEvent::WorkerCrashed,
                 Some(mail()),
                 None,
-                Some(HookError::NotAboutAQueue(HookEvent::WorkerCrashed)),
+                Some(HookError::UnexpectedQueue(HookEvent::WorkerCrashed)),
             ),
             (
                 HookEvent::BatchFinished,
                 Some(mail()),
                 None,
-                Some(HookError::NotAboutAQueue(HookEvent::BatchFinished)),
+                Some(HookError::UnexpectedQueue(HookEvent::BatchFinished)),
             ),
         ] {
             let trigger = Trigger::new(event, queue.clone(), threshold);
@@ -284,26 +284,26 @@ mod tests {
                     (event, queue.as_ref(), threshold)
                 );
             }
-            assert_eq!(trigger.err(), wrong, "{event:?}");
+            assert_eq!(trigger.err(), error, "{event:?}");
         }
     }
 
     #[test]
-    fn an_event_is_written_with_either_dash_and_a_slip_is_caught() {
+    fn an_event_is_parsed_with_dashes_or_underscores_and_a_typo_suggests_the_nearest() {
         for event in HookEvent::ALL {
             assert_eq!(event.name().parse(), Ok(event));
             assert_eq!(event.name().replace('_', "-").parse(), Ok(event));
         }
         let Err(HookError::UnknownEvent { nearest, .. }) = "worker-crash".parse::<HookEvent>() else {
-            panic!("there is no such event")
+            panic!("worker-crash is not an event")
         };
         assert_eq!(nearest, Some("worker_crashed"));
     }
 
     #[test]
-    fn a_secret_does_not_show() {
-        let secret = Secret::new("tell nobody".to_owned()).expect("it is not empty");
-        assert!(!format!("{secret:?}").contains("nobody"));
+    fn a_secret_is_not_shown_by_debug() {
+        let secret = Secret::new("hidden".to_owned()).expect("valid secret");
+        assert!(!format!("{secret:?}").contains("hidden"));
         assert_eq!(Secret::new(String::new()), Err(HookError::EmptySecret));
     }
 }

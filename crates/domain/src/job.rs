@@ -1,4 +1,4 @@
-//! A job as it is stored and shown, and what one attempt of it left behind.
+//! A job as it is stored and shown, and the record of its attempts.
 
 pub mod backoff;
 pub mod cause;
@@ -31,7 +31,7 @@ use super::values::name::{BatchName, JobId, QueueName, ScheduleName, WorkerId};
 use super::values::signal::Signal;
 use super::values::timestamp::Timestamp;
 
-/// A job that is about to be enqueued: everything checked, every default filled in.
+/// A job that is about to be enqueued: validated, with every default filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {
     pub id: JobId,
@@ -49,14 +49,14 @@ pub struct NewJob {
     pub cwd: Option<String>,
     /// Added to the environment.
     pub env: BTreeMap<String, String>,
-    /// The caller's environment; without one the worker's is taken.
+    /// The caller's environment. Without one the command gets the worker's.
     pub environment: Option<Arc<Environment>>,
     pub tags: Vec<String>,
     pub limits: Limits,
     pub retry: RetryRules,
-    /// The batch that it is enqueued into.
+    /// The batch that it belongs to.
     pub batch: Option<BatchName>,
-    /// When the id is taken: return the job that has it instead of refusing.
+    /// If the id is taken, return the existing job instead of an error.
     pub if_absent: bool,
 }
 
@@ -65,11 +65,11 @@ pub struct NewJob {
 pub enum Start {
     Now,
     At(Timestamp),
-    /// Counted by the store's clock from the moment of enqueuing.
+    /// Counted from the time of enqueuing by the store's clock.
     After(Duration),
 }
 
-/// What becomes of a job when one that it depends on is dead or cancelled.
+/// What happens to a job when a dependency is dead or cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDependencyFailure {
     #[default]
@@ -96,7 +96,7 @@ impl OnDependencyFailure {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     pub id: JobId,
-    /// Its place in the order of enqueuing, never used twice.
+    /// Its number in the order of enqueuing, never reused.
     pub number: u64,
     pub queue: QueueName,
     pub command: String,
@@ -116,17 +116,17 @@ pub struct Job {
     pub retry: RetryRules,
     pub unique_for: UniqueFor,
     pub batch: Option<BatchName>,
-    pub latest: Latest,
+    pub latest: LatestAttempt,
 }
 
-/// What the latest attempt that ended left in the job.
+/// The job's columns about its latest attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Latest {
-    /// When the latest attempt started, ended or not.
+pub struct LatestAttempt {
+    /// When the latest attempt started; it may still be running. The other fields are about the latest one that ended.
     pub started_at: Option<Timestamp>,
     pub exit_code: Option<i32>,
     pub signal: Option<Signal>,
-    /// One line: how it ended and the last thing it said. Absent after success and after `retry`.
+    /// One line: how it ended and the last line of stderr. Absent after success and after `retry`.
     pub error: Option<String>,
 }
 
@@ -142,12 +142,12 @@ pub struct Attempt {
     pub ending: Option<Ending>,
 }
 
-/// The home that a worker was started in, which keeps the log files of its attempts.
+/// The home in which a worker was started, which keeps the log files of its attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerHome {
-    /// Empty where it is not known.
+    /// Empty if unknown.
     pub id: String,
-    /// Its folder of workers.
+    /// The directory of its workers.
     pub folder: PathBuf,
 }
 
@@ -155,23 +155,23 @@ pub struct WorkerHome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
     pub finished_at: Timestamp,
-    /// Measured by the worker, so that a jump of the clock does not show.
+    /// Measured by the worker with a monotonic clock, so that a change of the system time does not distort it.
     pub duration: Duration,
     pub outcome: Outcome,
     pub error: Option<String>,
     pub usage: Usage,
-    /// Bytes of output that are kept.
+    /// Bytes of output that were kept.
     pub log_bytes: u64,
 }
 
-/// What an attempt used, where that is known.
+/// The resources that an attempt used, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub cpu: Option<Duration>,
     pub max_rss_bytes: Option<u64>,
 }
 
-/// Something that a person did to a job.
+/// An action of a user on a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobEvent {
     pub at: Timestamp,
@@ -179,13 +179,13 @@ pub struct JobEvent {
     pub by: String,
 }
 
-/// A job with everything that is kept of it.
+/// A job with its schedule, events and history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobRecord {
     pub job: Job,
-    /// The schedule that made it, unless that is gone.
+    /// The schedule that enqueued it, unless the schedule was removed.
     pub schedule: Option<ScheduleName>,
-    /// The moment of the schedule that it is for.
+    /// The time of the schedule that it was enqueued for.
     pub scheduled_for: Option<Timestamp>,
     pub events: Vec<JobEvent>,
     pub history: Vec<Attempt>,

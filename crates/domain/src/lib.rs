@@ -1,6 +1,6 @@
-//! What queuectl knows about jobs: values and decisions.
+//! The domain of queuectl: values and decisions about jobs, queues, schedules and hooks.
 //!
-//! Nothing here does IO, reads a clock or rolls dice: time arrives as `now`, randomness as a number.
+//! This layer does no IO, reads no clock and uses no random numbers: time arrives as `now`, randomness as a number.
 //! [`job::life::transition`] decides every change of a job's state.
 
 pub mod batch;

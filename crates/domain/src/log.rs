@@ -1,16 +1,16 @@
-//! What an attempt printed, as it is kept: entries, one after the other, in the order in which they came.
+//! The stored output of an attempt: a sequence of entries in the order in which they were printed.
 //!
-//! An entry is a frame, or a mark where something is missing. Numbers are little-endian base 128 (seven bits a byte, the
-//! high bit says that more follows), so that the frame of a short line costs two or three bytes:
+//! An entry is a frame of output, or a mark for missing output. Numbers are little-endian base 128 (seven bits per byte;
+//! the high bit says that more bytes follow), so that the frame of a short line costs two or three bytes:
 //!
 //! ```text
 //! frame   (milliseconds since the attempt's start << 1) + stream · length, at least 1 · bytes
-//! cut     0 · 0 · how many bytes are missing here, at least 1
+//! cut     0 · 0 · number of missing bytes, at least 1
 //! ```
 //!
 //! Small outputs are stored with their attempt as bare entries; a log file has a [`Header`] before them. An entry is
-//! readable once all of it is there, so a last one that was torn off is simply not there yet. A hole, which reads as
-//! zeros, is no entry.
+//! readable once all of it has been written: readers ignore an incomplete last entry. A sparse region, which reads as
+//! zeros, is not a valid entry.
 
 mod header;
 #[cfg(test)]
@@ -20,25 +20,25 @@ pub use header::{Cut, HEADER_BYTES, Header};
 
 use std::time::Duration;
 
-/// The folder of log files in a home.
+/// The directory of log files in a home.
 pub const FOLDER: &str = "logs";
-/// The most that one frame holds. Longer output takes several.
+/// The most output that one frame holds. Longer output takes several frames.
 pub const MAX_FRAME_BYTES: usize = 64 << 10;
-/// The longest entry: a frame of that length with the longest time.
+/// The longest entry: a frame of maximum length with the maximum time.
 pub const MAX_ENTRY_BYTES: usize = MAX_FRAME_BYTES + 9;
-/// Later than this is written as this: 69 years after the start.
+/// The maximum time since the start, 69 years. Later times are written as this.
 const MAX_MILLIS: u64 = (1 << 41) - 1;
 
-/// The name of an attempt's log file. A job's id never becomes a file name; its number does.
+/// The name of an attempt's log file. It uses the job's number, because an id must never become a file name.
 pub fn file_name(job_number: u64, attempt: u32) -> String {
     format!("{job_number}-{attempt}.log")
 }
 
-/// The job's number and the attempt that a file name tells; `None` if it is no name of a log file.
-pub fn read_file_name(name: &str) -> Option<(u64, u32)> {
+/// The job's number and the attempt of a log file; `None` if this is not the name of a log file.
+pub fn parse_file_name(name: &str) -> Option<(u64, u32)> {
     let (number, attempt) = name.strip_suffix(".log")?.split_once('-')?;
-    let read = (number.parse().ok()?, attempt.parse().ok()?);
-    (file_name(read.0, read.1) == name).then_some(read)
+    let (number, attempt) = (number.parse().ok()?, attempt.parse().ok()?);
+    (file_name(number, attempt) == name).then_some((number, attempt))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Stream {
     }
 }
 
-/// Something that was printed in one go.
+/// A piece of output from one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     pub stream: Stream,
@@ -68,12 +68,12 @@ pub struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// How many bytes were printed.
+    /// The number of output bytes.
     pub fn printed(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The first `count` bytes, and the others.
+    /// The first `count` bytes, and the rest.
     #[must_use]
     pub fn split_at(self, count: u64) -> (Self, Self) {
         let at = usize::try_from(count).unwrap_or(usize::MAX).min(self.bytes.len());
@@ -85,7 +85,7 @@ impl Frame<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     Output(Frame<'a>),
-    /// This many bytes were printed here and not kept.
+    /// This many bytes of output were not kept.
     Cut {
         bytes: u64,
     },
@@ -94,16 +94,16 @@ pub enum Entry<'a> {
 /// Why a log cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    #[error("it is no log")]
+    #[error("not a log file")]
     NotALog,
-    #[error("it was written by a newer version of queuectl")]
+    #[error("the log was written by a newer version of queuectl")]
     TooNew,
-    /// Bytes that no writer wrote.
-    #[error("it is damaged")]
+    /// Bytes that no version of queuectl writes.
+    #[error("the log is damaged")]
     Damaged,
 }
 
-/// Appends a frame, or several if it is long. An empty one leaves no trace.
+/// Appends a frame, or several if it is long. An empty frame appends nothing.
 pub fn encode_into(out: &mut Vec<u8>, frame: Frame<'_>) {
     let millis = u64::try_from(frame.at.as_millis()).unwrap_or(u64::MAX).min(MAX_MILLIS);
     let stream = match frame.stream {
@@ -117,7 +117,7 @@ pub fn encode_into(out: &mut Vec<u8>, frame: Frame<'_>) {
     }
 }
 
-/// Appends a mark that says how much is missing. Where nothing is, there is no mark.
+/// Appends a mark for `bytes` missing bytes. If none are missing, it appends nothing.
 pub fn encode_cut_into(out: &mut Vec<u8>, bytes: u64) {
     if bytes > 0 {
         out.extend_from_slice(&[0, 0]);
@@ -125,7 +125,7 @@ pub fn encode_cut_into(out: &mut Vec<u8>, bytes: u64) {
     }
 }
 
-/// Reads entries as far as they are whole.
+/// Iterates over the complete entries.
 pub fn entries(bytes: &[u8]) -> Entries<'_> {
     Entries { bytes, read: 0, is_damaged: false }
 }
@@ -138,7 +138,7 @@ pub struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// How many bytes the entries took that were read so far. What follows may be the beginning of one.
+    /// The length of the entries read so far. An incomplete entry may follow.
     pub fn read(&self) -> usize {
         self.read
     }
@@ -156,8 +156,8 @@ impl<'a> Iterator for Entries<'a> {
                 self.read += length;
                 Some(Ok(entry))
             }
-            Err(Unreadable::Torn) => None,
-            Err(Unreadable::Damaged) => {
+            Err(DecodeError::Incomplete) => None,
+            Err(DecodeError::Damaged) => {
                 self.is_damaged = true;
                 Some(Err(LogError::Damaged))
             }
@@ -165,7 +165,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// Keeps the first `head` and the last `tail` bytes that were printed, exactly, with a mark between them.
+/// Keeps exactly the first `head` and the last `tail` bytes of output, with a mark between them.
 pub fn keep_ends(frames: &[u8], head: u64, tail: u64) -> Vec<u8> {
     let frames_of = || {
         entries(frames).map_while(|entry| match entry {
@@ -179,41 +179,41 @@ pub fn keep_ends(frames: &[u8], head: u64, tail: u64) -> Vec<u8> {
         return frames.to_vec();
     }
     let (mut beginning, mut end) = (Vec::new(), Vec::new());
-    let mut place = 0;
+    let mut position = 0;
     for frame in frames_of() {
-        encode_into(&mut beginning, frame.split_at(head.saturating_sub(place)).0);
-        encode_into(&mut end, frame.split_at(resume.saturating_sub(place)).1);
-        place += frame.printed();
+        encode_into(&mut beginning, frame.split_at(head.saturating_sub(position)).0);
+        encode_into(&mut end, frame.split_at(resume.saturating_sub(position)).1);
+        position += frame.printed();
     }
     encode_cut_into(&mut beginning, resume - head);
     beginning.extend_from_slice(&end);
     beginning
 }
 
-enum Unreadable {
-    /// Its end is missing.
-    Torn,
+enum DecodeError {
+    /// The end of the entry is missing.
+    Incomplete,
     Damaged,
 }
 
-/// The first entry, and how many bytes it takes.
-fn decode(bytes: &[u8]) -> Result<(Entry<'_>, usize), Unreadable> {
+/// The first entry and its length.
+fn decode(bytes: &[u8]) -> Result<(Entry<'_>, usize), DecodeError> {
     let (time, after_time) = number(bytes)?;
     let (length, after_length) = number(&bytes[after_time..])?;
     let start = after_time + after_length;
     if length == 0 {
         let (missing, after_missing) = number(&bytes[start..])?;
         if time != 0 || missing == 0 {
-            return Err(Unreadable::Damaged);
+            return Err(DecodeError::Damaged);
         }
         return Ok((Entry::Cut { bytes: missing }, start + after_missing));
     }
-    let length = usize::try_from(length).map_err(|_| Unreadable::Damaged)?;
+    let length = usize::try_from(length).map_err(|_| DecodeError::Damaged)?;
     if length > MAX_FRAME_BYTES || time >> 1 > MAX_MILLIS {
-        return Err(Unreadable::Damaged);
+        return Err(DecodeError::Damaged);
     }
     let end = start + length;
-    let printed = bytes.get(start..end).ok_or(Unreadable::Torn)?;
+    let printed = bytes.get(start..end).ok_or(DecodeError::Incomplete)?;
     let stream = if time & 1 == 0 { Stream::Out } else { Stream::Err };
     Ok((Entry::Output(Frame { stream, at: Duration::from_millis(time >> 1), bytes: printed }), end))
 }
@@ -226,17 +226,17 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// A number, and how many bytes it takes.
-fn number(bytes: &[u8]) -> Result<(u64, usize), Unreadable> {
+/// A number and its length.
+fn number(bytes: &[u8]) -> Result<(u64, usize), DecodeError> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate() {
         let digit = u64::from(byte & 0x7F);
         let shift = 7 * u32::try_from(at).unwrap_or(u32::MAX / 7);
-        let placed = digit.checked_shl(shift).filter(|placed| placed >> shift == digit);
-        number |= placed.ok_or(Unreadable::Damaged)?;
+        let shifted = digit.checked_shl(shift).filter(|shifted| shifted >> shift == digit);
+        number |= shifted.ok_or(DecodeError::Damaged)?;
         if byte & 0x80 == 0 {
             return Ok((number, at + 1));
         }
     }
-    Err(Unreadable::Torn)
+    Err(DecodeError::Incomplete)
 }

@@ -1,4 +1,4 @@
-//! The settings that are kept in the store: their names, defaults and what values they take.
+//! The settings that are kept in the store: their names, defaults and valid values.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use super::text::nearest::nearest;
 use super::values::size::{SizeError, format_size, parse_size};
 use super::values::span::{SpanError, format_span, parse_span};
 
-/// The most retries a job can have.
+/// The maximum number of retries of a job.
 pub const MAX_RETRIES: u32 = 1_000_000;
-/// The most slots a worker can have.
+/// The maximum number of slots of a worker.
 pub const MAX_CONCURRENCY: u32 = 1_024;
-/// A lease must outlast this many heartbeats, so that one lost beat costs nothing.
+/// A lease must last at least this many heartbeats, so that a single missed heartbeat does no harm.
 pub const HEARTBEATS_PER_LEASE: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,20 +102,20 @@ impl FromStr for SettingKey {
 
     /// `max-retries` and `max_retries` are the same key.
     fn from_str(text: &str) -> Result<Self, SettingError> {
-        let wanted = text.replace('-', "_");
-        Self::ALL.into_iter().find(|key| key.name() == wanted).ok_or_else(|| SettingError::UnknownKey {
+        let name = text.replace('-', "_");
+        Self::ALL.into_iter().find(|key| key.name() == name).ok_or_else(|| SettingError::UnknownKey {
             typed: text.to_owned(),
-            nearest: nearest(&wanted, Self::ALL.map(Self::name)),
+            nearest: nearest(&name, Self::ALL.map(Self::name)),
         })
     }
 }
 
-/// How much a commit waits for.
+/// When a commit is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Synced before it is acknowledged: survives a power cut.
+    /// After it was synced to disk: it survives a power failure.
     Full,
-    /// Survives a crash of the process, not the last moments before a power cut.
+    /// Before it was synced: it survives a crash of the process, but the last moments may be lost in a power failure.
     Normal,
 }
 
@@ -132,13 +132,13 @@ impl Durability {
 pub enum SettingError {
     #[error("unknown setting `{typed}`")]
     UnknownKey { typed: String, nearest: Option<&'static str> },
-    #[error("{key} takes a whole number from {min} to {max}, not `{value}`")]
+    #[error("{key} must be a whole number from {min} to {max}, not `{value}`")]
     NotInRange { key: SettingKey, value: String, min: u64, max: u64 },
-    #[error("{key} takes a number, not `{value}`")]
+    #[error("{key} must be a number, not `{value}`")]
     NotANumber { key: SettingKey, value: String },
-    #[error("{key} takes one of {choices}, not `{value}`")]
+    #[error("{key} must be {choices}, not `{value}`")]
     NotAChoice { key: SettingKey, value: String, choices: &'static str },
-    #[error("{key} must be longer than nothing")]
+    #[error("{key} must be greater than 0")]
     Zero { key: SettingKey },
     #[error("invalid {key}")]
     Span { key: SettingKey, source: SpanError },
@@ -152,7 +152,7 @@ pub enum SettingError {
     Limits { key: SettingKey, source: LimitsError },
 }
 
-/// All settings, with the values in force.
+/// All settings with their current values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub max_retries: u32,
@@ -165,7 +165,7 @@ pub struct Settings {
     pub lease: Duration,
     pub crash_limit: u32,
     pub log_max_bytes: u64,
-    /// For jobs that set none, in queues that set none.
+    /// For jobs without limits in queues without limits.
     pub limits: Limits,
     pub retain_completed: Option<Duration>,
     pub retain_dead: Option<Duration>,
@@ -215,7 +215,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The settings that these stored values make. They were checked together when they were stored.
+    /// Builds settings from stored values, which were checked together when they were stored.
     pub fn from_stored<'a>(
         stored: impl IntoIterator<Item = (SettingKey, &'a str)>,
     ) -> Result<Self, SettingError> {
@@ -274,7 +274,7 @@ impl Settings {
         Ok(())
     }
 
-    /// A setting's value in the one way in which it is written.
+    /// The value of a setting in canonical form.
     pub fn get(&self, key: SettingKey) -> String {
         let or = |span: Option<Duration>, absent: &str| span.map_or_else(|| absent.to_owned(), format_span);
         match key {
@@ -357,7 +357,7 @@ fn durability(key: SettingKey, value: &str) -> Result<Durability, SettingError> 
     [Durability::Full, Durability::Normal]
         .into_iter()
         .find(|durability| durability.name() == value)
-        .ok_or_else(|| SettingError::NotAChoice { key, value: value.to_owned(), choices: "full and normal" })
+        .ok_or_else(|| SettingError::NotAChoice { key, value: value.to_owned(), choices: "full or normal" })
 }
 
 #[cfg(test)]
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_is_a_value_that_its_key_takes() {
+    fn every_default_is_a_valid_value_of_its_key() {
         let defaults = Settings::default();
         for key in SettingKey::ALL {
             let mut settings = Settings::default();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_defaults_hold() {
+    fn the_defaults_are_as_documented() {
         let defaults = Settings::default();
         for (key, value) in [
             (SettingKey::MaxRetries, "3"),
@@ -395,16 +395,16 @@ mod tests {
     }
 
     #[test]
-    fn dashes_and_underscores_are_the_same_key_and_slips_are_caught() {
+    fn keys_are_parsed_with_dashes_or_underscores_and_a_typo_suggests_the_nearest() {
         assert_eq!("max-retries".parse(), Ok(SettingKey::MaxRetries));
         let Err(SettingError::UnknownKey { nearest, .. }) = "max-retires".parse::<SettingKey>() else {
-            panic!("max-retires is no key")
+            panic!("max-retires is not a key")
         };
         assert_eq!(nearest, Some("max_retries"));
     }
 
     #[test]
-    fn wrong_values_are_refused_and_change_nothing() {
+    fn invalid_values_are_refused_and_change_nothing() {
         for (key, value) in [
             (SettingKey::MaxRetries, "-1"),
             (SettingKey::MaxRetries, "1.5"),

@@ -37,7 +37,7 @@ use domain::log;
 use domain::values::signal::Signal;
 use store::{Claim, LeaseRef, Settlement};
 use sys::failpoint;
-use sys::process::Ended;
+use sys::process::ChildExit;
 use sys::process::brand::Brand;
 
 /// What all attempts of a worker share.
@@ -203,7 +203,7 @@ impl Ending {
     }
 }
 
-fn ending(cause: Option<Cause>, ended: io::Result<Ended>, excess: Option<Excess>) -> Ending {
+fn ending(cause: Option<Cause>, ended: io::Result<ChildExit>, excess: Option<Excess>) -> Ending {
     let ended = match ended {
         Ok(ended) => ended,
         Err(error) => return Ending::failed_to_start(format!("how it ended is unknown: {error}")),

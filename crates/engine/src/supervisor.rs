@@ -38,7 +38,7 @@ use sys::guards;
 use sys::guards::Guard;
 use sys::process;
 use sys::process::spawn;
-use sys::process::spawn::Spawned;
+use sys::process::spawn::ChildProcess;
 use sys::process::{Children, ProcessHandle};
 use sys::signal::interrupts::{Interrupts, timespec};
 use sys::{cgroup, failpoint, signal};
@@ -60,7 +60,7 @@ pub fn run(pool: &Pool, open: OpenStore<'_>, begun: &mut dyn FnMut(bool)) -> Res
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
     // Where there is none, limits are kept in other ways.
-    let _ = cgroup::settle_in();
+    let _ = cgroup::prepare();
     Supervisor::new(pool, open, signals, children)?.guard(begun)
 }
 
@@ -200,7 +200,7 @@ impl<'a> Supervisor<'a> {
         let liveness_lock = LivenessLock::hold(self.folder.path(), id.as_str(), Role::Supervisor)?;
         let start =
             WorkerStart { id: id.clone(), supervisor_pid: std::process::id(), stop_seen: self.stop_seen };
-        let (Spawned { pid, handle }, report) = start_worker(self.pool, &start)?;
+        let (ChildProcess { pid, handle }, report) = start_worker(self.pool, &start)?;
         failpoint::hit("supervisor.after_start");
         let since = Instant::now();
         Ok(Member {
@@ -260,9 +260,9 @@ impl<'a> Supervisor<'a> {
         }
         failpoint::hit("supervisor.after_reap");
         let restarts = self.restarts_after(&member);
-        if let Ok(groups) = cgroup::Delegated::find() {
+        if let Ok(groups) = cgroup::DelegatedGroup::find() {
             // By its group also such a process is killed as may not be signalled.
-            groups.tidy(&format!("{}-", member.id));
+            groups.remove_leftovers(&format!("{}-", member.id));
         }
         if left.is_empty() {
             files::remove(self.folder.path(), &member.id);

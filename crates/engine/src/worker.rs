@@ -46,7 +46,7 @@ use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{NewWorker, Served, Store, StoreError, Unkillable, WorkerSlots, WorkerState, settings};
 use sys::bell::Bell;
-use sys::cgroup::Delegated;
+use sys::cgroup::DelegatedGroup;
 use sys::host;
 use sys::host::{Origin, Vantage};
 use sys::process::{limit, spawn, user};
@@ -377,7 +377,7 @@ fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, Engine
         logs: plan.home.join(log::FOLDER),
         slots,
         adopted,
-        means: Delegated::find(),
+        means: DelegatedGroup::find(),
         has_reader: matches!(plan.served, Served::Job(_)),
     })
 }

@@ -33,7 +33,7 @@ use store::settings::in_force;
 use store::sqlite::{Depth, SqliteStore};
 use store::{Contradiction, Store, StoreError};
 use sys::fs::owner_only;
-use sys::fs::ownership::NotOwn;
+use sys::fs::ownership::OwnershipError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -133,7 +133,8 @@ pub fn diagnose(wanted: &Wanted, depth: Depth, before_reading: &dyn Fn(u64)) -> 
     let examiner = Examiner { wanted, depth, before_reading };
     let settings = match location::find_home(wanted) {
         Ok(Found { home, passed_over }) => {
-            let warn = |passed: NotOwn| Finding::warning("home", format!("{passed}; it is passed over"));
+            let warn =
+                |passed: OwnershipError| Finding::warning("home", format!("{passed}; it is passed over"));
             passed_over.map(warn).into_iter().for_each(|finding| diagnosis.add(finding));
             look_at_home(&mut diagnosis, &examiner, &home)
                 .and_then(|store| look_at_queue(&mut diagnosis, &store, &home))

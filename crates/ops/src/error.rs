@@ -15,7 +15,7 @@ use domain::values::name::{BatchName, HookName, JobId, NameError, QueueName, Sch
 use domain::values::span::format_span;
 use store::transfer::ImportError;
 use store::{Conflict, Refused, RestoreError, StoreError};
-use sys::fs::ownership::NotOwn;
+use sys::fs::ownership::OwnershipError;
 
 /// How many jobs are named in one message.
 const MAX_UNFINISHED_NAMED: usize = 10;
@@ -189,13 +189,13 @@ pub enum OpError {
     ExposedHome {
         home: PathBuf,
         #[source]
-        source: NotOwn,
+        source: OwnershipError,
     },
     #[error("failed to make the home `{}`", home.display())]
     ForeignFolder {
         home: PathBuf,
         #[source]
-        source: NotOwn,
+        source: OwnershipError,
     },
     #[error("failed to understand the settings file `{}` ({problem})", path.display())]
     BadConfigFile { path: PathBuf, problem: String },

@@ -136,7 +136,7 @@ fn paused(queue: &Queue) -> Option<Problem> {
 }
 
 fn hindered(worker: &Worker) -> Option<Problem> {
-    let why = liveness_lock::said(&worker.folder, worker.id.as_str())?;
+    let why = liveness_lock::reported_problem(&worker.folder, worker.id.as_str())?;
     Some(Problem::HinderedWorker { worker: worker.id.to_string(), why })
 }
 

@@ -18,8 +18,10 @@ use rustix::process::{
 };
 
 use super::ledger::{COMMAND, How, What, Writer, nonce};
-use sys::process::cstr_array::CList;
-use sys::process::spawn::{Leads, Limits, Spawn, keep_descriptors_to_ourselves, own_environment, spawn};
+use sys::process::cstr_array::CstrArray;
+use sys::process::spawn::{
+    Limits, ProcessScope, Spawn, keep_descriptors_to_ourselves, own_environment, spawn,
+};
 use sys::signal::interrupts::Interrupts;
 
 /// How the program is called to be a command of a trial, and what one leaves behind.
@@ -199,13 +201,13 @@ fn start_escapee(escape: Escape, ledger: &Path, who: &Who, nonce: &str) -> io::R
     ];
     let mut argv = words.iter().map(|word| CString::new(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
     argv.push(CString::new(nonce)?);
-    let envp = if escape.keeps_environment() { own_environment()? } else { CList::default() };
+    let envp = if escape.keeps_environment() { own_environment()? } else { CstrArray::default() };
     spawn(&Spawn {
         program: c"/proc/self/exe",
         argv: &argv,
         envp: &envp,
         cwd: None,
-        leads: if escape.keeps_session() { Leads::Group } else { Leads::Session },
+        scope: if escape.keeps_session() { ProcessScope::Group } else { ProcessScope::Session },
         descriptors: &[],
         limits: Limits::default(),
     })?;

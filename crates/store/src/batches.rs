@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::StoreError;
-use domain::batch::eta::Outlook;
+use domain::batch::eta::EtaFacts;
 use domain::job::life::StateName;
 use domain::values::name::BatchName;
 use domain::values::timestamp::Timestamp;
@@ -16,7 +16,7 @@ pub trait Batches {
     fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError>;
     fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError>;
     /// What the rest of a batch will take; who works on it is for others to say.
-    fn outlook(&self, name: &BatchName) -> Result<Outlook, StoreError>;
+    fn outlook(&self, name: &BatchName) -> Result<EtaFacts, StoreError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

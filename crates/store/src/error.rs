@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::values::name::{JobId, WorkerId};
 use domain::values::span::format_span;
-use sys::fs::ownership::NotOwn;
+use sys::fs::ownership::OwnershipError;
 use sys::process::Holder;
 
 /// Why the store itself could not answer.
@@ -44,7 +44,7 @@ pub enum StoreError {
     NetworkFilesystem { path: PathBuf, kind: &'static str },
     /// Nothing is made, read or written where others own something, or could change it.
     #[error(transparent)]
-    NotOwn(#[from] NotOwn),
+    NotOwn(#[from] OwnershipError),
     /// The commit failed in a way that leaves open whether it took place.
     #[error("the commit failed, and whether it took place is unknown")]
     OutcomeUnknown {

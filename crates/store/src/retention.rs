@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Mark, Old, Prune, Pruned, Seen, Store, StoreError, Sweep};
 use domain::job::life::StateName;
-use domain::log::{file_name, read_file_name};
+use domain::log::{file_name, parse_file_name};
 use domain::settings::Settings;
 use domain::values::timestamp::Timestamp;
 
@@ -177,7 +177,7 @@ impl Walk {
         };
         let entries: Vec<_> = entries.by_ref().take(ROWS_PER_STEP).flatten().collect();
         let files: Vec<_> =
-            entries.iter().filter_map(|entry| read_file_name(entry.file_name().to_str()?)).collect();
+            entries.iter().filter_map(|entry| parse_file_name(entry.file_name().to_str()?)).collect();
         let expired = store.expired_logs(&files, before)?;
         self.forgotten.outputs += expired.len() as u64;
         for (number, attempt) in expired.into_iter().filter(|_| !self.dry_run) {
@@ -201,7 +201,7 @@ pub fn remove_logs_of(logs: &Path, gone: &BTreeSet<u64>) {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if let Some((number, attempt)) = name.to_str().and_then(read_file_name)
+        if let Some((number, attempt)) = name.to_str().and_then(parse_file_name)
             && gone.contains(&number)
         {
             remove_log(logs, number, attempt);

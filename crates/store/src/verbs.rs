@@ -306,7 +306,7 @@ pub struct Exchange<'a> {
 pub struct Settlement {
     pub lease: LeaseRef,
     pub outcome: Outcome,
-    /// One line; see [`domain::job::Latest::error`].
+    /// One line; see [`domain::job::LatestAttempt::error`].
     pub error: Option<String>,
     pub duration: Duration,
     /// When it ended, if not just now: between then and its recording others may be recorded, or the store may fail.

@@ -1,7 +1,7 @@
-//! A bell that one process rings and others watch: a FIFO that carries single bytes.
+//! A bell that one process rings and other processes listen to: a FIFO that carries single bytes.
 //!
-//! A ring is a hint that may get lost: nobody relies on it alone. Whoever listens holds the FIFO open; what is rung
-//! while nobody does is gone. The byte says how often the ring may be passed on from one listener to the next.
+//! A ring is only a hint and may get lost; no process relies on it alone. A listener keeps the FIFO open, and a ring
+//! without a listener is lost. The byte is the number of times that the ring may be passed on to the next listener.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,13 +10,13 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkfifoat, open};
 use rustix::io::{Errno, read, write};
 
-/// For a ring that everybody may have to hear of.
-pub const EVERYBODY: u8 = 64;
+/// The number of hops of a ring that may have to reach every listener.
+pub const MAX_HOPS: u8 = 64;
 
-/// The first byte of a ring that names a number, which follows it.
-const NAMED: u8 = u8::MAX;
-const NAMED_BYTES: usize = 1 + size_of::<u64>();
-/// How much is read at once. A pipe that is full empties in a few steps.
+/// The first byte of a ring that carries a number; the number follows it.
+const NUMBERED: u8 = u8::MAX;
+const NUMBERED_BYTES: usize = 1 + size_of::<u64>();
+/// The size of a read. A full pipe is emptied in a few reads.
 const CHUNK_BYTES: usize = 4_096;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Opens the bell at `path`; one that is missing is made, for its owner only.
+    /// Opens the bell at `path`. A missing one is created, accessible to its owner only.
     pub fn open(path: &Path) -> io::Result<Self> {
         let fifo = match open_fifo(path) {
             Err(Errno::NOENT) => {
@@ -35,18 +35,18 @@ impl Bell {
             opened => opened?,
         };
         if !FileType::from_raw_mode(fstat(&fifo)?.st_mode).is_fifo() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there, but no FIFO"));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists but is not a FIFO"));
         }
         Ok(Self { fifo })
     }
 
-    /// Rings it. One that has not been heard for long is full, and loud enough.
+    /// Rings the bell. If the pipe is full, the listeners have enough rings to read already.
     pub fn ring(&self, hops: u8) {
         let _ = write(&self.fifo, &[hops]);
     }
 
-    /// Takes all rings since the last time, for a listener to whom some of them name a number.
-    pub fn take_named(&self) -> Rings {
+    /// Takes all rings since the last call, for a listener that distinguishes rings with a number.
+    pub fn take_numbered(&self) -> Rings {
         let (mut bytes, mut chunk) = (Vec::new(), [0; CHUNK_BYTES]);
         loop {
             let count = match read(&self.fifo, &mut chunk) {
@@ -62,7 +62,7 @@ impl Bell {
         Rings::parse(&bytes)
     }
 
-    /// Takes all rings since the last time: the largest, if there were any.
+    /// Takes all rings since the last call and returns the largest number of hops, if there were any.
     pub fn take(&self) -> Option<u8> {
         let mut chunk = [0; CHUNK_BYTES];
         let mut largest = None;
@@ -73,7 +73,7 @@ impl Bell {
                 Err(_) => return largest,
             };
             largest = largest.max(rings.iter().copied().max());
-            // Less than asked for means that there was no more.
+            // A short read means that the pipe is empty.
             if rings.len() < CHUNK_BYTES {
                 return largest;
             }
@@ -87,24 +87,24 @@ impl AsFd for Bell {
     }
 }
 
-/// Rings the bell at `path`, if there is one. Nothing comes of it if nobody listens.
+/// Rings the bell at `path`, if it exists. Without a listener this has no effect.
 pub fn ring_at(path: &Path, hops: u8) {
     if let Ok(fifo) = open_fifo(path) {
         let _ = write(&fifo, &[hops]);
     }
 }
 
-/// Rings the bell at `path`, if there is one, and names a number; see [`Bell::take_named`].
-pub fn ring_with(path: &Path, number: u64) {
+/// Rings the bell at `path`, if it exists, with a number; see [`Bell::take_numbered`].
+pub fn ring_with_number(path: &Path, number: u64) {
     if let Ok(fifo) = open_fifo(path) {
-        let mut ring = [NAMED; NAMED_BYTES];
+        let mut ring = [NUMBERED; NUMBERED_BYTES];
         ring[1..].copy_from_slice(&number.to_le_bytes());
-        // All of it or nothing: it is far shorter than what a pipe takes at once.
+        // The write is atomic: it is far shorter than PIPE_BUF.
         let _ = write(&fifo, &ring);
     }
 }
 
-/// What was rung.
+/// The rings that a listener has taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rings {
     pub numbers: Vec<u64>,
@@ -118,9 +118,9 @@ impl Rings {
         while let [first, rest @ ..] = bytes {
             bytes = rest;
             match rest.split_first_chunk() {
-                Some((number, behind)) if *first == NAMED => {
+                Some((number, after)) if *first == NUMBERED => {
                     rings.numbers.push(u64::from_le_bytes(*number));
-                    bytes = behind;
+                    bytes = after;
                 }
                 Some(_) | None => rings.is_plain = true,
             }
@@ -129,14 +129,14 @@ impl Rings {
     }
 }
 
-/// For reading too: a process that only writes would be killed by SIGPIPE if the last listener left just then.
+/// Opened for reading too: a process that only writes would be killed by SIGPIPE if the last listener closed it just then.
 fn open_fifo(path: &Path) -> Result<OwnedFd, Errno> {
     open(path, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
 }
 
 fn make(path: &Path) -> io::Result<()> {
     match mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR) {
-        // Somebody else was quicker.
+        // Another process was faster.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -150,16 +150,16 @@ mod tests {
 
     use super::*;
 
-    /// More than a pipe holds.
+    /// More rings than a pipe holds.
     const MANY: usize = 200_000;
 
-    struct Belfry {
+    struct TestBell {
         folder: tempfile::TempDir,
     }
 
-    impl Belfry {
+    impl TestBell {
         fn new() -> Self {
-            Self { folder: tempfile::tempdir().expect("a folder") }
+            Self { folder: tempfile::tempdir().expect("a directory") }
         }
 
         fn path(&self) -> PathBuf {
@@ -167,97 +167,97 @@ mod tests {
         }
 
         fn bell(&self) -> Bell {
-            Bell::open(&self.path()).expect("a bell")
+            Bell::open(&self.path()).expect("open")
         }
     }
 
     #[test]
-    fn taking_empties_it_and_gives_the_largest() {
-        let belfry = Belfry::new();
-        let bell = belfry.bell();
-        assert_eq!(bell.take(), None, "nobody rang");
+    fn taking_empties_the_bell_and_returns_the_largest_ring() {
+        let test_bell = TestBell::new();
+        let bell = test_bell.bell();
+        assert_eq!(bell.take(), None, "no ring yet");
         for hops in [3, 7, 0] {
-            ring_at(&belfry.path(), hops);
+            ring_at(&test_bell.path(), hops);
         }
         assert_eq!(bell.take(), Some(7));
-        assert_eq!(bell.take(), None, "all were taken");
+        assert_eq!(bell.take(), None, "all rings were taken");
         bell.ring(0);
-        assert_eq!(bell.take(), Some(0), "a ring that goes no further is one");
+        assert_eq!(bell.take(), Some(0), "a ring without hops is still a ring");
     }
 
     #[test]
-    fn rings_that_name_numbers_are_told_from_others() {
-        let belfry = Belfry::new();
-        let bell = belfry.bell();
-        assert_eq!(bell.take_named(), Rings::default(), "nobody rang");
-        ring_with(&belfry.path(), 7);
-        assert_eq!(bell.take_named(), Rings { numbers: vec![7], is_plain: false });
+    fn numbered_rings_are_distinguished_from_others() {
+        let test_bell = TestBell::new();
+        let bell = test_bell.bell();
+        assert_eq!(bell.take_numbered(), Rings::default(), "no ring yet");
+        ring_with_number(&test_bell.path(), 7);
+        assert_eq!(bell.take_numbered(), Rings { numbers: vec![7], is_plain: false });
         for number in [1, u64::MAX] {
-            ring_at(&belfry.path(), 1);
-            ring_with(&belfry.path(), number);
+            ring_at(&test_bell.path(), 1);
+            ring_with_number(&test_bell.path(), number);
         }
-        assert_eq!(bell.take_named(), Rings { numbers: vec![1, u64::MAX], is_plain: true });
+        assert_eq!(bell.take_numbered(), Rings { numbers: vec![1, u64::MAX], is_plain: true });
         for _ in 0..MANY {
-            ring_with(&belfry.path(), 9);
+            ring_with_number(&test_bell.path(), 9);
         }
-        let rings = bell.take_named();
-        assert!(rings.numbers.iter().all(|number| *number == 9) && !rings.is_plain, "none is cut in two");
-        ring_with(&belfry.path(), 3);
-        assert_eq!(bell.take(), Some(NAMED), "one who knows of no numbers hears a ring");
+        let rings = bell.take_numbered();
+        assert!(rings.numbers.iter().all(|number| *number == 9) && !rings.is_plain, "no ring is torn");
+        ring_with_number(&test_bell.path(), 3);
+        assert_eq!(bell.take(), Some(NUMBERED), "a listener that ignores numbers gets a ring");
     }
 
     #[test]
-    fn a_ring_wakes_everybody_and_is_taken_once() {
-        let belfry = Belfry::new();
-        let (first, second) = (belfry.bell(), belfry.bell());
-        ring_at(&belfry.path(), EVERYBODY);
-        assert_eq!(second.take(), Some(EVERYBODY));
+    fn a_ring_is_taken_by_one_listener() {
+        let test_bell = TestBell::new();
+        let (first, second) = (test_bell.bell(), test_bell.bell());
+        ring_at(&test_bell.path(), MAX_HOPS);
+        assert_eq!(second.take(), Some(MAX_HOPS));
         assert_eq!(first.take(), None);
     }
 
     #[test]
-    fn ringing_where_nobody_listens_does_nothing() {
-        let belfry = Belfry::new();
-        ring_at(&belfry.path(), 1);
-        assert!(!belfry.path().exists(), "it makes no bell");
+    fn ringing_without_a_listener_does_nothing() {
+        let test_bell = TestBell::new();
+        ring_at(&test_bell.path(), 1);
+        assert!(!test_bell.path().exists(), "it does not create a bell");
 
-        drop(belfry.bell());
-        ring_at(&belfry.path(), 1);
-        assert_eq!(belfry.bell().take(), None, "whoever comes later does not hear it");
+        drop(test_bell.bell());
+        ring_at(&test_bell.path(), 1);
+        assert_eq!(test_bell.bell().take(), None, "a later listener does not get it");
     }
 
     #[test]
-    fn many_rings_block_nobody_and_are_taken_at_once() {
-        let belfry = Belfry::new();
-        let bell = belfry.bell();
+    fn many_rings_do_not_block_and_are_taken_at_once() {
+        let test_bell = TestBell::new();
+        let bell = test_bell.bell();
         bell.ring(9);
         for _ in 0..MANY {
             bell.ring(1);
         }
-        ring_at(&belfry.path(), 8);
+        ring_at(&test_bell.path(), 8);
         assert_eq!(bell.take(), Some(9));
         assert_eq!(bell.take(), None);
     }
 
     #[test]
-    fn it_is_a_fifo_for_its_owner_only() {
-        let belfry = Belfry::new();
-        let _bell = belfry.bell();
-        let meta = fs::metadata(belfry.path()).expect("metadata");
+    fn a_bell_is_a_fifo_for_its_owner_only() {
+        let test_bell = TestBell::new();
+        let _bell = test_bell.bell();
+        let meta = fs::metadata(test_bell.path()).expect("metadata");
         assert!(meta.file_type().is_fifo());
         assert_eq!(meta.permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
-    fn what_is_no_fifo_is_refused_and_left_alone() {
-        let belfry = Belfry::new();
-        fs::write(belfry.path(), "a diary").expect("write");
-        let refused = Bell::open(&belfry.path()).expect_err("a file is no bell");
-        assert_eq!(refused.to_string(), "it is there, but no FIFO");
-        assert_eq!(fs::read(belfry.path()).expect("read"), b"a diary");
+    fn a_file_that_is_not_a_fifo_is_refused_and_left_alone() {
+        let test_bell = TestBell::new();
+        fs::write(test_bell.path(), "a diary").expect("write");
+        let refused = Bell::open(&test_bell.path()).expect_err("not a FIFO");
+        assert_eq!(refused.to_string(), "it exists but is not a FIFO");
+        assert_eq!(fs::read(test_bell.path()).expect("read"), b"a diary");
 
-        fs::remove_file(belfry.path()).expect("remove");
-        fs::create_dir(belfry.path()).expect("create_dir");
-        Bell::open(&belfry.path()).expect_err("a folder is no bell");
+        fs::remove_file(test_bell.path()).expect("remove");
+        fs::create_dir(test_bell.path()).expect("create_dir");
+        Bell::open(&test_bell.path()).expect_err("not a FIFO");
     }
 }

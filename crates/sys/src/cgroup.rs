@@ -1,21 +1,22 @@
-//! Control groups, version 2: the kernel holds all processes of a group to its limits together.
+//! Control groups, version 2: the kernel limits all processes of a group together.
 //!
 //! ```text
-//!   the delegated group     what systemd gives a unit with `Delegate=yes`: supervisor and workers, nobody else
-//!     ├─ queuectl            where they go, because a group whose children have limits may hold no process itself
-//!     └─ queuectl-job-…      one for each attempt with limits, gone with it
+//!   the delegated group     given by systemd to a unit with `Delegate=yes`; contains only supervisor and workers
+//!     ├─ queuectl            they move here, because a group whose children have limits must not contain processes itself
+//!     └─ queuectl-job-…      one for each attempt with limits, removed after it
 //! ```
 //!
-//! A supervisor tries once, when it starts, to arrange this ([`settle_in`]); its workers find it arranged or not
-//! ([`Delegated::find`]). Groups of others are never touched: if anybody else is in the group, it is left as it is.
+//! A supervisor tries once, at its start, to set this up ([`prepare`]); its workers check whether it did
+//! ([`DelegatedGroup::find`]). Groups of other programs are never changed: if the group contains any other process, it is left as
+//! it is.
 
 mod group;
 mod place;
 
 pub use group::{Bounds, Group};
-pub use place::{Delegated, Obstacle, could_settle_in, settle_in};
+pub use place::{DelegatedGroup, Obstacle, can_prepare, prepare};
 
-/// What can be limited by groups.
+/// The controllers that a group can use for limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Controllers {
     pub memory: bool,
@@ -26,7 +27,7 @@ pub struct Controllers {
 impl Controllers {
     const NAMES: [&str; 3] = ["memory", "cpu", "pids"];
 
-    /// From a list of names, as the kernel writes it.
+    /// Parses the kernel's list of names.
     fn parse(list: &str) -> Self {
         let has = |name| list.split_ascii_whitespace().any(|word| word == name);
         let [memory, cpu, pids] = Self::NAMES.map(has);
@@ -37,7 +38,7 @@ impl Controllers {
         self == Self::default()
     }
 
-    /// As the kernel wants to be told to enable them: `+memory +pids`
+    /// In the form that enables them: `+memory +pids`.
     fn to_enable(self) -> String {
         let given = [self.memory, self.cpu, self.pids];
         let names = Self::NAMES.iter().zip(given).filter(|(_, given)| *given);

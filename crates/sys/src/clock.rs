@@ -1,15 +1,15 @@
-//! Time: the wall clock, and a clock that neither jumps nor counts sleep.
+//! Clocks: the wall clock, and a clock that neither jumps nor counts suspended time.
 
 use std::fmt;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where a store takes its time from; tests put a clock of their own here.
+/// The clock of a store; tests use their own.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// Milliseconds of UTC since 1970.
+    /// Milliseconds since 1970 in UTC.
     fn wall_millis(&self) -> i64;
-    /// Milliseconds since the machine booted, without those it slept. Never goes back.
+    /// Milliseconds since the machine booted, without the time it was suspended. Never decreases.
     fn awake_millis(&self) -> i64;
 }
 
@@ -31,12 +31,12 @@ fn millis(clock: ClockId) -> i64 {
     now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
-/// The time since the machine booted, without the time it slept: comparable between processes.
+/// The time since the machine booted, without the time it was suspended; comparable between processes.
 pub fn since_boot() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }
 
-/// The unit in which the kernel tells when a process was started.
+/// The unit of the start time in `/proc/PID/stat`.
 const TICKS_PER_SECOND: i64 = 100;
 
 pub fn ticks(span: Duration) -> u64 {
@@ -44,7 +44,7 @@ pub fn ticks(span: Duration) -> u64 {
     u64::try_from(span.as_millis() * per_second / 1000).unwrap_or(u64::MAX)
 }
 
-/// Clock ticks since boot, sleep included, as in `/proc/PID/stat`.
+/// Clock ticks since boot, including the time the machine was suspended, as in `/proc/PID/stat`.
 pub fn boot_ticks() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     (now.tv_sec * TICKS_PER_SECOND + now.tv_nsec / (1_000_000_000 / TICKS_PER_SECOND)).cast_unsigned()

@@ -1,25 +1,25 @@
-//! Places at which a test can make this process die as if by kill -9, or stop as if by kill -STOP.
+//! Points at which a test can kill this process as with `kill -9`, or stop it as with `kill -STOP`.
 //!
-//! `QUEUECTL_FAILPOINT=NAME=PATH` arms the fail-point of that name. It makes the file `PATH` and dies; where the file is
-//! there already it lives on, so that each fires once, however many processes come by. `QUEUECTL_FAILPOINT=NAME` fires
-//! each time, `QUEUECTL_FAILPOINT=NAME=+PATH` each time but the first. `QUEUECTL_FAILPOINT=NAME=!PATH` stops it, once.
-//! Released builds have none.
+//! `QUEUECTL_FAILPOINT=NAME=PATH` arms the fail-point with that name. The first process that reaches it creates the file
+//! `PATH` and dies; if the file exists, nothing happens. With `QUEUECTL_FAILPOINT=NAME` every process dies, with
+//! `QUEUECTL_FAILPOINT=NAME=+PATH` every process except the first, and with `QUEUECTL_FAILPOINT=NAME=!PATH` the first one
+//! stops. Release builds have no fail-points.
 
 use std::fmt;
 
-/// The place of this name is passed.
+/// Called where the process reaches the fail-point with this name.
 #[cfg(not(debug_assertions))]
 #[inline]
 pub fn hit(_name: impl fmt::Display) {}
 
-/// The place of this name is passed.
+/// Called where the process reaches the fail-point with this name.
 #[cfg(debug_assertions)]
 pub fn hit(name: impl fmt::Display) {
     if let Some(point) = armed::point()
         && point.name == name.to_string()
-        && point.when.is_now()
+        && point.condition.is_met()
     {
-        point.what.happens();
+        point.action.perform();
     }
 }
 
@@ -31,37 +31,42 @@ mod armed {
 
     use rustix::process::{Signal, getpid, kill_process};
 
-    /// The one that is armed.
+    /// The armed fail-point.
     pub(super) struct Point {
         pub(super) name: String,
-        pub(super) when: When,
-        pub(super) what: What,
+        pub(super) condition: Condition,
+        pub(super) action: Action,
     }
 
     impl Point {
         fn parse(variable: &str) -> Self {
             let Some((name, mark)) = variable.split_once('=') else {
-                return Self { name: variable.to_owned(), when: When::Always, what: What::Death };
+                return Self {
+                    name: variable.to_owned(),
+                    condition: Condition::Always,
+                    action: Action::Kill,
+                };
             };
-            let (what, mark) = mark.strip_prefix('!').map_or((What::Death, mark), |mark| (What::Stop, mark));
-            Self { name: name.to_owned(), when: When::parse(mark), what }
+            let (action, mark) =
+                mark.strip_prefix('!').map_or((Action::Kill, mark), |mark| (Action::Stop, mark));
+            Self { name: name.to_owned(), condition: Condition::parse(mark), action }
         }
     }
 
-    /// The file is made by the first who comes by.
-    pub(super) enum When {
+    /// Which processes it applies to. The first process creates the file.
+    pub(super) enum Condition {
         Always,
         First(PathBuf),
         AllButFirst(PathBuf),
     }
 
-    impl When {
+    impl Condition {
         fn parse(mark: &str) -> Self {
             mark.strip_prefix('+')
                 .map_or_else(|| Self::First(mark.into()), |mark| Self::AllButFirst(mark.into()))
         }
 
-        pub(super) fn is_now(&self) -> bool {
+        pub(super) fn is_met(&self) -> bool {
             match self {
                 Self::Always => true,
                 Self::First(mark) => File::create_new(mark).is_ok(),
@@ -79,20 +84,20 @@ mod armed {
         POINT.get_or_init(read).as_ref()
     }
 
-    pub(super) enum What {
-        Death,
+    pub(super) enum Action {
+        Kill,
         Stop,
     }
 
-    impl What {
-        pub(super) fn happens(&self) {
+    impl Action {
+        pub(super) fn perform(&self) {
             match self {
-                Self::Death => {
+                Self::Kill => {
                     let killed = kill_process(getpid(), Signal::KILL);
                     unreachable!("a process cannot outlive its own SIGKILL: {killed:?}")
                 }
                 Self::Stop => {
-                    // Where it fails the test will miss it.
+                    // If this fails, the test reports it.
                     let _ = kill_process(getpid(), Signal::STOP);
                 }
             }

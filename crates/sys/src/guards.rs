@@ -1,39 +1,39 @@
-//! Guards that a test can take away, to see that the check that relies on them turns red.
+//! Guards that a test can switch off, to verify that the check that relies on them fails.
 //!
-//! A check that has never failed proves nothing. `QUEUECTL_WITHOUT=fencing,durability` switches the guards of these names
-//! off, in debug builds only and for the whole life of the process: a released build cannot be talked out of anything.
+//! A check that has never failed proves nothing. `QUEUECTL_WITHOUT=fencing,durability` switches off the guards with these
+//! names for the lifetime of the process, in debug builds only: in a release build no guard can be switched off.
 
-/// What keeps a promise.
+/// A mechanism that upholds a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// What a lease that was lost writes changes nothing.
+    /// A worker whose lease was lost cannot write anything.
     Fencing,
-    /// A command holds the lock of its slot, and nothing is started in a slot whose lock is held.
+    /// A command holds the lock of its slot, and no command is started in a slot whose lock is held.
     AttemptLock,
     /// A commit waits until it is on disk.
     Durability,
-    /// What a dead worker left behind is looked for and killed.
+    /// The orphaned processes of a dead worker are found and killed.
     Sweep,
-    /// No more jobs of a queue run at once than it allows.
+    /// A queue never runs more jobs concurrently than its limit.
     QueueLimits,
-    /// A worker looks for work and orders now and then, although nobody rang. Without this only what rings, or has a time of
-    /// its own, is ever noticed.
+    /// A worker polls for work and orders, even if no bell rings. Without this guard it notices only rings and events with a
+    /// known time.
     Polling,
-    /// Pids and sessions are believed only in the pid namespace and the home in which they were written down.
+    /// Pids and sessions are trusted only in the pid namespace and the home in which they were recorded.
     Namespaces,
-    /// A change of many jobs, or of one with many dependents, is cut into short transactions, and other writers are served
-    /// in between.
+    /// A change of many jobs, or of a job with many dependents, is split into short transactions, between which other
+    /// writers get their turn.
     Portions,
 }
 
-/// Whether a test has taken this guard away.
+/// Whether a test has switched this guard off.
 #[cfg(not(debug_assertions))]
 #[inline]
 pub fn is_off(_guard: Guard) -> bool {
     false
 }
 
-/// Whether a test has taken this guard away.
+/// Whether a test has switched this guard off.
 #[cfg(debug_assertions)]
 pub fn is_off(guard: Guard) -> bool {
     without::guards().contains(&guard)
@@ -53,7 +53,7 @@ mod without {
         })
     }
 
-    /// A name that nobody knows would make a test believe that it had switched something off.
+    /// Panics on an unknown name: ignoring it would make a test believe that it had switched a guard off.
     fn parse(name: &str) -> Guard {
         match name {
             "fencing" => Guard::Fencing,
@@ -64,7 +64,7 @@ mod without {
             "polling" => Guard::Polling,
             "namespaces" => Guard::Namespaces,
             "portions" => Guard::Portions,
-            unknown => panic!("QUEUECTL_WITHOUT: there is no guard `{unknown}`"),
+            unknown => panic!("QUEUECTL_WITHOUT: unknown guard `{unknown}`"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What only the operating system can do: clocks, locks, files, processes, signals, users.
+//! The operating system: clocks, locks, files, processes, signals and users.
 //!
-//! Safe wrappers, and the only place where `unsafe` is allowed. It knows nothing of jobs.
+//! Safe wrappers, and the only place where `unsafe` is allowed. This layer knows nothing about jobs.
 
 pub mod bell;
 pub mod cgroup;

@@ -1,4 +1,4 @@
-//! Processes: watching, signalling and reaping them, and what `/proc` says about them.
+//! Processes: watching, signalling and reaping them, and their entries in `/proc`.
 
 pub mod brand;
 pub mod cstr_array;
@@ -24,20 +24,20 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// A handle to one process, which no other process can be mistaken for.
+/// A handle to one process, which cannot be confused with another.
 #[derive(Debug)]
 pub struct ProcessHandle {
     descriptor: OwnedFd,
 }
 
 impl ProcessHandle {
-    /// Whoever has this pid now. Without a further check that may be a stranger, unless it is a child of ours that was
-    /// not reaped yet.
+    /// The process that has this pid now. Unless it is an unreaped child of ours, the caller must check that it is the
+    /// expected process.
     pub fn open(pid: Pid) -> io::Result<Self> {
         Ok(Self { descriptor: pidfd_open(pid, PidfdFlags::empty())? })
     }
 
-    /// Sends a signal; to one that has ended it does nothing.
+    /// Sends a signal; does nothing if the process has ended.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.descriptor, signal) {
             Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -45,10 +45,10 @@ impl ProcessHandle {
         }
     }
 
-    /// Whether it ends within this time, or has ended already.
-    pub fn ends_within(&self, patience: Duration) -> io::Result<bool> {
+    /// Whether it ends within this time or has already ended.
+    pub fn ends_within(&self, timeout: Duration) -> io::Result<bool> {
         let mut watched = [PollFd::new(&self.descriptor, PollFlags::IN)];
-        let timeout = patience.try_into().map_err(io::Error::other)?;
+        let timeout = timeout.try_into().map_err(io::Error::other)?;
         loop {
             match poll(&mut watched, Some(&timeout)) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -59,7 +59,7 @@ impl ProcessHandle {
 }
 
 impl From<OwnedFd> for ProcessHandle {
-    /// What the kernel gave us for a process.
+    /// Wraps a pidfd.
     fn from(descriptor: OwnedFd) -> Self {
         Self { descriptor }
     }
@@ -72,21 +72,24 @@ impl AsFd for ProcessHandle {
     }
 }
 
-/// How a child ended, and what it and its own children used.
+/// How a child ended, and the resources that it and its own children used.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended {
+pub struct ChildExit {
     pub status: ExitStatus,
     pub cpu: Duration,
-    /// `None` where it cannot be told from the memory of the process that started it.
+    /// `None` if it cannot be distinguished from the memory of the process that started it.
     pub max_rss_bytes: Option<u64>,
 }
 
-/// Reaps this child of ours if it has ended.
-#[expect(unsafe_code, reason = "there is no safe wrapper for wait4(2), which alone tells what a child used")]
-pub fn reap(pid: Pid) -> io::Result<Option<Ended>> {
+/// Reaps a child of ours if it has ended.
+#[expect(
+    unsafe_code,
+    reason = "there is no safe wrapper for wait4(2), which alone reports what a child used"
+)]
+pub fn reap(pid: Pid) -> io::Result<Option<ChildExit>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both pointers are valid for writing; a usage of zeros is valid where the kernel writes none.
+    // SAFETY: both pointers are valid for writing; an all-zero value is valid if the kernel writes nothing.
     let (result, usage) = unsafe {
         let result = libc::wait4(pid.as_raw_pid(), &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
         (result, usage.assume_init())
@@ -94,10 +97,10 @@ pub fn reap(pid: Pid) -> io::Result<Option<Ended>> {
     match result {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(None),
-        _ => Ok(Some(Ended {
+        _ => Ok(Some(ChildExit {
             status: ExitStatus::from_raw(status),
             cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
-            max_rss_bytes: peak::told_apart(usage.ru_maxrss.cast_unsigned() * 1024),
+            max_rss_bytes: peak::of_child(usage.ru_maxrss.cast_unsigned() * 1024),
         })),
     }
 }
@@ -107,23 +110,23 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::from_micros(micros.try_into().unwrap_or(0))
 }
 
-/// What `/proc/PID/stat` says about a process.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     pub is_zombie: bool,
     pub parent: i32,
     pub session: i32,
-    /// In clock ticks since boot: with the pid it names one process for good.
+    /// In clock ticks since boot: together with the pid it identifies one process for good.
     pub start_time: u64,
 }
 
-/// `None` if there is no such process.
+/// `None` if the process does not exist.
 pub fn stat(pid: Pid) -> Option<Stat> {
     let text = fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
     parse_stat(&String::from_utf8_lossy(&text))
 }
 
-/// The name, in parentheses, may hold anything; all else follows the last closing one.
+/// The name is in parentheses and may contain anything; the other fields follow the last closing parenthesis.
 fn parse_stat(text: &str) -> Option<Stat> {
     let (_, fields) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
@@ -140,21 +143,21 @@ pub fn environment(pid: Pid) -> Vec<u8> {
     fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).unwrap_or_default()
 }
 
-/// The children of this process's main thread: those that it started there, and those that it adopted as a subreaper.
-/// Kept open, because finding the file costs more than reading it.
+/// The children of this process's main thread: those that it started and those that it adopted as a subreaper. The file
+/// stays open, because finding it costs more than reading it.
 #[derive(Debug)]
 pub struct Children {
     file: File,
 }
 
 impl Children {
-    /// Fails where the kernel does not list children at all: it can be built without.
+    /// Fails if the kernel was built without the list of children.
     pub fn open() -> io::Result<Self> {
         let pid = rustix::process::getpid().as_raw_pid();
         Ok(Self { file: File::open(format!("/proc/self/task/{pid}/children"))? })
     }
 
-    /// Those of now.
+    /// The current children.
     pub fn list(&self) -> Vec<Pid> {
         let list = self.read().unwrap_or_default();
         let list = String::from_utf8_lossy(&list);
@@ -173,14 +176,14 @@ impl Children {
     }
 }
 
-/// All processes that can be seen.
+/// All visible processes.
 pub fn all() -> io::Result<Vec<Pid>> {
     let entries = fs::read_dir("/proc")?;
     let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
     Ok(entries.filter_map(pid).filter_map(Pid::from_raw).collect())
 }
 
-/// The parts of this file on which this process has locks, its own or inherited ones.
+/// The ranges of this file on which this process holds locks, its own or inherited ones.
 pub fn locks_on(pid: Pid, file: &Path) -> Vec<Range<u64>> {
     let Ok(meta) = file.metadata() else {
         return Vec::new();
@@ -189,28 +192,28 @@ pub fn locks_on(pid: Pid, file: &Path) -> Vec<Range<u64>> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return Vec::new();
     };
-    let is_it = |entry: &fs::DirEntry| {
+    let is_same_file = |entry: &fs::DirEntry| {
         fs::metadata(entry.path()).is_ok_and(|other| other.dev() == meta.dev() && other.ino() == meta.ino())
     };
     let info = |entry: fs::DirEntry| {
         fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", entry.file_name().to_string_lossy())).ok()
     };
-    let infos = entries.flatten().filter(is_it).filter_map(info);
+    let infos = entries.flatten().filter(is_same_file).filter_map(info);
     infos.flat_map(|info| info.lines().filter_map(parse_lock).collect::<Vec<_>>()).collect()
 }
 
-/// Who has a lock on this file, as far as this user may see it.
+/// The processes that hold a lock on this file, as far as this user may see them.
 pub fn lockers_of(file: &Path) -> Vec<u32> {
     let lockers = all().unwrap_or_default().into_iter().filter(|pid| !locks_on(*pid, file).is_empty());
     lockers.map(|pid| pid.as_raw_pid().cast_unsigned()).collect()
 }
 
-/// A process that others wait for, because it has a file locked.
+/// A process that holds a lock on a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub pid: u32,
     pub name: String,
-    /// By a signal or a debugger: it does not go on by itself.
+    /// Stopped by a signal or a debugger: it does not resume by itself.
     pub is_stopped: bool,
 }
 
@@ -226,8 +229,9 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Who has all of this file locked by flock(2). The kernel's list of locks is one small file, unlike all descriptors of all
-/// processes; but it tells another device than the file itself on some filesystems, so that is asked of the process.
+/// The process that has locked this file with flock(2). The kernel's list of locks is one small file, which is faster to
+/// read than all descriptors of all processes; but on some filesystems it shows another device than the file itself has, so
+/// the process's descriptors are checked as well.
 pub fn holder_of(file: &Path) -> Option<Holder> {
     let inode = file.metadata().ok()?.ino();
     let list = fs::read_to_string("/proc/locks").ok()?;
@@ -236,19 +240,19 @@ pub fn holder_of(file: &Path) -> Option<Holder> {
     Some(Holder::new(pid.as_raw_pid().cast_unsigned()))
 }
 
-/// The same by looking at all processes, which also finds a lock whose taker is gone and that another inherited.
+/// As [`holder_of`], but also checks all processes, which finds an inherited lock whose original holder is gone.
 pub fn any_holder_of(file: &Path) -> Option<Holder> {
     holder_of(file).or_else(|| lockers_of(file).into_iter().next().map(Holder::new))
 }
 
-/// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF`; those who wait for a lock have `->` after the number.
+/// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF`; waiting processes have `->` after the number.
 fn parse_flock(line: &str, inode: u64) -> Option<Pid> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let [_, "FLOCK", _, _, pid, place, ..] = words[..] else {
         return None;
     };
-    let is_it = place.rsplit(':').next()?.parse() == Ok(inode);
-    Pid::from_raw(pid.parse().ok().filter(|_| is_it)?)
+    let is_same_file = place.rsplit(':').next()?.parse() == Ok(inode);
+    Pid::from_raw(pid.parse().ok().filter(|_| is_same_file)?)
 }
 
 fn is_stopped(pid: u32) -> bool {
@@ -257,13 +261,13 @@ fn is_stopped(pid: u32) -> bool {
     text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't']))
 }
 
-/// What a process calls itself; anything may stand in it.
+/// The name that a process has given itself, which may contain anything.
 pub fn name(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
-/// `lock: 1: OFDLCK ADVISORY WRITE -1 fe:00:4711 256 511`: the last two are the first and the last byte.
+/// `lock: 1: OFDLCK ADVISORY WRITE -1 fe:00:4711 256 511`: the last two fields are the first and the last byte.
 fn parse_lock(line: &str) -> Option<Range<u64>> {
     let mut words = line.strip_prefix("lock:")?.split_ascii_whitespace().rev();
     let last = words.next()?;
@@ -277,7 +281,7 @@ mod tests {
     use crate::fs::range_lock;
 
     #[test]
-    fn a_name_with_parentheses_confuses_nobody() {
+    fn a_name_with_parentheses_is_parsed() {
         let text = "42 (a) Z (b) S 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
         let stat = parse_stat(text).expect("a line");
         assert_eq!(stat, Stat { is_zombie: false, parent: 7, session: 43, start_time: 98_765 });
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_read_from_what_the_kernel_says() {
+    fn the_locks_of_a_process_are_read_from_proc() {
         let line = "lock:\t1: OFDLCK ADVISORY  WRITE -1 fe:00:10010813 256 511";
         assert_eq!(parse_lock(line), Some(256..512));
         assert_eq!(parse_lock("lock:\t1: FLOCK  ADVISORY  WRITE 7 fe:00:4711 0 EOF"), Some(0..u64::MAX));
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_lock_is_read_from_what_the_kernel_says() {
+    fn the_holder_of_a_lock_is_read_from_proc() {
         let line = "12: FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF";
         assert_eq!(parse_flock(line, 10_010_813), Pid::from_raw(4711));
         assert_eq!(parse_flock(line, 813), None, "another file");

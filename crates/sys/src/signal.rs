@@ -1,4 +1,4 @@
-//! Signal dispositions: a clean slate for those who start programs, and a quiet end in a pipeline.
+//! Signal dispositions: defaults for the programs that we start, and the handling of SIGPIPE, SIGXFSZ and SIGTSTP.
 
 pub mod interrupts;
 pub(crate) mod set;
@@ -9,8 +9,8 @@ use rustix::process::Signal;
 
 use super::signal::set::SignalSet;
 
-/// Sets every ignored signal to its default: whoever started us may have ignored some, and our children would inherit
-/// that. Signals that nobody ignored are not touched.
+/// Sets every ignored signal to its default: the parent process may have ignored some, and our children would inherit
+/// that. Other signals are not changed.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn reset_ignored() {
     for number in (1..=libc::SIGRTMAX()).filter(|number| is_ignored(*number)) {
@@ -25,15 +25,15 @@ pub fn reset_ignored() {
 #[expect(unsafe_code, reason = "there is no safe wrapper for sigaction(2)")]
 pub fn is_ignored(number: i32) -> bool {
     let mut present = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: only asks; the answer is read only where there is one.
+    // SAFETY: without a new action the call only queries; the result is read only if the call has initialised it.
     unsafe {
         libc::sigaction(number, std::ptr::null(), present.as_mut_ptr()) == 0
             && present.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 
-/// Lets children wait to be reaped. Where the signal of their end is ignored, which whoever started us may have wanted, the
-/// kernel reaps them itself, and nobody learns how they ended.
+/// Makes ended children wait to be reaped. If the parent process has set SIGCHLD to be ignored, the kernel would reap them
+/// itself, and their exit status would be lost.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn keep_ended_children() {
     // SAFETY: sets a disposition to its default; no handler of ours is involved.
@@ -42,7 +42,7 @@ pub fn keep_ended_children() {
     }
 }
 
-/// Makes a write to a closed pipe fail, and no more: for processes that have better things to do than to print.
+/// Makes a write to a closed pipe fail instead of killing the process: for processes whose main purpose is not output.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn survive_closed_pipe() {
     // SAFETY: ignores a signal; no handler of ours is involved.
@@ -51,7 +51,7 @@ pub fn survive_closed_pipe() {
     }
 }
 
-/// Makes a write beyond the limit of file sizes (`ulimit -f`) fail, and no more: it would kill this process.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail instead of killing the process.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn survive_file_limit() {
     // SAFETY: ignores a signal; no handler of ours is involved.
@@ -60,8 +60,8 @@ pub fn survive_file_limit() {
     }
 }
 
-/// Makes a write to a closed pipe end this process quietly, as in any other tool of a pipeline. Rust starts programs
-/// with that signal ignored.
+/// Makes a write to a closed pipe end this process silently, like any other tool in a pipeline. Rust starts programs with
+/// that signal ignored.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn end_quietly_on_closed_pipe() {
     // SAFETY: sets a disposition to its default before any thread is started; no handler of ours is involved.
@@ -70,24 +70,24 @@ pub fn end_quietly_on_closed_pipe() {
     }
 }
 
-/// While this lives, Ctrl-Z does not stop this process where this thread is its only one; then it does.
+/// While this value lives, Ctrl-Z does not stop this process, provided that this is its only thread; afterwards it does.
 #[derive(Debug)]
-pub struct HeldStops {
-    /// What was blocked before; `None` where nothing could be.
+pub struct StopSignalBlock {
+    /// The previous mask; `None` if blocking failed.
     before: Option<SignalSet>,
 }
 
-impl HeldStops {
-    #[expect(clippy::new_without_default, reason = "it does something")]
+impl StopSignalBlock {
+    #[expect(clippy::new_without_default, reason = "it has a side effect")]
     pub fn new() -> Self {
         Self { before: SignalSet::of([Signal::TSTP].into_iter()).block().ok() }
     }
 }
 
-impl Drop for HeldStops {
+impl Drop for StopSignalBlock {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            let _ = before.be_mask();
+            let _ = before.set_as_mask();
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Time zones, by the names of the IANA database: this machine's copy of it, else the one that comes with the program.
+//! Time zones by their IANA names, from this machine's database or else from the one in the program.
 
 use std::fs;
 
 use jiff::tz::{TimeZone, db};
 
-/// The zone of this name, in whatever case it is typed.
+/// The zone with this name, in any case.
 pub fn find(name: &str) -> Option<TimeZone> {
-    // Names such as `posixrules` and fixed offsets have no rules for a clock that people live by.
+    // Names such as `posixrules` and fixed offsets are not time zones that people use.
     db().get(name).ok().filter(|zone| zone.iana_name().is_some())
 }
 
@@ -15,7 +15,7 @@ pub fn names() -> Vec<String> {
     db().available().map(|name| name.as_str().to_owned()).collect()
 }
 
-/// The zone that this machine keeps, if it says which.
+/// The time zone of this machine, if it is configured.
 pub fn of_machine() -> Option<TimeZone> {
     let system = TimeZone::try_system().ok().filter(|zone| zone.iana_name().is_some());
     system.or_else(|| find(fs::read_to_string("/etc/timezone").ok()?.trim()))
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zones_are_found_by_their_names() {
+    fn a_zone_is_found_by_name_in_any_case() {
         let berlin = find("europe/berlin").expect("a zone");
         assert_eq!(berlin.iana_name(), Some("Europe/Berlin"));
         assert_eq!(find("Europe/Berlinn"), None);

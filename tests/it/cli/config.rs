@@ -87,14 +87,14 @@ fn wrong_values_are_refused_with_the_right_ones() {
         ("backoff-base", "0.9", "at least 1"),
         ("backoff-base", "NaN", "at least 1"),
         ("backoff-jitter", "2", "jitter"),
-        ("retry-delay", "soon", "is no duration"),
-        ("retry-delay", "-5s", "is negative"),
-        ("job-timeout", "0", "longer than nothing"),
-        ("heartbeat-interval", "0", "longer than nothing"),
+        ("retry-delay", "soon", "not a valid duration"),
+        ("retry-delay", "-5s", "must not be negative"),
+        ("job-timeout", "0", "greater than 0"),
+        ("heartbeat-interval", "0", "greater than 0"),
         ("lease", "1s", "shorter than 3 heartbeats"),
         ("heartbeat-interval", "11s", "shorter than 3 heartbeats"),
-        ("log-max-bytes", "much", "is no size"),
-        ("durability", "none", "full and normal"),
+        ("log-max-bytes", "much", "not a valid size"),
+        ("durability", "none", "full or normal"),
         ("limits", "512M", "memory=512M,pids=100"),
         ("limits", "memroy=1G", "did you mean `memory`?"),
     ] {
@@ -116,7 +116,7 @@ fn a_default_that_would_contradict_another_setting_is_refused() {
     home.run(["config", "set", "lease", "2m"]).ok();
     home.run(["config", "set", "heartbeat-interval", "30s"]).ok();
     let ran = home.run(["config", "set", "retry-delay", "soon"]).fails(2);
-    assert_eq!(ran.stderr.matches("is no duration").count(), 1, "it is said once: {ran}");
+    assert_eq!(ran.stderr.matches("not a valid duration").count(), 1, "it is said once: {ran}");
     home.run(["config", "unset", "lease"]).fails(2).says("shorter than 3 heartbeats");
     home.run(["config", "get", "lease"]).ok().prints("2m\n");
 }

@@ -115,11 +115,11 @@ fn what_makes_no_sense_is_refused() {
     home.run(["edit", "a", "--cwd", "here"]).fails(2).says("absolute");
     home.run(["edit", "a", "--run-at", "2030-01-01T00:00:00Z", "--delay", "1h"]).fails(2).says("not both");
     for (flag, field, why) in [
-        ("--id", "id", "others know the job by it"),
-        ("--depends-on", "depends_on", "when the job was enqueued"),
-        ("--unique-key", "unique_key", "turned away because of it"),
-        ("--unique-for", "unique_for", "turned away because of it"),
-        ("--batch", "batch", "wait for the batch"),
+        ("--id", "id", "refer to the job by it"),
+        ("--depends-on", "depends_on", "at enqueue time"),
+        ("--unique-key", "unique_key", "deduplicated against it"),
+        ("--unique-for", "unique_for", "deduplicated against it"),
+        ("--batch", "batch", "waiting for the batch"),
     ] {
         home.run(["edit", "a", flag, "b"]).fails(2).says(&format!("`{field}` cannot be changed")).says(why);
     }
@@ -222,7 +222,11 @@ fn an_editor_shows_what_the_job_says_for_itself() {
     let seen = in_editor(&home, "sed -i -e 's/\"nice\": 3/\"nice\": 4/' -e 's/\"retry_on/\"no_retry_on/'");
     assert_eq!((&*seen.screen, seen.code), ("Job a changed: limits, retry_on, no_retry_on\n", Some(0)));
     let seen = in_editor(&home, "sed -i 's/\"priority\"/\"id\": \"b\", \"priority\"/'");
-    assert!(seen.screen.contains("`id` cannot be changed (others know the job by it)"), "{}", seen.screen);
+    assert!(
+        seen.screen.contains("`id` cannot be changed: other jobs and scripts refer to the job by it"),
+        "{}",
+        seen.screen
+    );
 }
 
 #[test]

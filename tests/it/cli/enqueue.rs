@@ -306,7 +306,7 @@ fn pairs_that_contradict_each_other_are_refused() {
         (
             ["--retry-on", "1,75", "--no-retry-on", "2,75"],
             r#"{"command":"x","retry_on":[1,75],"no_retry_on":[2,75]}"#,
-            "exit code 75 is in `retry_on` and in `no_retry_on`",
+            "exit code 75 is in both `retry_on` and `no_retry_on`",
         ),
     ] {
         let home = Home::new();
@@ -362,7 +362,7 @@ fn a_unique_key_is_held_for_as_long_as_it_was_said() {
 {"id":"y","command":"true","unique_key":"l"}
 "#;
     home.call(["enqueue", "-"]).with_stdin(lines).run().ok().prints("x\nx\n");
-    home.run(["enqueue", "--unique-for", "1h", "--", "true"]).fails(2).says("without a `unique_key`");
+    home.run(["enqueue", "--unique-for", "1h", "--", "true"]).fails(2).says("requires a `unique_key`");
     home.run(["enqueue", "--unique-key", "k", "--unique-for", "0", "--", "true"]).fails(2);
     home.run(["enqueue", "--unique-key", "k", "--unique-for", "ever", "--", "true"])
         .fails(2)

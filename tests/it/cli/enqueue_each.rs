@@ -69,7 +69,7 @@ fn a_file_is_checked_whole() {
         (format!("a\n\n{long}\n").into_bytes(), false, 3, "more than the 131071"),
         (b"x,y\n1,2\n3\n".to_vec(), true, 3, "1 fields where the head has 2"),
         (b"x,y\n1,2\n3,4,5\n".to_vec(), true, 3, "3 fields where the head has 2"),
-        (b"z,y\n1,2\n".to_vec(), true, 1, "there is no column `x`"),
+        (b"z,y\n1,2\n".to_vec(), true, 1, "unknown column `x`"),
         (b"x\n\"a\nb\n".to_vec(), true, 3, "a quote is not closed"),
         (b"x\n\"a\nb\"\n\xff\n".to_vec(), true, 4, "not UTF-8"),
     ] {

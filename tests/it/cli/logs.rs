@@ -270,15 +270,15 @@ fn a_damaged_log_is_shown_as_far_as_it_goes() {
     let mut entries = frame(Stream::Out, "whole\n");
     entries.extend([0; 100]);
     let home = Home::with_log(&log_of(&entries));
-    home.run(["logs", "a"]).fails(7).prints("whole\n").says("-1.log` (it is damaged)");
-    home.run(["logs", "a", "-f"]).prints("whole\n").says("(it is damaged)").says("job a is completed");
-    Home::with_log(&[b'x'; 100]).run(["logs", "a"]).fails(7).prints("").says("it is no log");
+    home.run(["logs", "a"]).fails(7).prints("whole\n").says("-1.log` (the log is damaged)");
+    home.run(["logs", "a", "-f"]).prints("whole\n").says("(the log is damaged)").says("job a is completed");
+    Home::with_log(&[b'x'; 100]).run(["logs", "a"]).fails(7).prints("").says("not a log file");
     let mut newer = log_of(&[]);
     newer[7] += 1;
     Home::with_log(&newer).run(["logs", "a"]).fails(7).says("newer version");
     let mut torn = log_of(&[]);
     torn[20] ^= 1;
-    Home::with_log(&torn).run(["logs", "a"]).fails(7).says("it is damaged");
+    Home::with_log(&torn).run(["logs", "a"]).fails(7).says("the log is damaged");
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn damage_in_what_is_stored_is_noticed_too() {
     let output = [frame(Stream::Out, "whole\n"), vec![0; 9]].concat();
     let captured = Captured { output: Some(output), log_bytes: 6, last_error_line: None };
     worker.settle_captured(lease, Outcome::Success, captured);
-    home.run(["logs", "a"]).fails(7).prints("whole\n").says("attempt 1 of job `a` (it is damaged)");
+    home.run(["logs", "a"]).fails(7).prints("whole\n").says("attempt 1 of job `a` (the log is damaged)");
 }
 
 #[test]

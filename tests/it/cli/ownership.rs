@@ -106,10 +106,10 @@ fn fault_39_a_home_in_a_folder_that_others_can_write_is_refused() {
     for mode in [0o777, 0o1777, 0o757] {
         allow(&project.folder(), mode);
         refused(&project.home, project.call(&ENQUEUE))
-            .says(&format!("`{}` can be written by others", project.folder().display()))
+            .says(&format!("`{}` is writable by others", project.folder().display()))
             .says(&format!("`chmod go-w {}`", project.folder().display()));
         fs::rename(project.found(), project.home.folder().join("away")).expect("renamed");
-        refused(&project.home, project.call(&["init", "-q", ".."])).says("can be written by others");
+        refused(&project.home, project.call(&["init", "-q", ".."])).says("is writable by others");
         fs::rename(project.home.folder().join("away"), project.found()).expect("renamed");
     }
     allow(&project.folder(), 0o755);
@@ -139,7 +139,7 @@ fn fault_39_a_home_or_a_file_of_it_that_others_can_write_is_refused() {
         let before = path.metadata().unwrap_or_else(|_| panic!("{name} is there")).permissions().mode();
         allow(&path, before | 0o002);
         let ran = if args == ENQUEUE { refused(&home, home.call(args)) } else { home.run(args).fails(5) };
-        ran.says(&format!("`{}` can be written by others", path.display()))
+        ran.says(&format!("`{}` is writable by others", path.display()))
             .says(&format!("hint: `chmod go-w {}`", path.display()));
         allow(&path, before & 0o7777);
         home.run(ENQUEUE).ok();
@@ -168,7 +168,7 @@ fn a_home_that_is_named_may_be_a_link_and_its_target_is_checked() {
     symlink(home.path(), home.folder().join(".queuectl")).expect("a link");
     home.call_without_home(["list"]).run().ok(); // `~/.queuectl`, which only its user can make.
     allow(&home.path(), 0o757);
-    refused(&home, call()).says("can be written by others");
+    refused(&home, call()).says("is writable by others");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn fault_39_a_store_in_a_folder_that_others_can_write_is_refused() {
     allow(&shared, 0o1777);
     let store = shared.join("queue.db");
     let args = ["--store".as_ref(), store.as_os_str(), "enqueue".as_ref(), "--".as_ref(), "true".as_ref()];
-    home.call(args).run().fails(5).says(&format!("`{}` can be written by others", shared.display()));
+    home.call(args).run().fails(5).says(&format!("`{}` is writable by others", shared.display()));
     assert_eq!(shared.read_dir().expect("a folder").count(), 0, "nothing is made");
 }
 
@@ -313,7 +313,7 @@ fn fault_39_doctor_names_every_foreign_owner_and_whatever_others_can_write() {
         assert!(said, "`{part}` is missing: {ran}");
     };
     find(&format!("`{}` belongs to ", gate.display()));
-    find(&format!("`{}` can be written by others", log.display()));
+    find(&format!("`{}` is writable by others", log.display()));
 
     give_away(&home.path());
     let ran = home.run(["doctor", "--json"]).fails(5);

@@ -57,7 +57,7 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
     let home = Home::new();
     for (arguments, message) in [
         (&["queue", "pause"][..], "<QUEUE>"),
-        (&["queue", "pause", "a b"], "may not contain ' '"),
+        (&["queue", "pause", "a b"], "must not contain ' '"),
         (&["queue", "pause", "a", "--reason", ""], "--reason"),
         (&["queue", "resume", ""], "it is empty"),
         (&["queue", "set", "a"], "nothing is to be changed"),
@@ -65,11 +65,11 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
         (&["queue", "set", "a", "--concurrency", "-1"], "write a number"),
         (&["queue", "set", "a", "--concurrency", "1.5"], "write a number"),
         (&["queue", "set", "a", "--concurrency", "9223372036854775808"], "write a number"),
-        (&["queue", "set", "a", "--rate", "10"], "is no rate; write 10/m"),
-        (&["queue", "set", "a", "--rate", "0/m"], "lets 1 to 1000000 jobs start"),
-        (&["queue", "set", "a", "--rate", "-1/m"], "lets 1 to 1000000 jobs start"),
-        (&["queue", "set", "a", "--rate", "5/0s"], "cannot be 0"),
-        (&["queue", "set", "a", "--rate", "5/soon"], "is no duration"),
+        (&["queue", "set", "a", "--rate", "10"], "not a valid rate: `10`; write 10/m"),
+        (&["queue", "set", "a", "--rate", "0/m"], "must allow 1 to 1000000 jobs"),
+        (&["queue", "set", "a", "--rate", "-1/m"], "must allow 1 to 1000000 jobs"),
+        (&["queue", "set", "a", "--rate", "5/0s"], "must not be 0"),
+        (&["queue", "set", "a", "--rate", "5/soon"], "not a valid duration"),
         (&["queue", "set", "a", "--rate", "5/1e400"], "longer than 100 years"),
     ] {
         home.run(arguments).fails(2).says(message);
@@ -85,7 +85,7 @@ fn what_a_queue_says_of_its_jobs_is_set_shown_and_taken_away() {
     assert_eq!(set["limits"], json!({"memory": "1G", "nice": 5}));
     assert_eq!((&set["retry_on"], &set["no_retry_on"]), (&json!([1, 75]), &Value::Null));
     home.run(["queue", "list"]).ok().shows("NOTES").shows("memory=1G,nice=5; retry on 1,75");
-    let both = "exit code 75 is in `retry_on` and in `no_retry_on`";
+    let both = "exit code 75 is in both `retry_on` and `no_retry_on`";
     home.run(["queue", "set", "mail", "--no-retry-on", "75"]).fails(2).says(both);
     home.run(["queue", "set", "new", "--retry-on", "75", "--no-retry-on", "75"]).fails(2).says(both);
     home.run(["queue", "set", "new", "--limits", "memroy=1G"]).fails(2).says("did you mean `memory`?");

@@ -360,7 +360,7 @@ fn while_it_is_held_back_nothing_fires(fixture: &Fixture) {
     add(fixture, &minutely("s"));
     let before = fixture.now();
     assert!(pause(fixture, "s", true));
-    let held = find(fixture, "s").0.held.expect("it is held");
+    let held = find(fixture, "s").0.pause.expect("it is held");
     assert_eq!((held.since, held.by.as_str()), (before, SOMEBODY));
     assert_eq!(held.reason.as_deref(), Some("for a reason"));
     fixture.pass_secs(600);
@@ -376,7 +376,7 @@ fn a_resumed_schedule_goes_on_with_its_next_time(fixture: &Fixture) {
     for _ in 0..2 {
         assert!(pause(fixture, "s", false), "also when it goes on already");
         let (schedule, _) = find(fixture, "s");
-        assert_eq!((schedule.held, schedule.next_at), (None, Some(minutes_after(start, 11))));
+        assert_eq!((schedule.pause, schedule.next_at), (None, Some(minutes_after(start, 11))));
     }
     assert_eq!(fire(fixture), [""; 0], "what came meanwhile is not made up for");
     assert_eq!(find(fixture, "s").0.missed_at, None);

@@ -168,7 +168,7 @@ mod tests {
     use domain::job::life::{Lease, Life, Losses, State, StateName};
     use domain::job::limits::Limits;
     use domain::job::retry_rules::RetryRules;
-    use domain::job::{Job, Latest, OnDependencyFailure};
+    use domain::job::{Job, LatestAttempt, OnDependencyFailure};
     use domain::values::timestamp::Timestamp;
     use ops::status::{Problem, Status};
     use store::{Queue, Served, Worker, WorkerState};
@@ -210,7 +210,10 @@ mod tests {
             retry: RetryRules::default(),
             unique_for: domain::job::unique::UniqueFor::default(),
             batch: None,
-            latest: Latest { error: Some("exit code 2: no luck".to_owned()), ..Latest::default() },
+            latest: LatestAttempt {
+                error: Some("exit code 2: no luck".to_owned()),
+                ..LatestAttempt::default()
+            },
         }
     }
 

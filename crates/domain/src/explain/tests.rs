@@ -1,11 +1,11 @@
-//! Every reason, and the guess that goes with it.
+//! Every reason, and the estimate that follows from it.
 
 use crate::explain::*;
 use crate::job::life::{CancelReason, DeadReason, Lease, Life, Losses};
 use crate::job::limits::Limits;
 use crate::job::retry_rules::RetryRules;
 use crate::job::unique::UniqueFor;
-use crate::job::{Latest, OnDependencyFailure};
+use crate::job::{LatestAttempt, OnDependencyFailure};
 use crate::queue::rate::Rate;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -14,7 +14,7 @@ fn later(seconds: u64) -> Timestamp {
     NOW.saturating_add(Duration::from_secs(seconds))
 }
 
-/// A job that could run at once, with a worker that has nothing to do.
+/// A job that is ready, and a worker with free slots.
 fn facts() -> Facts {
     let life = Life {
         state: State::Pending { blocked_by: 0 },
@@ -26,9 +26,9 @@ fn facts() -> Facts {
         losses: Losses::default(),
     };
     let job = Job {
-        id: "a".parse().expect("an id"),
+        id: "a".parse().expect("valid id"),
         number: 1,
-        queue: "q".parse().expect("a queue"),
+        queue: "q".parse().expect("valid queue name"),
         command: "true".to_owned(),
         priority: 0,
         life,
@@ -46,7 +46,7 @@ fn facts() -> Facts {
         batch: None,
         limits: Limits::default(),
         retry: RetryRules::default(),
-        latest: Latest::default(),
+        latest: LatestAttempt::default(),
     };
     Facts {
         job,
@@ -67,9 +67,9 @@ fn with(change: impl FnOnce(&mut Facts)) -> Facts {
     facts
 }
 
-/// A rate whose jobs have all been started just now.
+/// A rate limit whose tokens have just been used up.
 fn used_up(rate: &str) -> Meter {
-    let rate: Rate = rate.parse().expect("a rate");
+    let rate: Rate = rate.parse().expect("valid rate");
     Meter { rate, bucket: rate.full(NOW).take(rate, NOW, rate.count()) }
 }
 
@@ -78,9 +78,9 @@ fn codes(facts: &Facts) -> Vec<&'static str> {
 }
 
 #[test]
-fn each_reason_is_told_and_several_at_once() {
+fn each_reason_is_reported_alone_and_together_with_others() {
     let lease = Lease {
-        worker: "w".parse().expect("a name"),
+        worker: "w".parse().expect("valid name"),
         started_at: NOW,
         until: NOW,
         cancel_requested: Some(CancelReason::User),
@@ -140,44 +140,40 @@ fn each_reason_is_told_and_several_at_once() {
 }
 
 #[test]
-fn what_it_says_names_names() {
-    let said = |facts: &Facts| explain(facts).reasons[0].message.clone();
+fn messages_name_jobs_people_and_causes() {
+    let message = |facts: &Facts| explain(facts).reasons[0].message.clone();
     let blocked = with(|facts| {
         facts.job.life.state = State::Pending { blocked_by: 5 };
-        facts.waits_for = vec![("b".parse().expect("an id"), StateName::Failed)];
+        facts.waits_for = vec![("b".parse().expect("valid id"), StateName::Failed)];
     });
-    assert_eq!(said(&blocked), "it waits for 5 other jobs: b (failed), and 4 more");
+    assert_eq!(message(&blocked), "it waits for 5 other jobs: b (failed), and 4 more");
     let paused = with(|facts| facts.queue.paused = Some((NOW, "ada".to_owned(), Some("upgrade".to_owned()))));
     assert!(
-        said(&paused).contains("paused by ada") && said(&paused).contains("(upgrade)"),
+        message(&paused).contains("paused by ada") && message(&paused).contains("(upgrade)"),
         "{}",
-        said(&paused)
+        message(&paused)
     );
     let dead = with(|facts| {
         facts.job.life.state = State::Dead { finished_at: NOW, reason: DeadReason::CrashLimit };
     });
-    assert!(said(&dead).contains("(crash limit)"), "{}", said(&dead));
+    assert!(message(&dead).contains("(crash limit)"), "{}", message(&dead));
 }
 
 #[test]
-fn the_guess_waits_for_what_ends_and_gives_up_where_nothing_does() {
+fn the_estimate_adds_up_known_waits_and_is_unknown_otherwise() {
     let durations = Some(Durations { attempts: 7, average: Duration::from_secs(10) });
     let start = |facts: &Facts| {
         let explanation = explain(facts);
-        (explanation.probable_start, explanation.guessed_from)
+        (explanation.probable_start, explanation.estimated_from)
     };
     assert_eq!(start(&facts()), (Some(NOW), None));
     assert_eq!(start(&with(|facts| facts.job.life.run_at = Some(later(9)))), (Some(later(9)), None));
     assert_eq!(start(&with(|facts| facts.workers = WorkerFacts::default())), (None, None));
-    assert_eq!(
-        start(&with(|facts| facts.workers.busy = 2)),
-        (None, None),
-        "nothing is known of how long jobs take"
-    );
-    let behind = with(|facts| {
+    assert_eq!(start(&with(|facts| facts.workers.busy = 2)), (None, None), "the duration of jobs is unknown");
+    let queued = with(|facts| {
         (facts.ahead.least, facts.durations, facts.workers.busy) = (6, durations, 2);
     });
-    assert_eq!(start(&behind), (Some(later(35)), Some(7)), "half a job, then three in each of two slots");
+    assert_eq!(start(&queued), (Some(later(35)), Some(7)), "half a job, then three in each of two slots");
     let uncounted = with(|facts| {
         (facts.ahead, facts.durations) = (Count { least: 1_000, is_exact: false }, durations);
     });
@@ -190,20 +186,20 @@ fn the_guess_waits_for_what_ends_and_gives_up_where_nothing_does() {
 }
 
 #[test]
-fn the_guess_is_the_later_of_what_history_says_and_what_the_rate_needs() {
+fn the_estimate_is_the_later_of_history_and_rate_limit() {
     let ten_seconds = Some(Durations { attempts: 7, average: Duration::from_secs(10) });
     for (why, rate, ahead, busy, durations, expected) in [
-        ("nobody is before it", "1/m", 0, 0, ten_seconds, (Some(later(60)), None)),
+        ("no job is ahead", "1/m", 0, 0, ten_seconds, (Some(later(60)), None)),
         ("the rate is slower than the jobs", "1/m", 3, 0, ten_seconds, (Some(later(240)), Some(7))),
         ("the jobs are slower than the rate", "10/s", 6, 2, ten_seconds, (Some(later(35)), Some(7))),
-        ("nothing has ever run, but a slot is free", "1/m", 3, 0, None, (Some(later(240)), None)),
-        ("nothing has ever run, and no slot is free", "1/m", 3, 2, None, (None, None)),
+        ("no job has ever run, but a slot is free", "1/m", 3, 0, None, (Some(later(240)), None)),
+        ("no job has ever run, and no slot is free", "1/m", 3, 2, None, (None, None)),
     ] {
         let facts = with(|facts| {
             (facts.queue.meter, facts.durations, facts.workers.busy) = (Some(used_up(rate)), durations, busy);
             (facts.ahead.least, facts.ahead_in_queue.least) = (ahead, ahead);
         });
         let explanation = explain(&facts);
-        assert_eq!((explanation.probable_start, explanation.guessed_from), expected, "{why}");
+        assert_eq!((explanation.probable_start, explanation.estimated_from), expected, "{why}");
     }
 }

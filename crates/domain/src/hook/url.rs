@@ -1,21 +1,23 @@
-//! The address of a receiver.
+//! The URL that a hook posts to.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// An address by http or https, without a password in it: addresses are shown.
+/// An http or https URL without a password, because URLs are displayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookUrl(String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    #[error("a URL begins with http:// or https://")]
+    #[error("the URL must begin with http:// or https://")]
     Scheme,
-    #[error("the URL names no host")]
+    #[error("the URL has no host")]
     NoHost,
-    #[error("the URL may not hold a user or a password, because it is shown; sign with a secret instead")]
+    #[error(
+        "the URL must not contain a user or a password because it is displayed; sign with a secret instead"
+    )]
     Password,
-    #[error("the URL may hold only visible ASCII characters; write others as %XX")]
+    #[error("the URL must contain only visible ASCII characters; encode others as %XX")]
     Character,
     #[error("the URL is longer than {MAX_URL_BYTES} bytes")]
     TooLong,
@@ -64,8 +66,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_that_can_be_posted_to_and_shown_are_taken() {
-        for (text, wrong) in [
+    fn only_http_urls_without_credentials_or_invisible_characters_are_accepted() {
+        for (text, error) in [
             ("https://example.org/hooks?a=b@c", None),
             ("http://127.0.0.1:8080", None),
             ("HTTP://[::1]:80/x", None),
@@ -79,7 +81,7 @@ mod tests {
             ("https://exämple.org/", Some(UrlError::Character)),
             ("https://example.org/\u{1b}", Some(UrlError::Character)),
         ] {
-            assert_eq!(text.parse::<HookUrl>().err(), wrong, "{text:?}");
+            assert_eq!(text.parse::<HookUrl>().err(), error, "{text:?}");
         }
         let long = format!("http://example.org/{}", "x".repeat(2_048));
         assert_eq!(long.parse::<HookUrl>(), Err(UrlError::TooLong));

@@ -45,20 +45,20 @@ impl fmt::Display for Strategy {
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BackoffError {
-    #[error("`{0}` is no backoff strategy; there are exponential, linear and fixed")]
+    #[error("unknown backoff strategy `{0}`: expected exponential, linear or fixed")]
     UnknownStrategy(String),
-    #[error("a backoff base must be a number of at least 1, not {0}")]
+    #[error("backoff base must be a finite number of at least 1, not {0}")]
     BadBase(f64),
-    #[error("a backoff jitter must lie between 0 and 1, not {0}")]
+    #[error("backoff jitter must be between 0 and 1, not {0}")]
     BadJitter(f64),
 }
 
-/// A number of at least 1.
+/// Accepts a finite number of at least 1.
 pub fn check_base(base: f64) -> Result<f64, BackoffError> {
     if base.is_finite() && base >= 1.0 { Ok(base) } else { Err(BackoffError::BadBase(base)) }
 }
 
-/// A fraction.
+/// Accepts a fraction between 0 and 1.
 pub fn check_jitter(jitter: f64) -> Result<f64, BackoffError> {
     if (0.0..=1.0).contains(&jitter) { Ok(jitter) } else { Err(BackoffError::BadJitter(jitter)) }
 }
@@ -73,8 +73,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The wait after the `failures`-th failure. `roll`, random in `0..1`, decides the jitter, which may shorten or
-    /// lengthen the wait by up to its fraction.
+    /// The wait after the `failures`-th failure. `roll`, random in `0..1`, decides the jitter, which shortens or lengthens
+    /// the wait by up to its fraction.
     pub fn wait(&self, failures: u32, roll: f64) -> Duration {
         let delay = self.delay.as_secs_f64() * 1000.0;
         let grown = match self.strategy {
@@ -82,7 +82,7 @@ impl Backoff {
             Strategy::Linear => delay * f64::from(failures),
             Strategy::Fixed => delay,
         };
-        // A product of zero and infinity is no number; a delay of zero stays zero.
+        // Zero times infinity is NaN; a delay of zero stays zero.
         let grown = if delay == 0.0 { 0.0 } else { grown };
         let capped = grown.min(self.max.as_secs_f64() * 1000.0);
         let jittered = capped * (1.0 + self.jitter * (2.0 * roll - 1.0));
@@ -95,7 +95,7 @@ impl Backoff {
     }
 }
 
-/// The parts of a backoff that a job sets for itself; what it leaves out comes from the settings when it fails.
+/// The parts of a backoff that a job sets for itself. The others are taken from the settings when an attempt fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BackoffChoice {
     pub strategy: Option<Strategy>,
@@ -135,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn each_strategy_is_exact() {
+    fn each_strategy_gives_exact_waits() {
         assert_eq!(waits(PLAIN, 9), [2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000]);
-        let gentle = Backoff { base: 1.5, ..PLAIN };
-        assert_eq!(waits(gentle, 4), [1_500, 2_250, 3_375, 5_063]);
+        let slower_growth = Backoff { base: 1.5, ..PLAIN };
+        assert_eq!(waits(slower_growth, 4), [1_500, 2_250, 3_375, 5_063]);
         let linear = Backoff { strategy: Strategy::Linear, ..PLAIN };
         assert_eq!(waits(linear, 3), [1_000, 2_000, 3_000]);
         let fixed = Backoff { strategy: Strategy::Fixed, ..PLAIN };
@@ -147,12 +147,12 @@ mod tests {
 
     #[test]
     fn a_delay_of_zero_stays_zero() {
-        let none = Backoff { delay: Duration::ZERO, ..PLAIN };
-        assert_eq!(none.wait(u32::MAX, 0.5), Duration::ZERO);
+        let no_delay = Backoff { delay: Duration::ZERO, ..PLAIN };
+        assert_eq!(no_delay.wait(u32::MAX, 0.5), Duration::ZERO);
     }
 
     #[test]
-    fn jitter_moves_the_wait_both_ways() {
+    fn jitter_shortens_and_lengthens_the_wait() {
         let jittery = Backoff { jitter: 0.5, ..PLAIN };
         assert_eq!(jittery.wait(1, 0.0).as_millis(), 1_000);
         assert_eq!(jittery.wait(1, 0.5).as_millis(), 2_000);
@@ -173,9 +173,10 @@ mod tests {
                 let max = Duration::from_millis(max);
                 let backoff = Backoff { strategy, delay: Duration::from_millis(delay), base, max, jitter };
                 prop_assert!(backoff.wait(failures, roll) <= max * 2);
-                let steady = Backoff { jitter: 0.0, ..backoff };
-                prop_assert!(steady.wait(failures, roll) <= max);
-                prop_assert!(steady.wait(failures, roll) <= steady.wait(failures.saturating_add(1), roll));
+                let without_jitter = Backoff { jitter: 0.0, ..backoff };
+                let wait = without_jitter.wait(failures, roll);
+                prop_assert!(wait <= max);
+                prop_assert!(wait <= without_jitter.wait(failures.saturating_add(1), roll));
             }
         }
     }

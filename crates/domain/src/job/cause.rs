@@ -1,6 +1,6 @@
-//! Groups dead jobs by what killed them.
+//! Groups dead jobs by the cause of their death.
 
-/// An error line with what differs from job to job blotted out: runs of digits and long hexadecimal words become `#`.
+/// An error line with the parts that differ between jobs masked: runs of digits and long hexadecimal words become `#`.
 pub fn cause(error: &str) -> String {
     let mut cause = String::with_capacity(error.len());
     let mut word = String::new();
@@ -17,11 +17,11 @@ pub fn cause(error: &str) -> String {
     cause
 }
 
-const MIN_HEX_WORD: usize = 6;
+const MIN_HEX_WORD_LEN: usize = 6;
 
 fn push_word(cause: &mut String, word: &str) {
     let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
-    let is_hex = word.len() >= MIN_HEX_WORD && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_hex = word.len() >= MIN_HEX_WORD_LEN && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     if has_digit && is_hex {
         cause.push('#');
         return;
@@ -42,7 +42,7 @@ mod tests {
     use super::cause;
 
     #[test]
-    fn what_differs_is_blotted_out() {
+    fn numbers_and_hex_words_are_masked() {
         assert_eq!(cause("no route to 10.0.0.7:5432"), "no route to #.#.#.#:#");
         assert_eq!(cause("commit 3f2a9c1 missing"), "commit # missing");
         assert_eq!(cause("worker7 said no"), "worker# said no");

@@ -1,4 +1,4 @@
-//! Changing a job that does not run: what can be changed, and what that makes of its life.
+//! Edits of a job that is not running: which fields can change, and how the job's state changes with them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{Job, OnDependencyFailure, Start};
 use crate::values::name::QueueName;
 use crate::values::timestamp::Timestamp;
 
-/// What is to become of a job; what is `None` stays as it is.
+/// The new values of a job's fields; a field that is `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edit {
     pub command: Option<String>,
@@ -30,15 +30,15 @@ pub struct Edit {
     pub no_retry_on: Option<Option<ExitCodes>>,
     /// Variables to add or change.
     pub env: BTreeMap<String, String>,
-    /// Variables to take away.
+    /// Variables to remove.
     pub unset_env: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EditError {
-    #[error("`{field}` cannot be changed ({why})")]
+    #[error("`{field}` cannot be changed: {why}")]
     Fixed { field: &'static str, why: &'static str },
-    #[error("nothing is to be changed")]
+    #[error("nothing to change")]
     Nothing,
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -49,7 +49,7 @@ impl Edit {
         *self == Self::default()
     }
 
-    /// What was typed on a command line, as fields of a job.
+    /// The edit requested by flags, given as the fields of a job.
     pub fn from_request(request: JobRequest, unset_env: Vec<String>) -> Result<Self, EditError> {
         refuse_fixed(&request)?;
         Ok(Self {
@@ -71,39 +71,39 @@ impl Edit {
         })
     }
 
-    /// What differs between a job and how somebody wants it to be. What was left out goes back to what a job has that says
-    /// nothing of it, but for the command, the folder and the variables, which stay.
-    pub fn between(job: &Job, wanted: JobRequest) -> Result<Self, EditError> {
-        refuse_fixed(&wanted)?;
+    /// The difference between a job and its edited description. A field that the description leaves out is reset to its
+    /// default, except the command, the working directory and the variables, which stay.
+    pub fn between(job: &Job, edited: JobRequest) -> Result<Self, EditError> {
+        refuse_fixed(&edited)?;
         let differs = |start: &Start| match start {
             Start::At(at) => Some(*at) != job.life.run_at,
             Start::Now => job.life.run_at.is_some(),
             Start::After(_) => true,
         };
-        let timeout = wanted.timeout.unwrap_or(Timeout::None);
+        let timeout = edited.timeout.unwrap_or(Timeout::None);
         let before = job.timeout.map_or(Timeout::None, Timeout::After);
         Ok(Self {
-            max_retries: retries(&wanted)?.filter(|retries| *retries != job.life.max_retries),
-            start: Some(start(&wanted)?.unwrap_or(Start::Now)).filter(differs),
-            command: wanted.command.filter(|command| *command != job.command),
-            queue: Some(wanted.queue.unwrap_or_else(QueueName::default_queue))
+            max_retries: retries(&edited)?.filter(|retries| *retries != job.life.max_retries),
+            start: Some(start(&edited)?.unwrap_or(Start::Now)).filter(differs),
+            command: edited.command.filter(|command| *command != job.command),
+            queue: Some(edited.queue.unwrap_or_else(QueueName::default_queue))
                 .filter(|queue| *queue != job.queue),
-            priority: Some(wanted.priority.unwrap_or(0)).filter(|priority| *priority != job.priority),
+            priority: Some(edited.priority.unwrap_or(0)).filter(|priority| *priority != job.priority),
             timeout: (timeout != before).then_some(timeout),
-            backoff: (wanted.backoff != job.backoff).then_some(wanted.backoff),
-            cwd: wanted.cwd.filter(|cwd| job.cwd.as_ref() != Some(cwd)),
-            tags: (wanted.tags != job.tags).then_some(wanted.tags),
-            on_dependency_failure: Some(wanted.on_dependency_failure.unwrap_or_default())
+            backoff: (edited.backoff != job.backoff).then_some(edited.backoff),
+            cwd: edited.cwd.filter(|cwd| job.cwd.as_ref() != Some(cwd)),
+            tags: (edited.tags != job.tags).then_some(edited.tags),
+            on_dependency_failure: Some(edited.on_dependency_failure.unwrap_or_default())
                 .filter(|choice| *choice != job.on_dependency_failure),
-            limits: Some(wanted.limits.unwrap_or_default()).filter(|limits| *limits != job.limits),
-            retry_on: (wanted.retry_on != job.retry.retry_on).then_some(wanted.retry_on),
-            no_retry_on: (wanted.no_retry_on != job.retry.no_retry_on).then_some(wanted.no_retry_on),
-            env: wanted.env.into_iter().filter(|(name, value)| job.env.get(name) != Some(value)).collect(),
+            limits: Some(edited.limits.unwrap_or_default()).filter(|limits| *limits != job.limits),
+            retry_on: (edited.retry_on != job.retry.retry_on).then_some(edited.retry_on),
+            no_retry_on: (edited.no_retry_on != job.retry.no_retry_on).then_some(edited.no_retry_on),
+            env: edited.env.into_iter().filter(|(name, value)| job.env.get(name) != Some(value)).collect(),
             unset_env: Vec::new(),
         })
     }
 
-    /// The names of the fields that it changes.
+    /// The names of the fields that this edit changes.
     pub fn fields(&self) -> Vec<&'static str> {
         let fields = [
             ("command", self.command.is_some()),
@@ -124,7 +124,7 @@ impl Edit {
         fields.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
     }
 
-    /// The life of the job afterwards. `None` if its time lies beyond all times.
+    /// The job's life after the edit. `None` if the new start time is out of range.
     pub fn life(&self, life: &Life, now: Timestamp) -> Result<Option<Life>, Refusal> {
         match life.state {
             State::Pending { .. } | State::Failed | State::Dead { .. } | State::Cancelled { .. } => {}
@@ -147,12 +147,12 @@ impl Edit {
         Ok(Some(edited))
     }
 
-    /// Whether the time that it names lies beyond all times.
+    /// Whether the new start time is out of range.
     pub fn is_too_late(&self, now: Timestamp) -> bool {
         matches!(self.start, Some(Start::After(delay)) if now.checked_add(delay).is_none())
     }
 
-    /// How long an attempt may take afterwards.
+    /// The timeout of an attempt after the edit.
     pub fn timeout(&self, before: Option<Duration>) -> Option<Duration> {
         match self.timeout {
             None => before,
@@ -161,7 +161,7 @@ impl Edit {
         }
     }
 
-    /// After which exit codes it is tried again afterwards. Both lists together must make sense.
+    /// The exit codes that are retried after the edit. Fails if the two lists contradict each other.
     pub fn retry(&self, before: &RetryRules) -> Result<RetryRules, EditError> {
         let rules = RetryRules::new(
             self.retry_on.unwrap_or(before.retry_on),
@@ -170,7 +170,7 @@ impl Edit {
         Ok(rules.map_err(RequestError::from)?)
     }
 
-    /// The variables afterwards.
+    /// The variables after the edit.
     pub fn env(&self, before: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut env = before.clone();
         env.retain(|name, _| !self.unset_env.contains(name));
@@ -179,7 +179,7 @@ impl Edit {
     }
 }
 
-/// What others rely on stays.
+/// Refuses to change fields that other jobs and callers rely on.
 fn refuse_fixed(request: &JobRequest) -> Result<(), EditError> {
     let fixed = [
         ("id", request.id.is_some()),
@@ -193,13 +193,13 @@ fn refuse_fixed(request: &JobRequest) -> Result<(), EditError> {
     }
 }
 
-/// Why a field of a job stays as it is.
+/// The error for a field that cannot be changed, with the reason.
 pub fn fixed_field(field: &'static str) -> EditError {
     let why = match field {
-        "id" => "others know the job by it",
-        "depends_on" => "it was decided when the job was enqueued, so that nobody can wait in a circle",
-        "batch" => "others may wait for the batch",
-        _ => "others may have been turned away because of it",
+        "id" => "other jobs and scripts refer to the job by it",
+        "depends_on" => "dependencies are fixed at enqueue time, which rules out cycles",
+        "batch" => "callers may be waiting for the batch",
+        _ => "other enqueues may have been deduplicated against it",
     };
     EditError::Fixed { field, why }
 }
@@ -216,7 +216,7 @@ fn start(request: &JobRequest) -> Result<Option<Start>, RequestError> {
     match (request.run_at, request.delay) {
         (Some(_), Some(_)) => Err(RequestError::BothTimes),
         (Some(at), None) => Ok(Some(Start::At(at))),
-        // Not to wait at all is not to wait for a time.
+        // A delay of zero means no start time.
         (None, Some(Duration::ZERO)) => Ok(Some(Start::Now)),
         (None, Some(delay)) => Ok(Some(Start::After(delay))),
         (None, None) => Ok(None),
@@ -245,7 +245,7 @@ mod tests {
 
     fn states() -> [State; 7] {
         let lease = Lease {
-            worker: "w".parse().expect("a name"),
+            worker: "w".parse().expect("valid name"),
             started_at: NOW,
             until: NOW,
             cancel_requested: None,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_or_is_completed_stays_as_it_is_and_nothing_else() {
+    fn only_processing_and_completed_jobs_cannot_be_edited() {
         let edit = Edit { max_retries: Some(9), ..Edit::default() };
         for state in states() {
             let before = life(state.clone());
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn another_time_is_when_it_becomes_due_and_the_past_is_now() {
+    fn a_new_start_time_sets_when_the_job_is_due_and_a_past_one_means_now() {
         let before = life(State::Failed);
         for (start, run_at, due_at) in [
             (Start::At(LATER), Some(LATER), LATER),
@@ -287,12 +287,12 @@ mod tests {
             let edited = Edit { start: Some(start), ..Edit::default() }.life(&before, NOW);
             assert_eq!(edited, Ok(Some(Life { run_at, due_at, ..before.clone() })), "{start:?}");
         }
-        let beyond = Edit { start: Some(Start::After(Duration::MAX)), ..Edit::default() };
-        assert_eq!(beyond.life(&before, NOW), Ok(None));
+        let out_of_range = Edit { start: Some(Start::After(Duration::MAX)), ..Edit::default() };
+        assert_eq!(out_of_range.life(&before, NOW), Ok(None));
     }
 
     #[test]
-    fn what_others_rely_on_is_fixed() {
+    fn fields_that_others_rely_on_cannot_be_changed() {
         for (json, field) in [
             (r#"{"command":"c","id":"a"}"#, "id"),
             (r#"{"command":"c","depends_on":["a"]}"#, "depends_on"),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_are_kept_replaced_or_taken_away_and_do_not_contradict() {
+    fn exit_code_lists_are_kept_replaced_or_removed_and_must_not_overlap() {
         let codes = |text: &str| text.parse::<ExitCodes>().ok();
         let before = RetryRules { retry_on: codes("1,2"), no_retry_on: codes("3") };
         let other = Edit { retry_on: Some(codes("4")), ..Edit::default() };
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_added_changed_and_taken_away() {
+    fn variables_are_added_changed_and_removed() {
         let env = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };

@@ -1,9 +1,9 @@
-//! The environment in which a job was enqueued, kept so that its command runs as if it had been typed there.
+//! The environment in which a job was enqueued, stored so that the command runs as if it had been typed there.
 
 use std::collections::BTreeMap;
 
-/// Names that say something about the terminal or the shell that enqueued, not about what the command needs.
-const VOLATILE: [&str; 14] = [
+/// Variables that describe the enqueuing terminal or shell and that the command does not need.
+const VOLATILE_NAMES: [&str; 14] = [
     "_",
     "COLUMNS",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -19,20 +19,21 @@ const VOLATILE: [&str; 14] = [
     "TERM_SESSION_ID",
     "WINDOWID",
 ];
-/// Our own variables: a job that enqueues another does not hand its own identity on.
-const OURS: &str = "QUEUECTL_";
+/// The prefix of queuectl's own variables: a job that enqueues another does not pass its own identity on.
+const OWN_PREFIX: &str = "QUEUECTL_";
 
 /// Variables by name, as bytes: an environment need not be UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Environment {
-    /// What to keep of these variables.
+    /// Keeps the variables that the command may need.
     pub fn capture(variables: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Self {
-        let kept = |name: &[u8]| {
-            !VOLATILE.iter().any(|volatile| volatile.as_bytes() == name) && !name.starts_with(OURS.as_bytes())
+        let is_kept = |name: &[u8]| {
+            !VOLATILE_NAMES.iter().any(|volatile| volatile.as_bytes() == name)
+                && !name.starts_with(OWN_PREFIX.as_bytes())
         };
-        Self(variables.into_iter().filter(|(name, _)| kept(name)).collect())
+        Self(variables.into_iter().filter(|(name, _)| is_kept(name)).collect())
     }
 
     pub fn get(&self, name: &str) -> Option<&[u8]> {
@@ -43,7 +44,7 @@ impl Environment {
         self.0.iter().map(|(name, value)| (name.as_slice(), value.as_slice()))
     }
 
-    /// `NAME=value` strings, each ended by a NUL, in the order of their names: equal environments give equal bytes.
+    /// `NAME=value` strings, each terminated by a NUL, sorted by name: equal environments give equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (name, value) in self.iter() {
@@ -70,7 +71,7 @@ mod tests {
     use super::Environment;
 
     #[test]
-    fn keeps_what_the_command_needs_and_reads_back() {
+    fn volatile_and_own_variables_are_dropped_and_the_rest_survives_a_round_trip() {
         let variables =
             [("PATH", "/bin"), ("A", "x=y"), ("EMPTY", ""), ("SHLVL", "3"), ("QUEUECTL_JOB_ID", "a")];
         let captured = Environment::capture(

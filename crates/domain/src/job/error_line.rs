@@ -1,16 +1,16 @@
-//! The one line that a job's error is: how the attempt ended, and the last thing that it said.
+//! The one-line error of an attempt: how it ended, and the last line that it wrote to stderr.
 
 use super::limits::Excess;
 use super::outcome::Outcome;
 use crate::text::hostile::is_hostile;
 
-/// The longest error line.
+/// The maximum length of an error line.
 pub const MAX_ERROR_BYTES: usize = 512;
 
 const ESC: char = '\u{1b}';
 const BEL: char = '\u{7}';
 
-/// `None` after success, and for an attempt that was given back unharmed.
+/// The error of an attempt. `None` after success and for an attempt that was released.
 pub fn error_line(outcome: Outcome, last_error_line: Option<&str>) -> Option<String> {
     match outcome {
         Outcome::Success | Outcome::Released => return None,
@@ -24,7 +24,7 @@ pub fn error_line(outcome: Outcome, last_error_line: Option<&str>) -> Option<Str
     Some(line(outcome.to_string(), last_error_line))
 }
 
-/// The same for an attempt that was killed because it used more than it may.
+/// The error of an attempt that was killed because it exceeded a limit.
 pub fn excess_line(outcome: Outcome, excess: Excess, last_error_line: Option<&str>) -> Option<String> {
     let how = match outcome {
         Outcome::Success | Outcome::Released => return None,
@@ -38,21 +38,21 @@ pub fn excess_line(outcome: Outcome, excess: Excess, last_error_line: Option<&st
     Some(line(format!("{how}: {excess}"), last_error_line))
 }
 
-/// Whether a line is one of these.
-pub fn tells_of_excess(line: &str) -> bool {
+/// Whether an error line was written by [`excess_line`].
+pub fn reports_excess(line: &str) -> bool {
     line.split_once(": ")
-        .is_some_and(|(_, what)| Excess::BEGINNINGS.iter().any(|begin| what.starts_with(begin)))
+        .is_some_and(|(_, what)| Excess::MESSAGE_PREFIXES.iter().any(|prefix| what.starts_with(prefix)))
 }
 
 fn line(how: String, last_error_line: Option<&str>) -> String {
-    let said = harmless(last_error_line.unwrap_or_default());
-    cut(if said.is_empty() { how } else { format!("{how}: {said}") })
+    let stderr = visible_text(last_error_line.unwrap_or_default());
+    truncate(if stderr.is_empty() { how } else { format!("{how}: {stderr}") })
 }
 
-/// What a person would have read: colours and the like are left out, so are invisible characters.
-fn harmless(said: &str) -> String {
-    let mut plain = String::with_capacity(said.len());
-    let mut rest = said;
+/// The text that a terminal would have shown: escape sequences and invisible characters are removed.
+fn visible_text(raw: &str) -> String {
+    let mut plain = String::with_capacity(raw.len());
+    let mut rest = raw;
     while let Some((before, sequence)) = rest.split_once(ESC) {
         plain.push_str(before);
         rest = &sequence[sequence_length(sequence)..];
@@ -66,13 +66,13 @@ fn harmless(said: &str) -> String {
     visible.collect::<String>().trim().to_owned()
 }
 
-/// How long the rest of an escape sequence is, behind its ESC.
+/// The length of the rest of an escape sequence, after its ESC.
 fn sequence_length(sequence: &str) -> usize {
     let is_parameter = |byte: u8| (0x30..=0x3F).contains(&byte);
     let is_intermediate = |byte: u8| (0x20..=0x2F).contains(&byte);
     let bytes = sequence.as_bytes();
     match bytes.first() {
-        // A string such as the title of the window, up to its end.
+        // An OSC string, such as a window title, up to its terminator.
         Some(b']') => sequence
             .find(BEL)
             .map(|end| end + 1)
@@ -87,14 +87,14 @@ fn sequence_length(sequence: &str) -> usize {
     }
 }
 
-/// Behind the final byte, if there is one.
+/// The offset after the final byte, if there is one.
 fn end_of_sequence(bytes: &[u8], from: usize, is_intermediate: impl Fn(u8) -> bool) -> usize {
     let at = from + bytes[from..].iter().take_while(|byte| is_intermediate(**byte)).count();
     let is_final = bytes.get(at).is_some_and(|byte| (0x30..=0x7E).contains(byte));
     if is_final { at + 1 } else { at }
 }
 
-fn cut(mut line: String) -> String {
+fn truncate(mut line: String) -> String {
     const ELLIPSIS: &str = "…";
     if line.len() > MAX_ERROR_BYTES {
         let room = MAX_ERROR_BYTES - ELLIPSIS.len();
@@ -112,12 +112,12 @@ mod tests {
 
     const FAILURE: Outcome = Outcome::Failure { exit_code: 2 };
 
-    fn said(line: &str) -> String {
-        error_line(FAILURE, Some(line)).expect("a failure has an error")
+    fn failure_with_stderr(line: &str) -> String {
+        error_line(FAILURE, Some(line)).expect("a failure has an error line")
     }
 
     #[test]
-    fn it_tells_how_it_ended_and_what_was_said_last() {
+    fn an_error_line_has_the_outcome_and_the_last_line_of_stderr() {
         let killed = Outcome::Signal { signal: Signal::from_number(9).expect("SIGKILL") };
         for (outcome, last, expected) in [
             (FAILURE, Some("no luck"), Some("exit code 2: no luck")),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_was_exceeded_is_told_first() {
+    fn an_exceeded_limit_comes_before_the_last_line_of_stderr() {
         let killed = Outcome::Signal { signal: Signal::KILL };
         let memory = Excess::Memory(512 << 20);
         for (outcome, excess, last, expected) in [
@@ -152,16 +152,16 @@ mod tests {
             (Outcome::Success, memory, None, None),
         ] {
             assert_eq!(excess_line(outcome, excess, last).as_deref(), expected);
-            assert!(expected.is_none_or(tells_of_excess), "{expected:?}");
+            assert!(expected.is_none_or(reports_excess), "{expected:?}");
         }
         for other in ["killed by SIGKILL", "exit code 2: no luck", "used more than its memory limit of 512M"]
         {
-            assert!(!tells_of_excess(other), "{other}");
+            assert!(!reports_excess(other), "{other}");
         }
     }
 
     #[test]
-    fn colours_and_controls_are_left_out() {
+    fn escape_sequences_and_control_characters_are_removed() {
         for (line, expected) in [
             ("\u{1b}[1;31merror\u{1b}[0m: no", "exit code 2: error: no"),
             ("\u{1b}]0;title\u{7}text", "exit code 2: text"),
@@ -174,31 +174,33 @@ mod tests {
             ("\u{1b}", "exit code 2"),
             ("\u{1b}[31ä", "exit code 2: ä"),
         ] {
-            assert_eq!(said(line), expected, "{line:?}");
+            assert_eq!(failure_with_stderr(line), expected, "{line:?}");
         }
     }
 
     #[test]
-    fn a_long_line_is_cut_between_characters() {
-        let line = said(&"ä".repeat(600));
+    fn a_long_line_is_truncated_at_a_character_boundary() {
+        let line = failure_with_stderr(&"ä".repeat(600));
         assert!(line.len() <= MAX_ERROR_BYTES && line.len() > MAX_ERROR_BYTES - 4, "{}", line.len());
         assert!(line.starts_with("exit code 2: ää") && line.ends_with("ä…"), "{line}");
         let fits = "x".repeat(MAX_ERROR_BYTES - "exit code 2: ".len());
-        assert_eq!(said(&fits).len(), MAX_ERROR_BYTES);
-        assert!(!said(&fits).ends_with('…'));
+        assert_eq!(failure_with_stderr(&fits).len(), MAX_ERROR_BYTES);
+        assert!(!failure_with_stderr(&fits).ends_with('…'));
     }
 
     proptest! {
         #[test]
-        fn whatever_was_said_the_line_is_short_and_harmless(last in any::<String>()) {
-            let line = said(&last);
+        fn any_stderr_gives_a_short_line_without_hostile_characters(last in any::<String>()) {
+            let line = failure_with_stderr(&last);
             prop_assert!(line.len() <= MAX_ERROR_BYTES);
             prop_assert!(!line.contains(is_hostile), "{:?}", line);
         }
 
         #[test]
-        fn escapes_of_any_form_are_harmless(parts in prop::collection::vec("[\u{1b}\\[\\]0-9;m\u{7}\\\\ä ]{0,6}", 0..8)) {
-            prop_assert!(!said(&parts.concat()).contains(is_hostile));
+        fn any_mix_of_escapes_gives_a_line_without_hostile_characters(
+            parts in prop::collection::vec("[\u{1b}\\[\\]0-9;m\u{7}\\\\ä ]{0,6}", 0..8)
+        ) {
+            prop_assert!(!failure_with_stderr(&parts.concat()).contains(is_hostile));
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Which jobs depend on which: the neighbourhood of one job, and how it is told as a tree.
+//! The dependency graph around one job, and its rendering as a tree.
 
 use std::collections::{HashMap, HashSet};
 
 use super::life::StateName;
 use crate::values::name::JobId;
 
-/// What a job depends on and what depends on it, directly and through others.
+/// The jobs that a job depends on and the jobs that depend on it, directly and indirectly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
-    /// The job that was asked for comes first.
+    /// The requested job comes first.
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
-    /// There are more jobs than were wanted.
+    /// Whether there are more jobs than the caller's limit.
     pub is_cut: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub id: JobId,
-    /// `None`: a job that was removed.
+    /// `None` if the job was removed.
     pub state: Option<StateName>,
 }
 
-/// One job depends on another; both are places in [`Graph::nodes`].
+/// A dependency of one job on another; both are indices into [`Graph::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Edge {
     pub job: usize,
@@ -31,9 +31,9 @@ pub struct Edge {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// To what a job depends on.
+    /// Towards the jobs that a job depends on.
     Up,
-    /// To what depends on a job.
+    /// Towards the jobs that depend on a job.
     Down,
 }
 
@@ -43,26 +43,26 @@ pub struct Branch {
     pub node: usize,
     /// For each level above this one, and for this one last, whether more branches follow there.
     pub more: Vec<bool>,
-    /// What lies behind it was told before.
+    /// Its subtree was shown before.
     pub is_repeated: bool,
-    /// What lies behind it is too deep to be told.
+    /// Its subtree is too deep to be shown.
     pub is_too_deep: bool,
 }
 
-/// Deeper than this nobody can see what belongs together.
+/// The deepest level of a tree that is still readable.
 pub const MAX_DEPTH: usize = 60;
 
 impl Graph {
-    /// The tree behind the first node in one direction, without that node itself.
+    /// The tree that starts at the first node in one direction, without that node itself.
     pub fn tree(&self, direction: Direction) -> Vec<Branch> {
         let neighbours = self.neighbours(direction);
-        let mut told = HashSet::from([0]);
+        let mut expanded = HashSet::from([0]);
         let mut branches = Vec::new();
-        // The next branch last.
+        // A stack: the next branch is the last element.
         let mut open = children(&neighbours, 0, &[]);
         while let Some((node, more)) = open.pop() {
             let has_more = neighbours.contains_key(&node);
-            let is_repeated = has_more && !told.insert(node);
+            let is_repeated = has_more && !expanded.insert(node);
             let is_too_deep = has_more && !is_repeated && more.len() >= MAX_DEPTH;
             if has_more && !is_repeated && !is_too_deep {
                 open.extend(children(&neighbours, node, &more));
@@ -85,14 +85,14 @@ impl Graph {
     }
 }
 
-/// The branches right behind a node, the last one first.
+/// The branches directly below a node, in reverse order.
 fn children(neighbours: &HashMap<usize, Vec<usize>>, node: usize, above: &[bool]) -> Vec<(usize, Vec<bool>)> {
-    let behind = neighbours.get(&node).map_or(&[][..], Vec::as_slice);
+    let below = neighbours.get(&node).map_or(&[][..], Vec::as_slice);
     let with_levels = |(at, child): (usize, &usize)| {
-        let more = above.iter().copied().chain([at + 1 < behind.len()]).collect();
+        let more = above.iter().copied().chain([at + 1 < below.len()]).collect();
         (*child, more)
     };
-    behind.iter().enumerate().map(with_levels).rev().collect()
+    below.iter().enumerate().map(with_levels).rev().collect()
 }
 
 #[cfg(test)]
@@ -101,8 +101,10 @@ mod tests {
 
     /// A graph of jobs named by numbers; each pair is a job and one that it depends on.
     fn graph(count: usize, edges: &[(usize, usize)]) -> Graph {
-        let node =
-            |at: usize| Node { id: at.to_string().parse().expect("an id"), state: Some(StateName::Pending) };
+        let node = |at: usize| Node {
+            id: at.to_string().parse().expect("valid id"),
+            state: Some(StateName::Pending),
+        };
         Graph {
             nodes: (0..count).map(node).collect(),
             edges: edges
@@ -113,41 +115,41 @@ mod tests {
         }
     }
 
-    /// Each line as its depth, its node, and a mark.
-    fn told(graph: &Graph, direction: Direction) -> Vec<String> {
-        let tell = |branch: Branch| {
+    /// Each branch as its depth, its node, and a mark if it is repeated.
+    fn lines(graph: &Graph, direction: Direction) -> Vec<String> {
+        let line = |branch: Branch| {
             let mark = if branch.is_repeated { "*" } else { "" };
             format!("{}{}{mark}", " ".repeat(branch.more.len()), branch.node)
         };
-        graph.tree(direction).into_iter().map(tell).collect()
+        graph.tree(direction).into_iter().map(line).collect()
     }
 
     #[test]
-    fn both_directions_are_told_from_the_job_outwards() {
+    fn a_tree_starts_at_the_job_in_both_directions() {
         let graph = graph(6, &[(0, 1), (0, 2), (1, 3), (4, 0), (5, 4)]);
-        assert_eq!(told(&graph, Direction::Up), [" 1", "  3", " 2"]);
-        assert_eq!(told(&graph, Direction::Down), [" 4", "  5"]);
+        assert_eq!(lines(&graph, Direction::Up), [" 1", "  3", " 2"]);
+        assert_eq!(lines(&graph, Direction::Down), [" 4", "  5"]);
         let levels: Vec<_> = graph.tree(Direction::Up).into_iter().map(|branch| branch.more).collect();
         assert_eq!(levels, [vec![true], vec![true, false], vec![false]]);
     }
 
     #[test]
-    fn what_is_shared_is_told_once_and_marked_after_that() {
-        // Two diamonds on top of each other: without the mark the number of lines doubles with each.
+    fn a_shared_subtree_is_expanded_once_and_marked_afterwards() {
+        // Two diamonds on top of each other: without the mark the number of lines doubles with each diamond.
         let graph = graph(7, &[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (3, 5), (4, 6), (5, 6)]);
         assert_eq!(
-            told(&graph, Direction::Up),
+            lines(&graph, Direction::Up),
             [" 1", "  3", "   4", "    6", "   5", "    6", " 2", "  3*"]
         );
     }
 
     #[test]
     fn a_cycle_ends_where_it_began() {
-        assert_eq!(told(&graph(2, &[(0, 1), (1, 0)]), Direction::Up), [" 1", "  0*"]);
+        assert_eq!(lines(&graph(2, &[(0, 1), (1, 0)]), Direction::Up), [" 1", "  0*"]);
     }
 
     #[test]
-    fn a_long_chain_is_told_to_a_depth() {
+    fn a_long_chain_is_cut_at_the_maximum_depth() {
         let edges: Vec<(usize, usize)> = (0..1_000).map(|at| (at, at + 1)).collect();
         let tree = graph(1_001, &edges).tree(Direction::Up);
         assert_eq!(tree.len(), MAX_DEPTH);

@@ -1,4 +1,4 @@
-//! The one JSON shape of a job: for `--json`, for HTTP, and for those who are told what became of it.
+//! The JSON form of a job, for `--json`, HTTP and hook payloads.
 
 use serde::Serialize;
 

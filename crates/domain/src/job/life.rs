@@ -1,4 +1,4 @@
-//! The life of a job: its states, what may happen to it, and what follows.
+//! The life cycle of a job: its states, the events that can happen to it, and the resulting transitions.
 //!
 //! ```text
 //!              claim               success
@@ -6,13 +6,13 @@
 //!    ▲  ▲                │  │  │
 //!    │  └── lost, released  │  └─ too many failures or losses ─▶ dead
 //!    │                      ▼
-//!    └── retry            failed ── claim, once its time has come ──▶ processing
+//!    └── retry            failed ── claim, when it is due ──▶ processing
 //!
-//!   pending, failed ── cancel ──▶ cancelled     processing ── cancel ──▶ marked; its worker ends it
+//!   pending, failed ── cancel ──▶ cancelled     processing ── cancel ──▶ marked; its worker stops it
 //! ```
 //!
-//! [`transition`] is the only place where this is decided. It is pure: stores call it inside a transaction and apply
-//! what it says with an update that is guarded by the attempt number.
+//! [`transition`] makes all these decisions. It is pure: stores call it inside a transaction and apply the result with an
+//! update that is guarded by the attempt number.
 
 use super::backoff::Backoff;
 use super::outcome::Outcome;
@@ -20,25 +20,25 @@ use super::retry_rules::RetryRules;
 use crate::values::name::WorkerId;
 use crate::values::timestamp::Timestamp;
 
-/// The part of a job that its life depends on.
+/// The part of a job that determines its transitions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Life {
     pub state: State,
-    /// Asked for when it was enqueued: never start before.
+    /// The requested start time: no attempt starts earlier.
     pub run_at: Option<Timestamp>,
-    /// When the next attempt may start, or the present one was allowed to. It also gives the place in the line.
+    /// When the next attempt may start, or the current one could. It also determines the position in the claim order.
     pub due_at: Timestamp,
-    /// The number of the latest attempt. It never goes back: it is the fencing token.
+    /// The number of the latest attempt. It never decreases, because it is the fencing token.
     pub attempts: u32,
     pub max_retries: u32,
-    /// Attempts that ended badly by their own doing since the last `retry`.
+    /// Attempts since the last `retry` that used up a retry.
     pub failures: u32,
     pub losses: Losses,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// Waits for its time, for a free slot, or for `blocked_by` other jobs.
+    /// Waits for its start time, for a free slot, or for `blocked_by` other jobs.
     Pending {
         blocked_by: u32,
     },
@@ -66,28 +66,28 @@ pub struct Lease {
     pub worker: WorkerId,
     pub started_at: Timestamp,
     pub until: Timestamp,
-    /// Somebody asked to cancel it, and why: the worker kills the command and settles.
+    /// A cancellation was requested, with its reason: the worker kills the command and settles the attempt.
     pub cancel_requested: Option<CancelReason>,
 }
 
-/// Losses in a row, counted within one boot: a machine that reboots is not the job's doing.
+/// Consecutive losses within one boot: a reboot of the machine is not the job's fault.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Losses {
     pub count: u32,
     pub boot: Option<String>,
 }
 
-/// What else a dead worker was running when it lost an attempt.
+/// Whether a dead worker was running other attempts when it lost this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Company {
-    /// Nothing: the worker died of this attempt or of something outside.
+pub enum LossContext {
+    /// It ran no other attempt: this attempt or an external cause killed the worker.
     Alone,
-    /// Other attempts, any of which may have killed the worker.
+    /// It ran other attempts, any of which may have killed the worker.
     Others,
 }
 
-/// The boot of an attempt that was cut off by no fault of its own, such as a restore of the queue: its loss counts for
-/// nothing.
+/// The boot of an attempt that was interrupted through no fault of its own, for example by a restore of the queue. Its
+/// loss is not counted.
 pub const NO_BOOT: &str = "";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub enum DeadReason {
 pub enum CancelReason {
     User,
     Dependency,
-    /// Its schedule wanted a newer run in its place.
+    /// Its schedule replaced it with a newer run.
     Replaced,
 }
 
@@ -172,7 +172,7 @@ impl StateName {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Nothing more happens to it unless somebody asks.
+    /// Whether the job stays in this state until a user retries or removes it.
     pub fn is_finished(self) -> bool {
         match self {
             Self::Completed | Self::Dead | Self::Cancelled => true,
@@ -203,82 +203,82 @@ impl State {
     }
 }
 
-/// What happens to a job.
+/// An event in the life of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A worker takes it.
+    /// A worker claims it.
     Claim { worker: WorkerId, until: Timestamp },
     /// Its worker lengthens the lease.
     Extend { attempt: u32, until: Timestamp },
-    /// Its worker, or a reaper in its name, records how the attempt ended. `boot` is the boot it ran in; `company`
-    /// matters for a loss only.
-    Settle { attempt: u32, outcome: Outcome, boot: String, company: Company },
-    /// Somebody wants it ended.
+    /// Its worker, or a reaper on behalf of a dead worker, records how the attempt ended. `boot` is the boot in which it
+    /// ran; `loss_context` matters only for a loss.
+    Settle { attempt: u32, outcome: Outcome, boot: String, loss_context: LossContext },
+    /// A user cancels it.
     Cancel,
-    /// Its schedule wants a newer run in its place.
+    /// Its schedule replaces it with a newer run.
     Replace,
-    /// Somebody wants it run again; `blocked_by` of its dependencies are still unfinished.
+    /// A user retries it; `blocked_by` of its dependencies are still unfinished.
     Retry { blocked_by: u32 },
-    /// A job that it waits for completed, or failed where that does not matter.
+    /// A dependency completed, or failed and the job runs regardless.
     DependencyMet,
-    /// A job that it cannot do without is dead or cancelled.
+    /// A dependency is dead or cancelled, and the job does not run without it.
     DependencyFailed,
 }
 
-/// The settings that decide what follows a failure, read when it happens.
+/// The settings that decide what follows a failure, read when the attempt fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
     pub backoff: Backoff,
     pub crash_limit: u32,
-    /// The job's own, or else its queue's.
+    /// The job's own rules, otherwise those of its queue.
     pub retry: RetryRules,
     /// Random in `0..1`: decides the jitter.
     pub roll: f64,
 }
 
-/// What follows an event.
+/// The result of an event: the previous state and the new life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
     pub from: StateName,
     pub life: Life,
 }
 
-/// Why an event changes nothing. A normal result: the caller reports it or walks away.
+/// Why an event changes nothing. This is a normal result, which the caller reports or ignores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("attempt {attempt} is not the current one")]
     Stale { attempt: u32 },
-    #[error("its time has not come")]
+    #[error("it is not due yet")]
     NotDue,
-    #[error("it waits for other jobs")]
+    #[error("it is waiting for other jobs")]
     Blocked,
     #[error("it is {}", .0.name())]
     WrongState(StateName),
 }
 
-/// Where a job waits for its next attempt.
+/// The index in which a job waits for its next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Could run now.
+    /// It can be claimed now.
     Ready,
-    /// Its time has not come.
+    /// It is not due yet.
     Waiting,
-    /// Runs, is blocked, or is finished.
+    /// It is processing, blocked or finished.
     Nowhere,
 }
 
 impl Life {
-    /// How many of the tries that a job has were used: those that failed by its own doing, and the one that is on or has
+    /// How many of its `max_retries + 1` tries the job has used: those that failed, and the one that is running or has
     /// succeeded.
     pub fn tries(&self) -> u64 {
-        let is_one_more = match self.state {
+        let has_current_try = match self.state {
             State::Processing(_) | State::Completed { .. } => true,
             State::Pending { .. } | State::Failed | State::Dead { .. } | State::Cancelled { .. } => false,
         };
-        u64::from(self.failures) + u64::from(is_one_more)
+        u64::from(self.failures) + u64::from(has_current_try)
     }
 
-    /// The life of a job that was just enqueued.
+    /// The life of a newly enqueued job.
     pub fn begin(run_at: Option<Timestamp>, max_retries: u32, blocked_by: u32, now: Timestamp) -> Self {
         Self {
             state: State::Pending { blocked_by },
@@ -291,8 +291,8 @@ impl Life {
         }
     }
 
-    /// Whether its next attempt must be the only one of its worker: one more loss may be its last, and then it must be
-    /// certain that no other job killed the worker.
+    /// Whether its next attempt must be the only one of its worker: one more loss may make the job dead, which requires
+    /// certainty that no other job killed the worker.
     pub fn runs_alone(&self, crash_limit: u32) -> bool {
         self.losses.count > 0 && self.losses.count + 1 >= crash_limit
     }
@@ -314,28 +314,28 @@ impl Life {
         }
     }
 
-    /// Whether its time has come. A pending job waits for no time but the one that was asked for: if somebody sets the
-    /// clock back, what was ready stays ready, although it became due at a moment that now lies in the future.
+    /// Whether an attempt may start. A pending job waits only for `run_at`: if the clock is set back, a ready job stays
+    /// ready although its `due_at` is then in the future.
     fn is_due(&self, now: Timestamp) -> bool {
         let is_pending = matches!(self.state, State::Pending { .. });
         self.due_at <= now || (is_pending && self.run_at.is_none_or(|at| at <= now))
     }
 }
 
-/// Decides what follows when `event` happens to a job with this `life`.
+/// Decides how `event` changes a job with this `life`.
 pub fn transition(life: &Life, event: Event, policy: &Policy, now: Timestamp) -> Result<Transition, Refusal> {
     let next = match event {
         Event::Claim { worker, until } => claim(life, worker, until, now)?,
         Event::Extend { attempt, until } => extend(life, attempt, until)?,
-        Event::Settle { attempt, outcome, boot, company } => {
+        Event::Settle { attempt, outcome, boot, loss_context } => {
             let losses = life.losses.with_one_more(boot);
-            settle(life, attempt, outcome, Loss { losses, company }, policy, now)?
+            settle(life, attempt, outcome, Loss { losses, loss_context }, policy, now)?
         }
         Event::Cancel => cancel(life, CancelReason::User, now)?,
         Event::Replace => cancel(life, CancelReason::Replaced, now)?,
         Event::Retry { blocked_by } => retry(life, blocked_by, now)?,
         Event::DependencyMet => unblock(life, now)?,
-        Event::DependencyFailed => give_up(life, now)?,
+        Event::DependencyFailed => cancel_blocked(life, now)?,
     };
     Ok(Transition { from: life.state.name(), life: next })
 }
@@ -392,7 +392,7 @@ fn settle(
     }
 }
 
-/// One more failure.
+/// Counts one more failure.
 fn with_failure(life: &Life) -> Life {
     let failures = life.failures.saturating_add(1);
     Life { failures, losses: Losses::default(), ..life.clone() }
@@ -400,7 +400,7 @@ fn with_failure(life: &Life) -> Life {
 
 fn fail_for_good(life: &Life, now: Timestamp) -> Life {
     let failed = with_failure(life);
-    // Where no retry was left, it is not the exit code that decided.
+    // If no retry was left, the exit code made no difference.
     let is_last = failed.failures > life.max_retries;
     let reason = if is_last { DeadReason::RetriesExhausted } else { DeadReason::NotRetried };
     with_state(&failed, dead(reason, now))
@@ -417,10 +417,10 @@ fn fail(life: &Life, policy: &Policy, now: Timestamp) -> Life {
     }
 }
 
-/// What a loss would make of the losses so far; `None` if it counts for nothing.
+/// The losses that a loss would add up to, or `None` if it is not counted, and the circumstances of the loss.
 struct Loss {
     losses: Option<Losses>,
-    company: Company,
+    loss_context: LossContext,
 }
 
 fn lose(life: &Life, loss: Loss, policy: &Policy, now: Timestamp) -> Life {
@@ -429,10 +429,10 @@ fn lose(life: &Life, loss: Loss, policy: &Policy, now: Timestamp) -> Life {
     };
     let is_at_limit = losses.count >= policy.crash_limit;
     let counted = Life { losses, ..life.clone() };
-    match loss.company {
-        Company::Alone if is_at_limit => with_state(&counted, dead(DeadReason::CrashLimit, now)),
-        // A job that kills its workers must not stand in the way of others: it goes behind those that are due.
-        Company::Alone | Company::Others => {
+    match loss.loss_context {
+        LossContext::Alone if is_at_limit => with_state(&counted, dead(DeadReason::CrashLimit, now)),
+        // A job that kills its workers must not delay other jobs: it queues after those that are due.
+        LossContext::Alone | LossContext::Others => {
             Life { due_at: life.due_at.max(now), ..with_state(&counted, State::Pending { blocked_by: 0 }) }
         }
     }
@@ -442,7 +442,7 @@ fn cancel(life: &Life, reason: CancelReason, now: Timestamp) -> Result<Life, Ref
     let state = match &life.state {
         State::Pending { .. } | State::Failed => cancelled(reason, now),
         State::Processing(lease) => {
-            // Whoever asked first is told of.
+            // Keep the first request's reason.
             let cancel_requested = lease.cancel_requested.or(Some(reason));
             State::Processing(Lease { cancel_requested, ..lease.clone() })
         }
@@ -471,7 +471,7 @@ fn retry(life: &Life, blocked_by: u32, now: Timestamp) -> Result<Life, Refusal> 
 fn unblock(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
     match life.state {
         State::Pending { blocked_by } if blocked_by > 0 => Ok(Life {
-            // It becomes due when the last job that it waited for ends, not when it was enqueued.
+            // It becomes due when its last dependency ends, not when it was enqueued.
             due_at: if blocked_by == 1 { life.due_at.max(now) } else { life.due_at },
             ..with_state(life, State::Pending { blocked_by: blocked_by - 1 })
         }),
@@ -484,7 +484,7 @@ fn unblock(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
     }
 }
 
-fn give_up(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
+fn cancel_blocked(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
     match life.state {
         State::Pending { blocked_by } if blocked_by > 0 => {
             let reason = CancelReason::Dependency;

@@ -1,7 +1,7 @@
-//! What a job may use: memory, processor time, processes, open files, and how nice it is to others.
+//! Resource limits of a job: memory, processors, processes, open files, and its nice value.
 //!
-//! A job, its queue and the settings may each say something; field by field the nearest to the job counts. In JSON they
-//! are an object (`request/json/limits.rs` reads it), elsewhere also `memory=512M,pids=100`.
+//! A job, its queue and the settings can each set limits; field by field, the job's value comes first, then the queue's.
+//! In JSON limits are an object (`request/json/limits.rs` parses it); elsewhere `memory=512M,pids=100` is also accepted.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,41 +11,41 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::text::nearest::nearest;
 use crate::values::size::{SizeError, format_size, parse_size};
 
-/// Less than any program needs: whoever writes `512` means `512M`.
+/// The minimum for any program. It catches `512` typed for `512M`.
 pub const MIN_MEMORY: u64 = 1 << 20;
-/// Less the kernel cannot count.
+/// The smallest share that the kernel can enforce.
 pub const MIN_CPU: f64 = 0.01;
 pub const MAX_CPU: f64 = 10_000.0;
 pub const MAX_PIDS: i64 = 1 << 22;
 pub const MIN_NICE: i64 = -20;
 pub const MAX_NICE: i64 = 19;
-/// The three that every program has, and one to load it with.
+/// The three standard streams, and one to load the program with.
 pub const MIN_OPEN_FILES: i64 = 4;
 pub const MAX_OPEN_FILES: i64 = 1 << 30;
 
 /// The names of the fields, in the order in which they are written.
 pub const FIELDS: [&str; 5] = ["memory", "cpu", "pids", "nice", "open_files"];
 
-/// What is `None` is not limited.
+/// A field that is `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes, of all its processes together.
+    /// In bytes, for all processes of the job together.
     pub memory: Option<u64>,
     pub cpu: Option<Cpu>,
-    /// Processes and threads at once.
+    /// Concurrent processes and threads.
     pub pids: Option<u32>,
     pub nice: Option<i32>,
-    /// Of each process.
+    /// Per process.
     pub open_files: Option<u64>,
 }
 
-/// A share of the processors, exact to a thousandth: 1.5 is one and a half.
+/// A number of processors, exact to a thousandth: 1.5 is one and a half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
     pub millis: u32,
 }
 
-/// The limit for which an attempt was killed.
+/// The limit that an attempt was killed for exceeding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
     Memory(u64),
@@ -55,8 +55,8 @@ pub enum Excess {
 impl Excess {
     const MEMORY: &str = "used more than its memory limit of";
     const PIDS: &str = "had more processes and threads than its limit of";
-    /// What each of them is told with.
-    pub const BEGINNINGS: [&str; 2] = [Self::MEMORY, Self::PIDS];
+    /// The beginning of each message.
+    pub const MESSAGE_PREFIXES: [&str; 2] = [Self::MEMORY, Self::PIDS];
 }
 
 impl fmt::Display for Excess {
@@ -70,28 +70,28 @@ impl fmt::Display for Excess {
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LimitsError {
-    #[error("there is no limit `{typed}`; {}", known(*nearest))]
+    #[error("unknown limit `{typed}`; {}", suggestion(*nearest))]
     Unknown { typed: String, nearest: Option<&'static str> },
     #[error("`{field}` is given twice")]
     Twice { field: &'static str },
-    #[error("`{0}` is no limit; write memory=512M,pids=100 or {{\"memory\":\"512M\",\"pids\":100}}")]
-    NoPair(String),
+    #[error("not a valid limit: `{0}`; write memory=512M,pids=100 or {{\"memory\":\"512M\",\"pids\":100}}")]
+    NotAPair(String),
     #[error(transparent)]
     Memory(#[from] SizeError),
-    #[error("a memory limit of {0} bytes is less than any program needs; write 512M for 512 MiB")]
+    #[error("a memory limit of {0} bytes is too small for any program; write 512M for 512 MiB")]
     MemoryTooSmall(u64),
-    #[error("cpu takes a number of processors from {MIN_CPU} to {MAX_CPU}, not {0}")]
+    #[error("cpu must be a number of processors from {MIN_CPU} to {MAX_CPU}, not {0}")]
     Cpu(String),
-    #[error("{field} takes a whole number from {min} to {max}, not `{value}`")]
+    #[error("{field} must be a whole number from {min} to {max}, not `{value}`")]
     NotInRange { field: &'static str, value: String, min: i64, max: i64 },
     #[error("{message}")]
     Json { message: String },
 }
 
-fn known(nearest: Option<&str>) -> String {
+fn suggestion(nearest: Option<&str>) -> String {
     match nearest {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("there are {}", FIELDS.join(", ")),
+        None => format!("known limits are {}", FIELDS.join(", ")),
     }
 }
 
@@ -100,7 +100,7 @@ impl Limits {
         *self == Self::default()
     }
 
-    /// These where they say something, else the others.
+    /// These limits, with unset fields taken from `others`.
     #[must_use]
     pub fn or(self, others: &Self) -> Self {
         Self {
@@ -112,8 +112,8 @@ impl Limits {
         }
     }
 
-    /// Each field that is given, as it is written.
-    fn written(&self) -> impl Iterator<Item = (&'static str, String)> {
+    /// Each field that is set, with its formatted value.
+    fn formatted(&self) -> impl Iterator<Item = (&'static str, String)> {
         let values = [
             self.memory.map(format_size),
             self.cpu.map(|cpu| cpu.to_string()),
@@ -144,7 +144,7 @@ pub fn check_memory(bytes: u64) -> Result<u64, LimitsError> {
 }
 
 impl Cpu {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within bounds")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked against the bounds")]
     pub fn new(processors: f64) -> Result<Self, LimitsError> {
         if !(MIN_CPU..=MAX_CPU).contains(&processors) {
             return Err(LimitsError::Cpu(processors.to_string()));
@@ -179,12 +179,12 @@ impl fmt::Display for Limits {
         if self.is_none() {
             return out.write_str("none");
         }
-        let pairs: Vec<String> = self.written().map(|(field, value)| format!("{field}={value}")).collect();
+        let pairs: Vec<String> = self.formatted().map(|(field, value)| format!("{field}={value}")).collect();
         out.write_str(&pairs.join(","))
     }
 }
 
-/// Limits as an object in JSON, or as `memory=512M,pids=100`. That there are none is for others to say.
+/// A JSON object, or `memory=512M,pids=100`. Callers handle `none` themselves.
 impl FromStr for Limits {
     type Err = LimitsError;
 
@@ -196,7 +196,7 @@ impl FromStr for Limits {
         let mut limits = Self::default();
         let mut given = Vec::new();
         for pair in text.split(',') {
-            let (name, value) = pair.split_once('=').ok_or_else(|| LimitsError::NoPair(pair.to_owned()))?;
+            let (name, value) = pair.split_once('=').ok_or_else(|| LimitsError::NotAPair(pair.to_owned()))?;
             let field = field(name.trim())?;
             if given.contains(&field) {
                 return Err(LimitsError::Twice { field });
@@ -210,14 +210,14 @@ impl FromStr for Limits {
 
 /// `open-files` and `open_files` are the same.
 fn field(typed: &str) -> Result<&'static str, LimitsError> {
-    let wanted = typed.replace('-', "_");
+    let name = typed.replace('-', "_");
     FIELDS
         .into_iter()
-        .find(|field| *field == wanted)
+        .find(|field| *field == name)
         .ok_or_else(|| LimitsError::Unknown { typed: typed.to_owned(), nearest: nearest(typed, FIELDS) })
 }
 
-/// As it is written in a job: only what is given.
+/// In the form that a job takes: only the fields that are set.
 impl Serialize for Limits {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

@@ -11,22 +11,22 @@ pub enum Outcome {
     Success,
     /// The command exited with another code.
     Failure { exit_code: i32 },
-    /// A signal ended the command: one that queuectl did not send, or the one for using more than it may.
+    /// A signal ended the command: one that queuectl did not send, or SIGKILL for exceeding a limit.
     Signal { signal: Signal },
-    /// It ran longer than its timeout and was killed.
+    /// The command ran longer than its timeout and was killed.
     Timeout,
-    /// It could not be started.
+    /// The command could not be started.
     SpawnError,
-    /// Its worker died while it ran.
+    /// The worker died during the attempt.
     Lost,
-    /// Somebody cancelled it while it ran.
+    /// The attempt was cancelled.
     Cancelled,
-    /// Given back unharmed: by a shutdown, or because it was never started.
+    /// Given back unharmed, by a shutdown or because the command was never started.
     Released,
 }
 
 impl Outcome {
-    /// The word for it in SQL and JSON.
+    /// The name used in SQL and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -40,7 +40,7 @@ impl Outcome {
         }
     }
 
-    /// Puts an outcome together from its stored parts.
+    /// Combines the stored parts of an outcome.
     pub fn from_parts(name: &str, exit_code: Option<i32>, signal: Option<Signal>) -> Option<Self> {
         Some(match (name, exit_code, signal) {
             ("success", ..) => Self::Success,

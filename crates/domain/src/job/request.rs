@@ -1,5 +1,5 @@
-//! What somebody says when enqueuing: the fields of a job as they were typed, each checked on its own, and how they
-//! become a [`NewJob`]. `json` reads them from JSON, `write` writes them.
+//! The description of a job to enqueue: its fields as the caller gave them, each checked on its own, and their
+//! resolution into a [`NewJob`]. `json` parses the fields from JSON, `write` formats them.
 
 mod json;
 mod write;
@@ -20,18 +20,18 @@ use crate::values::name::{BatchName, JobId, QueueName};
 use crate::values::span::{SpanError, parse_span};
 use crate::values::timestamp::Timestamp;
 
-/// The kernel takes 131,072 bytes for one argument, its closing NUL included.
+/// The kernel accepts 131,072 bytes for one argument, including the terminating NUL.
 pub const MAX_COMMAND_BYTES: usize = 131_071;
-/// Of `NAME=value`. What queuectl captures is never longer: the kernel refused to start it with more.
+/// Of `NAME=value`. A captured variable is never longer, because the kernel would not have started queuectl with it.
 pub const MAX_VARIABLE_BYTES: usize = 131_071;
 pub const MAX_DEPENDENCIES: usize = 10_000;
-const MAX_NAME_CHARS_SAID: usize = 64;
+const MAX_QUOTED_NAME_CHARS: usize = 64;
 pub const MAX_TAGS: usize = 64;
 pub const MAX_TAG_BYTES: usize = 128;
 pub const MAX_UNIQUE_KEY_BYTES: usize = 512;
 pub const MAX_CWD_BYTES: usize = 4_096;
 
-/// A job as somebody asked for it: what was left out is `None` or empty.
+/// A job as the caller described it; fields that were left out are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobRequest {
     pub command: Option<String>,
@@ -69,7 +69,7 @@ pub enum RequestError {
     NoCommand,
     #[error("`command` is blank")]
     BlankCommand,
-    #[error("`command` has {bytes} bytes, more than the {MAX_COMMAND_BYTES} that the kernel takes")]
+    #[error("`command` has {bytes} bytes; the kernel accepts at most {MAX_COMMAND_BYTES}")]
     CommandTooLong { bytes: usize },
     #[error("`{field}` contains a NUL byte")]
     Nul { field: &'static str },
@@ -77,27 +77,27 @@ pub enum RequestError {
     BothRetries,
     #[error("give `run_at` or `delay`, not both")]
     BothTimes,
-    #[error("`unique_for` says nothing without a `unique_key`")]
+    #[error("`unique_for` requires a `unique_key`")]
     NoUniqueKey,
     #[error("job `{0}` cannot depend on itself")]
     DependsOnItself(JobId),
-    #[error("`{field}` holds more than {limit} {what}")]
+    #[error("`{field}` has more than {limit} {what}")]
     TooMany { field: &'static str, limit: usize, what: &'static str },
     #[error("`{field}` is empty")]
     Empty { field: &'static str },
-    #[error("the folder that you are in is gone or its name is not UTF-8; give the job an absolute `cwd`")]
-    NoFolder,
-    #[error("`{name}` is no name for an environment variable")]
+    #[error("the current directory was deleted or its name is not UTF-8; give the job an absolute `cwd`")]
+    NoCurrentDirectory,
+    #[error("not a valid name for an environment variable: `{name}`")]
     BadVariable { name: String },
     #[error(
-        "variable `{}` of `env` has {bytes} bytes with its name, more than the {MAX_VARIABLE_BYTES} that the kernel takes; \
-         let the command read it from a file",
-        beginning(name)
+        "variable `{}` of `env` has {bytes} bytes including its name; the kernel accepts at most {MAX_VARIABLE_BYTES}; \
+         let the command read the value from a file",
+        truncated(name)
     )]
     VariableTooLong { name: String, bytes: usize },
-    #[error("a `timeout` of 0 would kill the command at once; use \"none\" for no timeout")]
+    #[error("a `timeout` of 0 would kill the command immediately; use \"none\" for no timeout")]
     ZeroTimeout,
-    #[error("`{typed}` is no choice for `on_dependency_failure`; there are cancel and run")]
+    #[error("not a valid choice: `{typed}`; expected cancel or run")]
     BadDependencyChoice { typed: String },
     #[error(transparent)]
     Span(#[from] SpanError),
@@ -111,20 +111,20 @@ pub enum RequestError {
     ExitCodes(#[from] ExitCodesError),
 }
 
-/// Where a request came from and what fills its gaps.
+/// The caller of a request, and the defaults for its missing fields.
 #[derive(Clone, Debug)]
 pub struct Origin {
     pub settings: Settings,
-    /// Where the caller stood. `None`: that cannot be told, so a job must say where it runs.
+    /// The caller's working directory. `None` if it is unknown; each job must then set its own.
     pub cwd: Option<String>,
     pub environment: Option<Arc<Environment>>,
     pub if_absent: bool,
-    /// What all of its jobs are enqueued into.
+    /// The batch that the jobs are enqueued into.
     pub batch: Option<BatchName>,
 }
 
 impl JobRequest {
-    /// Checks the fields together and fills the gaps; `generate_id` is asked for an id when none was given.
+    /// Checks the fields together and fills in the defaults; `generate_id` makes an id if none was given.
     pub fn resolve(
         self,
         origin: &Origin,
@@ -191,13 +191,13 @@ impl JobRequest {
     }
 }
 
-/// A relative folder is meant from where the caller stood.
+/// Resolves a relative directory against the caller's.
 fn resolve_cwd(cwd: Option<String>, here: Option<&str>) -> Result<String, RequestError> {
     match (cwd, here) {
         (Some(cwd), _) if cwd.starts_with('/') => Ok(cwd),
         (Some(cwd), Some(here)) => Ok(format!("{here}/{cwd}")),
         (None, Some(here)) => Ok(here.to_owned()),
-        (Some(_) | None, None) => Err(RequestError::NoFolder),
+        (Some(_) | None, None) => Err(RequestError::NoCurrentDirectory),
     }
 }
 
@@ -275,9 +275,9 @@ impl Timeout {
     }
 }
 
-/// As much of a name as tells which it is.
-fn beginning(name: &str) -> String {
-    name.chars().take(MAX_NAME_CHARS_SAID).collect()
+/// As much of a name as is needed to recognise it.
+fn truncated(name: &str) -> String {
+    name.chars().take(MAX_QUOTED_NAME_CHARS).collect()
 }
 
 fn check_text(field: &'static str, text: String) -> Result<String, RequestError> {

@@ -1,27 +1,27 @@
-//! After which exit codes a failed attempt is tried again: all of them, unless a job or its queue says otherwise.
+//! Which exit codes are retried: all of them, unless a job or its queue says otherwise.
 //!
-//! Only exit codes are judged. A signal, a timeout or a command that could not be started is retried as always: it says
-//! nothing about what the command found.
+//! The rules apply only to exit codes. A signal, a timeout or a command that could not be started is always retried: it
+//! says nothing about what the command found.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A set of exit codes of failure.
+/// A set of non-zero exit codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitCodes {
-    /// One bit for each of the 256 codes; that of 0 is never set.
+    /// One bit for each of the 256 codes; the bit of 0 is never set.
     bits: [u64; 4],
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExitCodesError {
-    #[error("`{0}` is no exit code; they are numbers from 1 to 255")]
-    NoCode(String),
+    #[error("not a valid exit code: `{0}`; expected a number from 1 to 255")]
+    Malformed(String),
     #[error("exit code 0 means success: there is nothing to retry")]
     Success,
-    #[error("a list of exit codes is empty")]
+    #[error("the list of exit codes is empty")]
     Empty,
-    #[error("exit code {0} is in `retry_on` and in `no_retry_on`")]
+    #[error("exit code {0} is in both `retry_on` and `no_retry_on`")]
     InBoth(u8),
 }
 
@@ -41,7 +41,7 @@ impl ExitCodes {
         self.bits[usize::from(code) / 64] & (1 << (code % 64)) != 0
     }
 
-    /// In order.
+    /// In ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u8> {
         (1..=u8::MAX).filter(|code| self.contains(*code))
     }
@@ -59,27 +59,27 @@ impl FromStr for ExitCodes {
     type Err = ExitCodesError;
 
     fn from_str(text: &str) -> Result<Self, ExitCodesError> {
-        let code = |part: &str| part.trim().parse().map_err(|_| ExitCodesError::NoCode(part.to_owned()));
+        let code = |part: &str| part.trim().parse().map_err(|_| ExitCodesError::Malformed(part.to_owned()));
         let codes: Vec<u8> = text.split(',').map(code).collect::<Result<_, _>>()?;
         Self::new(codes)
     }
 }
 
-/// What a job says about it, or a queue.
+/// The rules of a job or a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryRules {
-    /// Only these are retried.
+    /// If set, only these codes are retried.
     pub retry_on: Option<ExitCodes>,
-    /// These are not.
+    /// These codes are not retried.
     pub no_retry_on: Option<ExitCodes>,
 }
 
 impl RetryRules {
     pub fn new(retry_on: Option<ExitCodes>, no_retry_on: Option<ExitCodes>) -> Result<Self, ExitCodesError> {
-        if let (Some(these), Some(those)) = (retry_on, no_retry_on)
-            && let Some(both) = these.iter().find(|code| those.contains(*code))
+        if let (Some(retried), Some(not_retried)) = (retry_on, no_retry_on)
+            && let Some(code) = retried.iter().find(|code| not_retried.contains(*code))
         {
-            return Err(ExitCodesError::InBoth(both));
+            return Err(ExitCodesError::InBoth(code));
         }
         Ok(Self { retry_on, no_retry_on })
     }
@@ -88,7 +88,7 @@ impl RetryRules {
         *self == Self::default()
     }
 
-    /// Those of a job take the place of its queue's: a list of the one beside a list of the other could contradict.
+    /// A job's rules replace those of its queue as a whole: a list of one combined with a list of the other could contradict.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         if self.is_none() { others } else { self }
@@ -108,25 +108,25 @@ mod tests {
     use super::*;
 
     fn codes(text: &str) -> ExitCodes {
-        text.parse().expect("exit codes")
+        text.parse().expect("valid exit codes")
     }
 
     fn rules(retry_on: &str, no_retry_on: &str) -> RetryRules {
         let list = |text: &str| (!text.is_empty()).then(|| codes(text));
-        RetryRules::new(list(retry_on), list(no_retry_on)).expect("rules")
+        RetryRules::new(list(retry_on), list(no_retry_on)).expect("consistent rules")
     }
 
     #[test]
-    fn codes_are_a_set_that_is_written_in_order() {
+    fn exit_codes_are_a_set_formatted_in_order() {
         assert_eq!(codes("75, 1,75,255,64,63").to_string(), "1,63,64,75,255");
         assert!(codes("64").contains(64) && !codes("64").contains(0) && !codes("64").contains(128));
         for (text, error) in [
-            ("", ExitCodesError::NoCode(String::new())),
-            ("1,,2", ExitCodesError::NoCode(String::new())),
-            ("one", ExitCodesError::NoCode("one".to_owned())),
-            ("256", ExitCodesError::NoCode("256".to_owned())),
-            ("-1", ExitCodesError::NoCode("-1".to_owned())),
-            ("1.0", ExitCodesError::NoCode("1.0".to_owned())),
+            ("", ExitCodesError::Malformed(String::new())),
+            ("1,,2", ExitCodesError::Malformed(String::new())),
+            ("one", ExitCodesError::Malformed("one".to_owned())),
+            ("256", ExitCodesError::Malformed("256".to_owned())),
+            ("-1", ExitCodesError::Malformed("-1".to_owned())),
+            ("1.0", ExitCodesError::Malformed("1.0".to_owned())),
             ("1,0", ExitCodesError::Success),
         ] {
             assert_eq!(text.parse::<ExitCodes>(), Err(error), "{text}");
@@ -135,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn both_lists_decide() {
-        for (retry_on, no_retry_on, exit_code, retried) in [
+    fn a_code_is_retried_if_neither_list_excludes_it() {
+        for (retry_on, no_retry_on, exit_code, is_retried) in [
             ("", "", 1, true),
             ("75", "", 75, true),
             ("75", "", 1, false),
@@ -149,14 +149,14 @@ mod tests {
             ("75", "", -1, true),
         ] {
             let case = format!("{exit_code} of {retry_on:?} and {no_retry_on:?}");
-            assert_eq!(rules(retry_on, no_retry_on).retries(exit_code), retried, "{case}");
+            assert_eq!(rules(retry_on, no_retry_on).retries(exit_code), is_retried, "{case}");
         }
         let both = RetryRules::new(Some(codes("1,75")), Some(codes("2,75")));
         assert_eq!(both, Err(ExitCodesError::InBoth(75)));
     }
 
     #[test]
-    fn the_rules_of_a_job_take_the_place_of_its_queues() {
+    fn the_rules_of_a_job_replace_those_of_its_queue() {
         let (job, queue) = (rules("", "2"), rules("2", ""));
         assert_eq!(job.or(queue), job);
         assert_eq!(RetryRules::default().or(queue), queue);

@@ -1,7 +1,7 @@
-//! A command with gaps, filled from each line of a file.
+//! A command with placeholders, filled in from each line of a file.
 //!
-//! Gaps are filled word by word before the words are quoted for the shell, so that whatever stands in a line stays part of
-//! the one word that it was put into.
+//! Placeholders are filled in word by word before the words are quoted for the shell, so that the content of a line cannot
+//! become more than a part of one word.
 
 use crate::text::nearest::nearest;
 use crate::text::shell::quote_words;
@@ -14,37 +14,37 @@ pub struct Template {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// The field at this place.
+    /// The field at this index.
     Field(usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    #[error("there is no column `{typed}`, did you mean `{nearest}`?")]
+    #[error("unknown column `{typed}`, did you mean `{nearest}`?")]
     Near { typed: String, nearest: String },
-    #[error("there is no column `{typed}`, the columns are {known}")]
+    #[error("unknown column `{typed}`, the columns are {known}")]
     UnknownColumn { typed: String, known: String },
-    #[error("`{{}}` names no column; write {{1}}, or {{name}} as in the head of the file")]
+    #[error("`{{}}` does not name a column; write {{1}}, or {{name}} for a name in the header")]
     NoName,
-    #[error("a `{{` without its `}}` in `{word}`; write {{{{ or }}}} for a brace itself")]
+    #[error("unmatched brace in `{word}`; write {{{{ or }}}} for a literal brace")]
     LoneBrace { word: String },
-    #[error("the command uses no column; write {{1}}, or {{name}} as in the head of the file")]
+    #[error("the command does not use any column; write {{1}}, or {{name}} for a name in the header")]
     NoColumn,
 }
 
 impl Template {
-    /// `{}` is the line, and `{{}}` is `{}` itself; all else is taken as it is. Without a gap the line is put behind the
+    /// `{}` is the line and `{{}}` is a literal `{}`; everything else is literal. Without a placeholder, the line becomes the
     /// last word.
     pub fn for_lines(words: &[String]) -> Self {
         let mut words: Vec<Vec<Piece>> = words.iter().map(|word| cut_at_lines(word)).collect();
-        let has_gap = words.iter().flatten().any(|piece| matches!(piece, Piece::Field(_)));
-        if !has_gap {
+        let has_placeholder = words.iter().flatten().any(|piece| matches!(piece, Piece::Field(_)));
+        if !has_placeholder {
             words.push(vec![Piece::Field(0)]);
         }
         Self { words }
     }
 
-    /// `{2}` and `{name}` are columns, `{{` and `}}` are braces.
+    /// `{2}` and `{name}` are columns; `{{` and `}}` are literal braces.
     pub fn for_columns(words: &[String], columns: &[&str]) -> Result<Self, TemplateError> {
         let words: Vec<Vec<Piece>> =
             words.iter().map(|word| cut_at_columns(word, columns)).collect::<Result<_, _>>()?;
@@ -69,8 +69,8 @@ fn cut_at_lines(word: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = word;
     while let Some(at) = rest.find("{}") {
-        let is_itself = rest[..at].ends_with('{') && rest[at + 2..].starts_with('}');
-        if is_itself {
+        let is_literal = rest[..at].ends_with('{') && rest[at + 2..].starts_with('}');
+        if is_literal {
             pieces.push(Piece::Text(format!("{}{{}}", &rest[..at - 1])));
             rest = &rest[at + 3..];
         } else {
@@ -84,27 +84,27 @@ fn cut_at_lines(word: &str) -> Vec<Piece> {
 }
 
 fn cut_at_columns(word: &str, columns: &[&str]) -> Result<Vec<Piece>, TemplateError> {
-    let lone = || TemplateError::LoneBrace { word: word.to_owned() };
+    let unmatched = || TemplateError::LoneBrace { word: word.to_owned() };
     let mut pieces = Vec::new();
     let mut rest = word;
     while let Some(at) = rest.find(['{', '}']) {
         let brace = &rest[at..=at];
         pieces.push(Piece::Text(rest[..at].to_owned()));
         rest = &rest[at + 1..];
-        if let Some(behind) = rest.strip_prefix(brace) {
+        if let Some(after) = rest.strip_prefix(brace) {
             pieces.push(Piece::Text(brace.to_owned()));
-            rest = behind;
+            rest = after;
         } else {
-            let (name, behind) = rest.split_once('}').filter(|_| brace == "{").ok_or_else(lone)?;
+            let (name, after) = rest.split_once('}').filter(|_| brace == "{").ok_or_else(unmatched)?;
             pieces.push(Piece::Field(find_column(name, columns)?));
-            rest = behind;
+            rest = after;
         }
     }
     pieces.push(Piece::Text(rest.to_owned()));
     Ok(pieces)
 }
 
-/// A column by its name, or by its place, counted from 1.
+/// Finds a column by its name, or by its number, counted from 1.
 fn find_column(typed: &str, columns: &[&str]) -> Result<usize, TemplateError> {
     if typed.is_empty() {
         return Err(TemplateError::NoName);
@@ -113,7 +113,7 @@ fn find_column(typed: &str, columns: &[&str]) -> Result<usize, TemplateError> {
         return Ok(at);
     }
     match typed.parse::<usize>() {
-        Ok(place) if (1..=columns.len()).contains(&place) => Ok(place - 1),
+        Ok(number) if (1..=columns.len()).contains(&number) => Ok(number - 1),
         Ok(_) | Err(_) => Err(unknown_column(typed, columns)),
     }
 }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_part_of_one_word() {
+    fn a_line_becomes_part_of_one_word() {
         for (command, line, filled) in [
             ("convert {} out/{}.jpg", "a b", "convert 'a b' 'out/a b.jpg'"),
             ("echo", "x; rm -rf /", "echo 'x; rm -rf /'"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_go_by_name_and_by_place() {
+    fn columns_are_named_by_header_or_by_number() {
         let columns = ["name", "address of", "3"];
         let fields = ["Ann", "1 Long St", "x"];
         for (command, filled) in [
@@ -169,19 +169,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_column_is_refused() {
-        for (command, says) in [
+    fn an_invalid_placeholder_is_refused() {
+        for (command, message) in [
             ("mail {nmae}", "did you mean `name`?"),
             ("mail {address}", "the columns are name, 3"),
-            ("mail {4}", "no column `4`"),
-            ("mail {0}", "no column `0`"),
-            ("mail {}", "names no column"),
-            ("mail {name", "without its"),
-            ("mail name}", "without its"),
-            ("mail name", "uses no column"),
+            ("mail {4}", "unknown column `4`"),
+            ("mail {0}", "unknown column `0`"),
+            ("mail {}", "does not name a column"),
+            ("mail {name", "unmatched brace"),
+            ("mail name}", "unmatched brace"),
+            ("mail name", "does not use any column"),
         ] {
             let error = Template::for_columns(&words(command), &["name", "3"]).expect_err(command);
-            assert!(error.to_string().contains(says), "{command}: {error}");
+            assert!(error.to_string().contains(message), "{command}: {error}");
         }
     }
 }

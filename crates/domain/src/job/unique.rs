@@ -1,4 +1,4 @@
-//! How long a job keeps others with its unique key away.
+//! How long a job's unique key prevents other jobs with the same key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,20 +10,20 @@ use crate::values::timestamp::Timestamp;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UniqueFor {
-    /// Until a worker has taken it for the first time; from then on for good.
+    /// Until a worker claims the job for the first time.
     Started,
-    /// Until it is completed, dead or cancelled.
+    /// Until the job is completed, dead or cancelled.
     #[default]
     Finished,
-    /// For so long from the moment it was enqueued, whatever becomes of it.
+    /// For this long after the job was enqueued, regardless of its state.
     Span(Duration),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UniqueForError {
-    #[error("`unique_for` is started, finished or a duration ({0})")]
+    #[error("expected started, finished or a duration ({0})")]
     Span(#[from] SpanError),
-    #[error("a `unique_for` of 0 would keep nobody away")]
+    #[error("a `unique_for` of 0 has no effect")]
     Zero,
 }
 
@@ -35,7 +35,7 @@ impl UniqueFor {
         Ok(Self::Span(span))
     }
 
-    /// Until when a key that is taken now is held; `None`: until something happens to the job.
+    /// When a key that is taken now expires; `None` if it is held until the job's state changes.
     pub fn held_until(self, now: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Started | Self::Finished => None,
@@ -43,7 +43,7 @@ impl UniqueFor {
         }
     }
 
-    /// Whether a job that changes its state from one to the other gives its key back.
+    /// Whether a job that changes from one state to the other releases its key.
     pub fn gives_back(self, from: StateName, to: StateName) -> bool {
         match self {
             Self::Started => to.is_finished() || (from != to && to == StateName::Processing),
@@ -52,7 +52,7 @@ impl UniqueFor {
         }
     }
 
-    /// Whether a job that is to run again must have its key for that.
+    /// Whether a retried job must hold its key again.
     pub fn needs_key_again(self, life: &Life) -> bool {
         match self {
             Self::Started => life.attempts == 0,
@@ -60,7 +60,7 @@ impl UniqueFor {
         }
     }
 
-    /// Whether it takes it where nobody has it. The time of the other kind counts from enqueuing.
+    /// Whether a retried job takes its key if it is free. The time of `Span` counts from enqueuing, so it does not.
     pub fn takes_key_again(self) -> bool {
         match self {
             Self::Started | Self::Finished => true,
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn values_survive_a_round_trip() {
         for text in ["started", "finished", "1h", "1m30s", "250ms"] {
             let read: UniqueFor = text.parse().expect(text);
             assert_eq!(read.to_string(), text);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_given_back_when_it_was_said_to_be() {
+    fn a_key_is_released_at_the_configured_time() {
         let changes = [
             (StateName::Pending, StateName::Processing),
             (StateName::Processing, StateName::Processing),

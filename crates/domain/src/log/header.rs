@@ -1,34 +1,34 @@
-//! The beginning of a log file: what it is, and which part of it is gone.
+//! The header of a log file: its version, and the part that was cut out.
 //!
 //! ```text
-//! magic "qctllog" · version · Cut: at, resume_at, resume_printed (all zero: nothing is cut) · checksum
+//! magic "qctllog" · version · Cut: at, resume_at, resume_printed (all zero if nothing is cut) · checksum
 //! ```
 //!
-//! It is written anew while others read, and a read may see a part of the old and a part of the new one: the checksum
-//! tells.
+//! The header is rewritten while other processes read, and a read may return a mix of the old and the new one. The
+//! checksum detects that.
 
 use super::LogError;
 
 pub const HEADER_BYTES: usize = 40;
 const MAGIC: [u8; 7] = *b"qctllog";
 const VERSION: u8 = 1;
-/// Where the checksum begins: all before it is summed up.
-const SUMMED: usize = HEADER_BYTES - size_of::<u64>();
+/// The offset of the checksum, which covers everything before it.
+const CHECKSUM_AT: usize = HEADER_BYTES - size_of::<u64>();
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     pub cut: Option<Cut>,
 }
 
-/// The part of a file that is gone. Both of its ends are at the boundary of an entry.
+/// The part of a file that was cut out. It begins and ends at the boundary of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Where it begins.
+    /// The offset at which it begins.
     pub at: u64,
-    /// Where what is kept goes on.
+    /// The offset at which the kept output resumes.
     pub resume_at: u64,
-    /// How many bytes had been printed before what is kept there: whoever knows how many it has seen knows how many it
-    /// missed.
+    /// How many bytes had been printed before `resume_at`: a reader subtracts the bytes that it has read to learn how many
+    /// it missed.
     pub resume_printed: u64,
 }
 
@@ -41,12 +41,12 @@ impl Header {
         for (field, value) in [cut.at, cut.resume_at, cut.resume_printed].into_iter().enumerate() {
             bytes[8 + 8 * field..][..8].copy_from_slice(&value.to_le_bytes());
         }
-        let sum = checksum(&bytes[..SUMMED]);
-        bytes[SUMMED..].copy_from_slice(&sum.to_le_bytes());
+        let sum = checksum(&bytes[..CHECKSUM_AT]);
+        bytes[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
 
-    /// One that is being written at the moment may look damaged.
+    /// A header that is being rewritten may decode as damaged.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, LogError> {
         if bytes[..7] != MAGIC {
             return Err(LogError::NotALog);
@@ -54,7 +54,7 @@ impl Header {
         if bytes[7] > VERSION {
             return Err(LogError::TooNew);
         }
-        if word(bytes, SUMMED) != checksum(&bytes[..SUMMED]) {
+        if word(bytes, CHECKSUM_AT) != checksum(&bytes[..CHECKSUM_AT]) {
             return Err(LogError::Damaged);
         }
         let cut = Cut { at: word(bytes, 8), resume_at: word(bytes, 16), resume_printed: word(bytes, 24) };

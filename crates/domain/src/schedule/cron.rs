@@ -1,12 +1,12 @@
-//! Lines of cron, and the clocks of the world.
+//! Cron lines, and their behaviour at changes of daylight saving time.
 //!
-//! A crate reads the fields and finds the next time on a clock that never changes. What happens where a real clock is
-//! put forward or back is decided here, the way that cron itself does:
+//! A crate parses the fields and finds the next time on a clock without changes. This module decides what happens where
+//! a real clock is put forward or back, with the same rules as cron:
 //!
-//! - A line with a `*` among its seconds, minutes or hours goes on by elapsed time: it fires at every moment at which the
-//!   clock shows a time that it names.
-//! - Any other line names times of the day, and each is to happen once. One that the clock leaves out comes at the first
-//!   moment after the gap; one that the clock shows twice comes the first time.
+//! - A line with a `*` among its seconds, minutes or hours follows elapsed time: it fires whenever the clock shows a
+//!   matching time.
+//! - Any other line names times of day, each of which happens once. A time that the clock skips fires at the first
+//!   moment after the gap; a time that the clock shows twice fires the first time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use crate::text::nearest::nearest;
 use crate::values::timestamp::Timestamp;
 
-/// Names for common lines, and what they mean.
+/// Names for common lines, and the lines that they stand for.
 pub const NICKNAMES: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
     ("@daily", "0 0 * * *"),
@@ -30,36 +30,36 @@ pub const NICKNAMES: [(&str, &str); 7] = [
     ("@annually", "0 0 1 1 *"),
 ];
 
-const MAX_BYTES: usize = 256;
+const MAX_LINE_BYTES: usize = 256;
 
-/// What the fields are about, where there are six of them.
+/// The names of the six fields.
 const FIELDS: [&str; 6] = ["second", "minute", "hour", "day of the month", "month", "day of the week"];
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
-    #[error("it has {found} fields; there must be five, or six with seconds first")]
+    #[error("it has {found} fields; expected five, or six with seconds first")]
     Fields { found: usize },
-    #[error("there is no `{typed}`{}", nickname_hint(nearest.as_deref()))]
+    #[error("unknown nickname `{typed}`{}", nickname_hint(nearest.as_deref()))]
     Nickname { typed: String, nearest: Option<String> },
-    #[error("it is longer than {MAX_BYTES} bytes")]
+    #[error("it is longer than {MAX_LINE_BYTES} bytes")]
     TooLong,
-    #[error("`{typed}` is no {field}: {problem}")]
+    #[error("not a valid {field}: `{typed}` ({problem})")]
     Field { field: &'static str, typed: String, problem: String },
 }
 
 fn nickname_hint(nearest: Option<&str>) -> String {
     match nearest {
         Some(nearest) => format!(", did you mean `{nearest}`?"),
-        None => format!("; there are {}", NICKNAMES.map(|(name, _)| name).join(", ")),
+        None => format!("; known nicknames are {}", NICKNAMES.map(|(name, _)| name).join(", ")),
     }
 }
 
-/// A line that was read.
+/// A parsed cron line.
 #[derive(Clone, Debug)]
 pub struct CronLine {
     typed: String,
     cron: Box<Cron>,
-    /// It goes on by elapsed time.
+    /// Whether it follows elapsed time.
     is_interval: bool,
 }
 
@@ -79,7 +79,7 @@ impl FromStr for CronLine {
     type Err = CronError;
 
     fn from_str(text: &str) -> Result<Self, CronError> {
-        if text.len() > MAX_BYTES {
+        if text.len() > MAX_LINE_BYTES {
             return Err(CronError::TooLong);
         }
         let typed = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -88,8 +88,8 @@ impl FromStr for CronLine {
         let (5 | 6) = fields.len() else {
             return Err(CronError::Fields { found: fields.len() });
         };
-        let cron = parse(&line).map_err(|error| to_blame(&fields, &error))?;
-        // All but the last three, which name days.
+        let cron = parse(&line).map_err(|error| invalid_field(&fields, &error))?;
+        // The last three fields name days.
         let is_interval = fields[..fields.len() - 3].iter().any(|field| field.contains('*'));
         Ok(Self { typed, cron: Box::new(cron), is_interval })
     }
@@ -111,8 +111,8 @@ fn parse(line: &str) -> Result<Cron, croner::errors::CronError> {
     CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build().parse(line)
 }
 
-/// The field that is wrong is wrong by itself too.
-fn to_blame(fields: &[&str], whole: &croner::errors::CronError) -> CronError {
+/// The error for the first field that is invalid on its own.
+fn invalid_field(fields: &[&str], whole: &croner::errors::CronError) -> CronError {
     let first = FIELDS.len() - fields.len();
     for (typed, at) in fields.iter().zip(first..) {
         let mut alone = ["*"; FIELDS.len()];
@@ -121,15 +121,15 @@ fn to_blame(fields: &[&str], whole: &croner::errors::CronError) -> CronError {
             return CronError::Field {
                 field: FIELDS[at],
                 typed: (*typed).to_owned(),
-                problem: in_our_form(&error),
+                problem: fragment(&error),
             };
         }
     }
-    CronError::Field { field: "time", typed: fields.join(" "), problem: in_our_form(whole) }
+    CronError::Field { field: "time", typed: fields.join(" "), problem: fragment(whole) }
 }
 
-/// What the crate says, as a fragment without its own prefix.
-fn in_our_form(error: &croner::errors::CronError) -> String {
+/// The crate's message as a lower-case fragment, without its prefix.
+fn fragment(error: &croner::errors::CronError) -> String {
     let text = error.to_string();
     let text = text.split_once(": ").map_or(text.as_str(), |(_, detail)| detail);
     let text = text.split_once(" in part ").map_or(text, |(problem, _)| problem);
@@ -142,12 +142,12 @@ fn lower_first(text: &str) -> String {
 }
 
 impl CronLine {
-    /// What it means, in English.
+    /// A description in English.
     pub fn in_words(&self) -> String {
         lower_first(self.cron.describe().trim_end_matches('.'))
     }
 
-    /// The first moment after this one at which it fires; `None` if it never does.
+    /// The first time after this one at which it fires; `None` if it never does.
     pub(super) fn next_after(&self, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
         let after = jiff::Timestamp::from_millisecond(after.as_millis()).ok()?;
         let next = if self.is_interval {
@@ -159,7 +159,7 @@ impl CronLine {
         (next <= Timestamp::MAX).then_some(next)
     }
 
-    /// Between two changes of the clock it runs evenly, so the search goes from change to change.
+    /// Between two changes the clock runs evenly, so the search proceeds from change to change.
     fn next_of_interval(&self, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let (mut from, mut is_included) = (after, false);
         loop {
@@ -175,7 +175,7 @@ impl CronLine {
         }
     }
 
-    /// What the clock shows only grows with the moments at which these times come, so the first that lies behind is next.
+    /// The times of day increase with the moments at which they fire, so the first moment after `after` is the next one.
     fn next_time_of_day(&self, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let mut shown = self.next_shown(zone.to_datetime(after), true)?;
         loop {
@@ -187,7 +187,7 @@ impl CronLine {
         }
     }
 
-    /// The next time that it names, on a clock that is never put forward or back.
+    /// The next matching time on a clock without changes.
     fn next_shown(&self, from: DateTime, is_included: bool) -> Option<DateTime> {
         let is_included = is_included && from.subsec_nanosecond() == 0;
         let next = self.cron.find_next_occurrence(&from, is_included).ok()?;
@@ -195,13 +195,13 @@ impl CronLine {
     }
 }
 
-/// The moment for which this time of the day stands.
+/// The moment at which this time of day fires.
 fn moment(zone: &TimeZone, shown: DateTime) -> Option<jiff::Timestamp> {
     let at = |offset: Offset| offset.to_timestamp(shown).ok();
     match zone.to_ambiguous_timestamp(shown).offset() {
         AmbiguousOffset::Unambiguous { offset } => at(offset),
         AmbiguousOffset::Fold { before, .. } => at(before),
-        // By the clock after the gap it lies just before the change.
+        // With the offset after the gap, the time lies just before the change.
         AmbiguousOffset::Gap { after, .. } => Some(zone.following(at(after)?).next()?.timestamp()),
     }
 }

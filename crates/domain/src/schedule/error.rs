@@ -11,49 +11,49 @@ pub enum ScheduleError {
     When(#[from] WhenError),
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    #[error("there is no time zone `{name}`")]
+    #[error("unknown time zone `{name}`")]
     UnknownZone { name: String, nearest: Option<String> },
-    #[error("the job of a schedule cannot have `{field}` ({why})")]
+    #[error("the job of a schedule cannot have `{field}`: {why}")]
     Field { field: &'static str, why: &'static str },
 }
 
-/// The zone that was probably meant: one whose city was typed, or one that is spelled almost so.
+/// The error for an unknown zone. It suggests a zone whose city was typed, or one with a similar name.
 pub fn unknown_zone(typed: &str, known: &[String]) -> ScheduleError {
     let typed_lower = typed.to_ascii_lowercase();
     let lower: Vec<String> = known.iter().map(|name| name.to_ascii_lowercase()).collect();
-    let city = |name: &String| name.rsplit('/').next() == Some(typed_lower.as_str());
-    let at = lower.iter().position(city).or_else(|| {
+    let is_city = |name: &String| name.rsplit('/').next() == Some(typed_lower.as_str());
+    let at = lower.iter().position(is_city).or_else(|| {
         let nearest = nearest(&typed_lower, lower.iter().map(String::as_str))?;
         lower.iter().position(|name| name == nearest)
     });
     ScheduleError::UnknownZone { name: typed.to_owned(), nearest: at.map(|at| known[at].clone()) }
 }
 
-/// Refuses what makes no sense for a job that comes again and again.
+/// Refuses fields that make no sense for a recurring job.
 pub fn check_job(job: &JobRequest, policy: Policy) -> Result<(), ScheduleError> {
     let refuse = |field, why| Err(ScheduleError::Field { field, why });
     if job.id.is_some() {
-        return refuse("id", "each run has its own, made of the schedule's name and the time");
+        return refuse("id", "each run gets its own id from the schedule's name and the time");
     }
     if job.run_at.is_some() {
-        return refuse("run_at", "the schedule says when; for a single time there is --at");
+        return refuse("run_at", "the schedule sets the time; use --at for a single run");
     }
     if job.delay.is_some() {
-        return refuse("delay", "the schedule says when");
+        return refuse("delay", "the schedule sets the time");
     }
     if !job.depends_on.is_empty() {
         return refuse(
             "depends_on",
-            "what it waits for would be the same job each time, and finished after the first",
+            "every run would depend on the same job, which is finished after the first run",
         );
     }
     if job.on_dependency_failure.is_some() {
-        return refuse("on_dependency_failure", "it waits for no other job");
+        return refuse("on_dependency_failure", "the job has no dependencies");
     }
     if job.unique_key.is_some() && policy.on_overlap != OnOverlap::Skip {
         return refuse(
             "unique_key",
-            "while an earlier run holds it there is no other, so --on-overlap can only be skip",
+            "an unfinished run with the key prevents another, so --on-overlap must be skip",
         );
     }
     Ok(())
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_zone_that_was_meant_is_offered() {
+    fn an_unknown_zone_suggests_the_nearest() {
         let known = ["Europe/Berlin", "Europe/Dublin", "America/New_York"].map(str::to_owned);
         for (typed, expected) in [
             ("Europe/Berln", Some("Europe/Berlin")),
@@ -82,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_makes_no_sense_each_time_is_refused() {
-        let skip = Policy::new(None, None, None).expect("the defaults");
+    fn fields_that_make_no_sense_for_a_recurring_job_are_refused() {
+        let skip = Policy::new(None, None, None).expect("valid defaults");
         let queue = Policy { on_overlap: OnOverlap::Queue, ..skip };
         for (json, policy, field) in [
             (r#"{"command":"x","id":"a"}"#, skip, Some("id")),

@@ -1,4 +1,4 @@
-//! What is to be done when the time of a schedule has come.
+//! Decides which runs to enqueue when a schedule is due.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use super::Schedule;
 use super::policy::{MAX_UNFINISHED_RUNS, OnMissed, OnOverlap};
 use crate::values::timestamp::Timestamp;
 
-/// An occurrence that nobody dealt with for so long was missed. Within this time it is only late.
-pub const GRACE: Duration = Duration::from_secs(60);
+/// An occurrence that was not handled for this long was missed. Until then it is only late.
+pub const MISSED_AFTER: Duration = Duration::from_secs(60);
 
-/// What follows when a schedule is due.
+/// The result of firing a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Firing {
-    /// Those that get a run, in their order.
+    /// The occurrences that get a run, in order.
     pub occurrences: Vec<Timestamp>,
-    /// The latest that was due.
+    /// The latest occurrence that was due.
     pub last_at: Timestamp,
     pub next_at: Option<Timestamp>,
-    /// The latest that was missed, whether it is made up for or not.
+    /// The latest occurrence that was missed, whether or not it gets a run.
     pub missed_at: Option<Timestamp>,
-    /// The latest that is left out because of another run.
+    /// The latest occurrence that is skipped because of another run.
     pub skipped_at: Option<Timestamp>,
 }
 
-/// Decides what a schedule does now; `None` if its time has not come. So many earlier runs are `unfinished`.
+/// Decides what a schedule does now; `None` if it is not due. `unfinished` is the number of unfinished earlier runs.
 pub fn fire(schedule: &Schedule, unfinished: usize, now: Timestamp) -> Option<Firing> {
-    let mut due = Due::of(schedule, now)?;
+    let mut due = DueOccurrences::of(schedule, now)?;
     let last_at = due.on_time.last().or(due.missed.last()).copied()?;
     let missed_at = due.missed.last().copied();
     let mut occurrences = match schedule.policy.on_missed {
@@ -33,37 +33,37 @@ pub fn fire(schedule: &Schedule, unfinished: usize, now: Timestamp) -> Option<Fi
         OnMissed::Skip | OnMissed::Once => due.on_time,
         OnMissed::All => [due.missed, due.on_time].concat(),
     };
-    let skipped_at = leave_out(schedule.policy.on_overlap, unfinished, &mut occurrences);
+    let skipped_at = skip_overlapping(schedule.policy.on_overlap, unfinished, &mut occurrences);
     let next_at = schedule.next_after(now.max(last_at));
     Some(Firing { occurrences, last_at, next_at, missed_at, skipped_at })
 }
 
-/// Takes away what there is no room for beside another run, and gives the latest of it.
-fn leave_out(
+/// Removes the occurrences that would overlap with another run, and returns the latest of them.
+fn skip_overlapping(
     on_overlap: OnOverlap,
     unfinished: usize,
     occurrences: &mut Vec<Timestamp>,
 ) -> Option<Timestamp> {
-    let keeps = match on_overlap {
+    let kept = match on_overlap {
         OnOverlap::Queue => MAX_UNFINISHED_RUNS.saturating_sub(unfinished),
         OnOverlap::Skip if unfinished > 0 => 0,
-        // Several that come at once overlap each other too.
+        // Several occurrences at once overlap each other.
         OnOverlap::Skip | OnOverlap::Replace => 1,
     };
-    let left_out = occurrences.len().saturating_sub(keeps);
-    occurrences.drain(..left_out).next_back()
+    let skipped = occurrences.len().saturating_sub(kept);
+    occurrences.drain(..skipped).next_back()
 }
 
-/// The occurrences up to now, as far as anybody asks for them, in their order.
-struct Due {
+/// The occurrences up to now that may get a run, in order.
+struct DueOccurrences {
     missed: Vec<Timestamp>,
     on_time: Vec<Timestamp>,
 }
 
-impl Due {
+impl DueOccurrences {
     fn of(schedule: &Schedule, now: Timestamp) -> Option<Self> {
         let first = schedule.next_at.filter(|at| *at <= now)?;
-        let grace = i64::try_from(GRACE.as_millis()).unwrap_or(i64::MAX);
+        let grace = i64::try_from(MISSED_AFTER.as_millis()).unwrap_or(i64::MAX);
         let missed_before = Timestamp::from_millis(now.as_millis().saturating_sub(grace));
         let on_time_from = if first >= missed_before {
             Some(first)
@@ -77,7 +77,7 @@ impl Due {
     }
 }
 
-/// The latest occurrences before this moment, as many as may be made up for.
+/// The latest occurrences before this time, up to the limit of the policy.
 fn missed(schedule: &Schedule, first: Timestamp, before: Timestamp) -> Vec<Timestamp> {
     let mut missed = Vec::new();
     let mut until = just_before(before);

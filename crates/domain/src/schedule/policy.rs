@@ -1,24 +1,24 @@
-//! What somebody can say about occurrences that come while nobody is there, or while the last run is unfinished.
+//! The options for occurrences that were missed, and for those that come while an earlier run is unfinished.
 
-/// What becomes of occurrences for which no worker was there in time.
+/// What happens to occurrences that were missed because no worker ran in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissed {
-    /// Nothing.
+    /// They are skipped.
     Skip,
     /// One run makes up for all of them.
     #[default]
     Once,
-    /// Each has its run, up to a limit.
+    /// Each gets a run, up to a limit.
     All,
 }
 
-/// What becomes of an occurrence while an earlier run is unfinished.
+/// What happens to an occurrence while an earlier run is unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnOverlap {
-    /// It is left out.
+    /// It is skipped.
     #[default]
     Skip,
-    /// It waits until the earlier run is finished, unless [`MAX_UNFINISHED_RUNS`] do already.
+    /// It waits until the earlier run is finished, unless [`MAX_UNFINISHED_RUNS`] are already unfinished.
     Queue,
     /// The earlier run is cancelled.
     Replace,
@@ -59,28 +59,28 @@ impl OnOverlap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub on_missed: OnMissed,
-    /// How many missed occurrences are made up for at most, with [`OnMissed::All`].
+    /// With [`OnMissed::All`], the maximum number of missed occurrences that get a run.
     pub missed_limit: u32,
     pub on_overlap: OnOverlap,
 }
 
 pub const DEFAULT_MISSED_LIMIT: u32 = 10;
-/// All of them are enqueued with one commit.
+/// All missed occurrences are enqueued in one commit.
 pub const MAX_MISSED_LIMIT: u32 = 100;
 
-/// With [`OnOverlap::Queue`], so many runs of a schedule are unfinished at most; what comes then is left out.
+/// With [`OnOverlap::Queue`], the maximum number of unfinished runs of a schedule; further occurrences are skipped.
 pub const MAX_UNFINISHED_RUNS: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    #[error("--missed-limit goes with --on-missed all")]
+    #[error("--missed-limit requires --on-missed all")]
     LimitWithoutAll,
-    #[error("with --on-missed all runs wait for each other, so --on-overlap can only be queue")]
+    #[error("--on-missed all requires --on-overlap queue, because the missed runs wait for each other")]
     AllMustQueue,
 }
 
 impl Policy {
-    /// Fills in what was not said.
+    /// Combines the given options with the defaults.
     pub fn new(
         on_missed: Option<OnMissed>,
         missed_limit: Option<u32>,
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_said_is_filled_in_and_what_contradicts_is_refused() {
+    fn missing_options_get_defaults_and_contradictions_are_refused() {
         let plain = Policy::new(None, None, None);
         assert_eq!(
             plain,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn names_read_back() {
+    fn names_are_parsed_back() {
         for choice in OnMissed::ALL {
             assert_eq!(OnMissed::from_name(choice.name()), Some(choice));
         }

@@ -1,4 +1,4 @@
-//! The moments at which a schedule fires.
+//! The times at which a schedule fires.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::values::timestamp::Timestamp;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum When {
-    /// Whenever the clock of this zone shows such a time.
+    /// Whenever the clock of this zone shows a matching time.
     Cron { line: CronLine, zone: TimeZone },
-    /// Each time so much time has passed, counted from the moment of adding, so that it does not drift.
+    /// At every multiple of this period, counted from when the schedule was added, so that it does not drift.
     Every(Duration),
-    /// At this moment, once.
+    /// Once, at this time.
     At(Timestamp),
 }
 
@@ -29,13 +29,13 @@ pub enum WhenError {
         #[source]
         source: CronError,
     },
-    #[error("the cron line `{0}` never fires (there is no such day)")]
+    #[error("the cron line `{0}` never fires: no such day exists")]
     Never(String),
     #[error("`{0}` is in the past")]
     Past(Timestamp),
-    #[error("{} is too often (the shortest time between two runs is {})", format_span(*.0), format_span(MIN_PERIOD))]
+    #[error("a period of {} is too short; the minimum is {}", format_span(*.0), format_span(MIN_PERIOD))]
     TooOften(Duration),
-    #[error("the first run would come after the year 9999")]
+    #[error("the first run would be after the year 9999")]
     TooLate,
 }
 
@@ -61,7 +61,7 @@ impl When {
         })
     }
 
-    /// The first occurrence after this moment of a schedule that was added then.
+    /// The first occurrence after `after` of a schedule that was added at `added_at`.
     pub fn next_after(&self, added_at: Timestamp, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron { line, zone } => line.next_after(zone, after),
@@ -74,8 +74,8 @@ impl When {
         }
     }
 
-    /// The latest occurrence up to `now`, where there is one after `from` at all. It is looked for from the end, in ever
-    /// larger steps: a schedule may have had millions of occurrences while nobody was there.
+    /// The latest occurrence up to `now`, if there is one after `from`. It searches backwards from the end in growing
+    /// steps, because a schedule may have had millions of occurrences while no worker ran.
     pub(super) fn latest_until(
         &self,
         added_at: Timestamp,
@@ -115,7 +115,7 @@ impl When {
         }
     }
 
-    /// What was typed after `--cron`, `--every` or `--at`.
+    /// The argument of `--cron`, `--every` or `--at`.
     pub fn expression(&self) -> String {
         match self {
             Self::Cron { line, .. } => line.to_string(),
@@ -124,7 +124,7 @@ impl When {
         }
     }
 
-    /// The name of the zone whose clock counts.
+    /// The name of the time zone, if it matters.
     pub fn zone_name(&self) -> Option<&str> {
         match self {
             Self::Cron { zone, .. } => Some(zone.iana_name().unwrap_or("UTC")),
@@ -132,7 +132,7 @@ impl When {
         }
     }
 
-    /// A moment as the clock shows it to which the schedule listens.
+    /// A time in the schedule's zone, as it is shown to people.
     pub fn shown(&self, at: Timestamp) -> String {
         let Self::Cron { zone, .. } = self else {
             return at.to_string();

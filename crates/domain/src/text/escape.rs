@@ -1,4 +1,4 @@
-//! Writing JSON in which no string can steer a terminal.
+//! JSON output whose strings cannot control a terminal.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, 
 
 use super::hostile::is_hostile;
 
-/// Writes JSON, pretty for a person and compact for a program.
+/// Writes JSON: indented if `pretty`, otherwise compact.
 pub fn write_json(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> io::Result<()> {
     if pretty {
         value.serialize(&mut Serializer::with_formatter(out, Escaping(PrettyFormatter::new())))?;
@@ -18,7 +18,7 @@ pub fn write_json(out: &mut dyn Write, value: &impl Serialize, pretty: bool) -> 
     Ok(())
 }
 
-/// Writes an array, one element after the other as they come: not all of them are in memory.
+/// Writes an array element by element, without holding all elements in memory.
 pub fn write_json_array<T: Serialize, E: From<io::Error>>(
     out: &mut dyn Write,
     elements: impl Iterator<Item = Result<T, E>>,
@@ -43,14 +43,14 @@ fn write_elements<W: Write, F: Formatter, T: Serialize, E: From<io::Error>>(
     array.end().map_err(failed)
 }
 
-/// A value as text, on one line.
+/// Compact JSON, on one line.
 pub fn to_json(value: &impl Serialize) -> serde_json::Result<String> {
     let mut text = Vec::new();
     write_json(&mut text, value, false).map_err(serde_json::Error::io)?;
     String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 
-/// Escapes hostile characters in strings; leaves the rest to another formatter.
+/// Escapes hostile characters in strings and delegates everything else to another formatter.
 struct Escaping<F>(F);
 
 impl<F: Formatter> Formatter for Escaping<F> {
@@ -58,14 +58,14 @@ impl<F: Formatter> Formatter for Escaping<F> {
         let mut rest = fragment;
         while let Some(at) = rest.find(is_hostile) {
             out.write_all(&rest.as_bytes()[..at])?;
-            let hostile = rest[at..].chars().next().map_or(1, |character| {
+            let hostile_len = rest[at..].chars().next().map_or(1, |character| {
                 let mut units = [0; 2];
                 for unit in character.encode_utf16(&mut units) {
                     let _ = write!(out, "\\u{unit:04x}");
                 }
                 character.len_utf8()
             });
-            rest = &rest[at + hostile..];
+            rest = &rest[at + hostile_len..];
         }
         out.write_all(rest.as_bytes())
     }

@@ -1,26 +1,26 @@
-//! Characters that could steer a terminal or deceive whoever reads them, and text in which they are made visible.
+//! Characters that could control a terminal or deceive a reader, and their escaped form.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Control characters, and those that are invisible or turn the order of text around.
+/// Control characters, invisible characters, and those that change the direction of text.
 pub fn is_hostile(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Text that cannot steer a terminal: hostile characters are shown as escapes.
+/// Text that cannot control a terminal: hostile characters are written as escapes.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hostile) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = Escaping(&mut shown).write_str(text);
     Cow::Owned(shown)
 }
 
-/// The same for text of many lines and columns: newlines and tabs are what they are.
+/// As [`printable`], but keeps newlines and tabs, for text with several lines and columns.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     if !text.contains(|character| is_hostile(character) && !is_layout(character)) {
         return Cow::Borrowed(text);
@@ -36,7 +36,7 @@ fn is_layout(character: char) -> bool {
     matches!(character, '\n' | '\t')
 }
 
-/// Passes text on with hostile characters as escapes.
+/// Forwards text, with hostile characters as escapes.
 #[derive(Debug)]
 pub struct Escaping<W>(pub W);
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_text_is_made_visible() {
+    fn hostile_characters_are_escaped() {
         assert_eq!(printable("plain ä 漢"), "plain ä 漢");
         assert_eq!(printable("a\u{1b}[31m\nb"), "a\\u{1b}[31m\\nb");
         assert_eq!(printable("\u{202e}txt.exe"), "\\u{202e}txt.exe");
@@ -65,10 +65,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_visible_while_it_is_written() {
+    fn hostile_characters_are_escaped_while_writing() {
         let mut shown = String::new();
         let (text, number) = ("b\u{200b}", 1);
-        write!(Escaping(&mut shown), "a\r: {text}, {number}").expect("a string takes all");
+        write!(Escaping(&mut shown), "a\r: {text}, {number}").expect("writing to a string cannot fail");
         assert_eq!(shown, "a\\r: b\\u{200b}, 1");
     }
 }

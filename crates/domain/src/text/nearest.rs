@@ -1,20 +1,21 @@
-//! The known name that a mistyped one was probably meant to be.
+//! Suggests the known name that is closest to a mistyped one.
 
-/// The closest of `known` to `typed`, if one is close enough to be a slip of the fingers.
+/// The closest of `known` to `typed`, if it is close enough to be a typo.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_ascii_lowercase().replace('-', "_");
     let length = typed.chars().count();
     known
         .into_iter()
-        // The distance is at least this; to measure it takes time and memory in proportion to what was typed.
-        .filter(|name| length.abs_diff(name.len()) <= slips_allowed(name))
+        // The difference in length is a lower bound of the distance. Computing the distance takes time and memory
+        // proportional to the length of `typed`.
+        .filter(|name| length.abs_diff(name.len()) <= max_distance(name))
         .map(|name| (strsim::damerau_levenshtein(&typed, &name.replace('-', "_")), name))
-        .filter(|(distance, name)| *distance <= slips_allowed(name))
+        .filter(|(distance, name)| *distance <= max_distance(name))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
 
-fn slips_allowed(name: &str) -> usize {
+fn max_distance(name: &str) -> usize {
     (name.len() / 3).clamp(1, 3)
 }
 
@@ -23,7 +24,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn offers_what_was_meant_and_nothing_far() {
+    fn a_typo_is_corrected_and_a_distant_name_is_not() {
         let known = ["max_retries", "priority", "dead", "id"];
         assert_eq!(nearest("max_retires", known), Some("max_retries"));
         assert_eq!(nearest("Max-Retries", known), Some("max_retries"));
@@ -33,8 +34,8 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_length_costs_nothing() {
-        // Measured letter by letter this takes half a gigabyte.
+    fn a_very_long_name_is_not_compared() {
+        // Computing its distance would take half a gigabyte.
         assert_eq!(nearest(&"x".repeat(5_000_000), ["priority", "id"]), None);
     }
 }

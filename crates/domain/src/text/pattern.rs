@@ -1,13 +1,13 @@
-//! Which commands are meant: `*` stands for any characters, `?` for one; a backslash takes that meaning away. What has
-//! neither is looked for anywhere in a command.
+//! Patterns that match commands: `*` stands for any characters, `?` for one character, and a backslash escapes them. A
+//! pattern with neither matches commands that contain it.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest pattern.
+/// The maximum length of a pattern.
 pub const MAX_PATTERN_BYTES: usize = 4_096;
 
-/// A pattern, taken apart.
+/// A parsed pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     parts: Vec<Part>,
@@ -38,19 +38,19 @@ impl FromStr for CommandPattern {
         if text.len() > MAX_PATTERN_BYTES {
             return Err(PatternError::TooLong);
         }
-        let mut parts = take_apart(text);
+        let mut parts = parse_parts(text);
         let is_plain = parts.iter().all(|part| matches!(part, Part::Character(_)));
         if is_plain {
             parts.insert(0, Part::AnyMany);
             parts.push(Part::AnyMany);
         }
-        // Two in a row mean the same as one, and take longer.
+        // Two in a row match the same as one, but more slowly.
         parts.dedup_by(|a, b| (*a, *b) == (Part::AnyMany, Part::AnyMany));
         Ok(Self { parts })
     }
 }
 
-fn take_apart(text: &str) -> Vec<Part> {
+fn parse_parts(text: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
@@ -66,7 +66,7 @@ fn take_apart(text: &str) -> Vec<Part> {
     parts
 }
 
-/// As SQL's `glob` takes it: there a bracket opens a set of characters, and a set of one is how to say the rest.
+/// In the syntax of SQL's `glob`, where a bracket opens a set of characters and a set of one escapes a character.
 impl fmt::Display for CommandPattern {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.parts {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_say_the_same_to_the_store() {
+    fn patterns_are_translated_to_glob() {
         for (typed, glob) in [
             ("make", "*make*"),
             ("make*", "make*"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_too_much_are_refused() {
+    fn empty_and_overlong_patterns_are_refused() {
         assert_eq!("".parse::<CommandPattern>(), Err(PatternError::Empty));
         let long = "x".repeat(MAX_PATTERN_BYTES + 1);
         assert_eq!(long.parse::<CommandPattern>(), Err(PatternError::TooLong));

@@ -1,16 +1,16 @@
-//! Words and `sh`: quoting words for it, and doing without it where it has nothing to do.
+//! Shell words: quoting them, and recognising commands that need no shell.
 
 mod direct;
 
 pub use direct::{direct_words, fixed_result};
 
-/// Words that mean something else to a shell when they come first and unquoted, in POSIX and in what bash adds.
+/// Words that are reserved when they come first and unquoted, in POSIX and in bash.
 const KEYWORDS: [&str; 22] = [
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
     "in", "select", "then", "time", "until", "while", "{", "}",
 ];
 
-/// One command line that `sh -c` takes apart into exactly these words.
+/// A command line that `sh -c` splits into exactly these words.
 pub fn quote_words(words: &[String]) -> String {
     let mut line = String::new();
     for (at, word) in words.iter().enumerate() {
@@ -30,8 +30,8 @@ pub fn quote_words(words: &[String]) -> String {
     line
 }
 
-/// Whether a shell takes this character as itself wherever it stands in an unquoted word, but for what
-/// [`quote_words`] and [`direct_words`] watch in the first one.
+/// Whether this character stands for itself anywhere in an unquoted word. [`quote_words`] and [`direct_words`] handle the
+/// exceptions in the first word.
 fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character)
 }
@@ -41,7 +41,7 @@ mod tests {
     use super::quote_words;
 
     #[test]
-    fn words_survive_the_shell() {
+    fn quoted_words_survive_the_shell() {
         for (words, line) in [
             (vec!["convert", "a b.png", "out.jpg"], "convert 'a b.png' out.jpg"),
             (vec!["echo", "it's", ""], r"echo 'it'\''s' ''"),

@@ -1,4 +1,4 @@
-//! The names that things go by: jobs, queues, batches and workers. Parsed at the edge, trusted inside.
+//! The names of jobs, queues, batches, schedules, workers and hooks. Parsed at the edge, trusted inside.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,11 +13,11 @@ pub enum NameError {
     TooLong { limit: usize },
     #[error("it must begin with a letter or a digit")]
     BadStart,
-    #[error("it may not contain {character:?}; letters, digits and {allowed} are allowed")]
+    #[error("it must not contain {character:?}; letters, digits and {allowed} are allowed")]
     BadCharacter { character: char, allowed: &'static str },
 }
 
-/// What names of one kind may look like.
+/// The rules for names of one kind.
 struct Grammar {
     limit: usize,
     punctuation: &'static str,
@@ -26,8 +26,8 @@ struct Grammar {
 impl Grammar {
     fn check(&self, text: &str) -> Result<(), NameError> {
         let first = text.chars().next().ok_or(NameError::Empty)?;
-        let stranger = |c: &char| !c.is_ascii_alphanumeric() && !self.punctuation.contains(*c);
-        if let Some(character) = text.chars().find(stranger) {
+        let is_forbidden = |c: &char| !c.is_ascii_alphanumeric() && !self.punctuation.contains(*c);
+        if let Some(character) = text.chars().find(is_forbidden) {
             return Err(NameError::BadCharacter { character, allowed: self.punctuation });
         }
         if !first.is_ascii_alphanumeric() {
@@ -71,48 +71,48 @@ macro_rules! name {
 }
 
 name!(
-    /// What a job is called: given by whoever enqueued it, or generated.
+    /// The id of a job, given by the caller or generated.
     JobId,
     Grammar { limit: 128, punctuation: "._:-" }
 );
 name!(
-    /// What a queue is called.
+    /// The name of a queue.
     QueueName,
     Grammar { limit: 64, punctuation: "._-" }
 );
 name!(
-    /// What a batch is called.
+    /// The name of a batch.
     BatchName,
     Grammar { limit: 64, punctuation: "._-" }
 );
 name!(
-    /// What a schedule is called; short enough to be the beginning of a job's id.
+    /// The name of a schedule; short enough to be the prefix of a job id.
     ScheduleName,
     Grammar { limit: 64, punctuation: "._-" }
 );
 name!(
-    /// What a worker process is called, unique over all machines and restarts.
+    /// The id of a worker process, unique across machines and restarts.
     WorkerId,
     Grammar { limit: 128, punctuation: "._:-" }
 );
 name!(
-    /// What a hook is called.
+    /// The name of a hook.
     HookName,
     Grammar { limit: 64, punctuation: "._-" }
 );
 
 impl QueueName {
-    /// The queue of a job that names none.
+    /// The queue of a job that does not name one.
     pub fn default_queue() -> Self {
         Self("default".to_owned())
     }
 }
 
-/// Generates job ids that sort by the time they were made.
+/// Generates job ids that sort by the time of generation.
 ///
-/// An id is 18 characters of lower-case base 32: 45 bits of milliseconds, then 45 bits that begin at random in each
-/// millisecond and only grow within it. So ids of one process never repeat, those of several processes meet with
-/// negligible probability, and an index over ids is appended to (random ids make inserts four times slower).
+/// An id is 18 characters of lower-case base 32: 45 bits of milliseconds, then 45 bits that start at random in each
+/// millisecond and only increase within it. Ids of one process therefore never repeat, those of several processes collide
+/// with negligible probability, and an index over ids grows at its end (random ids make inserts four times slower).
 #[derive(Debug, Default)]
 pub struct JobIdSequence {
     millis: u64,
@@ -122,11 +122,11 @@ pub struct JobIdSequence {
 const TAIL_BITS: u32 = 45;
 const ID_LENGTH: u32 = 18;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// The largest step between two ids of one millisecond; a step of one would make ids guessable from each other.
+/// The largest step between two ids of one millisecond. With a step of one, ids could be guessed from each other.
 const MAX_STEP: u64 = 1 << 20;
 
 impl JobId {
-    /// Whether it looks like one of a sequence. These are all of one length, so none is the beginning of another.
+    /// Whether it has the form of a generated id. These all have one length, so none is a prefix of another.
     pub fn is_generated(&self) -> bool {
         self.0.len() == ID_LENGTH as usize && self.0.bytes().all(|byte| ALPHABET.contains(&byte))
     }
@@ -138,7 +138,7 @@ impl JobIdSequence {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0) & ((1 << TAIL_BITS) - 1);
         if millis > self.millis {
             self.millis = millis;
-            // The top bit stays free, so that the tail has room to grow within the millisecond.
+            // The top bit stays free, so that the tail can grow within the millisecond.
             self.tail = random & ((1 << (TAIL_BITS - 1)) - 1);
         } else {
             self.tail += 1 + random % MAX_STEP;
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_id_is_what_the_contract_allows() {
+    fn a_job_id_follows_its_grammar() {
         for good in ["a", "0", "Job-1", "a.b_c:d-e", &"x".repeat(128)] {
             assert!(good.parse::<JobId>().is_ok(), "{good}");
         }
@@ -183,7 +183,7 @@ mod tests {
         let mut sequence = JobIdSequence::default();
         let mut ids = Vec::new();
         for step in 0..2_000_i64 {
-            // A clock that stands still, then jumps back.
+            // The clock stands still, then jumps back.
             let now = Timestamp::from_millis(1_700_000_000_000 - (step / 1_000) * 60_000);
             ids.push(sequence.next(now, u64::MAX - step.unsigned_abs()));
         }

@@ -1,11 +1,11 @@
-//! Signals by number, shown by name.
+//! Signals, stored by number and shown by name.
 
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal(i32);
 
-/// Linux's names, at the index of their number.
+/// The names on Linux, indexed by number.
 const NAMES: [&str; 32] = [
     "",
     "SIGHUP",
@@ -45,7 +45,7 @@ impl Signal {
     pub const KILL: Self = Self(9);
     pub const MAX: i32 = 64;
 
-    /// A signal by its number, if that is one.
+    /// The signal with this number, if it is valid.
     pub fn from_number(number: i32) -> Option<Self> {
         (1..=Self::MAX).contains(&number).then_some(Self(number))
     }

@@ -1,11 +1,11 @@
-//! Sizes in bytes as people write them: `4096`, `512K`, `16 MiB`, `1G`. `K`, `M` and `G` are powers of 1024, whether
-//! or not `B`, `i` or `iB` follows.
+//! Sizes in bytes: `4096`, `512K`, `16 MiB`, `1G`. `K`, `M` and `G` are powers of 1024, whether or not `B`, `i` or `iB`
+//! follows.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
-    #[error("`{0}` is no size; write 4096, 512K, 16M or 1G")]
+    #[error("not a valid size: `{0}`; write 4096, 512K, 16M or 1G")]
     Malformed(String),
-    #[error("`{0}` is too large")]
+    #[error("size too large: `{0}`")]
     TooLarge(String),
 }
 
@@ -39,14 +39,14 @@ fn factor_of(unit: &str) -> Option<u64> {
     UNITS.into_iter().find(|(name, _)| is_unit(name)).map(|(_, factor)| factor)
 }
 
-/// Writes a size so that [`parse_size`] reads the same one.
+/// Formats a size so that [`parse_size`] returns the same value.
 pub fn format_size(bytes: u64) -> String {
     let (unit, factor) =
         UNITS.iter().find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor)).unwrap_or(&UNITS[3]);
     if unit.is_empty() { bytes.to_string() } else { format!("{}{unit}", bytes / factor) }
 }
 
-/// A size in its largest unit: `7 bytes`, `1.5 KiB`, `984 MiB`.
+/// A size in its largest unit, for people: `7 bytes`, `1.5 KiB`, `984 MiB`.
 pub fn rough_size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let Some((size, unit)) = UNITS.iter().find(|(size, _)| bytes >= *size) else {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_usual_spellings() {
+    fn sizes_are_parsed_in_their_usual_spellings() {
         for (text, bytes) in [
             ("0", 0),
             ("4096", 4096),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_everything_else() {
+    fn invalid_and_overlarge_sizes_are_refused() {
         for text in ["", "M", "-1", "1.5M", "5 parsecs", "1T", "5i", "5iB", "1MBB", "1MiiB"] {
             assert!(matches!(parse_size(text), Err(SizeError::Malformed(_))), "{text}");
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_their_largest_unit() {
+    fn rough_sizes_use_the_largest_unit() {
         for (bytes, text) in [
             (0, "0 bytes"),
             (1, "1 byte"),

@@ -1,24 +1,24 @@
-//! Durations as people write them: `90`, `90s`, `1m30s`, `7d`, `PT1M30S`. A bare number is seconds.
+//! Durations: `90`, `90s`, `1m30s`, `7d`, `PT1M30S`. A number without a unit is seconds.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
 
-/// The longest duration that is accepted, so that no sum with a time overflows.
+/// The longest duration that is accepted, so that adding it to a time does not overflow.
 pub const MAX_SPAN: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
-    #[error("`{0}` is no duration; write 90, 90s, 1m30s or PT1M30S")]
+    #[error("not a valid duration: `{0}`; write 90, 90s, 1m30s or PT1M30S")]
     Malformed(String),
-    #[error("`{0}` is negative")]
+    #[error("duration must not be negative: `{0}`")]
     Negative(String),
-    #[error("`{0}` is longer than 100 years")]
+    #[error("duration longer than 100 years: `{0}`")]
     TooLong(String),
 }
 
-/// Reads a duration, rounded down to whole milliseconds.
+/// Parses a duration, rounded down to whole milliseconds.
 pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
     let trimmed = text.trim();
     if let Ok(seconds) = trimmed.parse::<f64>() {
@@ -31,7 +31,7 @@ pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
     within_limit(whole, text)
 }
 
-/// Reads a number of seconds, as JSON numbers and bare numbers give it.
+/// Converts a number of seconds, from a JSON number or a number without a unit.
 pub fn span_from_seconds(seconds: f64) -> Result<Duration, SpanError> {
     if seconds.is_nan() {
         return Err(SpanError::Malformed(seconds.to_string()));
@@ -50,7 +50,7 @@ fn within_limit(span: Duration, text: &str) -> Result<Duration, SpanError> {
     Ok(Duration::from_millis(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// Writes a duration so that [`parse_span`] reads the same one: `1m30s`, `500ms`, `7d`.
+/// Formats a duration so that [`parse_span`] returns the same value: `1m30s`, `500ms`, `7d`.
 pub fn format_span(span: Duration) -> String {
     const UNITS: [(u128, &str); 5] =
         [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"), (1, "ms")];
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_documented_form() {
+    fn every_documented_form_is_parsed() {
         for (text, millis) in [
             ("90", 90_000),
             ("90s", 90_000),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_everything_else() {
+    fn invalid_durations_are_refused() {
         for text in ["", " ", "soon", "5 parsecs", "NaN", "1y", "1mo", "--5s"] {
             assert!(matches!(parse_span(text), Err(SpanError::Malformed(_))), "{text}");
         }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn durations_survive_a_round_trip() {
         for millis in [0, 1, 999, 1_000, 61_001, 604_800_000, 90_061_001] {
             let span = Duration::from_millis(millis);
             assert_eq!(parse_span(&format_span(span)), Ok(span));

@@ -1,6 +1,6 @@
-//! A moment: whole milliseconds of UTC since 1970.
+//! A point in time: whole milliseconds since 1970 in UTC.
 //!
-//! Written and read as RFC 3339. The range is the years 1 to 9999, which is what RFC 3339 can say.
+//! Formatted and parsed as RFC 3339. The range is the years 1 to 9999, which is what RFC 3339 can express.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,11 +15,11 @@ pub struct Timestamp(i64);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimestampError {
-    #[error("`{0}` is no RFC 3339 time such as 2026-01-31T09:30:00Z")]
+    #[error("not a valid RFC 3339 time: `{0}`; write 2026-01-31T09:30:00Z")]
     Malformed(String),
-    #[error("`{0}` has no zone; end it with Z or an offset such as +02:00")]
+    #[error("time has no time zone: `{0}`; end it with Z or an offset such as +02:00")]
     NoZone(String),
-    #[error("`{0}` lies outside the years 1 to 9999")]
+    #[error("time outside the years 1 to 9999: `{0}`")]
     OutOfRange(String),
 }
 
@@ -39,7 +39,7 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment `duration` later; `None` beyond the year 9999.
+    /// This time plus `duration`; `None` after the year 9999.
     pub fn checked_add(self, duration: Duration) -> Option<Self> {
         let millis = i64::try_from(duration.as_millis()).ok()?;
         let sum = Self(self.0.checked_add(millis)?);
@@ -51,14 +51,14 @@ impl Timestamp {
         self.checked_add(duration).unwrap_or(Self::MAX)
     }
 
-    /// The moment `duration` earlier, or the first of all.
+    /// This time minus `duration`, but not before the minimum.
     #[must_use]
     pub fn saturating_sub(self, duration: Duration) -> Self {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(millis)).max(Self::MIN)
     }
 
-    /// How long ago `earlier` was; zero when it is later.
+    /// The time since `earlier`; zero if it is later.
     pub fn since(self, earlier: Self) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);
         Duration::from_millis(u64::try_from(millis).unwrap_or(0))
@@ -89,7 +89,7 @@ impl FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, TimestampError> {
         let malformed = || TimestampError::Malformed(text.to_owned());
-        // The parser takes annotations such as `[Europe/Berlin]`, which may contradict the offset.
+        // The parser accepts annotations such as `[Europe/Berlin]`, which may contradict the offset.
         if text.contains('[') {
             return Err(malformed());
         }
@@ -102,7 +102,7 @@ impl FromStr for Timestamp {
             Some(_) => return Err(malformed()),
         };
         let since_epoch = pieces.date().to_datetime(time).duration_since(EPOCH);
-        // Down to the whole millisecond, before 1970 too.
+        // Rounded down to whole milliseconds, also before 1970.
         let millis = since_epoch.as_nanos().div_euclid(NANOS_PER_MILLI);
         let millis = i64::try_from(millis).map_err(|_| malformed())?;
         let at = Self(millis - offset * 1000);
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_writes_rfc_3339() {
+    fn rfc_3339_is_parsed_and_formatted() {
         for (text, written) in [
             ("2026-01-31T09:30:00Z", "2026-01-31T09:30:00.000Z"),
             ("2026-01-31T09:30:00.1234+02:00", "2026-01-31T07:30:00.123Z"),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_moment() {
+    fn invalid_times_are_refused() {
         let parse = |text: &str| text.parse::<Timestamp>();
         assert!(matches!(parse("2026-01-31T09:30:00"), Err(TimestampError::NoZone(_))));
         for text in ["9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00", "0000-12-31T23:59:59Z"] {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn adding_stops_at_the_last_moment() {
+    fn adding_stops_at_the_maximum() {
         assert_eq!(Timestamp::MAX.checked_add(Duration::from_millis(1)), None);
         assert_eq!(Timestamp::EPOCH.saturating_add(Duration::MAX), Timestamp::MAX);
     }

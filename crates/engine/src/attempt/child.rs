@@ -33,8 +33,8 @@ use sys::guards;
 use sys::guards::Guard;
 use sys::process;
 use sys::process::brand::Brand;
-use sys::process::spawn::{Leads, Limits, Spawn, Spawned, spawn};
-use sys::process::{Ended, ProcessHandle};
+use sys::process::spawn::{ChildProcess, Limits, ProcessScope, Spawn, spawn};
+use sys::process::{ChildExit, ProcessHandle};
 
 /// The number under which a command inherits the lock of its slot. Below 64, because a larger table of descriptors must
 /// be allocated; far above what scripts use.
@@ -106,7 +106,7 @@ impl Child {
         let descriptors = [(out, 1), (err, 2), (record.file().as_fd(), LOCK_DESCRIPTOR)];
         let is_unlocked = guards::is_off(Guard::AttemptLock);
         let descriptors = if is_unlocked { &descriptors[..2] } else { &descriptors[..] };
-        let Spawned { pid, handle } = record.start(|| {
+        let ChildProcess { pid, handle } = record.start(|| {
             // Whatever is wrong with a program, the shell has the right words for it.
             let started =
                 spawn_session(plan.prepared(), descriptors, limits).or_else(|error| match plan.fallback() {
@@ -124,7 +124,7 @@ impl Child {
         mut self,
         oversight: Oversight<'_>,
         capture: &mut Capture,
-    ) -> (Option<Cause>, io::Result<Ended>) {
+    ) -> (Option<Cause>, io::Result<ChildExit>) {
         let Oversight { cookie, mark, brand, .. } = oversight;
         let family = Family { leader: self.pid, cookie, mark: Some(mark), brand };
         let ladder = self.watch(oversight, family, capture);
@@ -285,7 +285,7 @@ impl Child {
         let _ = kill_process_group(self.pid, signal);
     }
 
-    fn reap(&self) -> io::Result<Ended> {
+    fn reap(&self) -> io::Result<ChildExit> {
         loop {
             if let Some(ended) = process::reap(self.pid)? {
                 return Ok(ended);
@@ -299,13 +299,13 @@ fn spawn_session(
     prepared: &Prepared,
     descriptors: &[(BorrowedFd<'_>, i32)],
     limits: Limits<'_>,
-) -> io::Result<Spawned> {
+) -> io::Result<ChildProcess> {
     spawn(&Spawn {
         program: &prepared.program,
         argv: &prepared.argv,
         envp: &prepared.envp,
         cwd: Some(&prepared.cwd),
-        leads: Leads::Session,
+        scope: ProcessScope::Session,
         descriptors,
         limits,
     })

@@ -18,7 +18,7 @@ use domain::job::environment::Environment;
 use domain::text::shell::{direct_words, fixed_result};
 use domain::values::name::WorkerId;
 use store::Claim;
-use sys::process::cstr_array::{CList, HasNul};
+use sys::process::cstr_array::{CstrArray, NulByte};
 
 /// What is the same for all attempts of a worker.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Prepared {
     /// May be relative, to `cwd`.
     pub(crate) program: CString,
     pub(crate) argv: Vec<CString>,
-    pub(crate) envp: CList,
+    pub(crate) envp: CstrArray,
     pub(crate) cwd: CString,
 }
 
@@ -152,7 +152,12 @@ fn login_folder<'a>(variables: &Variables<'a>) -> &'a Path {
     home.filter(|home| home.is_absolute() && home.is_dir()).unwrap_or(Path::new("/"))
 }
 
-fn envp(claim: &Claim, context: &Context, variables: Variables<'_>, cwd: &Path) -> Result<CList, HasNul> {
+fn envp(
+    claim: &Claim,
+    context: &Context,
+    variables: Variables<'_>,
+    cwd: &Path,
+) -> Result<CstrArray, NulByte> {
     let attempt = claim.lease.attempt.to_string();
     let mut own = vec![
         (variables::JOB_ID, claim.lease.job.as_str().as_bytes()),
@@ -181,7 +186,7 @@ fn direct(command: &str, variables: &Variables<'_>, cwd: &Path) -> Option<(CStri
     }
 }
 
-pub(crate) fn in_shell(line: CString, envp: CList, cwd: CString) -> Prepared {
+pub(crate) fn in_shell(line: CString, envp: CstrArray, cwd: CString) -> Prepared {
     let mut argv = vec![c"sh".to_owned(), c"-c".to_owned()];
     // Else the line itself would be read as more options.
     if line.as_bytes().starts_with(b"-") || line.as_bytes().starts_with(b"+") {

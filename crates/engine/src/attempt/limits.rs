@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal};
 
 use domain::job::limits::{Excess, Limits};
 use store::Claim;
-use sys::cgroup::{Bounds, Controllers, Delegated, Group, Obstacle};
+use sys::cgroup::{Bounds, Controllers, DelegatedGroup, Group, Obstacle};
 use sys::process::spawn;
 use sys::process::tree;
 use sys::process::tree::Member;
@@ -26,7 +26,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(50);
 const ROUNDS: usize = 50;
 
 /// What a worker can do about limits: the group it was given, or why it has none.
-pub(crate) type Means = Result<Delegated, Obstacle>;
+pub(crate) type Means = Result<DelegatedGroup, Obstacle>;
 
 /// Why an attempt cannot be held to its limits, so that it is not started.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ impl Confinement {
         if limits.is_none() {
             return Ok(None);
         }
-        let enabled = means.as_ref().map_or(Controllers::default(), Delegated::enabled);
+        let enabled = means.as_ref().map_or(Controllers::default(), DelegatedGroup::enabled);
         if limits.cpu.is_some() && !enabled.cpu {
             let why = means.as_ref().err().map_or("without a cpu controller".to_owned(), ToString::to_string);
             return Err(Unkept::Cpu { why });
@@ -153,7 +153,7 @@ impl Confinement {
 }
 
 fn make_group(
-    delegated: &Delegated,
+    delegated: &DelegatedGroup,
     name: &str,
     limits: &Limits,
     by_group: Controllers,
@@ -164,7 +164,7 @@ fn make_group(
         pids: limits.pids.filter(|_| by_group.pids),
     };
     let group = delegated.make(name, bounds)?;
-    let entrance = group.entrance()?;
+    let entrance = group.procs_file()?;
     Ok((group, entrance))
 }
 

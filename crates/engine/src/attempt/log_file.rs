@@ -226,7 +226,7 @@ impl LogFile {
         let cut = Cut { at: head.offset, resume_at: resume.offset, resume_printed: resume.printed };
         self.file.write_all_at(&Header { cut: Some(cut) }.encode(), 0)?;
         // All of it each time: the ends of a hole keep their block, and blocks must not be left behind at every step.
-        sparse::punch(&self.file, head.offset, resume.offset - head.offset)?;
+        sparse::punch_hole(&self.file, head.offset, resume.offset - head.offset)?;
         self.owes_cut = false;
         Ok(())
     }

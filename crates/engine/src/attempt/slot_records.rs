@@ -22,7 +22,7 @@ use store::LeaseRef;
 use sys::clock::boot_ticks;
 use sys::fs::{owner_only, range_lock};
 use sys::process;
-use sys::process::spawn::Spawned;
+use sys::process::spawn::ChildProcess;
 
 /// A job's id has 128 characters at most; the rest are numbers.
 const RECORD_BYTES: u64 = 256;
@@ -150,7 +150,7 @@ impl Record {
     }
 
     /// Starts the process, and writes down which it is.
-    pub(crate) fn start(&self, spawn: impl FnOnce() -> io::Result<Spawned>) -> io::Result<Spawned> {
+    pub(crate) fn start(&self, spawn: impl FnOnce() -> io::Result<ChildProcess>) -> io::Result<ChildProcess> {
         let before = boot_ticks();
         let spawned = spawn()?;
         // The lease is there already, and the cookie too: a record without a pid costs the finder time, nothing else.
@@ -251,7 +251,7 @@ mod tests {
         assert!(were_used(folder.path(), "w"));
 
         let me = rustix::process::getpid();
-        record.start(|| Ok(Spawned { pid: me, handle: ProcessHandle::open(me)? })).expect("started");
+        record.start(|| Ok(ChildProcess { pid: me, handle: ProcessHandle::open(me)? })).expect("started");
         let traces = read(folder.path(), "w").expect("traces");
         assert_eq!(traces[0].process.as_ref().map(|started| started.pid), Some(me));
         let inherited = record.file().try_clone().expect("clone");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use domain::job::environment::Environment;
-use sys::process::cstr_array::{CList, HasNul};
+use sys::process::cstr_array::{CstrArray, NulByte};
 
 pub(crate) const JOB_ID: &str = "QUEUECTL_JOB_ID";
 pub(crate) const ATTEMPT: &str = "QUEUECTL_ATTEMPT";
@@ -44,11 +44,11 @@ impl<'a> Variables<'a> {
     }
 
     /// `NAME=value` for each, `own` included, which win.
-    pub(crate) fn to_envp(self, own: &[(&str, &[u8])]) -> Result<CList, HasNul> {
+    pub(crate) fn to_envp(self, own: &[(&str, &[u8])]) -> Result<CstrArray, NulByte> {
         let is_own = |name: &[u8]| own.iter().any(|(taken, _)| taken.as_bytes() == name);
         let others = self.all().filter(|(name, _)| *name != DROPPED && !is_own(name));
         let own = own.iter().map(|(name, value)| (name.as_bytes(), *value));
-        let mut envp = CList::default();
+        let mut envp = CstrArray::default();
         others.chain(own).try_for_each(|(name, value)| envp.push(&[name, b"=", value]))?;
         Ok(envp)
     }

@@ -22,7 +22,7 @@ use domain::hook::Target;
 use domain::job::environment::Environment;
 use domain::job::outcome::{Outcome, error_line};
 use store::{Delivery, Sent};
-use sys::process::cstr_array::{CList, HasNul};
+use sys::process::cstr_array::{CstrArray, NulByte};
 
 /// How long a command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
@@ -111,7 +111,7 @@ fn in_shell(
 }
 
 /// What says whose it is, besides what whoever added the hook had in their environment.
-fn envp(delivery: &Delivery, context: &Context, base: &Environment, cwd: &Path) -> Result<CList, String> {
+fn envp(delivery: &Delivery, context: &Context, base: &Environment, cwd: &Path) -> Result<CstrArray, String> {
     let variables = Variables { base, added: &BTreeMap::new() };
     let mut own = vec![
         (variables::HOOK, delivery.hook.as_str().as_bytes()),
@@ -119,5 +119,5 @@ fn envp(delivery: &Delivery, context: &Context, base: &Environment, cwd: &Path) 
         (variables::PWD, cwd.as_os_str().as_bytes()),
     ];
     own.extend(context.variables());
-    variables.to_envp(&own).map_err(|HasNul| "its environment contains a NUL byte".to_owned())
+    variables.to_envp(&own).map_err(|NulByte| "its environment contains a NUL byte".to_owned())
 }

@@ -22,8 +22,8 @@ use crate::orphans::survivor::DEATH;
 use crate::worker::dispatcher::EventBell;
 use sys::process;
 use sys::process::brand::Brand;
-use sys::process::spawn::{Leads, Limits, Spawn, Spawned, spawn};
-use sys::process::{Ended, ProcessHandle};
+use sys::process::spawn::{ChildProcess, Limits, ProcessScope, Spawn, spawn};
+use sys::process::{ChildExit, ProcessHandle};
 use sys::signal::interrupts::timespec;
 
 /// How much of the output is read at once.
@@ -76,7 +76,7 @@ pub(crate) fn run(errand: &Errand, watch: Watch<'_>) -> io::Result<Returned> {
         argv,
         envp,
         cwd: Some(cwd),
-        leads: Leads::Session,
+        scope: ProcessScope::Session,
         limits: Limits::default(),
         descriptors: &[(input.as_fd(), 0), (end.as_fd(), 1), (end.as_fd(), 2)],
     })?;
@@ -108,7 +108,7 @@ fn readable(bytes: &[u8]) -> io::Result<OwnedFd> {
 
 /// `None` when it has ended by itself.
 fn wait(
-    spawned: &Spawned,
+    spawned: &ChildProcess,
     output: BorrowedFd<'_>,
     limit: Duration,
     stop: &EventBell,
@@ -156,7 +156,7 @@ fn read_all(output: BorrowedFd<'_>, last_line: &mut LastLine) {
     while read(output, last_line) {}
 }
 
-fn reap(spawned: &Spawned) -> io::Result<Ended> {
+fn reap(spawned: &ChildProcess) -> io::Result<ChildExit> {
     let began = Instant::now();
     loop {
         if let Some(ended) = process::reap(spawned.pid)? {
@@ -176,10 +176,10 @@ mod tests {
     use crate::attempt::command::in_shell;
     use crate::attempt::cookie::Bearer;
     use std::ffi::CString;
-    use sys::process::cstr_array::CList;
+    use sys::process::cstr_array::CstrArray;
 
     fn errand(line: &str, limit: Duration) -> Errand {
-        let mut envp = CList::default();
+        let mut envp = CstrArray::default();
         envp.push(&[b"PATH=/usr/bin:/bin"]).expect("no NUL");
         let line = CString::new(line).expect("no NUL");
         let of = Bearer::Delivery { name: "d-1".to_owned() };

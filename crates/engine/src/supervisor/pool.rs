@@ -15,7 +15,7 @@ use crate::worker::files;
 use domain::values::name::WorkerId;
 use store::Served;
 use sys::fs::owner_only;
-use sys::process::spawn::{Leads, Limits, Spawn, Spawned, own_environment, spawn};
+use sys::process::spawn::{ChildProcess, Limits, ProcessScope, Spawn, own_environment, spawn};
 
 /// The number under which a supervisor or a worker inherits the pipe on which it reports that it is up.
 pub const READY_DESCRIPTOR: i32 = 3;
@@ -60,7 +60,7 @@ impl WorkerStart {
 
 /// Starts a worker in a group of its own, so that the terminal's signals reach only the supervisor. Gives its pid, and the
 /// pipe on which it will report.
-pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Spawned, OwnedFd)> {
+pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(ChildProcess, OwnedFd)> {
     let (report, ready) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let stderr = stdio::stderr();
     let worker = spawn(&Spawn {
@@ -68,7 +68,7 @@ pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Spaw
         argv: &c_strings(start.call(pool))?,
         envp: &own_environment()?,
         cwd: None,
-        leads: Leads::Group,
+        scope: ProcessScope::Group,
         descriptors: &[(stderr, 1), (stderr, 2), (ready.as_fd(), READY_DESCRIPTOR)],
         limits: Limits::default(),
     })?;
@@ -86,7 +86,7 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
         argv: &c_strings(arguments).map_err(system)?,
         envp: &own_environment().map_err(system)?,
         cwd: Some(c"/"),
-        leads: Leads::Session,
+        scope: ProcessScope::Session,
         descriptors: &[(log.as_fd(), 1), (log.as_fd(), 2), (ready.as_fd(), READY_DESCRIPTOR)],
         limits: Limits::default(),
     })

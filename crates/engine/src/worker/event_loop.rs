@@ -292,7 +292,7 @@ impl Worker<'_> {
     fn pass_on(&mut self, hops: u8, turn: Turn) {
         let is_for_others = turn.claimed == 0 && self.plan.served != Served::All;
         if turn.may_be_more {
-            self.work_bell.ring(bell::EVERYBODY);
+            self.work_bell.ring(bell::MAX_HOPS);
         } else if is_for_others && hops > 1 && self.passed.goes_on(hops) {
             self.times.muted_until = Instant::now() + MUTE;
             self.work_bell.ring(hops - 1);
@@ -411,7 +411,7 @@ impl Worker<'_> {
                     }
                 }
                 Event::Orders => {
-                    let rings = self.own_bell.take_named();
+                    let rings = self.own_bell.take_numbered();
                     self.desk.note_readers(&rings.numbers);
                     if rings.is_plain {
                         self.times.tick = Instant::now();

@@ -131,7 +131,7 @@ impl Files {
     pub(crate) fn fate_of_home(&self) -> HomeFate {
         if !is_gone(&liveness_lock::path(&self.folder, self.worker.as_str()), self.inode) {
             HomeFate::Kept
-        } else if self.liveness_lock.has_a_name() {
+        } else if self.liveness_lock.is_linked() {
             HomeFate::Moved
         } else {
             HomeFate::Deleted
@@ -145,7 +145,7 @@ impl Files {
 
     /// Tells others what is in the worker's way.
     pub(crate) fn say(&self, what: &str) {
-        self.liveness_lock.say(what);
+        self.liveness_lock.report_problem(what);
     }
 
     pub(crate) fn remove(&self) {

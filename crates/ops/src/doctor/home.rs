@@ -13,7 +13,7 @@ use domain::values::size::rough_size;
 use store::StoreError;
 use store::sqlite::check_files;
 use sys::fs::ownership;
-use sys::fs::ownership::{Flaw, NotOwn};
+use sys::fs::ownership::{Flaw, OwnershipError};
 use sys::fs::{liveness_lock, owner_only};
 use sys::process::user;
 
@@ -113,8 +113,8 @@ fn entry(found: &DirEntry) -> Option<Entry> {
 
 /// Names each file of another owner than the home's, and each that others can write.
 fn owners(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata, files: &[Entry]) {
-    let flawed: Vec<NotOwn> = files.iter().filter_map(|file| flaw(file, meta.uid())).collect();
-    for NotOwn { path, flaw } in flawed.iter().take(MAX_LISTED) {
+    let flawed: Vec<OwnershipError> = files.iter().filter_map(|file| flaw(file, meta.uid())).collect();
+    for OwnershipError { path, flaw } in flawed.iter().take(MAX_LISTED) {
         let said = match flaw {
             Flaw::Foreign { owner } => {
                 let [owner, of_home] = [*owner, meta.uid()].map(user::name_of);
@@ -138,7 +138,7 @@ fn owners(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata, files: &[Entr
     }
 }
 
-fn flaw(file: &Entry, owner: u32) -> Option<NotOwn> {
+fn flaw(file: &Entry, owner: u32) -> Option<OwnershipError> {
     let flaw = if file.meta.uid() != owner {
         Flaw::Foreign { owner: file.meta.uid() }
     } else if !file.meta.is_symlink() && ownership::others_write(&file.path, &file.meta) {
@@ -146,7 +146,7 @@ fn flaw(file: &Entry, owner: u32) -> Option<NotOwn> {
     } else {
         return None;
     };
-    Some(NotOwn { path: file.path.clone(), flaw })
+    Some(OwnershipError { path: file.path.clone(), flaw })
 }
 
 fn modes(home: &Path, files: &[Entry]) -> Finding {

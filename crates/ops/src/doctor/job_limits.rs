@@ -8,7 +8,7 @@ use sys::cgroup::{Controllers, Obstacle};
 const DELEGATE: &str = "run workers as a systemd service with `Delegate=yes`, or leave limits.cpu out; docs/limits.md tells more";
 
 pub(super) fn check(diagnosis: &mut Diagnosis, settings: &Settings) {
-    diagnosis.add(limits(&cgroup::could_settle_in(), settings.limits.cpu.is_some()));
+    diagnosis.add(limits(&cgroup::can_prepare(), settings.limits.cpu.is_some()));
 }
 
 fn limits(found: &Result<Controllers, Obstacle>, wants_cpu: bool) -> Finding {
@@ -45,7 +45,7 @@ mod tests {
         let none = limits(&Err(Obstacle::NotMounted), false);
         assert_eq!(none.level, Level::Ok);
         assert!(none.said.contains("memory by watching, pids by watching"), "{}", none.said);
-        assert!(none.said.contains("(no cgroup v2 is mounted)"), "{}", none.said);
+        assert!(none.said.contains("(cgroup v2 is not mounted)"), "{}", none.said);
         assert_eq!(limits(&Err(Obstacle::NotMounted), true).level, Level::Warning);
     }
 }

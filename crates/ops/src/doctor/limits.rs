@@ -20,10 +20,10 @@ pub(super) fn check(diagnosis: &mut Diagnosis, settings: &Settings) {
     let slots = u64::from(settings.concurrency);
     let files = FILES_OF_A_WORKER + slots * FILES_OF_A_SLOT;
     // A worker raises its own limit as far as it may.
-    diagnosis.add(enough("open_files", Limit::OpenFiles.most(), files, "open files", "ulimit -n"));
+    diagnosis.add(enough("open_files", Limit::OpenFiles.hard(), files, "open files", "ulimit -n"));
     let processes = PROCESSES_OF_A_WORKER + slots * PROCESSES_OF_A_SLOT;
-    diagnosis.add(enough("processes", Limit::Processes.now(), processes, "processes", "ulimit -u"));
-    diagnosis.add(file_size(Limit::FileSize.now()));
+    diagnosis.add(enough("processes", Limit::Processes.soft(), processes, "processes", "ulimit -u"));
+    diagnosis.add(file_size(Limit::FileSize.soft()));
 }
 
 fn enough(check: &'static str, limit: Option<u64>, needed: u64, what: &str, how: &str) -> Finding {

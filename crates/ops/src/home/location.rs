@@ -15,7 +15,7 @@ use store::{Store, StoreError};
 use sys::clock::SystemClock;
 use sys::fs::owner_only;
 use sys::fs::ownership;
-use sys::fs::ownership::{Flaw, NotOwn};
+use sys::fs::ownership::{Flaw, OwnershipError};
 use sys::process::user;
 
 /// The name of a home inside a folder.
@@ -36,14 +36,14 @@ pub struct Location {
     pub home: PathBuf,
     pub store: StoreAddress,
     /// The nearest home above that belongs to another user.
-    pub passed_over: Option<NotOwn>,
+    pub passed_over: Option<OwnershipError>,
 }
 
 /// A home, and the nearest one above that belongs to another user.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) home: PathBuf,
-    pub(crate) passed_over: Option<NotOwn>,
+    pub(crate) passed_over: Option<OwnershipError>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(crate) fn find_home(wanted: &Wanted) -> Result<Found, OpError> {
 pub(crate) fn find_store(
     wanted: &Wanted,
     home: &Path,
-    check: fn(&Path, &Metadata) -> Result<(), NotOwn>,
+    check: fn(&Path, &Metadata) -> Result<(), OwnershipError>,
 ) -> Result<StoreAddress, OpError> {
     match wanted.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
         Some(address) => Ok(parse_address(&address)?.resolved()),
@@ -166,7 +166,7 @@ fn variable(name: &str) -> Option<OsString> {
 }
 
 /// The nearest home here or above that belongs to this user, and the nearest that belongs to another.
-fn nearest_home() -> Result<(Option<PathBuf>, Option<NotOwn>), OpError> {
+fn nearest_home() -> Result<(Option<PathBuf>, Option<OwnershipError>), OpError> {
     let mut passed_over = None;
     let Ok(here) = std::env::current_dir() else {
         return Ok((None, None));
@@ -181,7 +181,7 @@ fn nearest_home() -> Result<(Option<PathBuf>, Option<NotOwn>), OpError> {
             check_found(folder, Some(&meta))?;
             return Ok((Some(home), passed_over));
         }
-        passed_over.get_or_insert(NotOwn { path: home, flaw: Flaw::Foreign { owner: meta.uid() } });
+        passed_over.get_or_insert(OwnershipError { path: home, flaw: Flaw::Foreign { owner: meta.uid() } });
     }
     Ok((None, passed_over))
 }
@@ -191,7 +191,7 @@ fn nearest_home() -> Result<(Option<PathBuf>, Option<NotOwn>), OpError> {
 pub(crate) fn check_found(folder: &Path, home: Option<&Metadata>) -> Result<(), OpError> {
     let path = folder.join(HOME_FOLDER);
     let checked = if home.is_some_and(Metadata::is_symlink) {
-        Err(NotOwn { path: path.clone(), flaw: Flaw::Link })
+        Err(OwnershipError { path: path.clone(), flaw: Flaw::Link })
     } else {
         check_holder(folder)
     };
@@ -202,7 +202,7 @@ pub(crate) fn check_found(folder: &Path, home: Option<&Metadata>) -> Result<(), 
 }
 
 /// Refuses a folder to hold a home that is found by looking for it.
-fn check_holder(folder: &Path) -> Result<(), NotOwn> {
+fn check_holder(folder: &Path) -> Result<(), OwnershipError> {
     // One that cannot be looked at shows when the home in it is used.
     folder.metadata().map_or(Ok(()), |meta| ownership::check_trusted(folder, &meta))
 }
@@ -221,7 +221,7 @@ fn users_home() -> Option<PathBuf> {
 /// What the settings file says; a path in it is relative to the home.
 fn configured_store(
     home: &Path,
-    check: fn(&Path, &Metadata) -> Result<(), NotOwn>,
+    check: fn(&Path, &Metadata) -> Result<(), OwnershipError>,
 ) -> Result<Option<StoreAddress>, OpError> {
     let path = home.join(CONFIG_FILE);
     let cannot_read = |source| OpError::CannotRead { path: path.clone(), source };

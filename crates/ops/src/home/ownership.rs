@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use domain::text::shell::quote_words;
-use sys::fs::ownership::{Flaw, NotOwn};
+use sys::fs::ownership::{Flaw, OwnershipError};
 use sys::process::user;
 
 /// The next command of a user to whom a home or a file was refused.
-pub fn advice(refused: &NotOwn) -> String {
+pub fn advice(refused: &OwnershipError) -> String {
     let path = word(&refused.path);
     match refused.flaw {
         Flaw::Writable { .. } => format!("`chmod go-w {path}`, or another folder with --home"),
@@ -23,7 +23,7 @@ pub fn advice(refused: &NotOwn) -> String {
 }
 
 /// The same for a home that was found without being named.
-pub fn advice_for_found(home: &Path, refused: &NotOwn) -> String {
+pub fn advice_for_found(home: &Path, refused: &OwnershipError) -> String {
     let name_it = format!("name it if it is yours: `--home {}`", word(home));
     match refused.flaw {
         Flaw::Writable { .. } => format!("`chmod go-w {}`, or {name_it}", word(&refused.path)),
@@ -32,7 +32,7 @@ pub fn advice_for_found(home: &Path, refused: &NotOwn) -> String {
 }
 
 /// The same for a home that is not made in the folder of another user.
-pub fn advice_for_making(home: &Path, refused: &NotOwn) -> String {
+pub fn advice_for_making(home: &Path, refused: &OwnershipError) -> String {
     match refused.flaw {
         Flaw::Foreign { owner } => {
             format!("{}, or `mkdir -m 700 {}` if it is to be yours", use_account(owner), word(home))
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn advice_names_the_path_as_the_shell_takes_it() {
-        let refused = |flaw| NotOwn { path: "/a b/queue.db".into(), flaw };
+        let refused = |flaw| OwnershipError { path: "/a b/queue.db".into(), flaw };
         let writable = refused(Flaw::Writable { mode: 0o666 });
         assert!(advice(&writable).starts_with("`chmod go-w '/a b/queue.db'`"));
         assert!(advice_for_found(Path::new("/a b"), &writable).ends_with("`--home '/a b'`"));

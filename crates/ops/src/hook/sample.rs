@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use domain::hook::{BatchNews, DlqNews, JobTurn, Letter, News, Trigger, WorkerNews};
+use domain::hook::{BatchPayload, DlqPayload, JobResult, Payload, Subject, Trigger, WorkerPayload};
 use domain::job::life::{DeadReason, Life, State, StateName};
 use domain::job::limits::Limits;
 use domain::job::retry_rules::RetryRules;
 use domain::job::unique::UniqueFor;
-use domain::job::{Job, Latest, OnDependencyFailure};
+use domain::job::{Job, LatestAttempt, OnDependencyFailure};
 use domain::values::name::{JobIdSequence, QueueName};
 use domain::values::timestamp::Timestamp;
 use store::{Delivery, Hook};
@@ -19,20 +19,20 @@ const RETRIES: u32 = 3;
 pub fn sample(hook: &Hook, now: Timestamp, random: u64) -> Delivery {
     let name = format!("test-{}", JobIdSequence::default().next(now, random));
     let (event, at) = (hook.trigger.event(), now);
-    let letter = |news| Letter { delivery: &name, event, at, news }.to_json();
+    let payload = |subject| Payload { delivery: &name, event, at, subject }.to_json();
     let payload = match &hook.trigger {
-        Trigger::Job { turn, queue } => {
-            let job = sample_job(*turn, queue.clone(), now);
-            letter(News::Job(Box::new((&job).into())))
+        Trigger::Job { result, queue } => {
+            let job = sample_job(*result, queue.clone(), now);
+            payload(Subject::Job(Box::new((&job).into())))
         }
         Trigger::BatchFinished => {
             let count = |state: StateName| (state.name(), u64::from(state == StateName::Completed));
-            letter(News::Batch(BatchNews { name: "sample", jobs: StateName::ALL.map(count).into() }))
+            payload(Subject::Batch(BatchPayload { name: "sample", jobs: StateName::ALL.map(count).into() }))
         }
         Trigger::WorkerCrashed => {
-            letter(News::Worker(WorkerNews { id: "w-sample", host: "sample", jobs: vec!["sample"] }))
+            payload(Subject::Worker(WorkerPayload { id: "w-sample", host: "sample", jobs: vec!["sample"] }))
         }
-        Trigger::DlqAbove { threshold, queue } => letter(News::Dlq(DlqNews {
+        Trigger::DlqAbove { threshold, queue } => payload(Subject::Dlq(DlqPayload {
             count: threshold.saturating_add(1),
             threshold: *threshold,
             queue: queue.as_ref().map(QueueName::as_str),
@@ -48,12 +48,12 @@ pub fn sample(hook: &Hook, now: Timestamp, random: u64) -> Delivery {
     }
 }
 
-fn sample_job(turn: JobTurn, queue: Option<QueueName>, now: Timestamp) -> Job {
+fn sample_job(result: JobResult, queue: Option<QueueName>, now: Timestamp) -> Job {
     let begun = Life::begin(None, RETRIES, 0, now);
-    let (state, failures) = match turn {
-        JobTurn::Success => (State::Completed { finished_at: now }, 0),
-        JobTurn::Failure => (State::Failed, 1),
-        JobTurn::Dead => {
+    let (state, failures) = match result {
+        JobResult::Success => (State::Completed { finished_at: now }, 0),
+        JobResult::Failure => (State::Failed, 1),
+        JobResult::Dead => {
             (State::Dead { finished_at: now, reason: DeadReason::RetriesExhausted }, RETRIES + 1)
         }
     };
@@ -79,7 +79,7 @@ fn sample_job(turn: JobTurn, queue: Option<QueueName>, now: Timestamp) -> Job {
         unique_key: None,
         unique_for: UniqueFor::default(),
         batch: None,
-        latest: Latest {
+        latest: LatestAttempt {
             started_at: Some(now),
             exit_code: Some(exit_code),
             signal: None,

@@ -92,13 +92,13 @@ struct JobStateJson<'a> {
 
 impl<'a> From<&'a Explained> for ExplainedJson<'a> {
     fn from(explained: &'a Explained) -> Self {
-        let Explanation { reasons, probable_start, guessed_from } = &explained.explanation;
+        let Explanation { reasons, probable_start, estimated_from } = &explained.explanation;
         Self {
             id: explained.job.id.as_str(),
             state: explained.job.life.state.name().name(),
             reasons: reasons.iter().map(ReasonJson::from).collect(),
             probable_start: *probable_start,
-            guessed_from: *guessed_from,
+            guessed_from: *estimated_from,
         }
     }
 }

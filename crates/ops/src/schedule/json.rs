@@ -35,7 +35,7 @@ pub struct ScheduleJson<'a> {
 
 impl<'a> From<&'a Schedule> for ScheduleJson<'a> {
     fn from(schedule: &'a Schedule) -> Self {
-        let held = schedule.held.as_ref();
+        let held = schedule.pause.as_ref();
         let next_runs = schedule.next_runs(NEXT_RUNS);
         Self {
             name: schedule.name.as_str(),

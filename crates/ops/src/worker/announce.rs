@@ -24,7 +24,7 @@ pub fn to(store: &dyn Store, ids: &[WorkerId]) -> Result<(), StoreError> {
 /// Tells a worker that a reader follows the output of this job: the worker then writes it to a file at once.
 pub fn reader(store: &dyn Store, worker: &WorkerId, job: u64) -> Result<(), StoreError> {
     if let Some(worker) = store.workers()?.iter().find(|known| known.id == *worker) {
-        bell::ring_with(&worker_bell(&worker.folder, &worker.id), job);
+        bell::ring_with_number(&worker_bell(&worker.folder, &worker.id), job);
     }
     Ok(())
 }

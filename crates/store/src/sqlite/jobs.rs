@@ -14,7 +14,7 @@ use super::session::row::JobRow;
 use super::session::tx::{Finished, Tx};
 use super::tables::{outbox, workers};
 use crate::StoreError;
-use domain::job::Latest;
+use domain::job::LatestAttempt;
 use domain::job::life::{CancelReason, Life, Place, State, StateName, Transition};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
@@ -24,7 +24,7 @@ pub(super) fn apply(
     tx: &Tx<'_>,
     before: &JobRow,
     transition: &Transition,
-    latest: &Latest,
+    latest: &LatestAttempt,
 ) -> Result<bool, StoreError> {
     let life = &transition.life;
     if !update(tx, before, life, latest)? {
@@ -58,7 +58,7 @@ pub(super) fn apply(
 }
 
 /// The fence: the row must still be at the attempt and in the state that the decision was based on.
-fn update(tx: &Tx<'_>, before: &JobRow, life: &Life, latest: &Latest) -> Result<bool, StoreError> {
+fn update(tx: &Tx<'_>, before: &JobRow, life: &Life, latest: &LatestAttempt) -> Result<bool, StoreError> {
     let columns = StateColumns::of(tx, &life.state)?;
     let mut update = tx.prepare(
         "update jobs

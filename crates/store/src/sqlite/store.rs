@@ -82,7 +82,7 @@ impl SqliteStore {
         told.dependents.extend(dependents);
         told.has_more |= has_more;
         if has_work {
-            bell::ring_at(&opened.bell, bell::EVERYBODY);
+            bell::ring_at(&opened.bell, bell::MAX_HOPS);
         }
         checkpoint::after_commit(&opened);
         Ok(result)
@@ -181,7 +181,7 @@ impl<'c> Transaction<'c> {
     fn begin(opened: &'c Opened, how: &str) -> Result<Self, StoreError> {
         let connection = &opened.connection;
         // What fails from now on is known by its own error.
-        last_error::forget();
+        last_error::clear();
         let begun = connection.prepare_cached(how)?.execute([]).map_err(StoreError::from);
         match begun {
             Ok(_) => Ok(Self { connection }),

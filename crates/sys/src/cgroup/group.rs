@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The period that shares of a processor are counted in, in microseconds.
+/// The period in which processor time is counted, in microseconds.
 const CPU_PERIOD: u64 = 100_000;
-/// How long to wait for killed processes to leave a group, and how often to look.
-const PATIENCE: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(2);
+/// How long to wait for killed processes to leave a group, and how often to retry its removal.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
+const REMOVE_RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What the processes of a group may use together.
+/// The limits of all processes of a group together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     pub memory_bytes: Option<u64>,
@@ -20,22 +20,22 @@ pub struct Bounds {
     pub pids: Option<u32>,
 }
 
-/// Gone when it is dropped, if nobody is in it.
+/// A group for one attempt. Dropping it removes the group if it is empty.
 #[derive(Debug)]
 pub struct Group {
     folder: PathBuf,
 }
 
 impl Group {
-    /// Makes it. The controllers that the bounds need must be enabled above it.
+    /// Creates the group. The controllers that the limits need must be enabled in its parent.
     pub(super) fn make(folder: PathBuf, bounds: Bounds) -> io::Result<Self> {
         fs::create_dir(&folder)?;
         let group = Self { folder };
         if let Some(bytes) = bounds.memory_bytes {
             group.write("memory.max", &bytes.to_string())?;
-            // What does not fit is not to go to the disk instead. Without swap there is no such file.
+            // Memory above the limit must not be swapped out instead. Without swap this file does not exist.
             let _ = group.write("memory.swap.max", "0");
-            // All of it or nothing: half a job is no use to anybody.
+            // Kill all processes or none: a job with some of its processes killed is useless.
             group.write("memory.oom.group", "1")?;
         }
         if let Some(millis) = bounds.cpu_millis {
@@ -48,34 +48,34 @@ impl Group {
         Ok(group)
     }
 
-    /// Whoever writes a `0` there is in the group.
-    pub fn entrance(&self) -> io::Result<File> {
+    /// The file that adds the process that writes a `0` to it to the group.
+    pub fn procs_file(&self) -> io::Result<File> {
         OpenOptions::new().write(true).open(self.folder.join("cgroup.procs"))
     }
 
-    /// Whether the kernel has killed it for want of memory.
+    /// Whether the kernel killed a process of the group because of its memory limit.
     pub fn ran_out_of_memory(&self) -> bool {
         self.count("memory.events", "oom_kill") > 0
     }
 
-    /// Whether a process was refused.
+    /// Whether the kernel refused to create a process because of the limit.
     pub fn ran_out_of_pids(&self) -> bool {
         self.count("pids.events", "max") > 0
     }
 
-    /// Kills everybody in it at once, however quickly they multiply.
+    /// Kills all processes of the group at once, even if they fork rapidly.
     pub fn kill(&self) {
         let _ = self.write("cgroup.kill", "1");
     }
 
-    /// Kills whoever is left in it, and removes it.
+    /// Kills the remaining processes and removes the group.
     pub fn end(self) {
         self.kill();
         let began = Instant::now();
         while fs::remove_dir(&self.folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
-            && began.elapsed() < PATIENCE
+            && began.elapsed() < REMOVE_TIMEOUT
         {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(REMOVE_RETRY_INTERVAL);
         }
     }
 
@@ -97,7 +97,7 @@ impl Drop for Group {
     }
 }
 
-/// The kernel takes what is written in one call.
+/// Writes in a single call, as the kernel requires.
 pub(super) fn write(folder: &Path, file: &str, text: &str) -> io::Result<()> {
     fs::write(folder.join(file), text)
 }

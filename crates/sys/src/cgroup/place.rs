@@ -1,4 +1,4 @@
-//! Finding the group that was delegated to us, and arranging ourselves in it.
+//! Finds the group that was delegated to this pool, and sets it up.
 
 use std::fs;
 use std::io;
@@ -10,19 +10,19 @@ use super::Controllers;
 use super::group::{Bounds, Group, write};
 use crate::process::user;
 
-/// Where supervisor and workers are.
+/// The group of the supervisor and the workers.
 const LEAF: &str = "queuectl";
-/// What the names of the groups of attempts begin with.
-const JOB: &str = "queuectl-job-";
-/// How systemd marks what it has delegated; only root can read it.
-const MARK: &str = "trusted.delegate";
-/// Groups that systemd looks after.
-const OF_SYSTEMD: [&str; 3] = [".service", ".scope", ".slice"];
+/// The prefix of the groups of attempts.
+const JOB_PREFIX: &str = "queuectl-job-";
+/// The attribute with which systemd marks a delegated group; only root can read it.
+const DELEGATION_MARK: &str = "trusted.delegate";
+/// The suffixes of groups that systemd manages.
+const SYSTEMD_SUFFIXES: [&str; 3] = [".service", ".scope", ".slice"];
 
-/// Why there are no groups to be had.
+/// Why groups cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Obstacle {
-    #[error("no cgroup v2 is mounted")]
+    #[error("cgroup v2 is not mounted")]
     NotMounted,
     #[error("workers run in the root cgroup")]
     Root,
@@ -30,25 +30,25 @@ pub enum Obstacle {
     NoControllers(PathBuf),
     #[error("cgroup {} is not delegated to this user", .0.display())]
     NotDelegated(PathBuf),
-    #[error("cgroup {} has other processes in it too", .0.display())]
+    #[error("cgroup {} contains other processes", .0.display())]
     Shared(PathBuf),
-    #[error("cgroup {} could not be divided", path.display())]
+    #[error("cgroup {} could not be set up", path.display())]
     Refused { path: PathBuf, source: io::Error },
 }
 
-/// The group that was delegated to the pool of this worker, arranged by its supervisor.
+/// The group that was delegated to this worker's pool, as its supervisor has set it up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delegated {
+pub struct DelegatedGroup {
     folder: PathBuf,
     enabled: Controllers,
 }
 
-impl Delegated {
+impl DelegatedGroup {
     pub fn find() -> Result<Self, Obstacle> {
         Self::above(&own()?)
     }
 
-    /// What a worker whose group is this one has.
+    /// The delegated group of a worker that is in the group `own`.
     pub(super) fn above(own: &Path) -> Result<Self, Obstacle> {
         let folder = own.parent().filter(|_| own.ends_with(LEAF));
         let folder = folder.ok_or_else(|| Obstacle::NotDelegated(own.to_owned()))?;
@@ -63,19 +63,19 @@ impl Delegated {
         self.enabled
     }
 
-    /// A new group for an attempt; the name is nobody else's.
+    /// Creates a group for an attempt; the name must be unique.
     pub fn make(&self, name: &str, bounds: Bounds) -> io::Result<Group> {
-        Group::make(self.folder.join(format!("{JOB}{name}")), bounds)
+        Group::make(self.folder.join(format!("{JOB_PREFIX}{name}")), bounds)
     }
 
-    /// Removes groups that were left behind by somebody whose names begin like this. Those that are in use stay.
-    pub fn tidy(&self, prefix: &str) {
+    /// Kills and removes leftover groups whose names begin with this prefix. Groups that cannot be emptied stay.
+    pub fn remove_leftovers(&self, prefix: &str) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         for entry in entries {
             let name = entry.file_name();
             if name
                 .to_str()
-                .and_then(|name| name.strip_prefix(JOB))
+                .and_then(|name| name.strip_prefix(JOB_PREFIX))
                 .is_some_and(|name| name.starts_with(prefix))
             {
                 let _ = write(&entry.path(), "cgroup.kill", "1");
@@ -85,11 +85,11 @@ impl Delegated {
     }
 }
 
-/// Divides the group of this process, which is alone in it, so that its children can make groups. To be called once,
-/// before there are any.
-pub fn settle_in() -> Result<(), Obstacle> {
+/// Sets up the group of this process, which must be alone in it, so that its children can create groups. To be called
+/// once, before there are children.
+pub fn prepare() -> Result<(), Obstacle> {
     let own = own()?;
-    // Started by a job of another pool, or a second time: all is arranged, and not ours to change.
+    // Started by a job of another pool, or for a second time: the group is set up, and is not ours to change.
     if own.ends_with(LEAF) {
         return Ok(());
     }
@@ -98,18 +98,18 @@ pub fn settle_in() -> Result<(), Obstacle> {
     divide(&own, controllers).map_err(refused)
 }
 
-/// What [`settle_in`] would do if this process were a supervisor.
-pub fn could_settle_in() -> Result<Controllers, Obstacle> {
+/// Whether [`prepare`] would succeed if this process were a supervisor.
+pub fn can_prepare() -> Result<Controllers, Obstacle> {
     let own = own()?;
     if own.ends_with(LEAF) {
-        return Delegated::above(&own).map(|delegated| delegated.enabled);
+        return DelegatedGroup::above(&own).map(|delegated| delegated.enabled);
     }
     check(&own)
 }
 
-/// Whether a group may be divided, and by what. Nothing is changed.
+/// Whether a group can be set up, and with which controllers. Changes nothing.
 pub(super) fn check(own: &Path) -> Result<Controllers, Obstacle> {
-    // The root has no such file.
+    // The root group does not have this file.
     if !own.join("cgroup.events").exists() {
         return Err(Obstacle::Root);
     }
@@ -127,20 +127,21 @@ pub(super) fn check(own: &Path) -> Result<Controllers, Obstacle> {
     Ok(controllers)
 }
 
-/// Others may write only what they were given. Root may write everything, and must look for the mark.
+/// Whether the group was delegated to this user. Other users can write only to delegated groups. Root can write to all of
+/// them and must check the mark.
 fn is_delegated(own: &Path) -> bool {
     let may_write = |path: &Path| accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
     if !(may_write(own) && may_write(&own.join("cgroup.subtree_control"))) {
         return false;
     }
     let name = own.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let is_of_systemd = OF_SYSTEMD.iter().any(|suffix| name.ends_with(suffix));
-    user::number() != user::ROOT || !is_of_systemd || has_mark(own)
+    let is_of_systemd = SYSTEMD_SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
+    user::number() != user::ROOT || !is_of_systemd || has_delegation_mark(own)
 }
 
-fn has_mark(own: &Path) -> bool {
+fn has_delegation_mark(own: &Path) -> bool {
     let mut value = [0; 8];
-    getxattr(own, MARK, &mut value).is_ok_and(|length| value.starts_with(b"1") && length > 0)
+    getxattr(own, DELEGATION_MARK, &mut value).is_ok_and(|length| value.starts_with(b"1") && length > 0)
 }
 
 fn divide(own: &Path, controllers: Controllers) -> io::Result<()> {
@@ -152,20 +153,20 @@ fn divide(own: &Path, controllers: Controllers) -> io::Result<()> {
     write(&leaf, "cgroup.procs", "0")?;
     let enabled = write(own, "cgroup.subtree_control", &controllers.to_enable());
     if enabled.is_err() {
-        // As it was before.
+        // Undo the move.
         let _ = write(own, "cgroup.procs", "0");
         let _ = fs::remove_dir(&leaf);
     }
     enabled
 }
 
-/// The folder of the group that this process is in.
+/// The directory of the group that this process is in.
 fn own() -> Result<PathBuf, Obstacle> {
     let (mounts, groups) = (read(Path::new("/proc/self/mountinfo")), read(Path::new("/proc/self/cgroup")));
     folder(&mounts, &groups).ok_or(Obstacle::NotMounted)
 }
 
-/// From what the kernel says of the mounts of a process, and of its groups.
+/// The directory, from the kernel's lists of a process's mounts and groups.
 pub(super) fn folder(mounts: &str, groups: &str) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let (root, point) = mounts.lines().find_map(mount)?;
@@ -173,7 +174,7 @@ pub(super) fn folder(mounts: &str, groups: &str) -> Option<PathBuf> {
     Some(Path::new(point).join(below))
 }
 
-/// The part of the hierarchy that is mounted, and where.
+/// The part of the hierarchy that is mounted, and its mount point.
 fn mount(line: &str) -> Option<(&str, &str)> {
     let (mount, filesystem) = line.split_once(" - ")?;
     filesystem.starts_with("cgroup2 ").then_some(())?;

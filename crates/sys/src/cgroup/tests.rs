@@ -1,5 +1,5 @@
-//! What is read from and written to the files of groups: in folders that look like groups, and in a group without
-//! controllers where this machine lets us make one.
+//! The files of groups: in directories that imitate groups, and in a group without controllers where this machine allows
+//! creating one.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::place::{check, folder};
 use crate::cgroup::*;
 use crate::process;
-use crate::process::spawn::{Leads, Limits, Spawn, own_environment, spawn};
+use crate::process::spawn::{Limits, ProcessScope, Spawn, own_environment, spawn};
 
 const MOUNTS: &str = "\
 24 1 0:22 / /proc rw,relatime - proc proc rw
@@ -17,27 +17,27 @@ const MOUNTS: &str = "\
 ";
 
 #[test]
-fn the_folder_of_a_group_is_found() {
+fn the_directory_of_a_group_is_found() {
     let groups = "9:name=systemd:/\n0::/system.slice/q.service\n";
     let found = folder(MOUNTS, groups).expect("it is mounted");
     assert_eq!(found, Path::new("/sys/fs/cgroup/unified/system.slice/q.service"));
     assert_eq!(folder(MOUNTS, "0::/\n"), Some(PathBuf::from("/sys/fs/cgroup/unified/")));
     let part = MOUNTS.replace("0:26 / /sys", "0:26 /box /sys");
     assert_eq!(folder(&part, "0::/box/a\n"), Some(PathBuf::from("/sys/fs/cgroup/unified/a")));
-    assert_eq!(folder(&part, "0::/other\n"), None, "it is not in what is mounted");
+    assert_eq!(folder(&part, "0::/other\n"), None, "outside the mounted part");
     assert_eq!(folder(MOUNTS, "4:memory:/\n"), None, "version 1 only");
     assert_eq!(folder("24 1 0:22 / /proc rw - proc proc rw\n", groups), None);
 }
 
 #[test]
-fn controllers_are_read_and_enabled_by_name() {
+fn controllers_are_parsed_and_enabled_by_name() {
     let some = Controllers::parse("cpuset cpu io pids hugetlb\n");
     assert_eq!(some, Controllers { memory: false, cpu: true, pids: true });
     assert_eq!(some.to_enable(), "+cpu +pids");
     assert!(Controllers::parse("hugetlb\n").is_empty());
 }
 
-/// A folder that looks like a group.
+/// A directory that imitates a group.
 fn group_with(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -47,7 +47,7 @@ fn group_with(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 #[test]
-fn only_a_group_of_our_own_is_divided() {
+fn only_a_group_of_our_own_is_set_up() {
     let me = std::process::id().to_string();
     let files = [
         ("cgroup.events", "populated 1\n"),
@@ -56,7 +56,7 @@ fn only_a_group_of_our_own_is_divided() {
         ("cgroup.procs", me.as_str()),
     ];
     let good = group_with(&files);
-    assert_eq!(check(good.path()).expect("it is ours"), Controllers::parse("memory pids"));
+    assert_eq!(check(good.path()).expect("it is our own"), Controllers::parse("memory pids"));
     let root = group_with(&files[1..]);
     assert!(matches!(check(root.path()), Err(Obstacle::Root)));
     fs::write(good.path().join("cgroup.procs"), format!("{me}\n1\n")).expect("a file");
@@ -65,7 +65,7 @@ fn only_a_group_of_our_own_is_divided() {
     assert!(matches!(check(good.path()), Err(Obstacle::NoControllers(_))));
     let closed = group_with(&files[..2]);
     assert!(matches!(check(closed.path()), Err(Obstacle::NotDelegated(_))));
-    // One of systemd's, where root could write everything, but systemd has not said that it may.
+    // A group of systemd: root could write to it, but systemd has not delegated it.
     let unit = tempfile::Builder::new().suffix(".service").tempdir().expect("a folder");
     for (name, text) in files {
         fs::write(unit.path().join(name), text).expect("a file");
@@ -74,25 +74,25 @@ fn only_a_group_of_our_own_is_divided() {
     assert_eq!(matches!(check(unit.path()), Err(Obstacle::NotDelegated(_))), is_root);
 }
 
-/// A worker's group in a delegated one with these controllers enabled.
-fn delegated(enabled: &str) -> (tempfile::TempDir, Result<Delegated, Obstacle>) {
+/// A delegated group with these controllers enabled, as a worker finds it.
+fn delegated(enabled: &str) -> (tempfile::TempDir, Result<DelegatedGroup, Obstacle>) {
     let folder = group_with(&[("cgroup.subtree_control", enabled)]);
-    let found = Delegated::above(&folder.path().join("queuectl"));
+    let found = DelegatedGroup::above(&folder.path().join("queuectl"));
     (folder, found)
 }
 
 #[test]
-fn a_worker_finds_what_its_supervisor_arranged() {
+fn a_worker_finds_the_group_that_its_supervisor_set_up() {
     let (folder, found) = delegated("memory cpu pids\n");
-    assert_eq!(found.expect("it is arranged").enabled(), Controllers { memory: true, cpu: true, pids: true });
-    assert!(matches!(Delegated::above(folder.path()), Err(Obstacle::NotDelegated(_))));
+    assert_eq!(found.expect("it is set up").enabled(), Controllers { memory: true, cpu: true, pids: true });
+    assert!(matches!(DelegatedGroup::above(folder.path()), Err(Obstacle::NotDelegated(_))));
     assert!(matches!(delegated("").1, Err(Obstacle::NoControllers(_))));
 }
 
 #[test]
-fn limits_are_written_and_what_came_of_them_is_read() {
+fn limits_are_written_and_exceeded_limits_are_detected() {
     let (folder, found) = delegated("memory cpu pids\n");
-    let found = found.expect("it is arranged");
+    let found = found.expect("it is set up");
     let bounds = Bounds { memory_bytes: Some(512 << 20), cpu_millis: Some(1_500), pids: Some(100) };
     let group = found.make("w-1-0", bounds).expect("a group");
     let path = folder.path().join("queuectl-job-w-1-0");
@@ -115,20 +115,20 @@ fn limits_are_written_and_what_came_of_them_is_read() {
 }
 
 #[test]
-fn what_a_dead_worker_left_is_removed_and_nothing_else() {
+fn only_the_leftover_groups_of_a_dead_worker_are_removed() {
     let (folder, found) = delegated("pids\n");
     for name in ["queuectl-job-w-1-0", "queuectl-job-w-2-0", "queuectl", "other"] {
         fs::create_dir(folder.path().join(name)).expect("a folder");
     }
-    // In a folder that is no group, the order to kill is a file that stays.
-    found.expect("it is arranged").tidy("w-1-");
+    // In a directory that only imitates a group, the request to kill is a file that stays.
+    found.expect("it is set up").remove_leftovers("w-1-");
     let is_there = |name: &str| folder.path().join(name).exists();
     assert!(folder.path().join("queuectl-job-w-1-0/cgroup.kill").exists());
     assert!(is_there("queuectl-job-w-2-0") && is_there("queuectl") && is_there("other"));
     assert!(!folder.path().join("queuectl-job-w-2-0/cgroup.kill").exists());
 }
 
-/// A group of this test's own in the hierarchy of the machine, if it may make one there.
+/// A group in the machine's hierarchy for this test, if it can be created.
 fn real_group() -> Option<Group> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let top = folder(&mounts, "0::/")?;
@@ -138,41 +138,42 @@ fn real_group() -> Option<Group> {
 #[test]
 fn a_process_joins_a_group_and_is_killed_with_it() {
     let Some(group) = real_group() else {
-        // Not ours to make here; the files were looked at above.
+        // It cannot be created here; the tests above cover the files.
         return;
     };
-    let entrance = group.entrance().expect("it can be joined");
+    let procs = group.procs_file().expect("it can be joined");
     let spawned = spawn(&Spawn {
         program: c"/bin/sh",
         argv: &[c"sh".to_owned(), c"-c".to_owned(), c"sleep 60 & setsid sleep 60 & wait".to_owned()],
         envp: &own_environment().expect("an environment"),
         cwd: None,
-        leads: Leads::Session,
+        scope: ProcessScope::Session,
         descriptors: &[],
-        limits: Limits { group: Some(entrance.as_fd()), ..Limits::default() },
+        limits: Limits { group: Some(procs.as_fd()), ..Limits::default() },
     })
     .expect("it starts");
-    let of = fs::read_to_string(format!("/proc/{}/cgroup", spawned.pid.as_raw_pid())).expect("its groups");
-    assert!(of.contains("/queuectl-test-"), "{of}");
-    // What it starts is in it too.
-    let members = || entrance_list(&of);
+    let groups =
+        fs::read_to_string(format!("/proc/{}/cgroup", spawned.pid.as_raw_pid())).expect("its groups");
+    assert!(groups.contains("/queuectl-test-"), "{groups}");
+    // The processes that it starts are in the group as well.
+    let members = || member_count(&groups);
     let began = Instant::now();
     while members() < 3 {
-        assert!(began.elapsed() < Duration::from_secs(20), "they do not come");
+        assert!(began.elapsed() < Duration::from_secs(20), "the processes did not start");
         std::thread::yield_now();
     }
     group.kill();
     assert!(spawned.handle.ends_within(Duration::from_secs(20)).expect("a handle"));
     assert!(process::reap(spawned.pid).expect("a child").is_some());
     group.end();
-    assert!(!folder_of(&of).exists(), "it is gone");
+    assert!(!folder_of(&groups).exists(), "the group is removed");
 }
 
 fn folder_of(groups: &str) -> PathBuf {
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
-    folder(&mounts, groups).expect("a folder")
+    folder(&mounts, groups).expect("a directory")
 }
 
-fn entrance_list(groups: &str) -> usize {
+fn member_count(groups: &str) -> usize {
     fs::read_to_string(folder_of(groups).join("cgroup.procs")).unwrap_or_default().lines().count()
 }

@@ -1,11 +1,11 @@
-//! What kind of filesystem a path is on, and how much room is left.
+//! The filesystem of a path: its type and its free space.
 
 use std::io;
 use std::path::Path;
 
 use rustix::fs::{statfs, statvfs};
 
-/// Network filesystems by the magic number that the kernel reports.
+/// Network filesystems, by the magic number that the kernel reports.
 const NETWORK: [(u64, &str); 7] = [
     (0x6969, "NFS"),
     (0xFF53_4D42, "CIFS"),
@@ -16,11 +16,11 @@ const NETWORK: [(u64, &str); 7] = [
     (0x00C3_6400, "Ceph"),
 ];
 
-/// Filesystems that live in memory.
+/// Filesystems in memory.
 const MEMORY: [(u64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58F6, "ramfs")];
-/// A lower layer that is only read and one for what changes: how containers see their files.
+/// A read-only lower layer with a writable one on top: the filesystem of containers.
 const OVERLAY: u64 = 0x794C_7630;
-/// A program stands behind it.
+/// A filesystem that a program implements.
 const FUSE: u64 = 0x6573_5546;
 const DISK: [(u64, &str); 6] = [
     (0xEF53, "ext4"),
@@ -31,19 +31,19 @@ const DISK: [(u64, &str); 6] = [
     (0xCA45_1A4E, "bcachefs"),
 ];
 
-/// What a path is on, as far as it matters to a database.
+/// The type of a filesystem, as far as it matters to a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filesystem {
-    /// Locks and shared memory do not work there.
+    /// Locks and shared memory do not work on it.
     Network(&'static str),
-    /// Gone after a reboot.
+    /// Lost on reboot.
     Memory(&'static str),
-    /// Gone with its container.
+    /// Lost with its container.
     Overlay,
-    /// As good as the program behind it.
+    /// As reliable as the program that implements it.
     Fuse,
     Disk(&'static str),
-    /// By its magic number.
+    /// With its magic number.
     Unknown(u64),
 }
 
@@ -74,7 +74,7 @@ impl Filesystem {
     }
 }
 
-/// The name of the network filesystem that `path` is on, if it is on one.
+/// The name of the network filesystem that `path` is on, if any.
 pub fn network_filesystem(path: &Path) -> io::Result<Option<&'static str>> {
     Ok(match Filesystem::of(path)? {
         Filesystem::Network(name) => Some(name),
@@ -86,7 +86,7 @@ pub fn network_filesystem(path: &Path) -> io::Result<Option<&'static str>> {
     })
 }
 
-/// How many files this user can still make there; `None` where the filesystem does not count them.
+/// How many files this user can still create on it; `None` if the filesystem does not count them.
 pub fn free_inodes(path: &Path) -> io::Result<Option<u64>> {
     let stat = statvfs(path)?;
     Ok((stat.f_files > 0).then_some(stat.f_favail))
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filesystems_are_told_by_their_numbers() {
+    fn a_filesystem_is_recognised_by_its_magic_number() {
         for (magic, expected) in [
             (0x6969, Filesystem::Network("NFS")),
             (0x0102_1994, Filesystem::Memory("tmpfs")),

@@ -1,5 +1,5 @@
-//! Proof that a process lives: a lock that the kernel frees when it dies, however it dies. Unlike a pid it cannot be
-//! confused by zombies, or by strangers that were given the same number.
+//! Proof that a process is alive: a lock that the kernel releases when the process dies, however it dies. Unlike a pid, it
+//! cannot be confused by zombies or by other processes that were given the same number.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,32 +10,32 @@ use std::time::{Duration, SystemTime};
 
 use super::{owner_only, range_lock};
 
-/// Whose life: each has a byte of its own in the file.
+/// The process that holds the lock; each role has its own byte in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Worker,
     Supervisor,
 }
 
-/// Where workers keep these files and their others, in a home.
+/// The directory of the workers' files in a home.
 pub const FOLDER: &str = "workers";
-/// How the names of these files end.
+/// The extension of these files.
 pub const LOCK: &str = "lock";
-/// The most that is written down of what is in somebody's way.
-const MAX_SAID_BYTES: usize = 512;
-/// The bytes of both.
+/// The maximum length of a reported problem.
+const MAX_PROBLEM_BYTES: usize = 512;
+/// The bytes of both roles.
 const BOTH: Range<u64> = 0..2;
-/// Far behind them each of the worker's jobs has a byte, at its number.
+/// Far after them, each of the worker's jobs has a byte, at the offset of its number.
 const FIRST_JOB: u64 = 1 << 40;
 
-/// Held until it is dropped or the process ends.
+/// The lock is held until this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct LivenessLock {
     file: File,
 }
 
 impl LivenessLock {
-    /// Begins to prove that this process lives. Fails if another process proves the same.
+    /// Takes the lock. Fails if another process holds it.
     pub fn hold(folder: &Path, worker: &str, role: Role) -> io::Result<Self> {
         let path = path(folder, worker);
         loop {
@@ -43,14 +43,14 @@ impl LivenessLock {
             if !range_lock::take(&file, byte(role))? {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another process holds its lock"));
             }
-            // A lock on a file that was tidied away in between is one that nobody will ever see.
+            // If the file was removed in the meantime, no process would ever see the lock.
             if is_at(&file, &path)? {
                 return Ok(Self { file });
             }
         }
     }
 
-    /// Takes the part of everybody in a file that is there. `None` if somebody lives, or it is gone.
+    /// Takes the locks of both roles in an existing file. `None` if a process holds one of them, or the file is gone.
     pub fn hold_abandoned(folder: &Path, worker: &str) -> io::Result<Option<Self>> {
         let path = path(folder, worker);
         match File::options().read(true).write(true).open(&path) {
@@ -61,26 +61,26 @@ impl LivenessLock {
         }
     }
 
-    /// Leaves a sign of life beside the lock, which a process that hangs holds too.
+    /// Updates the file's time as a sign of life, in addition to the lock, which a process that hangs also holds.
     pub fn touch(&self) {
-        // Nobody can be told if it fails.
+        // A failure cannot be reported anywhere.
         let _ = self.file.set_modified(SystemTime::now());
     }
 
-    /// Whether the file still has a name: one that was moved has, one that was deleted has not.
-    pub fn has_a_name(&self) -> bool {
+    /// Whether the file still has a name: a moved file does, a deleted one does not.
+    pub fn is_linked(&self) -> bool {
         self.file.metadata().is_ok_and(|meta| meta.nlink() > 0)
     }
 
-    /// Writes down what is in this process's way, for others to read; nothing is where it is empty.
-    pub fn say(&self, what: &str) {
-        let what = &what.as_bytes()[..what.len().min(MAX_SAID_BYTES)];
-        // Nobody can be told if it fails, and a disk that is full tells of itself.
-        let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(what, 0));
+    /// Records what prevents this process from working, for other processes to read; empty if nothing does.
+    pub fn report_problem(&self, problem: &str) {
+        let problem = &problem.as_bytes()[..problem.len().min(MAX_PROBLEM_BYTES)];
+        // A failure cannot be reported anywhere, and a full disk is noticed elsewhere.
+        let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(problem, 0));
     }
 }
 
-/// Shows, until it is dropped or the process ends, that a process inside a job of this worker waits for other jobs.
+/// Shows, until it is dropped or the process ends, that a process inside a job of this worker is waiting for other jobs.
 #[derive(Debug)]
 pub struct WaitMark {
     _file: File,
@@ -94,7 +94,7 @@ impl WaitMark {
     }
 }
 
-/// Whether a process inside this job of this worker waits for other jobs.
+/// Whether a process inside this job of this worker is waiting for other jobs.
 pub fn is_waiting(folder: &Path, worker: &str, job: u64) -> bool {
     let file = File::options().read(true).write(true).open(path(folder, worker));
     file.and_then(|file| range_lock::is_held(&file, byte_of_job(job))).unwrap_or(false)
@@ -114,17 +114,17 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// What a worker says is in its way.
-pub fn said(folder: &Path, worker: &str) -> Option<String> {
-    let mut said = vec![0; MAX_SAID_BYTES];
-    let length = File::open(path(folder, worker)).ok()?.read_at(&mut said, 0).ok()?;
-    (length > 0).then(|| String::from_utf8_lossy(&said[..length]).into_owned())
+/// The problem that a worker has reported.
+pub fn reported_problem(folder: &Path, worker: &str) -> Option<String> {
+    let mut problem = vec![0; MAX_PROBLEM_BYTES];
+    let length = File::open(path(folder, worker)).ok()?.read_at(&mut problem, 0).ok()?;
+    (length > 0).then(|| String::from_utf8_lossy(&problem[..length]).into_owned())
 }
 
 /// Whether the file was touched within this time.
 pub fn was_touched_within(folder: &Path, worker: &str, span: Duration) -> bool {
     let touched = path(folder, worker).metadata().and_then(|meta| meta.modified());
-    // A time in the future is a clock that was set back.
+    // A time in the future means that the clock was set back.
     touched.is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago < span))
 }
 
@@ -132,7 +132,7 @@ pub fn path(folder: &Path, worker: &str) -> PathBuf {
     folder.join(format!("{worker}.{LOCK}"))
 }
 
-/// Whether the worker, or its supervisor, lives. A file that is missing is one that was tidied away.
+/// Whether the worker, or its supervisor, is alive. A missing file is one that was removed.
 pub fn is_held(folder: &Path, worker: &str, role: Role) -> io::Result<bool> {
     match File::options().read(true).write(true).open(path(folder, worker)) {
         Ok(file) => range_lock::is_held(&file, byte(role)),

@@ -1,9 +1,10 @@
-//! A file lock that processes queue up for, with a limit to their patience.
+//! A file lock that processes queue up for, with a time limit.
 //!
-//! The kernel hands a lock to those who sleep for it, which is fair; asking again and again is not. But it knows no time
-//! limit, so when the lock is taken a thread sleeps in our stead. It sleeps on when our patience is over, keeps our place
-//! if we come again, and lets go of what it gets while nobody waits. There is never more than one: a second one would
-//! share the lock of the first, and lose it when the first lets go.
+//! The kernel hands a lock to the processes that block on it in order, which is fair; polling is not. But flock(2) has no
+//! time limit, so if the lock is held, a thread blocks on it for the caller. When the caller's time is over, the thread
+//! continues to block and so keeps the position in the queue for the caller's next attempt; a lock that it gets while no
+//! caller waits it releases. There is never more than one such thread: a second one would share the lock of the first, and
+//! lose it when the first releases it.
 
 use std::fs::File;
 use std::io;
@@ -26,15 +27,15 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Wait {
-    /// A thread sleeps for the lock.
+    /// A thread blocks on the lock.
     has_sleeper: bool,
-    /// Somebody waits for what it gets.
+    /// A caller waits for the result.
     is_wanted: bool,
     got: Option<io::Result<()>>,
 }
 
 impl PatientLock {
-    /// The lock of this file, not taken yet. It goes with the last descriptor of it.
+    /// The lock of this file, not taken yet. The kernel releases it with the last descriptor of the file.
     pub fn new(file: File) -> Self {
         Self { shared: Arc::new(Shared { file, wait: Mutex::default(), changed: Condvar::new() }) }
     }
@@ -43,10 +44,10 @@ impl PatientLock {
         &self.shared.file
     }
 
-    /// Takes the lock for this process alone. `false` when it was not to be had within `patience`.
+    /// Takes the lock exclusively. `false` if it was not available within `patience`.
     pub fn take_within(&self, patience: Duration) -> io::Result<bool> {
         let mut wait = self.shared.wait();
-        // A sleeper may have the lock already, and be about to let go of it.
+        // The thread may already have the lock and be about to release it.
         if !wait.has_sleeper {
             if self.shared.try_take()? {
                 return Ok(true);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_lock_is_waited_for_and_then_given_up() {
+    fn waiting_for_a_held_lock_times_out() {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("gate");
         let (holder, waiter) = (open(&path), open(&path));
@@ -131,13 +132,13 @@ mod tests {
         assert!(!waiter.take_within(SHORT).expect("second"));
         assert!(began.elapsed() >= SHORT);
 
-        // The abandoned wait must not keep what it gets in the end.
+        // The abandoned wait must release the lock that it gets in the end.
         holder.let_go().expect("unlock");
         assert!(open(&path).take_within(LONG).expect("third"));
     }
 
     #[test]
-    fn a_lock_that_is_let_go_is_handed_over() {
+    fn a_released_lock_is_handed_over() {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("gate");
         let holder = open(&path);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_again_waits_in_the_same_place_and_keeps_what_it_gets() {
+    fn a_repeated_wait_keeps_its_position_and_the_lock() {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("gate");
         let (holder, waiter) = (open(&path), open(&path));
@@ -159,10 +160,10 @@ mod tests {
             for _ in 0..3 {
                 assert!(!waiter.take_within(Duration::from_millis(1)).expect("it is held"));
             }
-            // One sleeps for all of them; that of the last round may not be quite gone.
+            // One thread waits for all of them; that of the previous round may still be ending.
             let began = Instant::now();
             while Arc::strong_count(&waiter.shared) != 2 {
-                assert!(began.elapsed() < LONG, "one sleeper");
+                assert!(began.elapsed() < LONG, "only one thread waits");
                 std::thread::yield_now();
             }
             std::thread::scope(|scope| {

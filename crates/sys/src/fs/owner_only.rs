@@ -1,4 +1,4 @@
-//! Folders and files that only their owner may look into.
+//! Directories and files that only their owner can access.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -8,11 +8,11 @@ use std::path::Path;
 use rustix::fs::{Access, CWD, Mode, OFlags, RenameFlags, access, open, renameat_with};
 use rustix::io::Errno;
 
-use super::ownership::{Flaw, NotOwn};
+use super::ownership::{Flaw, OwnershipError};
 use crate::failpoint;
 
-/// Makes a folder, and those above it, with mode 0700, so that they survive a power cut. What is there already is left
-/// as it is.
+/// Creates a directory and its missing parents with mode 0700, and syncs them, so that they survive a power failure.
+/// Existing ones are left as they are.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     let folders = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty());
     let (missing, found): (Vec<&Path>, Vec<&Path>) = folders.partition(|folder| !folder.exists());
@@ -22,10 +22,10 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     missing.into_iter().rev().try_for_each(add_folder)
 }
 
-/// Makes a folder in one that is there: for those who must not bring back a home that somebody deleted.
+/// Creates a directory in an existing one: for callers that must not recreate a home that was deleted.
 pub fn add_folder(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
-        // It was there, or somebody else was quicker.
+        // It existed, or another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         result => result?,
     }
@@ -33,50 +33,50 @@ pub fn add_folder(path: &Path) -> io::Result<()> {
     sync_entry(path)
 }
 
-/// Makes sure that what was just made at `path` is still listed in its folder after a power cut.
+/// Syncs the directory that contains `path`, so that the new entry survives a power failure.
 pub fn sync_entry(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-/// The same for a folder that somebody else made: they may not have come to it yet, or have died before. Where it lies in
-/// a folder that we may not read, or cannot sync, it is none that we would have made, and nothing can be done.
+/// As [`sync_entry`], for a directory that another process created: it may not have synced it yet, or have died before. If
+/// the parent cannot be read or synced by us, we would not have created the directory, and nothing can be done.
 pub fn sync_found(folder: &Path) -> io::Result<()> {
     match sync_entry(folder) {
-        Err(error) if is_beyond_us(&error) => Ok(()),
+        Err(error) if is_not_permitted(&error) => Ok(()),
         result => result,
     }
 }
 
-fn is_beyond_us(error: &io::Error) -> bool {
+fn is_not_permitted(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
     matches!(error.kind(), InvalidInput | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
-/// The folder that holds `path`.
+/// The directory that contains `path`.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens a file for reading and writing; where it is missing it is made with mode 0600. A link is not followed.
+/// Opens a file for reading and writing, and creates it with mode 0600 if it is missing. A symlink is not followed.
 pub fn open_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let no_links = OFlags::NOFOLLOW.bits().cast_signed();
     match options.custom_flags(no_links).open(path) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
-            Err(io::Error::other(NotOwn { path: path.to_owned(), flaw: Flaw::Link }))
+            Err(io::Error::other(OwnershipError { path: path.to_owned(), flaw: Flaw::Link }))
         }
         result => result,
     }
 }
 
-/// Opens a file for reading and for writing at its end; where it is missing it is made with mode 0600.
+/// Opens a file for reading and appending, and creates it with mode 0600 if it is missing.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
     File::options().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-/// Makes a file with mode 0600 for reading and writing. What had that name before is gone, be it a link or whatever: it is
-/// never written through.
+/// Creates a file with mode 0600 for reading and writing. An existing file or link with that name is removed and never
+/// written through.
 pub fn replace_file(path: &Path) -> io::Result<File> {
     let create = || File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
     match create() {
@@ -88,18 +88,18 @@ pub fn replace_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Gives a file a name that must be free.
+/// Renames a file to a name that must not exist.
 pub fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every filesystem can do both at once.
+        // Some filesystems do not support RENAME_NOREPLACE.
         Err(Errno::INVAL | Errno::NOSYS) if !to.exists() => std::fs::rename(from, to),
         Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::AlreadyExists.into()),
         result => Ok(result?),
     }
 }
 
-/// Opens a file for reading that somebody else may have put there: neither a link nor a pipe that nobody writes to leads
-/// astray. `None` if it is not there, or no file.
+/// Opens a file for reading that another user may have put there. It follows no symlink and does not block on a FIFO
+/// without a writer. `None` if the file does not exist or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match open(path, flags, Mode::empty()) {
@@ -110,7 +110,7 @@ pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// Whether this user may make files in a folder; the error says why not.
+/// Whether this user can create files in a directory; the error says why not.
 pub fn may_write_in(folder: &Path) -> io::Result<()> {
     Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
 }

@@ -1,22 +1,22 @@
-//! Locks on parts of a file that belong to an open file description.
+//! Locks on ranges of a file that belong to an open file description.
 //!
-//! The kernel frees such a lock when the last descriptor of its description is closed: when everybody who inherited it
-//! is gone. It can be looked at without being taken.
+//! The kernel releases such a lock when the last descriptor of its description is closed, that is, when every process that
+//! inherited it is gone. A lock can be queried without being taken.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-/// Takes the lock; `false` if somebody else has it.
+/// Takes the lock; `false` if another description holds it.
 pub fn take(file: &File, bytes: Range<u64>) -> io::Result<bool> {
-    set(file, &mut wanted(bytes))
+    set(file, &mut exclusive(bytes))
 }
 
-/// Takes a lock that others can share; `false` if another holds it for itself alone.
-#[expect(clippy::cast_possible_truncation, reason = "a constant of the system, and small")]
+/// Takes a shared lock; `false` if another description holds an exclusive one.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant of the system")]
 pub fn share(file: &File, bytes: Range<u64>) -> io::Result<bool> {
-    set(file, &mut libc::flock { l_type: libc::F_RDLCK as libc::c_short, ..wanted(bytes) })
+    set(file, &mut libc::flock { l_type: libc::F_RDLCK as libc::c_short, ..exclusive(bytes) })
 }
 
 fn set(file: &File, lock: &mut libc::flock) -> io::Result<bool> {
@@ -27,14 +27,14 @@ fn set(file: &File, lock: &mut libc::flock) -> io::Result<bool> {
     }
 }
 
-/// Whether another description of the same file holds a lock here.
+/// Whether another description of the same file holds a lock in this range.
 pub fn is_held(file: &File, bytes: Range<u64>) -> io::Result<bool> {
-    let mut lock = wanted(bytes);
+    let mut lock = exclusive(bytes);
     fcntl(file, libc::F_OFD_GETLK, &mut lock)?;
     Ok(lock.l_type != unlocked())
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "constants of the system, all of them small")]
+#[expect(clippy::cast_possible_truncation, reason = "a small constant of the system")]
 fn unlocked() -> libc::c_short {
     libc::F_UNLCK as libc::c_short
 }
@@ -42,9 +42,9 @@ fn unlocked() -> libc::c_short {
 #[expect(
     unsafe_code,
     clippy::cast_possible_truncation,
-    reason = "a plain C structure for which zeros are valid; constants of the system, all of them small"
+    reason = "a plain C structure for which zeros are valid; small constants of the system"
 )]
-fn wanted(bytes: Range<u64>) -> libc::flock {
+fn exclusive(bytes: Range<u64>) -> libc::flock {
     // SAFETY: all bytes zero is a valid value of every field.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
@@ -66,24 +66,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_seen_by_others_and_ends_with_its_description() {
+    fn a_lock_is_visible_to_others_and_ends_with_its_description() {
         let folder = tempfile::tempdir().expect("a folder");
         let open = || crate::fs::owner_only::open_file(&folder.path().join("lock")).expect("open");
         let (holder, other) = (open(), open());
         assert!(take(&holder, 0..1).expect("take"));
-        assert!(is_held(&other, 0..1).expect("look"));
-        assert!(!is_held(&other, 1..2).expect("look"), "only its own part is locked");
-        assert!(!take(&other, 0..1).expect("take"), "a second one does not get it");
+        assert!(is_held(&other, 0..1).expect("query"));
+        assert!(!is_held(&other, 1..2).expect("query"), "only the given range is locked");
+        assert!(!take(&other, 0..1).expect("take"), "a second description does not get it");
 
         let inherited = holder.try_clone().expect("clone");
         drop(holder);
-        assert!(is_held(&other, 0..1).expect("look"), "somebody still has the description");
+        assert!(is_held(&other, 0..1).expect("query"), "the description is still open");
         drop(inherited);
-        assert!(!is_held(&other, 0..1).expect("look"));
+        assert!(!is_held(&other, 0..1).expect("query"));
 
         let (one, another) = (open(), open());
         assert!(share(&one, 0..1).expect("share") && share(&another, 0..1).expect("share"));
         drop(one);
-        assert!(is_held(&other, 0..1).expect("look"), "the second one still shares it");
+        assert!(is_held(&other, 0..1).expect("query"), "the second description still shares it");
     }
 }

@@ -1,4 +1,4 @@
-//! Holes: giving the disk space in the middle of a file back.
+//! Sparse files: returns the disk space in the middle of a file to the filesystem.
 
 use std::fs::File;
 use std::io;
@@ -6,20 +6,20 @@ use std::io;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::{Errno, retry_on_intr};
 
-/// What is there reads as zeros from now on and takes no space. The length of the file stays as it is.
-pub fn punch(file: &File, from: u64, length: u64) -> io::Result<()> {
+/// Frees the space of a range, which reads as zeros afterwards. The length of the file does not change.
+pub fn punch_hole(file: &File, from: u64, length: u64) -> io::Result<()> {
     let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     Ok(retry_on_intr(|| fallocate(file, how, from, length))?)
 }
 
-/// Whether the filesystem can do that: tried where it changes nothing, behind the end.
+/// Whether the filesystem supports holes: tried after the end of the file, where it changes nothing.
 pub fn is_supported(file: &File) -> bool {
     const ANY_LENGTH: u64 = 4096;
-    file.metadata().is_ok_and(|meta| punch(file, meta.len(), ANY_LENGTH).is_ok())
+    file.metadata().is_ok_and(|meta| punch_hole(file, meta.len(), ANY_LENGTH).is_ok())
 }
 
-/// Where the next bytes are that were written, from this offset on; `None`: there are none. A filesystem that knows no
-/// holes says that they begin at once.
+/// The offset of the next written bytes, from this offset on; `None` if there are none. A filesystem without support for
+/// holes reports that they start at this offset.
 pub fn next_data(file: &File, from: u64) -> io::Result<Option<u64>> {
     match seek(file, SeekFrom::Data(from)) {
         Ok(at) => Ok(Some(at)),

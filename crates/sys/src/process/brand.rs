@@ -1,32 +1,32 @@
-//! A brand on a thread that every process which it starts inherits, with all their descendants, and that they can hardly
-//! shed: not by a new session, not by closing descriptors, not by clearing the environment.
+//! A brand on a thread that every process which the thread starts inherits, together with all descendants. They can hardly
+//! remove it: not with a new session, nor by closing descriptors or clearing the environment.
 //!
-//! It is kept in the bits of a task's *personality* to which Linux gives no meaning. Sandboxes may forbid to change it
-//! (containers with a filter of system calls, systemd's `LockPersonality`): then there is none.
+//! It is stored in the bits of a task's *personality* to which Linux assigns no meaning. A sandbox may forbid changing them
+//! (containers with a system call filter, systemd's `LockPersonality`); then there are no brands.
 
 use std::fs;
 use std::thread::Builder;
 
 use rustix::process::Pid;
 
-/// Bits without a meaning, as one stretch above the kind of program and one above the flags.
+/// The unassigned bits: one range above the execution domain and one above the flags.
 const LOW: u32 = 0x0001_ff00;
 const HIGH: u32 = 0xf000_0000;
 const LOW_SHIFT: u32 = 8;
 const HIGH_SHIFT: u32 = 28 - LOW_BITS;
 const LOW_BITS: u32 = 9;
-/// Asks for the present value and changes nothing.
+/// Queries the current value without changing it.
 const ASK: libc::c_ulong = 0xffff_ffff;
 const FAILED: libc::c_int = -1;
 
-/// A number from 1 on.
+/// A number of at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Brand(u32);
 
 impl Brand {
     pub const MAX: u32 = (1 << 13) - 1;
 
-    /// The brand of this number, if there are so many.
+    /// The brand with this number, if the number is in range.
     pub fn new(number: u32) -> Option<Self> {
         (1..=Self::MAX).contains(&number).then_some(Self(number))
     }
@@ -39,29 +39,29 @@ impl Brand {
         Self::new((personality & LOW) >> LOW_SHIFT | (personality & HIGH) >> HIGH_SHIFT)
     }
 
-    /// Whether a thread may be branded here. Asks the kernel, which may allow some values and others not.
+    /// Whether a thread can be branded here. It asks the kernel, which may allow some values and forbid others.
     pub fn is_allowed() -> bool {
-        // In a thread of its own, which takes the brand with it.
-        let attempt = Builder::new().spawn(|| present().is_some_and(|bits| Self(Self::MAX).put_on(bits)));
+        // In a thread of its own, because the brand stays until the thread ends.
+        let attempt = Builder::new().spawn(|| current().is_some_and(|bits| Self(Self::MAX).set(bits)));
         attempt.is_ok_and(|thread| thread.join().unwrap_or(false))
     }
 
-    /// Brands this thread, and so whatever it starts. `None` where that is not allowed, and where there is a brand
-    /// already: whatever is started here has to stay known to the one who put it on.
+    /// Brands this thread, and with it every process that it starts. `None` where that is forbidden, and where the thread
+    /// already has a brand, because the one who set it must be able to recognise the processes that are started here.
     pub fn apply(self) -> Option<Self> {
-        let present = present().filter(|bits| Self::of_bits(*bits).is_none())?;
-        self.put_on(present).then_some(self)
+        let current = current().filter(|bits| Self::of_bits(*bits).is_none())?;
+        self.set(current).then_some(self)
     }
 
     #[expect(unsafe_code, reason = "there is no safe wrapper for personality(2)")]
-    fn put_on(self, present: u32) -> bool {
-        let branded = present & !(LOW | HIGH) | self.bits();
-        // SAFETY: changes bits of this task that the kernel only hands on.
+    fn set(self, current: u32) -> bool {
+        let branded = current & !(LOW | HIGH) | self.bits();
+        // SAFETY: changes only bits of this task that the kernel passes on without interpreting them.
         let before = unsafe { libc::personality(branded.into()) };
         before != FAILED
     }
 
-    /// The brand of a process; `None` if it has none, or that cannot be known.
+    /// The brand of a process; `None` if it has none or cannot be inspected.
     pub fn of(pid: Pid) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{}/personality", pid.as_raw_pid())).ok()?;
         Self::of_bits(u32::from_str_radix(text.trim(), 16).ok()?)
@@ -70,11 +70,11 @@ impl Brand {
 
 /// The personality of this thread.
 #[expect(unsafe_code, reason = "there is no safe wrapper for personality(2)")]
-fn present() -> Option<u32> {
-    // SAFETY: asks for a number.
-    let present = unsafe { libc::personality(ASK) };
-    // The highest bit belongs to the brand, so the number may well be negative.
-    (present != FAILED).then_some(present.cast_unsigned())
+fn current() -> Option<u32> {
+    // SAFETY: queries a number and accesses no memory.
+    let current = unsafe { libc::personality(ASK) };
+    // The highest bit belongs to the brand, so a valid value may be negative.
+    (current != FAILED).then_some(current.cast_unsigned())
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_number_survives_being_spread_over_the_bits() {
+    fn a_brand_survives_being_encoded_in_the_bits() {
         for number in 1..=Brand::MAX {
             let brand = Brand::new(number).expect("in range");
             assert_eq!(brand.bits() & !(LOW | HIGH), 0);
@@ -93,8 +93,8 @@ mod tests {
         assert_eq!(Brand::of_bits(0x0040_0008), None);
     }
 
-    /// The brand of what a thread starts after it was branded with these numbers, one after the other.
-    fn seen_after(numbers: &'static [u32]) -> Option<Brand> {
+    /// The brand of a process that a thread starts after it applied brands with these numbers, in this order.
+    fn inherited_brand(numbers: &'static [u32]) -> Option<Brand> {
         let thread = std::thread::spawn(move || {
             for number in numbers {
                 Brand::new(*number).and_then(Brand::apply);
@@ -108,20 +108,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_branded_thread_starts_has_its_brand_and_others_have_not() {
-        // From 4096 on the highest bit is set. Where it is forbidden there is nothing to see.
+    fn processes_of_a_branded_thread_have_its_brand() {
+        // From 4096 on the highest bit is set. Where brands are forbidden, no process has one.
         for number in [&[1], &[4_000], &[4_096], &[Brand::MAX]] {
             let expected = Brand::new(number[0]).filter(|_| Brand::is_allowed());
-            assert_eq!(seen_after(number), expected, "{number:?}");
+            assert_eq!(inherited_brand(number), expected, "{number:?}");
         }
-        assert_eq!(seen_after(&[]), None);
+        assert_eq!(inherited_brand(&[]), None);
     }
 
     #[test]
-    fn a_brand_stays() {
+    fn a_second_brand_does_not_replace_the_first() {
         for numbers in [&[1, 2], &[5_000, 1], &[1, 5_000]] {
             let expected = Brand::new(numbers[0]).filter(|_| Brand::is_allowed());
-            assert_eq!(seen_after(numbers), expected, "{numbers:?}");
+            assert_eq!(inherited_brand(numbers), expected, "{numbers:?}");
         }
     }
 }

@@ -1,31 +1,31 @@
-//! A list of strings as the system takes them, in one piece: an environment has dozens, and is made for each command.
+//! An array of C strings in one allocation: an environment has dozens of strings and is built for each command.
 
 use std::ffi::{CStr, c_char};
 use std::io;
 
-/// A string contains a NUL byte, which would end it early.
+/// A string contains a NUL byte, which would terminate it early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a string contains a NUL byte")]
-pub struct HasNul;
+pub struct NulByte;
 
-impl From<HasNul> for io::Error {
-    fn from(has_nul: HasNul) -> Self {
-        Self::new(io::ErrorKind::InvalidInput, has_nul)
+impl From<NulByte> for io::Error {
+    fn from(error: NulByte) -> Self {
+        Self::new(io::ErrorKind::InvalidInput, error)
     }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CList {
-    /// One after the other, each with the NUL that ends it.
+pub struct CstrArray {
+    /// The strings one after the other, each with its terminating NUL.
     bytes: Vec<u8>,
     starts: Vec<usize>,
 }
 
-impl CList {
-    /// Adds what these parts are together.
-    pub fn push(&mut self, parts: &[&[u8]]) -> Result<(), HasNul> {
+impl CstrArray {
+    /// Adds the concatenation of these parts.
+    pub fn push(&mut self, parts: &[&[u8]]) -> Result<(), NulByte> {
         if parts.iter().any(|part| part.contains(&0)) {
-            return Err(HasNul);
+            return Err(NulByte);
         }
         self.starts.push(self.bytes.len());
         for part in parts {
@@ -39,7 +39,7 @@ impl CList {
         self.starts.iter().filter_map(|start| CStr::from_bytes_until_nul(&self.bytes[*start..]).ok())
     }
 
-    /// With a null pointer at the end. They are good as long as the list is.
+    /// Pointers to the strings, with a null pointer at the end. They are valid while the array is unchanged.
     pub(crate) fn pointers(&self) -> Vec<*const c_char> {
         let pointer = |start: &usize| self.bytes[*start..].as_ptr().cast();
         self.starts.iter().map(pointer).chain([std::ptr::null()]).collect()
@@ -51,10 +51,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_come_back_as_they_were() {
-        let mut list = CList::default();
+    fn strings_are_returned_unchanged() {
+        let mut list = CstrArray::default();
         list.push(&[b"A", b"=", b"1"]).expect("no NUL");
-        assert_eq!(list.push(&[b"B", b"\0"]), Err(HasNul));
+        assert_eq!(list.push(&[b"B", b"\0"]), Err(NulByte));
         list.push(&[]).expect("no NUL");
         list.push(&[b"\xff"]).expect("no NUL");
         let strings: Vec<&[u8]> = list.iter().map(CStr::to_bytes).collect();

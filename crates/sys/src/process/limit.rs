@@ -1,4 +1,4 @@
-//! What the system allows this process, and those that it starts.
+//! Resource limits of this process and of those that it starts.
 
 use std::sync::OnceLock;
 
@@ -14,13 +14,13 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// What is allowed now; `None`: as much as one likes.
-    pub fn now(self) -> Option<u64> {
+    /// The soft limit; `None` if unlimited.
+    pub fn soft(self) -> Option<u64> {
         getrlimit(self.resource()).current
     }
 
-    /// What a process may allow itself.
-    pub fn most(self) -> Option<u64> {
+    /// The hard limit; `None` if unlimited.
+    pub fn hard(self) -> Option<u64> {
         getrlimit(self.resource()).maximum
     }
 
@@ -33,29 +33,29 @@ impl Limit {
     }
 }
 
-/// How many files a process may have open: what it is held to, and what it may raise that to.
+/// The limit of open files of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFiles {
     pub soft: u64,
     pub hard: u64,
 }
 
-/// What this process was held to before it allowed itself more.
-static BEFORE: OnceLock<OpenFiles> = OnceLock::new();
+/// The limit of this process before it was raised.
+static ORIGINAL_OPEN_FILES: OnceLock<OpenFiles> = OnceLock::new();
 
-/// Allows this process as many open files as it may have. Programs that it starts are held to what it was held to before:
-/// those that use select(2) cannot cope with more.
+/// Raises this process's soft limit of open files to the hard limit. Programs that it starts get the original limit,
+/// because those that use select(2) cannot handle more.
 pub fn raise_open_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let Some(soft) = current.filter(|soft| maximum.is_none_or(|hard| *soft < hard)) else {
         return;
     };
     if setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok() {
-        let _ = BEFORE.set(OpenFiles { soft, hard: maximum.unwrap_or(u64::MAX) });
+        let _ = ORIGINAL_OPEN_FILES.set(OpenFiles { soft, hard: maximum.unwrap_or(u64::MAX) });
     }
 }
 
-/// The limit that child processes get; `None`: the same as this process.
-pub fn open_files_before() -> Option<OpenFiles> {
-    BEFORE.get().copied()
+/// The limit for child processes; `None` if it is that of this process.
+pub fn original_open_files() -> Option<OpenFiles> {
+    ORIGINAL_OPEN_FILES.get().copied()
 }

@@ -1,18 +1,18 @@
-//! The most memory that a child used, where that can be told from our own.
+//! The peak memory of a child, if it can be distinguished from our own.
 //!
-//! Until it becomes its program, a new process lives in our memory, and when it leaves that, the kernel notes our peak as
-//! one of the child's. So of a child that used less than we did, nothing is known but that.
+//! Until it executes its program, a new process shares our memory, and when it leaves it, the kernel records our peak as
+//! the child's. Of a child that used less memory than this process, only that is known.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The kernel counts pages for each processor and adds them up now and then, so it gives the same peak twice with a
+/// The kernel counts pages per processor and sums them up occasionally, so it may report the same peak with a small
 /// difference.
 const SLACK_BYTES: u64 = 1 << 20;
 
-/// `None` if what the kernel says of a child may be our own peak.
-pub(crate) fn told_apart(child_bytes: u64) -> Option<u64> {
-    /// Our own peak when it was last asked for. It only grows, so a small child costs no question.
+/// The child's peak, or `None` if the reported value may be our own peak.
+pub(crate) fn of_child(child_bytes: u64) -> Option<u64> {
+    /// Our own peak when it was last queried. It only grows, so a small child needs no query.
     static OWN_BYTES: AtomicU64 = AtomicU64::new(0);
     let is_more = |own: u64| child_bytes > own.saturating_add(SLACK_BYTES);
     if !is_more(OWN_BYTES.load(Ordering::Relaxed)) {
@@ -26,7 +26,7 @@ pub(crate) fn told_apart(child_bytes: u64) -> Option<u64> {
 #[expect(unsafe_code, reason = "there is no safe wrapper for getrusage(2)")]
 fn own_bytes() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is valid for writing; a usage of zeros is valid where the kernel writes none.
+    // SAFETY: the pointer is valid for writing; an all-zero value is valid if the kernel writes nothing.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
@@ -39,12 +39,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peak_is_known_only_where_it_is_more_than_our_own() {
+    fn a_peak_is_known_only_if_it_exceeds_our_own() {
         let own = own_bytes();
         assert!(own > 0);
-        assert_eq!(told_apart(own), None);
-        assert_eq!(told_apart(own / 2), None);
+        assert_eq!(of_child(own), None);
+        assert_eq!(of_child(own / 2), None);
         let more = own_bytes() + (64 << 30);
-        assert_eq!(told_apart(more), Some(more));
+        assert_eq!(of_child(more), Some(more));
     }
 }

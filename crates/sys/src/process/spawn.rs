@@ -1,10 +1,10 @@
-//! Starting a program.
+//! Starts programs.
 //!
-//! The new process borrows our memory, and the thread that starts it stands still until the program runs: as
-//! `posix_spawn` does it, but without mapping and unmapping a stack for each program, without asking for the disposition
-//! of every signal, and with a handle to the process from the first moment. Never fork and exec: copying the page tables
-//! of a large process makes that many times slower. The child gets what is listed here and nothing else, because every
-//! descriptor of ours is closed on exec.
+//! The new process borrows our memory, and the thread that starts it is suspended until the program runs. This is what
+//! `posix_spawn` does, but without mapping and unmapping a stack for each program, without querying the disposition of every
+//! signal, and with a handle to the process from the start. It never uses fork and exec, because copying the page tables of
+//! a large process is many times slower. The child gets the descriptors that are listed here and no others, because all of
+//! our descriptors are closed on exec.
 
 mod child;
 mod stack;
@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::ProcessHandle;
-use super::cstr_array::CList;
+use super::cstr_array::CstrArray;
 use super::limit;
 use super::limit::OpenFiles;
 use super::spawn::child::{Orders, Step};
@@ -30,33 +30,33 @@ use crate::signal::set::SignalSet;
 
 const STDIN: RawFd = 0;
 
-/// What to start, and how.
+/// The program to start, and how to start it.
 #[derive(Debug)]
 pub struct Spawn<'a> {
-    /// A path; nothing is searched.
+    /// A path; PATH is not searched.
     pub program: &'a CStr,
     pub argv: &'a [CString],
-    pub envp: &'a CList,
+    pub envp: &'a CstrArray,
     pub cwd: Option<&'a CStr>,
-    pub leads: Leads,
-    /// Descriptors of ours, and the numbers they have in the child. Standard input is `/dev/null` unless it is listed.
+    pub scope: ProcessScope,
+    /// Our descriptors and their numbers in the child. Standard input is `/dev/null` unless it is listed.
     pub descriptors: &'a [(BorrowedFd<'a>, RawFd)],
     pub limits: Limits<'a>,
 }
 
-/// What the program is held to from its first moment.
+/// The limits of the program from its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits<'a> {
     pub open_files: Option<u64>,
     pub nice: Option<i32>,
-    /// The entrance of a control group.
+    /// The `cgroup.procs` file of a control group.
     pub group: Option<BorrowedFd<'a>>,
 }
 
-/// A limit that cannot be kept, so the program was not started.
+/// A limit that cannot be applied, so that the program was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitError {
-    #[error("its cgroup could not be entered: {0}")]
+    #[error("failed to enter its cgroup: {0}")]
     Group(Errno),
     #[error("nice {nice} is not allowed here: {errno}")]
     Nice { nice: i32, errno: Errno },
@@ -64,28 +64,28 @@ pub enum LimitError {
     OpenFiles { open_files: u64, errno: Errno },
 }
 
-/// What the new process is the leader of.
+/// What the new process becomes the leader of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leads {
-    /// A session of its own: no terminal reaches it.
+pub enum ProcessScope {
+    /// A new session: it has no controlling terminal.
     Session,
-    /// A group of its own, so that the terminal's signals pass it by.
+    /// A new process group: it does not get the terminal's signals.
     Group,
 }
 
-/// A program that was started.
+/// A started program.
 #[derive(Debug)]
-pub struct Spawned {
+pub struct ChildProcess {
     pub pid: Pid,
     pub handle: ProcessHandle,
 }
 
-/// Starts the program with no signal blocked and none ignored.
-pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
+/// Starts the program with no signal blocked or ignored.
+pub fn spawn(spawn: &Spawn<'_>) -> io::Result<ChildProcess> {
     let (argv, envp) = (pointers(spawn.argv), spawn.envp.pointers());
     let mut descriptors = Vec::with_capacity(spawn.descriptors.len() + 1);
     if !spawn.descriptors.iter().any(|(_, number)| *number == STDIN) {
-        descriptors.push((nothing()?.as_raw_fd(), STDIN));
+        descriptors.push((dev_null()?.as_raw_fd(), STDIN));
     }
     descriptors.extend(spawn.descriptors.iter().map(|(ours, number)| (ours.as_raw_fd(), *number)));
     let mut orders = Orders {
@@ -93,7 +93,7 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
         argv: &argv,
         envp: &envp,
         cwd: spawn.cwd,
-        leads: spawn.leads,
+        scope: spawn.scope,
         descriptors: &descriptors,
         group: spawn.limits.group.map(|group| group.as_raw_fd()),
         nice: spawn.limits.nice,
@@ -105,18 +105,18 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<Spawned> {
         None => Ok(started),
         Some((step, errno)) => {
             wait_for_end(started.pid);
-            Err(explained(step, errno))
+            Err(step_error(step, errno))
         }
     }
 }
 
-/// A limit of its own, or else the one that this process has raised for itself.
+/// The program's own limit, or else the original limit of this process if it was raised.
 fn open_files(limits: &Limits<'_>) -> Option<OpenFiles> {
     let own = limits.open_files.map(|most| OpenFiles { soft: most, hard: most });
-    own.or_else(limit::open_files_before)
+    own.or_else(limit::original_open_files)
 }
 
-fn explained(step: Step, errno: Errno) -> io::Error {
+fn step_error(step: Step, errno: Errno) -> io::Error {
     match step {
         Step::Start => errno.into(),
         Step::Group => io::Error::other(LimitError::Group(errno)),
@@ -125,24 +125,24 @@ fn explained(step: Step, errno: Errno) -> io::Error {
     }
 }
 
-/// `/dev/null`, opened once: it has no state that those who share it could disturb.
-fn nothing() -> io::Result<&'static File> {
-    static NOTHING: OnceLock<File> = OnceLock::new();
-    if let Some(nothing) = NOTHING.get() {
-        return Ok(nothing);
+/// `/dev/null`, opened once: it has no state that concurrent users could disturb.
+fn dev_null() -> io::Result<&'static File> {
+    static DEV_NULL: OnceLock<File> = OnceLock::new();
+    if let Some(file) = DEV_NULL.get() {
+        return Ok(file);
     }
-    let nothing = File::open("/dev/null")?;
-    Ok(NOTHING.get_or_init(|| nothing))
+    let file = File::open("/dev/null")?;
+    Ok(DEV_NULL.get_or_init(|| file))
 }
 
-/// Returns when the program runs, or the process has given up.
+/// Returns when the program runs or the process has failed to start it.
 #[expect(unsafe_code, reason = "there is no safe wrapper for clone(2)")]
-fn start(orders: &mut Orders<'_>) -> io::Result<Spawned> {
+fn start(orders: &mut Orders<'_>) -> io::Result<ChildProcess> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let mut handle: RawFd = -1;
-    // The process shares our memory: no handler of ours may run there. That a child has ended is told by a signal without
-    // one: where it is not blocked it is dropped, else it would wake up some other thread of ours later.
-    let mask = SignalSet::all().without(Signal::CHILD).be_mask()?;
+    // The process shares our memory, so none of our handlers may run in it. SIGCHLD has no handler: unblocked, it is
+    // discarded; blocked, it would wake up another thread later.
+    let mask = SignalSet::all().without(Signal::CHILD).set_as_mask()?;
     let result = Stack::with(|stack| {
         let orders = std::ptr::from_mut(orders).cast::<c_void>();
         // SAFETY: this thread sleeps until the process has memory of its own or is gone. So what it borrows stays as it
@@ -150,42 +150,42 @@ fn start(orders: &mut Orders<'_>) -> io::Result<Spawned> {
         let pid = unsafe { libc::clone(child::begin, stack.top(), flags, orders, &raw mut handle) };
         if pid == -1 { Err(io::Error::last_os_error()) } else { Ok(pid) }
     });
-    mask.be_mask()?;
+    mask.set_as_mask()?;
     let pid = result.flatten()?;
-    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no pid"))?;
+    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("clone returned an invalid pid"))?;
     if handle == -1 {
-        // A kernel that does not know the flag takes no notice of it, and nothing may run that nobody watches.
+        // A kernel that does not know the flag ignores it, and no process may run without being watched.
         let _ = kill_process(pid, Signal::KILL);
         wait_for_end(pid);
         return Err(Errno::NOSYS.into());
     }
     // SAFETY: the kernel has just opened it for us.
     let handle = unsafe { OwnedFd::from_raw_fd(handle) };
-    Ok(Spawned { pid, handle: handle.into() })
+    Ok(ChildProcess { pid, handle: handle.into() })
 }
 
-/// Reaps a process that has nothing more to do than to end.
+/// Reaps a process that is about to end.
 fn wait_for_end(pid: Pid) {
     while let Ok(None) = process::reap(pid) {
         std::thread::yield_now();
     }
 }
 
-/// As the system takes a list of strings: with a null pointer at its end.
+/// An array of strings for the system, with a null pointer at its end.
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// The variables of this process, for a program that is to have the same.
-pub fn own_environment() -> io::Result<CList> {
-    let mut list = CList::default();
+/// The variables of this process, for a program that inherits them.
+pub fn own_environment() -> io::Result<CstrArray> {
+    let mut list = CstrArray::default();
     for (name, value) in user::variables() {
         list.push(&[&name, b"=", &value])?;
     }
     Ok(list)
 }
 
-/// Makes sure that no program that is started from here on inherits a descriptor that somebody handed to us.
+/// Sets close-on-exec for every descriptor that this process inherited, so that no program that it starts gets one.
 pub fn keep_descriptors_to_ourselves() -> io::Result<()> {
     close_range(libc::STDERR_FILENO, libc::CLOSE_RANGE_CLOEXEC.cast_signed())
 }
@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    /// What a program prints that is started like this.
+    /// The output of a program.
     fn output_of(program: &CStr, arguments: &[&CStr], cwd: Option<&CStr>) -> io::Result<String> {
         output_within(Limits::default(), program, arguments, cwd)
     }
@@ -238,7 +238,7 @@ mod tests {
         let (out, end) = pipe_with(PipeFlags::CLOEXEC)?;
         let argv: Vec<CString> =
             [program].iter().chain(arguments).map(|argument| (*argument).to_owned()).collect();
-        let mut envp = CList::default();
+        let mut envp = CstrArray::default();
         envp.push(&[b"A=", b"1"])?;
         let descriptors = [(end.as_fd(), 1)];
         let started = spawn(&Spawn {
@@ -246,7 +246,7 @@ mod tests {
             argv: &argv,
             envp: &envp,
             cwd,
-            leads: Leads::Session,
+            scope: ProcessScope::Session,
             descriptors: &descriptors,
             limits,
         })?;
@@ -261,13 +261,13 @@ mod tests {
     #[test]
     fn a_program_gets_what_it_is_given() {
         let script = c"echo $A; pwd; cat; readlink /proc/self/fd/0";
-        let text = output_of(c"/bin/sh", &[c"-c", script], Some(c"/usr")).expect("it runs");
+        let text = output_of(c"/bin/sh", &[c"-c", script], Some(c"/usr")).expect("output");
         assert_eq!(text.lines().collect::<Vec<_>>(), ["1", "/usr", "/dev/null"]);
     }
 
     #[test]
-    fn no_signal_is_blocked_and_those_that_we_ignore_are_not() {
-        let text = output_of(c"/bin/cat", &[c"/proc/self/status"], None).expect("it runs");
+    fn a_program_starts_without_blocked_or_ignored_signals() {
+        let text = output_of(c"/bin/cat", &[c"/proc/self/status"], None).expect("output");
         let mask = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line");
             u64::from_str_radix(line.trim(), 16).expect("a number")
@@ -278,42 +278,42 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_started_says_why() {
+    fn a_failed_start_reports_the_cause() {
         for (program, cwd, error) in [
             (c"/no/such/program", None, libc::ENOENT),
             (c"/bin", None, libc::EACCES),
             (c"/bin/true", Some(c"/no/such/folder"), libc::ENOENT),
             (c"/bin/true", Some(c"/bin/sh"), libc::ENOTDIR),
         ] {
-            let failure = output_of(program, &[], cwd).expect_err("nothing to start");
+            let failure = output_of(program, &[], cwd).expect_err("it cannot be started");
             assert_eq!(failure.raw_os_error(), Some(error), "{program:?} in {cwd:?}");
         }
     }
 
     #[test]
-    fn a_program_is_held_to_its_limits_from_the_start() {
+    fn a_program_has_its_limits_from_the_start() {
         let limits = Limits { open_files: Some(64), nice: Some(7), group: None };
         let script = c"ulimit -Sn; ulimit -Hn; cut -d' ' -f19 /proc/self/stat";
-        let text = output_within(limits, c"/bin/sh", &[c"-c", script], None).expect("it runs");
+        let text = output_within(limits, c"/bin/sh", &[c"-c", script], None).expect("output");
         assert_eq!(text.lines().collect::<Vec<_>>(), ["64", "64", "7"]);
     }
 
     #[test]
-    fn a_limit_that_cannot_be_kept_says_so() {
-        // More than the kernel gives to anybody.
+    fn a_limit_that_cannot_be_applied_is_reported() {
+        // More than the kernel allows any process.
         let limits = Limits { open_files: Some(1 << 40), ..Limits::default() };
-        let failure = output_within(limits, c"/bin/true", &[], None).expect_err("nobody may");
+        let failure = output_within(limits, c"/bin/true", &[], None).expect_err("it is not allowed");
         assert!(failure.to_string().starts_with("a limit of 1099511627776 open files is not allowed here: "));
-        assert_eq!(failure.raw_os_error(), None, "it is no failure of the program");
-        let closed = File::open("/dev/null").expect("it is there");
+        assert_eq!(failure.raw_os_error(), None, "the program is not at fault");
+        let closed = File::open("/dev/null").expect("open");
         let limits = Limits { group: Some(closed.as_fd()), ..Limits::default() };
-        let failure = output_within(limits, c"/bin/true", &[], None).expect_err("it is not for writing");
-        assert!(failure.to_string().starts_with("its cgroup could not be entered: "), "{failure}");
+        let failure = output_within(limits, c"/bin/true", &[], None).expect_err("it is not writable");
+        assert!(failure.to_string().starts_with("failed to enter its cgroup: "), "{failure}");
     }
 
     #[test]
-    fn threads_start_programs_at_the_same_time() {
-        let start = || (0..50).for_each(|_| drop(output_of(c"/bin/true", &[], None).expect("it runs")));
+    fn threads_can_start_programs_concurrently() {
+        let start = || (0..50).for_each(|_| drop(output_of(c"/bin/true", &[], None).expect("output")));
         std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(start)));
     }
 }

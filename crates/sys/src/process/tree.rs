@@ -1,7 +1,7 @@
-//! A tree of processes, as `/proc` shows it, and what it uses.
+//! A tree of processes in `/proc`, and its memory.
 //!
-//! Read by following the lists of children, so that a look costs as much as the tree is large, not as much as the machine
-//! has processes. A process that starts another while it is looked at may hide that one from this look.
+//! It is read by following the lists of children, so that the cost depends on the size of the tree and not on the number of
+//! processes on the machine. A process that is started during the read may be missed.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,48 +15,48 @@ use super::{ProcessHandle, stat};
 pub struct Member {
     pub pid: Pid,
     pub parent: Option<Pid>,
-    /// In clock ticks since boot: with the pid it names one process for good.
+    /// In clock ticks since boot: together with the pid it identifies one process for good.
     pub start_time: u64,
     pub threads: u32,
-    /// What it has in memory, shared parts included.
+    /// Its resident memory, including shared pages.
     pub resident_bytes: u64,
 }
 
-/// These processes, and all that descend from them.
+/// These processes and all their descendants.
 pub fn of(roots: &[Pid]) -> Vec<Member> {
-    let mut known: HashSet<Pid> = HashSet::new();
-    let mut unseen: Vec<Pid> = roots.to_vec();
+    let mut visited: HashSet<Pid> = HashSet::new();
+    let mut unvisited: Vec<Pid> = roots.to_vec();
     let mut members = Vec::new();
-    while let Some(pid) = unseen.pop() {
-        if !known.insert(pid) {
+    while let Some(pid) = unvisited.pop() {
+        if !visited.insert(pid) {
             continue;
         }
         if let Some(member) = Member::read(pid) {
-            unseen.extend(member.children());
+            unvisited.extend(member.children());
             members.push(member);
         }
     }
     members
 }
 
-/// What they have in memory together. As long as that is no more than `enough`, parts that several of them share are
-/// counted for each, which costs little; else exactly.
-pub fn memory_of(members: &[Member], enough: u64) -> u64 {
+/// The memory of all members together. While it does not exceed `limit`, shared pages are counted once per process, which
+/// is cheap; otherwise each is counted once.
+pub fn memory_of(members: &[Member], limit: u64) -> u64 {
     let resident = members.iter().map(|member| member.resident_bytes).sum();
-    if resident <= enough {
+    if resident <= limit {
         return resident;
     }
-    // Whoever is just being started may still live in the memory of its parent, which would count twice.
-    let is_guest = |member: &Member| member.parent.is_some_and(|parent| share_memory(member.pid, parent));
-    let own = members.iter().filter(|member| !is_guest(member));
-    own.map(|member| member.fair_bytes().unwrap_or(member.resident_bytes)).sum()
+    // A process that is just being started may still share the memory of its parent, which would count twice.
+    let is_in_parent = |member: &Member| member.parent.is_some_and(|parent| share_memory(member.pid, parent));
+    let own = members.iter().filter(|member| !is_in_parent(member));
+    own.map(|member| member.proportional_bytes().unwrap_or(member.resident_bytes)).sum()
 }
 
-/// Whether two processes are one in memory, as threads are. Where the kernel does not tell, they are not.
+/// Whether two processes share their memory, as threads do. If the kernel does not say, they do not.
 #[expect(unsafe_code, reason = "there is no safe wrapper for kcmp(2)")]
 fn share_memory(one: Pid, other: Pid) -> bool {
     const KCMP_VM: libc::c_int = 1;
-    // SAFETY: only asks.
+    // SAFETY: kcmp only compares and accesses no memory of this process.
     let answer =
         unsafe { libc::syscall(libc::SYS_kcmp, one.as_raw_pid(), other.as_raw_pid(), KCMP_VM, 0_u64, 0_u64) };
     answer == 0
@@ -68,7 +68,7 @@ impl Member {
         Self::parse(pid, &String::from_utf8_lossy(&text))
     }
 
-    /// The name, in parentheses, may hold anything; all else follows the last closing one.
+    /// The name is in parentheses and may contain anything; the other fields follow the last closing parenthesis.
     fn parse(pid: Pid, text: &str) -> Option<Self> {
         let (_, fields) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
@@ -82,7 +82,7 @@ impl Member {
         })
     }
 
-    /// Any of its threads may have started some.
+    /// The children that any of its threads has started.
     fn children(&self) -> Vec<Pid> {
         let pid = self.pid.as_raw_pid();
         if self.threads <= 1 {
@@ -95,15 +95,15 @@ impl Member {
         lists.flat_map(|list| children_of(&list.display().to_string())).collect()
     }
 
-    /// Its share of what it has in memory: a page that three have counts a third. To ask costs time in proportion.
-    fn fair_bytes(&self) -> Option<u64> {
+    /// Its proportional memory: a page that three processes share counts a third. The cost is proportional to its size.
+    fn proportional_bytes(&self) -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid.as_raw_pid())).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
         let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
         Some(kibibytes.saturating_mul(1024))
     }
 
-    /// Sends a signal, unless it has ended: whoever was given its pid in the meantime gets none.
+    /// Sends a signal, unless the process has ended: another process that got its pid since is not signalled.
     pub fn signal(&self, signal: Signal) {
         let Ok(handle) = ProcessHandle::open(self.pid) else {
             return;
@@ -121,7 +121,7 @@ fn children_of(list: &str) -> Vec<Pid> {
 
 #[expect(unsafe_code, reason = "there is no safe wrapper for sysconf(3) without another feature")]
 fn page_bytes() -> u64 {
-    // SAFETY: only asks for a number.
+    // SAFETY: sysconf has no preconditions.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     bytes.try_into().unwrap_or(4096)
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_proc_is_read() {
+    fn a_stat_line_is_parsed() {
         let text = "42 (a) Z (b) S 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 5 0 98765 4096 3 0";
         let member = Member::parse(getpid(), text).expect("a line");
         assert_eq!((member.threads, member.start_time), (5, 98_765));
@@ -155,7 +155,7 @@ mod tests {
         std::io::BufRead::read_line(&mut out, &mut line).expect("a line");
         let root = Pid::from_raw(shell.id().cast_signed()).expect("a pid");
         let began = std::time::Instant::now();
-        // The subshell starts its own sleep a moment later.
+        // The subshell starts its own sleep slightly later.
         let members = loop {
             let members = of(&[root, root]);
             if members.len() == 4 {
@@ -164,12 +164,12 @@ mod tests {
             assert!(began.elapsed() < std::time::Duration::from_secs(20), "{members:?}");
             std::thread::yield_now();
         };
-        assert!(memory_of(&members, u64::MAX) >= memory_of(&members, 0), "what is shared counts once");
+        assert!(memory_of(&members, u64::MAX) >= memory_of(&members, 0), "shared pages count once");
         assert!(memory_of(&members, 0) > 0);
         assert!(share_memory(root, root) && !share_memory(root, getpid()));
         let recycled = Member { start_time: members[0].start_time + 1, ..members[0] };
         recycled.signal(Signal::KILL);
-        assert_eq!(of(&[root]).len(), 4, "a stranger is left alone");
+        assert_eq!(of(&[root]).len(), 4, "another process with its pid is not signalled");
         for member in &members {
             member.signal(Signal::KILL);
         }

@@ -1,4 +1,4 @@
-//! Signals that a person sends, taken when it suits instead of ending the process on the spot.
+//! Signals from a user, handled when the program is ready for them instead of ending it immediately.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use super::is_ignored;
 use super::set::SignalSet;
 
-/// While this lives the signals wait to be taken, in this thread and those that it starts.
+/// While this value lives, the signals are queued in this thread and in threads that it starts.
 #[derive(Debug)]
 pub struct Interrupts {
     waiting: OwnedFd,
@@ -18,15 +18,15 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Catches these signals, but for those that whoever started this process wanted ignored: a `nohup` holds.
+    /// Catches these signals, except those that the parent process has set to be ignored, as `nohup` does.
     pub fn catch(signals: &[Signal]) -> io::Result<Self> {
-        let heeded = signals.iter().copied().filter(|signal| !is_ignored(signal.as_raw()));
-        let caught = SignalSet::of(heeded);
+        let not_ignored = signals.iter().copied().filter(|signal| !is_ignored(signal.as_raw()));
+        let caught = SignalSet::of(not_ignored);
         caught.block()?;
         Ok(Self { waiting: caught.open()?, caught })
     }
 
-    /// The next signal that came, if one did.
+    /// The next signal, if one is queued.
     pub fn take(&self) -> Option<Signal> {
         let mut record = [0; size_of::<libc::signalfd_siginfo>()];
         rustix::io::read(&self.waiting, &mut record).ok()?;
@@ -35,15 +35,15 @@ impl Interrupts {
         Signal::from_named_raw(number.try_into().ok()?)
     }
 
-    /// Sleeps for so long, or until a signal comes.
+    /// Sleeps for this time, or until a signal arrives.
     pub fn sleep(&self, length: Duration) -> Option<Signal> {
         let mut descriptors = [PollFd::new(self, PollFlags::IN)];
-        // However the sleep ends, what came is looked at.
+        // However the sleep ends, check for a signal.
         let _ = poll(&mut descriptors, Some(&timespec(length)));
         self.take()
     }
 
-    /// Ends this process as the signal would have, had it not been caught: a shell tells that from an exit code.
+    /// Ends this process with the signal, as if it had not been caught: a shell distinguishes that from an exit code.
     pub fn end_by(self, signal: Signal) -> ! {
         drop(self);
         let _ = kill_process(getpid(), signal);
@@ -63,7 +63,7 @@ impl Drop for Interrupts {
     }
 }
 
-/// A length of time as `poll` takes it; one beyond its range is the longest that there is.
+/// Converts a duration for `poll`; one that is out of range becomes the maximum.
 pub fn timespec(length: Duration) -> Timespec {
     let tv_sec = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: length.subsec_nanos().into() }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// Signals of one thread only, so that tests beside this one do not notice.
+    /// Sends a signal to this thread only, so that concurrent tests are not affected.
     #[expect(unsafe_code, reason = "there is no safe wrapper for pthread_kill(3)")]
     fn send_to_this_thread(signal: Signal) {
         // SAFETY: this thread is alive.
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_signal_waits_until_it_is_taken() {
-        let interrupts = Interrupts::catch(&[Signal::WINCH, Signal::URG]).expect("they are caught");
+        let interrupts = Interrupts::catch(&[Signal::WINCH, Signal::URG]).expect("caught");
         assert_eq!(interrupts.take(), None);
         send_to_this_thread(Signal::WINCH);
         assert_eq!(interrupts.take(), Some(Signal::WINCH));
@@ -91,8 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_ends_with_a_signal_or_with_its_time() {
-        let interrupts = Interrupts::catch(&[Signal::WINCH]).expect("it is caught");
+    fn a_sleep_ends_at_a_signal_or_after_its_time() {
+        let interrupts = Interrupts::catch(&[Signal::WINCH]).expect("caught");
         let (began, short) = (Instant::now(), Duration::from_millis(20));
         assert_eq!(interrupts.sleep(short), None);
         assert!(began.elapsed() >= short);

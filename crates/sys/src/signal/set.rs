@@ -1,4 +1,4 @@
-//! Sets of signals, and what a thread blocks.
+//! Sets of signals, and the signal mask of a thread.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -20,7 +20,7 @@ impl SignalSet {
     pub(crate) fn of(signals: impl Iterator<Item = Signal>) -> Self {
         let mut set = Self::none();
         for signal in signals {
-            // SAFETY: the set is whole and the number is a signal's.
+            // SAFETY: the set is initialised and the number is a valid signal.
             unsafe { libc::sigaddset(&raw mut set.0, signal.as_raw()) };
         }
         set
@@ -28,7 +28,7 @@ impl SignalSet {
 
     pub(crate) fn none() -> Self {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: `sigemptyset` makes the set whole.
+        // SAFETY: `sigemptyset` initialises the set.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             Self(set.assume_init())
@@ -37,7 +37,7 @@ impl SignalSet {
 
     pub(crate) fn all() -> Self {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: `sigfillset` makes the set whole.
+        // SAFETY: `sigfillset` initialises the set.
         unsafe {
             libc::sigfillset(set.as_mut_ptr());
             Self(set.assume_init())
@@ -45,12 +45,12 @@ impl SignalSet {
     }
 
     pub(crate) fn without(mut self, signal: Signal) -> Self {
-        // SAFETY: the set is whole and the number is a signal's.
+        // SAFETY: the set is initialised and the number is a valid signal.
         unsafe { libc::sigdelset(&raw mut self.0, signal.as_raw()) };
         self
     }
 
-    /// Blocks these signals too, for this thread; gives back what it blocked before.
+    /// Adds these signals to the mask of this thread and returns the previous mask.
     pub(crate) fn block(&self) -> io::Result<Self> {
         self.change_mask(libc::SIG_BLOCK)
     }
@@ -59,14 +59,14 @@ impl SignalSet {
         self.change_mask(libc::SIG_UNBLOCK).map(drop)
     }
 
-    /// Blocks these signals and no others, for this thread; gives back what it blocked before.
-    pub(crate) fn be_mask(&self) -> io::Result<Self> {
+    /// Makes this set the mask of this thread and returns the previous mask.
+    pub(crate) fn set_as_mask(&self) -> io::Result<Self> {
         self.change_mask(libc::SIG_SETMASK)
     }
 
     fn change_mask(&self, how: libc::c_int) -> io::Result<Self> {
         let mut before = Self::none();
-        // SAFETY: both sets are whole.
+        // SAFETY: both sets are initialised.
         match unsafe { libc::pthread_sigmask(how, &raw const self.0, &raw mut before.0) } {
             0 => Ok(before),
             error => Err(io::Error::from_raw_os_error(error)),
@@ -75,13 +75,13 @@ impl SignalSet {
 
     /// A descriptor from which these signals are read.
     pub(crate) fn open(&self) -> io::Result<OwnedFd> {
-        // SAFETY: the set is whole; -1 asks for a new descriptor, which is nobody else's yet.
+        // SAFETY: the set is initialised; -1 asks for a new descriptor, which no other code owns.
         let descriptor =
             unsafe { libc::signalfd(-1, &raw const self.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if descriptor == -1 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it was just opened and belongs to nobody else.
+        // SAFETY: it was just opened, and no other code owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 }

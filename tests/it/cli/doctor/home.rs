@@ -37,7 +37,7 @@ fn a_home_that_others_may_enter_is_told() {
     allow(&home.path(), 0o777);
     Visit::pay(&home)
         .code(5)
-        .finds("home", "error", "can be written by others, its mode is 0777")
+        .finds("home", "error", "is writable by others (mode 0777)")
         .advises("`chmod go-w ");
 }
 
@@ -56,12 +56,12 @@ fn files_that_others_may_read_are_told() {
         .advises("chmod -R go-rwx ");
 
     allow(&home.path().join("logs/1-1.log"), 0o606);
-    Visit::pay(&home).code(1).finds("owners", "error", "logs/1-1.log` can be written by others");
+    Visit::pay(&home).code(1).finds("owners", "error", "logs/1-1.log` is writable by others");
     allow(&home.database(), 0o666);
     Visit::pay(&home)
         .code(5)
         .finds("files", "warning", "to 2 of 6 files")
-        .finds("owners", "error", "queue.db` can be written by others")
+        .finds("owners", "error", "queue.db` is writable by others")
         .advises("`chmod -R go-w ");
 }
 
@@ -84,7 +84,7 @@ fn a_home_that_nobody_else_may_enter_stays_closed_to_others() {
     assert!(picture(home.folder()) == before, "something was changed");
     Visit { ran }
         .code(5)
-        .finds("home", "error", "belongs to root, and you are ")
+        .finds("home", "error", "belongs to root, but you are ")
         .finds("files", "error", "Permission denied")
         .finds("user", "ok", "not root");
 }

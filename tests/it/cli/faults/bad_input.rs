@@ -177,13 +177,13 @@ fn fault_02_a_folder_that_cannot_be_kept_is_not_exchanged_for_another() {
 fn fault_03_a_command_of_131072_bytes_is_refused() {
     let job = json!({"command": "x".repeat(131_072)}).to_string();
     let calls = |home: &Home| vec![home.call(["enqueue", "-"]).with_stdin(job.clone())];
-    refused(calls, 2, "`command` has 131072 bytes, more than the 131071 that the kernel takes");
+    refused(calls, 2, "`command` has 131072 bytes; the kernel accepts at most 131071");
     // Umlauts count as the bytes that they are.
     let job = json!({"command": "ä".repeat(65_536)}).to_string();
     refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(job.clone())], 2, "131072 bytes");
     // Words can become too long by being quoted.
     let words = ["enqueue", "--", "echo", &"'".repeat(60_000)].map(OsString::from);
-    refused(|home| vec![home.call(&words)], 2, "more than the 131071");
+    refused(|home| vec![home.call(&words)], 2, "accepts at most 131071");
 }
 
 #[test]
@@ -203,15 +203,20 @@ fn fault_03_a_command_of_131071_bytes_is_accepted() {
 #[test]
 fn a_variable_that_no_command_could_be_started_with_is_refused() {
     let job = |bytes: usize| json!({"command": "true", "env": {"BIG": "x".repeat(bytes)}}).to_string();
-    let too_long = "variable `BIG` of `env` has 131072 bytes with its name, more than the 131071";
+    let too_long =
+        "variable `BIG` of `env` has 131072 bytes including its name; the kernel accepts at most 131071";
     refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(job(131_068))], 2, too_long);
-    refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(job(131_068))], 2, "read it from a file");
+    refused(
+        |home| vec![home.call(["enqueue", "-"]).with_stdin(job(131_068))],
+        2,
+        "read the value from a file",
+    );
     let name = "N".repeat(131_072);
     let long_name = json!({"command": "true", "env": {name: ""}}).to_string();
     refused(
         |home| vec![home.call(["enqueue", "-"]).with_stdin(long_name.clone())],
         2,
-        "more than the 131071",
+        "accepts at most 131071",
     );
     Home::new().call(["enqueue", "-q", "-"]).with_stdin(job(131_067)).run().ok();
 }
@@ -259,7 +264,7 @@ fn fault_06_an_unknown_field_is_refused_and_the_nearest_offered() {
         (r#"{"comand":"x"}"#, "unknown field `comand`, did you mean `command`?"),
         (r#"{"command":"x","Priority":1}"#, "did you mean `priority`?"),
         (r#"{"command":"x","run-at":1}"#, "did you mean `run_at`?"),
-        (r#"{"command":"x","colour":1}"#, "unknown field `colour`, the fields are command, id"),
+        (r#"{"command":"x","colour":1}"#, "unknown field `colour`, known fields are command, id"),
         (r#"{"command":"x","":1}"#, "unknown field ``"),
         (r#"{"command":"x","state":"dead"}"#, "unknown field `state`"),
         (r#"{"command":"x","backoff":{"bse":2}}"#, "did you mean `base`?"),

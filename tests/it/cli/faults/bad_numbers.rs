@@ -80,7 +80,7 @@ fn fault_07_a_number_that_no_store_can_keep_is_refused() {
     let add =
         |above: &str| home.run(["hook", "add", "h", "--on", "dlq-above", "--above", above, "--", "true"]);
     for above in ["9223372036854775808", "18446744073709551615"] {
-        add(above).fails(2).prints("").says("a number of dead jobs is at most 9223372036854775807");
+        add(above).fails(2).prints("").says("the threshold must be at most 9223372036854775807");
     }
     add("9223372036854775807").ok();
     let exported = home.run(["export"]).ok().stdout;

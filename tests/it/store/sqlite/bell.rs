@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
 use store::{LeaseRef, Served, StoreError};
-use sys::bell::{Bell, EVERYBODY};
+use sys::bell::{Bell, MAX_HOPS};
 
 use super::Home;
 use crate::store::fixture::{FAILURE, Fixture, new_worker, settlement};
@@ -37,7 +37,7 @@ impl Listening {
 
     fn rang(&self) -> bool {
         let rings = self.bell.take();
-        assert!(rings.is_none_or(|hops| hops == EVERYBODY), "it may be passed on to everybody: {rings:?}");
+        assert!(rings.is_none_or(|hops| hops == MAX_HOPS), "it may be passed on to everybody: {rings:?}");
         rings.is_some()
     }
 }

@@ -83,7 +83,7 @@ fn a_schedule_that_cannot_be_understood_is_held_back() {
     assert_eq!(reason, "it cannot be understood: there is no time zone `Mars/Phobos`");
     let fixture: Fixture = home.fixture();
     let good = fixture.store.schedule(&name("good")).expect("schedule").expect("it is there");
-    assert_eq!((good.0.held, good.1.len()), (None, 1));
+    assert_eq!((good.0.pause, good.1.len()), (None, 1));
     let left = "select count(*) from schedules where paused_by = 'queuectl' and last_at is null and next_at is not null";
     drop(fixture);
     assert_eq!(super::value(&home.connect(), left), "4", "they are left as they were");

@@ -53,7 +53,7 @@ fn print(context: &Context, explained: &Explained) -> Result<(), Failure> {
 fn start(explained: &Explained) -> Option<String> {
     let at = explained.explanation.probable_start?;
     let wait = rough(at.since(explained.now));
-    match explained.explanation.guessed_from {
+    match explained.explanation.estimated_from {
         Some(1) => Some(format!("It will start in about {wait}, going by the latest job of its queue.")),
         Some(count) => {
             Some(format!("It will start in about {wait}, going by the latest {count} jobs of its queue."))

@@ -20,10 +20,10 @@ const OUTCOMES: [Outcome; 8] = [
     Outcome::Cancelled,
     Outcome::Released,
 ];
-/// Those that use up a retry.
+/// The outcomes that use up a retry.
 const BAD_OUTCOMES: [Outcome; 4] = [OUTCOMES[1], OUTCOMES[2], OUTCOMES[3], OUTCOMES[4]];
 
-/// The names of lives to [`start`] from, those at rest first.
+/// The names of the lives that [`start`] builds; those that are not processing come first.
 const STARTS: [&str; 12] = [
     "pending",
     "blocked",
@@ -39,8 +39,8 @@ const STARTS: [&str; 12] = [
     "cancelling",
 ];
 
-/// A life by its name. `last_try` has no retry left, `poisoned` may not be lost once more, and somebody asked to
-/// cancel `cancelling`. Each has had one attempt, so that no attempt is stale only by its number.
+/// The life with this name. `last_try` has no retry left, `poisoned` is dead after one more loss, and `cancelling` has a
+/// requested cancellation. Each has had one attempt, so that no attempt is stale merely because of its number.
 fn start(name: &str) -> Life {
     let life = |state| Life { state, attempts: 1, ..Life::begin(None, 3, 0, NOW) };
     let lease = |cancel_requested| {
@@ -62,11 +62,11 @@ fn start(name: &str) -> Life {
         "waiting" => waiting(life(State::Failed)),
         "dead" => life(dead(DeadReason::RetriesExhausted, NOW)),
         "cancelled" => life(cancelled(CancelReason::User, NOW)),
-        unknown => panic!("no life is called {unknown}"),
+        unknown => panic!("unknown life {unknown}"),
     }
 }
 
-/// Every event there is, once for each outcome, about the attempt that every [`start`] has had.
+/// Every event, once for each outcome, for attempt 1, which every [`start`] has had.
 fn events() -> Vec<Event> {
     let mut events = vec![claim_event(), Event::Extend { attempt: 1, until: later(60) }];
     events.extend(OUTCOMES.map(|outcome| settled(1, outcome)));
@@ -104,7 +104,7 @@ fn policy() -> Policy {
 }
 
 fn worker() -> WorkerId {
-    "worker-1".parse().expect("a worker's name")
+    "worker-1".parse().expect("valid worker name")
 }
 
 fn losses(count: u32, boot: &str) -> Losses {
@@ -124,19 +124,19 @@ fn settled(attempt: u32, outcome: Outcome) -> Event {
 }
 
 fn settled_in(boot: &str, attempt: u32, outcome: Outcome) -> Event {
-    Event::Settle { attempt, outcome, boot: boot.to_owned(), company: Company::Alone }
+    Event::Settle { attempt, outcome, boot: boot.to_owned(), loss_context: LossContext::Alone }
 }
 
-/// What follows an event that must not be refused.
+/// The life after an event that must not be refused.
 fn follow(life: &Life, event: Event, now: Timestamp) -> Life {
     let event_label = label(&event);
     match transition(life, event, &policy(), now) {
-        Ok(follows) => follows.life,
+        Ok(transition) => transition.life,
         Err(refusal) => panic!("{event_label} of {life:?} was refused: {refusal}"),
     }
 }
 
-/// One whole attempt: a claim as soon as it is due, and its end in the same moment.
+/// One whole attempt: a claim as soon as the job is due, settled at the same time.
 fn attempt(life: &Life, outcome: Outcome) -> Life {
     attempt_in(BOOT, life, outcome)
 }
@@ -157,7 +157,7 @@ fn the_default_timeline_is_four_attempts_in_fourteen_seconds() {
         assert_eq!(
             transition(&life, claim_event(), &policy(), just_before),
             Err(Refusal::NotDue),
-            "attempt {} starts no millisecond early",
+            "attempt {} must not start a millisecond early",
             starts.len()
         );
         life = attempt(&life, Outcome::Failure { exit_code: 1 });
@@ -168,11 +168,12 @@ fn the_default_timeline_is_four_attempts_in_fourteen_seconds() {
 }
 
 #[test]
-fn an_exit_code_that_is_not_retried_ends_the_job() {
+fn an_exit_code_that_is_not_retried_makes_the_job_dead() {
     let rules = RetryRules { retry_on: "1,75".parse().ok(), no_retry_on: "2".parse().ok() };
     let policy = Policy { retry: rules, ..policy() };
     let after = |name: &str, outcome| {
-        let life = transition(&start(name), settled(1, outcome), &policy, NOW).expect("it runs").life;
+        let life =
+            transition(&start(name), settled(1, outcome), &policy, NOW).expect("it is processing").life;
         (life.failures, life.state)
     };
     let code = |exit_code| Outcome::Failure { exit_code };
@@ -181,7 +182,7 @@ fn an_exit_code_that_is_not_retried_ends_the_job() {
         ("processing", code(75), 1, State::Failed),
         ("processing", code(2), 1, dead(DeadReason::NotRetried, NOW)),
         ("processing", code(3), 1, dead(DeadReason::NotRetried, NOW)),
-        // They say nothing about what the command found.
+        // The rules apply to exit codes only.
         ("processing", OUTCOMES[2], 1, State::Failed),
         ("processing", Outcome::Timeout, 1, State::Failed),
         ("processing", Outcome::SpawnError, 1, State::Failed),
@@ -218,23 +219,23 @@ fn a_claim_waits_for_run_at_to_the_millisecond() {
     assert_eq!(transition(&life, claim_event(), &policy(), early), Err(Refusal::NotDue));
     assert!(transition(&life, claim_event(), &policy(), later(5)).is_ok());
     let past = Life::begin(Some(Timestamp::EPOCH), 3, 0, NOW);
-    assert_eq!(past.due_at, NOW, "a run_at in the past jumps no line");
+    assert_eq!(past.due_at, NOW, "a run_at in the past gives no precedence");
 }
 
 #[test]
-fn extending_moves_only_the_end_of_the_lease() {
+fn extending_changes_only_the_end_of_the_lease() {
     let cancelling = start("cancelling");
     let until = later(60);
     let extended = follow(&cancelling, Event::Extend { attempt: 1, until }, NOW);
-    let State::Processing(lease) = &extended.state else { panic!("it still runs") };
+    let State::Processing(lease) = &extended.state else { panic!("it is no longer processing") };
     assert_eq!(lease.until, until);
-    assert!(lease.cancel_requested.is_some(), "a heartbeat does not forget the cancel");
+    assert!(lease.cancel_requested.is_some(), "a heartbeat keeps the cancellation");
     assert_eq!(lease.started_at, NOW);
     assert_eq!(with_state(&extended, cancelling.state.clone()), cancelling);
 }
 
 #[test]
-fn an_attempt_that_is_not_the_current_one_changes_nothing() {
+fn a_stale_attempt_changes_nothing() {
     let life = Life { attempts: 5, ..start("processing") };
     for attempt in [0, 4, 6, u32::MAX] {
         let until = later(60);
@@ -252,14 +253,14 @@ fn an_attempt_that_is_not_the_current_one_changes_nothing() {
 }
 
 #[test]
-fn only_a_success_gets_ahead_of_a_cancel() {
+fn only_a_success_overrides_a_cancellation() {
     for (event, other, reason) in [
         (Event::Cancel, Event::Replace, CancelReason::User),
         (Event::Replace, Event::Cancel, CancelReason::Replaced),
     ] {
-        let asked = follow(&start("processing"), event.clone(), NOW);
+        let requested = follow(&start("processing"), event.clone(), NOW);
         for again in [event, other] {
-            assert_eq!(asked, follow(&asked, again, later(1)), "asking again changes nothing");
+            assert_eq!(requested, follow(&requested, again, later(1)), "a second request changes nothing");
         }
         for outcome in OUTCOMES {
             let expected = if outcome == Outcome::Success {
@@ -267,14 +268,14 @@ fn only_a_success_gets_ahead_of_a_cancel() {
             } else {
                 cancelled(reason, later(2))
             };
-            let life = follow(&asked, settled(1, outcome), later(2));
+            let life = follow(&requested, settled(1, outcome), later(2));
             assert_eq!(life.state, expected, "{outcome}");
         }
     }
 }
 
 #[test]
-fn finished_states_say_when_and_why() {
+fn finished_states_have_a_time_and_a_reason() {
     let cases = [
         ("processing", settled(1, Outcome::Success), State::Completed { finished_at: NOW }),
         ("last_try", settled(1, Outcome::Timeout), dead(DeadReason::RetriesExhausted, NOW)),
@@ -293,23 +294,23 @@ fn finished_states_say_when_and_why() {
 }
 
 #[test]
-fn a_retry_forgets_failures_and_losses_but_not_attempts() {
+fn a_retry_resets_failures_and_losses_but_not_attempts() {
     for name in ["failed", "waiting", "dead", "cancelled", "completed"] {
-        let tired = Life { attempts: 9, failures: 4, losses: losses(3, BOOT), ..start(name) };
-        let life = follow(&tired, Event::Retry { blocked_by: 2 }, later(7));
+        let before = Life { attempts: 9, failures: 4, losses: losses(3, BOOT), ..start(name) };
+        let life = follow(&before, Event::Retry { blocked_by: 2 }, later(7));
         let expected = Life {
             state: State::Pending { blocked_by: 2 },
             due_at: later(7),
             failures: 0,
             losses: Losses::default(),
-            ..tired
+            ..before
         };
         assert_eq!(life, expected, "{name}");
     }
 }
 
 #[test]
-fn a_retry_respects_a_run_at_that_has_not_come() {
+fn a_retry_respects_a_run_at_in_the_future() {
     for (run_at, due_at) in [(None, later(7)), (Some(later(3)), later(7)), (Some(later(90)), later(90))] {
         let cancelled = Life { run_at, ..start("cancelled") };
         let life = follow(&cancelled, Event::Retry { blocked_by: 0 }, later(7));
@@ -318,7 +319,7 @@ fn a_retry_respects_a_run_at_that_has_not_come() {
 }
 
 #[test]
-fn after_a_retry_every_retry_is_there_again() {
+fn a_retry_restores_all_retries() {
     let mut life = Life::begin(None, 2, 0, NOW);
     for round in 1..=3 {
         for _ in 0..3 {
@@ -331,7 +332,7 @@ fn after_a_retry_every_retry_is_there_again() {
 }
 
 #[test]
-fn a_released_job_keeps_its_place_in_the_line_and_a_lost_one_goes_behind() {
+fn a_released_job_keeps_its_position_and_a_lost_one_queues_after_those_that_are_due() {
     for (outcome, due_at) in [(Outcome::Released, NOW), (Outcome::Lost, later(50))] {
         let running = follow(&Life::begin(None, 3, 0, NOW), claim_event(), later(5));
         let life = follow(&running, settled(1, outcome), later(50));
@@ -343,7 +344,7 @@ fn a_released_job_keeps_its_place_in_the_line_and_a_lost_one_goes_behind() {
 }
 
 #[test]
-fn losses_in_a_row_within_one_boot_end_a_poison_job() {
+fn consecutive_losses_within_one_boot_make_a_job_dead() {
     let mut life = Life::begin(None, 3, 0, NOW);
     for loss in 1..=4 {
         life = attempt(&life, Outcome::Lost);
@@ -355,19 +356,23 @@ fn losses_in_a_row_within_one_boot_end_a_poison_job() {
 }
 
 #[test]
-fn fault_41_a_loss_beside_others_is_never_the_last() {
-    let lost =
-        Event::Settle { attempt: 1, outcome: Outcome::Lost, boot: BOOT.to_owned(), company: Company::Others };
+fn fault_41_a_loss_shared_with_other_attempts_never_makes_a_job_dead() {
+    let lost = Event::Settle {
+        attempt: 1,
+        outcome: Outcome::Lost,
+        boot: BOOT.to_owned(),
+        loss_context: LossContext::Others,
+    };
     let life = follow(&start("poisoned"), lost.clone(), NOW);
     assert_eq!((life.state.clone(), life.losses.count), (State::Pending { blocked_by: 0 }, 5));
-    assert!(life.runs_alone(policy().crash_limit), "so that the next one can be");
+    assert!(life.runs_alone(policy().crash_limit), "the next loss is certainly its own");
     let again = follow(&life, claim_event(), NOW);
     let Life { state, .. } = follow(&again, settled(again.attempts, Outcome::Lost), NOW);
     assert_eq!(state, dead(DeadReason::CrashLimit, NOW));
 }
 
 #[test]
-fn only_a_job_whose_next_loss_may_be_its_last_runs_alone() {
+fn only_a_job_whose_next_loss_may_make_it_dead_runs_alone() {
     for (count, crash_limit, runs_alone) in
         [(0, 5, false), (3, 5, false), (4, 5, true), (9, 5, true), (0, 1, false), (1, 1, true), (1, 2, true)]
     {
@@ -377,7 +382,7 @@ fn only_a_job_whose_next_loss_may_be_its_last_runs_alone() {
 }
 
 #[test]
-fn losses_over_several_boots_are_not_the_jobs_doing() {
+fn losses_in_different_boots_do_not_add_up() {
     let mut life = Life::begin(None, 3, 0, NOW);
     for boot in ["a", "b", "c"].into_iter().cycle().take(30) {
         life = attempt_in(boot, &life, Outcome::Lost);
@@ -387,7 +392,7 @@ fn losses_over_several_boots_are_not_the_jobs_doing() {
 }
 
 #[test]
-fn what_breaks_a_row_of_losses() {
+fn every_outcome_of_the_command_resets_the_losses() {
     let nearly_dead = Life { max_retries: 9, ..start("poisoned") };
     let count_after = |outcome| follow(&nearly_dead, settled(1, outcome), NOW).losses.count;
     for outcome in OUTCOMES {
@@ -419,7 +424,7 @@ fn a_blocked_job_becomes_due_when_the_last_dependency_ends() {
 }
 
 #[test]
-fn places_are_where_a_worker_looks() {
+fn only_jobs_that_can_be_claimed_now_or_later_have_a_place() {
     for (name, expected) in [
         ("pending", Place::Ready),
         ("blocked", Place::Nowhere),
@@ -436,16 +441,16 @@ fn places_are_where_a_worker_looks() {
 }
 
 #[test]
-fn what_was_ready_stays_ready_when_the_clock_is_set_back() {
+fn a_ready_job_stays_ready_when_the_clock_is_set_back() {
     let earlier = Timestamp::from_millis(NOW.as_millis() - 86_400_000);
     let plain = Life::begin(None, 3, 0, NOW);
     assert_eq!(plain.place(earlier), Place::Ready);
     let timed = Life::begin(Some(NOW), 3, 0, NOW);
-    assert_eq!(timed.place(earlier), Place::Waiting, "it was asked for that time");
+    assert_eq!(timed.place(earlier), Place::Waiting, "the user requested that time");
 }
 
 #[test]
-fn names_read_back() {
+fn names_are_parsed_back() {
     for state in StateName::ALL {
         assert_eq!(StateName::from_name(state.name()), Some(state));
     }

@@ -1,4 +1,4 @@
-//! What is taken for limits, and how they are written.
+//! Parsing and formatting of limits.
 
 use crate::job::limits::*;
 
@@ -17,7 +17,7 @@ fn all() -> Limits {
 }
 
 #[test]
-fn both_ways_of_writing_mean_the_same() {
+fn json_and_pairs_give_the_same_limits() {
     let json = r#"{"memory":"512M","cpu":1.5,"pids":100,"nice":10,"open_files":1024}"#;
     let pairs = "memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024";
     assert_eq!(parse(json), Ok(all()));
@@ -36,19 +36,19 @@ fn both_ways_of_writing_mean_the_same() {
 }
 
 #[test]
-fn a_mistake_is_named() {
-    for (text, says) in [
-        ("", "`` is no limit"),
-        ("none", "`none` is no limit"),
+fn an_invalid_limit_is_refused_with_the_reason() {
+    for (text, message) in [
+        ("", "not a valid limit: ``"),
+        ("none", "not a valid limit: `none`"),
         ("512M", "memory=512M,pids=100"),
-        ("memory", "`memory` is no limit"),
+        ("memory", "not a valid limit: `memory`"),
         ("memroy=1G", "did you mean `memory`?"),
-        ("colour=red", "there are memory, cpu, pids, nice, open_files"),
+        ("colour=red", "known limits are memory, cpu, pids, nice, open_files"),
         ("pids=1,pids=2", "`pids` is given twice"),
         ("open-files=9,open_files=9", "`open_files` is given twice"),
-        ("memory=much", "`much` is no size"),
+        ("memory=much", "not a valid size: `much`"),
         ("memory=512", "write 512M"),
-        ("memory=-1", "no size"),
+        ("memory=-1", "not a valid size"),
         ("memory=99999999999G", "too large"),
         ("cpu=0", "from 0.01 to 10000"),
         ("cpu=NaN", "from 0.01 to 10000"),
@@ -77,12 +77,12 @@ fn a_mistake_is_named() {
         (r#"{"pids":3} x"#, "trailing"),
     ] {
         let error = parse(text).expect_err(text).to_string();
-        assert!(error.contains(says), "{text}: {error}");
+        assert!(error.contains(message), "{text}: {error}");
     }
 }
 
 #[test]
-fn field_by_field_the_first_counts() {
+fn the_first_limits_that_set_a_field_win() {
     let job = Limits { memory: Some(1 << 30), ..Limits::default() };
     let queue = Limits { memory: Some(2 << 30), pids: Some(7), ..Limits::default() };
     let merged = job.or(&queue).or(&all());

@@ -1,7 +1,7 @@
-//! Reading a [`JobRequest`] from JSON.
+//! Parses a [`JobRequest`] from JSON.
 //!
-//! Field by field instead of by a derived reader, so that a mistake names the field and the nearest known one, and a
-//! duplicate key or a `null` is a mistake too.
+//! Written by hand instead of derived, so that an error names the field and suggests the nearest known one, and so that a
+//! duplicate key or a `null` is an error.
 
 mod limits;
 
@@ -66,9 +66,9 @@ impl<'de> Visitor<'de> for RequestVisitor {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<JobRequest, M::Error> {
         let mut request = JobRequest::default();
-        let mut seen = Seen::new(&FIELDS);
+        let mut given = GivenFields::new(&FIELDS);
         while let Some(name) = map.next_key::<String>()? {
-            let field = seen.note(&name)?;
+            let field = given.add(&name)?;
             read_field(&mut request, field, &mut map).map_err(|error| name_field(field, error))?;
         }
         if request.command.is_none() {
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for RequestVisitor {
     }
 }
 
-/// Says which field an error is about, unless it says so itself.
+/// Adds the field to an error, unless the message starts with it.
 fn name_field<E: serde::de::Error>(field: &str, error: E) -> E {
     if error.to_string().starts_with(&format!("`{field}`")) {
         return error;
@@ -158,18 +158,18 @@ fn exit_codes<'de, M: MapAccess<'de>>(map: &mut M) -> Result<ExitCodes, M::Error
     check(ExitCodes::new(check(codes)?))
 }
 
-/// Which of the known fields an object has already given.
-struct Seen {
+/// The fields that an object has given so far.
+struct GivenFields {
     known: &'static [&'static str],
     given: u32,
 }
 
-impl Seen {
+impl GivenFields {
     fn new(known: &'static [&'static str]) -> Self {
         Self { known, given: 0 }
     }
 
-    fn note<E: serde::de::Error>(&mut self, name: &str) -> Result<&'static str, E> {
+    fn add<E: serde::de::Error>(&mut self, name: &str) -> Result<&'static str, E> {
         let Some(at) = self.known.iter().position(|field| *field == name) else {
             return Err(E::custom(unknown_field(name, self.known)));
         };
@@ -184,7 +184,7 @@ impl Seen {
 fn unknown_field(name: &str, known: &'static [&'static str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("unknown field `{name}`, did you mean `{nearest}`?"),
-        None => format!("unknown field `{name}`, the fields are {}", known.join(", ")),
+        None => format!("unknown field `{name}`, known fields are {}", known.join(", ")),
     }
 }
 
@@ -205,9 +205,9 @@ impl<'de> Visitor<'de> for BackoffVisitor {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<BackoffChoice, M::Error> {
         let mut choice = BackoffChoice::default();
-        let mut seen = Seen::new(&BACKOFF_FIELDS);
+        let mut given = GivenFields::new(&BACKOFF_FIELDS);
         while let Some(name) = map.next_key::<String>()? {
-            let field = seen.note(&name)?;
+            let field = given.add(&name)?;
             read_backoff_field(&mut choice, field, &mut map)
                 .map_err(|error| M::Error::custom(format_args!("`{field}`: {error}")))?;
         }
@@ -292,12 +292,12 @@ impl<'de> Deserialize<'de> for SpanText {
                 Ok(SpanText::Seconds(seconds))
             }
 
-            #[expect(clippy::cast_precision_loss, reason = "such a number of seconds is refused anyway")]
+            #[expect(clippy::cast_precision_loss, reason = "a number that large is refused anyway")]
             fn visit_u64<E>(self, seconds: u64) -> Result<SpanText, E> {
                 Ok(SpanText::Seconds(seconds as f64))
             }
 
-            #[expect(clippy::cast_precision_loss, reason = "such a number of seconds is refused anyway")]
+            #[expect(clippy::cast_precision_loss, reason = "a number that large is refused anyway")]
             fn visit_i64<E>(self, seconds: i64) -> Result<SpanText, E> {
                 Ok(SpanText::Seconds(seconds as f64))
             }
@@ -311,7 +311,7 @@ impl<'de> Deserialize<'de> for SpanText {
     }
 }
 
-/// Environment variables; a name that is given twice is a mistake.
+/// Environment variables. A duplicate name is an error.
 struct Variables(BTreeMap<String, String>);
 
 impl<'de> Deserialize<'de> for Variables {

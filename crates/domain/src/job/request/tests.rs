@@ -1,4 +1,4 @@
-//! What JSON is taken, and what is said of the rest.
+//! Which JSON is accepted, and the errors for the rest.
 
 mod refused;
 mod resolved;
@@ -6,7 +6,7 @@ mod resolved;
 use crate::job::backoff::Strategy;
 use crate::job::request::*;
 
-/// Each field with a value that it takes.
+/// Each field with a valid value.
 const SAMPLES: [(&str, &str); 20] = [
     ("command", r#""true""#),
     ("id", r#""job1""#),
@@ -40,20 +40,20 @@ fn accept(field: &str, value: &str) -> JobRequest {
     parse(&json).unwrap_or_else(|error| panic!("{json} was refused: {error}"))
 }
 
-/// What is said of a JSON text that must not be taken.
+/// The error for JSON that must be refused.
 fn refuse(json: &str) -> String {
     let shown: String = json.chars().take(100).collect();
     match parse(json) {
-        Ok(request) => panic!("{shown} was taken: {request:?}"),
+        Ok(request) => panic!("{shown} was accepted: {request:?}"),
         Err(error) => error.to_string(),
     }
 }
 
-/// What is said of one field, after a check that it is named and that the place is given once.
+/// The error for one field; also checks that it names the field and gives the position once.
 fn refuse_field(field: &str, value: &str) -> String {
     let message = refuse(&format!(r#"{{"{field}":{value}}}"#));
-    // An error that names its field itself goes on with what is wrong with it.
-    let prefixes = [": ", " is ", " has ", " holds ", " contains "].map(|rest| format!("`{field}`{rest}"));
+    // An error that starts with its field continues with one of these.
+    let prefixes = [": ", " is ", " has ", " contains "].map(|rest| format!("`{field}`{rest}"));
     let shown: String = value.chars().take(100).collect();
     assert!(prefixes.iter().any(|prefix| message.starts_with(prefix)), "{field} {shown} got {message}");
     assert_eq!(message.matches(" at line 1 column ").count(), 1, "{message}");
@@ -65,15 +65,15 @@ fn plain() -> JobRequest {
 }
 
 fn ids<const N: usize>(names: [&str; N]) -> Vec<JobId> {
-    names.map(|name| name.parse().expect("a job id")).to_vec()
+    names.map(|name| name.parse().expect("valid job id")).to_vec()
 }
 
 fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("text is JSON")
+    serde_json::to_string(text).expect("text serialises to JSON")
 }
 
 #[test]
-fn every_field_has_a_sample_that_is_taken() {
+fn every_field_has_a_sample_that_is_accepted() {
     let sampled = SAMPLES.iter().map(|(field, _)| *field);
     assert!(sampled.eq(json::FIELDS));
     for (field, value) in &SAMPLES[1..] {
@@ -82,19 +82,15 @@ fn every_field_has_a_sample_that_is_taken() {
 }
 
 #[test]
-fn a_command_is_all_that_a_job_needs() {
+fn a_job_needs_only_a_command() {
     assert_eq!(parse(r#" {"command" : "true"} "#).ok(), Some(plain()));
     let command = "printf '%s\\n' \"ü\"\n\ttrue";
     let json = format!(r#"{{"command":{}}}"#, quoted(command));
-    assert_eq!(
-        parse(&json).expect("valid").command.as_deref(),
-        Some(command),
-        "a command is kept to the letter"
-    );
+    assert_eq!(parse(&json).expect("valid").command.as_deref(), Some(command), "a command is kept verbatim");
 }
 
 #[test]
-fn all_fields_together() {
+fn all_fields_together_are_parsed() {
     let json = r#"{"command":"make","id":"job1","queue":"media","priority":-5,"max_retries":0,"timeout":"1m30s",
         "run_at":"2026-01-31T09:30:00+02:00","depends_on":["a","b"],"on_dependency_failure":"run","unique_key":"k",
         "unique_for":"1h","cwd":"/srv","env":{"B":"2","A":""},"tags":["x","y"],
@@ -128,11 +124,11 @@ fn all_fields_together() {
         retry_on: "1,75".parse().ok(),
         no_retry_on: "2".parse().ok(),
     };
-    assert_eq!(parse(json).expect("all fields"), expected);
+    assert_eq!(parse(json).expect("valid"), expected);
 }
 
 #[test]
-fn durations_in_all_their_forms() {
+fn durations_are_parsed_in_every_form() {
     for (value, millis) in [
         ("90", 90_000),
         ("0.5", 500),
@@ -158,7 +154,7 @@ fn durations_in_all_their_forms() {
 }
 
 #[test]
-fn whole_numbers_up_to_their_bounds() {
+fn whole_numbers_are_accepted_up_to_their_bounds() {
     for (value, priority) in [("2147483647", i32::MAX), ("-2147483648", i32::MIN)] {
         assert_eq!(accept("priority", value).priority, Some(priority));
     }
@@ -169,7 +165,7 @@ fn whole_numbers_up_to_their_bounds() {
 }
 
 #[test]
-fn times_in_all_their_forms() {
+fn times_are_parsed_in_every_form() {
     for (value, expected) in [
         ("2026-01-31T09:30:00Z", "2026-01-31T09:30:00.000Z"),
         ("2026-01-31T09:30:00.5Z", "2026-01-31T09:30:00.500Z"),
@@ -183,20 +179,20 @@ fn times_in_all_their_forms() {
 }
 
 #[test]
-fn choices_by_name() {
+fn choices_are_parsed_by_name() {
     for choice in OnDependencyFailure::ALL {
         let request = accept("on_dependency_failure", &quoted(choice.name()));
         assert_eq!(request.on_dependency_failure, Some(choice));
     }
     for strategy in Strategy::ALL {
         let value = format!(r#"{{"strategy":"{strategy}"}}"#);
-        let backoff = accept("backoff", &value).backoff.expect("it was given");
+        let backoff = accept("backoff", &value).backoff.expect("a backoff");
         assert_eq!(backoff.strategy, Some(strategy));
-        assert_eq!(backoff.delay, None, "what is left out stays out");
+        assert_eq!(backoff.delay, None, "an omitted field stays unset");
     }
-    let whole = accept("backoff", r#"{"base":1,"jitter":1}"#).backoff;
-    let whole = whole.expect("it was given");
-    assert_eq!((whole.base, whole.jitter), (Some(1.0), Some(1.0)));
+    let backoff = accept("backoff", r#"{"base":1,"jitter":1}"#).backoff;
+    let backoff = backoff.expect("a backoff");
+    assert_eq!((backoff.base, backoff.jitter), (Some(1.0), Some(1.0)));
 }
 
 #[test]
@@ -206,7 +202,7 @@ fn an_id_given_twice_in_depends_on_counts_once() {
 }
 
 #[test]
-fn sizes_up_to_their_limits() {
+fn lengths_are_accepted_up_to_their_limits() {
     let list = |count: usize| {
         let items: Vec<String> = (0..count).map(|at| format!("\"i{at}\"")).collect();
         format!("[{}]", items.join(","))

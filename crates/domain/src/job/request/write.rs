@@ -1,4 +1,4 @@
-//! Writing a [`JobRequest`] as the JSON that reads back to the same one.
+//! Serialises a [`JobRequest`] to JSON that parses back to the same request.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -13,7 +13,7 @@ use crate::values::timestamp::Timestamp;
 
 impl Serialize for JobRequest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Taken apart by name, so that a new field cannot be forgotten here.
+        // Destructured by name, so that the compiler reports a new field that is missing here.
         let Self {
             command,
             id,
@@ -47,7 +47,7 @@ impl Serialize for JobRequest {
         map.put("run_at", run_at.as_ref().map(Timestamp::to_string))?;
         map.put("delay", delay.map(format_span))?;
         map.put("backoff", backoff.as_ref())?;
-        map.put("depends_on", filled(depends_on.iter().map(JobId::as_str).collect()))?;
+        map.put("depends_on", non_empty(depends_on.iter().map(JobId::as_str).collect()))?;
         map.put("on_dependency_failure", on_dependency_failure.map(OnDependencyFailure::name))?;
         map.put("unique_key", unique_key.as_ref())?;
         map.put("unique_for", unique_for.as_ref().map(UniqueFor::to_string))?;
@@ -55,8 +55,8 @@ impl Serialize for JobRequest {
         map.put("env", (!env.is_empty()).then_some(env))?;
         map.put("tags", (!tags.is_empty()).then_some(tags))?;
         map.put("limits", limits.as_ref())?;
-        map.put("retry_on", retry_on.map(listed))?;
-        map.put("no_retry_on", no_retry_on.map(listed))?;
+        map.put("retry_on", retry_on.map(to_list))?;
+        map.put("no_retry_on", no_retry_on.map(to_list))?;
         map.0.end()
     }
 }
@@ -74,7 +74,7 @@ impl Serialize for BackoffChoice {
     }
 }
 
-/// An object of which only those fields are written that were set.
+/// An object that contains only the fields that are set.
 struct Fields<M>(M);
 
 impl<M: SerializeMap> Fields<M> {
@@ -93,11 +93,11 @@ fn timeout_text(timeout: Timeout) -> String {
     }
 }
 
-fn listed(codes: ExitCodes) -> Vec<u8> {
+fn to_list(codes: ExitCodes) -> Vec<u8> {
     codes.iter().collect()
 }
 
-fn filled<T>(list: Vec<T>) -> Option<Vec<T>> {
+fn non_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }
 
@@ -105,8 +105,8 @@ fn filled<T>(list: Vec<T>) -> Option<Vec<T>> {
 mod tests {
     use super::*;
 
-    /// Every field that a job can have, but for those that exclude each other.
-    const WHOLE: &str = r#"{"command":"echo \"hi\"","id":"a","queue":"q","priority":-3,"max_retries":0,
+    /// Every field that a job can have, except those that exclude each other.
+    const ALL_FIELDS: &str = r#"{"command":"echo \"hi\"","id":"a","queue":"q","priority":-3,"max_retries":0,
         "timeout":"1m30s","run_at":"2026-01-31T09:30:00.000Z",
         "backoff":{"strategy":"linear","delay":"1s500ms","base":1.5,"max":"5m","jitter":0.25},
         "depends_on":["b","c"],"on_dependency_failure":"run","unique_key":"k","unique_for":"1h","cwd":"/tmp","env":{"A":"ä=b"},
@@ -114,20 +114,20 @@ mod tests {
         "retry_on":[1,75],"no_retry_on":[2]}"#;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn requests_survive_a_round_trip() {
         for json in [
-            WHOLE,
+            ALL_FIELDS,
             r#"{"command":"true"}"#,
             r#"{"command":"true","max_attempts":4,"timeout":"none","delay":"250ms"}"#,
             r#"{"command":"true","backoff":{"base":1e300}}"#,
         ] {
             let request: JobRequest = serde_json::from_str(json).expect(json);
-            let written = serde_json::to_string(&request).expect("a request becomes JSON");
+            let written = serde_json::to_string(&request).expect("a request serialises to JSON");
             let again: JobRequest = serde_json::from_str(&written).expect(&written);
             assert_eq!(again, request, "{written}");
         }
-        let request: JobRequest = serde_json::from_str(WHOLE).expect("a job");
+        let request: JobRequest = serde_json::from_str(ALL_FIELDS).expect("valid request");
         let plain = |json: &str| json.split_whitespace().collect::<String>();
-        assert_eq!(plain(&serde_json::to_string(&request).expect("JSON")), plain(WHOLE));
+        assert_eq!(plain(&serde_json::to_string(&request).expect("JSON")), plain(ALL_FIELDS));
     }
 }

@@ -1,8 +1,8 @@
-//! Clocks that are put forward and back.
+//! Cron lines where the clock is put forward or back.
 
 use crate::schedule::tests::*;
 
-/// A line in a zone, from a moment on, and what the clock shows when it fires.
+/// Asserts the local times at which a line fires, from a moment on.
 #[track_caller]
 fn fires(line: &str, zone_name: &str, from: &str, expected: &[&str]) {
     let when = cron(line, zone_name);
@@ -10,11 +10,11 @@ fn fires(line: &str, zone_name: &str, from: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_time_that_is_left_out_comes_once_after_the_gap() {
+fn a_time_that_the_clock_skips_fires_once_after_the_gap() {
     let berlin = "2026-03-28T00:00:00Z";
     let around = ["2026-03-28 02:30:00 CET", "2026-03-29 03:00:00 CEST", "2026-03-30 02:30:00 CEST"];
     fires("30 2 * * *", "Europe/Berlin", berlin, &around);
-    // Two in the gap, and one at its end: one moment.
+    // Two times in the gap and one at its end give one run.
     let once = ["2026-03-29 01:30:00 CET", "2026-03-29 03:00:00 CEST", "2026-03-29 04:30:00 CEST"];
     fires("30 1,2,4 29 3 *", "Europe/Berlin", berlin, &once);
     fires("0 2,3 29 3 *", "Europe/Berlin", berlin, &["2026-03-29 03:00:00 CEST", "2027-03-29 02:00:00 CEST"]);
@@ -33,7 +33,7 @@ fn a_time_that_is_left_out_comes_once_after_the_gap() {
 }
 
 #[test]
-fn a_time_that_is_shown_twice_comes_the_first_time() {
+fn a_time_that_the_clock_shows_twice_fires_the_first_time() {
     fires(
         "30 2 * * *",
         "Europe/Berlin",
@@ -52,12 +52,12 @@ fn a_time_that_is_shown_twice_comes_the_first_time() {
         "2026-04-04T00:00:00Z",
         &["2026-04-05 01:45:00 +11", "2026-04-06 01:45:00 +1030"],
     );
-    // Somebody adds it while the clock shows such a time for the second time.
+    // The schedule is added while the clock shows such a time for the second time.
     fires("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", &["2026-10-26 02:30:00 CET"]);
 }
 
 #[test]
-fn a_line_with_a_star_goes_on_by_elapsed_time() {
+fn a_line_with_a_star_follows_elapsed_time() {
     fires(
         "*/30 * * * *",
         "Europe/Berlin",
@@ -96,12 +96,12 @@ fn a_line_with_a_star_goes_on_by_elapsed_time() {
 }
 
 #[test]
-fn evenly_spaced_lines_stay_so_over_a_year_of_changes() {
+fn evenly_spaced_lines_stay_even_through_a_year_of_clock_changes() {
     for zone_name in ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"] {
         let when = cron("*/15 * * * *", zone_name);
         let mut last = at("2026-01-01T00:00:00Z");
         for _ in 0..35_040 {
-            let next = when.next_after(last, last).expect("another");
+            let next = when.next_after(last, last).expect("a next occurrence");
             assert_eq!(next.since(last).as_secs(), 900, "{zone_name} after {last}");
             last = next;
         }
@@ -109,7 +109,7 @@ fn evenly_spaced_lines_stay_so_over_a_year_of_changes() {
 }
 
 #[test]
-fn a_time_of_day_comes_once_on_each_day_of_a_year() {
+fn a_time_of_day_fires_once_on_each_day_of_a_year() {
     for zone_name in ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca"] {
         for line in ["0 2 * * *", "30 2 * * *", "0 1 * * *", "30 1 * * *", "59 59 2 * * *"] {
             let times = shown(&cron(line, zone_name), "2026-01-01T12:00:00Z", 400);
@@ -122,7 +122,7 @@ fn a_time_of_day_comes_once_on_each_day_of_a_year() {
 }
 
 #[test]
-fn years_end_and_begin_where_the_clock_says_so() {
+fn a_year_begins_by_the_clock_of_the_zone() {
     fires(
         "0 0 1 1 *",
         "Pacific/Kiritimati",

@@ -1,16 +1,16 @@
-//! What is done when the time has come: late, missed, and beside an unfinished run.
+//! Which runs a schedule enqueues: on time, late, missed, and while another run is unfinished.
 
 use crate::schedule::tests::*;
 
 const ADDED: &str = "2026-11-16T00:00:00Z";
 
-/// Every minute, with this policy.
+/// A schedule for every minute with this policy.
 fn minutely(on_missed: OnMissed, limit: Option<u32>, on_overlap: OnOverlap) -> Schedule {
-    let policy = Policy::new(Some(on_missed), limit, Some(on_overlap)).expect("a policy");
+    let policy = Policy::new(Some(on_missed), limit, Some(on_overlap)).expect("consistent policy");
     Schedule { policy, ..schedule(every("1m"), ADDED) }
 }
 
-/// Minutes after it was added.
+/// This many minutes after the schedule was added.
 fn minute(number: i64) -> Timestamp {
     Timestamp::from_millis(at(ADDED).as_millis() + number * 60_000)
 }
@@ -20,14 +20,14 @@ fn seconds_after(minutes: i64, seconds: i64) -> Timestamp {
 }
 
 #[test]
-fn nothing_happens_before_its_time() {
+fn a_schedule_that_is_not_due_does_not_fire() {
     let schedule = minutely(OnMissed::Once, None, OnOverlap::Skip);
     assert_eq!(fire(&schedule, 0, Timestamp::from_millis(minute(1).as_millis() - 1)), None);
-    assert_eq!(fire(&Schedule { next_at: None, ..schedule }, 0, minute(9)), None, "it is over");
+    assert_eq!(fire(&Schedule { next_at: None, ..schedule }, 0, minute(9)), None, "no occurrence is left");
 }
 
 #[test]
-fn on_time_and_a_little_late_is_the_same() {
+fn a_slightly_late_occurrence_counts_as_on_time() {
     for policy in [(OnMissed::Skip, OnOverlap::Skip), (OnMissed::Once, OnOverlap::Replace)] {
         let schedule = minutely(policy.0, None, policy.1);
         for late in [0, 1, 59] {
@@ -44,14 +44,14 @@ fn on_time_and_a_little_late_is_the_same() {
     }
 }
 
-/// Each way to deal with what was missed: nobody was there from the first minute on until a moment at which one is due,
-/// or until one at which the latest is too old.
+/// Every policy for missed occurrences, where no worker ran from the first minute until a time at which one is due, or
+/// until one at which the latest is too old.
 #[test]
-fn what_was_missed_is_left_out_made_up_for_once_or_each() {
+fn missed_occurrences_are_skipped_made_up_for_once_or_all_made_up_for() {
     use OnMissed::{All, Once, Skip};
     use OnOverlap::Queue;
     let hourly = |on_missed, limit| Schedule {
-        policy: Policy::new(Some(on_missed), limit, Some(Queue)).expect("a policy"),
+        policy: Policy::new(Some(on_missed), limit, Some(Queue)).expect("consistent policy"),
         ..schedule(every("1h"), ADDED)
     };
     let hour = |number: i64| minute(number * 60);
@@ -76,7 +76,7 @@ fn what_was_missed_is_left_out_made_up_for_once_or_each() {
 }
 
 #[test]
-fn beside_an_unfinished_run_it_is_left_out_waits_or_replaces() {
+fn an_occurrence_during_an_unfinished_run_is_skipped_queued_or_replaces_it() {
     for (on_overlap, unfinished, occurrences, skipped_at) in [
         (OnOverlap::Skip, 0, vec![minute(1)], None),
         (OnOverlap::Skip, 1, vec![], Some(minute(1))),
@@ -88,14 +88,14 @@ fn beside_an_unfinished_run_it_is_left_out_waits_or_replaces() {
         let schedule = minutely(OnMissed::Once, None, on_overlap);
         let firing = fire(&schedule, unfinished, minute(1)).expect("it is due");
         assert_eq!((firing.occurrences, firing.skipped_at), (occurrences, skipped_at), "{on_overlap:?}");
-        assert_eq!(firing.next_at, Some(minute(2)), "it goes on");
+        assert_eq!(firing.next_at, Some(minute(2)), "the schedule continues");
     }
 }
 
 #[test]
-fn several_that_come_at_once_overlap_each_other() {
+fn several_occurrences_at_once_overlap_each_other() {
     let often = |on_overlap| Schedule {
-        policy: Policy::new(None, None, Some(on_overlap)).expect("a policy"),
+        policy: Policy::new(None, None, Some(on_overlap)).expect("consistent policy"),
         ..schedule(every("1s"), ADDED)
     };
     let now = seconds_after(0, 5);
@@ -113,10 +113,11 @@ fn several_that_come_at_once_overlap_each_other() {
 }
 
 #[test]
-fn a_clock_that_jumps_years_ahead_is_no_trouble() {
+fn a_clock_that_jumps_years_ahead_is_handled() {
     let years_later = at("2060-06-01T00:00:30Z");
     for when in [every("1s"), cron("* * * * * *", "Europe/Berlin"), cron("* * * * 1 *", "Europe/Berlin")] {
-        let policy = Policy::new(Some(OnMissed::All), Some(MAX_MISSED_LIMIT), None).expect("a policy");
+        let policy =
+            Policy::new(Some(OnMissed::All), Some(MAX_MISSED_LIMIT), None).expect("consistent policy");
         let schedule = Schedule { policy, ..schedule(when, ADDED) };
         let firing = fire(&schedule, 0, years_later).expect("it is due");
         assert!(firing.occurrences.len() >= MAX_MISSED_LIMIT as usize);
@@ -126,7 +127,7 @@ fn a_clock_that_jumps_years_ahead_is_no_trouble() {
 }
 
 #[test]
-fn what_fires_once_is_over_then() {
+fn a_schedule_that_fires_once_has_no_next_occurrence() {
     let once = schedule(When::At(minute(5)), ADDED);
     let firing = fire(&once, 0, minute(5)).expect("it is due");
     assert_eq!((firing.occurrences, firing.next_at), (vec![minute(5)], None));
@@ -137,7 +138,7 @@ fn what_fires_once_is_over_then() {
 }
 
 #[test]
-fn the_latest_that_was_missed_is_the_one_before_the_next() {
+fn the_latest_missed_occurrence_of_a_sparse_line_is_found() {
     let line = cron("17 3 * 1,6 *", "America/New_York");
     let nightly = schedule(line.clone(), "2026-01-05T00:00:00Z");
     let now = at("2026-05-01T00:00:00Z");

@@ -1,11 +1,11 @@
-//! What lines of cron mean, and which are none.
+//! What cron lines mean, and which ones are invalid.
 
 use proptest::prelude::{ProptestConfig, prop_assert, proptest};
 
 use crate::schedule::tests::*;
 
 #[test]
-fn lines_fire_when_they_say() {
+fn lines_fire_at_the_times_that_they_name() {
     for (line, from, expected) in [
         ("30 4 * * *", "2026-12-30T00:00:00Z", ["12-30 04:30:00", "12-31 04:30:00", "01-01 04:30:00"]),
         ("@daily", "2026-12-31T00:00:00Z", ["12-31 00:00:00", "01-01 00:00:00", "01-02 00:00:00"]),
@@ -15,9 +15,9 @@ fn lines_fire_when_they_say() {
         ("@yearly", "2026-11-16T00:00:00Z", ["01-01 00:00:00", "01-01 00:00:00", "01-01 00:00:00"]),
         ("*/20 0 0 29 2 *", "2026-01-01T00:00:00Z", ["02-29 00:00:00", "02-29 00:00:20", "02-29 00:00:40"]),
         ("0 0 29 2 *", "2026-01-01T00:00:00Z", ["02-29 00:00:00", "02-29 00:00:00", "02-29 00:00:00"]),
-        // Days of the month and of the week: either will do.
+        // Day of the month or day of the week: either matches.
         ("0 0 13 * fri", "2026-11-01T00:00:00Z", ["11-06 00:00:00", "11-13 00:00:00", "11-20 00:00:00"]),
-        // Or both, with a plus.
+        // With a plus, both must match.
         ("0 0 13 * +FRI", "2026-01-01T00:00:00Z", ["02-13 00:00:00", "03-13 00:00:00", "11-13 00:00:00"]),
         ("0 0 L * *", "2026-01-31T12:00:00Z", ["02-28 00:00:00", "03-31 00:00:00", "04-30 00:00:00"]),
         ("0 0 15W * *", "2026-02-01T00:00:00Z", ["02-16 00:00:00", "03-16 00:00:00", "04-15 00:00:00"]),
@@ -39,7 +39,7 @@ fn lines_fire_when_they_say() {
 }
 
 #[test]
-fn leap_days_come_every_fourth_year_but_for_some_centuries() {
+fn leap_days_follow_the_gregorian_calendar() {
     let leap = cron("0 0 29 2 *", "UTC");
     let years: Vec<String> =
         shown(&leap, "2092-01-01T00:00:00Z", 3).iter().map(|time| time[..4].to_owned()).collect();
@@ -47,45 +47,45 @@ fn leap_days_come_every_fourth_year_but_for_some_centuries() {
 }
 
 #[test]
-fn what_is_no_line_is_refused_with_the_reason() {
+fn an_invalid_line_is_refused_with_the_reason() {
     for (line, expected) in [
         ("", "it has 0 fields"),
         ("* * * *", "it has 4 fields"),
         ("0 0 0 1 1 * 2027", "it has 7 fields"),
         ("@dayly", "did you mean `@daily`?"),
-        ("@reboot", "there are @hourly, @daily"),
-        ("60 * * * *", "`60` is no minute: "),
-        ("* 24 * * *", "`24` is no hour: "),
-        ("* * 0 * *", "`0` is no day of the month: "),
-        ("* * * 13 *", "`13` is no month: "),
-        ("* * * * 8", "`8` is no day of the week: "),
-        ("61 * * * * *", "`61` is no second: "),
-        ("5-1 * * * *", "`5-1` is no minute: "),
-        ("*/0 * * * *", "`*/0` is no minute: "),
-        ("x * * * *", "`x` is no minute: it contains the illegal character 'X'"),
-        ("* * * * MONDAY", "`MONDAY` is no day of the week"),
-        ("0 0 * * 1#6", "`1#6` is no day of the week: "),
+        ("@reboot", "known nicknames are @hourly, @daily"),
+        ("60 * * * *", "not a valid minute: `60` ("),
+        ("* 24 * * *", "not a valid hour: `24` ("),
+        ("* * 0 * *", "not a valid day of the month: `0` ("),
+        ("* * * 13 *", "not a valid month: `13` ("),
+        ("* * * * 8", "not a valid day of the week: `8` ("),
+        ("61 * * * * *", "not a valid second: `61` ("),
+        ("5-1 * * * *", "not a valid minute: `5-1` ("),
+        ("*/0 * * * *", "not a valid minute: `*/0` ("),
+        ("x * * * *", "not a valid minute: `x` (it contains the illegal character 'X'"),
+        ("* * * * MONDAY", "not a valid day of the week: `MONDAY`"),
+        ("0 0 * * 1#6", "not a valid day of the week: `1#6` ("),
     ] {
         let error = line.parse::<CronLine>().expect_err(line).to_string();
         assert!(error.contains(expected), "{line}: {error}");
-        assert!(!error.ends_with('.') && !error.contains("Component error"), "{line}: {error}");
+        assert!(!error.contains(".)") && !error.contains("Component error"), "{line}: {error}");
     }
     assert_eq!("* ".repeat(200).parse::<CronLine>(), Err(CronError::TooLong));
 }
 
 #[test]
-fn a_line_is_told_in_words() {
+fn a_line_is_described_in_english() {
     let words = |line: &str| line.parse::<CronLine>().expect(line).in_words();
     assert_eq!(words("0 3 * * *"), "at 03:00");
     assert_eq!(words("  0   3 * * MON"), "at 03:00, on Monday");
-    assert_eq!("  0   3 * *  MON ".parse::<CronLine>().expect("a line").to_string(), "0 3 * * MON");
+    assert_eq!("  0   3 * *  MON ".parse::<CronLine>().expect("valid line").to_string(), "0 3 * * MON");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_that_is_typed_panics_and_what_fires_goes_on(
+    fn no_line_panics_and_occurrences_increase(
         line in "[0-9*/,\\-LW#?+A-Z@ ä]{0,20}|([0-9*]{1,2}(/[0-9])?(,[0-9])? ){4,5}[0-7*L]",
         from in 0..4_000_000_000_000_i64,
     ) {

@@ -1,12 +1,12 @@
-//! Commands for which a shell would do nothing but start one program.
+//! Recognises commands for which a shell would only start one program.
 //!
-//! Starting the program without the shell is twice as fast, and nobody may be able to tell. So this knows the little of
-//! the shell's language that means the same to every shell that may be `sh`, and refuses on any doubt: what it refuses
-//! is run by `sh -c` as ever.
+//! Starting the program without the shell is twice as fast, and the difference must not be observable. This module
+//! therefore understands only the part of the shell language that means the same in every shell that may be `sh`, and
+//! refuses when in doubt; `sh -c` then runs the command.
 
 use super::{KEYWORDS, is_plain};
 
-/// What dash and bash run themselves; then what other shells add that is not the name of a program as well.
+/// The builtins of dash and bash; then those of other shells that are not also names of programs.
 #[rustfmt::skip]
 const BUILTINS: [&str; 75] = [
     ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "chdir", "command", "compgen",
@@ -19,15 +19,15 @@ const BUILTINS: [&str; 75] = [
     "setopt", "whence",
 ];
 
-/// The words of a command that is one program with its arguments and holds nothing for a shell to do. The first word
-/// is the program as it was typed, to be looked for as a shell would.
+/// The words of a command that consists of one program and its arguments and does not need a shell. The first word is the
+/// program as it was typed; the caller searches for it as a shell would.
 pub fn direct_words(command: &str) -> Option<Vec<String>> {
     let words = split(command)?;
     names_a_program(words.first()?).then_some(words)
 }
 
-/// Whether the command is a builtin that does nothing but succeed (`Some(true)`) or fail (`Some(false)`), without an
-/// argument: any program that does the same can stand in for it.
+/// The result of a command that is a builtin without arguments that always succeeds (`Some(true)`) or always fails
+/// (`Some(false)`): any program that does the same can replace it.
 pub fn fixed_result(command: &str) -> Option<bool> {
     match trim_blanks(command).trim_end_matches(is_blank) {
         "true" | ":" => Some(true),
@@ -47,7 +47,7 @@ fn split(command: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The word at the beginning of `text`, put together from its parts, and what follows it.
+/// The first word of `text`, with its quotes removed, and the rest.
 fn take_word(text: &str) -> Option<(String, &str)> {
     let mut word = String::new();
     let mut rest = text;
@@ -64,7 +64,7 @@ fn take_word(text: &str) -> Option<(String, &str)> {
     Some((word, rest))
 }
 
-/// What stands before the closing quote, and what follows that quote.
+/// The text before the closing quote, and the text after it.
 fn quoted(text: &str, quote: char, is_allowed: fn(char) -> bool) -> Option<(&str, &str)> {
     text.split_once(quote).filter(|(inside, _)| inside.chars().all(is_allowed))
 }
@@ -81,8 +81,8 @@ fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t')
 }
 
-/// Control characters are left out because some versions of bash use them as marks inside words, and all beyond ASCII
-/// because how it is read depends on the locale.
+/// Excludes control characters, because some versions of bash use them as marks inside words, and everything beyond
+/// ASCII, because its meaning depends on the locale.
 fn is_visible(character: char) -> bool {
     matches!(character, ' '..='~')
 }
@@ -91,11 +91,12 @@ fn is_itself_in_double_quotes(character: char) -> bool {
     is_visible(character) && !matches!(character, '$' | '`' | '\\' | '!')
 }
 
-/// Whether a shell would look for a program of this name. With `=` it may be an assignment; what begins with `%`, `-`
-/// or `+` may be taken for a job or an option.
+/// Whether a shell would search for a program of this name. A word with `=` may be an assignment; a word that begins with
+/// `%`, `-` or `+` may be taken for a job or an option.
 fn names_a_program(word: &str) -> bool {
-    let begins_well = word.starts_with(|first: char| first.is_ascii_alphanumeric() || "/._".contains(first));
-    begins_well && !word.contains('=') && !KEYWORDS.contains(&word) && !BUILTINS.contains(&word)
+    let has_safe_start =
+        word.starts_with(|first: char| first.is_ascii_alphanumeric() || "/._".contains(first));
+    has_safe_start && !word.contains('=') && !KEYWORDS.contains(&word) && !BUILTINS.contains(&word)
 }
 
 #[cfg(test)]
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_and_quoted_words_are_taken_apart() {
+    fn plain_and_quoted_words_are_split() {
         for (command, words) in [
             ("ls", vec!["ls"]),
             (" \tls\t -l  ", vec!["ls", "-l"]),
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_with_a_meaning_is_refused_where_it_has_one() {
+    fn every_special_character_is_refused_where_it_has_a_meaning() {
         for character in "|&;<>()$`\\*?[]#~{}!^\n\r\0\u{b}\u{c}\u{1}\u{7f}\u{85}\u{a0}\u{3000}é".chars() {
             for command in [
                 format!("ls {character}"),
@@ -147,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_or_not_there_is_refused() {
+    fn unclosed_quotes_and_empty_commands_are_refused() {
         for command in ["", " \t", "ls '", "ls \"", "ls 'a\"", "ls \"a'b", "''", "\"\" ls", "'' ls"] {
             assert_eq!(direct_words(command), None, "{command:?}");
         }
     }
 
     #[test]
-    fn a_first_word_that_a_shell_keeps_for_itself_is_refused() {
+    fn a_first_word_that_is_a_builtin_or_keyword_is_refused() {
         for word in BUILTINS.into_iter().chain(KEYWORDS) {
             for command in
                 [word.to_owned(), format!("{word} a"), format!("'{word}' a"), format!("\"{word}\"")]

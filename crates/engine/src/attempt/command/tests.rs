@@ -53,7 +53,7 @@ fn texts(strings: &[CString]) -> Vec<&str> {
     strings.iter().map(|text| text.to_str().expect("UTF-8")).collect()
 }
 
-fn variables(envp: &CList) -> Vec<&str> {
+fn variables(envp: &CstrArray) -> Vec<&str> {
     envp.iter().map(|text| text.to_str().expect("UTF-8")).collect()
 }
 

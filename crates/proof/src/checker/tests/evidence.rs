@@ -12,7 +12,7 @@ use domain::job::life::{Life, Losses, State, StateName};
 use domain::job::limits::Limits;
 use domain::job::outcome::Outcome;
 use domain::job::retry_rules::RetryRules;
-use domain::job::{Attempt, Ending, Job, JobRecord, Latest, OnDependencyFailure, Usage, WorkerHome};
+use domain::job::{Attempt, Ending, Job, JobRecord, LatestAttempt, OnDependencyFailure, Usage, WorkerHome};
 use domain::values::timestamp::Timestamp;
 
 pub(super) fn evidence() -> Evidence {
@@ -177,7 +177,7 @@ pub(super) fn completed(id: &str) -> JobEvidence {
         retry: RetryRules::default(),
         unique_for: domain::job::unique::UniqueFor::default(),
         batch: None,
-        latest: Latest::default(),
+        latest: LatestAttempt::default(),
     };
     let record = JobRecord {
         job,

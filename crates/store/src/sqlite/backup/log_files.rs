@@ -11,7 +11,7 @@ use std::path::Path;
 use rusqlite::{Connection, Row, params};
 
 use crate::StoreError;
-use domain::log::read_file_name;
+use domain::log::parse_file_name;
 use sys::fs::{owner_only, sparse};
 
 /// The most that one part holds.
@@ -27,7 +27,7 @@ fn log_files(folder: &Path) -> Vec<(u64, DirEntry)> {
     let Ok(entries) = folder.read_dir() else {
         return Vec::new();
     };
-    let number = |entry: &DirEntry| Some(read_file_name(entry.file_name().to_str()?)?.0);
+    let number = |entry: &DirEntry| Some(parse_file_name(entry.file_name().to_str()?)?.0);
     entries.flatten().filter_map(|entry| Some((number(&entry)?, entry))).collect()
 }
 
@@ -93,7 +93,7 @@ fn take_files(from: &Connection, folder: &Path) -> Result<(), StoreError> {
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
         // Whoever made the file may have written anything into it.
-        if read_file_name(&name).is_none() {
+        if parse_file_name(&name).is_none() {
             continue;
         }
         let file = match open.take() {

@@ -5,7 +5,7 @@ use crate::sqlite::jobs::leases;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::{events, workers};
 use crate::{StoreError, WorkerState};
-use domain::job::life::{Company, NO_BOOT};
+use domain::job::life::{LossContext, NO_BOOT};
 
 /// Takes back every lease, and says in whose name, and by which restore. Gives how many there were.
 pub(in crate::sqlite) fn lose_all(tx: &Tx<'_>, by: &str, stamp: &str) -> Result<u64, StoreError> {
@@ -13,7 +13,7 @@ pub(in crate::sqlite) fn lose_all(tx: &Tx<'_>, by: &str, stamp: &str) -> Result<
     for worker_seq in disown_all(tx)? {
         for job in leases::held_by(tx, worker_seq)? {
             let why = "the queue was restored from a backup".to_owned();
-            lost += u64::from(leases::lose(tx, &job, worker_seq, why, Company::Others)?);
+            lost += u64::from(leases::lose(tx, &job, worker_seq, why, LossContext::Others)?);
         }
         workers::set_state(tx, worker_seq, WorkerState::Stopped)?;
     }

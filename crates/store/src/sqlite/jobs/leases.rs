@@ -8,7 +8,7 @@ use crate::sqlite::session::tx::Tx;
 use crate::sqlite::verbs::settle;
 use crate::{LeaseRef, Settlement, StoreError};
 use domain::job::Usage;
-use domain::job::life::Company;
+use domain::job::life::LossContext;
 use domain::job::outcome::Outcome;
 
 /// The jobs that a worker holds leases on.
@@ -28,7 +28,7 @@ pub(crate) fn lease_on(job: &JobRow) -> LeaseRef {
 /// Gives back what the worker never started. `false` if it was no longer held.
 pub(crate) fn release(tx: &Tx<'_>, job: &JobRow, worker_seq: i64) -> Result<bool, StoreError> {
     let settlement = in_its_name(job, Outcome::Released, None, Duration::ZERO);
-    Ok(settle::record(tx, job, worker_seq, &settlement, Company::Alone)?.is_some())
+    Ok(settle::record(tx, job, worker_seq, &settlement, LossContext::Alone)?.is_some())
 }
 
 /// Takes away what the worker may have started. `false` if it was no longer held.
@@ -37,11 +37,11 @@ pub(crate) fn lose(
     job: &JobRow,
     worker_seq: i64,
     why: String,
-    company: Company,
+    loss_context: LossContext,
 ) -> Result<bool, StoreError> {
     let started_at = job.latest.started_at.unwrap_or(tx.now);
     let settlement = in_its_name(job, Outcome::Lost, Some(why), tx.now.since(started_at));
-    Ok(settle::record(tx, job, worker_seq, &settlement, company)?.is_some())
+    Ok(settle::record(tx, job, worker_seq, &settlement, loss_context)?.is_some())
 }
 
 /// What the worker cannot say itself.

@@ -28,7 +28,7 @@ impl From<Error> for StoreError {
                 for_want_of_room(&error).unwrap_or(Self::Unavailable { source: error.into() })
             }
             // SQLite calls a page corrupt that the disk did not give.
-            ErrorCode::DatabaseCorrupt if last_error::is_of_device() => {
+            ErrorCode::DatabaseCorrupt if last_error::is_device_error() => {
                 Self::Unavailable { source: UNREADABLE.into() }
             }
             ErrorCode::DatabaseCorrupt
@@ -43,7 +43,7 @@ impl From<Error> for StoreError {
 /// A file could not be made longer, but for the log, of which SQLite says so itself.
 fn for_want_of_room(error: &Error) -> Option<StoreError> {
     match error.sqlite_error()?.extended_code {
-        ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE if Limit::FileSize.now().is_some() => {
+        ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE if Limit::FileSize.soft().is_some() => {
             Some(StoreError::FileLimit)
         }
         // The shared memory is a file too.
@@ -61,7 +61,7 @@ const STEP: u64 = 64 << 10;
 pub(crate) fn commit_error(error: Error, database: Option<&str>) -> StoreError {
     let code = error.sqlite_error().map(|error| error.extended_code);
     let stands_at_limit = || {
-        let limit = Limit::FileSize.now();
+        let limit = Limit::FileSize.soft();
         limit.zip(database).is_some_and(|(limit, database)| is_near(limit, longest(Path::new(database))))
     };
     match error.sqlite_error_code() {
@@ -69,7 +69,7 @@ pub(crate) fn commit_error(error: Error, database: Option<&str>) -> StoreError {
             StoreError::FileLimit
         }
         Some(ErrorCode::SystemIoFailure) => StoreError::OutcomeUnknown { source: error.into() },
-        Some(ErrorCode::DatabaseCorrupt) if last_error::is_of_device() => {
+        Some(ErrorCode::DatabaseCorrupt) if last_error::is_device_error() => {
             StoreError::OutcomeUnknown { source: UNREADABLE.into() }
         }
         _ => error.into(),

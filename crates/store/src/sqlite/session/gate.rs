@@ -15,7 +15,7 @@ use sys::fs::lock::PatientLock;
 use sys::fs::{owner_only, ownership};
 use sys::process;
 use sys::process::Holder;
-use sys::signal::HeldStops;
+use sys::signal::StopSignalBlock;
 
 /// How long a writer waits for its turn, unless somebody waits for it in turn.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub(crate) struct Gate {
 pub(crate) struct Pass<'a> {
     lock: &'a PatientLock,
     /// Dropped after the lock was let go of.
-    _stops: Option<HeldStops>,
+    _stops: Option<StopSignalBlock>,
 }
 
 impl Gate {
@@ -67,7 +67,7 @@ impl Gate {
         let entered = lock.take_within(patience);
         if entered.map_err(|error| StoreError::Unavailable { source: error.into() })? {
             // A process that is stopped in here keeps all others from writing.
-            Ok(Pass { lock, _stops: self.defers_stops.get().then(HeldStops::new) })
+            Ok(Pass { lock, _stops: self.defers_stops.get().then(StopSignalBlock::new) })
         } else {
             Err(StoreError::Busy { waited: patience, holder: self.holder() })
         }

@@ -142,7 +142,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
     let log_is_new = found.log.is_none_or(|log| log.len() == 0);
 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    last_error::forget();
+    last_error::clear();
     let mut connection = Connection::open_with_flags(path, flags)
         .map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })?;
     let wal_pages = configure(&mut connection)?;

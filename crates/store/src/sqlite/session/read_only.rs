@@ -107,7 +107,7 @@ pub(crate) fn connect(path: &Path) -> Result<Reader, StoreError> {
     let address = address(path, beside).map_err(|error| cannot_open(error.into()))?;
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    last_error::forget();
+    last_error::clear();
     let connection =
         Connection::open_with_flags(address, flags).map_err(|error| cannot_open(error.into()))?;
     connection.busy_timeout(PATIENCE)?;

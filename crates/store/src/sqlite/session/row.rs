@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::options::JobOptions;
 use domain::job::life::{CancelReason, DeadReason, Lease, Life, Losses, State, StateName};
 use domain::job::limits::Limits;
-use domain::job::{Job, Latest};
+use domain::job::{Job, LatestAttempt};
 use domain::values::name::{JobId, NameError};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
@@ -21,7 +21,7 @@ pub(crate) struct JobRow {
     pub(crate) queue_id: i64,
     pub(crate) priority: i32,
     pub(crate) life: Life,
-    pub(crate) latest: Latest,
+    pub(crate) latest: LatestAttempt,
     pub(crate) worker_seq: Option<i64>,
     pub(crate) unique_key: Option<String>,
     pub(crate) options: JobOptions,
@@ -86,7 +86,7 @@ pub(crate) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow, StoreError>
         queue_id: row.get(2)?,
         priority: row.get(3)?,
         life: read_life(tx, row)?,
-        latest: Latest {
+        latest: LatestAttempt {
             started_at: time(row, 16)?,
             exit_code: row.get(19)?,
             signal: row.get::<_, Option<i32>>(20)?.and_then(Signal::from_number),

@@ -15,7 +15,7 @@ use crate::{
     Fired, Graphs, Hook, Hooks, NewHook, NewSchedule, Pause, Post, Posted, Progress, Prune, Pruned, Queue,
     QueueUpdate, Queues, ScheduleRefused, Schedules, Seen, Situation, StoreError, Sweep, Upkeep,
 };
-use domain::batch::eta::Outlook;
+use domain::batch::eta::EtaFacts;
 use domain::job::edit::Edit;
 use domain::job::graph::Graph;
 use domain::schedule::{LAST_RUNS, Run, Schedule};
@@ -95,7 +95,7 @@ impl Batches for SqliteStore {
         self.read(|tx| batches::find(tx, name))
     }
 
-    fn outlook(&self, name: &BatchName) -> Result<Outlook, StoreError> {
+    fn outlook(&self, name: &BatchName) -> Result<EtaFacts, StoreError> {
         self.read(|tx| eta_facts::outlook(tx, name))
     }
 }

@@ -8,7 +8,7 @@ use super::{events, hooks, workers};
 use crate::sqlite::session::row;
 use crate::sqlite::session::tx::Tx;
 use crate::{Delivery, Post, Posted, Report, Sent, StoreError};
-use domain::hook::{Next, after_failure, given_up_before};
+use domain::hook::{NextStep, after_failure, expired_before};
 use domain::values::name::HookName;
 use domain::values::timestamp::Timestamp;
 
@@ -163,16 +163,16 @@ fn failed(tx: &Tx<'_>, worker_seq: i64, id: i64, error: &str) -> Result<Option<H
         return Ok(None);
     };
     let failing_since = note_failure(tx, hook_id, error)?;
-    let mut given_up = match given_up_before(failing_since, tx.now) {
+    let mut given_up = match expired_before(failing_since, tx.now) {
         Some(before) => give_up_before(tx, hook_id, before)?,
         None => 0,
     };
     match after_failure(tries, Timestamp::from_millis(created_at), tx.now) {
-        Next::RetryAt(at) => {
+        NextStep::RetryAt(at) => {
             tx.prepare("update deliveries set tries = ?2, due_at = ?3, worker_seq = null where id = ?1")?
                 .execute(params![id, tries, at.as_millis()])?;
         }
-        Next::GiveUp => {
+        NextStep::GiveUp => {
             tx.prepare("delete from deliveries where id = ?1")?.execute([id])?;
             given_up += 1;
         }

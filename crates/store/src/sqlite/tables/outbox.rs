@@ -9,19 +9,19 @@ use super::{counters, workers};
 use crate::sqlite::session::row::{JobRow, read_job, select_whole_jobs};
 use crate::sqlite::session::tx::Tx;
 use crate::{LeaseRef, StoreError};
-use domain::hook::{BatchNews, DlqNews, JobTurn, Letter, News, Trigger, WorkerNews};
+use domain::hook::{BatchPayload, DlqPayload, JobResult, Payload, Subject, Trigger, WorkerPayload};
 use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::name::{JobIdSequence, QueueName, WorkerId};
 
 /// A job is now in this state, and was in another.
 pub(crate) fn job_changed(tx: &Tx<'_>, before: &JobRow, to: StateName) -> Result<(), StoreError> {
-    let Some(happened) = JobTurn::of(to) else {
+    let Some(happened) = JobResult::of(to) else {
         return Ok(());
     };
     let is_meant = |hook: &&Known| match &hook.trigger {
-        Trigger::Job { turn, .. } => {
-            *turn == happened && hook.queue_id.is_none_or(|queue_id| queue_id == before.queue_id)
+        Trigger::Job { result, .. } => {
+            *result == happened && hook.queue_id.is_none_or(|queue_id| queue_id == before.queue_id)
         }
         Trigger::BatchFinished | Trigger::WorkerCrashed | Trigger::DlqAbove { .. } => false,
     };
@@ -31,7 +31,7 @@ pub(crate) fn job_changed(tx: &Tx<'_>, before: &JobRow, to: StateName) -> Result
             Some(job) => job,
             None => job.insert(whole_job(tx, before.seq)?),
         };
-        write(tx, hook, News::Job(Box::new(job.into())))?;
+        write(tx, hook, Subject::Job(Box::new(job.into())))?;
     }
     Ok(())
 }
@@ -58,7 +58,7 @@ pub(crate) fn dlq_changed(tx: &Tx<'_>) -> Result<(), StoreError> {
         if before <= limit && limit < count {
             let queue = queue.as_ref().map(QueueName::as_str);
             let count = count.unsigned_abs();
-            write(tx, hook, News::Dlq(DlqNews { count, threshold: *threshold, queue }))?;
+            write(tx, hook, Subject::Dlq(DlqPayload { count, threshold: *threshold, queue }))?;
         }
     }
     Ok(())
@@ -69,7 +69,7 @@ pub(crate) fn worker_crashed(tx: &Tx<'_>, worker: &WorkerId, reaped: &[LeaseRef]
     for hook in tx.hooks()?.iter().filter(|hook| hook.trigger == Trigger::WorkerCrashed) {
         let host = workers::host(tx, workers::seq(tx, worker)?)?;
         let jobs = reaped.iter().map(|lease| lease.job.as_str()).collect();
-        write(tx, hook, News::Worker(WorkerNews { id: worker.as_str(), host: &host, jobs }))?;
+        write(tx, hook, Subject::Worker(WorkerPayload { id: worker.as_str(), host: &host, jobs }))?;
     }
     Ok(())
 }
@@ -83,17 +83,17 @@ pub(crate) fn batch_finished(
     for hook in tx.hooks()?.iter().filter(|hook| hook.trigger == Trigger::BatchFinished) {
         let count = |state: StateName| (state.name(), counts.get(&state).copied().unwrap_or(0));
         let jobs = StateName::ALL.into_iter().map(count).collect();
-        write(tx, hook, News::Batch(BatchNews { name, jobs }))?;
+        write(tx, hook, Subject::Batch(BatchPayload { name, jobs }))?;
     }
     Ok(())
 }
 
-fn write(tx: &Tx<'_>, hook: &Known, news: News<'_>) -> Result<(), StoreError> {
+fn write(tx: &Tx<'_>, hook: &Known, subject: Subject<'_>) -> Result<(), StoreError> {
     let name = format!("d-{}", JobIdSequence::default().next(tx.now, fastrand::u64(..)));
-    let letter = Letter { delivery: &name, event: hook.trigger.event(), at: tx.now, news };
+    let payload = Payload { delivery: &name, event: hook.trigger.event(), at: tx.now, subject };
     tx.prepare(
         "insert into deliveries (name, hook_id, payload, created_at, due_at) values (?1, ?2, ?3, ?4, ?4)",
     )?
-    .execute(params![name, hook.id, letter.to_json(), tx.now.as_millis()])?;
+    .execute(params![name, hook.id, payload.to_json(), tx.now.as_millis()])?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::sqlite::session::row;
 use crate::sqlite::session::row::malformed;
 use crate::sqlite::session::tx::Tx;
 use crate::{NewSchedule, Pause, ScheduleRefused, StoreError};
-use domain::schedule::{Firing, Held, OnMissed, OnOverlap, Policy, Schedule, When};
+use domain::schedule::{Firing, OnMissed, OnOverlap, Policy, Schedule, SchedulePause, When};
 use domain::values::name::ScheduleName;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
@@ -45,7 +45,7 @@ pub(crate) fn add(
         next_at: Some(first),
         missed_at: None,
         skipped_at: None,
-        held: None,
+        pause: None,
     };
     let environment_id = new.environment.as_deref().map(|variables| environments::id(tx, variables));
     insert(tx, &schedule, environment_id.transpose()?)?;
@@ -102,7 +102,7 @@ pub(crate) fn hold(
     let Some(known) = find(tx, name)? else {
         return Ok(false);
     };
-    match (pause, &known.schedule.held) {
+    match (pause, &known.schedule.pause) {
         (Some(pause), _) => {
             set_held(tx, known.id, Some(pause))?;
             events::note(tx, None, "schedule_pause", by, Some(name.as_str()))?;
@@ -227,7 +227,7 @@ fn read(row: &Row<'_>) -> Result<ScheduleRow, StoreError> {
             next_at: row::time(row, 12)?,
             missed_at: row::time(row, 13)?,
             skipped_at: row::time(row, 14)?,
-            held: read_held(row)?,
+            pause: read_held(row)?,
         },
     })
 }
@@ -258,8 +258,8 @@ fn read_policy(row: &Row<'_>) -> Result<Policy, StoreError> {
     })
 }
 
-fn read_held(row: &Row<'_>) -> Result<Option<Held>, StoreError> {
+fn read_held(row: &Row<'_>) -> Result<Option<SchedulePause>, StoreError> {
     let since = row::time(row, 15)?;
-    let held = |since| Ok(Held { since, by: row.get(16)?, reason: row.get(17)? });
+    let held = |since| Ok(SchedulePause { since, by: row.get(16)?, reason: row.get(17)? });
     since.map(held).transpose()
 }

@@ -16,7 +16,7 @@ use crate::sqlite::session::tx::{Tx, from_millis};
 use crate::sqlite::tables::{queues, settings, workers};
 use crate::sqlite::views::capacity::Rooms;
 use crate::{Claim, LeaseRef, Served, StoreError};
-use domain::job::Latest;
+use domain::job::LatestAttempt;
 use domain::job::life::{Event, Life, Refusal, transition};
 use domain::values::name::{JobId, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
@@ -230,7 +230,7 @@ fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result
             return Err(row::malformed("ready job", refusal));
         }
     };
-    let latest = Latest { started_at: Some(tx.now), ..job.latest.clone() };
+    let latest = LatestAttempt { started_at: Some(tx.now), ..job.latest.clone() };
     if !apply(tx, &job, &claimed, &latest)? {
         return Err(row::malformed("ready job", "it changed while it was claimed"));
     }

@@ -5,7 +5,7 @@ use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::{deliveries, outbox, workers};
 use crate::{LeaseRef, Served, StoreError, WorkerState};
-use domain::job::life::Company;
+use domain::job::life::LossContext;
 use domain::values::name::WorkerId;
 
 pub(crate) fn reap(
@@ -42,7 +42,7 @@ pub(crate) fn take_back(
     let held = leases::held_by(tx, worker_seq)?;
     let was_started = |job: &JobRow| started.is_none_or(|started| started.contains(&leases::lease_on(job)));
     let started_count = held.iter().filter(|job| was_started(job)).count();
-    let company = if started_count > 1 { Company::Others } else { Company::Alone };
+    let loss_context = if started_count > 1 { LossContext::Others } else { LossContext::Alone };
     let mut reaped = Vec::new();
     for job in held {
         let lease = leases::lease_on(&job);
@@ -50,7 +50,7 @@ pub(crate) fn take_back(
             continue;
         }
         let taken = if was_started(&job) {
-            leases::lose(tx, &job, worker_seq, format!("worker {worker} died"), company)?
+            leases::lose(tx, &job, worker_seq, format!("worker {worker} died"), loss_context)?
         } else {
             leases::release(tx, &job, worker_seq)?
         };

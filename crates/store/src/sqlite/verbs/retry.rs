@@ -26,7 +26,7 @@ use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::{events, settings};
 use crate::{Change, Conflict, StoreError};
-use domain::job::Latest;
+use domain::job::LatestAttempt;
 use domain::job::life::{Event, transition};
 use domain::values::name::JobId;
 
@@ -62,7 +62,7 @@ pub(crate) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Ch
     if let Some(conflict) = unique_keys::take_again(tx, job)? {
         return Ok(Some(Change::Conflict(conflict)));
     }
-    let latest = Latest { error: None, ..job.latest.clone() };
+    let latest = LatestAttempt { error: None, ..job.latest.clone() };
     if !apply(tx, job, &retried, &latest)? {
         return Ok(Some(Change::Conflict(Conflict::State(state))));
     }

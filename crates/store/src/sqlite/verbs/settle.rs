@@ -9,9 +9,9 @@ use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::{rates, retry_rules, settings, workers};
 use crate::{Settled, Settlement, StoreError};
-use domain::job::life::{Company, DeadReason, Event, Life, Policy, State, StateName, transition};
+use domain::job::life::{DeadReason, Event, Life, LossContext, Policy, State, StateName, transition};
 use domain::job::outcome::Outcome;
-use domain::job::{Ending, Latest};
+use domain::job::{Ending, LatestAttempt};
 use domain::values::timestamp::Timestamp;
 use sys::guards;
 use sys::guards::Guard;
@@ -31,7 +31,7 @@ pub(crate) fn settle(
     if job.worker_seq != Some(worker_seq) {
         return Ok(None);
     }
-    record(tx, &job, worker_seq, settlement, Company::Alone)
+    record(tx, &job, worker_seq, settlement, LossContext::Alone)
 }
 
 /// For tests that want to see what fencing is good for: whoever comes is taken for the current attempt.
@@ -43,7 +43,7 @@ fn record_unfenced(
 ) -> Result<Option<Settled>, StoreError> {
     let mut current = settlement.clone();
     current.lease.attempt = job.life.attempts;
-    record(tx, job, job.worker_seq.unwrap_or(worker_seq), &current, Company::Alone)
+    record(tx, job, job.worker_seq.unwrap_or(worker_seq), &current, LossContext::Alone)
 }
 
 /// The same for whoever speaks in the worker's name.
@@ -52,20 +52,20 @@ pub(crate) fn record(
     job: &JobRow,
     worker_seq: i64,
     settlement: &Settlement,
-    company: Company,
+    loss_context: LossContext,
 ) -> Result<Option<Settled>, StoreError> {
     let event = Event::Settle {
         attempt: settlement.lease.attempt,
         outcome: settlement.outcome,
         boot: workers::boot_id(tx, worker_seq)?,
-        company,
+        loss_context,
     };
     let policy = policy(tx, job, settlement.outcome)?;
     let (started_at, finished_at) = times(tx, job, settlement);
     let Ok(transition) = transition(&job.life, event, &policy, finished_at) else {
         return Ok(None);
     };
-    let latest = Latest {
+    let latest = LatestAttempt {
         started_at: Some(started_at),
         exit_code: settlement.outcome.exit_code(),
         signal: settlement.outcome.signal(),

@@ -11,7 +11,7 @@ use crate::StoreError;
 use crate::sqlite::session::row::malformed;
 use crate::sqlite::session::tx::{Tx, from_millis};
 use crate::sqlite::tables::batches;
-use domain::batch::eta::{Lane, Outlook};
+use domain::batch::eta::{EtaFacts, Lane};
 use domain::job::life::StateName;
 use domain::values::name::BatchName;
 
@@ -20,12 +20,12 @@ const TYPICAL: usize = 100;
 /// How many jobs of a batch are looked at: the newest, because the oldest were finished first.
 const LOOKED_AT: usize = 1_000;
 
-pub(crate) fn outlook(tx: &Tx<'_>, name: &BatchName) -> Result<Outlook, StoreError> {
+pub(crate) fn outlook(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts, StoreError> {
     let lanes = match batches::known_id(tx, name)? {
         Some(batch_id) => lanes(tx, batch_id)?,
         None => Vec::new(),
     };
-    Ok(Outlook { now: tx.now, typical: typical(tx)?, slots: 0, lanes })
+    Ok(EtaFacts { now: tx.now, typical: typical(tx)?, slots: 0, lanes })
 }
 
 fn lanes(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<Lane>, StoreError> {

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::hooks;
 use crate::{LastStop, MAX_DEATHS_COUNTED, StoreError, Troubles};
-use domain::schedule::GRACE;
+use domain::schedule::MISSED_AFTER;
 use domain::values::timestamp::Timestamp;
 
 pub(crate) fn troubles(
@@ -44,7 +44,7 @@ fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Sto
             or (missed_at >= ?1 and (last_at is null or missed_at >= last_at))
          order by name",
     )?;
-    let overdue = tx.now.saturating_sub(GRACE);
+    let overdue = tx.now.saturating_sub(MISSED_AFTER);
     let rows = select.query_map(params![since.as_millis(), overdue.as_millis()], |row| {
         Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?)))
     })?;

@@ -1,6 +1,6 @@
-//! What a new process does before it becomes the program.
+//! The new process before it executes the program.
 //!
-//! It still lives in the memory of the process that started it. So nothing here allocates, takes a lock, or can panic.
+//! It still shares the memory of the process that started it, so nothing here may allocate, take a lock or panic.
 
 use std::convert::Infallible;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -9,35 +9,35 @@ use std::os::fd::RawFd;
 
 use rustix::io::Errno;
 
-use super::Leads;
+use super::ProcessScope;
 use crate::process::limit::OpenFiles;
 use crate::signal::set::SignalSet;
 
-/// Signals that this program ignores, or handles because Rust does. All others are at their default.
+/// Signals that this program ignores, or that the Rust runtime handles. All others are at their default.
 const CHANGED_SIGNALS: [c_int; 4] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGSEGV, libc::SIGBUS];
-/// What a shell says of a program that it could not start; nobody sees it.
+/// The exit code of a shell for a program that it could not start; it is never seen.
 const FAILED: c_int = 127;
 
-/// What the process is to do. It answers in the same memory.
+/// What the process must do. It reports a failure in the same memory.
 #[derive(Debug)]
 pub(super) struct Orders<'a> {
     pub(super) program: &'a CStr,
-    /// With a null pointer at the end, as the next.
+    /// With a null pointer at the end; so is `envp`.
     pub(super) argv: &'a [*const c_char],
     pub(super) envp: &'a [*const c_char],
     pub(super) cwd: Option<&'a CStr>,
-    pub(super) leads: Leads,
-    /// Descriptors as they are, and as they are to be.
+    pub(super) scope: ProcessScope,
+    /// Our descriptors and their numbers in the program.
     pub(super) descriptors: &'a [(RawFd, RawFd)],
-    /// The entrance of the control group that it is to be in.
+    /// The `cgroup.procs` file of the control group to join.
     pub(super) group: Option<RawFd>,
     pub(super) nice: Option<c_int>,
     pub(super) open_files: Option<OpenFiles>,
-    /// Why the program does not run.
+    /// Why the program was not executed.
     pub(super) failure: Option<(Step, Errno)>,
 }
 
-/// What was being done.
+/// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Start,
@@ -46,8 +46,8 @@ pub(super) enum Step {
     OpenFiles(u64),
 }
 
-/// The first and only function of the process; its argument points to [`Orders`].
-#[expect(unsafe_code, reason = "gets what it needs by address, and ends without unwinding")]
+/// The entry point of the process; its argument points to [`Orders`].
+#[expect(unsafe_code, reason = "receives its arguments by address, and ends without unwinding")]
 pub(super) extern "C" fn begin(orders: *mut c_void) -> c_int {
     // SAFETY: the thread that made this process waits, and its orders with it.
     let orders = unsafe { &mut *orders.cast::<Orders<'_>>() };
@@ -57,11 +57,11 @@ pub(super) extern "C" fn begin(orders: *mut c_void) -> c_int {
     unsafe { libc::_exit(FAILED) }
 }
 
-#[expect(unsafe_code, reason = "there are no safe wrappers that promise not to allocate")]
+#[expect(unsafe_code, reason = "there are no safe wrappers that guarantee not to allocate")]
 impl Orders<'_> {
     fn carry_out(&self) -> Result<Infallible, (Step, Errno)> {
         let at_start = |error| (Step::Start, error);
-        // First, because its entrance may have a number that is to be something else.
+        // First, because the descriptor of the group may have a number that another one is to get.
         self.join_group().map_err(|error| (Step::Group, error))?;
         self.arrange().map_err(at_start)?;
         self.limit()?;
@@ -69,20 +69,20 @@ impl Orders<'_> {
     }
 
     fn join_group(&self) -> Result<(), Errno> {
-        let Some(entrance) = self.group else {
+        let Some(procs_file) = self.group else {
             return Ok(());
         };
         // SAFETY: the one byte is there.
-        let written = unsafe { libc::write(entrance, b"0".as_ptr().cast(), 1) };
+        let written = unsafe { libc::write(procs_file, b"0".as_ptr().cast(), 1) };
         check(if written == 1 { 0 } else { -1 }).map(drop)
     }
 
     fn arrange(&self) -> Result<(), Errno> {
         // SAFETY: changes what belongs to this process alone.
         check(unsafe {
-            match self.leads {
-                Leads::Session => libc::setsid(),
-                Leads::Group => libc::setpgid(0, 0),
+            match self.scope {
+                ProcessScope::Session => libc::setsid(),
+                ProcessScope::Group => libc::setpgid(0, 0),
             }
         })?;
         self.descriptors.iter().try_for_each(|(ours, number)| give(*ours, *number))?;
@@ -94,10 +94,10 @@ impl Orders<'_> {
         for signal in CHANGED_SIGNALS {
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
-        SignalSet::none().be_mask().map(drop).map_err(|error| errno(&error))
+        SignalSet::none().set_as_mask().map(drop).map_err(|error| errno(&error))
     }
 
-    /// Last, because a limit of open files is one to whatever opens more.
+    /// Last, because the limit of open files would apply to the previous steps.
     fn limit(&self) -> Result<(), (Step, Errno)> {
         if let Some(nice) = self.nice {
             // SAFETY: changes what belongs to this process alone.
@@ -120,8 +120,8 @@ impl Orders<'_> {
     }
 }
 
-/// Makes a descriptor known to the program under this number.
-#[expect(unsafe_code, reason = "there are no safe wrappers that promise not to allocate")]
+/// Gives the program a descriptor with this number.
+#[expect(unsafe_code, reason = "there are no safe wrappers that guarantee not to allocate")]
 fn give(ours: RawFd, number: RawFd) -> Result<(), Errno> {
     // SAFETY: the table of descriptors is this process's own. One that has its number already is only to survive.
     check(unsafe {

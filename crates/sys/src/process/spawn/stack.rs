@@ -1,4 +1,4 @@
-//! The stack on which a new process runs until it has its own.
+//! The stack of a new process until it executes its program.
 
 use std::cell::OnceCell;
 use std::ffi::c_void;
@@ -7,16 +7,15 @@ use std::ptr::{NonNull, null_mut};
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
-/// Far more than is used; what is not touched costs nothing.
+/// Far more than is used; untouched pages cost nothing.
 const BYTES: usize = 256 << 10;
-/// At its lower end, so that running out of it ends the process instead of changing what lies there. As long as the
-/// longest page that there is: where pages are longer than this, the whole first page would become inaccessible, and that
-/// may be all there is.
+/// The guard at the lower end, which makes an overflow end the process instead of overwriting memory. It is as long as the
+/// longest page: with longer pages the whole first page would become inaccessible, which may be the whole stack.
 const GUARD_BYTES: usize = 64 << 10;
 
 thread_local! {
-    /// Each thread starts one process at a time. Mapping one anew for each costs more than all else that is done here,
-    /// because unmapping it makes the other cores forget what they know of this memory.
+    /// Each thread starts one process at a time. Mapping a new stack for each process would cost more than everything else
+    /// here, because unmapping it flushes this memory from the TLBs of the other cores.
     static STACK: OnceCell<Stack> = const { OnceCell::new() };
 }
 
@@ -26,7 +25,7 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// The stack of this thread's next process.
+    /// Calls a function with the stack for this thread's next process.
     pub(super) fn with<T>(use_it: impl FnOnce(&Self) -> T) -> io::Result<T> {
         STACK.with(|cell| {
             if let Some(stack) = cell.get() {
@@ -40,7 +39,7 @@ impl Stack {
     #[expect(unsafe_code, reason = "there is no safe wrapper for mmap(2)")]
     fn map() -> io::Result<Self> {
         let writable = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: maps memory that was nobody's, and makes a part of it inaccessible before anybody knows of it.
+        // SAFETY: maps memory that was unused, and makes a part of it inaccessible before any other code has its address.
         unsafe {
             let lowest = mmap_anonymous(null_mut(), BYTES, writable, MapFlags::PRIVATE | MapFlags::STACK)?;
             let stack =
@@ -50,7 +49,7 @@ impl Stack {
         }
     }
 
-    /// Where it begins: it grows downwards.
+    /// Its initial position: it grows downwards.
     pub(super) fn top(&self) -> *mut c_void {
         self.lowest.as_ptr().wrapping_byte_add(BYTES)
     }

@@ -12,7 +12,7 @@ use crate::loan::Loan;
 use crate::render::progress::Bar;
 use crate::render::report_change::tell;
 use crate::render::text::{grouped, rough};
-use domain::batch::eta::{Outlook, Pace};
+use domain::batch::eta::{CompletionRate, EtaFacts};
 use domain::job::life::StateName;
 use domain::values::name::{BatchName, JobId};
 use domain::values::span::parse_span;
@@ -133,8 +133,8 @@ struct View<'a> {
     context: &'a Context,
     bar: Bar,
     began: Instant,
-    pace: Pace,
-    outlook: Option<Outlook>,
+    pace: CompletionRate,
+    outlook: Option<EtaFacts>,
     workers_due: Instant,
     was_told: bool,
 }
@@ -146,7 +146,7 @@ impl<'a> View<'a> {
             context,
             bar: Bar::new(context, "waiting", Some(total)),
             began: now,
-            pace: Pace::default(),
+            pace: CompletionRate::default(),
             outlook: None,
             workers_due: now,
             was_told: false,
@@ -158,7 +158,7 @@ impl<'a> View<'a> {
             self.look_at_workers(&batch.name)?;
             self.workers_due = Instant::now() + WORKERS_PAUSE;
         }
-        self.pace.note(self.began.elapsed(), batch.finished());
+        self.pace.record(self.began.elapsed(), batch.finished());
         self.bar.set_total(batch.total());
         let (pace, outlook) = (&self.pace, self.outlook.as_ref());
         self.bar.show(batch.finished(), || progress(batch, pace, outlook));
@@ -170,7 +170,7 @@ impl<'a> View<'a> {
         let store = self.context.store()?;
         let workers = live_workers(store)?;
         let slots = workers.iter().map(|worker| worker.concurrency).sum();
-        self.outlook = Some(Outlook { slots, ..store.outlook(batch)? });
+        self.outlook = Some(EtaFacts { slots, ..store.outlook(batch)? });
         if let (Some(why), false) = (why_nothing_starts(&workers), self.was_told) {
             self.was_told = true;
             self.bar.clear();
@@ -181,7 +181,7 @@ impl<'a> View<'a> {
 }
 
 /// `2 dead, 12/s, 55s left`
-fn progress(batch: &Batch, pace: &Pace, outlook: Option<&Outlook>) -> String {
+fn progress(batch: &Batch, pace: &CompletionRate, outlook: Option<&EtaFacts>) -> String {
     let mut parts = Vec::new();
     for state in [StateName::Dead, StateName::Cancelled] {
         let count = batch.counts.get(&state).filter(|count| **count > 0);
@@ -194,7 +194,7 @@ fn progress(batch: &Batch, pace: &Pace, outlook: Option<&Outlook>) -> String {
             },
         ),
     );
-    let left = outlook.and_then(|outlook| pace.left(batch.total() - batch.finished(), outlook));
+    let left = outlook.and_then(|outlook| pace.time_left(batch.total() - batch.finished(), outlook));
     // Nobody can tell it better than to the second.
     parts.extend(left.map(|left| format!("{} left", rough(left.max(Duration::from_secs(1))))));
     parts.join(", ")

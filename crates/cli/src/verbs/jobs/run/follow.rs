@@ -16,7 +16,7 @@ use crate::render::text::{jobs, rough, rough_size};
 use crate::verbs::inspect::logs::between;
 use crate::verbs::workers::worker::start_for_job;
 use domain::job::Job;
-use domain::job::error_line::tells_of_excess;
+use domain::job::error_line::reports_excess;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
         };
         match (&job.latest.error, job.latest.signal) {
             // The exit code does not tell that it was no accident.
-            (Some(error), _) if tells_of_excess(error) => self.live.note(error),
+            (Some(error), _) if reports_excess(error) => self.live.note(error),
             (_, Some(signal)) => self.live.aside(&format!("killed by {signal}")),
             (_, None) => {}
         }

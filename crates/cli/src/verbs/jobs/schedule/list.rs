@@ -76,7 +76,7 @@ fn last(schedule: &Schedule, run: &Run, now: Timestamp) -> String {
 }
 
 fn paused(schedule: &Schedule, now: Timestamp) -> String {
-    let Some(held) = &schedule.held else {
+    let Some(held) = &schedule.pause else {
         return "-".to_owned();
     };
     let why = held.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();

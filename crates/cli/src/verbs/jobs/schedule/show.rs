@@ -59,8 +59,8 @@ fn facts(schedule: &Schedule, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     say("fires", Some(description(&schedule.when)));
     say("zone", schedule.when.zone_name().map(str::to_owned));
-    say("paused", schedule.held.as_ref().map(|held| format!("{} by {}", moment(held.since, now), held.by)));
-    say("because", schedule.held.as_ref().and_then(|held| held.reason.clone()));
+    say("paused", schedule.pause.as_ref().map(|held| format!("{} by {}", moment(held.since, now), held.by)));
+    say("because", schedule.pause.as_ref().and_then(|held| held.reason.clone()));
     say("on missed", Some(on_missed(schedule)));
     say("on overlap", Some(schedule.policy.on_overlap.name().to_owned()));
     say("last missed", schedule.missed_at.map(|at| moment(at, now)));

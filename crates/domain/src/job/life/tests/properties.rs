@@ -1,4 +1,4 @@
-//! What holds after any sequence of events, however unlikely.
+//! Invariants that hold after any sequence of events.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use proptest::test_runner::TestCaseError;
 
 use crate::job::life::tests::*;
 
-/// An event before it is known which attempt is the current one.
+/// An event that names its attempt relative to the current one.
 #[derive(Clone, Debug)]
 enum Move {
     Claim,
-    Extend { behind: u32 },
-    Settle { behind: u32, outcome: Outcome, boot: &'static str },
+    Extend { attempts_ago: u32 },
+    Settle { attempts_ago: u32, outcome: Outcome, boot: &'static str },
     Cancel,
     Retry { blocked_by: u32 },
     DependencyMet,
@@ -24,12 +24,12 @@ enum Move {
 
 impl Move {
     fn event(&self, life: &Life, now: Timestamp) -> Event {
-        let attempt = |behind: u32| life.attempts.wrapping_sub(behind);
+        let attempt = |attempts_ago: u32| life.attempts.wrapping_sub(attempts_ago);
         let until = now.saturating_add(Duration::from_secs(30));
         match *self {
             Self::Claim => Event::Claim { worker: worker(), until },
-            Self::Extend { behind } => Event::Extend { attempt: attempt(behind), until },
-            Self::Settle { behind, outcome, boot } => settled_in(boot, attempt(behind), outcome),
+            Self::Extend { attempts_ago } => Event::Extend { attempt: attempt(attempts_ago), until },
+            Self::Settle { attempts_ago, outcome, boot } => settled_in(boot, attempt(attempts_ago), outcome),
             Self::Cancel => Event::Cancel,
             Self::Retry { blocked_by } => Event::Retry { blocked_by },
             Self::DependencyMet => Event::DependencyMet,
@@ -38,15 +38,15 @@ impl Move {
     }
 }
 
-/// Mostly claims and endings, so that a sequence gets somewhere; mostly of the current attempt.
+/// Mostly claims and settlements of the current attempt, so that a sequence makes progress.
 fn moves() -> impl Generator<Value = Move> {
-    let behind = || prop_oneof![9 => Just(0), 1 => 1..3_u32];
-    let settle = (behind(), select(&OUTCOMES[..]), select(&["a", "b"][..]))
-        .prop_map(|(behind, outcome, boot)| Move::Settle { behind, outcome, boot });
+    let attempts_ago = || prop_oneof![9 => Just(0), 1 => 1..3_u32];
+    let settle = (attempts_ago(), select(&OUTCOMES[..]), select(&["a", "b"][..]))
+        .prop_map(|(attempts_ago, outcome, boot)| Move::Settle { attempts_ago, outcome, boot });
     prop_oneof![
         8 => Just(Move::Claim),
         8 => settle,
-        1 => behind().prop_map(|behind| Move::Extend { behind }),
+        1 => attempts_ago().prop_map(|attempts_ago| Move::Extend { attempts_ago }),
         1 => Just(Move::Cancel),
         2 => (0..3_u32).prop_map(|blocked_by| Move::Retry { blocked_by }),
         2 => Just(Move::DependencyMet),
@@ -60,7 +60,7 @@ fn beginnings() -> impl Generator<Value = Life> {
         .prop_map(|(run_at, max_retries, blocked_by)| Life::begin(run_at, max_retries, blocked_by, NOW))
 }
 
-/// What no life may ever contradict.
+/// Invariants of every life.
 fn check_life(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestCaseError> {
     let exhausted = life.failures > life.max_retries;
     let poisoned = life.losses.count >= policy.crash_limit;
@@ -73,7 +73,7 @@ fn check_life(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestCa
             prop_assert_eq!(*reason == DeadReason::CrashLimit, poisoned);
             prop_assert!(*finished_at <= now);
         }
-        // Its last attempt may have used up everything before it was cancelled.
+        // Its last attempt may have used up the retries before it was cancelled.
         State::Cancelled { finished_at, .. } => prop_assert!(*finished_at <= now),
         State::Completed { finished_at } => {
             prop_assert!(*finished_at <= now);
@@ -94,7 +94,7 @@ fn check_life(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestCa
     Ok(())
 }
 
-/// A place promises what a claim then finds.
+/// A claim must succeed or fail as the job's place says.
 fn check_place(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestCaseError> {
     let claimed = transition(life, Move::Claim.event(life, now), policy, now);
     match life.place(now) {
@@ -105,7 +105,7 @@ fn check_place(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestC
     Ok(())
 }
 
-/// What one event may change.
+/// The changes that one event may make.
 fn check_step(before: &Life, event: &Event, after: &Life) -> Result<(), TestCaseError> {
     prop_assert_eq!(after.run_at, before.run_at);
     prop_assert_eq!(after.max_retries, before.max_retries);
@@ -144,11 +144,11 @@ proptest! {
             let before = life.clone();
             let event = step.event(&life, now);
             let result = transition(&life, event.clone(), &policy, now);
-            prop_assert_eq!(&life, &before, "transition changed what it was shown");
-            if let Ok(follows) = result {
-                prop_assert_eq!(follows.from, before.state.name());
-                check_step(&before, &event, &follows.life)?;
-                life = follows.life;
+            prop_assert_eq!(&life, &before, "transition must not change its argument");
+            if let Ok(transition) = result {
+                prop_assert_eq!(transition.from, before.state.name());
+                check_step(&before, &event, &transition.life)?;
+                life = transition.life;
             }
             check_life(&life, &policy, now)?;
             check_place(&life, &policy, now)?;
@@ -175,16 +175,16 @@ proptest! {
         max_retries in 0..5_u32,
         interruptions in vec((select(&[Outcome::Lost, Outcome::Released][..]), 0..6_u32), 0..40),
     ) {
-        // Each interruption has its own boot, so that no row of losses grows.
+        // Each interruption has its own boot, so that losses do not add up.
         let mut life = Life::begin(None, max_retries, 0, NOW);
         let mut failures = 0;
-        for (number, (outcome, dice)) in interruptions.iter().enumerate() {
+        for (number, (outcome, die)) in interruptions.iter().enumerate() {
             let before = life.clone();
             life = attempt_in(&format!("boot-{number}"), &life, *outcome);
             prop_assert_eq!(life.state.name(), StateName::Pending);
             prop_assert_eq!(life.failures, before.failures);
             prop_assert_eq!(life.due_at, before.due_at, "no backoff");
-            if *dice == 0 && failures < max_retries {
+            if *die == 0 && failures < max_retries {
                 life = attempt(&life, Outcome::Timeout);
                 failures += 1;
             }
@@ -192,19 +192,19 @@ proptest! {
         for _ in failures..=max_retries {
             life = attempt(&life, Outcome::Failure { exit_code: 1 });
         }
-        let interrupted = u32::try_from(interruptions.len()).expect("a small number");
+        let interrupted = u32::try_from(interruptions.len()).expect("at most 40");
         prop_assert_eq!(life.state.name(), StateName::Dead);
         prop_assert_eq!(life.attempts, max_retries + 1 + interrupted);
     }
 
     #[test]
-    fn a_wrong_attempt_is_refused_in_every_state(behind in any::<u32>(), attempts in any::<u32>()) {
+    fn a_stale_attempt_is_refused_in_every_state(attempts_ago in any::<u32>(), attempts in any::<u32>()) {
         for name in STARTS {
             let life = Life { attempts, ..start(name) };
-            if behind == 0 && life.state.name() == StateName::Processing {
+            if attempts_ago == 0 && life.state.name() == StateName::Processing {
                 continue;
             }
-            let attempt = attempts.wrapping_sub(behind);
+            let attempt = attempts.wrapping_sub(attempts_ago);
             for outcome in OUTCOMES {
                 let refused = transition(&life, settled(attempt, outcome), &policy(), NOW);
                 prop_assert_eq!(refused, Err(Refusal::Stale { attempt }), "{} {}", name, outcome);

@@ -2,7 +2,7 @@
 
 use crate::job::life::tests::*;
 
-/// What follows each event for a job that does not run. A refusal has an exclamation mark.
+/// The state after each event for a job that is not processing. An exclamation mark denotes a refusal.
 const AT_REST: &str = "
                      pending     blocked    scheduled  completed  failed      waiting    dead     cancelled
 claim                processing  !blocked   !not_due   !state     processing  !not_due   !state   !state
@@ -22,7 +22,7 @@ dependency_met       !state      pending    !state     !state     !state      !s
 dependency_failed    !state      cancelled  !state     !state     !state      !state     !state   !state
 ";
 
-/// The same for one that runs.
+/// The same for a job that is processing.
 const RUNNING: &str = "
                      processing  last_try    poisoned    cancelling
 claim                !state      !state      !state      !state
@@ -44,16 +44,16 @@ dependency_failed    !state      !state      !state      !state
 
 #[test]
 fn every_event_in_every_state_at_rest() {
-    assert_follows(AT_REST);
+    assert_transitions(AT_REST);
 }
 
 #[test]
-fn every_event_in_every_running_state() {
-    assert_follows(RUNNING);
+fn every_event_in_every_processing_state() {
+    assert_transitions(RUNNING);
 }
 
 #[test]
-fn the_tables_hold_every_start_and_the_starts_every_state() {
+fn the_tables_contain_every_start_and_the_starts_contain_every_state() {
     let mut columns = header(AT_REST);
     columns.extend(header(RUNNING));
     assert_eq!(columns, STARTS);
@@ -63,26 +63,26 @@ fn the_tables_hold_every_start_and_the_starts_every_state() {
     }
 }
 
-/// Fails with every cell of the table that [`transition`] contradicts.
-fn assert_follows(table: &str) {
+/// Fails with every cell of the table that contradicts [`transition`].
+fn assert_transitions(table: &str) {
     let starts = header(table);
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     let mut rows = Vec::new();
     for line in table.trim().lines().skip(1) {
         let mut cells = line.split_whitespace();
-        let row = cells.next().expect("a row begins with its event");
+        let row = cells.next().expect("a row starts with its event");
         let expected: Vec<&str> = cells.collect();
         assert_eq!(expected.len(), starts.len(), "the width of row {row}");
         let event = event(row);
         for (name, expected) in starts.iter().zip(expected) {
             let found = cell(&start(name), event.clone());
             if found != expected {
-                wrong.push(format!("{name} + {row}: {found}, not {expected}"));
+                mismatches.push(format!("{name} + {row}: {found}, not {expected}"));
             }
         }
         rows.push(label(&event));
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(mismatches.is_empty(), "{mismatches:#?}");
     assert_eq!(rows, events().iter().map(label).collect::<Vec<_>>());
 }
 
@@ -91,27 +91,27 @@ fn header(table: &str) -> Vec<&str> {
     first.expect("a header").split_whitespace().collect()
 }
 
-/// One cell of a table, and a check of what a refusal says.
+/// One cell of a table; also checks the details of a refusal.
 fn cell(life: &Life, event: Event) -> String {
     match transition(life, event, &policy(), NOW) {
-        Ok(follows) => {
-            assert_eq!(follows.from, life.state.name());
-            follows.life.state.name().name().to_owned()
+        Ok(transition) => {
+            assert_eq!(transition.from, life.state.name());
+            transition.life.state.name().name().to_owned()
         }
         Err(Refusal::Stale { attempt }) => {
-            assert_eq!(attempt, 1, "the attempt that was named");
+            assert_eq!(attempt, 1, "the attempt of the event");
             "!stale".to_owned()
         }
         Err(Refusal::NotDue) => "!not_due".to_owned(),
         Err(Refusal::Blocked) => "!blocked".to_owned(),
         Err(Refusal::WrongState(state)) => {
-            assert_eq!(state, life.state.name(), "the state that is to blame");
+            assert_eq!(state, life.state.name(), "the current state");
             "!state".to_owned()
         }
     }
 }
 
-fn event(wanted: &str) -> Event {
+fn event(name: &str) -> Event {
     let mut events = events().into_iter();
-    events.find(|event| label(event) == wanted).unwrap_or_else(|| panic!("no event is called {wanted}"))
+    events.find(|event| label(event) == name).unwrap_or_else(|| panic!("unknown event {name}"))
 }

@@ -1,10 +1,10 @@
-//! Reading [`Limits`] from JSON.
+//! Parses [`Limits`] from JSON.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
-use super::{Seen, check, whole};
+use super::{GivenFields, check, whole};
 use crate::job::limits::{
     Cpu, FIELDS, Limits, MAX_NICE, MAX_OPEN_FILES, MAX_PIDS, MIN_NICE, MIN_OPEN_FILES, check_memory,
 };
@@ -27,9 +27,9 @@ impl<'de> Visitor<'de> for LimitsVisitor {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Limits, M::Error> {
         let mut limits = Limits::default();
-        let mut seen = Seen::new(&FIELDS);
+        let mut given = GivenFields::new(&FIELDS);
         while let Some(name) = map.next_key::<String>()? {
-            let field = seen.note(&name)?;
+            let field = given.add(&name)?;
             read_field(&mut limits, field, &mut map)
                 .map_err(|error| M::Error::custom(format_args!("`{field}`: {error}")))?;
         }
@@ -52,7 +52,7 @@ fn read_field<'de, M: MapAccess<'de>>(
     Ok(())
 }
 
-/// Bytes: a number of them, or text such as `512M`.
+/// A number of bytes, or text such as `512M`.
 struct Size(u64);
 
 impl<'de> Deserialize<'de> for Size {
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for Size {
             }
 
             fn visit_u64<E: serde::de::Error>(self, bytes: u64) -> Result<Size, E> {
-                // As text it is checked like any other.
+                // As text, it goes through the same checks.
                 self.visit_str(&bytes.to_string())
             }
 

@@ -1,4 +1,4 @@
-//! Every kind of wrong input, and that the message names what is wrong.
+//! Every kind of invalid input, and the error that names the problem.
 
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_oneof, proptest};
@@ -7,7 +7,7 @@ use proptest::strategy::{Just, Strategy as Generator};
 
 use crate::job::request::tests::*;
 
-/// One value of each kind that JSON has.
+/// One value of each JSON type.
 const KINDS: [(&str, &str); 7] = [
     ("null", "null"),
     ("boolean", "true"),
@@ -18,7 +18,7 @@ const KINDS: [(&str, &str); 7] = [
     ("object", "{}"),
 ];
 
-/// The kinds that each field takes. A string need not suit every field that takes strings: then it is refused as well.
+/// The types that each field accepts. A field that accepts strings may still refuse this particular one.
 fn takes(field: &str) -> &'static [&'static str] {
     match field {
         "command" | "id" | "queue" | "unique_key" | "cwd" => &["string"],
@@ -26,14 +26,14 @@ fn takes(field: &str) -> &'static [&'static str] {
         "timeout" | "delay" | "unique_for" => &["integer", "fraction"],
         "backoff" | "env" | "limits" => &["object"],
         "depends_on" | "tags" => &["array"],
-        // They take strings, but not this one, or arrays, but not of strings.
+        // They accept strings, but not this one, or arrays, but not of strings.
         "run_at" | "on_dependency_failure" | "retry_on" | "no_retry_on" => &[],
-        unknown => panic!("{unknown} is no field"),
+        unknown => panic!("{unknown} is not a field"),
     }
 }
 
 #[test]
-fn a_value_of_the_wrong_kind() {
+fn a_value_of_the_wrong_type_is_refused() {
     for (field, _) in SAMPLES {
         for (kind, value) in KINDS {
             if takes(field).contains(&kind) {
@@ -48,7 +48,7 @@ fn a_value_of_the_wrong_kind() {
 }
 
 #[test]
-fn a_wrong_value_of_the_right_kind() {
+fn an_invalid_value_of_the_right_type_is_refused() {
     for (field, value, says) in [
         ("command", r#""""#, "blank"),
         ("command", r#"" \t\n ""#, "blank"),
@@ -83,18 +83,18 @@ fn a_wrong_value_of_the_right_kind() {
         ("timeout", "0.0001", "none"),
         ("timeout", "-1", "negative"),
         ("timeout", r#""-5s""#, "negative"),
-        ("timeout", r#""soon""#, "no duration"),
-        ("timeout", r#""""#, "no duration"),
-        ("timeout", r#""NaN""#, "no duration"),
+        ("timeout", r#""soon""#, "not a valid duration"),
+        ("timeout", r#""""#, "not a valid duration"),
+        ("timeout", r#""NaN""#, "not a valid duration"),
         ("timeout", r#""inf""#, "100 years"),
         ("timeout", "1e400", "out of range"),
         ("timeout", "9223372036854775808", "100 years"),
         ("delay", "-0.5", "negative"),
         ("delay", "1e300", "100 years"),
         ("delay", "3162240001", "100 years"),
-        ("delay", r#""none""#, "no duration"),
-        ("delay", r#""1y""#, "no duration"),
-        ("run_at", r#""2026-01-31T09:30:00""#, "no zone"),
+        ("delay", r#""none""#, "not a valid duration"),
+        ("delay", r#""1y""#, "not a valid duration"),
+        ("run_at", r#""2026-01-31T09:30:00""#, "no time zone"),
         ("run_at", r#""2026-01-31T09:30:00[Europe/Berlin]""#, "RFC 3339"),
         ("run_at", r#""2026-01-31T09:30:00Z[Europe/Berlin]""#, "RFC 3339"),
         ("run_at", r#""2026-01-31""#, "RFC 3339"),
@@ -110,16 +110,16 @@ fn a_wrong_value_of_the_right_kind() {
         ("depends_on", r#"["a",""]"#, "empty"),
         ("depends_on", "[1]", "string"),
         ("depends_on", "[null]", "null"),
-        ("on_dependency_failure", r#""ignore""#, "cancel and run"),
-        ("on_dependency_failure", r#""Cancel""#, "cancel and run"),
+        ("on_dependency_failure", r#""ignore""#, "cancel or run"),
+        ("on_dependency_failure", r#""Cancel""#, "cancel or run"),
         ("unique_key", r#""""#, "empty"),
-        ("unique_for", "0", "keep nobody away"),
+        ("unique_for", "0", "has no effect"),
         ("unique_for", r#""strated""#, "started, finished or a duration"),
         ("cwd", r#""""#, "empty"),
         ("env", r#"{"A":1}"#, "string"),
         ("env", r#"{"A":null}"#, "null"),
-        ("env", r#"{"":"x"}"#, "no name"),
-        ("env", r#"{"A=B":"x"}"#, "`A=B` is no name"),
+        ("env", r#"{"":"x"}"#, "not a valid name"),
+        ("env", r#"{"A=B":"x"}"#, "not a valid name for an environment variable: `A=B`"),
         ("env", r#"{"A":"1","A":"1"}"#, "`A` is given twice"),
         ("tags", r#"["a",""]"#, "empty"),
         ("tags", "[1]", "string"),
@@ -127,7 +127,7 @@ fn a_wrong_value_of_the_right_kind() {
         ("limits", r#"{"memory":"512"}"#, "`memory`: a memory limit of 512 bytes"),
         ("limits", r#"{"memroy":"1G"}"#, "did you mean `memory`?"),
         ("limits", r#"{"pids":1,"pids":2}"#, "`pids` is given twice"),
-        ("limits", r#"{"cpu":-1}"#, "`cpu`: cpu takes"),
+        ("limits", r#"{"cpu":-1}"#, "`cpu`: cpu must be"),
         ("retry_on", "[]", "empty"),
         ("retry_on", "[0]", "0 means success"),
         ("retry_on", "[256]", "from 0 to 255"),
@@ -142,16 +142,16 @@ fn a_wrong_value_of_the_right_kind() {
 }
 
 #[test]
-fn a_wrong_part_of_a_backoff() {
+fn an_invalid_field_of_a_backoff_is_refused() {
     for (field, value, says) in [
-        ("strategy", r#""quadratic""#, "exponential, linear and fixed"),
-        ("strategy", r#""a\u0000""#, "exponential, linear and fixed"),
+        ("strategy", r#""quadratic""#, "exponential, linear or fixed"),
+        ("strategy", r#""a\u0000""#, "exponential, linear or fixed"),
         ("strategy", "1", "string"),
         ("strategy", "null", "null"),
         ("delay", "-1", "negative"),
         ("delay", "true", "duration"),
         ("delay", "null", "null"),
-        ("max", r#""soon""#, "no duration"),
+        ("max", r#""soon""#, "not a valid duration"),
         ("max", "1e400", "out of range"),
         ("max", "{}", "duration"),
         ("base", "0.999", "at least 1"),
@@ -166,14 +166,14 @@ fn a_wrong_part_of_a_backoff() {
         ("jitter", "null", "null"),
     ] {
         let message = refuse_field("backoff", &format!(r#"{{"{field}":{value}}}"#));
-        let named = message.starts_with(&format!("`backoff`: `{field}`: "));
-        assert!(named && message.contains(says), "{field} {value}: {message}");
+        let is_named = message.starts_with(&format!("`backoff`: `{field}`: "));
+        assert!(is_named && message.contains(says), "{field} {value}: {message}");
     }
 }
 
 #[test]
-fn an_unknown_field_offers_the_nearest() {
-    for (typed, offered) in [
+fn an_unknown_field_suggests_the_nearest() {
+    for (typed, suggested) in [
         ("comand", "command"),
         ("Command", "command"),
         ("cmmand", "command"),
@@ -184,19 +184,19 @@ fn an_unknown_field_offers_the_nearest() {
         ("timout", "timeout"),
     ] {
         let message = refuse(&format!(r#"{{"command":"true","{typed}":1}}"#));
-        let expected = format!("unknown field `{typed}`, did you mean `{offered}`?");
+        let expected = format!("unknown field `{typed}`, did you mean `{suggested}`?");
         assert!(message.starts_with(&expected), "{message}");
     }
     let message = refuse(r#"{"command":"true","colour":"red"}"#);
-    assert!(message.starts_with("unknown field `colour`, the fields are command, id,"));
+    assert!(message.starts_with("unknown field `colour`, known fields are command, id,"));
     let message = refuse_field("backoff", r#"{"bse":2}"#);
     assert!(message.contains("unknown field `bse`, did you mean `base`?"));
     let message = refuse_field("backoff", r#"{"colour":2}"#);
-    assert!(message.contains("the fields are strategy, delay, base, max, jitter"));
+    assert!(message.contains("known fields are strategy, delay, base, max, jitter"));
 }
 
 #[test]
-fn a_key_given_twice() {
+fn a_duplicate_key_is_refused() {
     for (field, value) in SAMPLES {
         let message = refuse(&format!(r#"{{"{field}":{value},"{field}":{value}}}"#));
         let expected = format!("field `{field}` is given twice");
@@ -207,7 +207,7 @@ fn a_key_given_twice() {
 }
 
 #[test]
-fn a_nul_byte_in_any_text() {
+fn a_nul_byte_is_refused_in_any_text() {
     for (field, value) in [
         ("command", r#""a\u0000b""#),
         ("id", r#""a\u0000b""#),
@@ -232,7 +232,7 @@ fn a_nul_byte_in_any_text() {
 }
 
 #[test]
-fn what_is_no_object_with_a_command() {
+fn json_that_is_not_an_object_with_a_command_is_refused() {
     for (json, says) in [
         ("null", "expected an object with a `command`"),
         ("true", "expected an object with a `command`"),
@@ -259,7 +259,7 @@ fn what_is_no_object_with_a_command() {
 }
 
 #[test]
-fn bottomless_nesting_is_an_error_and_no_crash() {
+fn very_deep_nesting_is_an_error_and_not_a_crash() {
     const DEPTH: usize = 100_000;
     let arrays = "[".repeat(DEPTH);
     let objects = r#"{"command":"#.repeat(DEPTH);
@@ -274,7 +274,7 @@ fn bottomless_nesting_is_an_error_and_no_crash() {
     refuse(&format!(r#"{{"colour":{arrays}}}"#));
 }
 
-/// JSON that is nearly a request: known fields with values that are often wrong.
+/// JSON that resembles a request: known fields with values that are often invalid.
 fn nearly_requests() -> impl Generator<Value = String> {
     let mut values = KINDS.map(|(_, value)| value.to_owned()).to_vec();
     values.extend(SAMPLES.map(|(_, value)| value.to_owned()));
@@ -295,17 +295,17 @@ fn nearly_requests() -> impl Generator<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in any::<String>()) {
+    fn parsing_any_text_does_not_panic(text in any::<String>()) {
         let _ = parse(&text);
     }
 
     #[test]
-    fn no_bytes_panic(bytes in vec(any::<u8>(), 0..200)) {
+    fn parsing_any_bytes_does_not_panic(bytes in vec(any::<u8>(), 0..200)) {
         let _ = serde_json::from_slice::<JobRequest>(&bytes);
     }
 
     #[test]
-    fn nothing_that_looks_like_a_request_panics(json in nearly_requests()) {
+    fn parsing_json_that_resembles_a_request_does_not_panic(json in nearly_requests()) {
         if let Ok(request) = parse(&json) {
             let _ = request.resolve(&resolved::origin(), resolved::generated);
         }

@@ -1,4 +1,4 @@
-//! How requests become jobs: fields that exclude each other, and what fills the gaps.
+//! How requests become jobs: fields that exclude each other, and defaults.
 
 use crate::job::request::tests::*;
 
@@ -17,10 +17,10 @@ pub(super) fn origin() -> Origin {
 }
 
 pub(super) fn generated() -> JobId {
-    "generated".parse().expect("a job id")
+    "generated".parse().expect("valid job id")
 }
 
-/// Resolves the members of a JSON object, `command` apart.
+/// Resolves a JSON object with these members and a `command`.
 fn resolve(members: &str) -> Result<NewJob, RequestError> {
     let json = format!(r#"{{{members},"command":"true"}}"#);
     let request = parse(&json).unwrap_or_else(|error| panic!("{json} was refused: {error}"));
@@ -28,8 +28,8 @@ fn resolve(members: &str) -> Result<NewJob, RequestError> {
 }
 
 #[test]
-fn fields_that_exclude_each_other() {
-    for (members, error, says) in [
+fn fields_that_exclude_each_other_are_refused() {
+    for (members, error, message) in [
         (
             r#""max_retries":3,"max_attempts":4"#,
             RequestError::BothRetries,
@@ -45,13 +45,9 @@ fn fields_that_exclude_each_other() {
             RequestError::DependsOnItself(ids(["a"]).remove(0)),
             "job `a` cannot depend on itself",
         ),
-        (
-            r#""unique_for":"started""#,
-            RequestError::NoUniqueKey,
-            "`unique_for` says nothing without a `unique_key`",
-        ),
+        (r#""unique_for":"started""#, RequestError::NoUniqueKey, "`unique_for` requires a `unique_key`"),
     ] {
-        assert_eq!(error.to_string(), says);
+        assert_eq!(error.to_string(), message);
         assert_eq!(resolve(members), Err(error), "{members}");
     }
     let empty = JobRequest::default().resolve(&origin(), generated);
@@ -59,7 +55,7 @@ fn fields_that_exclude_each_other() {
 }
 
 #[test]
-fn gaps_are_filled_from_the_origin() {
+fn missing_fields_are_filled_in_from_the_origin() {
     let expected = NewJob {
         id: generated(),
         command: "true".to_owned(),
@@ -86,38 +82,38 @@ fn gaps_are_filled_from_the_origin() {
 }
 
 #[test]
-fn what_was_said_wins_over_the_origin() {
+fn given_fields_override_the_origin() {
     let job = resolve(r#""id":"a","cwd":"/srv","timeout":5,"max_retries":0,"queue":"q","priority":2"#)
-        .expect("a good request");
+        .expect("valid request");
     assert_eq!(job.id.as_str(), "a");
     assert_eq!(job.cwd.as_deref(), Some("/srv"));
     assert_eq!(job.timeout, Some(Duration::from_secs(5)));
     assert_eq!(job.max_retries, 0);
     assert_eq!((job.queue.as_str(), job.priority), ("q", 2));
-    let endless = resolve(r#""timeout":"none""#).expect("a good request");
-    assert_eq!(endless.timeout, None, "`none` is more than saying nothing");
+    let endless = resolve(r#""timeout":"none""#).expect("valid request");
+    assert_eq!(endless.timeout, None, "`none` overrides the default");
 }
 
 #[test]
 fn max_attempts_counts_the_first_attempt_too() {
     for (attempts, retries) in [(1, 0), (4, 3), (1_000_000, 999_999)] {
-        let job = resolve(&format!(r#""max_attempts":{attempts}"#)).expect("a good request");
+        let job = resolve(&format!(r#""max_attempts":{attempts}"#)).expect("valid request");
         assert_eq!(job.max_retries, retries, "{attempts} attempts");
     }
 }
 
 #[test]
-fn a_start_is_a_time_or_a_wait() {
-    let start = |members| resolve(members).expect("a good request").start;
-    let at = "9999-12-31T23:59:59Z".parse().expect("a time");
+fn a_start_is_a_time_or_a_delay() {
+    let start = |members| resolve(members).expect("valid request").start;
+    let at = "9999-12-31T23:59:59Z".parse().expect("valid time");
     assert_eq!(start(r#""run_at":"9999-12-31T23:59:59Z""#), Start::At(at));
     assert_eq!(start(r#""delay":0"#), Start::After(Duration::ZERO));
     assert_eq!(start(r#""delay":"1h""#), Start::After(Duration::from_secs(3_600)));
 }
 
 #[test]
-fn an_id_is_generated_only_where_none_was_given() {
+fn an_id_is_generated_only_if_none_was_given() {
     let named = JobRequest { id: "a".parse().ok(), ..plain() };
     let job = named.resolve(&origin(), || panic!("it has an id"));
-    assert_eq!(job.expect("a good request").id.as_str(), "a");
+    assert_eq!(job.expect("valid request").id.as_str(), "a");
 }
