@@ -12,7 +12,7 @@ use domain::job::{NewJob, OnDependencyFailure, Start, Usage};
 use domain::values::name::{JobIdSequence, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
 use store::sqlite::SqliteStore;
-use store::{Exchange, LeaseRef, NewWorker, Pause, Queues, Served, Settlement, Store};
+use store::{Exchange, LeaseRef, NewWorker, Pause, Queues, ServedJobs, Settlement, Store};
 use sys::host::Origin;
 
 use crate::workspace::Home;
@@ -81,7 +81,7 @@ impl<'a> Worker<'a> {
             origin: Origin::default(),
             pid: process::id(),
             supervisor_pid: None,
-            served: Served::All,
+            served: ServedJobs::All,
             concurrency: slots,
             folder: "/".into(),
             stop_seen: None,

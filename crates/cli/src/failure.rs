@@ -20,7 +20,7 @@ use ops::escape::write_json;
 use ops::home::ownership::{advice, advice_for_found, advice_for_making};
 use proof::ProofError;
 use store::transfer::ImportError;
-use store::{Conflict, Refused, StoreError};
+use store::{Conflict, EnqueueRefusal, StoreError};
 use sys::process::Holder;
 
 /// PRODUCT's exit codes, but for 0 and those that `run` passes on.
@@ -131,7 +131,7 @@ fn exit_of(error: &OpError) -> Exit {
         OpError::Store(error)
         | OpError::BadBackup { source: error, .. }
         | OpError::Import(ImportError::Store(error)) => exit_of_store(error),
-        OpError::Refused(Refused::IdTaken(_))
+        OpError::Refused(EnqueueRefusal::IdTaken(_))
         | OpError::Conflict { .. }
         | OpError::ScheduleTaken(_)
         | OpError::HookTaken(_)
@@ -141,7 +141,7 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::WaitsForItself { .. }
         | OpError::OnlyPlaceTaken { .. }
         | OpError::Import(ImportError::IdTaken(_) | ImportError::KeyTaken { .. }) => Exit::Conflict,
-        OpError::Refused(Refused::UnknownDependency(_))
+        OpError::Refused(EnqueueRefusal::UnknownDependency(_))
         | OpError::NoSuchJob(_)
         | OpError::NoSuchSchedule { .. }
         | OpError::NoSuchHook { .. }
@@ -181,7 +181,7 @@ fn exit_of(error: &OpError) -> Exit {
         OpError::DamagedOutput { .. } | OpError::DamagedLog { .. } => Exit::Corrupt,
         OpError::Request(_)
         | OpError::Json { .. }
-        | OpError::Refused(Refused::Cycle(_) | Refused::TooLate)
+        | OpError::Refused(EnqueueRefusal::Cycle(_) | EnqueueRefusal::TooLate)
         | OpError::BadId { .. }
         | OpError::BadHookName { .. }
         | OpError::Hook(_)
@@ -270,9 +270,11 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::Conflict { id, conflict } => return hint_for_conflict(id, conflict),
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),
-        OpError::Refused(Refused::IdTaken(_)) => "with --if-absent the job that has this id is returned",
+        OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
+            "with --if-absent the job that has this id is returned"
+        }
         OpError::BadLine { source, .. } | OpError::Stopped { stored: 0, source, .. }
-            if matches!(**source, OpError::Refused(Refused::UnknownDependency(_))) =>
+            if matches!(**source, OpError::Refused(EnqueueRefusal::UnknownDependency(_))) =>
         {
             "a line can depend on earlier lines and on jobs that are there, not on later lines"
         }
@@ -313,7 +315,9 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::Hook(_)
         | OpError::BadHookName { .. }
         | OpError::Untold { .. }
-        | OpError::Refused(Refused::UnknownDependency(_) | Refused::Cycle(_) | Refused::TooLate)
+        | OpError::Refused(
+            EnqueueRefusal::UnknownDependency(_) | EnqueueRefusal::Cycle(_) | EnqueueRefusal::TooLate,
+        )
         | OpError::BadId { .. }
         | OpError::Removed(_)
         | OpError::Unsuccessful { .. }

@@ -9,7 +9,7 @@ use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::jobs::inside::{Inside, is_ready, starved};
 use ops::worker::alive::live_workers;
-use store::{Served, Store, Worker, WorkerState};
+use store::{ServedJobs, Store, Worker, WorkerState};
 use sys::fs::liveness_lock::WaitMark;
 
 /// How often to look whether a job needs the slot.
@@ -96,7 +96,7 @@ impl<'a> Loan<'a> {
     }
 
     fn has_worker_for(&self, id: &JobId) -> Result<bool, Failure> {
-        let serves = |worker: &Worker| worker.served == Served::Job(id.clone());
+        let serves = |worker: &Worker| worker.served == ServedJobs::Job(id.clone());
         let is_there = |worker: &Worker| serves(worker) && worker.state == WorkerState::Running;
         Ok(live_workers(self.store)?.iter().any(is_there))
     }

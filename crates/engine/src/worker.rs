@@ -44,7 +44,9 @@ use domain::log;
 use domain::settings::Settings;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
-use store::{NewWorker, Served, Store, StoreError, Unkillable, WorkerSlots, WorkerState, settings};
+use store::{
+    NewWorker, ServedJobs, Store, StoreError, UnkillableProcess, WorkerSlots, WorkerState, settings,
+};
 use sys::bell::Bell;
 use sys::cgroup::DelegatedGroup;
 use sys::host;
@@ -63,7 +65,7 @@ pub struct WorkerPlan {
     pub home: PathBuf,
     /// The database as an absolute path, where it is another than the home's own.
     pub store: Option<PathBuf>,
-    pub served: Served,
+    pub served: ServedJobs,
     /// Slots; where none are given the setting counts, also when it changes.
     pub concurrency: Option<u32>,
     pub supervisor_pid: u32,
@@ -174,7 +176,7 @@ pub(super) struct Worker<'a> {
     pub(super) health: HealthNote,
     pub(super) home_fate: HomeFate,
     /// Processes that could not be killed and that are not noted in the store yet.
-    pub(super) unkillable: Vec<Unkillable>,
+    pub(super) unkillable: Vec<UnkillableProcess>,
     pub(super) messenger: Messenger,
     /// When a hook is to be told something.
     pub(super) next_delivery: Option<Timestamp>,
@@ -351,10 +353,10 @@ impl<'a> Worker<'a> {
     }
 }
 
-fn order(served: &Served) -> Order {
+fn order(served: &ServedJobs) -> Order {
     match served {
-        Served::All | Served::Job(_) => Order::Turn,
-        Served::InOrder(queues) => Order::Queues(queues.clone()),
+        ServedJobs::All | ServedJobs::Job(_) => Order::Turn,
+        ServedJobs::InOrder(queues) => Order::Queues(queues.clone()),
     }
 }
 
@@ -378,7 +380,7 @@ fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, Engine
         slots,
         adopted,
         means: DelegatedGroup::find(),
-        has_reader: matches!(plan.served, Served::Job(_)),
+        has_reader: matches!(plan.served, ServedJobs::Job(_)),
     })
 }
 

@@ -4,7 +4,7 @@ use super::OpError;
 use super::worker::announce;
 use domain::settings::{SettingKey, Settings};
 use domain::text::shell::quote_words;
-use store::settings::problem;
+use store::settings::check_value;
 use store::{Store, StoreError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
             Some(value) => (value.clone(), SettingOrigin::Store),
             None => (default.clone(), SettingOrigin::Default),
         };
-        Setting { key, is_valid: problem(key, &value).is_none(), value, default, origin }
+        Setting { key, is_valid: check_value(key, &value).is_none(), value, default, origin }
     };
     Ok(SettingKey::ALL.into_iter().map(setting).collect())
 }

@@ -14,7 +14,7 @@ use domain::settings::SettingError;
 use domain::values::name::{BatchName, HookName, JobId, NameError, QueueName, ScheduleName};
 use domain::values::span::format_span;
 use store::transfer::ImportError;
-use store::{Conflict, Refused, RestoreError, StoreError};
+use store::{Conflict, EnqueueRefusal, RestoreError, StoreError};
 use sys::fs::ownership::OwnershipError;
 
 /// How many jobs are named in one message.
@@ -33,7 +33,7 @@ pub enum OpError {
         problem: String,
     },
     #[error("the job was not enqueued")]
-    Refused(#[source] Refused),
+    Refused(#[source] EnqueueRefusal),
     #[error("the commit failed, and whether {} is unknown", stored(ids))]
     Unacknowledged {
         ids: Vec<JobId>,

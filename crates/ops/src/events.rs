@@ -2,7 +2,7 @@
 
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
-use store::{Event, EventPage, Store, StoreError, Stretch};
+use store::{Event, EventPage, EventRange, Store, StoreError};
 
 /// How many events are read at once.
 const CHUNK: usize = 500;
@@ -19,7 +19,7 @@ pub fn latest(
     let mut before = i64::MAX.unsigned_abs();
     while events.len() < limit {
         let wanted = (limit - events.len()).min(CHUNK);
-        let page = EventPage { stretch: Stretch::Before(before), limit: wanted, job: job.cloned() };
+        let page = EventPage { range: EventRange::Before(before), limit: wanted, job: job.cloned() };
         let found = store.events(&page)?;
         before = found.first().map_or(0, |first| first.number);
         let is_meant = |event: &Event| since.is_none_or(|since| event.at >= since);
@@ -35,5 +35,5 @@ pub fn latest(
 
 /// What came behind an event, as far as it is read at once.
 pub fn after(store: &dyn Store, job: Option<&JobId>, number: u64) -> Result<Vec<Event>, StoreError> {
-    store.events(&EventPage { stretch: Stretch::After(number), limit: CHUNK, job: job.cloned() })
+    store.events(&EventPage { range: EventRange::After(number), limit: CHUNK, job: job.cloned() })
 }

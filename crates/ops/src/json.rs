@@ -19,7 +19,7 @@ use domain::job::{Attempt, JobEvent, JobRecord};
 use domain::values::name::{BatchName, QueueName, ScheduleName};
 use domain::values::span::format_span;
 use domain::values::timestamp::Timestamp;
-use store::{Queue, Served, Worker};
+use store::{Queue, ServedJobs, Worker};
 
 /// A job that was enqueued; `existing` where an earlier job was found.
 #[derive(Debug, Serialize)]
@@ -312,9 +312,9 @@ impl<'a> From<&'a Worker> for WorkerJson<'a> {
             supervisor_pid: worker.supervisor_pid,
             host: &worker.host,
             queues: match &worker.served {
-                Served::All => None,
-                Served::InOrder(queues) => Some(queues.iter().map(QueueName::as_str).collect()),
-                Served::Job(_) => Some(Vec::new()),
+                ServedJobs::All => None,
+                ServedJobs::InOrder(queues) => Some(queues.iter().map(QueueName::as_str).collect()),
+                ServedJobs::Job(_) => Some(Vec::new()),
             },
             concurrency: worker.concurrency,
             running: worker.running,

@@ -13,7 +13,7 @@ use domain::text::nearest::nearest;
 use domain::values::name::{JobIdSequence, ScheduleName};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
-use store::{Enqueued, NewSchedule, Pause, ScheduleRefused, Store, StoreError};
+use store::{EnqueueResult, NewSchedule, Pause, ScheduleRefusal, Store, StoreError};
 use sys::zone;
 
 /// What somebody wants done, and when.
@@ -50,8 +50,8 @@ pub fn add(store: &dyn Store, wanted: Wanted, caller: Caller, by: &str) -> Resul
             announce::to_all(store)?;
             Ok(schedule)
         }
-        Err(ScheduleRefused::NameTaken(name)) => Err(OpError::ScheduleTaken(name)),
-        Err(ScheduleRefused::When(error)) => Err(OpError::Schedule(error.into())),
+        Err(ScheduleRefusal::NameTaken(name)) => Err(OpError::ScheduleTaken(name)),
+        Err(ScheduleRefusal::When(error)) => Err(OpError::Schedule(error.into())),
     }
 }
 
@@ -69,7 +69,7 @@ pub fn hold(
     pause: Option<&Pause>,
     by: &str,
 ) -> Result<Schedule, OpError> {
-    if !store.hold_schedule(name, pause, by)? {
+    if !store.set_schedule_pause(name, pause, by)? {
         return Err(no_such(store, name)?);
     }
     announce::to_all(store)?;
@@ -86,7 +86,7 @@ pub fn remove(store: &dyn Store, name: &ScheduleName, by: &str) -> Result<Schedu
 }
 
 /// Enqueues a schedule's job now.
-pub fn run(store: &dyn Store, name: &ScheduleName, by: &str) -> Result<Enqueued, OpError> {
+pub fn run(store: &dyn Store, name: &ScheduleName, by: &str) -> Result<EnqueueResult, OpError> {
     match store.run_schedule(name, by)? {
         Some(enqueued) => Ok(enqueued),
         None => Err(no_such(store, name)?),

@@ -18,8 +18,8 @@ use domain::settings::{Durability, Settings};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
 use store::{
-    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, Page, Phase, Queue, Served, Store, Troubles, Unkillable,
-    Worker, WorkerState,
+    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, Page, Phase, Queue, RecentProblems, ServedJobs, Store,
+    UnkillableProcess, Worker, WorkerState,
 };
 use sys::fs::{disk, liveness_lock};
 use sys::host::Vantage;
@@ -50,7 +50,7 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     let workers = live_workers(store)?;
     let settings = in_force(store)?;
     let now = store.now()?;
-    let troubles = store.troubles(now.saturating_sub(DEATHS), now.saturating_sub(MISHAPS))?;
+    let troubles = store.recent_problems(now.saturating_sub(DEATHS), now.saturating_sub(MISHAPS))?;
     let mut jobs: BTreeMap<StateName, u64> = StateName::ALL.into_iter().map(|state| (state, 0)).collect();
     for (state, count) in queues.iter().flat_map(|queue| &queue.counts) {
         *jobs.entry(*state).or_default() += count;
@@ -82,7 +82,7 @@ fn draining(
     store: &dyn Store,
     workers: &[Worker],
     jobs: &BTreeMap<StateName, u64>,
-    troubles: &Troubles,
+    troubles: &RecentProblems,
 ) -> Result<Option<Problem>, OpError> {
     let is_one = |worker: &&Worker| worker.state == WorkerState::Draining && worker.running > 0;
     let draining: Vec<&Worker> = workers.iter().filter(is_one).collect();
@@ -112,9 +112,9 @@ fn draining(
 
 fn unserved(queue: &Queue, workers: &[Worker]) -> Option<Problem> {
     let serves = |worker: &Worker| match &worker.served {
-        Served::All => true,
-        Served::InOrder(queues) => queues.contains(&queue.name),
-        Served::Job(_) => false,
+        ServedJobs::All => true,
+        ServedJobs::InOrder(queues) => queues.contains(&queue.name),
+        ServedJobs::Job(_) => false,
     };
     let waiting = waiting(&queue.counts);
     let is_one = queue.paused.is_none() && waiting > 0 && !workers.iter().any(serves);
@@ -152,7 +152,7 @@ fn shared_home(workers: &[Worker]) -> Option<Problem> {
     })
 }
 
-fn unkillable(found: &Unkillable) -> Problem {
+fn unkillable(found: &UnkillableProcess) -> Problem {
     Problem::Unkillable { job: found.lease.job.to_string(), pid: found.pid, why: found.why.clone() }
 }
 
@@ -163,7 +163,7 @@ fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Proble
 }
 
 /// What went wrong of late.
-fn mishaps(troubles: &Troubles, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
+fn mishaps(troubles: &RecentProblems, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
     let mut problems = Vec::new();
     if troubles.deaths > 0 {
         let is_all = troubles.deaths < MAX_DEATHS_COUNTED;

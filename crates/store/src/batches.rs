@@ -1,7 +1,6 @@
 //! Batches: jobs that were enqueued together under a name.
 //!
-//! A batch is there from its first job to its last: it comes with the first that is enqueued into it, and goes when the
-//! last one is removed.
+//! A batch exists from its first job to its last: enqueuing its first job creates it, removing its last job deletes it.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +14,15 @@ pub trait Batches {
     /// The newest batches with the number of their jobs in each state.
     fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError>;
     fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError>;
-    /// What the rest of a batch will take; who works on it is for others to say.
-    fn outlook(&self, name: &BatchName) -> Result<EtaFacts, StoreError>;
+    /// The facts from which the remaining time of a batch is estimated. The caller fills in the slots of its workers.
+    fn eta_facts(&self, name: &BatchName) -> Result<EtaFacts, StoreError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub name: BatchName,
     pub created_at: Timestamp,
-    /// When the last of its jobs was finished; `None` while one is not.
+    /// When its last job finished; `None` while one is unfinished.
     pub finished_at: Option<Timestamp>,
     /// States without a job are left out.
     pub counts: BTreeMap<StateName, u64>,
@@ -39,7 +38,7 @@ impl Batch {
         self.counts.iter().filter(|(state, _)| state.is_finished()).map(|(_, count)| count).sum()
     }
 
-    /// Finished, but not well.
+    /// Finished, but not completed.
     pub fn unsuccessful(&self) -> u64 {
         self.finished() - self.counts.get(&StateName::Completed).copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a store. The variants follow what a caller can do about it.
+//! The errors of a store. The variants follow what a caller can do about them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use domain::values::span::format_span;
 use sys::fs::ownership::OwnershipError;
 use sys::process::Holder;
 
-/// Why the store itself could not answer.
+/// The underlying cause of a store error.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
@@ -27,26 +27,26 @@ pub enum StoreError {
     },
     #[error("the disk is full")]
     Full,
-    #[error("a file of the store has reached the limit of file sizes")]
+    #[error("a file of the store has reached the file size limit")]
     FileLimit,
     #[error("the store is read-only")]
     ReadOnly,
     #[error("{}", busy(*waited, holder.as_ref()))]
     Busy {
         waited: Duration,
-        /// Who writes all the time, where that can be seen.
+        /// The process that holds the write lock, if it can be found.
         holder: Option<Holder>,
     },
-    /// It was read without locks, because it seemed that nobody used it.
+    /// The store was read without locks, because no other process seemed to use it.
     #[error("the store was being changed each time it was read")]
     Changing,
     #[error("`{}` is on {kind}, a network filesystem, where SQLite's locks cannot be trusted", path.display())]
     NetworkFilesystem { path: PathBuf, kind: &'static str },
-    /// Nothing is made, read or written where others own something, or could change it.
+    /// The store refuses files and folders that other users own or could change.
     #[error(transparent)]
     NotOwn(#[from] OwnershipError),
-    /// The commit failed in a way that leaves open whether it took place.
-    #[error("the commit failed, and whether it took place is unknown")]
+    /// The commit failed, and the store cannot tell whether it took effect.
+    #[error("the commit failed; it is unknown whether it took effect")]
     OutcomeUnknown {
         #[source]
         source: Cause,
@@ -60,11 +60,11 @@ pub enum StoreError {
     NotAStore { path: PathBuf, problem: &'static str },
     #[error("the store has schema version {found}, newer than the {known} that this queuectl knows")]
     TooNew { found: i64, known: i64 },
-    #[error("the SQLite library is {found}, older than the {needed} that is safe")]
+    #[error("the SQLite library is {found}, but {needed} or newer is required")]
     OldLibrary { found: &'static str, needed: &'static str },
     #[error("a stored {what} is malformed: {detail}")]
     Malformed { what: &'static str, detail: String },
-    #[error("the stored setting `{key}` cannot be understood: {detail}")]
+    #[error("the stored setting `{key}` is invalid: {detail}")]
     BadSetting { key: String, detail: String },
     #[error("there is no job `{0}`")]
     NoSuchJob(JobId),
@@ -76,10 +76,10 @@ fn busy(waited: Duration, holder: Option<&Holder>) -> String {
     let waited = format_span(waited);
     match holder {
         Some(holder) if holder.is_stopped => {
-            format!("the store was busy for {waited}: {holder} is stopped in the middle of a write")
+            format!("the database was locked for {waited}: {holder} is stopped in the middle of a write")
         }
-        Some(holder) => format!("the store was busy for {waited}: {holder} is writing"),
-        None => format!("the store was busy for {waited}"),
+        Some(holder) => format!("the database was locked for {waited} by {holder}"),
+        None => format!("the database was locked for {waited}"),
     }
 }
 
@@ -88,16 +88,16 @@ fn busy(waited: Duration, holder: Option<&Holder>) -> String {
 pub enum EnqueueError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The job at this place of the batch is to blame.
+    /// The index of the job that was refused.
     #[error("{reason}")]
-    Refused { at: usize, reason: Refused },
+    Refused { at: usize, reason: EnqueueRefusal },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum EnqueueRefusal {
     #[error("there is already a job `{0}`")]
     IdTaken(JobId),
-    #[error("it depends on `{0}`, and there is no such job")]
+    #[error("it depends on `{0}`, which does not exist")]
     UnknownDependency(JobId),
     #[error("job `{0}` waits for itself through the jobs that it depends on")]
     Cycle(JobId),

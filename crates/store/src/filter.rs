@@ -6,15 +6,15 @@ use domain::text::pattern::CommandPattern;
 use domain::values::name::{BatchName, JobId, QueueName};
 use domain::values::timestamp::Timestamp;
 
-/// A state, or one of the finer cuts of it.
+/// A state, or a subset of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     State(StateName),
-    /// Could run now; in the order in which they will be claimed.
+    /// Can run now; listed in claim order.
     Ready,
-    /// Pending, its time not yet come; the soonest first.
+    /// Pending and not yet due; listed by due time, the soonest first.
     Scheduled,
-    /// Pending, waits for another job.
+    /// Pending and waiting for another job.
     Blocked,
 }
 
@@ -45,10 +45,10 @@ impl Phase {
     }
 }
 
-/// Which jobs; what is `None` or empty does not matter.
+/// Selects jobs. A field that is `None` or empty matches every job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilter {
-    /// In any of these.
+    /// The job is in any of these.
     pub phases: Vec<Phase>,
     pub queue: Option<QueueName>,
     pub tag: Option<String>,
@@ -64,24 +64,24 @@ impl JobFilter {
     }
 }
 
-/// A stretch of the list: newest first, but for a filter with one phase that says otherwise.
+/// A page of a list: newest first, unless the filter has a single phase with an order of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub limit: usize,
     pub after: Option<After>,
 }
 
-/// Where a page begins: behind a job.
+/// The job after which a page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum After {
-    /// Where it is now. It must be there.
+    /// Its current position. The job must exist.
     Job(JobId),
-    /// Where it was when it was seen. It may be gone since.
-    Seen { number: u64, priority: i32, due_at: Timestamp },
+    /// The position at which it was listed. The job may have been removed since.
+    Position { number: u64, priority: i32, due_at: Timestamp },
 }
 
 impl From<&Job> for After {
-    fn from(seen: &Job) -> Self {
-        Self::Seen { number: seen.number, priority: seen.priority, due_at: seen.life.due_at }
+    fn from(job: &Job) -> Self {
+        Self::Position { number: job.number, priority: job.priority, due_at: job.life.due_at }
     }
 }

@@ -1,10 +1,10 @@
-//! Who depends on whom.
+//! The dependencies between jobs.
 
 use super::StoreError;
 use domain::job::graph::Graph;
 use domain::values::name::JobId;
 
 pub trait Graphs {
-    /// What a job depends on and what depends on it, as far as so many jobs go. `None` if there is no such job.
+    /// The dependencies and dependents of a job, up to `limit` jobs. `None` if the job does not exist.
     fn graph(&self, id: &JobId, limit: usize) -> Result<Option<Graph>, StoreError>;
 }

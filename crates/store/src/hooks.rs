@@ -1,7 +1,8 @@
-//! Hooks: who is told when something happens, and what they are still to be told.
+//! Hooks, and the deliveries that are still to be sent to them.
 //!
-//! What is to be told is written with the change that it is about, so it is told at least once, whatever dies in between.
-//! A delivery that somebody sends is held by a worker; if that worker is reaped, or takes too long, it is due again.
+//! The transaction that makes a change also writes the deliveries about it, so each event is delivered at least once,
+//! even if every process dies in between. The worker that sends a delivery holds it; the delivery becomes due again if
+//! that worker is reaped or takes too long.
 
 use super::StoreError;
 use domain::hook::{Target, Trigger};
@@ -11,12 +12,15 @@ use domain::values::timestamp::Timestamp;
 pub trait Hooks {
     /// All hooks, by name.
     fn hooks(&self) -> Result<Vec<Hook>, StoreError>;
-    /// Adds a hook; `false` if there is one of this name.
+    /// Adds a hook; `false` if the name is taken.
     fn add_hook(&self, hook: &NewHook, by: &str) -> Result<bool, StoreError>;
-    /// Removes a hook with everything that it is still to be told; `false` if there is none of this name.
+    /// Removes a hook and its undelivered events; `false` if there is no hook of this name.
     fn remove_hook(&self, name: &HookName, by: &str) -> Result<bool, StoreError>;
-    /// One turn of a worker that delivers: records what came of deliveries, and takes new ones.
-    fn post(&self, post: &Post<'_>) -> Result<Posted, StoreError>;
+    /// One turn of a delivering worker: records the results of its deliveries, and takes new ones.
+    fn exchange_deliveries(
+        &self,
+        exchange: &DeliveryExchange<'_>,
+    ) -> Result<DeliveryExchangeResult, StoreError>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,67 +37,67 @@ pub struct Hook {
     pub target: Target,
     pub created_at: Timestamp,
     pub created_by: String,
-    /// How many events it is still to be told of, counted up to [`MAX_PENDING_COUNTED`].
+    /// How many events are undelivered, counted up to [`MAX_PENDING_COUNTED`].
     pub pending: u64,
     pub delivered_at: Option<Timestamp>,
     /// `None` unless the last try failed.
     pub failing_since: Option<Timestamp>,
-    /// Of the last try that failed.
+    /// The error of the last failed try.
     pub error: Option<String>,
-    /// How many events it could never be told of.
+    /// How many events were given up undelivered.
     pub gave_up: u64,
     pub gave_up_at: Option<Timestamp>,
 }
 
-/// Where more wait than this, nobody counts them.
+/// Pending deliveries are counted up to this number, so that listing hooks stays cheap.
 pub const MAX_PENDING_COUNTED: u64 = 10_000;
 
-/// One turn.
+/// One turn of a worker that delivers.
 #[derive(Clone, Debug)]
-pub struct Post<'a> {
+pub struct DeliveryExchange<'a> {
     pub worker: &'a WorkerId,
-    pub reports: &'a [Report],
+    pub reports: &'a [DeliveryReport],
     /// How many deliveries to take at most.
     pub want: usize,
 }
 
-/// What came of a delivery.
+/// The result of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct DeliveryReport {
     /// See [`Delivery::number`].
     pub number: i64,
     pub hook: HookName,
-    pub result: Sent,
+    pub result: DeliveryResult,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum DeliveryResult {
     Delivered,
-    /// One line: why not.
+    /// The reason, in one line.
     Failed(String),
-    /// It was not tried to its end: anybody may try again at once.
+    /// The try was not completed: any worker may try again at once.
     GivenBack,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Posted {
-    /// What to send now, at most one for each hook.
+pub struct DeliveryExchangeResult {
+    /// The deliveries to send now, at most one for each hook.
     pub taken: Vec<Delivery>,
-    /// When there is more, for a hook that nobody is telling anything.
+    /// When the next delivery is due, among the hooks that have none in flight.
     pub next_due: Option<Timestamp>,
-    /// Hooks that will not be told of an event any more.
+    /// Hooks for which an event was given up.
     pub gave_up: Vec<HookName>,
 }
 
-/// Something that a hook is to be told.
+/// An event on its way to a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub number: i64,
-    /// What the receiver knows it by.
+    /// The id that the receiver sees.
     pub name: String,
     pub hook: HookName,
     pub trigger: Trigger,
     pub target: Target,
-    /// An event as JSON.
+    /// The event as JSON.
     pub payload: String,
 }

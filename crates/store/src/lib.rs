@@ -1,11 +1,11 @@
-//! Where the queue lives: few verbs, each one transaction.
+//! The store: few verbs, each of them one transaction.
 //!
-//! [`Store`] is synchronous and object-safe: jobs, workers and settings here, everything else in one trait per area, in the
-//! file of its name. An implementation applies what [`domain`] decides and decides
-//! nothing itself. Every implementation passes the same suite, `tests/it/store/`.
+//! [`Store`] is synchronous and object-safe. It has the verbs of jobs, workers and settings; every other area is a
+//! trait in the file of its name. An implementation applies the decisions of [`domain`] and makes none itself.
+//! Every implementation passes the same suite, `tests/it/store/`.
 //!
-//! **Fencing.** A claim raises the attempt number, which never goes back. Whatever a worker writes later carries the
-//! number that it was given; if that is no longer the current one, the write changes nothing and the worker is told so.
+//! **Fencing.** A claim raises the attempt number, which never decreases. Every later write of the worker carries the
+//! attempt number of its claim; if that is no longer the current one, the write changes nothing and the answer says so.
 
 pub mod batches;
 pub mod error;
@@ -25,17 +25,17 @@ pub mod upkeep;
 pub mod verbs;
 
 pub use batches::{Batch, Batches};
-pub use error::{EnqueueError, Refused, StoreError};
+pub use error::{EnqueueError, EnqueueRefusal, StoreError};
 pub use filter::{After, JobFilter, Page, Phase};
 pub use graphs::Graphs;
 pub use hooks::*;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
-pub use recent_problems::{LastStop, MAX_DEATHS_COUNTED, Troubles};
-pub use recount::{Contradiction, Derived};
-pub use schedules::{Fired, NewSchedule, ScheduleRefused, Schedules};
+pub use recent_problems::{LastStop, MAX_DEATHS_COUNTED, RecentProblems};
+pub use recount::{Contradiction, DerivedData};
+pub use schedules::{FireResult, NewSchedule, ScheduleRefusal, Schedules};
 pub use upkeep::{
-    Backup, Duty, Event, EventPage, Exported, Mark, Old, Progress, Prune, Pruned, RestoreError, Restored,
-    Situation, Stretch, Sweep, Upkeep,
+    Backup, Cursor, Duty, EnvironmentGc, Event, EventPage, EventRange, ExplainFacts, ExportScope, Progress,
+    Prunable, PruneResult, PruneStep, RestoreError, RestoreSummary, Upkeep,
 };
 pub use verbs::*;
 
@@ -49,35 +49,37 @@ use domain::values::timestamp::Timestamp;
 pub trait Store:
     Queues + Graphs + Schedules + Batches + Hooks + Upkeep + Send + Sync + std::fmt::Debug
 {
-    /// The store's clock: the only one that times are taken from.
+    /// The store's clock, the only source of timestamps.
     fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// Leaves things as the next process would like to find them. Dropping a store does this too.
+    /// Checkpoints the store so that the next process opens it quickly. Dropping a store does this too.
     fn tidy(&self);
 
     // Jobs
 
     /// Stores all of these jobs, or none. The answers are in the order of the jobs.
-    fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError>;
-    /// Which of these ids belong to a job.
-    fn taken(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError>;
+    fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError>;
+    /// The ids among these that are taken.
+    fn existing_ids(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError>;
     fn find(&self, id: &JobId) -> Result<Option<Job>, StoreError>;
     /// A job with its events and its history.
     fn record(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError>;
-    /// The output that was stored with an attempt, if any was.
+    /// The output stored with an attempt, if any.
     fn output(&self, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError>;
     fn list(&self, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError>;
-    /// The numbers of the jobs that a filter lets through, from new to old and below `below`, where that is given.
-    fn select(&self, filter: &JobFilter, below: Option<u64>, limit: usize) -> Result<Vec<Seen>, StoreError>;
-    /// The ids that begin like this, in their order.
-    fn ids_like(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError>;
-    /// Changes the first of these jobs, as many as one short transaction takes: those that are still in the state in which
-    /// they were seen.
-    fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Portion, StoreError>;
-    /// The same by id, whatever state they are in. `Cancel` ends jobs, or marks those that run, so that their workers end
-    /// them; `Retry` makes them pending again, with fresh retries; `Remove` forgets them and everything about them.
+    /// The jobs that match a filter, from new to old; with `below`, only those with a lower number.
+    fn select(&self, filter: &JobFilter, below: Option<u64>, limit: usize)
+    -> Result<Vec<JobRef>, StoreError>;
+    /// The ids that begin with this prefix, in order.
+    fn ids_with_prefix(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError>;
+    /// Changes the first of these jobs, as many as fit into one short transaction. A job that is no longer in the state
+    /// in which it was selected is left alone.
+    fn change(&self, verb: JobVerb, jobs: &[JobRef], by: &str) -> Result<Portion, StoreError>;
+    /// As `change`, but by id and in any state. `Cancel` ends jobs, or marks running ones for their workers to end;
+    /// `Retry` makes them pending again with fresh retries; `Remove` deletes them with their history.
     fn change_ids(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<Portion, StoreError>;
-    /// All of these, portion after portion. The answers are in the order of the ids; so are those of the next two.
+    /// Changes all of these, one portion after the other. The answers of this and the next two are in the order of the
+    /// ids.
     fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {
         change_all(self, JobVerb::Cancel, ids, by)
     }
@@ -89,59 +91,64 @@ pub trait Store:
     }
     /// Dead jobs by reason and error line.
     fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError>;
-    /// What went wrong of late: jobs that died, schedules that were missed, hooks that could not be told.
-    fn troubles(&self, died_since: Timestamp, missed_since: Timestamp) -> Result<Troubles, StoreError>;
+    /// Recent problems: jobs that died, schedules that were missed, hooks that fail.
+    fn recent_problems(
+        &self,
+        died_since: Timestamp,
+        missed_since: Timestamp,
+    ) -> Result<RecentProblems, StoreError>;
 
     // Workers
 
-    fn register(&self, worker: &NewWorker) -> Result<Registered, StoreError>;
-    /// Says that a worker drains or has stopped. One that has stopped does not come back, and what it may still hold are
-    /// leases that it never learned of: they are released.
+    fn register(&self, worker: &NewWorker) -> Result<Registration, StoreError>;
+    /// Records that a worker drains or has stopped. A stopped worker does not come back; it may still hold leases whose
+    /// claim it never saw commit, and these are released.
     fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError>;
-    /// Says that a worker has another number of slots than when it registered.
+    /// Records that a worker's number of slots has changed since it registered.
     fn set_worker_slots(&self, worker: &WorkerId, slots: WorkerSlots) -> Result<(), StoreError>;
-    /// What a worker is to do. Cheap and without a write, so that it can be asked often.
+    /// The orders for a worker. Cheap and without a write, so that it can be called often.
     fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError>;
-    /// Orders workers to stop, and those that come in the place of one that crashed.
+    /// Orders workers to stop, including those that replace a crashed one in the same pool.
     fn stop(&self, stop: &Stop, by: &str) -> Result<(), StoreError>;
     /// All workers that have not stopped.
     fn workers(&self) -> Result<Vec<Worker>, StoreError>;
-    /// Whether there is any such worker: what `enqueue` asks each time.
+    /// Whether any worker has not stopped. `enqueue` asks this each time.
     fn has_worker(&self) -> Result<bool, StoreError>;
-    /// The heart: records outcomes, makes due jobs ready, and claims up to `want` new ones.
-    fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError>;
-    /// A heartbeat: lengthens leases. The answers are in the order of the leases.
+    /// A worker's turn: records outcomes, makes due jobs ready, and claims up to `want` new ones.
+    fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult, StoreError>;
+    /// A heartbeat: extends leases. The answers are in the order of the leases.
     ///
-    /// The worker names every lease that it knows of. Any other that it holds came with a claim whose commit it never saw
-    /// succeed, so it is released; hence a worker must not call this beside an `exchange` of its own.
+    /// The worker names every lease that it knows of. The store releases any other lease of this worker, because it
+    /// stems from a claim whose commit the worker never saw succeed; hence a worker must not call this concurrently
+    /// with an `exchange` of its own.
     fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>, StoreError>;
-    /// Takes back every lease of a dead worker: `started` ones are lost, the others released. `None` means that nobody
-    /// knows which were started, so all are lost.
+    /// Takes back every lease of a dead worker: the `started` ones are lost, the others released. `None` means that it
+    /// is unknown which were started, so all are lost.
     fn reap(&self, worker: &WorkerId, started: Option<&[LeaseRef]>) -> Result<Vec<LeaseRef>, StoreError>;
-    /// The same for a worker some of whose commands cannot be killed: their leases stay, and so does the worker, until it is
-    /// reaped for good.
-    fn reap_others(
+    /// As `reap`, but for a worker with commands that cannot be killed: the leases in `stay` remain, and so does the
+    /// worker, until it is finally reaped.
+    fn reap_except(
         &self,
         worker: &WorkerId,
         started: Option<&[LeaseRef]>,
         stay: &[LeaseRef],
     ) -> Result<Vec<LeaseRef>, StoreError>;
-    /// Notes processes that could not be killed. Those of attempts that are over are left out.
-    fn note_unkillable(&self, found: &[Unkillable]) -> Result<(), StoreError>;
-    /// What was noted of attempts that still run.
-    fn unkillable(&self) -> Result<Vec<Unkillable>, StoreError>;
+    /// Records processes that could not be killed, except those of attempts that have ended.
+    fn record_unkillable(&self, found: &[UnkillableProcess]) -> Result<(), StoreError>;
+    /// The recorded unkillable processes of attempts that still run.
+    fn unkillable(&self) -> Result<Vec<UnkillableProcess>, StoreError>;
 
     // Settings
 
-    /// The settings that were set, as text.
+    /// The stored settings, as text.
     fn settings(&self) -> Result<BTreeMap<SettingKey, String>, StoreError>;
-    /// Sets a setting, or unsets it; checked against the others in the same transaction.
+    /// Sets or unsets a setting; checked against the other settings in the same transaction.
     fn set(
         &self,
         key: SettingKey,
         value: Option<&str>,
         by: &str,
     ) -> Result<Result<(), SettingError>, StoreError>;
-    /// Unsets what no setting of this program is called. Gives whether it was set.
+    /// Deletes a stored setting whose key this program does not know; `false` if there is none.
     fn unset_unknown(&self, key: &str, by: &str) -> Result<bool, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! What few jobs set for themselves, kept together as one JSON object so that the others pay nothing for it.
+//! Options that few jobs set, kept together in one JSON object so that the other jobs pay nothing for them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,9 +23,9 @@ pub struct JobOptions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
-    #[error("failed to read a job's options")]
+    #[error("a job's options are not valid JSON")]
     Json(#[from] serde_json::Error),
-    #[error("a job's options hold the unknown word `{0}`")]
+    #[error("a job's options contain the unknown word `{0}`")]
     UnknownWord(String),
     #[error(transparent)]
     ExitCodes(#[from] ExitCodesError),
@@ -37,23 +37,23 @@ impl JobOptions {
         if *self == Self::default() {
             return None;
         }
-        let stored = Stored {
+        let stored = StoredOptions {
             backoff: self.backoff.map(StoredBackoff::from),
             env: self.env.clone(),
             run_on_dependency_failure: self.on_dependency_failure == OnDependencyFailure::Run,
             limits: self.limits,
-            retry_on: listed(self.retry.retry_on),
-            no_retry_on: listed(self.retry.no_retry_on),
+            retry_on: to_list(self.retry.retry_on),
+            no_retry_on: to_list(self.retry.no_retry_on),
             unique_for: (self.unique_for != UniqueFor::default()).then(|| self.unique_for.to_string()),
         };
-        Some(serde_json::to_string(&stored).expect("maps with text keys become JSON"))
+        Some(serde_json::to_string(&stored).expect("maps with text keys serialize to JSON"))
     }
 
     pub fn from_json(json: Option<&str>) -> Result<Self, OptionsError> {
         let Some(json) = json else {
             return Ok(Self::default());
         };
-        let stored: Stored = serde_json::from_str(json)?;
+        let stored: StoredOptions = serde_json::from_str(json)?;
         Ok(Self {
             backoff: stored.backoff.map(BackoffChoice::try_from).transpose()?,
             env: stored.env,
@@ -75,7 +75,7 @@ impl JobOptions {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     backoff: Option<StoredBackoff>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -92,7 +92,7 @@ struct Stored {
     no_retry_on: Option<Vec<u8>>,
 }
 
-fn listed(codes: Option<ExitCodes>) -> Option<Vec<u8>> {
+fn to_list(codes: Option<ExitCodes>) -> Option<Vec<u8>> {
     codes.map(|codes| codes.iter().collect())
 }
 
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_set_costs_nothing_and_what_is_set_reads_back() {
+    fn default_options_store_nothing_and_others_read_back() {
         assert_eq!(JobOptions::default().to_json(), None);
         let options = JobOptions {
             backoff: Some(BackoffChoice {

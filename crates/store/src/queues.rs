@@ -1,4 +1,4 @@
-//! Queues: what is in them, and what holds them back.
+//! Queues: the number of their jobs, and what limits or pauses them.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use domain::queue::rate::Rate;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 
-/// A queue that is named and not there yet is made.
+/// Naming a queue that does not exist yet creates it.
 pub trait Queues {
     /// All queues with the number of their jobs in each state, by name.
     fn queues(&self) -> Result<Vec<Queue>, StoreError>;
-    /// Holds a queue back: nothing of it starts any more.
+    /// Pauses a queue: none of its jobs is claimed any more.
     fn pause_queue(&self, queue: &QueueName, pause: &Pause) -> Result<(), StoreError>;
-    /// Lets a queue go on.
+    /// Resumes a paused queue.
     fn resume_queue(&self, queue: &QueueName, by: &str) -> Result<(), StoreError>;
-    /// Changes what is set for a queue.
+    /// Changes the settings of a queue.
     fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError>;
 }
 
-/// Why a queue is held back, and by whom.
+/// Who paused a queue, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
     pub by: String,
@@ -32,23 +32,23 @@ pub struct Pause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
     pub name: QueueName,
-    /// Since when it is held back, and why.
+    /// When and why it was paused.
     pub paused: Option<(Timestamp, Pause)>,
     /// States without a job are left out.
     pub counts: BTreeMap<StateName, u64>,
-    /// How many of its jobs run at once at most, with all workers together.
+    /// How many of its jobs run at once at most, over all workers.
     pub concurrency: Option<u32>,
-    /// How many of its jobs may start in how much time.
+    /// How many of its jobs may start per period.
     pub rate: Option<Rate>,
-    /// When its rate lets the next job start, if that is later than now.
+    /// When its rate allows the next start, if that is later than now.
     pub next_start_at: Option<Timestamp>,
-    /// For jobs that set none.
+    /// Defaults for jobs that set none.
     pub limits: Limits,
     pub retry: RetryRules,
 }
 
 impl Queue {
-    /// One for which nothing is set.
+    /// A queue with default settings.
     pub fn new(name: QueueName, counts: BTreeMap<StateName, u64>) -> Self {
         Self {
             name,
@@ -66,13 +66,13 @@ impl Queue {
         self.counts.get(&StateName::Processing).copied().unwrap_or(0)
     }
 
-    /// Whether as many of its jobs run as may.
+    /// Whether its concurrency limit is reached.
     pub fn is_full(&self) -> bool {
         self.concurrency.is_some_and(|limit| self.running() >= limit.into())
     }
 }
 
-/// What is to be set for a queue.
+/// Changes to the settings of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueUpdate {
     pub concurrency: Update<u32>,
@@ -82,7 +82,7 @@ pub struct QueueUpdate {
     pub no_retry_on: Update<ExitCodes>,
 }
 
-/// What is to become of one value.
+/// The change of one setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Update<T> {
     #[default]
@@ -102,7 +102,7 @@ impl<T: Clone> Update<T> {
 }
 
 impl<T: std::fmt::Display> Update<T> {
-    /// `name value`, for whoever reads what was changed.
+    /// `name value`, for the event log; `None` if nothing changes.
     pub fn describe(&self, name: &str) -> Option<String> {
         match self {
             Self::Keep => None,

@@ -1,46 +1,46 @@
-//! What a store keeps beside its jobs and could make anew from them, and where it does not agree with them.
+//! Data that a store derives from its jobs, and where it disagrees with them.
 
-/// Something that the jobs contradict.
+/// Derived data that disagrees with the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
-    pub derived: Derived,
-    /// What is wrong, for a person.
-    pub said: String,
+    pub derived: DerivedData,
+    /// The problem, in words.
+    pub message: String,
 }
 
-/// Which of these it is, by the numbers that rows have.
+/// Derived data, identified by row numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Derived {
-    /// How many jobs of a queue are in each state.
+pub enum DerivedData {
+    /// The number of jobs of a queue in each state.
     Counter { queue_id: i64 },
-    /// The same of a batch, and whether it is finished.
+    /// The same for a batch, and whether it is finished.
     BatchCounter { batch_id: i64 },
-    /// Where a job waits for its next attempt.
+    /// The `ready` or `waiting` row of a job.
     Place { seq: i64 },
-    /// A place in the line of ready jobs.
+    /// A row of `ready`.
     Ready { queue_id: i64, priority: i64, due_at: i64, seq: i64 },
-    /// A place in the line of jobs whose time has not come.
+    /// A row of `waiting`.
     Waiting { due_at: i64, seq: i64 },
-    /// For how many others a job waits.
+    /// The number of jobs that a job waits for.
     Blocked { seq: i64 },
-    /// A finished job still has dependents to notify.
-    End { parent_seq: i64 },
-    /// A note of that, of no finished job.
-    Note { parent_seq: i64 },
-    /// That one job depends on another.
+    /// A finished job still has dependents to unblock, but no pending unblock is recorded.
+    MissingUnblock { parent_seq: i64 },
+    /// A pending unblock of a job that is missing or unfinished.
+    StrayUnblock { parent_seq: i64 },
+    /// The link between a job and its dependency.
     Link { parent_seq: i64, child_seq: i64 },
-    /// That a job is found by a tag.
+    /// A tag in the tag index.
     Tag { tag: String, seq: i64 },
-    /// That some job holds a unique key.
-    Key { key: String },
-    /// That this job holds its unique key.
-    Held { seq: i64 },
-    /// That only one unfinished job has a unique key.
-    Shared { seq: i64 },
+    /// A unique key held by a job that does not have it.
+    StrayKey { key: String },
+    /// A job does not hold its own unique key.
+    MissingKey { seq: i64 },
+    /// A unique key shared by two unfinished jobs.
+    SharedKey { seq: i64 },
 }
 
-impl Derived {
-    /// The table that is wrong.
+impl DerivedData {
+    /// The table that is inconsistent.
     pub fn table(&self) -> &'static str {
         match self {
             Self::Counter { .. } => "counters",
@@ -48,9 +48,9 @@ impl Derived {
             Self::Place { .. } | Self::Ready { .. } => "ready",
             Self::Waiting { .. } => "waiting",
             Self::Blocked { .. } | Self::Link { .. } => "dependencies",
-            Self::End { .. } | Self::Note { .. } => "releases",
+            Self::MissingUnblock { .. } | Self::StrayUnblock { .. } => "releases",
             Self::Tag { .. } => "job_tags",
-            Self::Key { .. } | Self::Held { .. } | Self::Shared { .. } => "unique_keys",
+            Self::StrayKey { .. } | Self::MissingKey { .. } | Self::SharedKey { .. } => "unique_keys",
         }
     }
 }

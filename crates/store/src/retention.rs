@@ -1,36 +1,36 @@
-//! How long things are kept: the way through everything that may be old, step by step.
+//! Retention: one pass over everything that may have expired, step by step.
 //!
-//! Workers take a step now and then, `queuectl prune` takes one after the other. Each step is a short transaction, so that
-//! nobody waits long; one that was killed in between has lost nothing, for the next begins again.
+//! Workers take a step now and then; `queuectl prune` takes all steps in a row. Each step is a short transaction, so
+//! that no writer waits long. A pass that is killed loses nothing, because the next pass starts from the beginning.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::ReadDir;
 use std::path::{Path, PathBuf};
 
-use super::{Mark, Old, Prune, Pruned, Seen, Store, StoreError, Sweep};
+use super::{Cursor, EnvironmentGc, JobRef, Prunable, PruneResult, PruneStep, Store, StoreError};
 use domain::job::life::StateName;
 use domain::log::{file_name, parse_file_name};
 use domain::settings::Settings;
 use domain::values::timestamp::Timestamp;
 
-/// How many rows a step looks at.
+/// How many rows a step examines.
 const ROWS_PER_STEP: usize = 250;
-/// How many jobs a step looks at that only crosses off which environments are in use.
-const JOBS_PER_SWEEP: usize = 2_000;
-/// How many pages a step gives back.
+/// How many jobs a step examines that only looks for environments in use.
+const JOBS_PER_GC_STEP: usize = 2_000;
+/// How many pages a step returns to the filesystem.
 const PAGES_PER_STEP: usize = 256;
 
-/// What was forgotten so far.
+/// How much a pass has deleted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct PruneTotals {
     pub jobs: u64,
-    /// Outputs of attempts, in the store and in files.
+    /// Outputs of attempts, in the database and in log files.
     pub outputs: u64,
     pub events: u64,
 }
 
-impl fmt::Display for Forgotten {
+impl fmt::Display for PruneTotals {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} jobs, {} outputs, {} events", self.jobs, self.outputs, self.events)
     }
@@ -38,140 +38,142 @@ impl fmt::Display for Forgotten {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Jobs that somebody has chosen.
-    Chosen,
-    /// Environments that nothing uses.
+    /// Jobs that the caller selected.
+    Selected,
+    /// Environments that no job, schedule or hook refers to.
     Environments,
     Rows {
-        what: Old,
+        what: Prunable,
         before: Timestamp,
     },
-    /// Log files of jobs that are gone, and of attempts that ended before that moment.
+    /// Log files of deleted jobs, and of attempts that ended before this time.
     Logs {
         before: Option<Timestamp>,
     },
 }
 
 #[derive(Debug)]
-pub struct Walk {
-    /// What is still to be walked along, the next one last.
+pub struct RetentionPass {
+    /// The remaining stages, the next one last.
     stages: Vec<Stage>,
-    after: Mark,
-    /// Those that were chosen, as far as they are not looked at.
-    chosen: Vec<Seen>,
-    sweep: Sweep,
+    after: Cursor,
+    /// The selected jobs that are not yet examined.
+    selected: Vec<JobRef>,
+    environment_gc: EnvironmentGc,
     logs: PathBuf,
     files: Option<ReadDir>,
     dry_run: bool,
-    forgotten: Forgotten,
+    deleted: PruneTotals,
 }
 
-impl Walk {
-    /// Everything that is older than the settings say.
+impl RetentionPass {
+    /// Everything that is older than the settings allow.
     pub fn by_settings(settings: &Settings, now: Timestamp, logs: &Path) -> Self {
         let before = |span: Option<std::time::Duration>| span.map(|span| now.saturating_sub(span));
         let mut stages = Vec::new();
         let mut rows = |what, before: Option<Timestamp>| {
             stages.extend(before.map(|before| Stage::Rows { what, before }));
         };
-        rows(Old::Jobs(StateName::Completed), before(settings.retain_completed));
-        rows(Old::Jobs(StateName::Cancelled), before(settings.retain_completed));
-        rows(Old::Jobs(StateName::Dead), before(settings.retain_dead));
-        rows(Old::Outputs, before(settings.retain_logs));
-        rows(Old::Events, before(settings.retain_events));
+        rows(Prunable::Jobs(StateName::Completed), before(settings.retain_completed));
+        rows(Prunable::Jobs(StateName::Cancelled), before(settings.retain_completed));
+        rows(Prunable::Jobs(StateName::Dead), before(settings.retain_dead));
+        rows(Prunable::Outputs, before(settings.retain_logs));
+        rows(Prunable::Events, before(settings.retain_events));
         stages.push(Stage::Logs { before: before(settings.retain_logs) });
-        Self::along(stages, now, logs)
+        Self::new(stages, now, logs)
     }
 
-    /// These jobs, as far as they are finished and nobody has use for them.
-    pub fn of_chosen(jobs: Vec<Seen>, now: Timestamp, logs: &Path) -> Self {
-        Self { chosen: jobs, ..Self::along(vec![Stage::Chosen], now, logs) }
+    /// These jobs, as far as they are finished and no longer needed.
+    pub fn of_selected(jobs: Vec<JobRef>, now: Timestamp, logs: &Path) -> Self {
+        Self { selected: jobs, ..Self::new(vec![Stage::Selected], now, logs) }
     }
 
-    fn along(mut stages: Vec<Stage>, now: Timestamp, logs: &Path) -> Self {
+    fn new(mut stages: Vec<Stage>, now: Timestamp, logs: &Path) -> Self {
         let rows = |what| Stage::Rows { what, before: now };
-        stages.extend([Stage::Environments, rows(Old::Remains), rows(Old::Space)]);
+        stages.extend([Stage::Environments, rows(Prunable::StaleRows), rows(Prunable::FreePages)]);
         stages.reverse();
-        let after = Mark::default();
+        let after = Cursor::default();
         Self {
             stages,
             after,
-            chosen: Vec::new(),
-            sweep: Sweep::default(),
+            selected: Vec::new(),
+            environment_gc: EnvironmentGc::default(),
             logs: logs.to_owned(),
             files: None,
             dry_run: false,
-            forgotten: Forgotten::default(),
+            deleted: PruneTotals::default(),
         }
     }
 
-    /// The same, but nothing is forgotten, only counted.
+    /// As before, but only counts what would be deleted.
     #[must_use]
-    pub fn dry(self) -> Self {
+    pub fn dry_run(self) -> Self {
         Self { dry_run: true, ..self }
     }
 
-    pub fn forgotten(&self) -> Forgotten {
-        self.forgotten
+    pub fn deleted(&self) -> PruneTotals {
+        self.deleted
     }
 
-    /// Takes a step. `false`: there is nothing left to do.
+    /// Takes a step; `false` when nothing is left to do.
     pub fn step(&mut self, store: &dyn Store) -> Result<bool, StoreError> {
         let Some(stage) = self.stages.last().copied() else {
             return Ok(false);
         };
         let is_over = match stage {
-            Stage::Chosen => self.step_along_chosen(store)?,
-            Stage::Environments => self.dry_run || !store.sweep(&mut self.sweep, JOBS_PER_SWEEP)?,
-            Stage::Rows { what, before } => self.step_along_rows(store, what, before)?,
-            Stage::Logs { before } => self.step_along_files(store, before)?,
+            Stage::Selected => self.step_selected(store)?,
+            Stage::Environments => {
+                self.dry_run || !store.collect_environments(&mut self.environment_gc, JOBS_PER_GC_STEP)?
+            }
+            Stage::Rows { what, before } => self.step_rows(store, what, before)?,
+            Stage::Logs { before } => self.step_files(store, before)?,
         };
         if is_over {
             self.stages.pop();
-            self.after = Mark::default();
+            self.after = Cursor::default();
         }
         Ok(!self.stages.is_empty())
     }
 
-    fn step_along_rows(
+    fn step_rows(
         &mut self,
         store: &dyn Store,
-        what: Old,
+        what: Prunable,
         before: Timestamp,
     ) -> Result<bool, StoreError> {
-        let limit = if what == Old::Space { PAGES_PER_STEP } else { ROWS_PER_STEP };
-        let pruned = store.prune(&Prune { what, before, after: self.after, limit, dry_run: self.dry_run })?;
+        let limit = if what == Prunable::FreePages { PAGES_PER_STEP } else { ROWS_PER_STEP };
+        let pruned =
+            store.prune(&PruneStep { what, before, after: self.after, limit, dry_run: self.dry_run })?;
         match what {
-            Old::Jobs(_) => self.forgotten.jobs += pruned.count,
-            Old::Outputs => self.forgotten.outputs += pruned.count,
-            Old::Events => self.forgotten.events += pruned.count,
-            Old::Remains | Old::Space => {}
+            Prunable::Jobs(_) => self.deleted.jobs += pruned.count,
+            Prunable::Outputs => self.deleted.outputs += pruned.count,
+            Prunable::Events => self.deleted.events += pruned.count,
+            Prunable::StaleRows | Prunable::FreePages => {}
         }
         self.remove_logs_of(&pruned);
         self.after = pruned.next.unwrap_or_default();
         Ok(pruned.next.is_none())
     }
 
-    fn step_along_chosen(&mut self, store: &dyn Store) -> Result<bool, StoreError> {
-        let rest = self.chosen.len().saturating_sub(ROWS_PER_STEP);
-        let pruned = store.forget(&self.chosen[rest..], self.dry_run)?;
-        self.chosen.truncate(rest);
-        self.forgotten.jobs += pruned.count;
+    fn step_selected(&mut self, store: &dyn Store) -> Result<bool, StoreError> {
+        let rest = self.selected.len().saturating_sub(ROWS_PER_STEP);
+        let pruned = store.prune_jobs(&self.selected[rest..], self.dry_run)?;
+        self.selected.truncate(rest);
+        self.deleted.jobs += pruned.count;
         self.remove_logs_of(&pruned);
-        Ok(self.chosen.is_empty())
+        Ok(self.selected.is_empty())
     }
 
-    fn remove_logs_of(&self, pruned: &Pruned) {
+    fn remove_logs_of(&self, pruned: &PruneResult) {
         for (number, attempts) in &pruned.gone {
             remove_logs(&self.logs, *number, *attempts);
         }
     }
 
-    fn step_along_files(&mut self, store: &dyn Store, before: Option<Timestamp>) -> Result<bool, StoreError> {
+    fn step_files(&mut self, store: &dyn Store, before: Option<Timestamp>) -> Result<bool, StoreError> {
         if self.files.is_none() {
             self.files = self.logs.read_dir().ok();
         }
-        // Without a folder there are no files.
         let Some(entries) = &mut self.files else {
             return Ok(true);
         };
@@ -179,7 +181,7 @@ impl Walk {
         let files: Vec<_> =
             entries.iter().filter_map(|entry| parse_file_name(entry.file_name().to_str()?)).collect();
         let expired = store.expired_logs(&files, before)?;
-        self.forgotten.outputs += expired.len() as u64;
+        self.deleted.outputs += expired.len() as u64;
         for (number, attempt) in expired.into_iter().filter(|_| !self.dry_run) {
             remove_log(&self.logs, number, attempt);
         }
@@ -187,14 +189,14 @@ impl Walk {
     }
 }
 
-/// Removes the log files of a job that is gone; most have none.
+/// Removes the log files of a deleted job; most jobs have none.
 pub fn remove_logs(logs: &Path, number: u64, attempts: u32) {
     for attempt in 1..=attempts {
         remove_log(logs, number, attempt);
     }
 }
 
-/// The same where nobody knows how many attempts they had: the whole folder is looked through once.
+/// As `remove_logs`, but with an unknown number of attempts: scans the whole folder once.
 pub fn remove_logs_of(logs: &Path, gone: &BTreeSet<u64>) {
     let Ok(entries) = logs.read_dir() else {
         return;
@@ -210,6 +212,6 @@ pub fn remove_logs_of(logs: &Path, gone: &BTreeSet<u64>) {
 }
 
 fn remove_log(logs: &Path, number: u64, attempt: u32) {
-    // What cannot be removed now is found by the next walk.
+    // A file that cannot be removed now is found by the next pass.
     let _ = std::fs::remove_file(logs.join(file_name(number, attempt)));
 }

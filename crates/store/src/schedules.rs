@@ -1,8 +1,8 @@
-//! Schedules: jobs that are enqueued when their time comes, again and again.
+//! Schedules: jobs that are enqueued repeatedly at given times.
 
 use std::sync::Arc;
 
-use super::{Enqueued, Pause, StoreError};
+use super::{EnqueueResult, Pause, StoreError};
 use domain::job::environment::Environment;
 use domain::job::request::JobRequest;
 use domain::schedule::{Policy, Run, Schedule, When, WhenError};
@@ -14,49 +14,53 @@ pub trait Schedules {
         &self,
         schedule: &NewSchedule,
         by: &str,
-    ) -> Result<Result<Schedule, ScheduleRefused>, StoreError>;
-    /// All of them by name, each with its latest run.
+    ) -> Result<Result<Schedule, ScheduleRefusal>, StoreError>;
+    /// All schedules by name, each with its latest run.
     fn schedules(&self) -> Result<Vec<(Schedule, Option<Run>)>, StoreError>;
     /// A schedule with its latest runs, the newest first.
     fn schedule(&self, name: &ScheduleName) -> Result<Option<(Schedule, Vec<Run>)>, StoreError>;
-    /// Holds a schedule back, or lets it go on when `pause` is `None`. `false`: there is no such schedule.
-    fn hold_schedule(&self, name: &ScheduleName, pause: Option<&Pause>, by: &str)
-    -> Result<bool, StoreError>;
-    /// Forgets a schedule; its jobs stay. `false`: there is no such schedule.
+    /// Pauses a schedule, or resumes it when `pause` is `None`; `false` if it does not exist.
+    fn set_schedule_pause(
+        &self,
+        name: &ScheduleName,
+        pause: Option<&Pause>,
+        by: &str,
+    ) -> Result<bool, StoreError>;
+    /// Deletes a schedule; its jobs stay. `false` if it does not exist.
     fn remove_schedule(&self, name: &ScheduleName, by: &str) -> Result<bool, StoreError>;
-    /// Enqueues a schedule's job now, beside its times, whatever else of it runs.
-    fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<Enqueued>, StoreError>;
-    /// Enqueues what is due, as far as one transaction should. Whoever comes second finds nothing due.
-    fn fire_due(&self) -> Result<Fired, StoreError>;
+    /// Enqueues a schedule's job now, in addition to its times and regardless of unfinished runs.
+    fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<EnqueueResult>, StoreError>;
+    /// Enqueues the jobs of due schedules, as many as one transaction should. A concurrent caller finds nothing due.
+    fn fire_due(&self) -> Result<FireResult, StoreError>;
 }
 
-/// A schedule that is about to be added: everything checked that can be without the time.
+/// A schedule to add, with every check done that does not need the current time.
 #[derive(Clone, Debug)]
 pub struct NewSchedule {
     pub name: ScheduleName,
     pub when: When,
-    /// Its `cwd` is absolute; it has no id and waits for nothing.
+    /// Its `cwd` is absolute; it has no id and no dependencies.
     pub job: JobRequest,
-    /// Of whoever adds it; without one the worker's is taken.
+    /// The environment of the caller that adds it; without one, jobs get the worker's.
     pub environment: Option<Arc<Environment>>,
     pub policy: Policy,
 }
 
 /// Why a schedule was not added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ScheduleRefused {
+pub enum ScheduleRefusal {
     #[error("there is already a schedule `{0}`")]
     NameTaken(ScheduleName),
     #[error(transparent)]
     When(#[from] WhenError),
 }
 
-/// What came of a look at the schedules.
+/// The result of firing due schedules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fired {
+pub struct FireResult {
     pub jobs: Vec<JobId>,
-    /// Schedules that were held back because they cannot be understood, and why.
+    /// Schedules that were paused because their row is malformed, and why.
     pub held: Vec<(ScheduleName, String)>,
-    /// When the next one is due; it may be due already.
+    /// When the next schedule is due; it may be overdue already.
     pub next_at: Option<Timestamp>,
 }

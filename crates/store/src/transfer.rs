@@ -1,13 +1,13 @@
-//! A whole queue as lines: what `export` writes and `import` reads. One line is one thing, with its `kind`.
+//! A whole queue as lines: the format of `export` and `import`. Each line is an object with a `kind`.
 //!
-//! Jobs keep their order, but not their numbers: those belong to the store that they are in.
+//! Jobs keep their order but not their numbers, which belong to one store.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use domain::values::timestamp::Timestamp;
 
-/// What the first line says. A newer format has a higher number.
+/// The format version in the first line.
 pub const FORMAT: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,9 +23,9 @@ pub enum Line {
     Batch(BatchLine),
     Schedule(Box<ScheduleLine>),
     Job(Box<JobLine>),
-    /// A part of the log file of an attempt.
+    /// A chunk of the log file of an attempt.
     Log(LogLine),
-    /// Who still waits for whom.
+    /// A job still waits for another.
     Dependency {
         job: String,
         waits_for: String,
@@ -63,11 +63,11 @@ pub struct QueueLine {
     pub no_retry_on: Option<String>,
 }
 
-/// The environment of some jobs, schedules or hooks.
+/// The environment of jobs, schedules or hooks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnvironmentLine {
-    /// By which they refer to it.
+    /// Jobs, schedules and hooks refer to it by this number.
     pub number: u64,
     /// `NAME=value` strings, each ended by a NUL, in base64.
     #[serde(with = "base64_bytes")]
@@ -86,11 +86,11 @@ pub struct BatchLine {
 #[serde(deny_unknown_fields)]
 pub struct ScheduleLine {
     pub name: String,
-    /// What `expression` is: `cron`, `every` or `at`.
+    /// The kind of `expression`: `cron`, `every` or `at`.
     pub when: String,
     pub expression: String,
     pub time_zone: Option<String>,
-    /// What is enqueued, in the form in which jobs are.
+    /// The job to enqueue, in the form that `enqueue` accepts.
     pub job: Map<String, Value>,
     pub on_missed: String,
     pub missed_limit: u32,
@@ -130,14 +130,14 @@ pub struct HookLine {
     pub gave_up_at: Option<Timestamp>,
 }
 
-/// What a hook is still to be told.
+/// A pending delivery.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryLine {
     pub hook: String,
-    /// What receivers know it by.
+    /// The id that the receiver sees.
     pub name: String,
-    /// JSON as text: receivers get the same bytes, wherever they come from.
+    /// JSON as text, so that receivers get exactly the same bytes.
     pub payload: String,
     pub created_at: Timestamp,
     pub due_at: Timestamp,
@@ -147,7 +147,7 @@ pub struct DeliveryLine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobLine {
-    /// See [`domain::job::Job::number`]; in the store that it comes from.
+    /// See [`domain::job::Job::number`]; in the exporting store.
     #[serde(skip)]
     pub number: u64,
     pub id: String,
@@ -170,7 +170,7 @@ pub struct JobLine {
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub exit_code: Option<i32>,
-    /// Its number.
+    /// The signal number.
     pub signal: Option<i32>,
     pub error: Option<String>,
     pub reason: Option<String>,
@@ -182,10 +182,10 @@ pub struct JobLine {
     pub tags: Vec<String>,
     pub depends_on: Vec<String>,
     pub batch: Option<String>,
-    /// The schedule that made it, and for which of its moments.
+    /// The schedule that enqueued it, and the occurrence that it is for.
     pub schedule: Option<String>,
     pub scheduled_for: Option<Timestamp>,
-    /// What few jobs set: `env`, `backoff` and the like.
+    /// Options that few jobs set: `env`, `backoff` and the like.
     pub options: Map<String, Value>,
     pub history: Vec<AttemptLine>,
 }
@@ -206,12 +206,12 @@ pub struct AttemptLine {
     pub cpu_ms: Option<u64>,
     pub max_rss_bytes: Option<u64>,
     pub log_bytes: u64,
-    /// What it printed, as [`domain::log`] writes it, in base64.
+    /// Its output, as [`domain::log`] writes it, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "base64_option")]
     pub output: Option<Vec<u8>>,
 }
 
-/// A part of a log file. The last one is empty and stands where the file ends.
+/// A chunk of a log file. The last one is empty, and its offset is the length of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogLine {
@@ -232,15 +232,15 @@ pub struct EventLine {
     pub detail: Option<String>,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportSummary {
     pub jobs: u64,
-    /// Those that were there already.
+    /// Jobs that already existed.
     pub skipped: u64,
 }
 
-/// Why an import did nothing.
+/// The reason why an import did nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error(transparent)]
@@ -249,9 +249,9 @@ pub enum ImportError {
     IdTaken(String),
     #[error("job `{holder}` holds the unique key `{key}`")]
     KeyTaken { key: String, holder: String },
-    #[error("{what} does not hold together ({why})")]
+    #[error("{what} is invalid: {why}")]
     Malformed { what: String, why: String },
-    /// The lines themselves could not be read.
+    /// A line could not be read.
     #[error("line {line} cannot be read")]
     Unreadable {
         line: u64,
@@ -277,7 +277,7 @@ mod base64_bytes {
 mod base64_option {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    #[expect(clippy::ref_option, reason = "that is how serde calls it")]
+    #[expect(clippy::ref_option, reason = "serde requires this signature")]
     pub(super) fn serialize<S: Serializer>(
         bytes: &Option<Vec<u8>>,
         serializer: S,

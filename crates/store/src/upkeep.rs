@@ -1,11 +1,11 @@
-//! Upkeep: pruning, copies of the whole, changes to single jobs, and what people did.
+//! Maintenance: pruning, backups, export and import, edits of single jobs, and the event log.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::transfer::{ImportError, Imported, Line};
-use super::{Change, Contradiction, JobFilter, Seen, StoreError};
+use super::transfer::{ImportError, ImportSummary, Line};
+use super::{Change, Contradiction, JobFilter, JobRef, StoreError};
 use domain::explain::{Count, Durations, QueueFacts};
 use domain::job::Job;
 use domain::job::edit::Edit;
@@ -15,86 +15,85 @@ use domain::values::timestamp::Timestamp;
 use sys::process::Holder;
 
 pub trait Upkeep {
-    /// Copies the whole queue into one file, as it is at one moment, while others go on working.
+    /// Copies the whole queue into one file in one snapshot, while other processes continue to use it.
     fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), StoreError>;
-    /// Puts the log files of a restore in their place that was killed after its commit. To be called before they are read or
-    /// written; it costs a look into the folder.
+    /// Completes a restore that was killed after its commit by moving its log files into place. Must be called before
+    /// log files are read or written; it costs one directory listing.
     fn finish_restore(&self, logs: &Path) -> Result<(), StoreError>;
-    /// Tells what is in the queue, as it is at one moment, until `sink` says that it wants no more.
-    fn export(&self, which: &Exported<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError>;
-    /// Takes in what was exported, all of it or nothing. A job whose id is taken is refused, or skipped with `if_absent`.
+    /// Exports the queue in one snapshot, until `sink` returns `false`.
+    fn export(&self, which: &ExportScope<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError>;
+    /// Imports exported lines, all or nothing. A job whose id is taken is refused, or skipped with `if_absent`.
     fn import(
         &self,
         lines: &mut dyn Iterator<Item = Result<Line, ImportError>>,
         if_absent: bool,
         by: &str,
-    ) -> Result<Imported, ImportError>;
-    /// One step on the way through what may be old: forgets, of the next `limit` rows, those that are.
-    fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError>;
-    /// Forgets those of these jobs that are still as they were seen, are finished, and that nobody has use for: no job
-    /// waits for them, and they hold no unique key.
-    fn forget(&self, jobs: &[Seen], dry_run: bool) -> Result<Pruned, StoreError>;
-    /// One step on the way to environments that nothing uses: looks at the next `limit` jobs, and forgets as many. `false`:
-    /// this was the last.
-    fn sweep(&self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError>;
-    /// Those of these log files, by job number and attempt, whose job is gone, or whose attempt ended before a moment.
+    ) -> Result<ImportSummary, ImportError>;
+    /// One step of a retention pass: examines the next `limit` rows and deletes the expired ones.
+    fn prune(&self, prune: &PruneStep) -> Result<PruneResult, StoreError>;
+    /// Deletes the selected jobs that are finished, still in the state in which they were selected, and no longer
+    /// needed: no job waits for them, and they hold no unique key.
+    fn prune_jobs(&self, jobs: &[JobRef], dry_run: bool) -> Result<PruneResult, StoreError>;
+    /// One step of the search for unused environments: examines the next `limit` jobs, and deletes as many
+    /// environments. `false` if this was the last step.
+    fn collect_environments(&self, gc: &mut EnvironmentGc, limit: usize) -> Result<bool, StoreError>;
+    /// Those of these log files, by job number and attempt, whose job was deleted or whose attempt ended before this
+    /// time.
     fn expired_logs(
         &self,
         files: &[(u64, u32)],
         before: Option<Timestamp>,
     ) -> Result<Vec<(u64, u32)>, StoreError>;
-    /// Compares what the store keeps beside the jobs with the jobs, as of one moment.
+    /// Compares the derived data with the jobs, in one snapshot.
     fn recount(&self) -> Result<Vec<Contradiction>, StoreError>;
-    /// Makes what was found wrong anew from the jobs, in short transactions. Workers may be at work meanwhile.
-    fn mend(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError>;
-    /// Changes a job that does not run.
+    /// Rebuilds inconsistent derived data from the jobs, in short transactions. Workers may run meanwhile.
+    fn repair(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError>;
+    /// Edits a job that is not running.
     fn edit(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError>;
-    /// The same, and makes it pending again, with fresh retries. Both or nothing.
+    /// As `edit`, and makes the job pending again with fresh retries. Does both or nothing.
     fn edit_and_retry(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError>;
-    /// A job with what surrounds it, as of one moment.
-    fn situation(&self, id: &JobId) -> Result<Option<Situation>, StoreError>;
-    /// What people and workers did: a stretch of it, the oldest first.
+    /// The facts that explain why a job does not run, in one snapshot.
+    fn explain_facts(&self, id: &JobId) -> Result<Option<ExplainFacts>, StoreError>;
+    /// A page of the event log, the oldest first.
     fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError>;
-    /// Notes what somebody did that changes nothing in the store itself.
+    /// Records an action that changes nothing in the store itself.
     fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError>;
-    /// Who is writing now, where that can be seen.
+    /// The process that is writing now, if it can be found.
     fn writer(&self) -> Option<Holder>;
-    /// Whether it is time for a duty that one does for all, and nobody else does it. Then it is the caller's for the
-    /// time of `lease`.
+    /// Whether a duty is due and no other worker performs it. If so, it belongs to the caller for the time of `lease`.
     fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError>;
-    /// Says that a duty is done for now, and what was done.
+    /// Ends a duty until it is due again, and records the result.
     fn end_duty(&self, duty: Duty, next: Duration, by: &str, done: Option<&str>) -> Result<(), StoreError>;
 }
 
-/// What is exported.
+/// What to export.
 #[derive(Clone, Copy, Debug)]
-pub enum Exported<'a> {
-    /// Everything.
+pub enum ExportScope<'a> {
     All,
-    /// These jobs and what they cannot do without: their queues, environments and batches.
+    /// These jobs and what they need: their queues, environments and batches.
     Ids(&'a [JobId]),
-    /// The same by what they are.
+    /// The same for the jobs that match a filter.
     Kind(&'a JobFilter),
 }
 
-/// What decides why a job does not run now.
+/// The facts that explain why a job does not run now.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Situation {
+pub struct ExplainFacts {
     pub job: Job,
     pub now: Timestamp,
     /// Some of the jobs that it waits for.
     pub waits_for: Vec<(JobId, StateName)>,
     pub queue: QueueFacts,
-    /// Jobs that are ready and come before it: in its queue, and those in others that their queue does not hold back.
+    /// Ready jobs that are claimed before it: in its queue, and in other queues that do not hold them back.
     pub ahead_in_queue: Count,
     pub ahead_elsewhere: Count,
     pub durations: Option<Durations>,
 }
 
-/// Something that somebody did.
+/// An entry of the event log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its place in the order of events.
+    /// Its position in the event log.
     pub number: u64,
     pub at: Timestamp,
     pub event: String,
@@ -103,25 +102,25 @@ pub struct Event {
     pub detail: Option<String>,
 }
 
-/// Which events.
+/// Selects a page of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventPage {
-    pub stretch: Stretch,
+    pub range: EventRange,
     pub limit: usize,
-    /// Only what was done to this job.
+    /// Only events of this job.
     pub job: Option<JobId>,
 }
 
-/// Where a stretch of events lies.
+/// The range of a page of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stretch {
-    /// Those right behind this number.
+pub enum EventRange {
+    /// The events directly after this number.
     After(u64),
-    /// Those right before this number.
+    /// The events directly before this number.
     Before(u64),
 }
 
-/// Something that one worker does for all, now and then.
+/// Work that one worker does for all from time to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
     Prune,
@@ -135,71 +134,71 @@ impl Duty {
     }
 }
 
-/// What can be old.
+/// What can be pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Old {
-    /// Finished jobs in this state, by when they ended. One that others wait for is kept, and one that still holds its
-    /// unique key.
+pub enum Prunable {
+    /// Finished jobs in this state, by their finish time. A job that others wait for is kept, and one that still holds
+    /// its unique key.
     Jobs(StateName),
-    /// Output that is stored with attempts, by when they ended.
+    /// Stored outputs of attempts, by the time at which the attempt ended.
     Outputs,
-    /// What people and workers did.
+    /// Entries of the event log.
     Events,
-    /// What has no use any more: rows of workers that stopped before the oldest job that is kept, and unique keys whose
-    /// time is over.
-    Remains,
-    /// Space in the file that nothing uses: `limit` pages are given back.
-    Space,
+    /// Rows without any use: workers that stopped before the oldest remaining job, and expired unique keys.
+    StaleRows,
+    /// Unused pages in the file, of which `limit` are returned to the filesystem.
+    FreePages,
 }
 
-/// A step on the way through what may be old.
+/// One step of a retention pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prune {
-    pub what: Old,
+pub struct PruneStep {
+    pub what: Prunable,
     pub before: Timestamp,
-    /// Where the last step stopped; the default is the beginning.
-    pub after: Mark,
-    /// How many rows to look at.
+    /// Where the previous step stopped; the default is the beginning.
+    pub after: Cursor,
+    /// How many rows to examine.
     pub limit: usize,
-    /// Only count what would be forgotten.
+    /// Only count what would be deleted.
     pub dry_run: bool,
 }
 
-/// A place on the way: a number, and an attempt where there are some.
+/// A position in a scan: a row number, and an attempt if the rows have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark(pub u64, pub u32);
+pub struct Cursor(pub u64, pub u32);
 
-/// A search for environments that nothing uses. There is no index for it, so that enqueuing need not keep one: all jobs are
-/// walked along, the oldest first, and what is found in use is crossed off. Those that come meanwhile come at the end, where
-/// the walk gets to them too; the rest is forgotten in the same transaction that finds no more jobs.
+/// A search for environments that nothing refers to. An index would burden every enqueue, so the search scans all jobs
+/// instead, the oldest first, and removes every environment that it finds in use from the candidates. Jobs that are
+/// enqueued meanwhile come at the end of the scan; the transaction that finds no more jobs deletes the remaining
+/// candidates.
 #[derive(Clone, Debug, Default)]
-pub struct Sweep {
-    /// Those that were not found in use so far. `None`: nobody has looked yet which there are.
-    pub unseen: Option<BTreeSet<i64>>,
-    /// The last job that was looked at.
+pub struct EnvironmentGc {
+    /// The environments not found in use so far; `None` before the first step.
+    pub candidates: Option<BTreeSet<i64>>,
+    /// The last job that was examined.
     pub after: i64,
-    /// How many are gone.
-    pub forgotten: u64,
+    /// How many environments were deleted.
+    pub deleted: u64,
 }
 
-impl Sweep {
-    /// Whether none is left that could be unused.
+impl EnvironmentGc {
+    /// Whether no candidate is left.
     pub fn is_over(&self) -> bool {
-        self.unseen.as_ref().is_some_and(BTreeSet::is_empty)
+        self.candidates.as_ref().is_some_and(BTreeSet::is_empty)
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneResult {
     pub count: u64,
-    /// The jobs that are gone, by number, with the number of their attempts: their log files can go too.
+    /// The deleted jobs by number, with their number of attempts, so that their log files can be deleted too.
     pub gone: Vec<(u64, u32)>,
-    /// Where to go on; `None`: this was the end.
-    pub next: Option<Mark>,
+    /// Where the next step begins; `None` after the last.
+    pub next: Option<Cursor>,
 }
 
-/// Where a backup goes, and what belongs to it beside the database.
+/// The destination of a backup, and the log files that it includes.
 #[derive(Clone, Copy, Debug)]
 pub struct Backup<'a> {
     /// An empty file.
@@ -208,24 +207,24 @@ pub struct Backup<'a> {
     pub logs: &'a Path,
 }
 
-/// How far something is that takes long, in bytes.
+/// The progress of a long operation, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     pub done: u64,
     pub total: u64,
 }
 
-/// What a backup that was put in the place of a queue held, and what became of that queue.
+/// The result of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Restored {
+pub struct RestoreSummary {
     pub jobs: u64,
     /// Attempts that were running when the backup was made.
     pub lost: u64,
-    /// Where the queue is that was there before, if it held anything.
+    /// Where the previous queue is kept, if it held any jobs.
     pub kept: Option<PathBuf>,
 }
 
-/// Why a backup was not put in the place of a queue.
+/// The reason why a restore did nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     #[error(transparent)]
@@ -234,7 +233,7 @@ pub enum RestoreError {
     Workers { count: usize },
     #[error("another restore is under way")]
     UnderWay,
-    /// What was to be restored cannot be used.
+    /// The backup cannot be used.
     #[error("the backup `{}` cannot be used, and nothing was changed", path.display())]
     BadBackup {
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! What goes into the verbs of a store and what comes out.
+//! The parameters and results of a store's verbs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ use sys::bell::Bell;
 use sys::host::{HostKey, Origin};
 use sys::process;
 
-/// What `enqueue` did for one job.
+/// The result of `enqueue` for one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Enqueued {
+pub enum EnqueueResult {
     Created(JobId),
-    /// An earlier job has its id or its unique key.
+    /// An existing job has its id or its unique key.
     Existing(JobId),
 }
 
-impl Enqueued {
+impl EnqueueResult {
     pub fn id(&self) -> &JobId {
         match self {
             Self::Created(id) | Self::Existing(id) => id,
@@ -43,16 +43,16 @@ impl Enqueued {
     }
 }
 
-/// A job as a selection saw it.
+/// A job as a selection found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct JobRef {
     pub id: JobId,
     /// See [`domain::job::Job::number`].
     pub number: u64,
     pub state: StateName,
 }
 
-/// What somebody can want done to jobs.
+/// A change that a caller can request for jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobVerb {
     Cancel,
@@ -70,28 +70,27 @@ impl JobVerb {
     }
 }
 
-/// What became of one job that somebody wanted changed.
+/// The result of a requested change of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Done; the job is now in this state (or was, if it is gone).
+    /// Done. The job is now in this state, or was before it was removed.
     Done(StateName),
     NotFound,
     Conflict(Conflict),
 }
 
-/// What one short transaction made of the first of the jobs that it was given.
+/// The result of one short transaction for the first of the given jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Portion {
-    /// In the order of the jobs. Where there are fewer of them than jobs, the rest is for the next call; there is at least
-    /// one.
+    /// In the order of the jobs, at least one. If there are fewer than jobs, the rest is left to the next call.
     pub changes: Vec<Change>,
     /// Jobs that were cancelled because they depend on one of these.
     pub dependents: Vec<Dependent>,
-    /// More of them are left: the workers cancel them now, in short transactions too.
+    /// More dependents remain; the workers cancel them now, in short transactions too.
     pub leaves_dependents: bool,
 }
 
-/// Changes all of these, portion after portion. The answers are in the order of the ids.
+/// Changes all of these, one portion after the other. The answers are in the order of the ids.
 pub(super) fn change_all<S: Store + ?Sized>(
     store: &S,
     verb: JobVerb,
@@ -105,11 +104,11 @@ pub(super) fn change_all<S: Store + ?Sized>(
     Ok(changes)
 }
 
-/// A job that was cancelled because it depends, itself or through others, on one that was cancelled.
+/// A job that was cancelled because it depends, directly or through others, on a cancelled one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependent {
     pub id: JobId,
-    /// The one that the caller cancelled.
+    /// The job that the caller cancelled.
     pub of: JobId,
 }
 
@@ -119,24 +118,24 @@ pub enum Conflict {
     State(StateName),
     #[error("job `{holder}` holds its unique key")]
     KeyTaken { holder: JobId },
-    /// Counted up to [`Conflict::MOST_COUNTED`].
+    /// Counted up to [`Conflict::MAX_COUNTED`].
     #[error("{} on it", depend(*count))]
     WaitedFor { count: u64 },
-    #[error("its time would lie after the year 9999")]
+    #[error("its due time would be after the year 9999")]
     TooLate,
     #[error("it depends on job `{through}`, which depends on it: a cycle")]
     Cycle { through: JobId },
 }
 
 impl Conflict {
-    /// Where more jobs wait than this, it does not matter how many they are.
-    pub const MOST_COUNTED: u64 = 50;
+    /// Dependents are counted up to this number; beyond it the exact number does not matter.
+    pub const MAX_COUNTED: u64 = 50;
 }
 
 fn depend(count: u64) -> String {
     match count {
         1 => "an unfinished job depends".to_owned(),
-        Conflict::MOST_COUNTED.. => format!("at least {count} unfinished jobs depend"),
+        Conflict::MAX_COUNTED.. => format!("at least {count} unfinished jobs depend"),
         fewer => format!("{fewer} unfinished jobs depend"),
     }
 }
@@ -151,14 +150,14 @@ pub struct DeadGroup {
     pub example: JobId,
 }
 
-/// What a worker serves.
+/// Which jobs a worker runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Served {
-    /// All of them, later ones too.
+pub enum ServedJobs {
+    /// Those of all queues, including later ones.
     All,
-    /// These, each only when those before it have nothing ready.
+    /// Those of these queues; each queue only while the ones before it have nothing ready.
     InOrder(Vec<QueueName>),
-    /// This one job and nothing else.
+    /// This one job only.
     Job(JobId),
 }
 
@@ -170,20 +169,20 @@ pub struct NewWorker {
     pub origin: Origin,
     pub pid: u32,
     pub supervisor_pid: Option<u32>,
-    pub served: Served,
+    pub served: ServedJobs,
     pub concurrency: u32,
-    /// Where its files are; absolute. A store that keeps it may give it back under the name that a reader has for it.
+    /// The absolute folder of its files. The store may return it under the path by which the reader knows it.
     pub folder: PathBuf,
-    /// The newest stop order when its pool began; `None`: the newest there is now. What came later concerns it.
+    /// The newest stop order when its pool started; `None` for the newest now. Later orders apply to it.
     pub stop_seen: Option<u64>,
 }
 
-/// What a worker gets when it registers.
+/// The result of a registration.
 #[derive(Debug)]
-pub struct Registered {
+pub struct Registration {
     /// Rings when there may be work.
     pub bell: Bell,
-    /// For whoever takes the worker's place in its pool; see [`NewWorker::stop_seen`].
+    /// For a worker that replaces this one in its pool; see [`NewWorker::stop_seen`].
     pub stop_seen: u64,
 }
 
@@ -191,7 +190,7 @@ pub struct Registered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerSlots {
     pub concurrency: u32,
-    /// How many run that were started when it was higher, beside those of free slots; at least `concurrency`.
+    /// At least `concurrency`: more while attempts from before a reduction are still running.
     pub most: u32,
 }
 
@@ -222,12 +221,12 @@ pub struct Worker {
     pub origin: Origin,
     pub pid: u32,
     pub supervisor_pid: Option<u32>,
-    pub served: Served,
+    pub served: ServedJobs,
     pub concurrency: u32,
-    /// How many leases it holds. Those that no slot has taken yet are not started.
+    /// How many leases it holds. Those without a slot are not started yet.
     pub held: u32,
-    /// How many attempts it has started, as far as the store can know: a lease that is held waits for a slot only where all
-    /// slots are taken. An outcome counts as running until it is recorded.
+    /// How many attempts it has started, as far as the store can know: a held lease waits for a slot only if all slots
+    /// are taken. An attempt counts as running until its outcome is recorded.
     pub running: u32,
     pub state: WorkerState,
     pub started_at: Timestamp,
@@ -236,27 +235,27 @@ pub struct Worker {
     pub folder: PathBuf,
     /// The earliest end of its leases.
     pub lease_until: Option<Timestamp>,
-    /// Whether it holds a lease past its time.
+    /// Whether one of its leases has expired.
     pub overdue: bool,
 }
 
-/// What a worker is to do.
+/// The orders for a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Orders {
     pub state: WorkerState,
-    /// Claim nothing more and leave when nothing runs.
+    /// Claim nothing more, and exit when nothing runs.
     pub drain: bool,
-    /// When to kill what still runs.
+    /// When to kill the remaining commands.
     pub kill_at: Option<Timestamp>,
-    /// Its leases on jobs that somebody wants cancelled.
+    /// Its leases on jobs whose cancellation was requested.
     pub cancelled: Vec<LeaseRef>,
     pub settings: Settings,
-    /// When the next schedule is due, whose jobs anybody may run.
+    /// When the next schedule is due; any worker may run its jobs.
     pub next_fire: Option<Timestamp>,
-    /// Nothing that it serves is ready, processing or waiting for a retry, with any worker. Paused queues and jobs whose
-    /// time has not come do not count.
+    /// Nothing that it serves is ready, processing or waiting for a retry, on any worker. Paused queues and jobs that
+    /// are not due do not count.
     pub idle: bool,
-    /// When there is something to tell a hook that nobody is telling anything.
+    /// When the next delivery is due, among the hooks that have none in flight.
     pub next_delivery: Option<Timestamp>,
 }
 
@@ -265,16 +264,16 @@ pub fn worker_bell(folder: &Path, worker: &WorkerId) -> PathBuf {
     folder.join(format!("{worker}.bell"))
 }
 
-/// An order to all workers of the pools that are there now.
+/// A stop order to all workers of the pools that exist now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// The home whose workers have to stop, on its machine, whatever its boot; `None`: those of every home.
+    /// The home whose workers have to stop, on its machine and in any boot; `None` for every home.
     pub home: Option<HostKey>,
-    /// When what still runs is killed; `None`: it may finish.
+    /// When to kill running commands; `None` to let them finish.
     pub kill_at: Option<Timestamp>,
 }
 
-/// A lease by job and attempt: the proof that goes with every later write.
+/// A lease by job and attempt: the fencing token of every later write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseRef {
     pub job: JobId,
@@ -284,9 +283,9 @@ pub struct LeaseRef {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseStatus {
     Held,
-    /// Still held, but somebody wants the job cancelled.
+    /// Still held, but the job's cancellation was requested.
     CancelRequested,
-    /// Another has it, or nobody: kill the command, record nothing.
+    /// The lease has ended: kill the command and record nothing.
     Lost,
 }
 
@@ -297,7 +296,8 @@ pub struct Exchange<'a> {
     pub settlements: &'a [Settlement],
     /// How many jobs to claim at most.
     pub want: usize,
-    /// How many of them may be of queues with a limit: what lies in a hand uses up a limit that others could use.
+    /// How many of them may belong to limited queues: a prefetched claim would use up a limit that other workers could
+    /// use.
     pub want_limited: usize,
 }
 
@@ -309,7 +309,7 @@ pub struct Settlement {
     /// One line; see [`domain::job::LatestAttempt::error`].
     pub error: Option<String>,
     pub duration: Duration,
-    /// When it ended, if not just now: between then and its recording others may be recorded, or the store may fail.
+    /// When it ended, if earlier than now: recording may be delayed by a shared commit or a store failure.
     pub ended: Option<Instant>,
     pub usage: Usage,
     pub log_bytes: u64,
@@ -318,7 +318,7 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// That of a claim that was not started. If somebody cancelled it meanwhile, it will be cancelled.
+    /// For a claim that was not started. If its cancellation was requested meanwhile, the job is cancelled.
     pub fn never_started(lease: LeaseRef) -> Self {
         Self {
             lease,
@@ -334,50 +334,50 @@ impl Settlement {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Exchanged {
+pub struct ExchangeResult {
     pub claimed: Vec<Claim>,
-    /// There was more that others could take, in queues with a limit.
+    /// Limited queues had more jobs, which other workers could take.
     pub has_left_some: bool,
-    /// What became of the jobs whose settlements were recorded, in the order of these.
-    pub settled: Vec<Settled>,
+    /// The jobs whose settlements were recorded, in their order.
+    pub settled: Vec<SettledJob>,
     /// Settlements that changed nothing, because their lease was lost.
     pub stale: Vec<LeaseRef>,
-    /// The worker was retired, or reaped in its absence: it gets nothing any more.
+    /// The worker was stopped, or reaped in its absence, and gets no more jobs.
     pub retired: bool,
-    /// When the next job that waits for its time becomes due, or one may start that waits for the rate of its queue;
-    /// now, where more is to be done than one turn does.
+    /// When the next waiting job becomes due, or a rate allows the next start; now, if more work remains than one turn
+    /// does.
     pub next_due: Option<Timestamp>,
 }
 
-/// What followed a settlement.
+/// A job after its settlement was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettledJob {
     pub lease: LeaseRef,
     pub state: StateName,
     pub next_retry_at: Option<Timestamp>,
-    /// Why it is dead, if it is.
+    /// The reason if it is dead.
     pub dead: Option<DeadReason>,
 }
 
 /// A process of a running attempt that could not be killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unkillable {
+pub struct UnkillableProcess {
     pub lease: LeaseRef,
     pub pid: u32,
-    /// In clock ticks since boot: with the pid it names one process for good.
+    /// In clock ticks since boot: together with the pid it identifies a process.
     pub start_time: u64,
     pub why: String,
 }
 
-impl Unkillable {
-    /// Whether it lives, as far as that can be seen from here.
+impl UnkillableProcess {
+    /// Whether it is still alive, as far as this process can see.
     pub fn is_there(&self) -> bool {
         let stat = Pid::from_raw(self.pid.cast_signed()).and_then(process::stat);
         stat.is_some_and(|stat| !stat.is_zombie && stat.start_time == self.start_time)
     }
 }
 
-/// A job that was claimed: what it takes to run it.
+/// A claimed job with what is needed to run it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     pub lease: LeaseRef,
@@ -391,13 +391,13 @@ pub struct Claim {
     pub due_at: Timestamp,
     pub command: String,
     pub cwd: Option<String>,
-    /// The environment it was enqueued in; without one the worker's is taken.
+    /// The environment in which it was enqueued; without one, the worker's is used.
     pub environment: Option<Arc<Environment>>,
     /// Added to the environment.
     pub env: BTreeMap<String, String>,
     pub timeout: Option<Duration>,
-    /// The job's own, its queue's and those of the settings together.
+    /// The limits of the job, its queue and the settings combined.
     pub limits: Limits,
-    /// The worker runs nothing else beside it: see [`domain::job::life::Life::runs_alone`].
+    /// The worker must run nothing else concurrently: see [`domain::job::life::Life::runs_alone`].
     pub runs_alone: bool,
 }

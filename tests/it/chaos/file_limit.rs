@@ -23,10 +23,7 @@ fn fault_29_an_enqueue_beyond_the_limit_of_file_sizes_is_refused() {
             let ran = limited(call, kibibytes).run();
             println!("{what}, {kibibytes} KiB: {ran}");
             let ran = ran.fails(5).prints("");
-            assert!(
-                ran.stderr.contains("limit of file sizes") || ran.stderr.contains("File too large"),
-                "{ran}"
-            );
+            assert!(ran.stderr.contains("file size limit") || ran.stderr.contains("File too large"), "{ran}");
             assert_eq!(home.count(), before, "{what}, {kibibytes} KiB: nothing is stored");
         }
         home.run(["enqueue", "--id", "long", "--command", &long]).ok();

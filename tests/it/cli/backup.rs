@@ -297,7 +297,7 @@ fn fault_36_a_backup_of_a_newer_program_is_refused() {
     let stranger = Connection::open(home.folder().join("other.db")).expect("a database");
     stranger.execute_batch("create table t (a)").expect("a table");
     drop(stranger);
-    home.run(["restore", "--yes", "other.db"]).fails(7).says("not a queue of queuectl");
+    home.run(["restore", "--yes", "other.db"]).fails(7).says("not a queuectl queue");
     recount(&home);
 }
 

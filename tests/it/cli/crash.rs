@@ -38,7 +38,7 @@ fn printed(child: &mut Child) -> Vec<JobId> {
 }
 
 fn assert_all_exist(home: &Home, ids: &[JobId]) {
-    let there = home.store().taken(ids).expect("ids are looked up");
+    let there = home.store().existing_ids(ids).expect("ids are looked up");
     assert_eq!(there.len(), ids.len(), "acknowledged jobs are missing: {ids:?}, there are {there:?}");
 }
 

@@ -213,7 +213,7 @@ fn a_queue_that_nobody_serves_or_that_was_mistyped_is_hinted_at() {
     let again = home.run(["enqueue", "--queue", "mial", "--", "true"]).ok();
     assert!(!again.stderr.contains("did you mean"), "only the first job makes a queue: {again}");
     home.run(["enqueue", "-q", "--queue", "mali", "--", "true"]).ok().says_nothing();
-    let mail = store::Served::InOrder(vec!["mail".parse().expect("a name")]);
+    let mail = store::ServedJobs::InOrder(vec!["mail".parse().expect("a name")]);
     let _worker = super::test_worker::TestWorker::serving(&home, "w1", mail);
     home.run(["enqueue", "--queue", "mail", "--", "true"]).ok().says_nothing();
     let hint = "no worker serves queue video; start one with `queuectl worker start --queue video`";

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
-use store::{Pause, Queues, Served, Store};
+use store::{Pause, Queues, ServedJobs, Store};
 
 use super::harness::Home;
 use super::test_worker::TestWorker;
@@ -133,7 +133,7 @@ fn messages(home: &Home) -> Vec<String> {
 fn a_queue_that_no_worker_serves_is_a_problem() {
     let home = Home::with_jobs(&["a"]);
     home.run(["enqueue", "-q", "--queue", "mail", "--", "true"]).ok();
-    let served = Served::InOrder(vec!["default".parse().expect("a name")]);
+    let served = ServedJobs::InOrder(vec!["default".parse().expect("a name")]);
     let _worker = TestWorker::serving(&home, "w1", served);
     assert_eq!(
         messages(&home),

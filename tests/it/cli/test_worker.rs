@@ -10,7 +10,7 @@ use engine::attempt::capture::{Capture, Captured};
 use ops::jobs::logs::log_path;
 use rusqlite::{Connection, params};
 use store::sqlite::SqliteStore;
-use store::{Claim, Exchange, LeaseRef, NewWorker, Served, Settlement, Store, WorkerState};
+use store::{Claim, Exchange, LeaseRef, NewWorker, ServedJobs, Settlement, Store, WorkerState};
 use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::host::Origin;
 
@@ -25,15 +25,15 @@ pub(crate) struct TestWorker {
 
 impl TestWorker {
     pub(crate) fn new(home: &Home, name: &str) -> Self {
-        Self::serving(home, name, Served::All)
+        Self::serving(home, name, ServedJobs::All)
     }
 
     /// One that takes this job and nothing else.
     pub(crate) fn for_job(home: &Home, name: &str, id: &str) -> Self {
-        Self::serving(home, name, Served::Job(id.parse().expect("a job id")))
+        Self::serving(home, name, ServedJobs::Job(id.parse().expect("a job id")))
     }
 
-    pub(crate) fn serving(home: &Home, name: &str, served: Served) -> Self {
+    pub(crate) fn serving(home: &Home, name: &str, served: ServedJobs) -> Self {
         let folder = home.path().join("workers");
         fs::create_dir_all(&folder).expect("the folder of workers");
         let liveness_lock = LivenessLock::hold(&folder, name, Role::Worker).expect("its lock is free");

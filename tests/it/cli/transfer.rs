@@ -246,7 +246,7 @@ fn some_jobs_are_exported_with_what_belongs_to_them() {
     let other = Home::new();
     let child = home.folder().join("child.jsonl");
     let child = child.to_str().expect("text");
-    other.run(["import", child]).fails(2).says("waits for `later`");
+    other.run(["import", child]).fails(2).says("on `later`");
     other.run(["enqueue", "-q", "--id", "later", "--", "true"]).ok();
     other.run(["import", "-q", child]).ok();
     other.run(["worker", "run", "-q", "--until-empty"]).ok();
@@ -338,14 +338,14 @@ fn a_bad_line_is_named_and_nothing_is_stored() {
         ),
         (format!("{good}{{\"kind\":\"jbo\"}}\n"), &*format!("line {} cannot be read", count + 1)),
         (good.replace("\"id\":\"ready\"", "\"id\":\"../ready\""), "../ready"),
-        (good.replace("\"state\":\"dead\"", "\"state\":\"completed\""), "job `fails` does not hold together"),
+        (good.replace("\"state\":\"dead\"", "\"state\":\"completed\""), "job `fails` is invalid"),
         (good.replace("\"attempt\":1,\"worker_id\"", "\"attempt\":2,\"worker_id\""), "its history has gaps"),
         (
             good.replace(
                 "\"kind\":\"dependency\",\"job\":\"blocked\"",
                 "\"kind\":\"dependency\",\"job\":\"done\"",
             ),
-            "waits",
+            "the job does not wait for any other",
         ),
     ] {
         let ran = import(&text).fails(2).says("nothing was imported");
@@ -466,7 +466,7 @@ fn an_import_in_which_jobs_wait_for_each_other_is_refused() {
     let lines = cyclic_export(&home);
     import_lines(&other, &lines)
         .fails(2)
-        .says("it waits for itself through the jobs that it waits for")
+        .says("it waits for itself through its dependencies")
         .says("nothing was imported")
         .says("hint: ");
     assert!(other.is_empty());
@@ -486,8 +486,8 @@ fn an_import_in_which_a_wait_is_said_twice_or_made_up_is_refused() {
             lines.iter_mut().find(|line| line["kind"] == "job" && line["id"] == "b").expect("the second");
         second["blocked_by"] = 2.into();
         lines.push(json!({ "kind": "dependency", "job": "b", "waits_for": waits_for }));
-        let problem = "it does not depend on that job, or that was said before";
-        import_lines(&other, &lines).fails(2).says(&format!("`b` waits for `{waits_for}`")).says(problem);
+        let problem = "the job does not depend on it, or the line is repeated";
+        import_lines(&other, &lines).fails(2).says(&format!("`b` on `{waits_for}`")).says(problem);
         assert!(other.is_empty());
     }
 }

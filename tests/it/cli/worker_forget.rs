@@ -4,7 +4,7 @@ use std::time::Duration;
 use domain::job::outcome::Outcome;
 use rusqlite::Connection;
 use serde_json::json;
-use store::{NewWorker, Served, Store};
+use store::{NewWorker, ServedJobs, Store};
 use sys::host::Origin;
 
 use super::harness::Home;
@@ -19,7 +19,7 @@ fn elsewhere(home: &Home, name: &str, heard: Duration) {
         origin: Origin::default(),
         pid: 4242,
         supervisor_pid: Some(4241),
-        served: Served::All,
+        served: ServedJobs::All,
         concurrency: 1,
         folder: "/nowhere/workers".into(),
         stop_seen: None,

@@ -11,7 +11,7 @@ use ops::jobs::change::change;
 use ops::upkeep::prune;
 use ops::upkeep::prune::Wanted;
 use rusqlite::{Connection, params};
-use store::{Change, JobFilter, JobVerb, Phase, Seen};
+use store::{Change, JobFilter, JobRef, JobVerb, Phase};
 use tempfile::TempDir;
 
 use super::tape::{self, Run};
@@ -95,7 +95,7 @@ impl Graph {
         Self::of(jobs, 3 * parents)
     }
 
-    fn select(&self, state: StateName) -> Vec<Seen> {
+    fn select(&self, state: StateName) -> Vec<JobRef> {
         let filter = JobFilter::in_phase(Phase::State(state));
         bulk::select(self.fixture.store.as_ref(), &filter).expect("a selection")
     }

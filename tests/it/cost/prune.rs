@@ -3,7 +3,7 @@
 use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use rusqlite::{Connection, params};
-use store::retention::Walk;
+use store::retention::RetentionPass;
 use store::settings;
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ fn cost_of_a_step(old: usize) -> u64 {
     finish(&fixture, &folder, old);
     fixture.pass_secs(EIGHT_DAYS);
     let settings = settings::in_force(fixture.store.as_ref()).expect("the settings");
-    let mut walk = Walk::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
+    let mut walk = RetentionPass::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
     let step = |_| {
         tape::start();
         assert!(walk.step(fixture.store.as_ref()).expect("a step"), "there is more");

@@ -13,8 +13,9 @@ use domain::schedule::{OnOverlap, Policy};
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use store::{
-    After, Delivery, Duty, EventPage, JobFilter, LeaseRef, Mark, NewSchedule, Old, Page, Pause, Phase, Post,
-    Prune, Report, Sent, Served, Settlement, Stop, Stretch, Sweep, Unkillable, WorkerSlots, WorkerState,
+    After, Cursor, Delivery, DeliveryExchange, DeliveryReport, DeliveryResult, Duty, EnvironmentGc,
+    EventPage, EventRange, JobFilter, LeaseRef, NewSchedule, Page, Pause, Phase, Prunable, PruneStep,
+    ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
@@ -82,7 +83,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     keep_tidy(fixture);
     fixture.store.queues().expect("the queues");
     fixture.store.dead_by_error().expect("the dead");
-    fixture.store.troubles(fixture.now(), fixture.now()).expect("what went wrong");
+    fixture.store.recent_problems(fixture.now(), fixture.now()).expect("what went wrong");
 }
 
 fn look_at_all(fixture: &Fixture) {
@@ -92,16 +93,16 @@ fn look_at_all(fixture: &Fixture) {
         store.record(&job_id(id)).expect("record");
         store.output(&job_id(id), 1).expect("output");
         store.graph(&job_id(id), PAGE).expect("graph");
-        store.situation(&job_id(id)).expect("what surrounds it");
+        store.explain_facts(&job_id(id)).expect("what surrounds it");
     }
-    store.situation(&job_id("ready-50")).expect("who is before it");
-    store.taken(&[job_id("dead-1"), job_id("nobody")]).expect("taken");
-    store.ids_like(&job_id("failed-"), PAGE).expect("ids");
+    store.explain_facts(&job_id("ready-50")).expect("who is before it");
+    store.existing_ids(&[job_id("dead-1"), job_id("nobody")]).expect("taken");
+    store.ids_with_prefix(&job_id("failed-"), PAGE).expect("ids");
     store.select(&JobFilter::in_phase(Phase::State(StateName::Dead)), None, PAGE).expect("a selection");
     store.settings().expect("the settings");
     store.batches(PAGE).expect("the batches");
     store.batch(&batch_name("together")).expect("a batch");
-    store.outlook(&batch_name("together")).expect("what the rest of it takes");
+    store.eta_facts(&batch_name("together")).expect("what the rest of it takes");
     list(fixture, &JobFilter { batch: Some(batch_name("together")), ..JobFilter::default() }, None);
     store.has_worker().expect("the workers");
     for (phase, queue, tag, after) in [
@@ -172,7 +173,7 @@ fn work(fixture: &Fixture) {
     fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("it drains");
     fixture.retire(&worker);
     for (name, served) in
-        [("in-order", serving(&["another", "default"])), ("one-job", Served::Job(job_id("ready-9")))]
+        [("in-order", serving(&["another", "default"])), ("one-job", ServedJobs::Job(job_id("ready-9")))]
     {
         let worker = fixture.worker_serving(name, served);
         fixture.orders(&worker);
@@ -202,7 +203,7 @@ fn end_parent(fixture: &Fixture, parent: &str) -> WorkerId {
     fixture.enqueue(parent);
     let child = |at| job(&format!("{parent}-{at}")).after(&[parent]).delay_secs(80_000);
     fixture.enqueue_all((0..CHILDREN).map(child));
-    let worker = fixture.worker_serving(&format!("worker-of-{parent}"), Served::Job(job_id(parent)));
+    let worker = fixture.worker_serving(&format!("worker-of-{parent}"), ServedJobs::Job(job_id(parent)));
     let lease = fixture.lease(&worker);
     assert!(fixture.settle(&worker, &lease, Outcome::Cancelled), "the lease is held");
     worker
@@ -270,8 +271,8 @@ fn fire_some(fixture: &Fixture) {
     }
     let held = schedule_name("held");
     let pause = Pause { by: SOMEBODY.to_owned(), reason: None };
-    store.hold_schedule(&held, Some(&pause), SOMEBODY).expect("hold_schedule");
-    store.hold_schedule(&held, None, SOMEBODY).expect("hold_schedule");
+    store.set_schedule_pause(&held, Some(&pause), SOMEBODY).expect("set_schedule_pause");
+    store.set_schedule_pause(&held, None, SOMEBODY).expect("set_schedule_pause");
     store.run_schedule(&held, SOMEBODY).expect("run_schedule");
     store.schedules().expect("schedules");
     store.schedule(&held).expect("schedule");
@@ -301,32 +302,39 @@ fn tell_hooks(fixture: &Fixture) {
     }
     fixture.orders(&worker);
     fixture.store.hooks().expect("the hooks");
-    for result in [Sent::Delivered, Sent::GivenBack] {
+    for result in [DeliveryResult::Delivered, DeliveryResult::GivenBack] {
         report_all(fixture, &worker, 1, &result);
     }
     // After a day and enough tries nobody tries again.
     fixture.pass_secs(86_400);
     for _ in 0..10 {
-        report_all(fixture, &worker, 10, &Sent::Failed("no luck".to_owned()));
+        report_all(fixture, &worker, 10, &DeliveryResult::Failed("no luck".to_owned()));
         fixture.pass_secs(3_600);
     }
     // Once a hook has failed for a day, what is older is given up at once.
     fixture.pass_secs(86_400);
-    report_all(fixture, &worker, 10, &Sent::Failed("no luck".to_owned()));
+    report_all(fixture, &worker, 10, &DeliveryResult::Failed("no luck".to_owned()));
     fixture.store.hooks().expect("the hooks");
     fixture.retire(&worker);
 }
 
-fn report_all(fixture: &Fixture, worker: &WorkerId, want: usize, result: &Sent) {
-    let taken = fixture.store.post(&Post { worker, reports: &[], want }).expect("they are taken").taken;
-    let report = |delivery: &Delivery| Report {
+fn report_all(fixture: &Fixture, worker: &WorkerId, want: usize, result: &DeliveryResult) {
+    let taken = fixture
+        .store
+        .exchange_deliveries(&DeliveryExchange { worker, reports: &[], want })
+        .expect("they are taken")
+        .taken;
+    let report = |delivery: &Delivery| DeliveryReport {
         number: delivery.number,
         hook: delivery.hook.clone(),
         result: result.clone(),
     };
-    let reports: Vec<Report> = taken.iter().map(report).collect();
+    let reports: Vec<DeliveryReport> = taken.iter().map(report).collect();
     assert!(!reports.is_empty(), "there is something to tell");
-    fixture.store.post(&Post { worker, reports: &reports, want: 0 }).expect("they are recorded");
+    fixture
+        .store
+        .exchange_deliveries(&DeliveryExchange { worker, reports: &reports, want: 0 })
+        .expect("they are recorded");
 }
 
 /// A worker dies, and what it held is taken back.
@@ -337,8 +345,8 @@ fn die(fixture: &Fixture) {
     fixture.extend(&worker, &held[0]);
     let started: Vec<LeaseRef> = fixture.leases(&worker, 2);
     let why = "it may not".to_owned();
-    let found = Unkillable { lease: started[0].clone(), pid: 1, start_time: 1, why };
-    fixture.store.note_unkillable(&[found]).expect("noted");
+    let found = UnkillableProcess { lease: started[0].clone(), pid: 1, start_time: 1, why };
+    fixture.store.record_unkillable(&[found]).expect("noted");
     fixture.store.unkillable().expect("a list");
     fixture.reap_started(&worker, &started[..1]);
 }
@@ -347,25 +355,31 @@ fn die(fixture: &Fixture) {
 fn keep_tidy(fixture: &Fixture) {
     let store = &fixture.store;
     assert!(store.take_duty(Duty::Prune, Duration::from_secs(1)).expect("a duty"), "it is due");
-    let old = [StateName::Completed, StateName::Dead, StateName::Cancelled].map(Old::Jobs);
+    let old = [StateName::Completed, StateName::Dead, StateName::Cancelled].map(Prunable::Jobs);
     for dry_run in [true, false] {
-        for what in old.into_iter().chain([Old::Outputs, Old::Events, Old::Remains, Old::Space]) {
-            let prune = Prune { what, before: fixture.now(), after: Mark::default(), limit: 3, dry_run };
+        for what in old.into_iter().chain([
+            Prunable::Outputs,
+            Prunable::Events,
+            Prunable::StaleRows,
+            Prunable::FreePages,
+        ]) {
+            let prune =
+                PruneStep { what, before: fixture.now(), after: Cursor::default(), limit: 3, dry_run };
             store.prune(&prune).expect("a step");
         }
     }
     let dead = JobFilter::in_phase(Phase::State(StateName::Dead));
     let chosen = store.select(&dead, None, 2).expect("a selection");
     for dry_run in [true, false] {
-        store.forget(&chosen, dry_run).expect("they are forgotten");
+        store.prune_jobs(&chosen, dry_run).expect("they are forgotten");
     }
     store.remove(&[job_id("elsewhere")], SOMEBODY).expect("only that used its environment");
-    let mut sweep = Sweep::default();
-    while store.sweep(&mut sweep, 1_000).expect("a step") {}
-    assert!(sweep.forgotten > 0, "it is gone");
+    let mut gc = EnvironmentGc::default();
+    while store.collect_environments(&mut gc, 1_000).expect("a step") {}
+    assert!(gc.deleted > 0, "it is gone");
     for job in [None, Some(job_id("dead-3"))] {
-        for stretch in [Stretch::After(0), Stretch::Before(1_000_000)] {
-            store.events(&EventPage { stretch, limit: PAGE, job: job.clone() }).expect("events");
+        for range in [EventRange::After(0), EventRange::Before(1_000_000)] {
+            store.events(&EventPage { range, limit: PAGE, job: job.clone() }).expect("events");
         }
     }
     store.note("backup", SOMEBODY, "somewhere").expect("it is noted");

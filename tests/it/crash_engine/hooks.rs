@@ -31,7 +31,7 @@ fn fault_26_what_a_hook_was_told_before_a_crash_it_is_told_again_by_the_same_nam
 
 #[test]
 fn fault_26_what_was_to_be_told_is_told_whoever_dies_before() {
-    for place in ["post.before_commit", "post.after_commit"] {
+    for place in ["exchange_deliveries.before_commit", "exchange_deliveries.after_commit"] {
         assert_eq!(told_after_death_at(place).len(), 1, "{place}");
     }
 }

@@ -9,7 +9,12 @@ use crate::store::fixture::Fixture;
 
 #[test]
 fn fault_26_a_worker_that_dies_as_it_forgets_loses_nothing_else() {
-    for place in ["prune.before_commit", "prune.after_commit", "sweep.before_commit", "sweep.after_commit"] {
+    for place in [
+        "prune.before_commit",
+        "prune.after_commit",
+        "environment_gc.before_commit",
+        "environment_gc.after_commit",
+    ] {
         let ground = Ground::new();
         for id in ["a", "b"] {
             ground.job(id, "sleep 0.6; seq 1 3000");

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use domain::values::name::WorkerId;
 use rusqlite::Connection;
-use store::{Exchange, NewWorker, Served, Store};
+use store::{Exchange, NewWorker, ServedJobs, Store};
 use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::host;
 use sys::host::Origin;
@@ -58,7 +58,7 @@ fn set_up(ground: &Ground, stranger: &Stranger, ticks: &str, change: impl FnOnce
         origin,
         pid: stranger.0.id(),
         supervisor_pid: Some(stranger.0.id()),
-        served: Served::All,
+        served: ServedJobs::All,
         concurrency: 1,
         folder: folder.clone(),
         stop_seen: None,

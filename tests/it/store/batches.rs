@@ -7,7 +7,7 @@ use domain::job::outcome::Outcome;
 use domain::values::timestamp::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
-use store::{Batch, Enqueued, JobFilter, Phase, Settlement};
+use store::{Batch, EnqueueResult, JobFilter, Phase, Settlement};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{batch_name, job};
@@ -79,7 +79,7 @@ fn it_goes_with_its_last_job(fixture: &Fixture) {
 fn jobs_that_were_there_before_do_not_join(fixture: &Fixture) {
     fixture.enqueue_all([job("a"), job("u").unique_key("k")]);
     let answers = fixture.enqueue_all([job("a").batch("b").if_absent(), job("v").batch("b").unique_key("k")]);
-    assert!(answers.iter().all(|answer| matches!(answer, Enqueued::Existing(_))));
+    assert!(answers.iter().all(|answer| matches!(answer, EnqueueResult::Existing(_))));
     assert_eq!(batch(fixture, "b"), None, "nobody is in it");
     assert_eq!(fixture.job("a").batch, None);
 }
@@ -118,7 +118,7 @@ fn its_jobs_are_listed(fixture: &Fixture) {
 }
 
 fn what_is_typical_is_told_by_the_latest_attempts(fixture: &Fixture) {
-    let typical = || fixture.store.outlook(&batch_name("none")).expect("an outlook").typical;
+    let typical = || fixture.store.eta_facts(&batch_name("none")).expect("an outlook").typical;
     assert_eq!(typical(), None);
     let worker = fixture.worker("w");
     for (id, millis) in [("a", 100), ("b", 300)] {
@@ -132,7 +132,7 @@ fn what_is_typical_is_told_by_the_latest_attempts(fixture: &Fixture) {
 }
 
 fn what_is_left_of_a_batch_is_told_by_queue(fixture: &Fixture) {
-    let lanes = || fixture.store.outlook(&batch_name("b")).expect("an outlook").lanes;
+    let lanes = || fixture.store.eta_facts(&batch_name("b")).expect("an outlook").lanes;
     assert_eq!(lanes(), []);
     fixture.enqueue_all(["1", "2", "3"].map(|id| job(id).batch("b").queue("slow")));
     fixture.enqueue_all([job("4").batch("b").queue("open"), job("5").queue("open")]);

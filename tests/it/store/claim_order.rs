@@ -2,7 +2,7 @@
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use store::{JobFilter, LeaseRef, Phase, Served};
+use store::{JobFilter, LeaseRef, Phase, ServedJobs};
 
 use super::fixture::{FAILURE, Fixture, every_store, serving};
 use super::new_job::{JobSpec, job, job_id};
@@ -198,7 +198,7 @@ const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
 
 fn a_worker_for_one_job_gets_that_and_nothing_else(fixture: &Fixture) {
     fixture.enqueue_all([job("urgent").priority(9), job("mine").queue("q").priority(-9), job("other")]);
-    let worker = fixture.worker_serving("w", Served::Job(job_id("mine")));
+    let worker = fixture.worker_serving("w", ServedJobs::Job(job_id("mine")));
     assert_eq!(fixture.claim(&worker, 0), [""; 0]);
     assert_eq!(fixture.claim(&worker, 9), ["mine"], "whoever is before it in the line");
     assert_eq!(fixture.claim(&worker, 9), [""; 0]);
@@ -208,7 +208,7 @@ fn a_worker_for_one_job_gets_that_and_nothing_else(fixture: &Fixture) {
 }
 
 fn a_worker_for_one_job_waits_until_it_can_run(fixture: &Fixture) {
-    let worker = fixture.worker_serving("w", Served::Job(job_id("mine")));
+    let worker = fixture.worker_serving("w", ServedJobs::Job(job_id("mine")));
     assert_eq!(fixture.claim(&worker, 1), [""; 0], "it is not there yet");
     fixture.enqueue_all([job("parent"), job("mine").after(&["parent"])]);
     assert_eq!(fixture.claim(&worker, 1), [""; 0], "it is blocked");

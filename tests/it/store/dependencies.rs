@@ -3,7 +3,7 @@
 use domain::job::life::{CancelReason, State, StateName};
 use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
-use store::{Change, Conflict, JobFilter, Phase, Refused};
+use store::{Change, Conflict, EnqueueRefusal, JobFilter, Phase};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{JobSpec, job, job_id};
@@ -167,15 +167,15 @@ fn a_batch_may_refer_forward(fixture: &Fixture) {
 
 fn what_cannot_be_waited_for_is_refused(fixture: &Fixture) {
     fixture.enqueue("known");
-    let unknown = Refused::UnknownDependency(job_id("nobody"));
+    let unknown = EnqueueRefusal::UnknownDependency(job_id("nobody"));
     let batch = [job("a"), job("b").after(&["known", "nobody"]), job("c").after(&["b"])];
     assert_eq!(fixture.refused(batch), (1, unknown));
     let (_, cycle) =
         fixture.refused([job("a").after(&["known", "c"]), job("b").after(&["a"]), job("c").after(&["b"])]);
-    assert!(matches!(cycle, Refused::Cycle(_)), "{cycle:?}");
+    assert!(matches!(cycle, EnqueueRefusal::Cycle(_)), "{cycle:?}");
     // Only the first of two jobs with one id is stored, so only what it waits for counts.
     let (_, cycle) = fixture.refused([job("a").after(&["b"]), job("b").after(&["a"]), job("b").if_absent()]);
-    assert!(matches!(cycle, Refused::Cycle(_)), "{cycle:?}");
+    assert!(matches!(cycle, EnqueueRefusal::Cycle(_)), "{cycle:?}");
     assert_eq!(fixture.list_by(&JobFilter::default(), 9), ["known"]);
     assert!(matches!(fixture.remove("known"), Change::Done(_)), "nobody waits for it");
 }

@@ -11,7 +11,7 @@ use domain::job::outcome::Outcome;
 use domain::job::retry_rules::RetryRules;
 use domain::job::{NewJob, OnDependencyFailure, Start};
 use domain::values::timestamp::Timestamp;
-use store::{Change, Enqueued, JobFilter, Refused};
+use store::{Change, EnqueueRefusal, EnqueueResult, JobFilter};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{JobSpec, job, job_id, queue_name};
@@ -137,10 +137,10 @@ fn a_batch_is_answered_in_its_order(fixture: &Fixture) {
     assert_eq!(
         answers,
         [
-            Enqueued::Created(job_id("a")),
-            Enqueued::Existing(job_id("b")),
-            Enqueued::Existing(job_id("b")),
-            Enqueued::Created(job_id("d")),
+            EnqueueResult::Created(job_id("a")),
+            EnqueueResult::Existing(job_id("b")),
+            EnqueueResult::Existing(job_id("b")),
+            EnqueueResult::Created(job_id("d")),
         ]
     );
 }
@@ -148,22 +148,22 @@ fn a_batch_is_answered_in_its_order(fixture: &Fixture) {
 fn a_batch_with_one_bad_job_stores_nothing(fixture: &Fixture) {
     fixture.enqueue("taken");
     let before = fixture.record("taken");
-    let cases: [(Vec<JobSpec>, usize, Refused); 7] = [
-        (vec![job("a"), job("taken")], 1, Refused::IdTaken(job_id("taken"))),
-        (vec![job("a"), job("b"), job("a")], 2, Refused::IdTaken(job_id("a"))),
+    let cases: [(Vec<JobSpec>, usize, EnqueueRefusal); 7] = [
+        (vec![job("a"), job("taken")], 1, EnqueueRefusal::IdTaken(job_id("taken"))),
+        (vec![job("a"), job("b"), job("a")], 2, EnqueueRefusal::IdTaken(job_id("a"))),
         (
             vec![job("a"), job("b").after(&["taken", "nobody"])],
             1,
-            Refused::UnknownDependency(job_id("nobody")),
+            EnqueueRefusal::UnknownDependency(job_id("nobody")),
         ),
-        (vec![job("a").after(&["a"])], 0, Refused::Cycle(job_id("a"))),
+        (vec![job("a").after(&["a"])], 0, EnqueueRefusal::Cycle(job_id("a"))),
         (
             vec![job("x"), job("a").after(&["b"]), job("b").after(&["c"]), job("c").after(&["b"])],
             2,
-            Refused::Cycle(job_id("b")),
+            EnqueueRefusal::Cycle(job_id("b")),
         ),
-        (vec![job("a"), job("b").delay_secs(u64::MAX)], 1, Refused::TooLate),
-        (vec![job("a"), job("b").delay_secs(400_000_000_000)], 1, Refused::TooLate),
+        (vec![job("a"), job("b").delay_secs(u64::MAX)], 1, EnqueueRefusal::TooLate),
+        (vec![job("a"), job("b").delay_secs(400_000_000_000)], 1, EnqueueRefusal::TooLate),
     ];
     for (batch, at, reason) in cases {
         let said = format!("{batch:?}");
@@ -171,7 +171,7 @@ fn a_batch_with_one_bad_job_stores_nothing(fixture: &Fixture) {
         let (refused_at, refused_for) = fixture.refused(batch);
         // Any job of a cycle may be named.
         match (&reason, &refused_for) {
-            (Refused::Cycle(_), Refused::Cycle(_)) => {}
+            (EnqueueRefusal::Cycle(_), EnqueueRefusal::Cycle(_)) => {}
             _ => assert_eq!((refused_at, refused_for), (at, reason), "{said}"),
         }
         assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["taken"], "nothing stored: {said}");
@@ -186,22 +186,22 @@ fn an_id_that_is_taken_can_be_asked_for(fixture: &Fixture) {
     fixture.enqueue(job("a").priority(1));
     let before = fixture.record("a");
     let again = fixture.enqueue_all([job("a").priority(2).if_absent()]);
-    assert_eq!(again, [Enqueued::Existing(job_id("a"))]);
+    assert_eq!(again, [EnqueueResult::Existing(job_id("a"))]);
     assert_eq!(fixture.record("a"), before, "the first is untouched");
 
     // Also inside one batch, and for a job that is finished.
     let batch = fixture.enqueue_all([job("b"), job("b").if_absent()]);
-    assert_eq!(batch, [Enqueued::Created(job_id("b")), Enqueued::Existing(job_id("b"))]);
+    assert_eq!(batch, [EnqueueResult::Created(job_id("b")), EnqueueResult::Existing(job_id("b"))]);
     fixture.cancel("b");
     let finished = fixture.enqueue_all([job("b").if_absent()]);
-    assert_eq!(finished, [Enqueued::Existing(job_id("b"))]);
+    assert_eq!(finished, [EnqueueResult::Existing(job_id("b"))]);
     assert_eq!(fixture.state("b"), StateName::Cancelled);
 }
 
 fn taken_ids_are_told(fixture: &Fixture) {
     fixture.enqueue_all([job("a"), job("b")]);
     let asked = ["c", "b", "d", "a"].map(job_id);
-    let taken = fixture.store.taken(&asked).expect("taken");
+    let taken = fixture.store.existing_ids(&asked).expect("taken");
     assert_eq!(taken, [job_id("b"), job_id("a")]);
 }
 
@@ -225,7 +225,7 @@ fn a_unique_key_is_held_until_the_job_is_finished(fixture: &Fixture) {
         let answer = fixture.enqueue_all([job("next").unique_key("k")]).remove(0);
         let holder = if held { "holder" } else { "next" };
         assert_eq!(answer.id(), &job_id(holder), "after the first was {name}");
-        assert_eq!(matches!(answer, Enqueued::Existing(_)), held, "{name}");
+        assert_eq!(matches!(answer, EnqueueResult::Existing(_)), held, "{name}");
 
         settle_all(fixture, &worker);
         for id in ["holder", "next"] {
@@ -261,7 +261,11 @@ fn a_unique_key_holds_inside_a_batch(fixture: &Fixture) {
     ]);
     assert_eq!(
         answers,
-        [Enqueued::Created(job_id("a")), Enqueued::Existing(job_id("a")), Enqueued::Created(job_id("c")),]
+        [
+            EnqueueResult::Created(job_id("a")),
+            EnqueueResult::Existing(job_id("a")),
+            EnqueueResult::Created(job_id("c")),
+        ]
     );
     assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["c", "a"]);
 }

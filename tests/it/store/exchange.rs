@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::job::life::{DeadReason, StateName};
 use domain::job::outcome::Outcome;
-use store::{Exchange, LeaseRef, Settled, StoreError};
+use store::{Exchange, LeaseRef, SettledJob, StoreError};
 
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
@@ -70,7 +70,7 @@ fn a_turn_says_what_became_of_the_jobs(fixture: &Fixture) {
         leases.iter().zip(outcomes).map(|(lease, outcome)| settlement(lease, outcome)).collect();
     let exchanged = fixture.exchange(&worker, &settlements, 0);
     let retry = Some(fixture.now().saturating_add(Duration::from_secs(2)));
-    let settled = |at: usize, state, next_retry_at, dead| Settled {
+    let settled = |at: usize, state, next_retry_at, dead| SettledJob {
         lease: leases[at].clone(),
         state,
         next_retry_at,

@@ -14,9 +14,9 @@ use domain::values::name::{BatchName, JobId, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
 use store::sqlite::SqliteStore;
 use store::{
-    After, Change, Claim, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, LeaseRef, LeaseStatus,
-    NewWorker, Orders, Page, Pause, QueueUpdate, Refused, Served, Settlement, Store, Update, Worker,
-    WorkerState,
+    After, Change, Claim, EnqueueError, EnqueueRefusal, EnqueueResult, Exchange, ExchangeResult, JobFilter,
+    LeaseRef, LeaseStatus, NewWorker, Orders, Page, Pause, QueueUpdate, ServedJobs, Settlement, Store,
+    Update, Worker, WorkerState,
 };
 use sys::clock::Clock;
 use sys::host::{HostKey, Origin};
@@ -130,15 +130,15 @@ impl Fixture {
     pub fn enqueue(&self, job: impl Into<JobSpec>) {
         let job = job.into();
         let answers = self.enqueue_all([job]);
-        assert!(matches!(answers[..], [Enqueued::Created(_)]), "it is new: {answers:?}");
+        assert!(matches!(answers[..], [EnqueueResult::Created(_)]), "it is new: {answers:?}");
     }
 
-    pub fn enqueue_all(&self, jobs: impl IntoIterator<Item = JobSpec>) -> Vec<Enqueued> {
+    pub fn enqueue_all(&self, jobs: impl IntoIterator<Item = JobSpec>) -> Vec<EnqueueResult> {
         self.try_enqueue(jobs).expect("the batch is stored")
     }
 
     /// Which job of a batch was refused, and why.
-    pub fn refused(&self, jobs: impl IntoIterator<Item = JobSpec>) -> (usize, Refused) {
+    pub fn refused(&self, jobs: impl IntoIterator<Item = JobSpec>) -> (usize, EnqueueRefusal) {
         match self.try_enqueue(jobs) {
             Err(EnqueueError::Refused { at, reason }) => (at, reason),
             other => panic!("the batch should be refused: {other:?}"),
@@ -148,7 +148,7 @@ impl Fixture {
     pub fn try_enqueue(
         &self,
         jobs: impl IntoIterator<Item = JobSpec>,
-    ) -> Result<Vec<Enqueued>, EnqueueError> {
+    ) -> Result<Vec<EnqueueResult>, EnqueueError> {
         let jobs: Vec<NewJob> = jobs.into_iter().map(NewJob::from).collect();
         self.store.enqueue(&jobs)
     }
@@ -248,10 +248,10 @@ impl Fixture {
 
     /// A new worker that serves all queues.
     pub fn worker(&self, id: &str) -> WorkerId {
-        self.worker_serving(id, Served::All)
+        self.worker_serving(id, ServedJobs::All)
     }
 
-    pub fn worker_serving(&self, id: &str, served: Served) -> WorkerId {
+    pub fn worker_serving(&self, id: &str, served: ServedJobs) -> WorkerId {
         self.register(NewWorker { served, ..new_worker(id) })
     }
 
@@ -260,7 +260,7 @@ impl Fixture {
         worker.id
     }
 
-    pub fn exchange(&self, worker: &WorkerId, settlements: &[Settlement], want: usize) -> Exchanged {
+    pub fn exchange(&self, worker: &WorkerId, settlements: &[Settlement], want: usize) -> ExchangeResult {
         let exchange = Exchange { worker, settlements, want, want_limited: want };
         self.store.exchange(&exchange).expect("exchange")
     }
@@ -377,7 +377,7 @@ pub fn new_worker(id: &str) -> NewWorker {
         origin: under_boot("boot-1"),
         pid: 4711,
         supervisor_pid: None,
-        served: Served::All,
+        served: ServedJobs::All,
         concurrency: 1,
         folder: "/home/somebody/.queuectl/workers".into(),
         stop_seen: None,
@@ -390,8 +390,8 @@ pub fn under_boot(boot_id: &str) -> Origin {
     Origin { key, ..Origin::default() }
 }
 
-pub fn serving(queues: &[&str]) -> Served {
-    Served::InOrder(queues.iter().map(|name| queue_name(name)).collect())
+pub fn serving(queues: &[&str]) -> ServedJobs {
+    ServedJobs::InOrder(queues.iter().map(|name| queue_name(name)).collect())
 }
 
 /// An outcome with nothing more to say about it.

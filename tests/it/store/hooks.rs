@@ -9,7 +9,10 @@ use domain::job::environment::Environment;
 use domain::job::outcome::Outcome;
 use domain::values::name::{HookName, WorkerId};
 use serde_json::{Value, json};
-use store::{Delivery, Hook, NewHook, Post, Posted, Report, Sent, Served};
+use store::{
+    Delivery, DeliveryExchange, DeliveryExchangeResult, DeliveryReport, DeliveryResult, Hook, NewHook,
+    ServedJobs,
+};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{job, job_id, queue_name};
@@ -65,20 +68,25 @@ fn hook(fixture: &Fixture, name: &str) -> Hook {
     hooks.into_iter().find(|hook| hook.name.as_str() == name).expect("there is such a hook")
 }
 
-fn post(fixture: &Fixture, worker: &WorkerId, reports: &[Report], want: usize) -> Posted {
-    fixture.store.post(&Post { worker, reports, want }).expect("post")
+fn post(
+    fixture: &Fixture,
+    worker: &WorkerId,
+    reports: &[DeliveryReport],
+    want: usize,
+) -> DeliveryExchangeResult {
+    fixture.store.exchange_deliveries(&DeliveryExchange { worker, reports, want }).expect("post")
 }
 
 fn take(fixture: &Fixture, worker: &WorkerId, want: usize) -> Vec<Delivery> {
     post(fixture, worker, &[], want).taken
 }
 
-fn report(delivery: &Delivery, result: Sent) -> Report {
-    Report { number: delivery.number, hook: delivery.hook.clone(), result }
+fn report(delivery: &Delivery, result: DeliveryResult) -> DeliveryReport {
+    DeliveryReport { number: delivery.number, hook: delivery.hook.clone(), result }
 }
 
-fn failed() -> Sent {
-    Sent::Failed("no luck".to_owned())
+fn failed() -> DeliveryResult {
+    DeliveryResult::Failed("no luck".to_owned())
 }
 
 /// Everything that is to be told now, as hook and event; it is told.
@@ -90,7 +98,7 @@ fn told(fixture: &Fixture, worker: &WorkerId) -> Vec<(String, Value)> {
         if taken.is_empty() {
             return told;
         }
-        reports = taken.iter().map(|delivery| report(delivery, Sent::Delivered)).collect();
+        reports = taken.iter().map(|delivery| report(delivery, DeliveryResult::Delivered)).collect();
         for delivery in taken {
             let event: Value = serde_json::from_str(&delivery.payload).expect("JSON");
             assert_eq!(event["delivery"], delivery.name, "the event names its delivery");
@@ -261,7 +269,7 @@ fn one_delivery_is_sent_at_a_time_for_each_hook(fixture: &Fixture) {
     assert_eq!(hooks_of(&second.taken), ["two"], "the first hook is being told something");
     assert_eq!((take(fixture, &worker, 10), second.next_due), (vec![], None));
     assert_eq!(fixture.orders(&worker).next_delivery, None, "nobody need try");
-    let next = post(fixture, &worker, &[report(&first[0], Sent::Delivered)], 10).taken;
+    let next = post(fixture, &worker, &[report(&first[0], DeliveryResult::Delivered)], 10).taken;
     assert_eq!(hooks_of(&next), ["one"]);
     assert_eq!(serde_json::from_str::<Value>(&next[0].payload).expect("JSON")["job"]["id"], "b", "in order");
     assert_eq!(hook(fixture, "one").pending, 2);
@@ -302,7 +310,7 @@ fn what_was_told_before_the_hook_was_there_is_not_told(fixture: &Fixture) {
 fn a_failing_hook_holds_up_no_other(fixture: &Fixture) {
     let worker = with_news(fixture);
     let taken = take(fixture, &worker, 10);
-    let reports = [report(&taken[0], failed()), report(&taken[1], Sent::Delivered)];
+    let reports = [report(&taken[0], failed()), report(&taken[1], DeliveryResult::Delivered)];
     let next = post(fixture, &worker, &reports, 10).taken;
     assert_eq!(hooks_of(&next), ["one", "two"], "what else the first is to be told is not held up either");
     assert_ne!(next[0].name, taken[0].name);
@@ -371,7 +379,7 @@ fn what_a_dead_worker_was_sending_is_due_at_once_the_first_time(fixture: &Fixtur
 fn a_worker_for_one_job_that_held_nothing_did_not_crash(fixture: &Fixture) {
     add(fixture, "crash", HookEvent::WorkerCrashed);
     let well = fixture.worker("well");
-    let serving = |id: &str| fixture.worker_serving(id, Served::Job(job_id("a")));
+    let serving = |id: &str| fixture.worker_serving(id, ServedJobs::Job(job_id("a")));
     fixture.reap(&serving("done"));
     assert_eq!(told(fixture, &well), [], "it was killed before it could say goodbye");
     fixture.enqueue(job("a"));
@@ -388,7 +396,7 @@ fn names(deliveries: &[Delivery]) -> BTreeSet<&str> {
 fn what_a_worker_that_ends_was_sending_is_due_at_once(fixture: &Fixture) {
     let worker = with_news(fixture);
     let taken = take(fixture, &worker, 10);
-    let given_back = report(&taken[0], Sent::GivenBack);
+    let given_back = report(&taken[0], DeliveryResult::GivenBack);
     assert!(post(fixture, &worker, &[given_back], 0).next_due.is_some_and(|due| due <= fixture.now()));
     fixture.retire(&worker);
     let other = fixture.worker("other");
@@ -416,7 +424,7 @@ fn a_late_report_of_success_counts_and_one_of_failure_does_not(fixture: &Fixture
     assert_eq!(take(fixture, &other, 1).len(), 1);
     post(fixture, &worker, &[report(&taken[0], failed())], 0);
     assert_eq!(hook(fixture, "h").failing_since, None, "another is at it");
-    post(fixture, &worker, &[report(&taken[0], Sent::Delivered)], 0);
+    post(fixture, &worker, &[report(&taken[0], DeliveryResult::Delivered)], 0);
     assert_eq!(hook(fixture, "h").pending, 0);
     post(fixture, &other, &[report(&taken[0], failed())], 0);
     assert_eq!(hook(fixture, "h").failing_since, None, "it has arrived");
@@ -431,10 +439,10 @@ fn a_late_report_is_not_taken_for_one_of_another_event(fixture: &Fixture) {
     let late = take(fixture, &worker, 1);
     fixture.pass_secs(61);
     let again = take(fixture, &other, 1);
-    post(fixture, &other, &[report(&again[0], Sent::Delivered)], 0);
+    post(fixture, &other, &[report(&again[0], DeliveryResult::Delivered)], 0);
     fixture.enqueue(job("b"));
     fixture.run(&other, Outcome::Success);
-    post(fixture, &worker, &[report(&late[0], Sent::Delivered)], 0);
+    post(fixture, &worker, &[report(&late[0], DeliveryResult::Delivered)], 0);
     assert_eq!(hook(fixture, "h").pending, 1, "nobody was told of b");
 }
 
@@ -442,7 +450,7 @@ fn a_removed_hook_is_told_nothing_more(fixture: &Fixture) {
     let worker = with_news(fixture);
     let taken = take(fixture, &worker, 10);
     fixture.store.remove_hook(&hook_name("one"), SOMEBODY).expect("remove");
-    let reports = [report(&taken[0], failed()), report(&taken[1], Sent::Delivered)];
+    let reports = [report(&taken[0], failed()), report(&taken[1], DeliveryResult::Delivered)];
     assert_eq!(hooks_of(&post(fixture, &worker, &reports, 10).taken), ["two"]);
     add(fixture, "one", HookEvent::Success);
     assert_eq!(hook(fixture, "one").pending, 0, "a new one of that name is a new one");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
-use store::{Exchange, Exchanged, LeaseRef, Served, Settlement};
+use store::{Exchange, ExchangeResult, LeaseRef, ServedJobs, Settlement};
 
 use super::fixture::{FAILURE, Fixture, every_store, serving, settlement};
 use super::new_job::{job, job_id};
@@ -38,12 +38,12 @@ fn turn(
     settlements: &[Settlement],
     want: usize,
     limited: usize,
-) -> Exchanged {
+) -> ExchangeResult {
     let exchange = Exchange { worker, settlements, want, want_limited: limited };
     fixture.store.exchange(&exchange).expect("a turn")
 }
 
-fn ids(exchanged: &Exchanged) -> Vec<&str> {
+fn ids(exchanged: &ExchangeResult) -> Vec<&str> {
     exchanged.claimed.iter().map(|claim| claim.lease.job.as_str()).collect()
 }
 
@@ -102,7 +102,7 @@ fn a_worker_gets_no_more_of_limited_queues_than_it_has_use_for(fixture: &Fixture
     fill(fixture, 4);
     fixture.enqueue_all([job("a"), job("b")]);
     fixture.limit("q", Some(3), None);
-    for (name, served) in [("all", Served::All), ("in-order", serving(&["q", "default"]))] {
+    for (name, served) in [("all", ServedJobs::All), ("in-order", serving(&["q", "default"]))] {
         let worker = fixture.worker_serving(name, served);
         let taken = turn(fixture, &worker, &[], 9, 2);
         assert_eq!(ids(&taken), ["0", "1", "a", "b"], "{name}");
@@ -135,7 +135,7 @@ fn a_worker_for_one_job_waits_for_its_queue(fixture: &Fixture) {
     fixture.limit("q", Some(1), None);
     let worker = fixture.worker("w");
     let lease = fixture.lease(&worker);
-    let only = fixture.worker_serving("only", Served::Job(job_id("1")));
+    let only = fixture.worker_serving("only", ServedJobs::Job(job_id("1")));
     assert_eq!(fixture.claim(&only, 1), [""; 0]);
     fixture.settle(&worker, &lease, Outcome::Success);
     assert_eq!(fixture.claim(&only, 1), ["1"]);
@@ -241,7 +241,7 @@ fn what_its_queue_holds_back_is_not_before_others(fixture: &Fixture) {
     fill(fixture, 5);
     fixture.enqueue(job("last").queue("other"));
     let ahead = || {
-        let seen = fixture.store.situation(&job_id("last")).expect("what surrounds it").expect("a job");
+        let seen = fixture.store.explain_facts(&job_id("last")).expect("what surrounds it").expect("a job");
         (seen.ahead_elsewhere.least, seen.ahead_in_queue.least)
     };
     assert_eq!(ahead(), (5, 0));

@@ -16,7 +16,8 @@ use domain::values::timestamp::Timestamp;
 use proptest::prelude::ProptestConfig;
 use proptest_state_machine::{StateMachineTest, prop_state_machine};
 use store::{
-    Change, Enqueued, Exchange, JobFilter, LeaseRef, NewWorker, Page, Phase, Queue, Served, Settlement,
+    Change, EnqueueResult, Exchange, JobFilter, LeaseRef, NewWorker, Page, Phase, Queue, ServedJobs,
+    Settlement,
 };
 
 use self::history::{Expected, Model, NextDue, Step};
@@ -113,8 +114,8 @@ fn enqueue(fixture: &Fixture, expected: &Expected) {
     };
     let answers = fixture.try_enqueue(batch.iter().map(spec));
     let answers = answers.ok().map(|answers| {
-        let told = |answer: &Enqueued| {
-            let is_new = matches!(answer, Enqueued::Created(_));
+        let told = |answer: &EnqueueResult| {
+            let is_new = matches!(answer, EnqueueResult::Created(_));
             (answer.id().to_string(), is_new)
         };
         answers.iter().map(told).collect::<Vec<_>>()
@@ -344,7 +345,7 @@ fn register(fixture: &Fixture, memory: &Memory, worker: usize) {
     let in_order = |queues: &Vec<usize>| queues.iter().map(|queue| queue_name(QUEUES[*queue])).collect();
     fixture.register(NewWorker {
         origin: under_boot(known.boot),
-        served: known.queues.as_ref().map_or(Served::All, |queues| Served::InOrder(in_order(queues))),
+        served: known.queues.as_ref().map_or(ServedJobs::All, |queues| ServedJobs::InOrder(in_order(queues))),
         ..new_worker(worker_id(worker).as_str())
     });
 }

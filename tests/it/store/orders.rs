@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use domain::values::timestamp::Timestamp;
-use store::{NewWorker, Orders, Served, Stop, WorkerState};
+use store::{NewWorker, Orders, ServedJobs, Stop, WorkerState};
 use sys::host::{HostKey, Origin};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, new_worker, serving};
@@ -143,7 +143,7 @@ fn dependents_that_were_not_told_yet_are_to_be_done(fixture: &Fixture) {
 }
 
 fn a_worker_for_one_job_is_idle_when_that_is_over(fixture: &Fixture) {
-    let worker = fixture.worker_serving("w", Served::Job(job_id("a")));
+    let worker = fixture.worker_serving("w", ServedJobs::Job(job_id("a")));
     let idle = || fixture.orders(&worker).idle;
     assert!(idle(), "there is no such job");
     fixture.enqueue_all([job("a").delay_secs(1), job("b")]);

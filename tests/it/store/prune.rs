@@ -9,8 +9,11 @@ use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use domain::job::unique::UniqueFor;
 use domain::settings::SettingKey;
-use store::retention::{Forgotten, Walk};
-use store::{Duty, JobFilter, Mark, NewSchedule, Old, Prune, Served, Settlement, Sweep, settings};
+use store::retention::{PruneTotals, RetentionPass};
+use store::{
+    Cursor, Duty, EnvironmentGc, JobFilter, NewSchedule, Prunable, PruneStep, ServedJobs, Settlement,
+    settings,
+};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, settlement};
 use super::new_job::{job, job_id};
@@ -39,19 +42,19 @@ every_store!(
 const DAY: u64 = 24 * 3600;
 
 /// Walks to the end, as the settings say; there are no log files.
-fn prune(fixture: &Fixture) -> Forgotten {
+fn prune(fixture: &Fixture) -> PruneTotals {
     let settings = settings::in_force(fixture.store.as_ref()).expect("the settings");
-    let mut walk = Walk::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
+    let mut walk = RetentionPass::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
     while walk.step(fixture.store.as_ref()).expect("a step") {}
-    walk.forgotten()
+    walk.deleted()
 }
 
 fn ids(fixture: &Fixture) -> Vec<String> {
     fixture.list_by(&JobFilter::default(), 100)
 }
 
-fn step(fixture: &Fixture, what: Old) -> Prune {
-    Prune { what, before: fixture.now(), after: Mark::default(), limit: 2, dry_run: false }
+fn step(fixture: &Fixture, what: Prunable) -> PruneStep {
+    PruneStep { what, before: fixture.now(), after: Cursor::default(), limit: 2, dry_run: false }
 }
 
 fn jobs_are_kept_for_as_long_as_the_settings_say(fixture: &Fixture) {
@@ -76,7 +79,7 @@ fn jobs_are_kept_for_as_long_as_the_settings_say(fixture: &Fixture) {
     fixture.pass_secs(DAY);
     assert_eq!(prune(fixture).jobs, 1);
     assert_eq!(ids(fixture), ["later", "failed"]);
-    assert_eq!(prune(fixture), Forgotten::default(), "nothing is left to do");
+    assert_eq!(prune(fixture), PruneTotals::default(), "nothing is left to do");
     fixture.enqueue(job("again").unique_key("k"));
 }
 
@@ -130,10 +133,10 @@ fn a_step_looks_at_no_more_than_it_may(fixture: &Fixture) {
         fixture.enqueue(id);
         fixture.run(&worker, Outcome::Success);
     }
-    let mut at = step(fixture, Old::Jobs(StateName::Completed));
+    let mut at = step(fixture, Prunable::Jobs(StateName::Completed));
     let pruned = fixture.store.prune(&at).expect("a step");
-    assert_eq!((pruned.count, &*pruned.gone, pruned.next), (2, &[(1, 1), (2, 1)][..], Some(Mark(2, 0))));
-    at.after = Mark(2, 0);
+    assert_eq!((pruned.count, &*pruned.gone, pruned.next), (2, &[(1, 1), (2, 1)][..], Some(Cursor(2, 0))));
+    at.after = Cursor(2, 0);
     let pruned = fixture.store.prune(&at).expect("a step");
     assert_eq!((pruned.count, pruned.next), (1, None));
     assert_eq!(ids(fixture), [""; 0]);
@@ -168,16 +171,16 @@ fn what_would_be_forgotten_is_counted(fixture: &Fixture) {
     }
     fixture.pass_secs(8 * DAY);
     let settings = settings::in_force(fixture.store.as_ref()).expect("the settings");
-    let mut walk = Walk::by_settings(&settings, fixture.now(), "/nowhere".as_ref()).dry();
+    let mut walk = RetentionPass::by_settings(&settings, fixture.now(), "/nowhere".as_ref()).dry_run();
     while walk.step(fixture.store.as_ref()).expect("a step") {}
-    assert_eq!(walk.forgotten().jobs, 3);
+    assert_eq!(walk.deleted().jobs, 3);
     assert_eq!(ids(fixture).len(), 3, "nothing was forgotten");
     assert_eq!(prune(fixture).jobs, 3);
 }
 
 fn workers_go_with_what_they_ran(fixture: &Fixture) {
     fixture.enqueue_all([job("alone"), job("a")]);
-    let for_one = fixture.worker_serving("for-one", Served::Job(job_id("alone")));
+    let for_one = fixture.worker_serving("for-one", ServedJobs::Job(job_id("alone")));
     fixture.run(&for_one, Outcome::Success);
     fixture.retire(&for_one);
     let old = fixture.worker("old");
@@ -254,27 +257,27 @@ fn many_old_jobs_go_in_small_steps_while_others_come(fixture: &Fixture) {
     fixture.exchange(&worker, &settlements, 0);
     fixture.pass_secs(8 * DAY);
     let settings = settings::in_force(fixture.store.as_ref()).expect("the settings");
-    let mut walk = Walk::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
+    let mut walk = RetentionPass::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
     let (mut steps, mut before) = (0, 0);
     while walk.step(fixture.store.as_ref()).expect("a step") {
-        let gone = walk.forgotten().jobs - before;
+        let gone = walk.deleted().jobs - before;
         assert!(gone <= 250, "{gone} jobs at once");
-        before = walk.forgotten().jobs;
+        before = walk.deleted().jobs;
         if steps % 16 == 0 {
             fixture.enqueue(job(&format!("new-{steps}")));
         }
         steps += 1;
         // Half way through whoever did it dies: another begins again.
         if steps == 40 {
-            walk = Walk::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
+            walk = RetentionPass::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
             before = 0;
         }
     }
     let left = ids(fixture);
     assert!(!left.is_empty() && left.iter().all(|id| id.starts_with("new-")), "{} are left", left.len());
-    let space = Prune { what: Old::Space, ..step(fixture, Old::Space) };
+    let space = PruneStep { what: Prunable::FreePages, ..step(fixture, Prunable::FreePages) };
     assert_eq!(
-        fixture.store.prune(&Prune { dry_run: true, ..space }).expect("a step").count,
+        fixture.store.prune(&PruneStep { dry_run: true, ..space }).expect("a step").count,
         0,
         "no space is wasted"
     );
@@ -305,10 +308,10 @@ fn only_chosen_jobs_that_are_still_so_go(fixture: &Fixture) {
         fixture.run(&worker, Outcome::Success);
     }
     let chosen = fixture.store.select(&JobFilter::default(), None, 9).expect("a selection");
-    assert_eq!(fixture.store.forget(&chosen, true).expect("forget").count, 3);
+    assert_eq!(fixture.store.prune_jobs(&chosen, true).expect("prune").count, 3);
     fixture.retry("b");
     fixture.retry("parent");
-    let pruned = fixture.store.forget(&chosen, false).expect("forget");
+    let pruned = fixture.store.prune_jobs(&chosen, false).expect("prune");
     assert_eq!((pruned.count, pruned.gone.len()), (1, 1));
     assert_eq!(ids(fixture), ["waits", "parent", "b"]);
     fixture.recount();
@@ -328,12 +331,12 @@ fn environments_that_nothing_uses_go(fixture: &Fixture) {
     fixture.store.add_schedule(&schedule, SOMEBODY).expect("add").expect("it is taken");
     fixture.remove("a");
     fixture.remove("b");
-    let mut sweep = Sweep::default();
+    let mut gc = EnvironmentGc::default();
     let mut steps = 1;
-    while fixture.store.sweep(&mut sweep, 1).expect("a step") {
+    while fixture.store.collect_environments(&mut gc, 1).expect("a step") {
         steps += 1;
     }
-    assert_eq!(sweep.forgotten, 1, "one is a job's, one is a schedule's");
+    assert_eq!(gc.deleted, 1, "one is a job's, one is a schedule's");
     assert!(steps > 1, "one at a time");
     assert_eq!(fixture.claim(&fixture.worker("w"), 9), ["c"]);
 }
@@ -343,10 +346,10 @@ fn an_environment_that_comes_into_use_during_the_search_stays(fixture: &Fixture)
         fixture.enqueue(in_environment(id, variables));
     }
     fixture.remove("a");
-    let mut sweep = Sweep::default();
-    assert!(fixture.store.sweep(&mut sweep, 1).expect("a step"), "there is more to look at");
+    let mut gc = EnvironmentGc::default();
+    assert!(fixture.store.collect_environments(&mut gc, 1).expect("a step"), "there is more to look at");
     fixture.enqueue(in_environment("again", "A=1\0"));
-    while fixture.store.sweep(&mut sweep, 1).expect("a step") {}
-    assert_eq!(sweep.forgotten, 0);
+    while fixture.store.collect_environments(&mut gc, 1).expect("a step") {}
+    assert_eq!(gc.deleted, 0);
     assert_eq!(fixture.claim(&fixture.worker("w"), 9), ["b", "again"]);
 }

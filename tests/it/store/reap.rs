@@ -6,7 +6,7 @@ use domain::job::life::{DeadReason, State, StateName};
 use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
-use store::{LeaseRef, LeaseStatus, NewWorker, StoreError, Unkillable};
+use store::{LeaseRef, LeaseStatus, NewWorker, StoreError, UnkillableProcess};
 
 use super::fixture::{FAILURE, Fixture, every_store, new_worker, under_boot};
 use super::new_job::{job, job_id};
@@ -163,8 +163,8 @@ fn fault_41_a_job_that_was_lost_beside_others_dies_only_of_a_loss_of_its_own(fix
     assert_eq!(states, [StateName::Dead, StateName::Pending, StateName::Pending], "the only one started");
 }
 
-fn unkillable(lease: &LeaseRef, pid: u32) -> Unkillable {
-    Unkillable { lease: lease.clone(), pid, start_time: u64::MAX, why: "it may not".to_owned() }
+fn unkillable(lease: &LeaseRef, pid: u32) -> UnkillableProcess {
+    UnkillableProcess { lease: lease.clone(), pid, start_time: u64::MAX, why: "it may not".to_owned() }
 }
 
 fn fault_42_an_unkillable_process_is_told_while_its_attempt_runs(fixture: &Fixture) {
@@ -173,12 +173,12 @@ fn fault_42_an_unkillable_process_is_told_while_its_attempt_runs(fixture: &Fixtu
     let leases = fixture.leases(&worker, 2);
     let stale = LeaseRef { attempt: 9, ..leases[0].clone() };
     let found = [unkillable(&leases[0], 7), unkillable(&leases[0], 8), unkillable(&leases[1], 7)];
-    fixture.store.note_unkillable(&found).expect("noted");
-    fixture.store.note_unkillable(&[unkillable(&stale, 9), found[0].clone()]).expect("noted again");
+    fixture.store.record_unkillable(&found).expect("noted");
+    fixture.store.record_unkillable(&[unkillable(&stale, 9), found[0].clone()]).expect("noted again");
     assert_eq!(fixture.store.unkillable().expect("a list"), found);
     assert!(fixture.settle(&worker, &leases[0], Outcome::Success));
     assert_eq!(fixture.store.unkillable().expect("a list"), found[2..]);
-    fixture.store.note_unkillable(&[]).expect("nothing is noted");
+    fixture.store.record_unkillable(&[]).expect("nothing is noted");
     fixture.reap(&worker);
     assert_eq!(fixture.store.unkillable().expect("a list"), []);
 }
@@ -187,7 +187,7 @@ fn fault_42_the_other_jobs_of_a_dead_worker_are_given_back(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let leases = fixture.leases(&worker, 3);
-    let reaped = fixture.store.reap_others(&worker, Some(&leases[..2]), &leases[..1]).expect("reaped");
+    let reaped = fixture.store.reap_except(&worker, Some(&leases[..2]), &leases[..1]).expect("reaped");
     assert_eq!(reaped, leases[1..]);
     assert_eq!(
         (fixture.outcomes("b"), fixture.outcomes("c")),

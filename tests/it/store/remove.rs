@@ -83,7 +83,7 @@ fn a_removed_job_is_nowhere(fixture: &Fixture) {
     let id = job_id("a");
     assert_eq!(fixture.store.find(&id).expect("find"), None);
     assert_eq!(fixture.store.record(&id).expect("record"), None);
-    assert_eq!(fixture.store.taken(&[id]).expect("taken"), []);
+    assert_eq!(fixture.store.existing_ids(&[id]).expect("taken"), []);
     assert_eq!(fixture.cancel("a"), Change::NotFound);
     assert_eq!(fixture.retry("a"), Change::NotFound);
     for phases in Phase::ALL.map(|phase| vec![phase]).into_iter().chain([Vec::new()]) {

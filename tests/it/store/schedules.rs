@@ -12,7 +12,7 @@ use domain::schedule::{
 use domain::settings::SettingKey;
 use domain::values::name::ScheduleName;
 use domain::values::timestamp::Timestamp;
-use store::{Enqueued, Fired, LeaseRef, NewSchedule, Pause, ScheduleRefused};
+use store::{EnqueueResult, FireResult, LeaseRef, NewSchedule, Pause, ScheduleRefusal};
 
 use super::fixture::{Fixture, SOMEBODY, every_store, settlement};
 use super::new_job::{job, job_id};
@@ -69,7 +69,7 @@ fn add(fixture: &Fixture, schedule: &NewSchedule) -> Schedule {
     added.expect("it is not refused")
 }
 
-fn refused(fixture: &Fixture, schedule: &NewSchedule) -> ScheduleRefused {
+fn refused(fixture: &Fixture, schedule: &NewSchedule) -> ScheduleRefusal {
     let added = fixture.store.add_schedule(schedule, SOMEBODY).expect("add_schedule");
     added.expect_err("it is refused")
 }
@@ -83,7 +83,7 @@ fn fire(fixture: &Fixture) -> Vec<String> {
     fired(fixture).jobs.iter().map(ToString::to_string).collect()
 }
 
-fn fired(fixture: &Fixture) -> Fired {
+fn fired(fixture: &Fixture) -> FireResult {
     fixture.store.fire_due().expect("fire_due")
 }
 
@@ -97,7 +97,10 @@ fn next_run(fixture: &Fixture) -> String {
 
 fn pause(fixture: &Fixture, name_: &str, paused: bool) -> bool {
     let pause = Pause { by: SOMEBODY.to_owned(), reason: Some("for a reason".to_owned()) };
-    fixture.store.hold_schedule(&name(name_), paused.then_some(&pause), SOMEBODY).expect("hold_schedule")
+    fixture
+        .store
+        .set_schedule_pause(&name(name_), paused.then_some(&pause), SOMEBODY)
+        .expect("set_schedule_pause")
 }
 
 fn minutes_after(start: Timestamp, minutes: i64) -> Timestamp {
@@ -135,7 +138,7 @@ fn a_second_one_of_that_name_is_refused(fixture: &Fixture) {
     let before = find(fixture, "s");
     let second =
         NewSchedule { when: When::every(Duration::from_secs(5)).expect("a period"), ..minutely("s") };
-    assert_eq!(refused(fixture, &second), ScheduleRefused::NameTaken(name("s")));
+    assert_eq!(refused(fixture, &second), ScheduleRefusal::NameTaken(name("s")));
     assert_eq!(find(fixture, "s"), before);
 }
 
@@ -146,7 +149,7 @@ fn what_would_never_fire_is_refused(fixture: &Fixture) {
         [(never, WhenError::Never("0 0 30 2 *".to_owned())), (past, WhenError::Past(fixture.now()))]
     {
         let new = NewSchedule { when, ..minutely("s") };
-        assert_eq!(refused(fixture, &new), ScheduleRefused::When(why));
+        assert_eq!(refused(fixture, &new), ScheduleRefusal::When(why));
     }
     assert_eq!(fixture.store.schedules().expect("schedules"), []);
 }
@@ -155,10 +158,16 @@ fn a_due_schedule_is_fired_once(fixture: &Fixture) {
     let start = fixture.now();
     add(fixture, &minutely("s"));
     fixture.pass_millis(59_999);
-    assert_eq!(fired(fixture), Fired { next_at: Some(minutes_after(start, 1)), ..Fired::default() });
+    assert_eq!(
+        fired(fixture),
+        FireResult { next_at: Some(minutes_after(start, 1)), ..FireResult::default() }
+    );
     fixture.pass_millis(1);
     assert_eq!(fire(fixture), ["s:20270115T080100Z"]);
-    assert_eq!(fired(fixture), Fired { next_at: Some(minutes_after(start, 2)), ..Fired::default() });
+    assert_eq!(
+        fired(fixture),
+        FireResult { next_at: Some(minutes_after(start, 2)), ..FireResult::default() }
+    );
     let (schedule, runs) = find(fixture, "s");
     assert_eq!((schedule.last_at, schedule.next_at), (Some(fixture.now()), Some(minutes_after(start, 2))));
     assert_eq!(runs.len(), 1);
@@ -275,7 +284,7 @@ fn a_line_is_only_so_long(fixture: &Fixture) {
     let full = || {
         let now = fixture.now();
         let day_ago = now.saturating_sub(Duration::from_secs(86_400));
-        fixture.store.troubles(day_ago, day_ago).expect("troubles").full
+        fixture.store.recent_problems(day_ago, day_ago).expect("troubles").full
     };
     let runs: Vec<String> = (0..MAX_UNFINISHED_RUNS).map(|_| next_run(fixture)).collect();
     assert_eq!((find(fixture, "s").0.skipped_at, full()), (None, vec![]));
@@ -351,7 +360,7 @@ fn a_unique_key_that_is_held_leaves_it_out(fixture: &Fixture) {
     assert_eq!(fire(fixture), [""; 0]);
     assert_eq!(find(fixture, "s").0.skipped_at, Some(fixture.now()));
     let by_hand = fixture.store.run_schedule(&name("s"), SOMEBODY).expect("run_schedule");
-    assert_eq!(by_hand, Some(Enqueued::Existing(job_id("holder"))));
+    assert_eq!(by_hand, Some(EnqueueResult::Existing(job_id("holder"))));
     fixture.cancel("holder");
     next_run(fixture);
 }
@@ -364,7 +373,7 @@ fn while_it_is_held_back_nothing_fires(fixture: &Fixture) {
     assert_eq!((held.since, held.by.as_str()), (before, SOMEBODY));
     assert_eq!(held.reason.as_deref(), Some("for a reason"));
     fixture.pass_secs(600);
-    assert_eq!(fired(fixture), Fired::default());
+    assert_eq!(fired(fixture), FireResult::default());
     assert!(!pause(fixture, "nobody", true) && !pause(fixture, "nobody", false));
 }
 
@@ -388,7 +397,7 @@ fn a_run_by_hand_changes_nothing_else(fixture: &Fixture) {
     let (before, _) = find(fixture, "s");
     for expected in ["s:20270115T080000Z", "s:20270115T080000Z-2"] {
         let run = fixture.store.run_schedule(&name("s"), SOMEBODY).expect("run_schedule");
-        assert_eq!(run, Some(Enqueued::Created(job_id(expected))));
+        assert_eq!(run, Some(EnqueueResult::Created(job_id(expected))));
         let record = fixture.record(expected);
         assert_eq!((record.schedule, record.scheduled_for), (Some(name("s")), None));
         assert_eq!(record.events[0].event, "schedule_run");
@@ -404,7 +413,7 @@ fn a_removed_schedule_leaves_its_jobs(fixture: &Fixture) {
     assert!(fixture.store.remove_schedule(&name("s"), SOMEBODY).expect("remove_schedule"));
     assert!(!fixture.store.remove_schedule(&name("s"), SOMEBODY).expect("remove_schedule"), "it is gone");
     fixture.pass_secs(600);
-    assert_eq!(fired(fixture), Fired::default());
+    assert_eq!(fired(fixture), FireResult::default());
     let record = fixture.record(&run);
     assert_eq!((record.schedule, record.scheduled_for), (None, Some(minutes_after(start, 1))));
 }
@@ -457,7 +466,7 @@ fn very_many_are_fired_in_several_transactions(fixture: &Fixture) {
     fixture.pass_secs(61);
     let mut counts = Vec::new();
     loop {
-        let Fired { jobs, next_at, .. } = fired(fixture);
+        let FireResult { jobs, next_at, .. } = fired(fixture);
         counts.push(jobs.len());
         if next_at != Some(due) {
             break;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use store::{Change, Conflict, JobFilter, JobVerb, Phase, Seen};
+use store::{Change, Conflict, JobFilter, JobRef, JobVerb, Phase};
 
 use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
 use super::new_job::{job, job_id, queue_name};
@@ -19,8 +19,8 @@ every_store!(
     what_is_gone_is_not_found,
 );
 
-fn selected(fixture: &Fixture, filter: &JobFilter, limit: usize) -> Vec<Seen> {
-    let mut selected: Vec<Seen> = Vec::new();
+fn selected(fixture: &Fixture, filter: &JobFilter, limit: usize) -> Vec<JobRef> {
+    let mut selected: Vec<JobRef> = Vec::new();
     loop {
         let below = selected.last().map(|seen| seen.number);
         let more = fixture.store.select(filter, below, limit).expect("select");
@@ -32,7 +32,7 @@ fn selected(fixture: &Fixture, filter: &JobFilter, limit: usize) -> Vec<Seen> {
     }
 }
 
-fn ids(selected: &[Seen]) -> Vec<&str> {
+fn ids(selected: &[JobRef]) -> Vec<&str> {
     selected.iter().map(|seen| seen.id.as_str()).collect()
 }
 
@@ -145,10 +145,10 @@ fn ids_are_found_by_their_beginning(fixture: &Fixture) {
         ("a-10", vec!["a-10"]),
         ("x", vec![]),
     ] {
-        let found = fixture.store.ids_like(&job_id(prefix), 9).expect("ids");
+        let found = fixture.store.ids_with_prefix(&job_id(prefix), 9).expect("ids");
         assert_eq!(found, expected.into_iter().map(job_id).collect::<Vec<_>>(), "{prefix}");
     }
-    assert_eq!(fixture.store.ids_like(&job_id("a"), 2).expect("ids").len(), 2);
+    assert_eq!(fixture.store.ids_with_prefix(&job_id("a"), 2).expect("ids").len(), 2);
 }
 
 fn what_moved_on_is_left_alone(fixture: &Fixture) {

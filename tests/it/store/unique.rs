@@ -7,7 +7,7 @@ use domain::job::outcome::Outcome;
 use domain::job::unique::UniqueFor;
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert_eq, proptest};
-use store::{Change, Conflict, Enqueued};
+use store::{Change, Conflict, EnqueueResult};
 
 use super::fixture::{FAILURE, Fixture, every_store};
 use super::new_job::{JobSpec, job, job_id};
@@ -33,11 +33,11 @@ fn unique(id: &str, unique_for: UniqueFor) -> JobSpec {
 /// Whether a job with the key can be enqueued now, or who stands in for it; it is removed again.
 fn holder(fixture: &Fixture) -> Option<String> {
     match &fixture.enqueue_all([job("probe").unique_key("k")])[..] {
-        [Enqueued::Created(_)] => {
+        [EnqueueResult::Created(_)] => {
             fixture.remove("probe");
             None
         }
-        [Enqueued::Existing(id)] => Some(id.to_string()),
+        [EnqueueResult::Existing(id)] => Some(id.to_string()),
         other => panic!("one answer: {other:?}"),
     }
 }
@@ -91,8 +91,11 @@ fn within_one_batch_the_first_is_returned(fixture: &Fixture) {
     let jobs = kinds.iter().enumerate().map(|(at, kind)| unique(&format!("j{at}"), *kind));
     let answers = fixture.enqueue_all(jobs);
     let first = job_id("j0");
-    let expected =
-        [Enqueued::Created(first.clone()), Enqueued::Existing(first.clone()), Enqueued::Existing(first)];
+    let expected = [
+        EnqueueResult::Created(first.clone()),
+        EnqueueResult::Existing(first.clone()),
+        EnqueueResult::Existing(first),
+    ];
     assert_eq!(answers, expected);
 }
 
@@ -189,8 +192,8 @@ proptest! {
                     let answer = fixture.enqueue_all([new]).remove(0);
                     let holder = jobs.iter().find(|job| job.key == key && job.holds(now));
                     let expected = match holder {
-                        Some(holder) => Enqueued::Existing(job_id(&holder.id)),
-                        None => Enqueued::Created(job_id(&id)),
+                        Some(holder) => EnqueueResult::Existing(job_id(&holder.id)),
+                        None => EnqueueResult::Created(job_id(&id)),
                     };
                     prop_assert_eq!(answer, expected);
                     if holder.is_none() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use store::{LeaseRef, LeaseStatus, NewWorker, Served, StoreError, Worker, WorkerSlots, WorkerState};
+use store::{LeaseRef, LeaseStatus, NewWorker, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
 use sys::host::{FileId, HostKey, Origin};
 
 use super::fixture::{Fixture, every_store, new_worker, serving};
@@ -32,9 +32,9 @@ every_store!(
 
 fn a_registered_worker_reads_back(fixture: &Fixture) {
     for (id, served, supervisor_pid) in [
-        ("all", Served::All, None),
+        ("all", ServedJobs::All, None),
         ("some", serving(&["b", "a", "not-yet"]), Some(u32::MAX)),
-        ("one", Served::Job(job_id("not-yet")), Some(1)),
+        ("one", ServedJobs::Job(job_id("not-yet")), Some(1)),
     ] {
         let new = NewWorker {
             id: id.parse().expect("a worker id"),

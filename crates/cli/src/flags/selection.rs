@@ -191,7 +191,7 @@ fn complete(
     may_stand_for: impl Fn(&JobId) -> bool,
 ) -> Result<JobId, Failure> {
     // The shortest comes first, so one that is whole does.
-    let mut candidates = context.store()?.ids_like(&typed, MAX_CANDIDATES + 1)?;
+    let mut candidates = context.store()?.ids_with_prefix(&typed, MAX_CANDIDATES + 1)?;
     match &candidates[..] {
         [] => Ok(typed),
         [first, ..] if *first == typed => Ok(typed),

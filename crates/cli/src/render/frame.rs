@@ -171,7 +171,7 @@ mod tests {
     use domain::job::{Job, LatestAttempt, OnDependencyFailure};
     use domain::values::timestamp::Timestamp;
     use ops::status::{Problem, Status};
-    use store::{Queue, Served, Worker, WorkerState};
+    use store::{Queue, ServedJobs, Worker, WorkerState};
     use sys::host::Origin;
 
     const NOW: Timestamp = Timestamp::from_millis(1_769_851_800_999);
@@ -235,7 +235,7 @@ mod tests {
             origin: Origin::default(),
             pid: 4242,
             supervisor_pid: None,
-            served: Served::All,
+            served: ServedJobs::All,
             concurrency: 4,
             folder: "/home/ada/.queuectl/workers".into(),
             held: 2,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use domain::settings::Settings;
 use domain::values::name::WorkerId;
-use store::retention::{Forgotten, Walk};
+use store::retention::{PruneTotals, RetentionPass};
 use store::{Duty, Store, StoreError};
 
 /// A worker that ends sooner leaves it to others.
@@ -27,7 +27,7 @@ pub(crate) struct Pruner {
 
 #[derive(Debug)]
 struct Round {
-    walk: Walk,
+    walk: RetentionPass,
     renewed: Instant,
 }
 
@@ -51,7 +51,7 @@ impl Pruner {
         if self.round.is_none() && self.next <= Instant::now() {
             self.next = Instant::now() + REST;
             if store.take_duty(Duty::Prune, LEASE)? {
-                let walk = Walk::by_settings(settings, store.now()?, logs);
+                let walk = RetentionPass::by_settings(settings, store.now()?, logs);
                 self.round = Some(Round { walk, renewed: Instant::now() });
             }
         }
@@ -61,7 +61,7 @@ impl Pruner {
         if round.go_on(store, own)? {
             return Ok(());
         }
-        let done = summary(round.walk.forgotten());
+        let done = summary(round.walk.deleted());
         self.round = None;
         self.next = Instant::now() + REST;
         store.end_duty(Duty::Prune, REST, own.as_str(), done.as_deref())
@@ -85,6 +85,6 @@ impl Round {
 }
 
 /// What is told of it; nothing if nothing was forgotten.
-fn summary(forgotten: Forgotten) -> Option<String> {
-    (forgotten != Forgotten::default()).then(|| forgotten.to_string())
+fn summary(forgotten: PruneTotals) -> Option<String> {
+    (forgotten != PruneTotals::default()).then(|| forgotten.to_string())
 }

@@ -26,7 +26,7 @@ use crate::worker::files;
 use domain::settings::Settings;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
-use store::{LeaseRef, Store, StoreError, Unkillable, Worker};
+use store::{LeaseRef, Store, StoreError, UnkillableProcess, Worker};
 use sys::clock::{boot_ticks, ticks};
 use sys::failpoint;
 use sys::fs::liveness_lock;
@@ -218,7 +218,7 @@ impl Reaper {
 pub(crate) struct Obstacle {
     pub(crate) why: String,
     /// What could not be killed, where it is known.
-    pub(crate) unkillable: Vec<Unkillable>,
+    pub(crate) unkillable: Vec<UnkillableProcess>,
 }
 
 impl From<String> for Obstacle {
@@ -348,15 +348,15 @@ pub(crate) fn leave(
     store: &dyn Store,
     folder: &Path,
     worker: &WorkerId,
-    unkillable: &[Unkillable],
+    unkillable: &[UnkillableProcess],
     journal: &Journal,
 ) -> Result<(), StoreError> {
     if unkillable.is_empty() {
         return Ok(());
     }
-    store.note_unkillable(unkillable)?;
+    store.record_unkillable(unkillable)?;
     let stay: Vec<LeaseRef> = unkillable.iter().map(|found| found.lease.clone()).collect();
-    match store.reap_others(worker, started(folder, worker).as_deref(), &stay) {
+    match store.reap_except(worker, started(folder, worker).as_deref(), &stay) {
         Ok(given_back) if given_back.is_empty() => {}
         Ok(given_back) => journal.reaped(worker, "died", &given_back),
         // The store does not know it any more, so it holds nothing.
@@ -387,7 +387,8 @@ mod tests {
         let journal = Journal::open(folder.path(), "w-2", false);
         let (worker, lease) = ("w-1".parse().expect("a name"), "job".parse().expect("an id"));
         let lease = LeaseRef { job: lease, attempt: 1 };
-        let left = Unkillable { lease, pid: 1, start_time: 1, why: "this user may not signal it".to_owned() };
+        let left =
+            UnkillableProcess { lease, pid: 1, start_time: 1, why: "this user may not signal it".to_owned() };
         leave(&store, folder.path(), &worker, &[left], &journal).expect("there is nothing to give back");
     }
 }

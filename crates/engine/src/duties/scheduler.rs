@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::journal::Journal;
 use domain::values::timestamp::Timestamp;
-use store::{Fired, Store, StoreError};
+use store::{FireResult, Store, StoreError};
 
 #[derive(Debug, Default)]
 pub(crate) struct Scheduler {
@@ -31,7 +31,7 @@ impl Scheduler {
 
     /// Enqueues what is due. Where very much is, the rest is due still, and for the next time.
     pub(crate) fn run_once(&mut self, store: &dyn Store, journal: &Journal) -> Result<(), StoreError> {
-        let Fired { jobs, held, next_at } = store.fire_due()?;
+        let FireResult { jobs, held, next_at } = store.fire_due()?;
         self.next_at = next_at;
         for job in &jobs {
             journal.fired(job);

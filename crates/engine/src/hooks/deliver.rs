@@ -21,7 +21,7 @@ use crate::attempt::variables::Variables;
 use domain::hook::Target;
 use domain::job::environment::Environment;
 use domain::job::outcome::{Outcome, error_line};
-use store::{Delivery, Sent};
+use store::{Delivery, DeliveryResult};
 use sys::process::cstr_array::{CstrArray, NulByte};
 
 /// How long a command may take.
@@ -32,7 +32,7 @@ const POST_LIMIT: Duration = Duration::from_secs(20);
 const SELF: &std::ffi::CStr = c"/proc/self/exe";
 
 /// Tells a hook, and says what came of it.
-pub(crate) fn deliver(delivery: &Delivery, context: &Context, watch: Watch<'_>) -> Sent {
+pub(crate) fn deliver(delivery: &Delivery, context: &Context, watch: Watch<'_>) -> DeliveryResult {
     let errand = match errand(delivery, context) {
         Ok(errand) => errand,
         Err(problem) => return failed(Outcome::SpawnError, Some(&problem)),
@@ -49,19 +49,19 @@ fn why(errand: &Errand, error: &std::io::Error) -> String {
     command::check_cwd(folder).err().map_or(error.to_string(), |problem| problem.to_string())
 }
 
-fn failed(outcome: Outcome, said: Option<&str>) -> Sent {
-    Sent::Failed(error_line(outcome, said).unwrap_or_default())
+fn failed(outcome: Outcome, said: Option<&str>) -> DeliveryResult {
+    DeliveryResult::Failed(error_line(outcome, said).unwrap_or_default())
 }
 
-fn sent(target: &Target, returned: &Returned) -> Sent {
+fn sent(target: &Target, returned: &Returned) -> DeliveryResult {
     let said = returned.last_line.as_deref();
     match (returned.ending, target) {
-        (Ending::Stopped, _) => Sent::GivenBack,
+        (Ending::Stopped, _) => DeliveryResult::GivenBack,
         (Ending::TookTooLong, _) => failed(Outcome::Timeout, said),
-        (Ending::Ended(status), _) if status.success() => Sent::Delivered,
+        (Ending::Ended(status), _) if status.success() => DeliveryResult::Delivered,
         // It has said what there is to say.
         (Ending::Ended(_), Target::Url { .. }) if said.is_some() => {
-            Sent::Failed(said.unwrap_or_default().to_owned())
+            DeliveryResult::Failed(said.unwrap_or_default().to_owned())
         }
         (Ending::Ended(status), _) => failed(outcome_of(status), said),
     }

@@ -13,7 +13,7 @@ use super::deliver::deliver;
 use super::process::Watch;
 use crate::attempt::Surroundings;
 use crate::worker::dispatcher::EventBell;
-use store::{Delivery, Report, Sent};
+use store::{Delivery, DeliveryReport, DeliveryResult};
 use sys::failpoint;
 use sys::process::brand::Brand;
 
@@ -27,13 +27,13 @@ pub(crate) struct Messenger {
     shared: Arc<Shared>,
     lanes: Vec<Option<JoinHandle<()>>>,
     /// What came of deliveries and is not recorded yet.
-    reports: Vec<Report>,
+    reports: Vec<DeliveryReport>,
 }
 
 #[derive(Debug)]
 struct Shared {
     /// With the lanes that have become free.
-    finished: Mutex<Vec<(usize, Report)>>,
+    finished: Mutex<Vec<(usize, DeliveryReport)>>,
     /// Wakes the thread that keeps the books.
     bell: EventBell,
     stop: EventBell,
@@ -63,12 +63,16 @@ impl Messenger {
     pub(crate) fn send(&mut self, delivery: Delivery) {
         let (number, hook) = (delivery.number, delivery.hook.clone());
         let Some(lane) = self.lanes.iter().position(Option::is_none) else {
-            return self.reports.push(Report { number, hook, result: Sent::GivenBack });
+            return self.reports.push(DeliveryReport { number, hook, result: DeliveryResult::GivenBack });
         };
         match self.start(lane, delivery) {
             Ok(thread) => self.lanes[lane] = Some(thread),
             Err(error) => {
-                self.reports.push(Report { number, hook, result: Sent::Failed(error.to_string()) });
+                self.reports.push(DeliveryReport {
+                    number,
+                    hook,
+                    result: DeliveryResult::Failed(error.to_string()),
+                });
             }
         }
     }
@@ -81,14 +85,14 @@ impl Messenger {
                 Watch { adopted: &around.adopted, mark: Some(&mark), brand: brand(lane), stop: &shared.stop };
             let result = deliver(&delivery, &around.command, watch);
             failpoint::hit("messenger.after_send");
-            let report = Report { number: delivery.number, hook: delivery.hook, result };
+            let report = DeliveryReport { number: delivery.number, hook: delivery.hook, result };
             shared.finished.lock().unwrap_or_else(PoisonError::into_inner).push((lane, report));
             shared.bell.ring();
         })
     }
 
     /// What came of deliveries and is not recorded yet.
-    pub(crate) fn reports(&self) -> &[Report] {
+    pub(crate) fn reports(&self) -> &[DeliveryReport] {
         &self.reports
     }
 

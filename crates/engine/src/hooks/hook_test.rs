@@ -12,7 +12,7 @@ use crate::attempt::command::Context;
 use crate::orphans::reparented::Adopted;
 use crate::worker::dispatcher::EventBell;
 use domain::job::environment::Environment;
-use store::{Delivery, Sent};
+use store::{Delivery, DeliveryResult};
 use sys::process::user;
 use sys::signal::interrupts::Interrupts;
 
@@ -25,7 +25,7 @@ pub fn rehearse(
     home: &Path,
     store: Option<&Path>,
     interrupts: &Interrupts,
-) -> Result<Result<Sent, Signal>, EngineError> {
+) -> Result<Result<DeliveryResult, Signal>, EngineError> {
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
     let system = EngineError::system("failed to watch over a command");

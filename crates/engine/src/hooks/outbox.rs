@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::worker::Worker;
-use store::{Post, Report, Sent, StoreError};
+use store::{DeliveryExchange, DeliveryReport, DeliveryResult, StoreError};
 
 /// How long a worker that has nothing else left to do goes on telling hooks what is due.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -16,9 +16,10 @@ impl Worker<'_> {
         if reports.is_empty() && (want == 0 || !self.is_delivery_due()) {
             return Ok(());
         }
-        let posted = self.store.post(&Post { worker: &self.plan.id, reports, want })?;
-        for Report { hook, result, .. } in reports {
-            if let Sent::Failed(error) = result {
+        let posted =
+            self.store.exchange_deliveries(&DeliveryExchange { worker: &self.plan.id, reports, want })?;
+        for DeliveryReport { hook, result, .. } in reports {
+            if let DeliveryResult::Failed(error) = result {
                 self.journal.hook_failed(hook, error);
             }
         }
@@ -58,7 +59,8 @@ impl Worker<'_> {
         self.messenger.collect();
         let reports = self.messenger.reports();
         if !reports.is_empty() {
-            let _ = self.store.post(&Post { worker: &self.plan.id, reports, want: 0 });
+            let _ =
+                self.store.exchange_deliveries(&DeliveryExchange { worker: &self.plan.id, reports, want: 0 });
         }
     }
 }

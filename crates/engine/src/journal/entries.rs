@@ -11,7 +11,7 @@ use domain::job::outcome::Outcome;
 use domain::values::name::{HookName, JobId, ScheduleName, WorkerId};
 use domain::values::span::format_span;
 use domain::values::timestamp::Timestamp;
-use store::{Claim, LeaseRef, Settled, Settlement, Unkillable};
+use store::{Claim, LeaseRef, SettledJob, Settlement, UnkillableProcess};
 
 /// An attempt that ended.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl Journal {
     }
 
     /// An attempt of this worker was recorded.
-    pub(crate) fn settled(&self, settlement: &Settlement, settled: &Settled) {
+    pub(crate) fn settled(&self, settlement: &Settlement, settled: &SettledJob) {
         let recorded = Recorded::State {
             state: settled.state,
             next_retry_at: settled.next_retry_at,
@@ -88,8 +88,8 @@ impl Journal {
     }
 
     /// A process outlived SIGKILL.
-    pub(crate) fn unkillable(&self, found: &Unkillable) {
-        let Unkillable { lease, pid, why, .. } = found;
+    pub(crate) fn unkillable(&self, found: &UnkillableProcess) {
+        let UnkillableProcess { lease, pid, why, .. } = found;
         self.note_trouble(format!("process {pid} of {} cannot be killed: {why}", Attempt(lease)));
     }
 

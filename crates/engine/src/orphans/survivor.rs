@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use store::{LeaseRef, Unkillable};
+use store::{LeaseRef, UnkillableProcess};
 use sys::process;
 
 /// How long after SIGKILL a process that may not be signalled counts as unkillable.
@@ -57,10 +57,10 @@ impl Survivor {
     }
 
     /// As the store keeps it.
-    pub(crate) fn of(self, lease: &LeaseRef) -> Unkillable {
+    pub(crate) fn of(self, lease: &LeaseRef) -> UnkillableProcess {
         let Self { pid, start_time, why } = self;
         let (pid, why) = (pid.as_raw_pid().cast_unsigned(), why.text().to_owned());
-        Unkillable { lease: lease.clone(), pid, start_time, why }
+        UnkillableProcess { lease: lease.clone(), pid, start_time, why }
     }
 }
 

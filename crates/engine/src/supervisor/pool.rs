@@ -13,7 +13,7 @@ use crate::error::EngineError;
 use crate::journal::JOURNAL;
 use crate::worker::files;
 use domain::values::name::WorkerId;
-use store::Served;
+use store::ServedJobs;
 use sys::fs::owner_only;
 use sys::process::spawn::{ChildProcess, Limits, ProcessScope, Spawn, own_environment, spawn};
 
@@ -26,7 +26,7 @@ const SELF: &std::ffi::CStr = c"/proc/self/exe";
 #[derive(Clone, Debug)]
 pub struct Pool {
     pub home: PathBuf,
-    pub served: Served,
+    pub served: ServedJobs,
     pub count: u32,
     /// Slots per worker; where none are given the setting counts.
     pub concurrency: Option<u32>,

@@ -15,7 +15,7 @@ use crate::attempt::{Finished, Rules};
 use crate::orphans::survivor::Survivor;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
-use store::{Claim, LeaseRef, Unkillable};
+use store::{Claim, LeaseRef, UnkillableProcess};
 
 /// Why an attempt is ended before its time; the most pressing reason last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,7 +83,7 @@ struct State {
     /// Attempts that have ended and are not recorded yet: should the worker die now, they are lost too.
     unrecorded: usize,
     /// Processes that slots could not kill and that the ledger does not know of yet.
-    unkillable: Vec<Unkillable>,
+    unkillable: Vec<UnkillableProcess>,
     is_closed: bool,
     /// Jobs with a reader whose claims have not come yet: a reader may see a claim before this worker does.
     watched: VecDeque<u64>,
@@ -269,7 +269,7 @@ impl Desk {
     }
 
     /// This slot cannot kill what it runs. It keeps the lease, and another slot takes its place.
-    fn give_up(&self, slot: usize, unkillable: Vec<Unkillable>) {
+    fn give_up(&self, slot: usize, unkillable: Vec<UnkillableProcess>) {
         let mut state = self.lock();
         state.unkillable.extend(unkillable);
         state.slots[slot].is_given_up = true;
@@ -342,7 +342,7 @@ impl Desk {
     }
 
     /// Processes that could not be killed, once.
-    pub(crate) fn take_unkillable(&self) -> Vec<Unkillable> {
+    pub(crate) fn take_unkillable(&self) -> Vec<UnkillableProcess> {
         std::mem::take(&mut self.lock().unkillable)
     }
 

@@ -17,7 +17,7 @@ use super::{Phase, Worker, rules};
 use crate::error::EngineError;
 use crate::journal::Chain;
 use domain::settings::Settings;
-use store::{Orders, Served, StoreError, WorkerState};
+use store::{Orders, ServedJobs, StoreError, WorkerState};
 use sys::bell;
 use sys::guards;
 use sys::guards::Guard;
@@ -132,7 +132,7 @@ impl Worker<'_> {
             return Ok(());
         }
         if !self.unkillable.is_empty() {
-            let noted = self.store.note_unkillable(&self.unkillable);
+            let noted = self.store.record_unkillable(&self.unkillable);
             if self.note_failure(noted)?.is_some() {
                 self.unkillable.clear();
             }
@@ -245,8 +245,8 @@ impl Worker<'_> {
 
     pub(crate) fn ends_when_idle(&self) -> bool {
         match self.plan.served {
-            Served::Job(_) => true,
-            Served::All | Served::InOrder(_) => self.plan.until_empty,
+            ServedJobs::Job(_) => true,
+            ServedJobs::All | ServedJobs::InOrder(_) => self.plan.until_empty,
         }
     }
 
@@ -290,7 +290,7 @@ impl Worker<'_> {
     /// to look; how often that may go on is part of the ring, so that one for a queue that nobody serves dies away. Where
     /// nobody else listens it comes back as it was passed on, and dies sooner.
     fn pass_on(&mut self, hops: u8, turn: Turn) {
-        let is_for_others = turn.claimed == 0 && self.plan.served != Served::All;
+        let is_for_others = turn.claimed == 0 && self.plan.served != ServedJobs::All;
         if turn.may_be_more {
             self.work_bell.ring(bell::MAX_HOPS);
         } else if is_for_others && hops > 1 && self.passed.goes_on(hops) {

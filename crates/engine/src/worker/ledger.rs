@@ -16,7 +16,7 @@ use crate::attempt::slot_records::Slots;
 use crate::journal::{Chain, Journal};
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
-use store::{Claim, Exchange, Exchanged, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
+use store::{Claim, Exchange, ExchangeResult, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
 use sys::failpoint;
 
 /// What the ledger works with: the store may be replaced by one that was opened anew.
@@ -126,7 +126,7 @@ impl Ledger {
     }
 
     /// The answers are in the order of what was handed in.
-    fn note_settled(&self, exchanged: &Exchanged, journal: &Journal) {
+    fn note_settled(&self, exchanged: &ExchangeResult, journal: &Journal) {
         let mut recorded = exchanged.settled.iter().peekable();
         for settlement in &self.unsettled {
             match recorded.next_if(|settled| settled.lease == settlement.lease) {

@@ -10,7 +10,7 @@ use crate::error::chain;
 use crate::home::ownership::{advice, word};
 use domain::values::size::rough_size;
 use store::StoreError;
-use store::sqlite::{Depth, Examination, SqliteStore, examine, remembers_a_queue};
+use store::sqlite::{Depth, Examination, SqliteStore, examine, is_initialized};
 use sys::clock::SystemClock;
 
 /// A write-ahead log longer than this was not folded in for long.
@@ -52,7 +52,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, path: &P
 }
 
 fn missing(path: &Path) -> Finding {
-    if remembers_a_queue(path) {
+    if is_initialized(path) {
         let said =
             format!("{} is gone, but a queue was there; a new one is made on next use", path.display());
         return Finding::warning("database", said).advise("put it back before that, if it was lost");
@@ -107,7 +107,7 @@ fn log(found: &Examination, path: &Path) -> Finding {
 }
 
 fn open(diagnosis: &mut Diagnosis, path: &Path) -> Option<SqliteStore> {
-    match SqliteStore::open_to_read(path, Arc::new(SystemClock)) {
+    match SqliteStore::open_read_only(path, Arc::new(SystemClock)) {
         Ok(store) => Some(store),
         Err(error) => {
             refuse(diagnosis, "queue", error, path);

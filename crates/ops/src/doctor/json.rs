@@ -27,7 +27,7 @@ struct FindingJson<'a> {
 impl<'a> DiagnosisJson<'a> {
     /// `repaired`: how many contradictions were repaired before this diagnosis, if that was asked for.
     pub fn new(diagnosis: &'a Diagnosis, repaired: Option<usize>) -> Self {
-        let left = diagnosis.contradictions.iter().map(|left| left.said.as_str());
+        let left = diagnosis.contradictions.iter().map(|left| left.message.as_str());
         Self {
             ok: diagnosis.is_ok(),
             repaired,

@@ -28,7 +28,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store) {
 fn by_table(found: &[Contradiction]) -> Vec<String> {
     let mut tables: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for contradiction in found {
-        tables.entry(contradiction.derived.table()).or_default().push(&contradiction.said);
+        tables.entry(contradiction.derived.table()).or_default().push(&contradiction.message);
     }
     let told = |(table, said): (&str, Vec<&str>)| match &said[..] {
         [] => table.to_owned(),
@@ -40,5 +40,5 @@ fn by_table(found: &[Contradiction]) -> Vec<String> {
 
 /// Rebuilds from the jobs whatever can be rebuilt.
 pub fn repair(store: &dyn Store, found: &[Contradiction], by: &str) -> Result<(), OpError> {
-    Ok(store.mend(found, by)?)
+    Ok(store.repair(found, by)?)
 }

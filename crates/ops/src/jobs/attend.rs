@@ -5,7 +5,7 @@ use domain::job::Job;
 use domain::job::life::{State, StateName};
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
-use store::{Pause, Served, Store, Worker, WorkerState};
+use store::{Pause, ServedJobs, Store, Worker, WorkerState};
 
 /// What a shell adds to the number of a signal that ended a command.
 const SIGNAL_BASE: i32 = 128;
@@ -22,9 +22,9 @@ pub fn is_attended(job: &Job, workers: &[Worker]) -> bool {
 
 fn would_take(worker: &Worker, job: &Job) -> bool {
     let serves_it = match &worker.served {
-        Served::All => true,
-        Served::InOrder(queues) => queues.contains(&job.queue),
-        Served::Job(id) => *id == job.id,
+        ServedJobs::All => true,
+        ServedJobs::InOrder(queues) => queues.contains(&job.queue),
+        ServedJobs::Job(id) => *id == job.id,
     };
     serves_it && worker.state == WorkerState::Running
 }

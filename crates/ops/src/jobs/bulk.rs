@@ -13,7 +13,7 @@ use crate::worker::announce;
 use domain::job::life::StateName;
 use domain::log;
 use domain::values::name::JobId;
-use store::{Change, JobFilter, JobVerb, Phase, Portion, Seen, Store, StoreError, retention};
+use store::{Change, JobFilter, JobRef, JobVerb, Phase, Portion, Store, StoreError, retention};
 
 /// What became of the jobs that were selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Tally {
     }
 
     /// One that is no longer as it was selected. If it was cancelled with another, then what was wanted is done.
-    fn skip(&mut self, seen: &Seen) {
+    fn skip(&mut self, seen: &JobRef) {
         if self.with_others.remove(&seen.id) {
             self.done += 1;
         } else {
@@ -107,11 +107,11 @@ pub fn meant_by_default(verb: JobVerb) -> Vec<Phase> {
 
 /// All jobs that a filter lets through now, the newest first: in one look, because each page would begin anew to look for
 /// states of which there are few.
-pub fn select(store: &dyn Store, filter: &JobFilter) -> Result<Vec<Seen>, StoreError> {
+pub fn select(store: &dyn Store, filter: &JobFilter) -> Result<Vec<JobRef>, StoreError> {
     store.select(filter, None, usize::MAX)
 }
 
-pub fn by_state(jobs: &[Seen]) -> BTreeMap<StateName, u64> {
+pub fn by_state(jobs: &[JobRef]) -> BTreeMap<StateName, u64> {
     let mut counts = BTreeMap::new();
     for seen in jobs {
         *counts.entry(seen.state).or_default() += 1;
@@ -123,7 +123,7 @@ pub fn by_state(jobs: &[Seen]) -> BTreeMap<StateName, u64> {
 pub fn change_selected(
     store: &dyn Store,
     verb: JobVerb,
-    mut jobs: Vec<Seen>,
+    mut jobs: Vec<JobRef>,
     by: &str,
     mut progress: impl FnMut(u64),
 ) -> Result<Tally, OpError> {

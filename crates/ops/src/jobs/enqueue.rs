@@ -13,7 +13,7 @@ use domain::job::request::{JobRequest, Origin, RequestError};
 use domain::values::name::{BatchName, JobId, JobIdSequence};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
-use store::{EnqueueError, Enqueued, Store, StoreError};
+use store::{EnqueueError, EnqueueResult, Store, StoreError};
 
 /// How the caller wants its jobs enqueued.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl<'s> Enqueuer<'s> {
     }
 
     /// Stores all of these jobs, or none.
-    pub fn enqueue(&mut self, requests: Vec<JobRequest>) -> Result<Vec<Enqueued>, OpError> {
+    pub fn enqueue(&mut self, requests: Vec<JobRequest>) -> Result<Vec<EnqueueResult>, OpError> {
         let jobs: Result<Vec<NewJob>, RequestError> =
             requests.into_iter().map(|request| self.resolve(request)).collect();
         let jobs = jobs?;

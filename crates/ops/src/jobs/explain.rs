@@ -10,7 +10,7 @@ use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
-use store::{Served, Situation, Store, Unkillable, Worker, WorkerState};
+use store::{ExplainFacts, ServedJobs, Store, UnkillableProcess, Worker, WorkerState};
 
 /// A job, and what there is to say about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Explained {
 }
 
 pub fn explain(store: &dyn Store, id: &JobId) -> Result<Explained, OpError> {
-    let situation = store.situation(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
+    let situation = store.explain_facts(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let workers = live_workers(store)?;
     let mut unkillable = store.unkillable()?;
     unkillable.retain(|found| found.lease.job == *id && found.is_there());
@@ -30,20 +30,20 @@ pub fn explain(store: &dyn Store, id: &JobId) -> Result<Explained, OpError> {
     Ok(Explained { job: facts.job, now: facts.now, explanation })
 }
 
-fn facts(situation: Situation, workers: &[Worker], unkillable: &[Unkillable]) -> Facts {
+fn facts(situation: ExplainFacts, workers: &[Worker], unkillable: &[UnkillableProcess]) -> Facts {
     let takes_new = |worker: &&Worker| match worker.state {
         WorkerState::Running => true,
         WorkerState::Draining | WorkerState::Stopped => false,
     };
     let serves = |worker: &&Worker| match &worker.served {
-        Served::All => true,
-        Served::InOrder(queues) => queues.contains(&situation.job.queue),
-        Served::Job(job) => *job == situation.job.id,
+        ServedJobs::All => true,
+        ServedJobs::InOrder(queues) => queues.contains(&situation.job.queue),
+        ServedJobs::Job(job) => *job == situation.job.id,
     };
     let all: Vec<&Worker> = workers.iter().filter(takes_new).collect();
     let serving: Vec<&Worker> = all.iter().copied().filter(serves).collect();
     // Whoever serves all queues takes what is most urgent in any of them.
-    let serves_all = serving.iter().any(|worker| worker.served == Served::All);
+    let serves_all = serving.iter().any(|worker| worker.served == ServedJobs::All);
     let elsewhere = if serves_all { situation.ahead_elsewhere } else { Count { least: 0, is_exact: true } };
     Facts {
         now: situation.now,

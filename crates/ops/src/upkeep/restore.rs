@@ -8,8 +8,8 @@ use crate::OpError;
 use crate::home::location::{Location, StoreAddress, ensure_home};
 use crate::worker::alive::live_workers;
 use domain::log;
-use store::sqlite::{Incoming, SqliteStore};
-use store::{Queues, Restored, StoreError};
+use store::sqlite::{IncomingBackup, SqliteStore};
+use store::{Queues, RestoreSummary, StoreError};
 use sys::clock::SystemClock;
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, LOCK, Role};
@@ -17,7 +17,7 @@ use sys::fs::liveness_lock::{FOLDER, LOCK, Role};
 /// A backup that was found sound and is ready to be put in the place of the queue.
 #[derive(Debug)]
 pub struct Ready {
-    incoming: Incoming,
+    incoming: IncomingBackup,
     location: Location,
 }
 
@@ -38,7 +38,7 @@ pub fn prepare(location: &Location, file: &Path, by: &str) -> Result<Ready, OpEr
     }
     let StoreAddress::Sqlite(database) = &location.store;
     let logs = location.home.join(log::FOLDER);
-    let incoming = Incoming::take(file, database, &logs, Arc::new(SystemClock), by)?;
+    let incoming = IncomingBackup::stage(file, database, &logs, Arc::new(SystemClock), by)?;
     Ok(Ready { incoming, location: location.clone() })
 }
 
@@ -60,15 +60,15 @@ impl Ready {
     }
 
     /// Puts it in the place of the queue, unless there are workers.
-    pub fn put(self) -> Result<Restored, OpError> {
+    pub fn put(self) -> Result<RestoreSummary, OpError> {
         let Self { incoming, location } = self;
-        Ok(incoming.put(&|| count_workers(&location))?)
+        Ok(incoming.install(&|| count_workers(&location))?)
     }
 }
 
 fn read(store: &StoreAddress) -> Result<SqliteStore, StoreError> {
     let StoreAddress::Sqlite(database) = store;
-    SqliteStore::open_to_read(database, Arc::new(SystemClock))
+    SqliteStore::open_read_only(database, Arc::new(SystemClock))
 }
 
 /// How many workers and supervisors live that work on this queue, or are about to: those of this home, whom the queue may

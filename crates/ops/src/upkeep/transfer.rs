@@ -10,8 +10,8 @@ use crate::escape::write_json;
 use crate::jobs::logs::log_path;
 use domain::log;
 use domain::values::name::JobId;
-use store::transfer::{FORMAT, ImportError, Imported, JobLine, Line, LogLine};
-use store::{Exported, Store};
+use store::transfer::{FORMAT, ImportError, ImportSummary, JobLine, Line, LogLine};
+use store::{ExportScope, Store};
 use sys::fs::{owner_only, sparse};
 
 /// The most that one line holds of a log file.
@@ -30,7 +30,7 @@ pub enum Variables {
 #[derive(Clone, Copy, Debug)]
 pub struct Export<'a> {
     pub home: &'a Path,
-    pub which: &'a Exported<'a>,
+    pub which: &'a ExportScope<'a>,
     pub variables: Variables,
 }
 
@@ -150,7 +150,7 @@ pub fn import(
     store: &dyn Store,
     wanted: &Import<'_>,
     mut progress: impl FnMut(Step),
-) -> Result<Imported, OpError> {
+) -> Result<ImportSummary, OpError> {
     let Import { home, file, if_absent, by } = *wanted;
     let open = || {
         let opened = File::open(file).map(BufReader::new);
@@ -210,7 +210,7 @@ fn ids_there(store: &dyn Store, lines: Lines<impl BufRead>, if_absent: bool) -> 
         if let Line::Job(job) = line? {
             let JobLine { id, .. } = *job;
             let id: JobId = id.parse().map_err(|source| OpError::BadId { id, source })?;
-            there.extend(store.taken(&[id])?);
+            there.extend(store.existing_ids(&[id])?);
         }
     }
     there.sort();

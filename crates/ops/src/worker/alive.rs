@@ -7,7 +7,7 @@
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
-use store::{Served, Store, StoreError, Worker, WorkerState};
+use store::{ServedJobs, Store, StoreError, Worker, WorkerState};
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::Role;
 use sys::host;
@@ -47,17 +47,17 @@ fn a_lease_ago(store: &dyn Store) -> Result<Timestamp, StoreError> {
 /// Whether one of these workers takes jobs of this queue.
 pub fn is_served(queue: &QueueName, workers: &[Worker]) -> bool {
     workers.iter().any(|worker| match &worker.served {
-        Served::All => true,
-        Served::InOrder(queues) => queues.contains(queue),
-        Served::Job(_) => false,
+        ServedJobs::All => true,
+        ServedJobs::InOrder(queues) => queues.contains(queue),
+        ServedJobs::Job(_) => false,
     })
 }
 
 /// Whether one of these workers takes jobs as they come; one that serves a single job does not.
 pub fn is_any_for_all_comers(workers: &[Worker]) -> bool {
     workers.iter().any(|worker| match worker.served {
-        Served::All | Served::InOrder(_) => true,
-        Served::Job(_) => false,
+        ServedJobs::All | ServedJobs::InOrder(_) => true,
+        ServedJobs::Job(_) => false,
     })
 }
 
@@ -69,6 +69,6 @@ pub fn why_nothing_starts(workers: &[Worker]) -> Option<&'static str> {
     let is_draining = |worker: &&Worker| worker.state != WorkerState::Running;
     let (draining, running): (Vec<&Worker>, Vec<&Worker>) = workers.iter().partition(is_draining);
     let is_any =
-        !draining.is_empty() && !running.iter().any(|worker| !matches!(worker.served, Served::Job(_)));
+        !draining.is_empty() && !running.iter().any(|worker| !matches!(worker.served, ServedJobs::Job(_)));
     is_any.then_some("all workers are draining")
 }

@@ -1,12 +1,11 @@
 //! Copies of the whole queue.
 //!
-//! - `copy` writes one: the database page by page from one view of it, then the log files.
-//! - `log_files` is the table of a backup that holds these.
-//! - `incoming` makes a queue of a backup, beside the queue whose place it is to take; `lost` is what had been
-//!   running; `restore` puts it there, and `restored_logs` the log files.
+//! - `copy` writes a backup: the database page by page in one snapshot, then the log files.
+//! - `log_files` is the table of a backup that holds the log files.
+//! - `incoming` prepares a backup next to the queue that it will replace; `lost` handles the attempts that were
+//!   running; `restore` replaces the queue, and `restored_logs` the log files.
 //!
-//! A backup is an ordinary database in one file, with a schema version like any other, so an older one is migrated like
-//! any other.
+//! A backup is an ordinary database in one file with a schema version, so an older one is migrated like any other.
 
 mod copy;
 mod incoming;
@@ -16,6 +15,6 @@ mod restore;
 mod restored_logs;
 
 pub(super) use copy::copy;
-pub use incoming::Incoming;
+pub use incoming::IncomingBackup;
 pub(super) use lost::lose_all;
-pub(super) use restored_logs::{are_any_ready, put as put_restored_logs};
+pub(super) use restored_logs::{any_staged, put_in_place as put_restored_logs};

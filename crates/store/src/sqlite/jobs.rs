@@ -1,4 +1,4 @@
-//! Applying a transition: the one guarded update, and everything that hangs on a job's state.
+//! Applying a transition: the guarded update, and everything that depends on a job's state.
 
 pub(crate) mod dependencies;
 pub(crate) mod environments;
@@ -11,7 +11,7 @@ pub(crate) mod unkillable;
 use rusqlite::params;
 
 use super::session::row::JobRow;
-use super::session::tx::{Finished, Tx};
+use super::session::tx::{FinishedJob, Tx};
 use super::tables::{outbox, workers};
 use crate::StoreError;
 use domain::job::LatestAttempt;
@@ -19,7 +19,7 @@ use domain::job::life::{CancelReason, Life, Place, State, StateName, Transition}
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 
-/// What a transition makes of a job: `false` if the row was no longer what the decision was based on.
+/// Applies a transition to a job; `false` if the row has changed since the decision.
 pub(super) fn apply(
     tx: &Tx<'_>,
     before: &JobRow,
@@ -41,15 +41,15 @@ pub(super) fn apply(
         }
     }
     if before.life.place(tx.now) != Place::Nowhere {
-        ready::take_away(tx, before)?;
+        ready::remove(tx, before)?;
     }
-    ready::put(tx, before, life)?;
+    ready::insert(tx, before, life)?;
     unique_keys::release(tx, before, from, to)?;
     if to.is_finished() {
         if matches!(before.life.state, State::Pending { blocked_by } if blocked_by > 0) {
             dependencies::stop_waiting(tx, before.seq)?;
         }
-        tx.note_finished(Finished { seq: before.seq, failed: is_failure(to) });
+        tx.note_finished(FinishedJob { seq: before.seq, failed: is_failure(to) });
     }
     if from != to {
         outbox::job_changed(tx, before, to)?;
@@ -57,7 +57,7 @@ pub(super) fn apply(
     Ok(true)
 }
 
-/// The fence: the row must still be at the attempt and in the state that the decision was based on.
+/// The fence: the row must still have the attempt and the state on which the decision was based.
 fn update(tx: &Tx<'_>, before: &JobRow, life: &Life, latest: &LatestAttempt) -> Result<bool, StoreError> {
     let columns = StateColumns::of(tx, &life.state)?;
     let mut update = tx.prepare(
@@ -126,17 +126,17 @@ impl StateColumns {
     }
 }
 
-/// How the reason for a requested cancel is stored.
+/// The stored form of a requested cancellation.
 pub(super) fn cancel_number(reason: Option<CancelReason>) -> i64 {
     match reason {
         None => 0,
         Some(CancelReason::User) => 1,
         Some(CancelReason::Replaced) => 2,
-        Some(CancelReason::Dependency) => unreachable!("what runs waits for no other job"),
+        Some(CancelReason::Dependency) => unreachable!("a running job waits for no other job"),
     }
 }
 
-/// Whether a finished state means that what depends on the job can go on.
+/// Whether a finished state counts as a failed dependency.
 pub(super) fn is_failure(state: StateName) -> bool {
     match state {
         StateName::Dead | StateName::Cancelled => true,

@@ -1,8 +1,9 @@
-//! What the store knows twice: counters, lines, links, keys and tags all follow from the jobs. `find` compares them with
-//! the jobs, in one view and without a write; `mend` makes them anew where they differ, in short transactions.
+//! Data that the store keeps redundantly: counters, ready and waiting rows, links, keys and tags all follow from the
+//! jobs. `find` compares them with the jobs in one snapshot, without a write; `mend` rebuilds those that differ, in
+//! short transactions.
 
 mod find;
 mod mend;
 
 pub(super) use find::find;
-pub(super) use mend::mend;
+pub(super) use mend::repair;

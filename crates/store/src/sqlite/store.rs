@@ -1,5 +1,5 @@
-//! The verbs of [`Store`] on SQLite: each opens one transaction and hands it to the file that knows the statements.
-//! `areas` has those of the other traits, `portions` what is done in several transactions.
+//! The verbs of [`Store`] on SQLite: each opens one transaction and passes it to the file with its statements. `areas`
+//! has the verbs of the other traits, `portions` those that take several transactions.
 
 mod areas;
 mod portions;
@@ -11,18 +11,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::backup;
 use super::jobs::unkillable;
 use super::session::error::commit_error;
-use super::session::file_state::{look_until_undisturbed, past_the_moment};
-use super::session::open::{Opened, open};
+use super::session::file_state::{retry_while_changing, retry_while_readonly};
+use super::session::open::{OpenDatabase, open};
 use super::session::tx::Tx;
 use super::session::{checkpoint, migrate, read_only};
-use super::store::portions::Told;
+use super::store::portions::Cascade;
 use super::tables::{queues, settings, stops, workers};
 use super::verbs::{change, enqueue, exchange, extend, reap};
 use super::views::{find, list, orders, recent_problems};
 use crate::{
-    DeadGroup, EnqueueError, Enqueued, Exchange, Exchanged, JobFilter, JobVerb, LeaseRef, LeaseStatus,
-    NewWorker, Orders, Page, Portion, Refused, Registered, Seen, Stop, Store, StoreError, Troubles,
-    Unkillable, Worker, WorkerSlots, WorkerState,
+    DeadGroup, EnqueueError, EnqueueRefusal, EnqueueResult, Exchange, ExchangeResult, JobFilter, JobRef,
+    JobVerb, LeaseRef, LeaseStatus, NewWorker, Orders, Page, Portion, RecentProblems, Registration, Stop,
+    Store, StoreError, UnkillableProcess, Worker, WorkerSlots, WorkerState,
 };
 use domain::batch::find_cycle;
 use domain::job::{Job, JobRecord, NewJob};
@@ -34,53 +34,53 @@ use sys::{bell, failpoint, last_error};
 
 #[derive(Debug)]
 pub struct SqliteStore {
-    opened: Mutex<Opened>,
+    opened: Mutex<OpenDatabase>,
     clock: Arc<dyn Clock>,
 }
 
 impl SqliteStore {
-    /// Opens the queue in this file; one that is not there yet is made.
+    /// Opens the queue in this file, and creates it if it does not exist.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let store = Self { opened: Mutex::new(open(path)?), clock };
-        store.adopt_durability()?;
+        store.apply_durability()?;
         Ok(store)
     }
 
-    /// Opens the queue to look at it: nothing is made or changed, and whoever wants to write is refused.
-    pub fn open_to_read(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+    /// Opens the queue read-only: nothing is created or changed, and writes are refused.
+    pub fn open_read_only(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         Ok(Self { opened: Mutex::new(read_only::open(path)?), clock })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Opened> {
-        // A panic elsewhere leaves no half-done transaction behind: it was rolled back on the way out.
+    fn lock(&self) -> MutexGuard<'_, OpenDatabase> {
+        // After a panic the transaction was rolled back while unwinding.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` in one write transaction. Any error rolls back. Workers are told of jobs that it made ready.
+    /// Runs `work` in one write transaction. Any error rolls it back. Rings the bell if it made jobs ready.
     fn write<T, E: From<StoreError>>(
         &self,
         verb: &str,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.write_telling(verb, &mut Told::default(), work)
+        self.write_with_cascade(verb, &mut Cascade::default(), work)
     }
 
-    /// The same, and adds what it meant for the dependents of jobs that ended.
-    fn write_telling<T, E: From<StoreError>>(
+    /// As `write`, and adds its effects on the dependents of finished jobs.
+    fn write_with_cascade<T, E: From<StoreError>>(
         &self,
         verb: &str,
-        told: &mut Told,
+        cascade: &mut Cascade,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let opened = self.lock();
         let (result, has_work, dependents, has_more) = self.commit(&opened, verb, |tx| {
             let result = work(tx)?;
             tx.finish()?;
-            let has_work = tx.has_work_for_somebody()?;
-            Ok::<_, E>((result, has_work, tx.take_dependents(), tx.has_more_to_tell()))
+            let has_work = tx.should_wake_workers()?;
+            Ok::<_, E>((result, has_work, tx.take_dependents(), tx.has_pending_unblocks()))
         })?;
-        told.dependents.extend(dependents);
-        told.has_more |= has_more;
+        cascade.dependents.extend(dependents);
+        cascade.has_more |= has_more;
         if has_work {
             bell::ring_at(&opened.bell, bell::MAX_HOPS);
         }
@@ -91,12 +91,12 @@ impl SqliteStore {
     /// The transaction itself, inside the gate.
     fn commit<T, E: From<StoreError>>(
         &self,
-        opened: &Opened,
+        opened: &OpenDatabase,
         verb: &str,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         checkpoint::before_first_write(opened);
-        let _pass = opened.gate.enter(opened.patience.get())?;
+        let _pass = opened.gate.enter(opened.lock_timeout.get())?;
         let transaction = Transaction::begin(opened, "begin immediate")?;
         migrate::refuse_newer(&opened.connection)?;
         let result = work(&Tx::new(opened, self.clock.as_ref()))?;
@@ -106,16 +106,16 @@ impl SqliteStore {
         Ok(result)
     }
 
-    /// Runs `work` on one consistent view. Where files are read without locks, they are opened anew if somebody has
-    /// changed them.
+    /// Runs `work` on one snapshot. If the files are read without locks and were changed meanwhile, they are opened
+    /// again.
     fn read<T>(&self, work: impl Fn(&Tx<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut opened = self.lock();
-        if opened.unguarded.is_none() {
-            return past_the_moment(|| self.view(&opened, &work));
+        if opened.unlocked_state.is_none() {
+            return retry_while_readonly(|| self.view(&opened, &work));
         }
-        look_until_undisturbed(|| {
+        retry_while_changing(|| {
             let found = self.view(&opened, &work);
-            let Some(database) = opened.disturbed() else {
+            let Some(database) = opened.changed_database() else {
                 return Some(found);
             };
             match read_only::open(&database) {
@@ -128,16 +128,16 @@ impl SqliteStore {
 
     fn view<T>(
         &self,
-        opened: &Opened,
+        opened: &OpenDatabase,
         work: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let _transaction = Transaction::begin(opened, "begin")?;
         work(&Tx::new(opened, self.clock.as_ref()))
     }
 
-    /// Takes back every lease there is: whoever holds one knows another queue. Gives how many there were.
-    pub(super) fn lose_what_runs(&self, by: &str, stamp: &str) -> Result<u64, StoreError> {
-        self.write("lose_what_runs", |tx| backup::lose_all(tx, by, stamp))
+    /// Takes back every lease, because their workers belong to another queue. Returns how many there were.
+    pub(super) fn lose_running_attempts(&self, by: &str, stamp: &str) -> Result<u64, StoreError> {
+        self.write("lose_running_attempts", |tx| backup::lose_all(tx, by, stamp))
     }
 
     pub(super) fn count_jobs(&self) -> Result<u64, StoreError> {
@@ -145,7 +145,7 @@ impl SqliteStore {
         Ok(queues.iter().flat_map(|queue| queue.counts.values()).sum())
     }
 
-    /// For what is no part of the queue itself.
+    /// For access outside the queue's own tables.
     pub(super) fn with_connection<T>(
         &self,
         work: impl FnOnce(&rusqlite::Connection) -> Result<T, StoreError>,
@@ -153,21 +153,22 @@ impl SqliteStore {
         work(&self.lock().connection)
     }
 
-    fn adopt_durability(&self) -> Result<(), StoreError> {
+    fn apply_durability(&self) -> Result<(), StoreError> {
         match self.read(|tx| Ok(tx.settings()?.durability)) {
-            Ok(durability) => self.lock().adopt(durability),
-            // Those who need the settings say so. Until they are repaired commits are as safe as can be.
-            Err(StoreError::BadSetting { .. }) => self.lock().adopt(Durability::Full),
+            Ok(durability) => self.lock().set_durability(durability),
+            // Operations that need the settings report the error. Until it is repaired, commits are as safe as
+            // possible.
+            Err(StoreError::BadSetting { .. }) => self.lock().set_durability(Durability::Full),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Whether this answer says of jobs that they are there, and stored nothing.
-fn found_and_added_none(answer: &Result<Vec<Enqueued>, EnqueueError>) -> bool {
+/// Whether this answer reports existing jobs and nothing was stored.
+fn only_found_existing(answer: &Result<Vec<EnqueueResult>, EnqueueError>) -> bool {
     match answer {
-        Ok(answers) => answers.iter().all(|answer| matches!(answer, Enqueued::Existing(_))),
-        Err(EnqueueError::Refused { reason, .. }) => matches!(reason, Refused::IdTaken(_)),
+        Ok(answers) => answers.iter().all(|answer| matches!(answer, EnqueueResult::Existing(_))),
+        Err(EnqueueError::Refused { reason, .. }) => matches!(reason, EnqueueRefusal::IdTaken(_)),
         Err(EnqueueError::Store(_)) => false,
     }
 }
@@ -178,15 +179,15 @@ struct Transaction<'c> {
 }
 
 impl<'c> Transaction<'c> {
-    fn begin(opened: &'c Opened, how: &str) -> Result<Self, StoreError> {
+    fn begin(opened: &'c OpenDatabase, how: &str) -> Result<Self, StoreError> {
         let connection = &opened.connection;
-        // What fails from now on is known by its own error.
+        // From here on the recorded error belongs to this transaction.
         last_error::clear();
         let begun = connection.prepare_cached(how)?.execute([]).map_err(StoreError::from);
         match begun {
             Ok(_) => Ok(Self { connection }),
             Err(StoreError::Busy { .. }) => {
-                Err(StoreError::Busy { waited: opened.patience.get(), holder: None })
+                Err(StoreError::Busy { waited: opened.lock_timeout.get(), holder: None })
             }
             Err(error) => Err(error),
         }
@@ -201,7 +202,7 @@ impl<'c> Transaction<'c> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if !self.connection.is_autocommit() {
-            // If even this fails, the next `begin` will say so.
+            // If this fails too, the next `begin` reports it.
             let _ = self.connection.execute_batch("rollback");
         }
     }
@@ -222,25 +223,25 @@ impl Store for SqliteStore {
         checkpoint::at_close(&self.lock());
     }
 
-    fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError> {
+    fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
         if let Some(id) = find_cycle(jobs) {
             let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
-            return Err(EnqueueError::Refused { at, reason: Refused::Cycle(id) });
+            return Err(EnqueueError::Refused { at, reason: EnqueueRefusal::Cycle(id) });
         }
         let answer = self.write("enqueue", |tx| enqueue::enqueue(tx, jobs));
-        if found_and_added_none(&answer) {
-            // There was nothing to commit, but whoever asked may rely on these jobs all the same.
+        if only_found_existing(&answer) {
+            // There was nothing to commit, but the caller may rely on these jobs being durable.
             self.lock().sync_log()?;
         }
         answer
     }
 
-    fn taken(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
-        let taken = self.read(|tx| find::taken(tx, ids))?;
-        if !taken.is_empty() {
+    fn existing_ids(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+        let existing = self.read(|tx| find::existing_ids(tx, ids))?;
+        if !existing.is_empty() {
             self.lock().sync_log()?;
         }
-        Ok(taken)
+        Ok(existing)
     }
 
     fn find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
@@ -264,16 +265,21 @@ impl Store for SqliteStore {
         self.read(|tx| list::list(tx, filter, page))
     }
 
-    fn select(&self, filter: &JobFilter, below: Option<u64>, limit: usize) -> Result<Vec<Seen>, StoreError> {
+    fn select(
+        &self,
+        filter: &JobFilter,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<JobRef>, StoreError> {
         self.read(|tx| list::select(tx, filter, below, limit))
     }
 
-    fn ids_like(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
-        self.read(|tx| find::ids_like(tx, prefix, limit))
+    fn ids_with_prefix(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        self.read(|tx| find::ids_with_prefix(tx, prefix, limit))
     }
 
-    fn change(&self, verb: JobVerb, jobs: &[Seen], by: &str) -> Result<Portion, StoreError> {
-        self.change_some("change", verb, jobs, |tx, seen| change::as_seen(tx, verb, seen, by))
+    fn change(&self, verb: JobVerb, jobs: &[JobRef], by: &str) -> Result<Portion, StoreError> {
+        self.change_some("change", verb, jobs, |tx, job| change::if_unchanged(tx, verb, job, by))
     }
 
     fn change_ids(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<Portion, StoreError> {
@@ -284,18 +290,22 @@ impl Store for SqliteStore {
         self.read(list::dead_by_error)
     }
 
-    fn troubles(&self, died_since: Timestamp, missed_since: Timestamp) -> Result<Troubles, StoreError> {
-        self.read(|tx| recent_problems::troubles(tx, died_since, missed_since))
+    fn recent_problems(
+        &self,
+        died_since: Timestamp,
+        missed_since: Timestamp,
+    ) -> Result<RecentProblems, StoreError> {
+        self.read(|tx| recent_problems::recent_problems(tx, died_since, missed_since))
     }
 
-    fn register(&self, worker: &NewWorker) -> Result<Registered, StoreError> {
-        // First the bell: whoever sees the worker can ring it.
+    fn register(&self, worker: &NewWorker) -> Result<Registration, StoreError> {
+        // The bell comes first: a process that sees the worker can ring it.
         let opened = self.lock();
         let bell = opened.open_bell()?;
         let folder = worker.folder.strip_prefix(opened.folder()).unwrap_or(&worker.folder).to_owned();
         drop(opened);
         let stop_seen = self.write("register", |tx| workers::register(tx, worker, &folder))?;
-        Ok(Registered { bell, stop_seen })
+        Ok(Registration { bell, stop_seen })
     }
 
     fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
@@ -309,8 +319,8 @@ impl Store for SqliteStore {
     fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError> {
         let orders = self.read(|tx| orders::orders(tx, worker))?;
         let opened = self.lock();
-        opened.adopt(orders.settings.durability)?;
-        opened.adopt_patience(orders.settings.lease)?;
+        opened.set_durability(orders.settings.durability)?;
+        opened.limit_lock_timeout(orders.settings.lease)?;
         Ok(orders)
     }
 
@@ -329,11 +339,12 @@ impl Store for SqliteStore {
 
     fn has_worker(&self) -> Result<bool, StoreError> {
         let opened = self.lock();
-        past_the_moment(|| workers::any_live(&opened.connection))
+        retry_while_readonly(|| workers::any_live(&opened.connection))
     }
 
-    fn exchange(&self, exchange: &Exchange<'_>) -> Result<Exchanged, StoreError> {
-        // A flood of jobs that become due at once is promoted in several transactions, so that others get their turn.
+    fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult, StoreError> {
+        // If very many jobs are due at once, they are promoted in several transactions, so that other writers get their
+        // turn.
         loop {
             if let Some(exchanged) = self.write("exchange", |tx| exchange::exchange(tx, exchange))? {
                 return Ok(exchanged);
@@ -349,7 +360,7 @@ impl Store for SqliteStore {
         self.write("reap", |tx| reap::reap(tx, worker, started))
     }
 
-    fn reap_others(
+    fn reap_except(
         &self,
         worker: &WorkerId,
         started: Option<&[LeaseRef]>,
@@ -358,11 +369,11 @@ impl Store for SqliteStore {
         self.write("reap", |tx| reap::take_back(tx, worker, started, stay))
     }
 
-    fn note_unkillable(&self, found: &[Unkillable]) -> Result<(), StoreError> {
-        self.write("note_unkillable", |tx| unkillable::note(tx, found))
+    fn record_unkillable(&self, found: &[UnkillableProcess]) -> Result<(), StoreError> {
+        self.write("record_unkillable", |tx| unkillable::record(tx, found))
     }
 
-    fn unkillable(&self) -> Result<Vec<Unkillable>, StoreError> {
+    fn unkillable(&self) -> Result<Vec<UnkillableProcess>, StoreError> {
         self.read(unkillable::list)
     }
 
@@ -377,7 +388,7 @@ impl Store for SqliteStore {
         by: &str,
     ) -> Result<Result<(), SettingError>, StoreError> {
         let set = self.write("set", |tx| settings::set(tx, key, value, by))?;
-        self.adopt_durability()?;
+        self.apply_durability()?;
         Ok(set)
     }
 
@@ -389,11 +400,11 @@ impl Store for SqliteStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Served;
+    use crate::ServedJobs;
     use sys::clock::SystemClock;
     use sys::host::Origin;
 
-    /// SQLite's numbers for what a commit waits for.
+    /// SQLite's values of `synchronous`.
     const FULL: i64 = 2;
     const NORMAL: i64 = 1;
 
@@ -407,7 +418,7 @@ mod tests {
         SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store")
     }
 
-    /// The store of a worker, somebody else's, and the worker.
+    /// The store of a worker, a second one, and the worker.
     fn with_a_worker(folder: &tempfile::TempDir) -> (SqliteStore, SqliteStore, NewWorker) {
         let (store, worker) = (open(folder), worker());
         store.register(&worker).expect("register");
@@ -426,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_waits_for_others_no_longer_than_its_lease_allows() {
+    fn a_worker_waits_for_locks_no_longer_than_its_lease_allows() {
         let folder = tempfile::tempdir().expect("a folder");
         let (store, elsewhere, worker) = with_a_worker(&folder);
         let set = |key, value| elsewhere.set(key, Some(value), "tester").expect("set").expect("a value");
@@ -434,13 +445,16 @@ mod tests {
         for (lease, expected) in [("2s", 500), ("200ms", 100), ("1h", 30_000), ("800ms", 200)] {
             set(SettingKey::Lease, lease);
             store.orders(&worker.id).expect("orders");
-            assert_eq!(store.lock().patience.get().as_millis(), expected, "{lease}");
+            assert_eq!(store.lock().lock_timeout.get().as_millis(), expected, "{lease}");
         }
         let opened = elsewhere.lock();
-        let _pass = opened.gate.enter(opened.patience.get()).expect("it is free");
+        let _pass = opened.gate.enter(opened.lock_timeout.get()).expect("it is free");
         let began = std::time::Instant::now();
-        let refused = store.extend(&worker.id, &[]).expect_err("somebody is in the gate");
-        assert!(refused.to_string().starts_with("the store was busy for 200ms: process "), "{refused}");
+        let refused = store.extend(&worker.id, &[]).expect_err("the gate is held");
+        assert!(
+            refused.to_string().starts_with("the database was locked for 200ms by process "),
+            "{refused}"
+        );
         assert!(began.elapsed().as_millis() >= 200);
     }
 
@@ -451,7 +465,7 @@ mod tests {
             origin: Origin::default(),
             pid: 1,
             supervisor_pid: None,
-            served: Served::All,
+            served: ServedJobs::All,
             concurrency: 1,
             folder: "/".into(),
             stop_seen: None,
@@ -459,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_wait_for_what_the_setting_says() {
+    fn the_durability_setting_takes_effect_at_once_and_on_open() {
         let folder = tempfile::tempdir().expect("a folder");
         let open = || open(&folder);
         let store = open();

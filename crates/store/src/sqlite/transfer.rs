@@ -1,4 +1,4 @@
-//! The whole queue as lines, out and in: see [`crate::transfer`].
+//! Exporting and importing a whole queue as lines: see [`crate::transfer`].
 
 mod attempts;
 mod batches;

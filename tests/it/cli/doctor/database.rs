@@ -26,14 +26,14 @@ fn fault_14_what_is_no_queue_is_told() {
     let connection = Connection::open(home.database()).expect("a database");
     connection.execute_batch("create table precious (x)").expect("a table");
     drop(connection);
-    Visit::pay(&home).code(7).finds("database", "error", "but not a queue of queuectl").advises("--store");
+    Visit::pay(&home).code(7).finds("database", "error", "but not a queuectl queue").advises("--store");
 }
 
 #[test]
 fn fault_14_an_empty_file_where_a_queue_was_is_told() {
     let home = Home::with_jobs(&["a"]);
     fs::write(home.database(), "").expect("it is emptied");
-    Visit::pay(&home).code(7).finds("database", "error", "is empty, but a queue was there");
+    Visit::pay(&home).code(7).finds("database", "error", "is empty, but it contained a queue before");
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn a_queue_that_somebody_begins_to_use_is_not_called_corrupt() {
 fn what_was_written_since_a_store_was_opened_to_read_is_seen() {
     let home = Home::with_jobs(&["a"]);
     leave_alone(&home);
-    let store = SqliteStore::open_to_read(&home.database(), Arc::new(SystemClock)).expect("it opens");
+    let store = SqliteStore::open_read_only(&home.database(), Arc::new(SystemClock)).expect("it opens");
     let count = || {
         let everything = Page { limit: usize::MAX, after: None };
         store.list(&JobFilter::default(), &everything).expect("the jobs").len()

@@ -123,14 +123,14 @@ fn fault_14_somebody_elses_database_is_refused() {
     let connection = Connection::open(home.database()).expect("a database");
     connection.execute_batch("create table precious (x); insert into precious values (1)").expect("a table");
     drop(connection);
-    incompatible(&home, &home.database(), "is a SQLite database, but not a queue of queuectl");
+    incompatible(&home, &home.database(), "is a SQLite database, but not a queuectl queue");
 }
 
 #[test]
 fn fault_14_an_empty_file_where_a_queue_was_is_refused() {
     let home = Home::with_jobs(&["a"]);
     fs::write(home.database(), "").expect("it is emptied");
-    incompatible(&home, &home.database(), "is empty, but a queue was there");
+    incompatible(&home, &home.database(), "is empty, but it contained a queue before");
     assert_eq!(fs::read(home.database()).expect("it is there"), b"");
 }
 

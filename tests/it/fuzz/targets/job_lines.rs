@@ -12,7 +12,7 @@ use ops::jobs::enqueue::lines;
 use ops::jobs::enqueue::lines::{Form, Progress, Source};
 use ops::jobs::enqueue::{Caller, Enqueuer};
 use store::sqlite::SqliteStore;
-use store::{Enqueued, Store};
+use store::{EnqueueResult, Store};
 use sys::clock::SystemClock;
 use tempfile::TempDir;
 
@@ -92,9 +92,9 @@ fn check_stored(data: &[u8], store: &SqliteStore, total: u64) {
     assert_eq!((stored.created + stored.existing, progress.stored.len() as u64), (total, total));
     let mut ids: Vec<JobId> = progress.stored.iter().map(|answer| answer.id().clone()).collect();
     ids.reverse();
-    assert_eq!(store.taken(&ids).expect("they are looked up").len(), ids.len());
+    assert_eq!(store.existing_ids(&ids).expect("they are looked up").len(), ids.len());
     store.remove(&ids, "test").expect("they are removed");
-    assert_eq!(store.taken(&ids).expect("they are looked up"), []);
+    assert_eq!(store.existing_ids(&ids).expect("they are looked up"), []);
 }
 
 fn enqueuer(store: &SqliteStore) -> Enqueuer<'_> {
@@ -105,7 +105,7 @@ fn enqueuer(store: &SqliteStore) -> Enqueuer<'_> {
 #[derive(Default)]
 struct Counted {
     checked: u64,
-    stored: Vec<Enqueued>,
+    stored: Vec<EnqueueResult>,
 }
 
 impl Progress for Counted {
@@ -113,7 +113,7 @@ impl Progress for Counted {
         self.checked += lines;
     }
 
-    fn stored(&mut self, jobs: &[Enqueued]) {
+    fn stored(&mut self, jobs: &[EnqueueResult]) {
         self.stored.extend_from_slice(jobs);
     }
 }

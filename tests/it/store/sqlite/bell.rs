@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
-use store::{LeaseRef, Served, StoreError};
+use store::{LeaseRef, ServedJobs, StoreError};
 use sys::bell::{Bell, MAX_HOPS};
 
 use super::Home;
@@ -80,7 +80,7 @@ fn what_becomes_ready_rings() {
     fixture.retry("a");
     rings("a retry", true);
 
-    let other = fixture.worker_serving("other", Served::Job(job_id("a")));
+    let other = fixture.worker_serving("other", ServedJobs::Job(job_id("a")));
     fixture.lease(&other);
     fixture.reap(&other);
     rings("a reap", true);
@@ -115,7 +115,7 @@ fn what_a_worker_makes_ready_and_does_not_take_rings() {
 fn what_a_worker_makes_ready_in_a_queue_that_it_does_not_serve_rings() {
     let listening = Listening::new();
     let fixture = &listening.fixture;
-    let worker = fixture.worker_serving("mine", Served::InOrder(vec!["mine".parse().expect("a name")]));
+    let worker = fixture.worker_serving("mine", ServedJobs::InOrder(vec!["mine".parse().expect("a name")]));
     fixture.enqueue_all([job("a").queue("mine"), job("after").after(&["a"])]);
     let lease = fixture.lease(&worker);
     listening.bell.take();

@@ -177,7 +177,7 @@ fn what_is_no_queue_is_refused() {
     let home = with_jobs();
     fs::write(home.database(), "").expect("it is emptied");
     let error = refused(&home.database());
-    assert!(error.to_string().ends_with("is empty, but a queue was there"), "{error}");
+    assert!(error.to_string().ends_with("is empty, but it contained a queue before"), "{error}");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_store_that_is_opened_to_read_shows_all_and_changes_nothing() {
     let home = with_jobs();
     let before = picture(home.folder.path());
     let store =
-        SqliteStore::open_to_read(&home.database(), Arc::new(TestClock::default())).expect("it opens");
+        SqliteStore::open_read_only(&home.database(), Arc::new(TestClock::default())).expect("it opens");
     let everything = Page { limit: usize::MAX, after: None };
     assert_eq!(store.list(&JobFilter::default(), &everything).expect("the jobs").len(), 2);
     let written = store.set(SettingKey::MaxRetries, Some("1"), "me");
@@ -207,6 +207,6 @@ fn an_older_schema_is_examined_and_not_migrated() {
     let home = with_jobs();
     connect(&home.database()).pragma_update(None, "user_version", 1).expect("it is set");
     assert_eq!(look(&home.database()).schema, 1);
-    let opened = SqliteStore::open_to_read(&home.database(), Arc::new(TestClock::default()));
+    let opened = SqliteStore::open_read_only(&home.database(), Arc::new(TestClock::default()));
     assert!(matches!(opened, Err(StoreError::ReadOnly)), "{opened:?}");
 }

@@ -80,7 +80,7 @@ fn a_schedule_that_cannot_be_understood_is_held_back() {
     drop(fixture);
     let reason = "select pause_reason from schedules where name = 'zone'";
     let reason = super::value(&home.connect(), reason);
-    assert_eq!(reason, "it cannot be understood: there is no time zone `Mars/Phobos`");
+    assert_eq!(reason, "its definition is invalid: there is no time zone `Mars/Phobos`");
     let fixture: Fixture = home.fixture();
     let good = fixture.store.schedule(&name("good")).expect("schedule").expect("it is there");
     assert_eq!((good.0.pause, good.1.len()), (None, 1));

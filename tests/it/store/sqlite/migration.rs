@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::job::life::{State, StateName};
 use domain::job::outcome::Outcome;
 use store::sqlite::SCHEMA_VERSION;
-use store::{Served, StoreError, WorkerState};
+use store::{ServedJobs, StoreError, WorkerState};
 
 use super::super::fixture::under_boot;
 use super::{Home, value};
@@ -81,7 +81,7 @@ fn everything_is_still_there() {
 
     let [worker] = &fixture.workers()[..] else { panic!("one has not stopped") };
     assert_eq!((worker.id.as_str(), worker.running, worker.concurrency), ("w", 1, 2));
-    assert_eq!((worker.state, &worker.served), (WorkerState::Running, &Served::All));
+    assert_eq!((worker.state, &worker.served), (WorkerState::Running, &ServedJobs::All));
     assert_eq!((worker.lease_until, worker.overdue), (Some(until), false));
     assert_eq!(worker.origin, under_boot("boot-1"), "the first program wrote down no more than that");
     assert!(!fixture.orders(&worker.id).drain, "nobody has told it to stop");

@@ -23,7 +23,7 @@ use ops::json::EnqueuedJson;
 use ops::queues::mistaken_for;
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::alive::{is_any_for_all_comers, is_served, live_workers, why_nothing_starts};
-use store::{Enqueued, Store};
+use store::{EnqueueResult, Store};
 
 /// Put jobs into the queue
 ///
@@ -217,7 +217,7 @@ fn parse_json(json: &str) -> Result<Input, Failure> {
     }
 }
 
-fn print_one(context: &Context, store: &dyn Store, answer: &Enqueued) -> Result<(), Failure> {
+fn print_one(context: &Context, store: &dyn Store, answer: &EnqueueResult) -> Result<(), Failure> {
     if context.json {
         let job = find(store, answer.id())?;
         return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !answer.is_created() });
@@ -225,7 +225,7 @@ fn print_one(context: &Context, store: &dyn Store, answer: &Enqueued) -> Result<
     print_ids(context, std::slice::from_ref(answer))
 }
 
-fn print_batch(context: &Context, store: &dyn Store, answers: &[Enqueued]) -> Result<(), Failure> {
+fn print_batch(context: &Context, store: &dyn Store, answers: &[EnqueueResult]) -> Result<(), Failure> {
     if !context.json {
         return print_ids(context, answers);
     }
@@ -239,7 +239,7 @@ fn print_batch(context: &Context, store: &dyn Store, answers: &[Enqueued]) -> Re
     context.print_json(&shown)
 }
 
-fn print_ids(context: &Context, answers: &[Enqueued]) -> Result<(), Failure> {
+fn print_ids(context: &Context, answers: &[EnqueueResult]) -> Result<(), Failure> {
     if context.quiet {
         return Ok(());
     }
@@ -247,8 +247,8 @@ fn print_ids(context: &Context, answers: &[Enqueued]) -> Result<(), Failure> {
     for answer in answers {
         match (context.person_reads, answer) {
             (false, answer) => writeln!(out, "{}", answer.id())?,
-            (true, Enqueued::Created(id)) => writeln!(out, "Job {id} enqueued")?,
-            (true, Enqueued::Existing(id)) => writeln!(out, "Job {id} was there already")?,
+            (true, EnqueueResult::Created(id)) => writeln!(out, "Job {id} enqueued")?,
+            (true, EnqueueResult::Existing(id)) => writeln!(out, "Job {id} was there already")?,
         }
     }
     Ok(out.flush()?)

@@ -19,7 +19,7 @@ use domain::values::name::JobId;
 use ops::OpError;
 use ops::jobs::bulk::{Tally, by_state, change_selected, changeable, meant_by_default, select};
 use ops::jobs::change::Changed;
-use store::{JobFilter, JobVerb, Phase, Seen};
+use store::{JobFilter, JobRef, JobVerb, Phase};
 use sys::process::user;
 
 /// How many jobs a rehearsal shows.
@@ -176,7 +176,7 @@ fn rehearse_ids(context: &Context, ids: &[JobId], wording: &Wording) -> Result<O
     let mut seen = Vec::new();
     for id in ids {
         match store.find(id)? {
-            Some(job) => seen.push(Seen { number: job.number, state: job.life.state.name(), id: job.id }),
+            Some(job) => seen.push(JobRef { number: job.number, state: job.life.state.name(), id: job.id }),
             None => worst = worst.max(Some(tell(context, &OpError::NoSuchJob(id.clone()).into()))),
         }
     }
@@ -185,7 +185,7 @@ fn rehearse_ids(context: &Context, ids: &[JobId], wording: &Wording) -> Result<O
     Ok(worst)
 }
 
-fn rehearse(context: &Context, selected: &[Seen], wording: &Wording) -> Result<(), Failure> {
+fn rehearse(context: &Context, selected: &[JobRef], wording: &Wording) -> Result<(), Failure> {
     let counts = by_state(selected);
     if context.json {
         let counts: BTreeMap<&str, u64> =

@@ -14,7 +14,7 @@ use ops::OpError;
 use ops::upkeep::backup::NewFile;
 use ops::upkeep::spooled::Spooled;
 use ops::upkeep::transfer::{Export, Variables, export};
-use store::Exported;
+use store::ExportScope;
 
 /// Write what is in the queue as JSON lines
 ///
@@ -49,11 +49,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let (store, home) = (context.store()?, context.location()?.home);
     let which = if args.which.is_empty() { None } else { Some(args.which.resolve(context)?) };
     let which = match &which {
-        None => Exported::All,
-        Some(Which::Ids(ids)) => Exported::Ids(ids),
+        None => ExportScope::All,
+        Some(Which::Ids(ids)) => ExportScope::Ids(ids),
         Some(Which::Kind(filter)) => {
             hint_at_unknown(context, filter)?;
-            Exported::Kind(filter)
+            ExportScope::Kind(filter)
         }
     };
     let wanted = Export { home: &home, which: &which, variables };
@@ -101,13 +101,13 @@ impl AsFd for Stdout {
 }
 
 /// How many jobs there are is known where all are written, or each is named.
-fn bar(context: &Context, which: &Exported<'_>) -> Result<Bar, Failure> {
+fn bar(context: &Context, which: &ExportScope<'_>) -> Result<Bar, Failure> {
     let total = match which {
-        Exported::All => {
+        ExportScope::All => {
             Some(context.store()?.queues()?.iter().flat_map(|queue| queue.counts.values()).sum())
         }
-        Exported::Ids(ids) => Some(ids.len() as u64),
-        Exported::Kind(_) => None,
+        ExportScope::Ids(ids) => Some(ids.len() as u64),
+        ExportScope::Kind(_) => None,
     };
     Ok(Bar::new(context, "exporting", total))
 }

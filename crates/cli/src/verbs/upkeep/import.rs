@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::render::progress::Bar;
 use crate::render::text::jobs;
 use ops::upkeep::transfer::{Import, Spool, Step, import, spool};
-use store::transfer::Imported;
+use store::transfer::ImportSummary;
 use sys::process::user;
 
 /// Take in what `queuectl export` wrote, all of it or nothing
@@ -65,9 +65,9 @@ impl View<'_> {
     }
 }
 
-fn tell(context: &Context, imported: Imported) -> Result<(), Failure> {
+fn tell(context: &Context, imported: ImportSummary) -> Result<(), Failure> {
     if context.json {
-        let Imported { jobs, skipped } = imported;
+        let ImportSummary { jobs, skipped } = imported;
         return context.print_json(&serde_json::json!({ "jobs": jobs, "skipped": skipped }));
     }
     if context.quiet {

@@ -17,8 +17,8 @@ use domain::values::name::JobId;
 use ops::OpError;
 use ops::jobs::bulk::select;
 use ops::upkeep::prune::{Wanted, count, prune};
-use store::retention::Forgotten;
-use store::{Conflict, JobFilter, Phase, Seen};
+use store::retention::PruneTotals;
+use store::{Conflict, JobFilter, JobRef, Phase};
 use sys::process::user;
 
 /// The states of jobs that can be forgotten here.
@@ -72,7 +72,7 @@ fn finished(context: &Context, ids: &[JobId]) -> Result<(Wanted, Option<Exit>), 
         let seen = match context.store()?.find(id)? {
             None => Err(OpError::NoSuchJob(id.clone())),
             Some(job) => match job.life.state.name() {
-                state if state.is_finished() => Ok(Seen { number: job.number, state, id: job.id }),
+                state if state.is_finished() => Ok(JobRef { number: job.number, state, id: job.id }),
                 state => Err(OpError::Conflict { id: job.id, conflict: Conflict::State(state) }),
             },
         };
@@ -138,8 +138,8 @@ fn hint_at_kept(context: &Context, wanted: &Wanted, forgotten: u64) -> Result<()
     }
 }
 
-fn tell(context: &Context, forgotten: Forgotten, dry_run: bool) -> Result<(), Failure> {
-    let Forgotten { jobs: count, outputs, events } = forgotten;
+fn tell(context: &Context, forgotten: PruneTotals, dry_run: bool) -> Result<(), Failure> {
+    let PruneTotals { jobs: count, outputs, events } = forgotten;
     if context.json {
         return context.print_json(&PruneJson { jobs: count, outputs, events, dry_run });
     }

@@ -14,7 +14,7 @@ use crate::render::text::{grouped, jobs, printable};
 use ops::OpError;
 use ops::jobs::inside::Inside;
 use ops::upkeep::restore::{Present, prepare};
-use store::Restored;
+use store::RestoreSummary;
 use sys::process::user;
 
 /// Put a backup in the place of the queue
@@ -78,7 +78,7 @@ fn hint_inside(context: &Context, error: OpError) -> Failure {
     }
 }
 
-fn tell(context: &Context, restored: &Restored) -> Result<(), Failure> {
+fn tell(context: &Context, restored: &RestoreSummary) -> Result<(), Failure> {
     let kept = restored.kept.as_ref().map(|path| path.display().to_string());
     if context.json {
         return context.print_json(&RestoredJson { jobs: restored.jobs, lost: restored.lost, kept });

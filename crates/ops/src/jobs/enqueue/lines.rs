@@ -14,7 +14,7 @@ use crate::OpError;
 use domain::job::NewJob;
 use domain::job::request::{JobRequest, check_depends_on};
 use domain::values::name::JobId;
-use store::{EnqueueError, Enqueued, Refused};
+use store::{EnqueueError, EnqueueRefusal, EnqueueResult};
 
 /// The longest line. The largest command, every byte of it escaped, fits.
 pub const MAX_LINE_BYTES: usize = 4 << 20;
@@ -28,7 +28,7 @@ pub trait Progress {
     /// This many more lines are checked.
     fn checked(&mut self, lines: u64);
     /// These are stored.
-    fn stored(&mut self, jobs: &[Enqueued]);
+    fn stored(&mut self, jobs: &[EnqueueResult]);
 }
 
 /// What a reader can say about what comes next.
@@ -105,7 +105,7 @@ struct Stored {
 }
 
 impl Stored {
-    fn note(&mut self, chunk: &[Numbered], answers: &[Enqueued]) {
+    fn note(&mut self, chunk: &[Numbered], answers: &[EnqueueResult]) {
         let created = answers.iter().filter(|answer| answer.is_created()).count() as u64;
         self.tally.created += created;
         self.tally.existing += answers.len() as u64 - created;
@@ -220,7 +220,7 @@ fn resolve(
     }
     let job = enqueuer.resolve(renamed)?;
     if let Some(parent) = request.depends_on.iter().find(|id| later.contains(id)) {
-        return Err(OpError::Refused(Refused::UnknownDependency(parent.clone())));
+        return Err(OpError::Refused(EnqueueRefusal::UnknownDependency(parent.clone())));
     }
     if let Some(id) = &request.id {
         later.remove(id);
@@ -235,14 +235,14 @@ fn check_chunk(enqueuer: &mut Enqueuer<'_>, seen: &mut SeenIds, chunk: &[Numbere
         let bad = |source| BadLine { line: *line, source };
         enqueuer.resolve(request.clone()).map_err(|error| bad(error.into()))?;
         if let Some(parent) = request.depends_on.iter().find(|id| !seen.contains(id) && !taken.contains(id)) {
-            return Err(bad(OpError::Refused(Refused::UnknownDependency(parent.clone()))));
+            return Err(bad(OpError::Refused(EnqueueRefusal::UnknownDependency(parent.clone()))));
         }
         let Some(id) = &request.id else {
             continue;
         };
         let is_new = seen.insert(id) && !taken.contains(id);
         if enqueuer.refuses_taken_ids() && !is_new {
-            return Err(bad(OpError::Refused(Refused::IdTaken(id.clone()))));
+            return Err(bad(OpError::Refused(EnqueueRefusal::IdTaken(id.clone()))));
         }
     }
     Ok(())
@@ -256,7 +256,7 @@ fn taken_ids(enqueuer: &Enqueuer<'_>, chunk: &[Numbered]) -> Result<HashSet<JobI
     if named.is_empty() {
         return Ok(HashSet::new());
     }
-    Ok(enqueuer.store().taken(&named)?.into_iter().collect())
+    Ok(enqueuer.store().existing_ids(&named)?.into_iter().collect())
 }
 
 /// The ids of a file's earlier lines, kept as 128 bits each: a million of them must fit into memory.
@@ -361,8 +361,8 @@ mod tests {
         Numbered { line: 1, request: serde_json::from_str(request).expect("a request") }
     }
 
-    fn existing(id: &str) -> Enqueued {
-        Enqueued::Existing(id.parse().expect("an id"))
+    fn existing(id: &str) -> EnqueueResult {
+        EnqueueResult::Existing(id.parse().expect("an id"))
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A backup that is about to become the queue: copied beside it, examined, migrated, and made ready to be worked on.
-//! Until it is put in its place nothing of the queue is touched.
+//! A backup that is about to replace the queue: copied next to it, examined, migrated, and prepared. The queue itself
+//! is untouched until the backup is put in its place.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,56 +10,55 @@ use std::time::Duration;
 use super::log_files;
 use super::restore;
 use crate::sqlite::session::examine::{Depth, examine};
-use crate::sqlite::session::open::{beside, check_files, log_length};
+use crate::sqlite::session::open::{check_files, companion, log_length};
 use crate::sqlite::store::SqliteStore;
-use crate::{RestoreError, Restored, StoreError};
+use crate::{RestoreError, RestoreSummary, StoreError};
 use domain::values::timestamp::Timestamp;
 use sys::clock::Clock;
 use sys::failpoint;
 use sys::fs::lock::PatientLock;
 use sys::fs::owner_only;
 
-/// What may lie beside the copy.
-const COMPANIONS: [&str; 5] = ["", "-wal", "-shm", "-journal", "-gate"];
+/// Suffixes of the files that may lie next to the copy.
+const SIDE_FILES: [&str; 5] = ["", "-wal", "-shm", "-journal", "-gate"];
 
-/// Goes when it is dropped, unless it was put in its place.
+/// Deletes its files when dropped, unless it has replaced the queue.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct IncomingBackup {
     pub(super) database: PathBuf,
-    /// The copy.
     pub(super) copy: PathBuf,
-    /// Where log files belong, and where those of the backup are.
+    /// The log folder of the queue, and the folder with the logs of the backup.
     pub(super) logs: PathBuf,
     pub(super) new_logs: PathBuf,
-    /// What this restore is known by.
+    /// Identifies this restore.
     pub(super) stamp: String,
     jobs: u64,
     lost: u64,
-    /// One restore at a time.
-    _turn: PatientLock,
+    /// Allows one restore at a time.
+    _lock: PatientLock,
 }
 
-impl Incoming {
-    /// Takes a backup in for the queue in `database`, in the name of `by`.
-    pub fn take(
+impl IncomingBackup {
+    /// Stages a backup for the queue in `database`, on behalf of `by`.
+    pub fn stage(
         file: &Path,
         database: &Path,
         logs: &Path,
         clock: Arc<dyn Clock>,
         by: &str,
     ) -> Result<Self, RestoreError> {
-        let turn = turn(database)?;
+        let lock = restore_lock(database)?;
         let mut incoming = Self {
             database: database.to_owned(),
-            copy: beside(database, ".restoring"),
+            copy: companion(database, ".restoring"),
             logs: logs.to_owned(),
-            new_logs: beside(logs, ".restoring"),
+            new_logs: companion(logs, ".restoring"),
             stamp: stamp(clock.as_ref()),
             jobs: 0,
             lost: 0,
-            _turn: turn,
+            _lock: lock,
         };
-        // Of one that was killed.
+        // Left by a restore that was killed.
         incoming.clear();
         let bad = |source| RestoreError::BadBackup { path: file.to_owned(), source };
         incoming.fetch(file).and_then(|()| incoming.examine(file)).map_err(bad)?;
@@ -72,11 +71,11 @@ impl Incoming {
         self.jobs
     }
 
-    /// Puts it in the place of the queue, which is kept beside it under a name with the stamp in it. `count_workers` is asked
-    /// while nobody can register any more.
-    pub fn put(self, count_workers: &dyn Fn() -> usize) -> Result<Restored, RestoreError> {
-        let kept = restore::put(&self, count_workers)?;
-        Ok(Restored { jobs: self.jobs, lost: self.lost, kept })
+    /// Replaces the queue, which is kept next to it under a name that contains the stamp. `count_workers` is called
+    /// inside the gate, where no worker can register any more.
+    pub fn install(self, count_workers: &dyn Fn() -> usize) -> Result<RestoreSummary, RestoreError> {
+        let kept = restore::replace(&self, count_workers)?;
+        Ok(RestoreSummary { jobs: self.jobs, lost: self.lost, kept })
     }
 
     fn fetch(&self, file: &Path) -> Result<(), StoreError> {
@@ -101,20 +100,20 @@ impl Incoming {
         Ok(())
     }
 
-    /// Refuses what is no queue, a newer one, or damaged.
+    /// Refuses a file that is not a queue, has a newer schema, or is damaged.
     fn examine(&self, file: &Path) -> Result<(), StoreError> {
         if self.copy.metadata().is_ok_and(|meta| meta.len() == 0) {
             return Err(not_a_store(file, "is empty"));
         }
-        let found = examine(&self.copy, Depth::Full).map_err(|error| in_the_name_of(file, error))?;
+        let found = examine(&self.copy, Depth::Full).map_err(|error| report_as(file, error))?;
         if let Some(damage) = found.damage.into_iter().next() {
             return Err(StoreError::Corrupt { source: damage.into() });
         }
-        if is_cut_off(&self.copy).map_err(|error| StoreError::Unavailable { source: error.into() })? {
-            return Err(StoreError::Corrupt { source: "its end is missing".into() });
+        if is_truncated(&self.copy).map_err(|error| StoreError::Unavailable { source: error.into() })? {
+            return Err(StoreError::Corrupt { source: "the file is truncated".into() });
         }
         if found.schema == 0 {
-            return Err(not_a_store(file, "holds no queue"));
+            return Err(not_a_store(file, "does not contain a queue"));
         }
         if found.schema > found.newest_schema {
             return Err(StoreError::TooNew { found: found.schema.into(), known: found.newest_schema.into() });
@@ -124,34 +123,34 @@ impl Incoming {
 
     fn prepare(&mut self, clock: Arc<dyn Clock>, by: &str) -> Result<(), StoreError> {
         let store = SqliteStore::open(&self.copy, clock)?;
-        self.lost = store.lose_what_runs(by, &self.stamp)?;
+        self.lost = store.lose_running_attempts(by, &self.stamp)?;
         self.jobs = store.count_jobs()?;
         owner_only::add_folder(&self.new_logs)
             .map_err(|error| StoreError::Unavailable { source: error.into() })?;
-        store.with_connection(|connection| log_files::take(connection, &self.new_logs))?;
+        store.with_connection(|connection| log_files::extract(connection, &self.new_logs))?;
         failpoint::hit("restore.prepared");
         Ok(())
     }
 
     fn clear(&self) {
-        for companion in COMPANIONS {
-            // What is not there need not go.
-            let _ = std::fs::remove_file(beside(&self.copy, companion));
+        for suffix in SIDE_FILES {
+            // Most of these do not exist.
+            let _ = std::fs::remove_file(companion(&self.copy, suffix));
         }
         let _ = std::fs::remove_dir_all(&self.new_logs);
     }
 }
 
-impl Drop for Incoming {
+impl Drop for IncomingBackup {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-/// Whether a database is shorter than its first page says. SQLite takes the missing end of the last page for zeros, which it
-/// may well have been.
-fn is_cut_off(database: &Path) -> io::Result<bool> {
-    /// Where the header has the size of a page and the number of pages.
+/// Whether a database is shorter than its header says. SQLite reads the missing end of the last page as zeros, which
+/// may be what it contained.
+fn is_truncated(database: &Path) -> io::Result<bool> {
+    /// Header offsets of the page size and the number of pages.
     const PAGE_SIZE: usize = 16;
     const PAGES: usize = 28;
     let mut header = [0; PAGES + 4];
@@ -165,17 +164,17 @@ fn is_cut_off(database: &Path) -> io::Result<bool> {
     Ok(file.metadata()?.len() < page_size * pages)
 }
 
-/// The time, as it can be part of a file name.
+/// The current time in a form that fits into a file name.
 fn stamp(clock: &dyn Clock) -> String {
     let now = Timestamp::from_millis(clock.wall_millis()).to_string();
     now.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
-fn turn(database: &Path) -> Result<PatientLock, RestoreError> {
+fn restore_lock(database: &Path) -> Result<PatientLock, RestoreError> {
     check_files(database)?;
-    let taken = owner_only::open_file(&beside(database, "-restore")).and_then(|file| {
-        let turn = PatientLock::new(file);
-        Ok(turn.take_within(Duration::ZERO)?.then_some(turn))
+    let taken = owner_only::open_file(&companion(database, "-restore")).and_then(|file| {
+        let lock = PatientLock::new(file);
+        Ok(lock.take_within(Duration::ZERO)?.then_some(lock))
     });
     let taken =
         taken.map_err(|error| StoreError::CannotOpen { path: database.to_owned(), source: error.into() })?;
@@ -186,7 +185,7 @@ fn not_a_store(path: &Path, problem: &'static str) -> StoreError {
     StoreError::NotAStore { path: path.to_owned(), problem }
 }
 
-/// Tells of the file that somebody named, not of our copy.
-fn in_the_name_of(file: &Path, error: StoreError) -> StoreError {
+/// Reports the file that the caller named, not our copy.
+fn report_as(file: &Path, error: StoreError) -> StoreError {
     if let StoreError::NotAStore { problem, .. } = error { not_a_store(file, problem) } else { error }
 }

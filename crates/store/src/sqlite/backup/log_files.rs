@@ -1,7 +1,7 @@
-//! The log files in a backup: a table of their parts, so that neither writing nor reading one takes much memory.
+//! The log files in a backup: a table of chunks, so that neither writing nor reading a backup takes much memory.
 //!
-//! A log that is being written may have a hole of any size in the middle; holes are left out. The last part of each file
-//! is empty and stands where the file ends.
+//! A log that is being written may have a hole of any size in the middle; holes are not stored. The last chunk of each
+//! file is empty, and its offset is the length of the file.
 
 use std::fs::{DirEntry, File};
 use std::io;
@@ -14,15 +14,15 @@ use crate::StoreError;
 use domain::log::parse_file_name;
 use sys::fs::{owner_only, sparse};
 
-/// The most that one part holds.
-const PART_BYTES: usize = 256 << 10;
+/// The maximum size of a chunk.
+const CHUNK_BYTES: usize = 256 << 10;
 
-/// How much the files in this folder hold, about.
+/// The approximate size of the files in this folder.
 pub(super) fn bytes(folder: &Path) -> u64 {
     log_files(folder).iter().filter_map(|(_, entry)| Some(entry.metadata().ok()?.len())).sum()
 }
 
-/// The log files in a folder with the numbers of their jobs. What cannot be read is not there.
+/// The log files in a folder with their job numbers. Unreadable entries are skipped.
 fn log_files(folder: &Path) -> Vec<(u64, DirEntry)> {
     let Ok(entries) = folder.read_dir() else {
         return Vec::new();
@@ -31,8 +31,8 @@ fn log_files(folder: &Path) -> Vec<(u64, DirEntry)> {
     entries.flatten().filter_map(|entry| Some((number(&entry)?, entry))).collect()
 }
 
-/// Puts the logs of those jobs that are in the backup beside them. Newer ones belong to jobs that it does not know.
-pub(super) fn put(to: &Connection, folder: &Path, mut progress: impl FnMut(u64)) -> Result<(), StoreError> {
+/// Stores the logs of the jobs that are in the backup. Newer logs belong to jobs that the backup does not contain.
+pub(super) fn store(to: &Connection, folder: &Path, mut progress: impl FnMut(u64)) -> Result<(), StoreError> {
     to.execute_batch(
         "begin;
          create table log_files (name text not null, offset integer not null, content blob not null,
@@ -44,13 +44,13 @@ pub(super) fn put(to: &Connection, folder: &Path, mut progress: impl FnMut(u64))
         if let (true, Some(name), Ok(Some(file))) =
             (is_known, name.to_str(), owner_only::open_regular(&entry.path()))
         {
-            put_file(to, name, &file, &mut progress)?;
+            store_file(to, name, &file, &mut progress)?;
         }
     }
     Ok(to.execute_batch("commit")?)
 }
 
-fn put_file(
+fn store_file(
     to: &Connection,
     name: &str,
     file: &File,
@@ -59,40 +59,40 @@ fn put_file(
     let unreadable = |error: io::Error| StoreError::Unavailable { source: error.into() };
     let mut insert =
         to.prepare_cached("insert into log_files (name, offset, content) values (?1, ?2, ?3)")?;
-    let mut part = vec![0; PART_BYTES];
+    let mut chunk = vec![0; CHUNK_BYTES];
     let mut at = 0;
     while let Some(data) = sparse::next_data(file, at).map_err(unreadable)? {
-        let length = file.read_at(&mut part, data).map_err(unreadable)?;
+        let length = file.read_at(&mut chunk, data).map_err(unreadable)?;
         if length == 0 {
             break;
         }
-        insert.execute(params![name, data, &part[..length]])?;
+        insert.execute(params![name, data, &chunk[..length]])?;
         at = data + length as u64;
         progress(length as u64);
     }
-    // What has been written since belongs to a time after the backup.
+    // Bytes written since then are newer than the backup.
     let end = file.metadata().map_err(unreadable)?.len().max(at);
-    insert.execute(params![name, end, &part[..0]])?;
+    insert.execute(params![name, end, &chunk[..0]])?;
     Ok(())
 }
 
-/// Makes the files of a backup in an empty folder, and takes the table away: a queue has none.
-pub(super) fn take(from: &Connection, folder: &Path) -> Result<(), StoreError> {
+/// Extracts the log files of a backup into an empty folder and drops the table, which a queue does not have.
+pub(super) fn extract(from: &Connection, folder: &Path) -> Result<(), StoreError> {
     if from.table_exists(None, "log_files")? {
-        take_files(from, folder)?;
+        extract_files(from, folder)?;
         from.execute_batch("drop table log_files; pragma incremental_vacuum;")?;
     }
     Ok(())
 }
 
-fn take_files(from: &Connection, folder: &Path) -> Result<(), StoreError> {
+fn extract_files(from: &Connection, folder: &Path) -> Result<(), StoreError> {
     let unwritable = |error: io::Error| StoreError::Unavailable { source: error.into() };
     let mut select = from.prepare("select name, offset, content from log_files order by name, offset")?;
     let mut rows = select.query([])?;
     let mut open: Option<(String, File)> = None;
     while let Some(row) = rows.next()? {
         let name: String = row.get(0)?;
-        // Whoever made the file may have written anything into it.
+        // A backup is untrusted input: skip names that are not log files.
         if parse_file_name(&name).is_none() {
             continue;
         }
@@ -100,13 +100,13 @@ fn take_files(from: &Connection, folder: &Path) -> Result<(), StoreError> {
             Some((before, file)) if before == name => file,
             _ => owner_only::replace_file(&folder.join(&name)).map_err(unwritable)?,
         };
-        put_part(&file, row)?;
+        write_chunk(&file, row)?;
         open = Some((name, file));
     }
     Ok(())
 }
 
-fn put_part(file: &File, row: &Row<'_>) -> Result<(), StoreError> {
+fn write_chunk(file: &File, row: &Row<'_>) -> Result<(), StoreError> {
     let offset: u64 = row.get(1)?;
     let content = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
     let put = if content.is_empty() { file.set_len(offset) } else { file.write_all_at(content, offset) };

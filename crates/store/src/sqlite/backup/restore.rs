@@ -1,53 +1,54 @@
-//! Putting a backup in the place of the queue.
+//! Replacing the queue with a backup.
 //!
-//! The pages are written over those of the queue in one transaction: so it is the old queue or the new one, whatever dies
-//! meanwhile, and whoever has the queue open goes on with the new one. Where there is no queue, or one that cannot even
-//! be opened, the file itself takes its place.
+//! The pages are written over those of the queue in one transaction. So the file holds the old queue or the new one,
+//! even after a crash, and processes that have the queue open continue with the new one. If there is no queue, or one
+//! that cannot be opened, the file itself is replaced.
 //!
-//! All of it happens inside the gate: nobody writes, so nothing that was acknowledged falls between the two, and nobody
-//! can register as a worker. Log files follow the commit; see `restored_logs` for what becomes of them if it is killed then.
+//! All of this happens inside the gate: no other process writes, so no acknowledged change falls between the two
+//! queues, and no worker can register. The log files follow after the commit; see `restored_logs` for a restore that is
+//! killed at that point.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::backup::Backup as Copying;
+use rusqlite::backup::Backup as PageCopy;
 use rusqlite::{Connection, OpenFlags};
 
-use super::copy::{copy, finished};
-use super::incoming::Incoming;
+use super::copy::{copy, is_done};
+use super::incoming::IncomingBackup;
 use super::restored_logs;
-use crate::sqlite::session::gate::{Gate, PATIENCE};
+use crate::sqlite::session::gate::{GATE_TIMEOUT, Gate};
 use crate::sqlite::session::migrate;
-use crate::sqlite::session::open::beside;
+use crate::sqlite::session::open::companion;
 use crate::{Backup, RestoreError, StoreError};
 use sys::failpoint;
 use sys::fs::owner_only;
 
-/// Gives where the old queue is kept, if there was one that held anything.
-pub(super) fn put(
-    incoming: &Incoming,
+/// Returns where the old queue is kept, if it held any jobs.
+pub(super) fn replace(
+    incoming: &IncomingBackup,
     count_workers: &dyn Fn() -> usize,
 ) -> Result<Option<PathBuf>, RestoreError> {
     let gate = Gate::open(&incoming.database)?;
-    let _pass = gate.enter(PATIENCE)?;
+    let _pass = gate.enter(GATE_TIMEOUT)?;
     let count = count_workers();
     if count > 0 {
         return Err(RestoreError::Workers { count });
     }
-    let aside = beside(&incoming.database, &format!(".before-restore-{}", incoming.stamp));
+    let aside = companion(&incoming.database, &format!(".before-restore-{}", incoming.stamp));
     let queue = connect(&incoming.database);
     if let Some(queue) = &queue {
-        // Of a restore before this one: what is kept is to have its own.
-        restored_logs::put(queue, &incoming.logs)?;
+        // From an earlier restore: the queue that is kept needs its own logs.
+        restored_logs::put_in_place(queue, &incoming.logs)?;
     }
-    restored_logs::make_ready(&incoming.new_logs, &incoming.logs, &incoming.stamp).map_err(unavailable)?;
+    restored_logs::stage(&incoming.new_logs, &incoming.logs, &incoming.stamp).map_err(unavailable)?;
     let kept = match queue {
-        Some(queue) => put_into(incoming, queue, &aside)?,
-        None => take_its_place(incoming, &aside)?,
+        Some(queue) => overwrite(incoming, queue, &aside)?,
+        None => replace_file(incoming, &aside)?,
     };
     failpoint::hit("restore.replaced");
     let queue = Connection::open(&incoming.database).map_err(StoreError::from)?;
-    restored_logs::put(&queue, &incoming.logs)?;
+    restored_logs::put_in_place(&queue, &incoming.logs)?;
     Ok(kept)
 }
 
@@ -58,35 +59,43 @@ fn connect(database: &Path) -> Option<Connection> {
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags).ok()?;
-    connection.busy_timeout(PATIENCE).ok()?;
+    connection.busy_timeout(GATE_TIMEOUT).ok()?;
     let is_ours = migrate::schema(&connection, database).is_ok_and(|version| version > 0);
     is_ours.then_some(connection)
 }
 
-fn put_into(incoming: &Incoming, mut queue: Connection, aside: &Path) -> Result<Option<PathBuf>, StoreError> {
-    let kept = keep(incoming, &queue, aside)?;
+fn overwrite(
+    incoming: &IncomingBackup,
+    mut queue: Connection,
+    aside: &Path,
+) -> Result<Option<PathBuf>, StoreError> {
+    let kept = keep_old(incoming, &queue, aside)?;
     failpoint::hit("restore.kept");
     let new = Connection::open(&incoming.copy)?;
     failpoint::hit("restore.before_commit");
-    finished(Copying::new(&new, &mut queue)?.step(-1)?)?;
+    is_done(PageCopy::new(&new, &mut queue)?.step(-1)?)?;
     failpoint::hit("restore.after_commit");
-    // The log holds all of it now; a failure costs nothing but room.
+    // The write-ahead log holds all of it now; a failed checkpoint costs only disk space.
     let _ = queue.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()));
     Ok(kept)
 }
 
-/// Keeps the old queue with its logs as a backup, unless nothing is in it. One that is too damaged to be copied is kept
-/// byte by byte.
-fn keep(incoming: &Incoming, queue: &Connection, aside: &Path) -> Result<Option<PathBuf>, StoreError> {
+/// Keeps the old queue with its logs as a backup, unless it holds no jobs. A queue too damaged to be backed up is kept
+/// as a plain file copy.
+fn keep_old(
+    incoming: &IncomingBackup,
+    queue: &Connection,
+    aside: &Path,
+) -> Result<Option<PathBuf>, StoreError> {
     let is_empty = queue.query_row("select not exists (select 1 from jobs)", [], |row| row.get(0));
     if is_empty.unwrap_or(false) {
         return Ok(None);
     }
-    let partial = beside(aside, ".partial");
+    let partial = companion(aside, ".partial");
     owner_only::replace_file(&partial).map_err(unavailable)?;
     let written = copy(queue, &Backup { to: &partial, logs: &incoming.logs }, &mut |_| {});
     if written.is_err() {
-        let raw = keep_bytes(&incoming.database, &partial);
+        let raw = copy_raw(&incoming.database, &partial);
         if raw.is_err() {
             let _ = std::fs::remove_file(&partial);
             return written.map(|()| None);
@@ -96,19 +105,19 @@ fn keep(incoming: &Incoming, queue: &Connection, aside: &Path) -> Result<Option<
     Ok(Some(aside.to_owned()))
 }
 
-/// A database that SQLite cannot copy. Opening it by other means drops SQLite's locks on it, which nobody needs inside the
-/// gate; the log goes with it, for whoever wants to save something from the two.
-fn keep_bytes(database: &Path, to: &Path) -> io::Result<()> {
+/// Copies a database that SQLite cannot read. Closing the file drops SQLite's locks on it, but the gate protects it
+/// here. The write-ahead log is copied too, because data may be recoverable from the pair.
+fn copy_raw(database: &Path, to: &Path) -> io::Result<()> {
     std::fs::copy(database, to)?;
-    let log = beside(database, "-wal");
+    let log = companion(database, "-wal");
     if log.exists() {
-        std::fs::copy(log, beside(to, "-wal"))?;
+        std::fs::copy(log, companion(to, "-wal"))?;
     }
     Ok(())
 }
 
-/// There is no queue, or nothing that could be read as one.
-fn take_its_place(incoming: &Incoming, aside: &Path) -> Result<Option<PathBuf>, StoreError> {
+/// For a missing or unreadable queue.
+fn replace_file(incoming: &IncomingBackup, aside: &Path) -> Result<Option<PathBuf>, StoreError> {
     let new = Connection::open(&incoming.copy)?;
     new.execute_batch("pragma journal_mode = wal;")?;
     new.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
@@ -122,10 +131,10 @@ fn take_its_place(incoming: &Incoming, aside: &Path) -> Result<Option<PathBuf>, 
     Ok(kept)
 }
 
-/// What a log holds belongs to the old file and would be read into the new one, so it goes first.
+/// A write-ahead log belongs to the old file and would be replayed into the new one, so it is moved first.
 fn set_aside(database: &Path, aside: &Path) -> io::Result<Option<PathBuf>> {
     for suffix in ["-wal", "-shm"] {
-        match std::fs::rename(beside(database, suffix), beside(aside, suffix)) {
+        match std::fs::rename(companion(database, suffix), companion(aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }

@@ -1,4 +1,4 @@
-//! Who waits for whom, and what happens to those who wait when a job is finished.
+//! Dependencies between jobs, and unblocking dependents when a job finishes.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -6,7 +6,7 @@ use super::{apply, is_failure};
 use crate::StoreError;
 use crate::sqlite::session::row;
 use crate::sqlite::session::row::{JobRow, strings};
-use crate::sqlite::session::tx::{Dependent, Finished, Tx};
+use crate::sqlite::session::tx::{CancelledDependent, FinishedJob, Tx};
 use crate::sqlite::tables::settings;
 use domain::job::OnDependencyFailure;
 use domain::job::life::{Event, StateName, Transition, transition};
@@ -14,10 +14,10 @@ use domain::values::name::JobId;
 use sys::guards;
 use sys::guards::Guard;
 
-/// How many links one transaction forgets at most. They lie side by side, so that each costs far less than a job.
+/// How many links one transaction deletes at most. They are adjacent rows, so each costs far less than a job.
 const LINKS_PER_TRANSACTION: i64 = 20_000;
 
-/// How things stand with a job that another wants to depend on.
+/// The state of a job that another one depends on.
 pub(crate) enum Parent {
     Unknown,
     Unfinished { seq: i64 },
@@ -40,9 +40,9 @@ pub(crate) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent, StoreError> {
     })
 }
 
-/// Notes who depends on whom, and whether it waits.
+/// Records that one job depends on another, and whether it waits for it.
 pub(crate) fn add(tx: &Tx<'_>, parent_seq: i64, child_seq: i64, blocks: bool) -> Result<(), StoreError> {
-    // The row of a job that somebody wants run again may be there.
+    // The row may exist if the child is being retried.
     tx.prepare(
         "insert into dependencies (parent_seq, child_seq, blocks) values (?1, ?2, ?3)
          on conflict (parent_seq, child_seq) do update set blocks = ?3",
@@ -61,20 +61,20 @@ pub(crate) fn is_waited_for(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreE
     Ok(count_waiting(tx, parent_seq, 1)? > 0)
 }
 
-/// A job that is finished waits for nobody.
+/// A finished job waits for no other.
 pub(crate) fn stop_waiting(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
-    let parents = known_parents(tx, child_seq)?;
-    // One of them was looked at already, if that is why it waits no longer.
+    let parents = existing_parents(tx, child_seq)?;
+    // The parent whose end caused this, if any, is already counted.
     tx.spend(parents.len().saturating_sub(1));
     for parent_seq in parents {
-        met(tx, parent_seq, child_seq)?;
+        mark_met(tx, parent_seq, child_seq)?;
     }
     Ok(())
 }
 
-/// Forgets what a job depends on, and the links of those that depend on it. `false`: these are so many that the rest of
-/// them is for a later transaction; what the job itself depends on is forgotten last.
-pub(crate) fn forget(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+/// Deletes the links of a job to its dependents, then those to its dependencies. `false` if there are more than one
+/// transaction should delete: the rest is left to a later one.
+pub(crate) fn delete_links(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
     let mut delete = tx.prepare(
         "delete from dependencies
          where parent_seq = ?1 and child_seq in (select child_seq from dependencies
@@ -84,7 +84,7 @@ pub(crate) fn forget(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
     if i64::try_from(delete.execute([seq, limit])?).unwrap_or(i64::MAX) == limit {
         return Ok(false);
     }
-    let parents = known_parents(tx, seq)?;
+    let parents = existing_parents(tx, seq)?;
     tx.spend(parents.len());
     for parent_seq in parents {
         tx.prepare("delete from dependencies where parent_seq = ?1 and child_seq = ?2")?
@@ -93,13 +93,13 @@ pub(crate) fn forget(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Whether it is noted that one job depends on another.
+/// Whether the link between two jobs is stored.
 pub(crate) fn is_linked(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<bool, StoreError> {
     let mut select = tx.prepare("select 1 from dependencies where parent_seq = ?1 and child_seq = ?2")?;
     Ok(select.exists([parent_seq, child_seq])?)
 }
 
-/// What a job depends on, by name.
+/// The ids that a job depends on.
 pub(crate) fn parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<JobId>, StoreError> {
     let json: Option<String> =
         tx.prepare("select depends_on from jobs where seq = ?1")?.query_row([seq], |row| row.get(0))?;
@@ -107,22 +107,22 @@ pub(crate) fn parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<JobId>, StoreError> {
     names.iter().map(|id| id.parse().map_err(|error| row::malformed("depends_on", error))).collect()
 }
 
-/// Those of them that are kept.
-fn known_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<i64>, StoreError> {
-    let mut known = Vec::new();
+/// The dependencies that still exist.
+fn existing_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<i64>, StoreError> {
+    let mut existing = Vec::new();
     for id in parents(tx, seq)? {
         let mut select = tx.prepare("select seq from jobs where id = ?1")?;
-        known.extend(select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?);
+        existing.extend(select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?);
     }
-    Ok(known)
+    Ok(existing)
 }
 
-/// Those of them that it waits for.
+/// The dependencies that a job waits for.
 pub(crate) fn waited_for(tx: &Tx<'_>, child_seq: i64) -> Result<Vec<i64>, StoreError> {
     let mut select =
         tx.prepare("select 1 from dependencies where parent_seq = ?1 and child_seq = ?2 and blocks = 1")?;
     let mut waited_for = Vec::new();
-    for parent_seq in known_parents(tx, child_seq)? {
+    for parent_seq in existing_parents(tx, child_seq)? {
         if select.exists([parent_seq, child_seq])? {
             waited_for.push(parent_seq);
         }
@@ -130,9 +130,9 @@ pub(crate) fn waited_for(tx: &Tx<'_>, child_seq: i64) -> Result<Vec<i64>, StoreE
     Ok(waited_for)
 }
 
-/// Notes all that a job depends on and that is kept, where it is not noted that it waits.
-pub(crate) fn add_met(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
-    for parent_seq in known_parents(tx, child_seq)? {
+/// Adds the missing links of a job to its existing dependencies, as ones that it does not wait for.
+pub(crate) fn add_missing_links(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
+    for parent_seq in existing_parents(tx, child_seq)? {
         tx.prepare(
             "insert into dependencies (parent_seq, child_seq, blocks) values (?1, ?2, 0)
              on conflict (parent_seq, child_seq) do nothing",
@@ -142,63 +142,63 @@ pub(crate) fn add_met(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Tells those who wait for the jobs that were finished here: at once, as far as this transaction's share goes; the
-/// rest is noted down and told by the exchanges that follow. A dependent that is cancelled by it is finished too.
-pub(crate) fn release_finished(tx: &Tx<'_>) -> Result<(), StoreError> {
-    while let Some(Finished { seq, failed }) = tx.next_finished() {
-        release_children(tx, seq, failed, 0)?;
+/// Unblocks the dependents of the jobs that finished in this transaction, as many as its budget allows. The rest is
+/// recorded as pending and done by later exchanges. A dependent that is cancelled here is finished too.
+pub(crate) fn unblock_dependents(tx: &Tx<'_>) -> Result<(), StoreError> {
+    while let Some(FinishedJob { seq, failed }) = tx.next_finished() {
+        unblock_children(tx, seq, failed, 0)?;
     }
     Ok(())
 }
 
-/// Goes on with what earlier transactions noted down.
-pub(crate) fn release_noted(tx: &Tx<'_>) -> Result<(), StoreError> {
-    while !tx.has_more_to_tell() {
-        let noted = tx
+/// Continues the pending unblocks of earlier transactions.
+pub(crate) fn resume_pending_unblocks(tx: &Tx<'_>) -> Result<(), StoreError> {
+    while !tx.has_pending_unblocks() {
+        let pending = tx
             .prepare("select parent_seq, failed, after_seq from releases order by parent_seq limit 1")?
             .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
-        let Some((parent_seq, failed, after_seq)) = noted else {
+        let Some((parent_seq, failed, after_seq)) = pending else {
             return Ok(());
         };
         tx.prepare("delete from releases where parent_seq = ?1")?.execute([parent_seq])?;
-        release_children(tx, parent_seq, failed, after_seq)?;
-        release_finished(tx)?;
+        unblock_children(tx, parent_seq, failed, after_seq)?;
+        unblock_dependents(tx)?;
     }
     Ok(())
 }
 
-/// Those behind this child, in the order in which they came.
-fn release_children(tx: &Tx<'_>, parent_seq: i64, failed: bool, after_seq: i64) -> Result<(), StoreError> {
-    // With no share left it is enough to know whether there are any.
+/// Unblocks the children after `after_seq`, in the order of enqueuing.
+fn unblock_children(tx: &Tx<'_>, parent_seq: i64, failed: bool, after_seq: i64) -> Result<(), StoreError> {
+    // With no budget left, one child is enough to know whether there are any.
     let share = tx.jobs_left().max(1);
     let children = waiting_after(tx, parent_seq, after_seq, share)?;
-    let mut told = after_seq;
+    let mut last = after_seq;
     for child_seq in &children {
-        // A child that is cancelled costs as much as it has parents.
+        // Cancelling a child costs as much as it has parents.
         if tx.is_spent() {
-            return note_down(tx, parent_seq, failed, told);
+            return save_pending_unblock(tx, parent_seq, failed, last);
         }
         tx.spend_job();
-        met(tx, parent_seq, *child_seq)?;
+        mark_met(tx, parent_seq, *child_seq)?;
         let child = row::by_seq(tx, *child_seq)?;
-        if tell(tx, &child, &[failed])? == Some(StateName::Cancelled) {
-            tx.note_dependent(Dependent { seq: child.seq, id: child.id, parent_seq });
+        if unblock(tx, &child, &[failed])? == Some(StateName::Cancelled) {
+            tx.note_dependent(CancelledDependent { seq: child.seq, id: child.id, parent_seq });
         }
-        told = *child_seq;
+        last = *child_seq;
     }
     if children.len() >= share {
-        note_down(tx, parent_seq, failed, told)?;
+        save_pending_unblock(tx, parent_seq, failed, last)?;
     }
     Ok(())
 }
 
-/// Whether some who wait for the end of a job have not been told of it.
-pub(crate) fn is_to_be_told(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreError> {
+/// Whether some dependents of a finished job are not yet unblocked.
+pub(crate) fn has_pending_unblock(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreError> {
     Ok(tx.prepare("select 1 from releases where parent_seq = ?1")?.exists([parent_seq])?)
 }
 
-/// Those who wait for a job, in the order in which they came, behind one of them.
+/// The jobs that wait for a job, in the order of enqueuing, after one of them.
 fn waiting_after(tx: &Tx<'_>, parent_seq: i64, after_seq: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
     // By the primary key of `dependencies`.
     let mut select = tx.prepare(
@@ -210,39 +210,48 @@ fn waiting_after(tx: &Tx<'_>, parent_seq: i64, after_seq: i64, limit: usize) -> 
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The child waits for this parent no longer.
-fn met(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError> {
+/// The child no longer waits for this parent.
+fn mark_met(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError> {
     tx.prepare("update dependencies set blocks = 0 where parent_seq = ?1 and child_seq = ?2")?
         .execute([parent_seq, child_seq])?;
     Ok(())
 }
 
-/// What is left of this transaction's work is done by whoever comes next: somebody must come.
-fn note_down(tx: &Tx<'_>, parent_seq: i64, failed: bool, after_seq: i64) -> Result<(), StoreError> {
+/// Leaves the remaining children to a later transaction, and wakes a worker for it.
+fn save_pending_unblock(
+    tx: &Tx<'_>,
+    parent_seq: i64,
+    failed: bool,
+    after_seq: i64,
+) -> Result<(), StoreError> {
     tx.prepare("insert or replace into releases (parent_seq, failed, after_seq) values (?1, ?2, ?3)")?
         .execute(params![parent_seq, failed, after_seq])?;
-    tx.note_more_to_tell();
+    tx.note_pending_unblocks();
     Ok(())
 }
 
-/// Tells one job that some of those it waits for are finished, and whether each of them failed. Its row, which may be
-/// long where it depends on many, is written once. Gives its new state, if it has changed at all.
-pub(crate) fn tell(tx: &Tx<'_>, child: &JobRow, finished: &[bool]) -> Result<Option<StateName>, StoreError> {
+/// Applies the end of some dependencies, each failed or not, to a waiting job. The row, which is long if the job
+/// depends on many, is written only once. Returns the new state, if the job changed.
+pub(crate) fn unblock(
+    tx: &Tx<'_>,
+    child: &JobRow,
+    finished: &[bool],
+) -> Result<Option<StateName>, StoreError> {
     let policy = settings::policy(tx, child)?;
-    let mut told: Option<Transition> = None;
+    let mut unblocked: Option<Transition> = None;
     for failed in finished {
         let event = match (*failed, child.options.on_dependency_failure) {
             (true, OnDependencyFailure::Cancel) => Event::DependencyFailed,
             (true, OnDependencyFailure::Run) | (false, _) => Event::DependencyMet,
         };
-        let life = told.as_ref().map_or(&child.life, |told| &told.life);
+        let life = unblocked.as_ref().map_or(&child.life, |unblocked| &unblocked.life);
         if let Ok(next) = transition(life, event, &policy, tx.now) {
-            told = Some(Transition { from: child.life.state.name(), ..next });
+            unblocked = Some(Transition { from: child.life.state.name(), ..next });
         }
     }
-    let Some(told) = told else {
+    let Some(unblocked) = unblocked else {
         return Ok(None);
     };
-    let is_applied = apply(tx, child, &told, &child.latest)?;
-    Ok(is_applied.then(|| told.life.state.name()))
+    let is_applied = apply(tx, child, &unblocked, &child.latest)?;
+    Ok(is_applied.then(|| unblocked.life.state.name()))
 }

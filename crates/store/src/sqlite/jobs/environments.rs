@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::sqlite::session::tx::Tx;
 use domain::job::environment::Environment;
 
-/// The number of an environment, which is stored if it is new.
+/// The row id of an environment, which is stored if it is new.
 pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<i64, StoreError> {
     let variables = environment.to_bytes();
     let fingerprint = fingerprint(&variables);
@@ -24,16 +24,16 @@ pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<i64, StoreErr
     Ok(insert.insert(params![fingerprint, variables])?)
 }
 
-/// An environment that was read from the store.
+/// An environment read from the store.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct CachedEnvironment {
     id: i64,
     fingerprint: i64,
     environment: Arc<Environment>,
 }
 
-/// The environment with this number. Reading it means dozens of allocations, and most jobs have the same as the one
-/// before, so that one is kept.
+/// The environment with this row id. Reading one takes dozens of allocations, and most jobs share the environment of
+/// the previous job, so the last one is cached.
 pub(crate) fn load(tx: &Tx<'_>, id: i64) -> Result<Arc<Environment>, StoreError> {
     let fingerprint: i64 = tx
         .prepare("select fingerprint from environments where id = ?1")?
@@ -43,7 +43,7 @@ pub(crate) fn load(tx: &Tx<'_>, id: i64) -> Result<Arc<Environment>, StoreError>
         return Ok(Arc::clone(&known.environment));
     }
     let environment = Arc::new(read(tx, id)?);
-    *last = Some(Known { id, fingerprint, environment: Arc::clone(&environment) });
+    *last = Some(CachedEnvironment { id, fingerprint, environment: Arc::clone(&environment) });
     Ok(environment)
 }
 
@@ -54,7 +54,7 @@ fn read(tx: &Tx<'_>, id: i64) -> Result<Environment, StoreError> {
     Ok(environment)
 }
 
-/// FNV-1a: only narrows the search, the bytes themselves are compared.
+/// FNV-1a: only narrows the search; the bytes are compared as well.
 fn fingerprint(bytes: &[u8]) -> i64 {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

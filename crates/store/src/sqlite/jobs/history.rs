@@ -1,4 +1,4 @@
-//! The attempts that ended, and their output.
+//! The ended attempts and their output.
 
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -54,7 +54,7 @@ pub(crate) fn output(tx: &Tx<'_>, seq: i64, number: u32) -> Result<Option<Vec<u8
     Ok(select.query_row(params![seq, number], |row| row.get(0)).optional()?)
 }
 
-/// Every attempt of a job: those that ended, and the one that runs.
+/// Every attempt of a job: those that ended, and the running one.
 pub(crate) fn of_job(tx: &Tx<'_>, job: &JobRow) -> Result<Vec<Attempt>, StoreError> {
     let mut select = tx.prepare(
         "select a.number, w.id, w.host, a.started_at, a.finished_at, a.duration_ms, a.outcome, a.exit_code, a.signal,

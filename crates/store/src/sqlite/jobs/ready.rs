@@ -1,4 +1,4 @@
-//! Where jobs wait for their next attempt: `ready` in the order of claiming, `waiting` in the order of time.
+//! Where jobs wait for their next attempt: `ready` in claim order, `waiting` in the order of due times.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use domain::values::timestamp::Timestamp;
 /// How many due jobs one transaction makes ready at most.
 const PROMOTED_PER_TRANSACTION: usize = 10_000;
 
-/// A job that is due before this time has passed is worth waking somebody for: later ones workers find by themselves,
-/// because they look once a second.
-const SOON: Duration = Duration::from_secs(1);
+/// A waiting job that is due within this time wakes workers; they find later ones in time by themselves, because they
+/// check once a second.
+const WAKE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Puts a job where its new life belongs.
-pub(crate) fn put(tx: &Tx<'_>, job: &JobRow, life: &Life) -> Result<(), StoreError> {
+/// Inserts a job where its new life belongs.
+pub(crate) fn insert(tx: &Tx<'_>, job: &JobRow, life: &Life) -> Result<(), StoreError> {
     match life.place(tx.now) {
-        Place::Ready => put_ready(tx, job.queue_id, job.priority, life.due_at, job.seq),
-        Place::Waiting => put_waiting(tx, life.due_at, job.seq),
+        Place::Ready => insert_ready(tx, job.queue_id, job.priority, life.due_at, job.seq),
+        Place::Waiting => insert_waiting(tx, life.due_at, job.seq),
         Place::Nowhere => Ok(()),
     }
 }
 
-pub(crate) fn put_ready(
+pub(crate) fn insert_ready(
     tx: &Tx<'_>,
     queue_id: i64,
     priority: i32,
@@ -39,17 +39,17 @@ pub(crate) fn put_ready(
     Ok(())
 }
 
-pub(crate) fn put_waiting(tx: &Tx<'_>, due_at: Timestamp, seq: i64) -> Result<(), StoreError> {
+pub(crate) fn insert_waiting(tx: &Tx<'_>, due_at: Timestamp, seq: i64) -> Result<(), StoreError> {
     tx.prepare("insert into waiting (due_at, seq) values (?1, ?2)")?
         .execute(params![due_at.as_millis(), seq])?;
-    if due_at.since(tx.now) < SOON {
+    if due_at.since(tx.now) < WAKE_WITHIN {
         tx.note_ready();
     }
     Ok(())
 }
 
-/// Takes a job from where it waits. One that has become due may still stand in `waiting`.
-pub(crate) fn take_away(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+/// Removes a job from where it waits. A due job may still be in `waiting`.
+pub(crate) fn remove(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     let due_at = job.life.due_at.as_millis();
     let ready = tx
         .prepare("delete from ready where queue_id = ?1 and priority = ?2 and due_at = ?3 and seq = ?4")?
@@ -61,19 +61,19 @@ pub(crate) fn take_away(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Takes a job that is not due after all out of `ready`.
-pub(crate) fn put_off(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
-    take_away(tx, job)?;
-    put_waiting(tx, job.life.due_at, job.seq)
+/// Moves a job that turned out not to be due from `ready` to `waiting`.
+pub(crate) fn postpone(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+    remove(tx, job)?;
+    insert_waiting(tx, job.life.due_at, job.seq)
 }
 
-/// Makes due jobs ready. `false` if there were more than one transaction should move.
+/// Makes due jobs ready; `false` if there were more than one transaction should move.
 pub(crate) fn promote(tx: &Tx<'_>) -> Result<bool, StoreError> {
     let due = due_jobs(tx)?;
     for job in &due {
         tx.prepare("delete from waiting where due_at = ?1 and seq = ?2")?
             .execute(params![job.due_at.as_millis(), job.seq])?;
-        put_ready(tx, job.queue_id, job.priority, job.due_at, job.seq)?;
+        insert_ready(tx, job.queue_id, job.priority, job.due_at, job.seq)?;
     }
     Ok(due.len() < PROMOTED_PER_TRANSACTION)
 }

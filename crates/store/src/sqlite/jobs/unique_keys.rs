@@ -1,4 +1,4 @@
-//! Who holds which unique key.
+//! Which job holds which unique key.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -11,7 +11,7 @@ use domain::job::unique::UniqueFor;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 
-/// The job that holds a key. One whose time has passed does not, also where nobody has cleared it away yet.
+/// The job that holds a key. An expired holder does not count, even before its row is deleted.
 pub(crate) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>, StoreError> {
     let mut select = tx.prepare(
         "select j.id from unique_keys k join jobs j on j.seq = k.seq
@@ -22,7 +22,7 @@ pub(crate) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>, StoreError
     holder.transpose()
 }
 
-/// Takes a key that nobody holds.
+/// Takes a free key.
 pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: i64, unique_for: UniqueFor) -> Result<(), StoreError> {
     tx.prepare("insert or replace into unique_keys (key, seq, held_until) values (?1, ?2, ?3)")?
         .execute(params![key, seq, unique_for.held_until(tx.now).map(Timestamp::as_millis)])?;
@@ -39,23 +39,23 @@ pub(crate) fn is_held(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
     Ok(select.exists(params![seq, tx.now.as_millis()])?)
 }
 
-/// Gives the key back if that is what follows from a change of state.
+/// Releases the key if the change of state requires it.
 pub(crate) fn release(tx: &Tx<'_>, job: &JobRow, from: StateName, to: StateName) -> Result<(), StoreError> {
     if job.unique_key.is_some() && job.options.unique_for.gives_back(from, to) {
-        return forget(tx, job);
+        return delete(tx, job);
     }
     Ok(())
 }
 
-/// A job that is gone holds nothing.
-pub(crate) fn forget(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+/// Deletes the key of a job, if the job holds it.
+pub(crate) fn delete(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     if let Some(key) = &job.unique_key {
         tx.prepare("delete from unique_keys where key = ?1 and seq = ?2")?.execute(params![key, job.seq])?;
     }
     Ok(())
 }
 
-/// Takes the key for a job that is to run again. It may have given it back, and another may have taken it since.
+/// Takes the key again for a job that is retried. The job may have released it, and another may have taken it since.
 pub(crate) fn take_again(tx: &Tx<'_>, job: &JobRow) -> Result<Option<Conflict>, StoreError> {
     let unique_for = job.options.unique_for;
     let Some(key) = job.unique_key.as_ref().filter(|_| unique_for.needs_key_again(&job.life)) else {

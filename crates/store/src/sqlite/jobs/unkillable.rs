@@ -4,18 +4,18 @@ use rusqlite::params;
 
 use crate::sqlite::session::row;
 use crate::sqlite::session::tx::Tx;
-use crate::{LeaseRef, StoreError, Unkillable};
+use crate::{LeaseRef, StoreError, UnkillableProcess};
 use domain::job::life::StateName;
 
-/// Notes them, and forgets those whose attempt is over.
-pub(crate) fn note(tx: &Tx<'_>, found: &[Unkillable]) -> Result<(), StoreError> {
+/// Records these, and deletes those whose attempt has ended.
+pub(crate) fn record(tx: &Tx<'_>, found: &[UnkillableProcess]) -> Result<(), StoreError> {
     tx.prepare(
         "delete from unkillable
          where not exists (select 1 from jobs j where j.seq = unkillable.seq and j.attempts = unkillable.attempt
                                                       and j.state = 'processing')",
     )?
     .execute([])?;
-    for Unkillable { lease: LeaseRef { job, attempt }, pid, start_time, why } in found {
+    for UnkillableProcess { lease: LeaseRef { job, attempt }, pid, start_time, why } in found {
         let job = row::by_id(tx, job)?;
         let is_current = |job: &row::JobRow| {
             job.life.attempts == *attempt && job.life.state.name() == StateName::Processing
@@ -31,8 +31,8 @@ pub(crate) fn note(tx: &Tx<'_>, found: &[Unkillable]) -> Result<(), StoreError> 
     Ok(())
 }
 
-pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Unkillable>, StoreError> {
-    // A handful at most: each is looked up in `jobs` by its number.
+pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<UnkillableProcess>, StoreError> {
+    // A handful at most; each is looked up in `jobs` by number.
     let mut select = tx.prepare(
         "select j.id, attempt, pid, start_time, why
          from unkillable cross join jobs j on j.seq = unkillable.seq
@@ -43,7 +43,7 @@ pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Unkillable>, StoreError> {
     while let Some(row) = rows.next()? {
         let lease = LeaseRef { job: row::name(row, 0)?, attempt: row.get(1)? };
         let start_time = row.get::<_, i64>(3)?.cast_unsigned();
-        found.push(Unkillable { lease, pid: row.get(2)?, start_time, why: row.get(4)? });
+        found.push(UnkillableProcess { lease, pid: row.get(2)?, start_time, why: row.get(4)? });
     }
     Ok(found)
 }

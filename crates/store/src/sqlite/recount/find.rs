@@ -1,4 +1,4 @@
-//! Where the tables that follow from the jobs say something else. Every table is read once.
+//! Finding derived data that disagrees with the jobs. Every table is read once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,21 +7,21 @@ use rusqlite::Row;
 use crate::options::JobOptions;
 use crate::sqlite::session::row;
 use crate::sqlite::session::tx::Tx;
-use crate::{Contradiction, Derived, StoreError};
+use crate::{Contradiction, DerivedData, StoreError};
 use domain::job::life::StateName;
 use domain::job::unique::UniqueFor;
 
 pub(in crate::sqlite) fn find(tx: &Tx<'_>) -> Result<Vec<Contradiction>, StoreError> {
     let mut found = Vec::new();
-    for look in
-        [counters, batch_counters, batch_ends, places, strangers_in_line, links, waits, ends, tags, keys]
+    for check in
+        [counters, batch_counters, batch_ends, places, orphaned_places, links, waits, unblocks, tags, keys]
     {
-        look(tx, &mut found)?;
+        check(tx, &mut found)?;
     }
     Ok(found)
 }
 
-type Found = Vec<Contradiction>;
+type Findings = Vec<Contradiction>;
 
 fn each<T>(
     tx: &Tx<'_>,
@@ -39,7 +39,7 @@ fn counts(tx: &Tx<'_>, sql: &str) -> Result<Counts, StoreError> {
     Ok(each(tx, sql, |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?.into_iter().collect())
 }
 
-/// The groups that have another number of jobs than is counted, each with both numbers.
+/// The groups with different numbers of actual and counted jobs, each with both numbers.
 fn differences(jobs: &Counts, counted: &Counts) -> Vec<(i64, String, i64, i64)> {
     let keys: HashSet<&(i64, String)> = jobs.keys().chain(counted.keys()).collect();
     let number = |counts: &Counts, key| counts.get(key).copied().unwrap_or(0);
@@ -49,32 +49,32 @@ fn differences(jobs: &Counts, counted: &Counts) -> Vec<(i64, String, i64, i64)> 
     different
 }
 
-fn counters(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
+fn counters(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
     // By index jobs_by_queue alone.
     let jobs = counts(tx, "select queue_id, state, count(*) from jobs group by queue_id, state")?;
     let counted = counts(tx, "select queue_id, state, count from counters")?;
     for (queue_id, state, jobs, counted) in differences(&jobs, &counted) {
-        let said = format!("a queue has {jobs} {state} jobs, but {counted} are counted");
-        found.push(Contradiction { derived: Derived::Counter { queue_id }, said });
+        let message = format!("a queue has {jobs} {state} jobs, but {counted} are counted");
+        found.push(Contradiction { derived: DerivedData::Counter { queue_id }, message });
     }
     Ok(())
 }
 
-fn batch_counters(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
+fn batch_counters(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
     let jobs = counts(
         tx,
         "select batch_id, state, count(*) from jobs where batch_id is not null group by batch_id, state",
     )?;
     let counted = counts(tx, "select batch_id, state, count from batch_counters")?;
     for (batch_id, state, jobs, counted) in differences(&jobs, &counted) {
-        let said = format!("a batch has {jobs} {state} jobs, but {counted} are counted");
-        found.push(Contradiction { derived: Derived::BatchCounter { batch_id }, said });
+        let message = format!("a batch has {jobs} {state} jobs, but {counted} are counted");
+        found.push(Contradiction { derived: DerivedData::BatchCounter { batch_id }, message });
     }
     Ok(())
 }
 
-/// A batch is finished when all of its jobs are; one without jobs is none.
-fn batch_ends(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
+/// A batch is finished when all of its jobs are, and has at least one job.
+fn batch_ends(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
     let batches = each(
         tx,
         "select b.id, b.name from batches b left join
@@ -84,14 +84,14 @@ fn batch_ends(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
         |row| Ok((row.get(0)?, row.get::<_, String>(1)?)),
     )?;
     for (batch_id, name) in batches {
-        let said = format!("whether batch `{name}` is finished does not agree with its jobs");
-        found.push(Contradiction { derived: Derived::BatchCounter { batch_id }, said });
+        let message = format!("the finish time of batch `{name}` disagrees with its jobs");
+        found.push(Contradiction { derived: DerivedData::BatchCounter { batch_id }, message });
     }
     Ok(())
 }
 
-/// A job that waits for a slot or its time stands in exactly one line, and no other job in any.
-fn places(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
+/// A runnable job is in exactly one of `ready` and `waiting`, any other job in neither.
+fn places(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
     let jobs = each(
         tx,
         "select j.seq, j.id, (r.seq is not null) + (w.seq is not null)
@@ -104,18 +104,18 @@ fn places(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
         |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?)),
     )?;
     for (seq, id, lines) in jobs {
-        let said = match lines {
-            0 => format!("job `{id}` waits to run, but stands in no line"),
+        let message = match lines {
+            0 => format!("job `{id}` is runnable, but is not in the ready or waiting table"),
             1 => format!("job `{id}` is in the ready or waiting table, but is not runnable"),
-            _ => format!("job `{id}` stands in two lines"),
+            _ => format!("job `{id}` is in both the ready and the waiting table"),
         };
-        found.push(Contradiction { derived: Derived::Place { seq }, said });
+        found.push(Contradiction { derived: DerivedData::Place { seq }, message });
     }
     Ok(())
 }
 
-/// Places in a line that no job has, or with another rank than its own.
-fn strangers_in_line(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
+/// Rows of `ready` and `waiting` without a job, or with a different rank.
+fn orphaned_places(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
     let ready = each(
         tx,
         "select r.queue_id, r.priority, r.due_at, r.seq
@@ -123,7 +123,7 @@ fn strangers_in_line(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
                                           and j.due_at = r.due_at
          where j.seq is null",
         |row| {
-            Ok(Derived::Ready {
+            Ok(DerivedData::Ready {
                 queue_id: row.get(0)?,
                 priority: row.get(1)?,
                 due_at: row.get(2)?,
@@ -135,18 +135,18 @@ fn strangers_in_line(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
         tx,
         "select w.due_at, w.seq from waiting w left join jobs j on j.seq = w.seq and j.due_at = w.due_at
          where j.seq is null",
-        |row| Ok(Derived::Waiting { due_at: row.get(0)?, seq: row.get(1)? }),
+        |row| Ok(DerivedData::Waiting { due_at: row.get(0)?, seq: row.get(1)? }),
     )?;
     for derived in ready.into_iter().chain(waiting) {
-        let said = "a place in a line belongs to no job".to_owned();
-        found.push(Contradiction { derived, said });
+        let message = "a row of the ready or waiting table belongs to no job".to_owned();
+        found.push(Contradiction { derived, message });
     }
     Ok(())
 }
 
-/// A job is blocked by as many as it waits for.
-fn waits(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
-    // There is no index by child: all are read.
+/// A job is blocked by as many jobs as it waits for.
+fn waits(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
+    // There is no index by child: all rows are read.
     let children =
         each(tx, "select child_seq from dependencies where blocks = 1", |row| row.get::<_, i64>(0))?;
     let mut waited_for: HashMap<i64, i64> = HashMap::new();
@@ -170,14 +170,15 @@ fn waits(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
         let Some(id) = row::id(tx, seq)? else {
             continue;
         };
-        let said = format!("job `{id}` is blocked by {blocked_by}, but {links} links say that it waits");
-        found.push(Contradiction { derived: Derived::Blocked { seq }, said });
+        let message =
+            format!("job `{id}` is blocked by {blocked_by}, but has {links} links to jobs that it waits for");
+        found.push(Contradiction { derived: DerivedData::Blocked { seq }, message });
     }
     Ok(())
 }
 
-/// Jobs that are finished and for which others wait, without a note that these are to be told.
-fn ends(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
+/// Finished jobs with waiting dependents, but without a pending unblock.
+fn unblocks(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
     let parents = each(
         tx,
         "select distinct p.seq, p.id
@@ -188,8 +189,8 @@ fn ends(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
         |row| Ok((row.get(0)?, row.get::<_, String>(1)?)),
     )?;
     for (parent_seq, id) in parents {
-        let said = format!("job `{id}` is finished, but others wait for it and would not be told");
-        found.push(Contradiction { derived: Derived::End { parent_seq }, said });
+        let message = format!("job `{id}` is finished, but its dependents would never be unblocked");
+        found.push(Contradiction { derived: DerivedData::MissingUnblock { parent_seq }, message });
     }
     let notes = each(
         tx,
@@ -198,26 +199,26 @@ fn ends(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
         |row| row.get(0),
     )?;
     for parent_seq in notes {
-        let said = "the end of a job is to be told, but there is no such finished job".to_owned();
-        found.push(Contradiction { derived: Derived::Note { parent_seq }, said });
+        let message = "an unblock is pending for a job that is missing or unfinished".to_owned();
+        found.push(Contradiction { derived: DerivedData::StrayUnblock { parent_seq }, message });
     }
     Ok(())
 }
 
-/// Links of jobs that are gone, and between jobs that do not depend on each other.
-fn links(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
+/// Links to removed jobs, and between jobs that do not depend on each other.
+fn links(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
     let links = each(
         tx,
         "select d.parent_seq, d.child_seq from dependencies d
                 left join jobs p on p.seq = d.parent_seq left join jobs c on c.seq = d.child_seq
          where p.seq is null or c.seq is null",
-        |row| Ok(Derived::Link { parent_seq: row.get(0)?, child_seq: row.get(1)? }),
+        |row| Ok(DerivedData::Link { parent_seq: row.get(0)?, child_seq: row.get(1)? }),
     )?;
     for derived in links {
-        let said = "a dependency links a job that is gone".to_owned();
-        found.push(Contradiction { derived, said });
+        let message = "a dependency links a job that does not exist".to_owned();
+        found.push(Contradiction { derived, message });
     }
-    let strangers = each(
+    let unrelated = each(
         tx,
         "select d.parent_seq, d.child_seq, p.id, c.id from dependencies d
                 cross join jobs p on p.seq = d.parent_seq cross join jobs c on c.seq = d.child_seq
@@ -225,19 +226,19 @@ fn links(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
                (select j.seq, t.value from jobs j cross join json_each(j.depends_on) t
                 where j.depends_on is not null)",
         |row| {
-            let derived = Derived::Link { parent_seq: row.get(0)?, child_seq: row.get(1)? };
+            let derived = DerivedData::Link { parent_seq: row.get(0)?, child_seq: row.get(1)? };
             Ok((derived, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
         },
     )?;
-    for (derived, parent, child) in strangers {
-        let said = format!("job `{child}` is linked to job `{parent}`, but does not depend on it");
-        found.push(Contradiction { derived, said });
+    for (derived, parent, child) in unrelated {
+        let message = format!("job `{child}` is linked to job `{parent}`, but does not depend on it");
+        found.push(Contradiction { derived, message });
     }
     Ok(())
 }
 
-fn tags(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
-    let read = |row: &Row<'_>| Ok(Derived::Tag { tag: row.get(0)?, seq: row.get(1)? });
+fn tags(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
+    let read = |row: &Row<'_>| Ok(DerivedData::Tag { tag: row.get(0)?, seq: row.get(1)? });
     let missing = each(
         tx,
         "select distinct t.value, j.seq from jobs j cross join json_each(j.tags) t
@@ -251,29 +252,28 @@ fn tags(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
          where j.seq is null or not exists (select 1 from json_each(coalesce(j.tags, '[]')) t where t.value = k.tag)",
         read,
     )?;
-    let said = |said: &str| said.to_owned();
-    found.extend(
-        missing
-            .into_iter()
-            .map(|derived| Contradiction { derived, said: said("a job has a tag by which it is not found") }),
-    );
+    let owned = |message: &str| message.to_owned();
+    found.extend(missing.into_iter().map(|derived| Contradiction {
+        derived,
+        message: owned("a tag of a job is missing in the tag index"),
+    }));
     found.extend(wrong.into_iter().map(|derived| Contradiction {
         derived,
-        said: said("a job is found by a tag that it does not have"),
+        message: owned("the tag index has a tag that its job does not have"),
     }));
     Ok(())
 }
 
-fn keys(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
-    let strangers = each(
+fn keys(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
+    let unrelated = each(
         tx,
         "select k.key from unique_keys k left join jobs j on j.seq = k.seq and j.unique_key = k.key
          where j.seq is null",
         |row| row.get::<_, String>(0),
     )?;
-    for key in strangers {
-        let said = "a unique key is held by a job that does not have it".to_owned();
-        found.push(Contradiction { derived: Derived::Key { key }, said });
+    for key in unrelated {
+        let message = "a unique key is held by a job without this key".to_owned();
+        found.push(Contradiction { derived: DerivedData::StrayKey { key }, message });
     }
     let holders = each(
         tx,
@@ -293,16 +293,16 @@ fn keys(tx: &Tx<'_>, found: &mut Found) -> Result<(), StoreError> {
         let is_held = match options.unique_for {
             UniqueFor::Finished => true,
             UniqueFor::Started => attempts == 0 && state == StateName::Pending.name(),
-            // When its time ends is known to the key alone.
+            // Only the key itself records when it expires.
             UniqueFor::Span(_) => false,
         };
         if is_held && holder.is_none() {
-            let said = format!("job `{id}` does not hold its unique key");
-            found.push(Contradiction { derived: Derived::Held { seq }, said });
+            let message = format!("job `{id}` does not hold its unique key");
+            found.push(Contradiction { derived: DerivedData::MissingKey { seq }, message });
         } else if is_held {
-            let said =
+            let message =
                 format!("job `{id}` and another that is not finished share a unique key: cancel one of them");
-            found.push(Contradiction { derived: Derived::Shared { seq }, said });
+            found.push(Contradiction { derived: DerivedData::SharedKey { seq }, message });
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Making anew what follows from the jobs. Each of these looks again before it writes: the jobs may have changed since.
+//! Rebuilding derived data from the jobs. Each repair checks again before it writes, because the jobs may have changed
+//! since.
 
 use std::collections::HashSet;
 
@@ -12,58 +13,58 @@ use crate::sqlite::session::row;
 use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::batches;
-use crate::sqlite::verbs::retry::Followed;
-use crate::{Derived, StoreError};
+use crate::sqlite::verbs::retry::DependencySearch;
+use crate::{DerivedData, StoreError};
 use domain::job::life::{Place, State};
 
-/// Mends the first of these, as many as this transaction's portion holds; gives how many these were.
-pub(in crate::sqlite) fn mend(tx: &Tx<'_>, derived: &[Derived]) -> Result<usize, StoreError> {
+/// Repairs the first of these, as many as this transaction's budget allows, and returns how many.
+pub(in crate::sqlite) fn repair(tx: &Tx<'_>, derived: &[DerivedData]) -> Result<usize, StoreError> {
     for (at, derived) in derived.iter().enumerate() {
         if tx.is_spent() {
             return Ok(at);
         }
         tx.spend_job();
-        mend_one(tx, derived)?;
+        repair_one(tx, derived)?;
     }
     Ok(derived.len())
 }
 
-fn mend_one(tx: &Tx<'_>, derived: &Derived) -> Result<(), StoreError> {
+fn repair_one(tx: &Tx<'_>, derived: &DerivedData) -> Result<(), StoreError> {
     match derived {
-        Derived::Counter { queue_id } => recount_queue(tx, *queue_id),
-        Derived::BatchCounter { batch_id } => recount_batch(tx, *batch_id),
-        Derived::Place { seq } => with(tx, *seq, put_in_line),
-        Derived::Blocked { seq } => with(tx, *seq, wait_anew),
-        Derived::Held { seq } => with(tx, *seq, hold_key),
-        Derived::Ready { queue_id, priority, due_at, seq } => delete(
+        DerivedData::Counter { queue_id } => recount_queue(tx, *queue_id),
+        DerivedData::BatchCounter { batch_id } => recount_batch(tx, *batch_id),
+        DerivedData::Place { seq } => with_job(tx, *seq, reinsert),
+        DerivedData::Blocked { seq } => with_job(tx, *seq, recount_waits),
+        DerivedData::MissingKey { seq } => with_job(tx, *seq, take_key),
+        DerivedData::Ready { queue_id, priority, due_at, seq } => delete(
             tx,
             "delete from ready where queue_id = ?1 and priority = ?2 and due_at = ?3 and seq = ?4
                    and not exists (select 1 from jobs where seq = ?4 and queue_id = ?1 and priority = ?2 and due_at = ?3)",
             params![queue_id, priority, due_at, seq],
         ),
-        Derived::Waiting { due_at, seq } => delete(
+        DerivedData::Waiting { due_at, seq } => delete(
             tx,
             "delete from waiting where due_at = ?1 and seq = ?2
                    and not exists (select 1 from jobs where seq = ?2 and due_at = ?1)",
             params![due_at, seq],
         ),
-        Derived::End { parent_seq } => with(tx, *parent_seq, tell_again),
-        Derived::Note { parent_seq } => delete(
+        DerivedData::MissingUnblock { parent_seq } => with_job(tx, *parent_seq, add_pending_unblock),
+        DerivedData::StrayUnblock { parent_seq } => delete(
             tx,
             "delete from releases where parent_seq = ?1
                    and not exists (select 1 from jobs where seq = ?1 and finished_at is not null)",
             params![parent_seq],
         ),
-        Derived::Link { parent_seq, child_seq } => unlink(tx, *parent_seq, *child_seq),
-        Derived::Tag { tag, seq } => mend_tag(tx, tag, *seq),
-        Derived::Key { key } => delete(
+        DerivedData::Link { parent_seq, child_seq } => unlink(tx, *parent_seq, *child_seq),
+        DerivedData::Tag { tag, seq } => repair_tag(tx, tag, *seq),
+        DerivedData::StrayKey { key } => delete(
             tx,
             "delete from unique_keys where key = ?1
                    and not exists (select 1 from jobs j where j.seq = unique_keys.seq and j.unique_key = ?1)",
             params![key],
         ),
-        // Which of the two is to go on is for a person to say.
-        Derived::Shared { .. } => Ok(()),
+        // A person has to decide which of the two jobs may continue.
+        DerivedData::SharedKey { .. } => Ok(()),
     }
 }
 
@@ -72,8 +73,8 @@ fn delete(tx: &Tx<'_>, sql: &str, params: impl rusqlite::Params) -> Result<(), S
     Ok(())
 }
 
-/// Does something to a job that is still there.
-fn with(
+/// Runs `work` on a job that still exists.
+fn with_job(
     tx: &Tx<'_>,
     seq: i64,
     work: impl FnOnce(&Tx<'_>, &JobRow) -> Result<(), StoreError>,
@@ -102,23 +103,23 @@ fn recount_batch(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
     )?
     .execute([batch_id])?;
     if tx.prepare("select 1 from batches where id = ?1")?.exists([batch_id])? {
-        batches::look_again(tx, batch_id)?;
+        batches::update_completion(tx, batch_id)?;
     }
     Ok(())
 }
 
-/// Takes a job from every line in which it stands with its rank, and puts it where it belongs.
-fn put_in_line(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
-    // A job is taken from one line at a time.
-    ready::take_away(tx, job)?;
-    ready::take_away(tx, job)?;
+/// Removes a job from `ready` and `waiting`, and inserts it where it belongs.
+fn reinsert(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+    // Each call removes it from one table.
+    ready::remove(tx, job)?;
+    ready::remove(tx, job)?;
     if job.life.place(tx.now) == Place::Nowhere {
         return Ok(());
     }
-    ready::put(tx, job, &job.life)
+    ready::insert(tx, job, &job.life)
 }
 
-/// Deletes the link of a job that is gone, or that the other does not depend on.
+/// Deletes a link to a job that is removed, or that the child does not depend on.
 fn unlink(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError> {
     let blocks: Option<bool> = tx
         .prepare(
@@ -134,12 +135,12 @@ fn unlink(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError
     }
     tx.prepare("update jobs set blocked_by = blocked_by - 1 where seq = ?1 and blocked_by > 0")?
         .execute([child_seq])?;
-    with(tx, child_seq, put_in_line)
+    with_job(tx, child_seq, reinsert)
 }
 
-/// Lets a job wait for as many others as its links say. Where it is blocked by more, links were lost: they are taken up
-/// again, and a dependency that failed counts as one that the job waited for.
-fn wait_anew(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+/// Sets `blocked_by` to the number of links. If it is higher than that, links were lost: they are restored, and a
+/// failed dependency counts as one that the job waited for.
+fn recount_waits(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     let State::Pending { blocked_by } = job.life.state else {
         return dependencies::stop_waiting(tx, job.seq);
     };
@@ -147,35 +148,35 @@ fn wait_anew(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     if waits == blocked_by {
         return Ok(());
     }
-    let lost = if waits < blocked_by { take_up_lost(tx, job.seq)? } else { Lost::default() };
-    waits += lost.taken_up + lost.failed;
+    let lost = if waits < blocked_by { restore_links(tx, job.seq)? } else { LostLinks::default() };
+    waits += lost.restored + lost.failed;
     tx.prepare("update jobs set blocked_by = ?2 where seq = ?1")?.execute(params![job.seq, waits])?;
     let job = row::by_seq(tx, job.seq)?;
-    put_in_line(tx, &job)?;
-    // As a release of the dependents of these would do it.
-    dependencies::tell(tx, &job, &vec![true; lost.failed as usize]).map(drop)
+    reinsert(tx, &job)?;
+    // As unblocking by these dependencies would have done.
+    dependencies::unblock(tx, &job, &vec![true; lost.failed as usize]).map(drop)
 }
 
-/// Dependencies of a job without a link that says that it waits for them.
+/// Dependencies of a job that lack the link of a waiting job.
 #[derive(Default)]
-struct Lost {
-    /// Unfinished, and the job waits for them again.
-    taken_up: u32,
+struct LostLinks {
+    /// Unfinished; the job waits for them again.
+    restored: u32,
     failed: u32,
 }
 
-fn take_up_lost(tx: &Tx<'_>, child_seq: i64) -> Result<Lost, StoreError> {
+fn restore_links(tx: &Tx<'_>, child_seq: i64) -> Result<LostLinks, StoreError> {
     let waited_for: HashSet<i64> = dependencies::waited_for(tx, child_seq)?.into_iter().collect();
-    let mut lost = Lost::default();
+    let mut lost = LostLinks::default();
     for id in dependencies::parents(tx, child_seq)? {
         tx.spend(1);
         match dependencies::look_up(tx, &id)? {
             Parent::Finished { seq, failed: true } if !waited_for.contains(&seq) => lost.failed += 1,
             Parent::Unfinished { seq }
-                if !waited_for.contains(&seq) && !Followed::reaches(tx, seq, child_seq)? =>
+                if !waited_for.contains(&seq) && !DependencySearch::reaches(tx, seq, child_seq)? =>
             {
                 dependencies::add(tx, seq, child_seq, true)?;
-                lost.taken_up += 1;
+                lost.restored += 1;
             }
             Parent::Unknown | Parent::Finished { .. } | Parent::Unfinished { .. } => {}
         }
@@ -183,19 +184,19 @@ fn take_up_lost(tx: &Tx<'_>, child_seq: i64) -> Result<Lost, StoreError> {
     Ok(lost)
 }
 
-/// Notes that those who wait for a finished job are to be told, from the first on.
-fn tell_again(tx: &Tx<'_>, parent: &JobRow) -> Result<(), StoreError> {
+/// Records a pending unblock of all dependents of a finished job.
+fn add_pending_unblock(tx: &Tx<'_>, parent: &JobRow) -> Result<(), StoreError> {
     let state = parent.life.state.name();
     if !state.is_finished() {
         return Ok(());
     }
     tx.prepare("insert or replace into releases (parent_seq, failed, after_seq) values (?1, ?2, 0)")?
         .execute(params![parent.seq, is_failure(state)])?;
-    tx.note_more_to_tell();
+    tx.note_pending_unblocks();
     Ok(())
 }
 
-fn hold_key(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+fn take_key(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     match &job.unique_key {
         Some(key) if !job.life.state.name().is_finished() && unique_keys::holder(tx, key)?.is_none() => {
             unique_keys::take(tx, key, job.seq, job.options.unique_for)
@@ -204,8 +205,8 @@ fn hold_key(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     }
 }
 
-/// A job is found by the tags that it has, and by no other.
-fn mend_tag(tx: &Tx<'_>, tag: &str, seq: i64) -> Result<(), StoreError> {
+/// The tag index has exactly the tags of the job.
+fn repair_tag(tx: &Tx<'_>, tag: &str, seq: i64) -> Result<(), StoreError> {
     let has_it = tx
         .prepare("select 1 from jobs j cross join json_each(j.tags) t where j.seq = ?1 and t.value = ?2")?
         .exists(params![seq, tag])?;

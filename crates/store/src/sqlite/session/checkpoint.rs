@@ -1,69 +1,71 @@
-//! When the write-ahead log is folded into the database.
+//! When the write-ahead log is checkpointed.
 //!
-//! The log begins anew with the first commit that finds all of it folded in. It is then overwritten in place, which a
-//! flush finishes twice as fast as one that lengthens the file; so it is cut off only where it has grown long.
+//! SQLite restarts the log at the first commit after a complete checkpoint. The log is then overwritten in place, which
+//! syncs twice as fast as extending the file; so it is truncated only if it has grown long.
 //!
-//! That it was folded in is known only to those who have the store open, in shared memory. Whoever opens a store alone
-//! reads the whole log to find out what is in it, and does not know that it may begin anew. Where processes come and go
-//! one at a time, the log would be read, and grow, for ever; so such a process folds it in *before* its first write.
+//! Only processes that have the store open know from shared memory that the log is checkpointed. A process that opens
+//! the store alone reads the whole log to rebuild the index, and does not know that the log can be restarted. With
+//! processes that come and go one at a time, the log would grow, and be read, without bound; so such a process
+//! checkpoints *before* its first write.
 //!
-//! Never inside the gate: nobody waits for it. A checkpoint that fails, or that others are in the way of, is no loss:
-//! the log stays and the next one tries again.
+//! Checkpoints never run inside the gate, so no writer waits for them. A failed or blocked checkpoint does no harm: the
+//! log stays, and the next checkpoint tries again.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::open::Opened;
+use super::open::OpenDatabase;
 use crate::sqlite::tables::workers;
 
-/// A log of this many pages is folded in whoever has the store open.
-const LONG: i32 = 2_000;
-/// A log of this many pages is folded in by a process that has the store for itself: fewer mean more flushes, more mean
-/// more reading by those that follow.
-const LONG_FOR_ONE: i32 = 32;
+/// A log of this many pages is checkpointed in any case.
+const CHECKPOINT_PAGES: i32 = 2_000;
+/// A log of this many pages is checkpointed by a process that has the store to itself: a lower limit means more syncs,
+/// a higher one more reading by the processes that follow.
+const CHECKPOINT_PAGES_ALONE: i32 = 32;
 
-/// A log of this many pages is not left behind by one that has made it so long: others would have to read it.
-const LONG_TO_LEAVE: i32 = 200;
+/// A log of this many pages is checkpointed by the process that wrote it before it exits; otherwise the next process
+/// would have to read it.
+const CHECKPOINT_PAGES_AT_CLOSE: i32 = 200;
 
-/// Before the first write of a process. Afterwards it knows how long the log is.
-pub(crate) fn before_first_write(opened: &Opened) {
+/// Called before the first write of a process. Afterwards the process knows how long the log is.
+pub(crate) fn before_first_write(opened: &OpenDatabase) {
     if pages(opened) > 0 {
         return;
     }
     let found = opened.connection.query_row("pragma wal_checkpoint(noop)", [], |row| row.get::<_, i32>(1));
-    if found.is_ok_and(|pages| pages >= LONG_FOR_ONE) && !has_worker(opened) {
-        fold_in(&opened.connection);
+    if found.is_ok_and(|pages| pages >= CHECKPOINT_PAGES_ALONE) && !has_worker(opened) {
+        checkpoint(&opened.connection);
     }
 }
 
-pub(crate) fn after_commit(opened: &Opened) {
-    if pages(opened) >= LONG {
-        fold_in(&opened.connection);
+pub(crate) fn after_commit(opened: &OpenDatabase) {
+    if pages(opened) >= CHECKPOINT_PAGES {
+        checkpoint(&opened.connection);
     }
 }
 
-pub(crate) fn at_close(opened: &Opened) {
-    if pages(opened) >= LONG_TO_LEAVE && !has_worker(opened) {
-        // Whoever is at work does not have to wait for this.
+pub(crate) fn at_close(opened: &OpenDatabase) {
+    if pages(opened) >= CHECKPOINT_PAGES_AT_CLOSE && !has_worker(opened) {
+        // Do not wait for a busy process.
         let _ = opened.connection.busy_timeout(Duration::ZERO);
         let _ = opened.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()));
-        let _ = opened.connection.busy_timeout(opened.patience.get());
+        let _ = opened.connection.busy_timeout(opened.lock_timeout.get());
         opened.wal_pages.store(0, Ordering::Relaxed);
     }
 }
 
-fn fold_in(connection: &Connection) {
+fn checkpoint(connection: &Connection) {
     let _ = connection.query_row("pragma wal_checkpoint(passive)", [], |_| Ok(()));
 }
 
-/// How long the log was after the last commit of this connection; 0 before the first.
-fn pages(opened: &Opened) -> i32 {
+/// The length of the log after the last commit of this connection; 0 before the first.
+fn pages(opened: &OpenDatabase) -> i32 {
     opened.wal_pages.load(Ordering::Relaxed)
 }
 
 /// A worker keeps the store open.
-fn has_worker(opened: &Opened) -> bool {
+fn has_worker(opened: &OpenDatabase) -> bool {
     workers::any_live(&opened.connection).unwrap_or(true)
 }

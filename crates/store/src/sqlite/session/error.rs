@@ -1,16 +1,16 @@
-//! SQLite's errors in the words of a store.
+//! Mapping SQLite's errors to store errors.
 
 use std::path::Path;
 
 use rusqlite::{Error, ErrorCode, ffi};
 
-use super::gate::PATIENCE;
-use super::open::beside;
+use super::gate::GATE_TIMEOUT;
+use super::open::companion;
 use crate::StoreError;
 use sys::last_error;
 use sys::process::limit::Limit;
 
-const UNREADABLE: &str = "a file of the store cannot be read: disk I/O error";
+const UNREADABLE: &str = "a file of the store could not be read: disk I/O error";
 
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
@@ -20,14 +20,14 @@ impl From<Error> for StoreError {
         #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is SQLite's, and grows")]
         match code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
-                Self::Busy { waited: PATIENCE, holder: None }
+                Self::Busy { waited: GATE_TIMEOUT, holder: None }
             }
             ErrorCode::DiskFull => Self::Full,
             ErrorCode::ReadOnly => Self::ReadOnly,
             ErrorCode::SystemIoFailure => {
-                for_want_of_room(&error).unwrap_or(Self::Unavailable { source: error.into() })
+                out_of_space(&error).unwrap_or(Self::Unavailable { source: error.into() })
             }
-            // SQLite calls a page corrupt that the disk did not give.
+            // SQLite reports a page that could not be read as corrupt.
             ErrorCode::DatabaseCorrupt if last_error::is_device_error() => {
                 Self::Unavailable { source: UNREADABLE.into() }
             }
@@ -40,8 +40,8 @@ impl From<Error> for StoreError {
     }
 }
 
-/// A file could not be made longer, but for the log, of which SQLite says so itself.
-fn for_want_of_room(error: &Error) -> Option<StoreError> {
+/// A file could not be extended. For the write-ahead log SQLite reports a full disk itself.
+fn out_of_space(error: &Error) -> Option<StoreError> {
     match error.sqlite_error()?.extended_code {
         ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE if Limit::FileSize.soft().is_some() => {
             Some(StoreError::FileLimit)
@@ -53,19 +53,19 @@ fn for_want_of_room(error: &Error) -> Option<StoreError> {
 }
 
 /// Files grow by less than this at a time: the log by a page, its index by 32 KiB.
-const STEP: u64 = 64 << 10;
+const MAX_GROWTH: u64 = 64 << 10;
 
-/// A commit that failed: with an IO error nobody knows whether it took place. Unless it was a file that could not be made
-/// longer, because then what makes a commit one, the end of what it writes, is missing. That there is a limit does not
-/// say that it was in the way: a file must stand at it.
+/// Maps a failed commit. After an IO error it is unknown whether the commit took effect, unless a file could not be
+/// extended: then the commit record at its end is missing. A file size limit alone proves nothing; one of the files
+/// must have reached it.
 pub(crate) fn commit_error(error: Error, database: Option<&str>) -> StoreError {
     let code = error.sqlite_error().map(|error| error.extended_code);
-    let stands_at_limit = || {
+    let is_at_limit = || {
         let limit = Limit::FileSize.soft();
         limit.zip(database).is_some_and(|(limit, database)| is_near(limit, longest(Path::new(database))))
     };
     match error.sqlite_error_code() {
-        Some(ErrorCode::SystemIoFailure) if code == Some(ffi::SQLITE_IOERR_WRITE) && stands_at_limit() => {
+        Some(ErrorCode::SystemIoFailure) if code == Some(ffi::SQLITE_IOERR_WRITE) && is_at_limit() => {
             StoreError::FileLimit
         }
         Some(ErrorCode::SystemIoFailure) => StoreError::OutcomeUnknown { source: error.into() },
@@ -78,12 +78,12 @@ pub(crate) fn commit_error(error: Error, database: Option<&str>) -> StoreError {
 
 /// The length of the longest file of the store.
 fn longest(database: &Path) -> u64 {
-    let files = [database.to_owned(), beside(database, "-wal"), beside(database, "-shm")];
+    let files = [database.to_owned(), companion(database, "-wal"), companion(database, "-shm")];
     files.iter().filter_map(|file| Some(file.metadata().ok()?.len())).max().unwrap_or(0)
 }
 
 fn is_near(limit: u64, length: u64) -> bool {
-    length.saturating_add(STEP) > limit
+    length.saturating_add(MAX_GROWTH) > limit
 }
 
 #[cfg(test)]
@@ -91,10 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_stands_at_a_limit_that_its_next_step_would_pass() {
-        for (limit, length, near) in
-            [(0, 0, true), (1 << 30, 0, false), (1 << 30, 1 << 30, true), (STEP, 0, false), (STEP, 1, true)]
-        {
+    fn a_file_is_at_its_limit_when_the_next_extension_would_exceed_it() {
+        for (limit, length, near) in [
+            (0, 0, true),
+            (1 << 30, 0, false),
+            (1 << 30, 1 << 30, true),
+            (MAX_GROWTH, 0, false),
+            (MAX_GROWTH, 1, true),
+        ] {
             assert_eq!(is_near(limit, length), near, "{length} of {limit}");
         }
         assert!(is_near(u64::MAX - 1, u64::MAX - 1));

@@ -1,18 +1,18 @@
-//! Examining a database without touching it: whose it is, how old its schema is, and whether it is whole.
+//! Examining a database without changing it: whether it is a queue, its schema version, and its integrity.
 
 use std::io;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::file_state::{look_until_undisturbed, past_the_moment};
+use super::file_state::{retry_while_changing, retry_while_readonly};
 use super::migrate;
 use super::migrate::SCHEMA_VERSION;
 use super::open::{check_kind, check_place, log_length};
 use super::{gate, read_only};
 use crate::StoreError;
 
-/// How closely to look.
+/// How thorough the examination is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Every page and every row.
@@ -21,43 +21,43 @@ pub enum Depth {
     Full,
 }
 
-/// What was found.
+/// The result of an examination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Examination {
     /// The version of the SQLite library.
     pub library: &'static str,
-    /// The version of the schema; 0 where nothing was made yet.
+    /// The version of the schema; 0 for an empty database.
     pub schema: u32,
-    /// The newest that this program knows.
+    /// The newest version that this program supports.
     pub newest_schema: u32,
     /// The length of the write-ahead log.
     pub log_bytes: u64,
     pub database_bytes: u64,
-    /// What is broken, in SQLite's words; empty if it is whole.
+    /// The damage in SQLite's words; empty if there is none.
     pub damage: Vec<String>,
 }
 
-/// Whoever reads this wants to know what kind of damage it is, not each instance of it.
-const MAX_DAMAGE_TOLD: u32 = 20;
+/// The kind of damage matters, not each instance of it.
+const MAX_PROBLEMS_LISTED: u32 = 20;
 
-/// Looks at the database. A file that is missing, cannot be read, or is no queue is an error; a damaged one is not.
+/// Examines the database. A file that is missing, unreadable or not a queue is an error; a damaged one is not.
 pub fn examine(path: &Path, depth: Depth) -> Result<Examination, StoreError> {
-    look_until_undisturbed(|| look(path, depth).unwrap_or_else(|error| Some(Err(error))))
+    retry_while_changing(|| try_examine(path, depth).unwrap_or_else(|error| Some(Err(error))))
 }
 
-/// `None`: there is damage, or so it seems, but somebody was writing.
-fn look(path: &Path, depth: Depth) -> Result<Option<Result<Examination, StoreError>>, StoreError> {
+/// `None` if damage was found while another process was writing, so that it may be spurious.
+fn try_examine(path: &Path, depth: Depth) -> Result<Option<Result<Examination, StoreError>>, StoreError> {
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     check_place(path)?;
     let meta = path.metadata().map_err(cannot_open)?;
-    check_kind(path, &meta, meta.len() == 0 && gate::remembers_a_queue(path))?;
+    check_kind(path, &meta, meta.len() == 0 && gate::is_initialized(path))?;
     let reader = read_only::connect(path)?;
-    let found = past_the_moment(|| examine_with(&reader.connection, path, depth));
+    let found = retry_while_readonly(|| examine_with(&reader.connection, path, depth));
     if found.as_ref().is_ok_and(|found| found.damage.is_empty()) {
         return Ok(Some(found));
     }
-    Ok(reader.answer(found))
+    Ok(reader.unless_changed(found))
 }
 
 fn examine_with(connection: &Connection, path: &Path, depth: Depth) -> Result<Examination, StoreError> {
@@ -76,7 +76,7 @@ fn version(schema: i64) -> u32 {
     u32::try_from(schema).unwrap_or(0)
 }
 
-/// Damage can be such that the examination itself fails; then that is what was found. That it may not write is no damage.
+/// Damage may make a check itself fail; the error is then the finding. A refused write is not damage.
 fn damage(connection: &Connection, depth: Depth) -> Result<Vec<String>, StoreError> {
     let checks: &[Check] = match depth {
         Depth::Quick => &[quick_check],
@@ -93,25 +93,25 @@ fn damage(connection: &Connection, depth: Depth) -> Result<Vec<String>, StoreErr
     Ok(found)
 }
 
-/// Adds what it finds to the list.
+/// Appends its findings to the list.
 type Check = fn(&Connection, &mut Vec<String>) -> rusqlite::Result<()>;
 
 fn quick_check(connection: &Connection, found: &mut Vec<String>) -> rusqlite::Result<()> {
-    comhealths(connection, &format!("pragma quick_check({MAX_DAMAGE_TOLD})"), found)
+    read_problems(connection, &format!("pragma quick_check({MAX_PROBLEMS_LISTED})"), found)
 }
 
 fn integrity_check(connection: &Connection, found: &mut Vec<String>) -> rusqlite::Result<()> {
-    comhealths(connection, &format!("pragma integrity_check({MAX_DAMAGE_TOLD})"), found)
+    read_problems(connection, &format!("pragma integrity_check({MAX_PROBLEMS_LISTED})"), found)
 }
 
-/// A row for each thing that is wrong, or one that says `ok`.
-fn comhealths(connection: &Connection, sql: &str, found: &mut Vec<String>) -> rusqlite::Result<()> {
+/// Such a pragma returns one row per problem, or a single row `ok`.
+fn read_problems(connection: &Connection, sql: &str, found: &mut Vec<String>) -> rusqlite::Result<()> {
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let said: String = row.get(0)?;
-        if said != "ok" {
-            found.push(said);
+        let problem: String = row.get(0)?;
+        if problem != "ok" {
+            found.push(problem);
         }
     }
     Ok(())
@@ -122,7 +122,7 @@ fn foreign_key_check(connection: &Connection, found: &mut Vec<String>) -> rusqli
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
-        found.push(format!("a row of {table} refers to a row of {parent} that is not there"));
+        found.push(format!("a row of {table} refers to a missing row of {parent}"));
     }
     Ok(())
 }

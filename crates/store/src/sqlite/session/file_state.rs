@@ -1,67 +1,69 @@
-//! What the files of a store look like from outside: whether somebody changed them while they were read without locks.
+//! The state of a store's files, to detect changes while they are read without locks.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::open::beside;
+use super::open::companion;
 use crate::StoreError;
 
-/// How often one looks at files that are being changed. Whoever writes leaves what the next look is guarded by, so the
-/// second one should do.
-const MAX_LOOKS: u32 = 5;
+/// How often to read files that keep changing. A writer leaves the files that make the next read take locks, so the
+/// second try should succeed.
+const MAX_CHANGING_READS: u32 = 5;
 
-/// Which files there are, which they are, how long, and when they were changed.
+/// Which of the files exist, their identity, length and modification time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Picture {
+pub(crate) struct FileState {
     database: PathBuf,
-    files: [Option<Outline>; 3],
+    files: [Option<FileStamp>; 3],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Outline {
+struct FileStamp {
     inode: u64,
     length: u64,
     changed: (i64, i64),
 }
 
-impl Picture {
+impl FileState {
     pub(crate) fn of(database: &Path) -> Self {
-        let outline = |suffix| {
-            let meta = beside(database, suffix).metadata().ok()?;
-            Some(Outline {
+        let stamp = |suffix| {
+            let meta = companion(database, suffix).metadata().ok()?;
+            Some(FileStamp {
                 inode: meta.ino(),
                 length: meta.len(),
                 changed: (meta.mtime(), meta.mtime_nsec()),
             })
         };
-        Self { database: database.to_owned(), files: ["", "-wal", "-shm"].map(outline) }
+        Self { database: database.to_owned(), files: ["", "-wal", "-shm"].map(stamp) }
     }
 
     pub(crate) fn database(&self) -> &Path {
         &self.database
     }
 
-    /// Whether the files look otherwise now.
-    pub(crate) fn is_outdated(&self) -> bool {
+    /// Whether the files have changed since.
+    pub(crate) fn has_changed(&self) -> bool {
         *self != Self::of(&self.database)
     }
 }
 
-/// Looks until there is an answer; a look that was disturbed has none.
-pub(crate) fn look_until_undisturbed<T>(
-    mut look: impl FnMut() -> Option<Result<T, StoreError>>,
+/// Reads until the files did not change during a read; `None` means that they did.
+pub(crate) fn retry_while_changing<T>(
+    mut read: impl FnMut() -> Option<Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    (0..MAX_LOOKS).find_map(|_| look()).unwrap_or(Err(StoreError::Changing))
+    (0..MAX_CHANGING_READS).find_map(|_| read()).unwrap_or(Err(StoreError::Changing))
 }
 
-/// How often one asks for an index that is just being written. It takes microseconds.
-const MAX_TRIES: u32 = 20;
+/// How often to retry while another process writes the WAL-index header, which takes microseconds.
+const MAX_READONLY_READS: u32 = 20;
 
-/// Reads past a moment in which the head of the shared index is being written: SQLite then takes it for one that has to be
-/// made anew, which a reader may not do, and says that the database is read-only.
-pub(crate) fn past_the_moment<T>(mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+/// Retries `SQLITE_READONLY` while another process rewrites the WAL-index header. SQLite then takes the index for one
+/// that needs recovery, which a reader may not do, and reports a read-only database.
+pub(crate) fn retry_while_readonly<T>(
+    mut read: impl FnMut() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     let mut found = read();
-    for _ in 1..MAX_TRIES {
+    for _ in 1..MAX_READONLY_READS {
         if !matches!(found, Err(StoreError::ReadOnly)) {
             break;
         }
@@ -76,45 +78,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_was_written_or_replaced_looks_otherwise() {
+    fn a_written_or_replaced_file_changes_the_file_state() {
         let folder = tempfile::tempdir().expect("a folder");
         let database = folder.path().join("queue.db");
-        let write = |suffix, text| std::fs::write(beside(&database, suffix), text).expect("a file");
+        let write = |suffix, text| std::fs::write(companion(&database, suffix), text).expect("a file");
         write("", "one");
-        let picture = Picture::of(&database);
-        assert!(!picture.is_outdated());
+        let state = FileState::of(&database);
+        assert!(!state.has_changed());
         write("-wal", "");
-        assert!(picture.is_outdated(), "there is a log now");
-        let picture = Picture::of(&database);
+        assert!(state.has_changed(), "there is a log now");
+        let state = FileState::of(&database);
         write("", "three");
-        assert!(picture.is_outdated(), "it is longer");
-        let picture = Picture::of(&database);
+        assert!(state.has_changed(), "it is longer");
+        let state = FileState::of(&database);
         write("-new", "three");
-        std::fs::rename(beside(&database, "-new"), &database).expect("it is put in its place");
-        assert!(picture.is_outdated(), "it is another");
+        std::fs::rename(companion(&database, "-new"), &database).expect("it is put in its place");
+        assert!(state.has_changed(), "it is another");
     }
 
     #[test]
-    fn what_is_read_only_for_a_moment_is_read_and_what_stays_so_is_told() {
+    fn a_transient_readonly_error_is_retried_and_a_lasting_one_is_returned() {
         let mut tries = 0;
-        let read = past_the_moment(|| {
+        let read = retry_while_readonly(|| {
             tries += 1;
             if tries < 3 { Err(StoreError::ReadOnly) } else { Ok("read") }
         });
         assert_eq!(read.ok(), Some("read"));
-        let never = past_the_moment(|| Err::<(), _>(StoreError::ReadOnly));
+        let never = retry_while_readonly(|| Err::<(), _>(StoreError::ReadOnly));
         assert!(matches!(never, Err(StoreError::ReadOnly)), "{never:?}");
     }
 
     #[test]
-    fn one_looks_again_but_not_for_ever() {
-        let mut looks = 0;
-        let answer = look_until_undisturbed(|| {
-            looks += 1;
-            (looks == 3).then_some(Ok("seen"))
+    fn reads_of_changing_files_are_retried_a_limited_number_of_times() {
+        let mut reads = 0;
+        let answer = retry_while_changing(|| {
+            reads += 1;
+            (reads == 3).then_some(Ok("seen"))
         });
         assert_eq!(answer.ok(), Some("seen"));
-        let never = look_until_undisturbed(|| None::<Result<(), _>>);
+        let never = retry_while_changing(|| None::<Result<(), _>>);
         assert!(matches!(never, Err(StoreError::Changing)), "{never:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The gate that every writer passes, one at a time and in turn.
 //!
-//! It also remembers that there is a queue: once the database is complete a word is written into the file. An empty
-//! database beside it is then not a new one but a lost one.
+//! Its file also records that a queue exists: it gets content once the database is complete. An empty database next to
+//! it is then a lost queue, not a new one.
 
 use std::cell::Cell;
 use std::fs::Metadata;
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::open::beside;
+use super::open::companion;
 use crate::StoreError;
 use sys::fs::lock::PatientLock;
 use sys::fs::{owner_only, ownership};
@@ -17,23 +17,23 @@ use sys::process;
 use sys::process::Holder;
 use sys::signal::StopSignalBlock;
 
-/// How long a writer waits for its turn, unless somebody waits for it in turn.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a writer waits for the gate, unless a lease demands less.
+pub(crate) const GATE_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct Gate {
     path: PathBuf,
-    /// `None`: nobody passes.
+    /// `None` for a read-only store, which refuses every write.
     lock: Option<PatientLock>,
-    /// Whether Ctrl-Z has to wait until a writer is through.
+    /// Whether job-control stops (Ctrl-Z) are deferred until the writer has left the gate.
     defers_stops: Cell<bool>,
 }
 
-/// The right to write; dropping it lets the next one in.
+/// The right to write. Dropping it lets the next writer in.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
     lock: &'a PatientLock,
-    /// Dropped after the lock was let go of.
+    /// Dropped after the lock is released.
     _stops: Option<StopSignalBlock>,
 }
 
@@ -47,38 +47,39 @@ impl Gate {
         Ok(Self { path, lock: Some(PatientLock::new(file)), defers_stops: Cell::new(true) })
     }
 
-    /// For those who only read.
+    /// For read-only stores.
     pub(crate) fn closed(database: &Path) -> Self {
         Self { path: path(database), lock: None, defers_stops: Cell::new(false) }
     }
 
-    /// For a worker, which writes all the time: one that is stopped in here is killed by others when its lease is over.
-    pub(crate) fn defer_no_stops(&self) {
+    /// For workers, which write all the time: a worker that is stopped inside the gate is killed by others when its
+    /// lease expires.
+    pub(crate) fn disable_stop_deferral(&self) {
         self.defers_stops.set(false);
     }
 
-    /// Who is writing now.
+    /// The process that is writing now.
     pub(crate) fn holder(&self) -> Option<Holder> {
         process::holder_of(&self.path)
     }
 
-    pub(crate) fn enter(&self, patience: Duration) -> Result<Pass<'_>, StoreError> {
+    pub(crate) fn enter(&self, timeout: Duration) -> Result<Pass<'_>, StoreError> {
         let lock = self.lock.as_ref().ok_or(StoreError::ReadOnly)?;
-        let entered = lock.take_within(patience);
+        let entered = lock.take_within(timeout);
         if entered.map_err(|error| StoreError::Unavailable { source: error.into() })? {
-            // A process that is stopped in here keeps all others from writing.
+            // A process that is stopped inside the gate blocks all other writers.
             Ok(Pass { lock, _stops: self.defers_stops.get().then(StopSignalBlock::new) })
         } else {
-            Err(StoreError::Busy { waited: patience, holder: self.holder() })
+            Err(StoreError::Busy { waited: timeout, holder: self.holder() })
         }
     }
 
-    /// Whether a queue was once completed behind this gate.
-    pub(crate) fn remembers_a_queue(&self) -> std::io::Result<bool> {
-        self.lock.as_ref().map_or(Ok(false), |lock| Ok(holds_a_word(&lock.file().metadata()?)))
+    /// Whether a queue was once completed in this database.
+    pub(crate) fn is_initialized(&self) -> std::io::Result<bool> {
+        self.lock.as_ref().map_or(Ok(false), |lock| Ok(has_content(&lock.file().metadata()?)))
     }
 
-    pub(crate) fn remember_the_queue(&self) -> std::io::Result<()> {
+    pub(crate) fn mark_initialized(&self) -> std::io::Result<()> {
         let Some(mut file) = self.lock.as_ref().map(PatientLock::file) else {
             return Ok(());
         };
@@ -87,23 +88,23 @@ impl Gate {
     }
 }
 
-/// Where the gate of a database is.
+/// The path of a database's gate file.
 pub fn path(database: &Path) -> PathBuf {
-    beside(database, "-gate")
+    companion(database, "-gate")
 }
 
-/// The same for those who leave the gate alone.
-pub fn remembers_a_queue(database: &Path) -> bool {
-    path(database).metadata().is_ok_and(|gate| holds_a_word(&gate))
+/// The same without opening the gate.
+pub fn is_initialized(database: &Path) -> bool {
+    path(database).metadata().is_ok_and(|gate| has_content(&gate))
 }
 
-fn holds_a_word(gate: &Metadata) -> bool {
+fn has_content(gate: &Metadata) -> bool {
     gate.len() > 0
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        // A lock that cannot be let go of goes with the process.
+        // If unlocking fails, the lock ends with the process.
         let _ = self.lock.let_go();
     }
 }
@@ -113,15 +114,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_in_the_way_is_named() {
+    fn a_lock_timeout_names_the_process_that_holds_the_lock() {
         let folder = tempfile::tempdir().expect("a folder");
         let database = folder.path().join("queue.db");
         let (first, second) =
             (Gate::open(&database).expect("a gate"), Gate::open(&database).expect("a gate"));
         assert_eq!(second.holder(), None);
-        let pass = first.enter(PATIENCE).expect("it is free");
+        let pass = first.enter(GATE_TIMEOUT).expect("it is free");
         let refused = second.enter(Duration::from_millis(10)).expect_err("it is held");
-        let said = format!("the store was busy for 10ms: process {} (", std::process::id());
+        let said = format!("the database was locked for 10ms by process {} (", std::process::id());
         assert!(refused.to_string().starts_with(&said), "{refused}");
         drop(pass);
         assert_eq!(second.holder(), None);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::gate::{Gate, PATIENCE};
+use super::gate::{GATE_TIMEOUT, Gate};
 use crate::StoreError;
 use sys::failpoint;
 use sys::fs::owner_only;
@@ -18,40 +18,40 @@ const MIGRATIONS: [&str; 4] = [
     include_str!("../../../../../migrations/sqlite/0004_identity.sql"),
 ];
 
-/// The version that this program reads and writes.
+/// The schema version that this program reads and writes.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// Marks a SQLite file as a queue of ours: `Quec`.
+/// Marks a SQLite file as a queue: `Quec`.
 const APPLICATION_ID: i64 = 0x5175_6563;
 
-/// Whatever the version, many processes may do this at once: one migrates, the others find it done.
+/// Safe with concurrent processes: one migrates, the others find it done.
 pub(crate) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path) -> Result<(), StoreError> {
     if !is_current(connection, path)? {
-        let _pass = gate.enter(PATIENCE)?;
+        let _pass = gate.enter(GATE_TIMEOUT)?;
         if !is_current(connection, path)? {
             migrate(connection)?;
             failpoint::hit("migrate.before_sync");
         }
     }
-    keep(gate, path).map_err(|error| StoreError::Unavailable { source: error.into() })
+    make_durable(gate, path).map_err(|error| StoreError::Unavailable { source: error.into() })
 }
 
-/// Sees to it that the files are there to stay, before anybody acknowledges anything. Whoever made them, or the folder,
-/// may be about to do this, or have died before it: so everybody does until the gate remembers that it was done.
-fn keep(gate: &Gate, path: &Path) -> io::Result<()> {
-    if gate.remembers_a_queue()? {
+/// Makes the directory entries durable before any commit is acknowledged. The process that created the files may have
+/// died before it synced them, so every process does this until the gate records that it was done.
+fn make_durable(gate: &Gate, path: &Path) -> io::Result<()> {
+    if gate.is_initialized()? {
         return Ok(());
     }
     owner_only::sync_entry(path)?;
     owner_only::sync_found(owner_only::folder_of(path))?;
-    gate.remember_the_queue()
+    gate.mark_initialized()
 }
 
 fn migrate(connection: &Connection) -> Result<(), StoreError> {
     if version(connection)? == 0 {
-        // These are properties of the file and must come before its first table. A commit of one job changes a handful
-        // of pages, each written whole: half the usual size flushes sooner, and costs bulk inserts little.
+        // These properties of the file must be set before its first table. A commit of one job changes a handful of
+        // pages, each written whole: half the default page size syncs sooner, and costs bulk inserts little.
         connection.execute_batch(
             "pragma page_size = 2048; pragma auto_vacuum = incremental; pragma journal_mode = wal;",
         )?;
@@ -76,9 +76,9 @@ fn apply(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether nothing is to be done. A file that is none of ours, or newer than this program, is refused.
+/// Whether the schema is current. A file that is not a queue, or has a newer schema, is refused.
 fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
-    // The common case, without a look at the tables. Both are written by one commit and never unset.
+    // The common case, without reading tables. Both values are written by one commit and never unset.
     if version(connection)? == SCHEMA_VERSION && application(connection)? == APPLICATION_ID {
         return Ok(true);
     }
@@ -89,8 +89,8 @@ fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> 
     Ok(version == SCHEMA_VERSION)
 }
 
-/// To be asked in every transaction that writes: a newer program may have changed the schema since this one opened it, and
-/// what this one writes may then be less than what belongs there.
+/// Checked in every write transaction: a newer program may have migrated the schema since this process opened it, and a
+/// write by this program could then be incomplete.
 pub(crate) fn refuse_newer(connection: &Connection) -> Result<(), StoreError> {
     let found = connection.prepare_cached("pragma user_version")?.query_row([], |row| row.get(0))?;
     if found > SCHEMA_VERSION {
@@ -99,29 +99,29 @@ pub(crate) fn refuse_newer(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The version of the schema, 0 where nothing was made yet. A file that is none of ours is refused.
+/// The schema version, 0 for an empty database. A file that is not a queue is refused.
 pub(crate) fn schema(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
-    let marks = Marks::read(connection)?;
-    // A file in which nobody has made anything may become ours.
-    let is_blank = marks.application == 0 && marks.version == 0 && marks.tables == 0;
-    if marks.application != APPLICATION_ID && !is_blank {
+    let identity = FileIdentity::read(connection)?;
+    // An empty database may become a queue.
+    let is_blank = identity.application == 0 && identity.version == 0 && identity.tables == 0;
+    if identity.application != APPLICATION_ID && !is_blank {
         return Err(StoreError::NotAStore {
             path: path.to_owned(),
-            problem: "is a SQLite database, but not a queue of queuectl",
+            problem: "is a SQLite database, but not a queuectl queue",
         });
     }
-    Ok(marks.version)
+    Ok(identity.version)
 }
 
-/// What tells whose database it is.
-struct Marks {
+/// What identifies a database as a queue.
+struct FileIdentity {
     application: i64,
     version: i64,
     tables: i64,
 }
 
-impl Marks {
-    /// Reads them in one view: between two views another process may have made the database a queue.
+impl FileIdentity {
+    /// Reads all in one snapshot: between two, another process may have turned the database into a queue.
     fn read(connection: &Connection) -> Result<Self, StoreError> {
         let view = connection.unchecked_transaction()?;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Opening the database file: what it must be, and how the connection is set up.
+//! Opening the database file: checks on the file, and the configuration of the connection.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::{File, Metadata};
@@ -11,11 +11,11 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::file_state::Picture;
-use super::gate::{Gate, PATIENCE};
+use super::file_state::FileState;
+use super::gate::{GATE_TIMEOUT, Gate};
 use super::migrate;
 use crate::StoreError;
-use crate::sqlite::jobs::environments::Known;
+use crate::sqlite::jobs::environments::CachedEnvironment;
 use domain::settings::Durability;
 use sys::bell::Bell;
 use sys::fs::{disk, owner_only, ownership};
@@ -25,60 +25,59 @@ use sys::last_error;
 
 /// Older libraries can lose commits when one process writes while another checkpoints.
 const NEEDED_LIBRARY: (i32, &str) = (3_051_003, "3.51.3");
-const STATEMENTS_KEPT: usize = 64;
-/// No database is shorter. SQLite takes a file of one byte for an empty one and writes over it.
+const STATEMENT_CACHE_SIZE: usize = 64;
+/// No database is shorter. SQLite treats a one-byte file as empty and overwrites it.
 const MIN_DATABASE_BYTES: u64 = 512;
 
-/// A worker that waits shows nobody that it lives: it does so for this part of a lease at most, which leaves time for
-/// what else it has to do before others give it up.
-const WAITS_PER_LEASE: u32 = 4;
-/// Even a worker with a very short lease waits for writers that are merely slow.
-const SHORTEST_PATIENCE: Duration = Duration::from_millis(100);
+/// A worker that waits for a lock sends no heartbeat. It waits for this fraction of a lease at most, which leaves time
+/// for its other work before others take it for dead.
+const LOCK_TIMEOUTS_PER_LEASE: u32 = 4;
+/// Even a worker with a very short lease waits this long for a slow writer.
+const MIN_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// An open database.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenDatabase {
     pub(crate) connection: Connection,
     pub(crate) gate: Gate,
     /// Pages in the write-ahead log after the last commit of this connection.
     pub(crate) wal_pages: Arc<AtomicI32>,
-    /// How long to wait where others are in the way.
-    pub(crate) patience: Cell<Duration>,
-    /// What the connection's commits wait for.
+    /// How long to wait for a lock.
+    pub(crate) lock_timeout: Cell<Duration>,
+    /// The durability of this connection's commits.
     pub(crate) durability: Cell<Durability>,
-    /// Where the write-ahead log is.
+    /// The path of the write-ahead log.
     log: PathBuf,
-    /// Where the bell is that workers listen to.
+    /// The path of the bell that workers listen to.
     pub(crate) bell: PathBuf,
-    /// Where the database is; see [`Self::folder`].
+    /// The path of the database; see [`Self::folder`].
     database: PathBuf,
     folder: OnceCell<PathBuf>,
-    /// Most jobs of a worker come with the same one.
-    pub(crate) last_environment: RefCell<Option<Known>>,
-    /// What the files looked like, where they are read without locks.
-    pub(crate) unguarded: Option<Picture>,
+    /// Most jobs of a worker share one environment.
+    pub(crate) last_environment: RefCell<Option<CachedEnvironment>>,
+    /// The state of the files when they were opened, if they are read without locks.
+    pub(crate) unlocked_state: Option<FileState>,
 }
 
-impl Opened {
+impl OpenDatabase {
     pub(crate) fn new(path: &Path, connection: Connection, gate: Gate, wal_pages: Arc<AtomicI32>) -> Self {
         Self {
             connection,
             gate,
             wal_pages,
-            patience: Cell::new(PATIENCE),
-            // A connection begins with full durability.
+            lock_timeout: Cell::new(GATE_TIMEOUT),
+            // The default of a new connection.
             durability: Cell::new(Durability::Full),
-            log: beside(path, "-wal"),
-            bell: beside(path, "-bell"),
+            log: companion(path, "-wal"),
+            bell: companion(path, "-bell"),
             database: path.to_owned(),
             folder: OnceCell::new(),
             last_environment: RefCell::default(),
-            unguarded: None,
+            unlocked_state: None,
         }
     }
 
-    /// Lets commits wait for what the setting says.
-    pub(crate) fn adopt(&self, durability: Durability) -> Result<(), StoreError> {
+    pub(crate) fn set_durability(&self, durability: Durability) -> Result<(), StoreError> {
         if self.durability.get() != durability && !guards::is_off(Guard::Durability) {
             self.connection.pragma_update(None, "synchronous", durability.name())?;
             self.durability.set(durability);
@@ -86,23 +85,23 @@ impl Opened {
         Ok(())
     }
 
-    /// Waits for others no longer than one whose leases are this long can afford.
-    pub(crate) fn adopt_patience(&self, lease: Duration) -> Result<(), StoreError> {
-        self.gate.defer_no_stops();
-        let patience = (lease / WAITS_PER_LEASE).clamp(SHORTEST_PATIENCE, PATIENCE);
-        if self.patience.replace(patience) != patience {
-            self.connection.busy_timeout(patience)?;
+    /// Bounds lock waits to what a worker with this lease can afford.
+    pub(crate) fn limit_lock_timeout(&self, lease: Duration) -> Result<(), StoreError> {
+        self.gate.disable_stop_deferral();
+        let lock_timeout = (lease / LOCK_TIMEOUTS_PER_LEASE).clamp(MIN_LOCK_TIMEOUT, GATE_TIMEOUT);
+        if self.lock_timeout.replace(lock_timeout) != lock_timeout {
+            self.connection.busy_timeout(lock_timeout)?;
         }
         Ok(())
     }
 
-    /// Makes sure that what can be read can also be promised. A commit whose process was killed before its sync is found
-    /// by the next one that opens the store; it would be lost in a power cut.
+    /// Makes durable what readers may already see. A commit whose process was killed before its sync is visible to the
+    /// next process that opens the store, but a power cut would lose it.
     pub(crate) fn sync_log(&self) -> Result<(), StoreError> {
         if self.durability.get() != Durability::Full || guards::is_off(Guard::Durability) {
             return Ok(());
         }
-        // Unlike the database, the log has no locks that would go when another descriptor of it is closed.
+        // Unlike on the database, SQLite holds no locks on the log that closing a descriptor would drop.
         match File::open(&self.log).and_then(|log| log.sync_data()) {
             // Without a log everything is in the database, and was synced on the way.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -110,8 +109,8 @@ impl Opened {
         }
     }
 
-    /// The folder of the database. Workers whose files are in it are stored by a path relative to it, so that a process
-    /// that knows the folder by another name, because it was renamed or mounted elsewhere, finds them all the same.
+    /// The folder of the database. Files of workers inside it are stored with a relative path, so that a process finds
+    /// them even if the folder was renamed or is mounted elsewhere.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.get_or_init(|| {
             let folder = owner_only::folder_of(&self.database);
@@ -119,10 +118,10 @@ impl Opened {
         })
     }
 
-    /// Where the database is, if it was read without locks and somebody has changed it since it was opened.
-    pub(crate) fn disturbed(&self) -> Option<PathBuf> {
-        let picture = self.unguarded.as_ref().filter(|picture| picture.is_outdated())?;
-        Some(picture.database().to_owned())
+    /// The path of the database, if it is read without locks and was changed since it was opened.
+    pub(crate) fn changed_database(&self) -> Option<PathBuf> {
+        let state = self.unlocked_state.as_ref().filter(|state| state.has_changed())?;
+        Some(state.database().to_owned())
     }
 
     /// The bell that is rung when there may be work.
@@ -132,11 +131,11 @@ impl Opened {
     }
 }
 
-pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
+pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
     check_place(path)?;
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
-    let found = look(path)?;
+    let found = inspect_files(path)?;
     let gate = Gate::open(path)?;
     ensure_file(path, found.database.as_ref(), &gate)?;
     let log_is_new = found.log.is_none_or(|log| log.len() == 0);
@@ -148,13 +147,14 @@ pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
     let wal_pages = configure(&mut connection)?;
     migrate::bring_up_to_date(&connection, &gate, path)?;
     if log_is_new {
-        // Reading has made the file. Whoever finds it empty sees to it that it stays, before anything is committed.
+        // The first read created the file. Every process that finds it empty syncs its directory entry before it
+        // commits anything.
         owner_only::sync_entry(path).map_err(cannot_open)?;
     }
-    Ok(Opened::new(path, connection, gate, wal_pages))
+    Ok(OpenDatabase::new(path, connection, gate, wal_pages))
 }
 
-/// Refuses a library or a filesystem to which nobody should entrust a queue.
+/// Refuses a library or a filesystem that is unsafe for a queue.
 pub(crate) fn check_place(path: &Path) -> Result<(), StoreError> {
     if rusqlite::version_number() < NEEDED_LIBRARY.0 {
         return Err(StoreError::OldLibrary { found: rusqlite::version(), needed: NEEDED_LIBRARY.1 });
@@ -167,26 +167,26 @@ pub(crate) fn check_place(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// What was there before anything was made.
+/// The files that existed before anything was created.
 struct FoundFiles {
     database: Option<Metadata>,
     log: Option<Metadata>,
 }
 
-/// Refuses files that are not this user's alone, and a folder in which others could put theirs.
+/// Refuses files that other users own or can change, and a folder in which they could place files.
 pub fn check_files(path: &Path) -> Result<(), StoreError> {
-    look(path).map(drop)
+    inspect_files(path).map(drop)
 }
 
-/// The same. SQLite opens the files by their names, so only this user may be able to change what has these names.
-fn look(path: &Path) -> Result<FoundFiles, StoreError> {
+/// As `check_files`. SQLite opens the files by name, so no other user may be able to replace them.
+fn inspect_files(path: &Path) -> Result<FoundFiles, StoreError> {
     let folder = owner_only::folder_of(path);
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     ownership::check_trusted(folder, &folder.metadata().map_err(cannot_open)?)?;
-    let look_at = |path: &Path| match path.symlink_metadata() {
+    let inspect = |path: &Path| match path.symlink_metadata() {
         Ok(meta) => {
-            // What is neither file nor link is refused for being that.
+            // Other file types are refused later, for what they are.
             if meta.is_file() || meta.is_symlink() {
                 ownership::check(path, &meta)?;
             }
@@ -195,33 +195,33 @@ fn look(path: &Path) -> Result<FoundFiles, StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(cannot_open(error)),
     };
-    let found = FoundFiles { database: look_at(path)?, log: look_at(&beside(path, "-wal"))? };
-    look_at(&beside(path, "-shm"))?;
+    let found = FoundFiles { database: inspect(path)?, log: inspect(&companion(path, "-wal"))? };
+    inspect(&companion(path, "-shm"))?;
     Ok(found)
 }
 
-/// Makes the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
+/// Creates the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
 fn ensure_file(path: &Path, found: Option<&Metadata>, gate: &Gate) -> Result<(), StoreError> {
     let cannot_open =
         |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     match found {
         Some(meta) => {
-            let is_lost = meta.len() == 0 && gate.remembers_a_queue().map_err(cannot_open)?;
+            let is_lost = meta.len() == 0 && gate.is_initialized().map_err(cannot_open)?;
             check_kind(path, meta, is_lost)
         }
         None => owner_only::open_file(path).map(drop).map_err(cannot_open),
     }
 }
 
-/// Refuses what cannot be a queue, also an empty file where one `is_lost`. Then the file is looked at again, because
-/// another process may be making the queue: it is remembered when the file is not empty any more.
+/// Refuses a file that cannot be a queue, including an empty one if a queue `is_lost`. The emptiness is checked again,
+/// because another process may be creating the queue: the gate records it after the file has content.
 pub(crate) fn check_kind(path: &Path, meta: &Metadata, is_lost: bool) -> Result<(), StoreError> {
     let not_a_store = |problem| Err(StoreError::NotAStore { path: path.to_owned(), problem });
     if !meta.is_file() {
         return not_a_store("is not a file");
     }
     if is_lost && is_empty(path) {
-        return not_a_store("is empty, but a queue was there");
+        return not_a_store("is empty, but it contained a queue before");
     }
     if (1..MIN_DATABASE_BYTES).contains(&meta.len()) {
         return not_a_store("is not a database");
@@ -233,8 +233,8 @@ fn is_empty(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.len() == 0)
 }
 
-/// A file that goes with the database.
-pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
+/// The path of a file that belongs to the database.
+pub(crate) fn companion(database: &Path, suffix: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(suffix);
     path.into()
@@ -242,16 +242,16 @@ pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 /// The length of the write-ahead log; 0 if there is none.
 pub(crate) fn log_length(database: &Path) -> u64 {
-    beside(database, "-wal").metadata().map_or(0, |meta| meta.len())
+    companion(database, "-wal").metadata().map_or(0, |meta| meta.len())
 }
 
 fn configure(connection: &mut Connection) -> Result<Arc<AtomicI32>, StoreError> {
-    connection.busy_timeout(PATIENCE)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    // Plans do not depend on the values that are bound. Otherwise statements on tables with partial indexes are compiled
-    // anew each time a value is bound, which took a third of the time of an idle worker.
+    connection.busy_timeout(GATE_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
+    // Plans must not depend on bound values. Otherwise statements on tables with partial indexes are recompiled at each
+    // binding, which took a third of the time of an idle worker.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Checkpoints are ours to time: after the gate, and not whenever a process ends.
+    // We checkpoint ourselves: after the gate, and not whenever a process exits.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     if guards::is_off(Guard::Durability) {
         connection.pragma_update(None, "synchronous", "off")?;

@@ -1,16 +1,18 @@
-//! Opening the database to look at it: nothing is made, migrated or changed, neither the file nor what lies beside it.
+//! Opening the database read-only: nothing is created, migrated or changed, neither the file nor those next to it.
 //!
-//! SQLite reads a write-ahead log by way of an index in shared memory. A connection that may not write would still make
-//! log and index where they are missing, so what is there decides how it is opened:
+//! SQLite reads a write-ahead log through an index in shared memory. Even a read-only connection would create a missing
+//! log and index, so the existing files decide how the database is opened:
 //!
-//! - both: as everybody does it, with locks, but the index is only read. Where nobody keeps it, SQLite makes its own in
-//!   memory.
-//! - no log, or an empty one: all is in the file, and nobody else has it open.
-//! - a log without an index: nobody else has it open either. SQLite makes the index in memory for whoever has the file
-//!   locked for itself; it may not be written, so it cannot be locked, hence a file system layer that locks nothing.
+//! - log and index: as every process does, with locks, but the index is opened read-only. If no process maintains it,
+//!   SQLite builds its own in memory.
+//! - no log, or an empty one: the file is complete, and no other process has it open.
+//! - a log without an index: no other process has it open either. SQLite builds the index in memory for a connection
+//!   that has locked the file exclusively. The file may not be written, so it cannot be locked; hence a VFS without
+//!   locks.
 //!
-//! Without locks nobody is kept from writing a moment later, and what is read then may be half of this and half of that.
-//! Such a read counts only if the files look the same before and after; else they are opened anew, as they are by then.
+//! Without locks another process may start to write at any time, and a read may then mix old and new pages. Such a read
+//! counts only if the files are in the same state before and after it; otherwise they are opened again as they are by
+//! then.
 
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -20,33 +22,33 @@ use std::sync::Arc;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::file_state::{Picture, look_until_undisturbed, past_the_moment};
-use super::gate::{Gate, PATIENCE};
+use super::file_state::{FileState, retry_while_changing, retry_while_readonly};
+use super::gate::{GATE_TIMEOUT, Gate};
 use super::migrate;
 use super::migrate::SCHEMA_VERSION;
-use super::open::{Opened, beside, log_length};
+use super::open::{OpenDatabase, companion, log_length};
 use crate::StoreError;
 use sys::last_error;
 
-/// What lies beside the database.
+/// Which files lie next to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
+enum WalFiles {
     LogAndIndex,
     Log,
     Nothing,
 }
 
-impl Beside {
+impl WalFiles {
     fn of(database: &Path) -> Self {
-        match (log_length(database) > 0, beside(database, "-shm").exists()) {
+        match (log_length(database) > 0, companion(database, "-shm").exists()) {
             (true, true) => Self::LogAndIndex,
             (true, false) => Self::Log,
-            (false, true) if beside(database, "-wal").exists() => Self::LogAndIndex,
+            (false, true) if companion(database, "-wal").exists() => Self::LogAndIndex,
             (false, _) => Self::Nothing,
         }
     }
 
-    /// Whether whoever writes respects the reader.
+    /// Whether writers respect this reader.
     fn is_guarded(self) -> bool {
         match self {
             Self::LogAndIndex => true,
@@ -63,21 +65,21 @@ impl Beside {
     }
 }
 
-/// A queue whose schema is current, for reading.
-pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
-    look_until_undisturbed(|| match connect(path) {
-        Ok(reader) => reader.answer(understood(&reader, path)).map(|understood| {
-            understood?;
-            let mut opened = Opened::new(path, reader.connection, Gate::closed(path), Arc::default());
-            opened.unguarded = reader.unguarded;
+/// Opens a queue with the current schema for reading.
+pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
+    retry_while_changing(|| match connect(path) {
+        Ok(reader) => reader.unless_changed(check_schema(&reader, path)).map(|checked| {
+            checked?;
+            let mut opened = OpenDatabase::new(path, reader.connection, Gate::closed(path), Arc::default());
+            opened.unlocked_state = reader.unlocked_state;
             Ok(opened)
         }),
         Err(error) => Some(Err(error)),
     })
 }
 
-fn understood(reader: &Reader, path: &Path) -> Result<(), StoreError> {
-    match past_the_moment(|| migrate::schema(&reader.connection, path))? {
+fn check_schema(reader: &Reader, path: &Path) -> Result<(), StoreError> {
+    match retry_while_readonly(|| migrate::schema(&reader.connection, path))? {
         SCHEMA_VERSION => Ok(()),
         newer if newer > SCHEMA_VERSION => Err(StoreError::TooNew { found: newer, known: SCHEMA_VERSION }),
         // It would have to be migrated first.
@@ -88,41 +90,41 @@ fn understood(reader: &Reader, path: &Path) -> Result<(), StoreError> {
 /// A connection that changes nothing.
 pub(crate) struct Reader {
     pub(crate) connection: Connection,
-    /// What the files looked like, where there are no locks to rely on.
-    unguarded: Option<Picture>,
+    /// The state of the files, if they are read without locks.
+    unlocked_state: Option<FileState>,
 }
 
 impl Reader {
-    /// What was found, unless that cannot be relied on.
-    pub(crate) fn answer<T>(&self, found: T) -> Option<T> {
-        (!self.unguarded.as_ref().is_some_and(Picture::is_outdated)).then_some(found)
+    /// The result, unless the files changed during the read.
+    pub(crate) fn unless_changed<T>(&self, found: T) -> Option<T> {
+        (!self.unlocked_state.as_ref().is_some_and(FileState::has_changed)).then_some(found)
     }
 }
 
-/// Any database.
+/// Opens any database.
 pub(crate) fn connect(path: &Path) -> Result<Reader, StoreError> {
     let cannot_open = |source| StoreError::CannotOpen { path: path.to_owned(), source };
-    let picture = Picture::of(path);
-    let beside = Beside::of(path);
-    let address = address(path, beside).map_err(|error| cannot_open(error.into()))?;
+    let state = FileState::of(path);
+    let files = WalFiles::of(path);
+    let address = address(path, files).map_err(|error| cannot_open(error.into()))?;
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     last_error::clear();
     let connection =
         Connection::open_with_flags(address, flags).map_err(|error| cannot_open(error.into()))?;
-    connection.busy_timeout(PATIENCE)?;
-    // The last one to close a database folds its log in and deletes it. One that may not write does not even try.
+    connection.busy_timeout(GATE_TIMEOUT)?;
+    // The last connection to close a database checkpoints and deletes its log. A read-only one must not even try.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    if beside == Beside::Log {
+    if files == WalFiles::Log {
         connection.pragma_update(None, "locking_mode", "exclusive")?;
     }
-    // Whatever has to be sorted stays in memory.
+    // Sorting must not create temporary files.
     connection.pragma_update(None, "temp_store", "memory")?;
-    Ok(Reader { connection, unguarded: (!beside.is_guarded()).then_some(picture) })
+    Ok(Reader { connection, unlocked_state: (!files.is_guarded()).then_some(state) })
 }
 
-/// The path as a URI, for a path need not be text and may hold what means something in a URI.
-fn address(path: &Path, beside: Beside) -> std::io::Result<String> {
+/// The path as a URI: it need not be valid text, and may contain characters with a meaning in URIs.
+fn address(path: &Path, files: WalFiles) -> std::io::Result<String> {
     let mut address = String::from("file://");
     for byte in std::path::absolute(path)?.as_os_str().as_bytes() {
         if byte.is_ascii_alphanumeric() || b"/-_.".contains(byte) {
@@ -133,6 +135,6 @@ fn address(path: &Path, beside: Beside) -> std::io::Result<String> {
         }
     }
     address.push('?');
-    address.push_str(beside.parameters());
+    address.push_str(files.parameters());
     Ok(address)
 }

@@ -1,4 +1,4 @@
-//! From rows of `jobs` to values of the domain.
+//! Reading rows of `jobs` into domain values.
 
 use rusqlite::types::FromSql;
 use rusqlite::{OptionalExtension, Row, params};
@@ -13,7 +13,7 @@ use domain::values::name::{JobId, NameError};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 
-/// What every change of a job needs to know of it.
+/// The columns of a job that every change needs.
 #[derive(Clone, Debug)]
 pub(crate) struct JobRow {
     pub(crate) seq: i64,
@@ -61,7 +61,7 @@ pub(crate) fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRow>, StoreErro
     row.transpose()
 }
 
-/// The same by its number, if it is still there.
+/// As `by_id`, by number.
 pub(crate) fn by_number(tx: &Tx<'_>, number: u64) -> Result<Option<JobRow>, StoreError> {
     let mut select = tx.prepare(select_jobs!("", "where j.seq = ?1"))?;
     let row = select.query_row(params![number], |row| Ok(read_row(tx, row))).optional()?;
@@ -73,7 +73,7 @@ pub(crate) fn by_seq(tx: &Tx<'_>, seq: i64) -> Result<JobRow, StoreError> {
     select.query_row(params![seq], |row| Ok(read_row(tx, row)))?
 }
 
-/// The id of the job with this number, if it is still there.
+/// The id of the job with this number, if it exists.
 pub(crate) fn id(tx: &Tx<'_>, seq: i64) -> Result<Option<JobId>, StoreError> {
     let mut select = tx.prepare("select id from jobs where seq = ?1")?;
     select.query_row([seq], |row| Ok(name(row, 0))).optional()?.transpose()
@@ -149,7 +149,7 @@ fn read_cancel(number: i64) -> Result<Option<CancelReason>, StoreError> {
         0 => Ok(None),
         1 => Ok(Some(CancelReason::User)),
         2 => Ok(Some(CancelReason::Replaced)),
-        other => Err(malformed("job", format_args!("nobody cancels with {other}"))),
+        other => Err(malformed("job", format_args!("unknown cancellation reason {other}"))),
     }
 }
 
@@ -191,7 +191,7 @@ fn text<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>, StoreErr
     value.as_str_or_null().map_err(|error| malformed("text", error))
 }
 
-/// The limits of a queue; null where it has none.
+/// The limits of a queue; none for null.
 pub(crate) fn limits(row: &Row<'_>, column: usize) -> Result<Limits, StoreError> {
     let limits = text(row, column)?;
     limits.map_or(Ok(Limits::default()), |text| text.parse().map_err(|error| malformed("limits", error)))
@@ -211,7 +211,7 @@ pub(crate) fn to_json<T: AsRef<str>>(strings: &[T]) -> Option<String> {
         return None;
     }
     let strings: Vec<&str> = strings.iter().map(AsRef::as_ref).collect();
-    Some(serde_json::to_string(&strings).expect("strings become JSON"))
+    Some(serde_json::to_string(&strings).expect("strings serialize to JSON"))
 }
 
 pub(crate) fn time(row: &Row<'_>, column: usize) -> Result<Option<Timestamp>, StoreError> {

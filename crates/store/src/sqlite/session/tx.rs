@@ -1,4 +1,4 @@
-//! One transaction: the connection, the moment it takes place at, and what is written when it ends.
+//! One transaction: the connection, its time, and the work that is done before the commit.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection};
 
-use super::open::Opened;
+use super::open::OpenDatabase;
 use crate::StoreError;
 use crate::sqlite::jobs::dependencies;
-use crate::sqlite::jobs::environments::Known;
+use crate::sqlite::jobs::environments::CachedEnvironment;
 use crate::sqlite::tables::counters::Counters;
 use crate::sqlite::tables::{hooks, outbox, settings, workers};
-use crate::sqlite::verbs::retry::Followed;
+use crate::sqlite::verbs::retry::DependencySearch;
 use crate::sqlite::views::capacity;
 use domain::job::retry_rules::RetryRules;
 use domain::settings::Settings;
@@ -22,55 +22,55 @@ use sys::clock::Clock;
 use sys::guards;
 use sys::guards::Guard;
 
-/// How much one transaction does of a change that can be cut into portions, so that other writers wait only a moment. The
-/// unit is a look at one row: at a job that another depends on, or at the link between the two.
-const PORTION: usize = 4_000;
-/// What it costs to change a job, in the same unit: its row, its indexes, its place and its events.
-const JOB: usize = 4;
+/// The budget of one transaction for a change that can be split into portions, so that other writers wait only briefly.
+/// The unit is the visit of one row: of a dependency, or of the link to it.
+const BUDGET: usize = 4_000;
+/// The cost of changing a job in the same unit: its row, its indexes, its place and its events.
+const JOB_COST: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Tx<'c> {
     connection: &'c Connection,
-    /// The environment that was asked for last, in this transaction or an earlier one.
-    pub(crate) last_environment: &'c RefCell<Option<Known>>,
+    /// The environment that was read last, in this transaction or an earlier one.
+    pub(crate) last_environment: &'c RefCell<Option<CachedEnvironment>>,
     pub(crate) now: Timestamp,
-    /// The same moment on the lease clock.
+    /// The same time on the lease clock.
     awake_millis: i64,
     pub(crate) counters: RefCell<Counters>,
     settings: OnceCell<Settings>,
-    /// Of the queues that were asked about.
+    /// Cached by queue.
     pub(crate) retry_rules: RefCell<BTreeMap<i64, RetryRules>>,
-    hooks: OnceCell<Vec<hooks::Known>>,
-    /// Jobs that were finished here and whose dependents do not know it yet.
-    finished: RefCell<Vec<Finished>>,
-    /// What is left of this transaction's portion.
-    left: Cell<usize>,
-    /// What was seen in search of cycles.
-    pub(crate) followed: RefCell<Followed>,
-    /// Whether some were left to a later transaction.
-    has_more_to_tell: Cell<bool>,
-    /// Jobs that were cancelled because one that they depend on ended badly.
-    dependents: RefCell<Vec<Dependent>>,
-    /// Whether a job has become one that could run now.
+    hooks: OnceCell<Vec<hooks::HookRow>>,
+    /// Jobs that finished in this transaction and whose dependents are not yet unblocked.
+    finished: RefCell<Vec<FinishedJob>>,
+    /// The rest of this transaction's budget.
+    budget: Cell<usize>,
+    /// What was visited in search of cycles.
+    pub(crate) dependency_search: RefCell<DependencySearch>,
+    /// Whether some dependents are left to a later transaction.
+    has_pending_unblocks: Cell<bool>,
+    /// Jobs that were cancelled because a dependency failed.
+    dependents: RefCell<Vec<CancelledDependent>>,
+    /// Whether a job has become ready.
     has_new_ready: Cell<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedJob {
     pub(crate) seq: i64,
     pub(crate) failed: bool,
 }
 
 /// A job that was cancelled because of another.
 #[derive(Clone, Debug)]
-pub(crate) struct Dependent {
+pub(crate) struct CancelledDependent {
     pub(crate) seq: i64,
     pub(crate) id: JobId,
     pub(crate) parent_seq: i64,
 }
 
 impl<'c> Tx<'c> {
-    pub(crate) fn new(opened: &'c Opened, clock: &dyn Clock) -> Self {
+    pub(crate) fn new(opened: &'c OpenDatabase, clock: &dyn Clock) -> Self {
         Self {
             connection: &opened.connection,
             last_environment: &opened.last_environment,
@@ -81,9 +81,9 @@ impl<'c> Tx<'c> {
             retry_rules: RefCell::default(),
             hooks: OnceCell::new(),
             finished: RefCell::default(),
-            left: Cell::new(portion()),
-            followed: RefCell::default(),
-            has_more_to_tell: Cell::new(false),
+            budget: Cell::new(full_budget()),
+            dependency_search: RefCell::default(),
+            has_pending_unblocks: Cell::new(false),
             dependents: RefCell::default(),
             has_new_ready: Cell::new(false),
         }
@@ -93,17 +93,17 @@ impl<'c> Tx<'c> {
         Ok(self.connection.prepare_cached(sql)?)
     }
 
-    /// What is left to do before the commit.
+    /// The remaining work before the commit.
     pub(crate) fn finish(&self) -> Result<(), StoreError> {
-        // Those that were changed had their portion; their dependents have one of their own.
-        self.left.set(portion());
-        dependencies::release_finished(self)?;
-        capacity::tell_of_room(self)?;
+        // The changes have used their budget; the dependents get one of their own.
+        self.budget.set(full_budget());
+        dependencies::unblock_dependents(self)?;
+        capacity::wake_for_freed_capacity(self)?;
         outbox::dlq_changed(self)?;
         self.counters.take().write(self)
     }
 
-    /// The settings in force, read once.
+    /// The effective settings, read once.
     pub(crate) fn settings(&self) -> Result<&Settings, StoreError> {
         if let Some(settings) = self.settings.get() {
             return Ok(settings);
@@ -112,12 +112,12 @@ impl<'c> Tx<'c> {
         Ok(self.settings.get_or_init(|| settings))
     }
 
-    /// The hooks, read once, and only where something happens that there could be one for.
-    pub(crate) fn hooks(&self) -> Result<&[hooks::Known], StoreError> {
+    /// The hooks, read once, and only when an event occurs that could fire one.
+    pub(crate) fn hooks(&self) -> Result<&[hooks::HookRow], StoreError> {
         if let Some(hooks) = self.hooks.get() {
             return Ok(hooks);
         }
-        let hooks = hooks::known(self)?;
+        let hooks = hooks::load(self)?;
         Ok(self.hooks.get_or_init(|| hooks))
     }
 
@@ -129,67 +129,67 @@ impl<'c> Tx<'c> {
         self.has_new_ready.get()
     }
 
-    /// Whoever made jobs ready has also taken them: nobody need be told.
-    pub(crate) fn forget_ready(&self) {
+    /// The caller claimed every job it made ready; no wake-up is needed.
+    pub(crate) fn clear_new_ready(&self) {
         self.has_new_ready.set(false);
     }
 
-    /// Whether there is something to do and somebody to do it. Asked inside the transaction: whoever registers later
-    /// sees what was committed. Outside it would cost another one.
-    pub(crate) fn has_work_for_somebody(&self) -> Result<bool, StoreError> {
+    /// Whether there are new ready jobs and a worker to run them. Checked inside the transaction, because a worker that
+    /// registers later sees the commit anyway, and a second transaction would cost more.
+    pub(crate) fn should_wake_workers(&self) -> Result<bool, StoreError> {
         Ok(self.has_new_ready.get() && workers::any_live(self.connection)?)
     }
 
-    pub(crate) fn note_finished(&self, finished: Finished) {
+    pub(crate) fn note_finished(&self, finished: FinishedJob) {
         self.finished.borrow_mut().push(finished);
     }
 
-    pub(crate) fn next_finished(&self) -> Option<Finished> {
+    pub(crate) fn next_finished(&self) -> Option<FinishedJob> {
         self.finished.borrow_mut().pop()
     }
 
     /// How many jobs this transaction may still change.
     pub(crate) fn jobs_left(&self) -> usize {
-        self.left.get().div_ceil(JOB)
+        self.budget.get().div_ceil(JOB_COST)
     }
 
-    /// Whether the rest is for a later transaction.
+    /// Whether the budget is used up.
     pub(crate) fn is_spent(&self) -> bool {
-        self.left.get() == 0
+        self.budget.get() == 0
     }
 
-    pub(crate) fn spend(&self, looks: usize) {
-        self.left.set(self.left.get().saturating_sub(looks));
+    pub(crate) fn spend(&self, visits: usize) {
+        self.budget.set(self.budget.get().saturating_sub(visits));
     }
 
     pub(crate) fn spend_job(&self) {
-        self.spend(JOB);
+        self.spend(JOB_COST);
     }
 
-    /// There are dependents that a later transaction has to release: somebody must come for them.
-    pub(crate) fn note_more_to_tell(&self) {
-        self.has_more_to_tell.set(true);
+    /// Some dependents are left to a later transaction; a worker must wake up for them.
+    pub(crate) fn note_pending_unblocks(&self) {
+        self.has_pending_unblocks.set(true);
         self.note_ready();
     }
 
-    pub(crate) fn note_dependent(&self, dependent: Dependent) {
+    pub(crate) fn note_dependent(&self, dependent: CancelledDependent) {
         self.dependents.borrow_mut().push(dependent);
     }
 
-    pub(crate) fn take_dependents(&self) -> Vec<Dependent> {
+    pub(crate) fn take_dependents(&self) -> Vec<CancelledDependent> {
         self.dependents.take()
     }
 
-    pub(crate) fn has_more_to_tell(&self) -> bool {
-        self.has_more_to_tell.get()
+    pub(crate) fn has_pending_unblocks(&self) -> bool {
+        self.has_pending_unblocks.get()
     }
 
-    /// The end of a lease, as it is stored.
+    /// The stored form of the end of a lease.
     pub(crate) fn lease_to_stored(&self, until: Timestamp) -> i64 {
         until.as_millis() - self.now.as_millis() + self.awake_millis
     }
 
-    /// The end of a lease, as it is shown.
+    /// The end of a lease from its stored form.
     pub(crate) fn lease_from_stored(&self, stored: i64) -> Timestamp {
         Timestamp::from_millis(stored - self.awake_millis + self.now.as_millis())
     }
@@ -199,9 +199,9 @@ impl<'c> Tx<'c> {
     }
 }
 
-/// What a transaction may do at most, unless a test has taken the bound away.
-fn portion() -> usize {
-    if guards::is_off(Guard::Portions) { usize::MAX } else { PORTION }
+/// A transaction's budget, unless a test has switched it off.
+fn full_budget() -> usize {
+    if guards::is_off(Guard::Portions) { usize::MAX } else { BUDGET }
 }
 
 /// Durations are stored as whole milliseconds.

@@ -1,19 +1,20 @@
-//! The verbs of the areas beside jobs, workers and settings.
+//! The verbs of the areas other than jobs, workers and settings.
 
 use std::path::Path;
 use std::time::Duration;
 
 use super::SqliteStore;
-use super::portions::Told;
+use super::portions::Cascade;
 use crate::sqlite::tables::{batches, deliveries, duties, events, hooks, queues, runs, schedules};
 use crate::sqlite::verbs::{edit, environment_gc, fire, prune};
 use crate::sqlite::views::{eta_facts, explain_facts, graph};
 use crate::sqlite::{backup, recount, transfer};
-use crate::transfer::{ImportError, Imported, Line};
+use crate::transfer::{ImportError, ImportSummary, Line};
 use crate::{
-    Backup, Batch, Batches, Change, Contradiction, Derived, Duty, Enqueued, Event, EventPage, Exported,
-    Fired, Graphs, Hook, Hooks, NewHook, NewSchedule, Pause, Post, Posted, Progress, Prune, Pruned, Queue,
-    QueueUpdate, Queues, ScheduleRefused, Schedules, Seen, Situation, StoreError, Sweep, Upkeep,
+    Backup, Batch, Batches, Change, Contradiction, DeliveryExchange, DeliveryExchangeResult, DerivedData,
+    Duty, EnqueueResult, EnvironmentGc, Event, EventPage, ExplainFacts, ExportScope, FireResult, Graphs,
+    Hook, Hooks, JobRef, NewHook, NewSchedule, Pause, Progress, PruneResult, PruneStep, Queue, QueueUpdate,
+    Queues, ScheduleRefusal, Schedules, StoreError, Upkeep,
 };
 use domain::batch::eta::EtaFacts;
 use domain::job::edit::Edit;
@@ -52,7 +53,7 @@ impl Schedules for SqliteStore {
         &self,
         schedule: &NewSchedule,
         by: &str,
-    ) -> Result<Result<Schedule, ScheduleRefused>, StoreError> {
+    ) -> Result<Result<Schedule, ScheduleRefusal>, StoreError> {
         self.write("add_schedule", |tx| schedules::add(tx, schedule, by))
     }
 
@@ -64,24 +65,24 @@ impl Schedules for SqliteStore {
         self.read(|tx| runs::find_with_latest(tx, name, LAST_RUNS))
     }
 
-    fn hold_schedule(
+    fn set_schedule_pause(
         &self,
         name: &ScheduleName,
         pause: Option<&Pause>,
         by: &str,
     ) -> Result<bool, StoreError> {
-        self.write("hold_schedule", |tx| schedules::hold(tx, name, pause, by))
+        self.write("set_schedule_pause", |tx| schedules::change_pause(tx, name, pause, by))
     }
 
     fn remove_schedule(&self, name: &ScheduleName, by: &str) -> Result<bool, StoreError> {
         self.write("remove_schedule", |tx| schedules::remove(tx, name, by))
     }
 
-    fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<Enqueued>, StoreError> {
+    fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<EnqueueResult>, StoreError> {
         self.write("run_schedule", |tx| fire::run(tx, name, by))
     }
 
-    fn fire_due(&self) -> Result<Fired, StoreError> {
+    fn fire_due(&self) -> Result<FireResult, StoreError> {
         self.write("fire", fire::fire_due)
     }
 }
@@ -95,8 +96,8 @@ impl Batches for SqliteStore {
         self.read(|tx| batches::find(tx, name))
     }
 
-    fn outlook(&self, name: &BatchName) -> Result<EtaFacts, StoreError> {
-        self.read(|tx| eta_facts::outlook(tx, name))
+    fn eta_facts(&self, name: &BatchName) -> Result<EtaFacts, StoreError> {
+        self.read(|tx| eta_facts::eta_facts(tx, name))
     }
 }
 
@@ -113,8 +114,11 @@ impl Hooks for SqliteStore {
         self.write("remove_hook", |tx| hooks::remove(tx, name, by))
     }
 
-    fn post(&self, post: &Post<'_>) -> Result<Posted, StoreError> {
-        self.write("post", |tx| deliveries::post(tx, post))
+    fn exchange_deliveries(
+        &self,
+        exchange: &DeliveryExchange<'_>,
+    ) -> Result<DeliveryExchangeResult, StoreError> {
+        self.write("exchange_deliveries", |tx| deliveries::exchange(tx, exchange))
     }
 }
 
@@ -124,15 +128,15 @@ impl Upkeep for SqliteStore {
     }
 
     fn finish_restore(&self, logs: &Path) -> Result<(), StoreError> {
-        if !backup::are_any_ready(logs) {
+        if !backup::any_staged(logs) {
             return Ok(());
         }
         let opened = self.lock();
-        let _pass = opened.gate.enter(opened.patience.get())?;
+        let _pass = opened.gate.enter(opened.lock_timeout.get())?;
         backup::put_restored_logs(&opened.connection, logs)
     }
 
-    fn export(&self, which: &Exported<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError> {
+    fn export(&self, which: &ExportScope<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError> {
         let opened = self.lock();
         self.view(&opened, |tx| transfer::export(tx, which, sink))
     }
@@ -142,39 +146,39 @@ impl Upkeep for SqliteStore {
         lines: &mut dyn Iterator<Item = Result<Line, ImportError>>,
         if_absent: bool,
         by: &str,
-    ) -> Result<Imported, ImportError> {
+    ) -> Result<ImportSummary, ImportError> {
         self.write("import", |tx| transfer::import(tx, lines, if_absent, by))
     }
 
-    fn prune(&self, prune: &Prune) -> Result<Pruned, StoreError> {
+    fn prune(&self, prune: &PruneStep) -> Result<PruneResult, StoreError> {
         if prune.dry_run {
             return self.read(|tx| prune::prune(tx, prune));
         }
         self.write("prune", |tx| prune::prune(tx, prune))
     }
 
-    fn forget(&self, jobs: &[Seen], dry_run: bool) -> Result<Pruned, StoreError> {
+    fn prune_jobs(&self, jobs: &[JobRef], dry_run: bool) -> Result<PruneResult, StoreError> {
         if dry_run {
-            return Ok(self.read(|tx| prune::forget_chosen(tx, jobs, true))?.1);
+            return Ok(self.read(|tx| prune::prune_selected(tx, jobs, true))?.1);
         }
-        let (mut rest, mut all) = (jobs, Pruned::default());
+        let (mut rest, mut all) = (jobs, PruneResult::default());
         while !rest.is_empty() {
-            let (looked_at, pruned) = self.write("forget", |tx| prune::forget_chosen(tx, rest, false))?;
-            rest = &rest[looked_at..];
+            let (examined, pruned) = self.write("prune_jobs", |tx| prune::prune_selected(tx, rest, false))?;
+            rest = &rest[examined..];
             all.count += pruned.count;
             all.gone.extend(pruned.gone);
         }
         Ok(all)
     }
 
-    fn sweep(&self, sweep: &mut Sweep, limit: usize) -> Result<bool, StoreError> {
-        // Whoever only looks is in nobody's way.
-        let (looked, is_last) = self.read(|tx| environment_gc::look_on(tx, sweep, limit))?;
-        *sweep = looked;
-        if is_last && !sweep.is_over() {
-            *sweep = self.write("sweep", |tx| environment_gc::forget(tx, sweep, limit))?;
+    fn collect_environments(&self, gc: &mut EnvironmentGc, limit: usize) -> Result<bool, StoreError> {
+        // Scanning needs no write lock.
+        let (scanned, is_last) = self.read(|tx| environment_gc::scan(tx, gc, limit))?;
+        *gc = scanned;
+        if is_last && !gc.is_over() {
+            *gc = self.write("environment_gc", |tx| environment_gc::delete_unused(tx, gc, limit))?;
         }
-        Ok(!sweep.is_over())
+        Ok(!gc.is_over())
     }
 
     fn expired_logs(
@@ -189,16 +193,16 @@ impl Upkeep for SqliteStore {
         self.read(recount::find)
     }
 
-    fn mend(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError> {
-        let derived: Vec<Derived> = found.iter().map(|found| found.derived.clone()).collect();
+    fn repair(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError> {
+        let derived: Vec<DerivedData> = found.iter().map(|found| found.derived.clone()).collect();
         let mut rest = &derived[..];
         while !rest.is_empty() {
-            let mended = self.write("mend", |tx| recount::mend(tx, rest))?;
-            rest = &rest[mended..];
+            let repaired = self.write("repair", |tx| recount::repair(tx, rest))?;
+            rest = &rest[repaired..];
         }
-        self.tell_the_rest(&mut Told::default());
+        self.unblock_remaining(&mut Cascade::default());
         let detail = format!("{} contradictions", found.len());
-        self.write("mend", |tx| events::note(tx, None, "repair", by, Some(&detail)))
+        self.write("repair", |tx| events::record(tx, None, "repair", by, Some(&detail)))
     }
 
     fn edit(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
@@ -207,7 +211,7 @@ impl Upkeep for SqliteStore {
 
     fn edit_and_retry(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
         loop {
-            self.tell_noted()?;
+            self.unblock_pending()?;
             let changed = self.write("edit_and_retry", |tx| edit::edit_and_retry(tx, id, edit, by))?;
             if let Some(change) = changed {
                 return Ok(change);
@@ -215,8 +219,8 @@ impl Upkeep for SqliteStore {
         }
     }
 
-    fn situation(&self, id: &JobId) -> Result<Option<Situation>, StoreError> {
-        self.read(|tx| explain_facts::situation(tx, id))
+    fn explain_facts(&self, id: &JobId) -> Result<Option<ExplainFacts>, StoreError> {
+        self.read(|tx| explain_facts::explain_facts(tx, id))
     }
 
     fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError> {
@@ -224,7 +228,7 @@ impl Upkeep for SqliteStore {
     }
 
     fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError> {
-        self.write("note", |tx| events::note(tx, None, event, by, Some(detail)))
+        self.write("note", |tx| events::record(tx, None, event, by, Some(detail)))
     }
 
     fn writer(&self) -> Option<Holder> {
@@ -232,7 +236,7 @@ impl Upkeep for SqliteStore {
     }
 
     fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError> {
-        // Most who ask come too early: they need not wait for the gate.
+        // Most callers come too early; they need not wait for the gate.
         if !self.read(|tx| duties::is_due(tx, duty))? {
             return Ok(false);
         }

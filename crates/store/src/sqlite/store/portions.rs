@@ -1,4 +1,4 @@
-//! Changes of many jobs: a portion in each transaction, and the gate is open between two of them.
+//! Changes of many jobs: a portion in each transaction, with the gate open in between.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ use crate::sqlite::views::idle;
 use crate::{Change, Dependent, JobVerb, Portion, Store, StoreError};
 use domain::values::name::JobId;
 
-/// What transactions meant for the dependents of jobs that ended.
+/// The effects of transactions on the dependents of finished jobs.
 #[derive(Default)]
-pub(super) struct Told {
-    /// Those that were cancelled.
-    pub(super) dependents: Vec<tx::Dependent>,
+pub(super) struct Cascade {
+    /// The cancelled ones.
+    pub(super) dependents: Vec<tx::CancelledDependent>,
     /// Some are left to a later transaction.
     pub(super) has_more: bool,
 }
 
 impl SqliteStore {
-    /// Changes the first of these jobs in one transaction, and what has to be done before and after in others.
+    /// Changes the first of these jobs in one transaction, with the necessary work before and after in others.
     pub(super) fn change_some<T>(
         &self,
         name: &str,
@@ -32,47 +32,48 @@ impl SqliteStore {
     ) -> Result<Portion, StoreError> {
         loop {
             if verb == JobVerb::Retry {
-                self.tell_noted()?;
+                self.unblock_pending()?;
             }
-            let mut told = Told::default();
-            let changes = self.write_telling(name, &mut told, |tx| change::changed(tx, jobs, &work))?;
+            let mut cascade = Cascade::default();
+            let changes =
+                self.write_with_cascade(name, &mut cascade, |tx| change::change_portion(tx, jobs, &work))?;
             if !changes.is_empty() || jobs.is_empty() {
-                self.tell_the_rest(&mut told);
-                let dependents = self.attribute(told.dependents);
-                return Ok(Portion { changes, dependents, leaves_dependents: told.has_more });
+                self.unblock_remaining(&mut cascade);
+                let dependents = self.attribute(cascade.dependents);
+                return Ok(Portion { changes, dependents, leaves_dependents: cascade.has_more });
             }
         }
     }
 
-    /// Where no worker is there to tell those who waited for jobs that were ended here, that is done now. What is left when
-    /// it fails is noted down for the next worker.
-    pub(super) fn tell_the_rest(&self, told: &mut Told) {
+    /// Unblocks the remaining dependents now if no worker is there to do it. If this fails, the pending rows remain for
+    /// the next worker.
+    pub(super) fn unblock_remaining(&self, cascade: &mut Cascade) {
         while !self.has_worker().unwrap_or(true) {
-            if !self.read(idle::is_any_to_be_told).unwrap_or(false) {
-                told.has_more = false;
+            if !self.read(idle::any_pending_unblock).unwrap_or(false) {
+                cascade.has_more = false;
                 return;
             }
-            if self.write_telling("release", told, dependencies::release_noted).is_err() {
+            if self.write_with_cascade("unblock", cascade, dependencies::resume_pending_unblocks).is_err() {
                 return;
             }
         }
     }
 
-    /// Releases every dependent of a finished job that has not been released, in portions. This comes before jobs begin
-    /// again: a dependent of the last run must not wait for the next, and they may be too many for one transaction.
-    pub(super) fn tell_noted(&self) -> Result<(), StoreError> {
-        while self.read(idle::is_any_to_be_told)? {
-            self.write("release", dependencies::release_noted)?;
+    /// Completes all pending unblocks, in portions. This comes before retries: a dependent of the last run must not
+    /// wait for the next, and there may be too many for one transaction.
+    pub(super) fn unblock_pending(&self) -> Result<(), StoreError> {
+        while self.read(idle::any_pending_unblock)? {
+            self.write("unblock", dependencies::resume_pending_unblocks)?;
         }
         Ok(())
     }
 
-    /// Says which job was the first on the way to each of these. They are in the order in which they were cancelled. The
-    /// change is committed by now, so an error only leaves some of them out.
-    fn attribute(&self, dependents: Vec<tx::Dependent>) -> Vec<Dependent> {
+    /// Attributes each cancelled dependent to the job that the caller cancelled. They are in the order of cancellation.
+    /// The change is committed by now, so an error only leaves some out.
+    fn attribute(&self, dependents: Vec<tx::CancelledDependent>) -> Vec<Dependent> {
         let mut roots: HashMap<i64, JobId> = HashMap::new();
         let mut attributed = Vec::with_capacity(dependents.len());
-        for tx::Dependent { seq, id, parent_seq } in dependents {
+        for tx::CancelledDependent { seq, id, parent_seq } in dependents {
             let of = match roots.get(&parent_seq) {
                 Some(root) => root.clone(),
                 None => match self.read(|tx| row::id(tx, parent_seq)) {

@@ -13,7 +13,7 @@ use domain::job::life::StateName;
 use domain::values::name::BatchName;
 use domain::values::timestamp::Timestamp;
 
-/// The number of a batch, which is made if it is new. One that gets no job after all is forgotten at the end of the
+/// The row id of a batch, which is created if it is new. A batch that gets no job is deleted at the end of the
 /// transaction.
 pub(crate) fn id(tx: &Tx<'_>, name: &BatchName) -> Result<i64, StoreError> {
     let id = match known_id(tx, name)? {
@@ -31,7 +31,6 @@ pub(crate) fn known_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<i64>, Sto
     Ok(select.query_row([name.as_str()], |row| row.get(0)).optional()?)
 }
 
-/// Changes a counter.
 pub(crate) fn count(tx: &Tx<'_>, batch_id: i64, state: StateName, change: i64) -> Result<(), StoreError> {
     let mut update =
         tx.prepare("update batch_counters set count = count + ?3 where batch_id = ?1 and state = ?2")?;
@@ -42,12 +41,12 @@ pub(crate) fn count(tx: &Tx<'_>, batch_id: i64, state: StateName, change: i64) -
     Ok(())
 }
 
-/// Looks at a batch whose jobs have changed, once at the end of the transaction. Here it is known that the last unfinished
-/// job of a batch was finished; a job that is added or begins again takes that back.
-pub(crate) fn look_again(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
+/// Updates whether a batch is finished, once at the end of each transaction that changed its jobs. Adding or retrying a
+/// job makes a finished batch unfinished again.
+pub(crate) fn update_completion(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
     let counts = counts(tx, batch_id)?;
     if counts.is_empty() {
-        return forget(tx, batch_id);
+        return delete(tx, batch_id);
     }
     let (name, finished_at): (String, Option<i64>) = tx
         .prepare("select name, finished_at from batches where id = ?1")?
@@ -69,7 +68,7 @@ fn set_finished(tx: &Tx<'_>, batch_id: i64, at: Option<Timestamp>) -> Result<(),
     Ok(())
 }
 
-fn forget(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
+fn delete(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
     tx.prepare("delete from batch_counters where batch_id = ?1")?.execute([batch_id])?;
     tx.prepare("delete from batches where id = ?1")?.execute([batch_id])?;
     Ok(())

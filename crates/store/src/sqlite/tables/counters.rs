@@ -1,4 +1,4 @@
-//! How many jobs each queue has in each state: changes are summed up and written once per transaction.
+//! The number of jobs of each queue in each state: changes are summed up and written once per transaction.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use domain::job::life::StateName;
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     changes: BTreeMap<(i64, StateName), i64>,
-    /// The same by batch, for the jobs that are in one.
+    /// The same by batch, for jobs in a batch.
     batches: BTreeMap<i64, BTreeMap<StateName, i64>>,
 }
 
@@ -25,28 +25,28 @@ impl Counters {
         *self.changes.entry((queue_id, state)).or_default() -= 1;
     }
 
-    /// By how many the jobs of a queue in this state have become more.
+    /// The change in the number of a queue's jobs in this state.
     pub(crate) fn change(&self, queue_id: i64, state: StateName) -> i64 {
         self.changes.get(&(queue_id, state)).copied().unwrap_or(0)
     }
 
-    /// The queues that have fewer jobs in this state than before.
+    /// The queues with fewer jobs in this state than before.
     pub(crate) fn with_fewer(&self, state: StateName) -> Vec<i64> {
         let fewer = self.changes.iter().filter(|((_, of), change)| *of == state && **change < 0);
         fewer.map(|((queue_id, _), _)| *queue_id).collect()
     }
 
-    /// Whether there are more jobs in a state, in any queue.
+    /// Whether any queue has more jobs in this state than before.
     pub(crate) fn has_more(&self, state: StateName) -> bool {
         self.changes.iter().any(|((_, in_state), change)| *in_state == state && *change > 0)
     }
 
-    /// By how many the jobs in a state have become more, in one queue or in all.
+    /// The change in the number of jobs in this state, in one queue or in all.
     pub(crate) fn change_of(&self, state: StateName, queue_id: Option<i64>) -> i64 {
-        let is_meant = |(of, in_state): &(i64, StateName)| {
+        let matches = |(of, in_state): &(i64, StateName)| {
             *in_state == state && queue_id.is_none_or(|queue_id| queue_id == *of)
         };
-        self.changes.iter().filter(|(key, _)| is_meant(key)).map(|(_, change)| change).sum()
+        self.changes.iter().filter(|(key, _)| matches(key)).map(|(_, change)| change).sum()
     }
 
     pub(crate) fn enter_batch(&mut self, batch_id: i64, state: StateName) {
@@ -57,7 +57,7 @@ impl Counters {
         *self.batches.entry(batch_id).or_default().entry(state).or_default() -= 1;
     }
 
-    /// A batch to look at in the end, whatever changed in it.
+    /// Has the completion of a batch updated at the end of the transaction, even if no job of it changes.
     pub(crate) fn touch_batch(&mut self, batch_id: i64) {
         self.batches.entry(batch_id).or_default();
     }
@@ -72,13 +72,13 @@ impl Counters {
             for (state, change) in changes.into_iter().filter(|(_, change)| *change != 0) {
                 batches::count(tx, batch_id, state, change)?;
             }
-            batches::look_again(tx, batch_id)?;
+            batches::update_completion(tx, batch_id)?;
         }
         Ok(())
     }
 }
 
-/// How many jobs were in a state before this transaction, in one queue or in all.
+/// The number of jobs in a state before this transaction, in one queue or in all.
 pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<i64>) -> Result<i64, StoreError> {
     let mut select = tx.prepare(
         "select coalesce(sum(count), 0) from counters where state = ?1 and (?2 is null or queue_id = ?2)",

@@ -1,4 +1,4 @@
-//! Deliveries: who sends what, and what came of it.
+//! Deliveries: which worker sends which, and with what result.
 
 use std::time::Duration;
 
@@ -7,35 +7,38 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::{events, hooks, workers};
 use crate::sqlite::session::row;
 use crate::sqlite::session::tx::Tx;
-use crate::{Delivery, Post, Posted, Report, Sent, StoreError};
+use crate::{Delivery, DeliveryExchange, DeliveryExchangeResult, DeliveryReport, DeliveryResult, StoreError};
 use domain::hook::{NextStep, after_failure, expired_before};
 use domain::values::name::HookName;
 use domain::values::timestamp::Timestamp;
 
-/// How long whoever took a delivery may take for it. Longer than any try may last.
-const HOLD: Duration = Duration::from_secs(60);
-/// How many are given up at once, so that nobody waits for it; the next try that fails goes on.
-const GIVEN_UP_AT_ONCE: usize = 1_000;
-/// Who gives up, in the list of what people did.
+/// How long a worker may hold a delivery. Longer than any try may take.
+const DELIVERY_HOLD: Duration = Duration::from_secs(60);
+/// How many deliveries one transaction gives up at most, so that no writer waits long; the next failed try continues.
+const GIVEN_UP_PER_TRANSACTION: usize = 1_000;
+/// The actor recorded in the event log.
 const QUEUECTL: &str = "queuectl";
 
-pub(crate) fn post(tx: &Tx<'_>, post: &Post<'_>) -> Result<Posted, StoreError> {
-    let worker_seq = workers::seq(tx, post.worker)?;
+pub(crate) fn exchange(
+    tx: &Tx<'_>,
+    exchange: &DeliveryExchange<'_>,
+) -> Result<DeliveryExchangeResult, StoreError> {
+    let worker_seq = workers::seq(tx, exchange.worker)?;
     let mut gave_up = Vec::new();
-    for report in post.reports {
+    for report in exchange.reports {
         gave_up.extend(record(tx, worker_seq, report)?);
     }
-    // One that was reaped in its absence gets nothing any more.
-    let want = if workers::is_live(tx, worker_seq)? { post.want } else { 0 };
-    Ok(Posted { taken: take(tx, worker_seq, want)?, next_due: next_due(tx)?, gave_up })
+    // A worker that was reaped in its absence gets nothing.
+    let want = if workers::is_live(tx, worker_seq)? { exchange.want } else { 0 };
+    Ok(DeliveryExchangeResult { taken: take(tx, worker_seq, want)?, next_due: next_due(tx)?, gave_up })
 }
 
-/// When there is something to tell a hook that nobody is telling anything.
+/// When the next delivery is due, among the hooks that have none in flight.
 pub(crate) fn next_due(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
     Ok(heads(tx)?.first().map(|head| head.due_at))
 }
 
-/// Gives back what a worker was sending: it is as if nobody had taken it.
+/// Returns a worker's unsent deliveries, as if it had never taken them.
 pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: i64) -> Result<(), StoreError> {
     // By index deliveries_sent.
     tx.prepare(
@@ -45,8 +48,8 @@ pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: i64) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// Takes back what a dead worker was sending. The first time it is due at once; after that it counts as a try that failed: a
-/// command that kills its worker must not be started again at once for ever.
+/// Takes back the deliveries of a dead worker. The first time they are due at once; after that it counts as a failed
+/// try, because a command that kills its worker must not be restarted at once for ever.
 pub(crate) fn take_back(tx: &Tx<'_>, worker_seq: i64, error: &str) -> Result<(), StoreError> {
     // By index deliveries_sent.
     let mut select = tx.prepare("select id from deliveries where worker_seq = ?1 and tries > 0")?;
@@ -58,14 +61,14 @@ pub(crate) fn take_back(tx: &Tx<'_>, worker_seq: i64, error: &str) -> Result<(),
     give_back(tx, worker_seq)
 }
 
-/// What a hook is to be told next.
+/// The next delivery of a hook.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     due_at: Timestamp,
     id: i64,
 }
 
-/// That of each hook that nobody is telling anything, the soonest first.
+/// The next delivery of each hook that has none in flight, the soonest first.
 fn heads(tx: &Tx<'_>) -> Result<Vec<Head>, StoreError> {
     if tx.hooks()?.is_empty() {
         return Ok(Vec::new());
@@ -89,7 +92,7 @@ fn head(tx: &Tx<'_>, hook_id: i64) -> Result<Option<Head>, StoreError> {
     Ok(head.optional()?)
 }
 
-/// The hooks that somebody is telling something.
+/// The hooks that have a delivery in flight.
 fn busy(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
     // By index deliveries_sent.
     let mut select = tx.prepare("select hook_id from deliveries where worker_seq > 0 and due_at > ?1")?;
@@ -106,7 +109,7 @@ fn take_one(tx: &Tx<'_>, worker_seq: i64, id: i64) -> Result<Delivery, StoreErro
     tx.prepare("update deliveries set worker_seq = ?2, due_at = ?3 where id = ?1")?.execute(params![
         id,
         worker_seq,
-        tx.now.saturating_add(HOLD).as_millis()
+        tx.now.saturating_add(DELIVERY_HOLD).as_millis()
     ])?;
     let mut select = tx.prepare(
         "select d.id, d.name, d.payload, h.name, h.event, h.queue, h.threshold, h.command, h.url, h.secret, h.cwd,
@@ -127,12 +130,12 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Delivery, StoreError> {
     })
 }
 
-/// Gives the hook that will not be told of the event any more, if so.
-fn record(tx: &Tx<'_>, worker_seq: i64, report: &Report) -> Result<Option<HookName>, StoreError> {
+/// Returns the hook if an event was given up.
+fn record(tx: &Tx<'_>, worker_seq: i64, report: &DeliveryReport) -> Result<Option<HookName>, StoreError> {
     match &report.result {
-        Sent::Delivered => delivered(tx, report.number).map(|()| None),
-        Sent::Failed(error) => failed(tx, worker_seq, report.number, error),
-        Sent::GivenBack => {
+        DeliveryResult::Delivered => delivered(tx, report.number).map(|()| None),
+        DeliveryResult::Failed(error) => failed(tx, worker_seq, report.number, error),
+        DeliveryResult::GivenBack => {
             tx.prepare(
                 "update deliveries set due_at = min(created_at, ?3), worker_seq = null
                  where id = ?1 and worker_seq = ?2",
@@ -143,7 +146,7 @@ fn record(tx: &Tx<'_>, worker_seq: i64, report: &Report) -> Result<Option<HookNa
     }
 }
 
-/// Whoever holds it now: it was told.
+/// Counts even if another worker holds the delivery by now.
 fn delivered(tx: &Tx<'_>, id: i64) -> Result<(), StoreError> {
     let mut delete = tx.prepare("delete from deliveries where id = ?1 returning hook_id")?;
     let hook_id: Option<i64> = delete.query_row([id], |row| row.get(0)).optional()?;
@@ -158,7 +161,7 @@ fn failed(tx: &Tx<'_>, worker_seq: i64, id: i64, error: &str) -> Result<Option<H
     let mut select = tx
         .prepare("select hook_id, tries + 1, created_at from deliveries where id = ?1 and worker_seq = ?2")?;
     let held = select.query_row(params![id, worker_seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-    // Another has it by now, or its hook was removed.
+    // Another worker holds it by now, or its hook was removed.
     let Some((hook_id, tries, created_at)) = held.optional()? else {
         return Ok(None);
     };
@@ -183,7 +186,7 @@ fn failed(tx: &Tx<'_>, worker_seq: i64, id: i64, error: &str) -> Result<Option<H
     note_given_up(tx, hook_id, given_up, error).map(Some)
 }
 
-/// Since when it fails.
+/// Returns since when the hook has been failing.
 fn note_failure(tx: &Tx<'_>, hook_id: i64, error: &str) -> Result<Timestamp, StoreError> {
     let mut update = tx.prepare(
         "update hooks set failing_since = coalesce(failing_since, ?2), error = ?3 where id = ?1
@@ -193,14 +196,14 @@ fn note_failure(tx: &Tx<'_>, hook_id: i64, error: &str) -> Result<Timestamp, Sto
     Ok(Timestamp::from_millis(since))
 }
 
-/// What was due so long ago was never tried, or not for as long. Gives how many there were.
+/// Deliveries that became due that long ago were never tried, or not for as long. Returns how many were given up.
 fn give_up_before(tx: &Tx<'_>, hook_id: i64, before: Timestamp) -> Result<usize, StoreError> {
     // By index deliveries_by_hook.
     let mut delete = tx.prepare(
         "delete from deliveries
          where id in (select id from deliveries where hook_id = ?1 and due_at < ?2 limit ?3)",
     )?;
-    Ok(delete.execute(params![hook_id, before.as_millis(), GIVEN_UP_AT_ONCE])?)
+    Ok(delete.execute(params![hook_id, before.as_millis(), GIVEN_UP_PER_TRANSACTION])?)
 }
 
 fn note_given_up(tx: &Tx<'_>, hook_id: i64, count: usize, error: &str) -> Result<HookName, StoreError> {
@@ -209,6 +212,6 @@ fn note_given_up(tx: &Tx<'_>, hook_id: i64, count: usize, error: &str) -> Result
     let name: HookName =
         update.query_row(params![hook_id, tx.now.as_millis(), count], |row| Ok(row::name(row, 0)))??;
     let what = if count == 1 { String::new() } else { format!(" ({count} events)") };
-    events::note(tx, None, "hook_gave_up", QUEUECTL, Some(&format!("{name}{what}: {error}")))?;
+    events::record(tx, None, "hook_gave_up", QUEUECTL, Some(&format!("{name}{what}: {error}")))?;
     Ok(name)
 }

@@ -1,4 +1,4 @@
-//! What one worker does for all, now and then: whose turn it is.
+//! Duties that one worker performs for all from time to time.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::events;
 use crate::sqlite::session::tx::{Tx, millis};
 use crate::{Duty, StoreError};
 
-/// No duty is put off for longer. What is due later than that was written when the clock was wrong.
+/// No duty is due later than this. A later due time was written while the clock was wrong.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) fn is_due(tx: &Tx<'_>, duty: Duty) -> Result<bool, StoreError> {
@@ -18,7 +18,7 @@ pub(crate) fn is_due(tx: &Tx<'_>, duty: Duty) -> Result<bool, StoreError> {
     Ok(due_at.is_none_or(|due_at| due_at <= now || due_at > now + millis(LONGEST_PAUSE)))
 }
 
-/// `false` if somebody else was quicker.
+/// `false` if another worker was quicker.
 pub(crate) fn take(tx: &Tx<'_>, duty: Duty, lease: Duration) -> Result<bool, StoreError> {
     let is_due = is_due(tx, duty)?;
     if is_due {
@@ -36,7 +36,7 @@ pub(crate) fn end(
 ) -> Result<(), StoreError> {
     put_off(tx, duty, next)?;
     match done {
-        Some(done) => events::note(tx, None, duty.name(), by, Some(done)),
+        Some(done) => events::record(tx, None, duty.name(), by, Some(done)),
         None => Ok(()),
     }
 }

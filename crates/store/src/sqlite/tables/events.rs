@@ -1,15 +1,15 @@
-//! What people did, and workers.
+//! The event log: actions of people and workers.
 
 use rusqlite::{Row, params};
 
 use crate::sqlite::session::row;
 use crate::sqlite::session::tx::Tx;
-use crate::{Event, EventPage, StoreError, Stretch};
+use crate::{Event, EventPage, EventRange, StoreError};
 use domain::job::JobEvent;
 use domain::values::timestamp::Timestamp;
 
-/// Notes what somebody did, to a job where `seq` names one.
-pub(crate) fn note(
+/// Records an action, on a job if `seq` is given.
+pub(crate) fn record(
     tx: &Tx<'_>,
     seq: Option<i64>,
     event: &str,
@@ -41,14 +41,14 @@ pub(crate) fn list(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>, StoreErr
 }
 
 fn of_all(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>, StoreError> {
-    match page.stretch {
-        Stretch::After(number) => read(
+    match page.range {
+        EventRange::After(number) => read(
             tx,
             "select e.id, e.at, e.event, e.by, e.detail, j.id from events e left join jobs j on j.seq = e.seq
              where e.id > ?1 order by e.id limit ?2",
             params![number, page.limit],
         ),
-        Stretch::Before(number) => reversed(read(
+        EventRange::Before(number) => reversed(read(
             tx,
             "select e.id, e.at, e.event, e.by, e.detail, j.id from events e left join jobs j on j.seq = e.seq
              where e.id < ?1 order by e.id desc limit ?2",
@@ -59,14 +59,14 @@ fn of_all(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>, StoreError> {
 
 fn of_one(tx: &Tx<'_>, seq: i64, page: &EventPage) -> Result<Vec<Event>, StoreError> {
     // By index events_by_job.
-    match page.stretch {
-        Stretch::After(number) => read(
+    match page.range {
+        EventRange::After(number) => read(
             tx,
             "select e.id, e.at, e.event, e.by, e.detail, j.id from events e left join jobs j on j.seq = e.seq
              where e.seq = ?3 and e.id > ?1 order by e.id limit ?2",
             params![number, page.limit, seq],
         ),
-        Stretch::Before(number) => reversed(read(
+        EventRange::Before(number) => reversed(read(
             tx,
             "select e.id, e.at, e.event, e.by, e.detail, j.id from events e left join jobs j on j.seq = e.seq
              where e.seq = ?3 and e.id < ?1 order by e.id desc limit ?2",

@@ -1,4 +1,4 @@
-//! The hooks.
+//! The table of hooks.
 
 use rusqlite::{Row, params};
 
@@ -12,30 +12,30 @@ use domain::hook::{HookEvent, Secret, Target, Trigger};
 use domain::values::name::{HookName, QueueName};
 use domain::values::timestamp::Timestamp;
 
-/// What must be known of a hook where something happens.
+/// The part of a hook that is needed to match events.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct HookRow {
     pub(crate) id: i64,
     pub(crate) trigger: Trigger,
-    /// The number of the queue that its trigger names.
+    /// The row id of the queue that its trigger names.
     pub(crate) queue_id: Option<i64>,
 }
 
-/// The number of a queue that is not there: no queue has it.
-const NOWHERE: i64 = 0;
+/// A row id that no queue has, for a trigger whose queue does not exist.
+const NO_QUEUE: i64 = 0;
 
-/// All of them: where there is none, this is all that hooks cost a transaction.
-pub(crate) fn known(tx: &Tx<'_>) -> Result<Vec<Known>, StoreError> {
+/// All hooks. If there are none, this query is all that hooks cost a transaction.
+pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>, StoreError> {
     let mut select = tx.prepare("select id, event, queue, threshold from hooks order by id")?;
     let mut rows = select.query([])?;
-    let mut known = Vec::new();
+    let mut loaded = Vec::new();
     while let Some(row) = rows.next()? {
         let trigger = read_trigger(row, 1)?;
         let queue_id = trigger.queue().map(|queue| queues::known_id(tx, queue)).transpose()?;
-        let queue_id = queue_id.map(|id| id.unwrap_or(NOWHERE));
-        known.push(Known { id: row.get(0)?, trigger, queue_id });
+        let queue_id = queue_id.map(|id| id.unwrap_or(NO_QUEUE));
+        loaded.push(HookRow { id: row.get(0)?, trigger, queue_id });
     }
-    Ok(known)
+    Ok(loaded)
 }
 
 pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool, StoreError> {
@@ -63,7 +63,7 @@ pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool, StoreEr
         by,
     ])?;
     if added == 1 {
-        events::note(tx, None, "hook_add", by, Some(name.as_str()))?;
+        events::record(tx, None, "hook_add", by, Some(name.as_str()))?;
     }
     Ok(added == 1)
 }
@@ -107,7 +107,7 @@ pub(crate) fn remove(tx: &Tx<'_>, name: &HookName, by: &str) -> Result<bool, Sto
     for id in &removed {
         // By index deliveries_by_hook.
         tx.prepare("delete from deliveries where hook_id = ?1")?.execute([id])?;
-        events::note(tx, None, "hook_remove", by, Some(name.as_str()))?;
+        events::record(tx, None, "hook_remove", by, Some(name.as_str()))?;
     }
     Ok(!removed.is_empty())
 }
@@ -153,7 +153,7 @@ fn pending(tx: &Tx<'_>, hook_id: i64) -> Result<u64, StoreError> {
     Ok(count)
 }
 
-/// The trigger in three columns from this one on.
+/// Reads the trigger from three columns, beginning with this one.
 pub(crate) fn read_trigger(row: &Row<'_>, first: usize) -> Result<Trigger, StoreError> {
     let event: String = row.get(first)?;
     let event: HookEvent = event.parse().map_err(|error| malformed("hook", error))?;
@@ -162,7 +162,7 @@ pub(crate) fn read_trigger(row: &Row<'_>, first: usize) -> Result<Trigger, Store
     Trigger::new(event, queue, row.get(first + 2)?).map_err(|error| malformed("hook", error))
 }
 
-/// The target in five columns from this one on.
+/// Reads the target from five columns, beginning with this one.
 pub(crate) fn read_target(tx: &Tx<'_>, row: &Row<'_>, first: usize) -> Result<Target, StoreError> {
     if let Some(line) = row.get(first)? {
         let environment_id: Option<i64> = row.get(first + 4)?;

@@ -1,10 +1,10 @@
-//! Writing down what hooks are to be told, with the change that it is about.
+//! The outbox: writing deliveries for hooks in the transaction that makes the change.
 
 use std::collections::BTreeMap;
 
 use rusqlite::params;
 
-use super::hooks::Known;
+use super::hooks::HookRow;
 use super::{counters, workers};
 use crate::sqlite::session::row::{JobRow, read_job, select_whole_jobs};
 use crate::sqlite::session::tx::Tx;
@@ -14,19 +14,19 @@ use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::name::{JobIdSequence, QueueName, WorkerId};
 
-/// A job is now in this state, and was in another.
+/// A job has changed to this state.
 pub(crate) fn job_changed(tx: &Tx<'_>, before: &JobRow, to: StateName) -> Result<(), StoreError> {
     let Some(happened) = JobResult::of(to) else {
         return Ok(());
     };
-    let is_meant = |hook: &&Known| match &hook.trigger {
+    let matches = |hook: &&HookRow| match &hook.trigger {
         Trigger::Job { result, .. } => {
             *result == happened && hook.queue_id.is_none_or(|queue_id| queue_id == before.queue_id)
         }
         Trigger::BatchFinished | Trigger::WorkerCrashed | Trigger::DlqAbove { .. } => false,
     };
     let mut job = None;
-    for hook in tx.hooks()?.iter().filter(is_meant) {
+    for hook in tx.hooks()?.iter().filter(matches) {
         let job: &Job = match &job {
             Some(job) => job,
             None => job.insert(whole_job(tx, before.seq)?),
@@ -40,11 +40,11 @@ fn whole_job(tx: &Tx<'_>, seq: i64) -> Result<Job, StoreError> {
     tx.prepare(select_whole_jobs!("where j.seq = ?1"))?.query_row([seq], |row| Ok(read_job(tx, row)))?
 }
 
-/// To be called before the counters are written. Whoever crosses the line is told of once, until somebody has crossed it
-/// the other way.
+/// Must be called before the counters are written. Fires once when the number of dead jobs rises above the threshold;
+/// re-arms when it falls back.
 pub(crate) fn dlq_changed(tx: &Tx<'_>) -> Result<(), StoreError> {
     let change = |queue_id| tx.counters.borrow().change_of(StateName::Dead, queue_id);
-    // Only jobs that die can make them more; where none has, nothing is asked.
+    // Only newly dead jobs can raise the number; without any, no query is needed.
     if !tx.counters.borrow().has_more(StateName::Dead) {
         return Ok(());
     }
@@ -74,7 +74,7 @@ pub(crate) fn worker_crashed(tx: &Tx<'_>, worker: &WorkerId, reaped: &[LeaseRef]
     Ok(())
 }
 
-/// All jobs of a batch are finished; so many of them are in each state.
+/// All jobs of a batch are finished, with this many in each state.
 pub(crate) fn batch_finished(
     tx: &Tx<'_>,
     name: &str,
@@ -88,7 +88,7 @@ pub(crate) fn batch_finished(
     Ok(())
 }
 
-fn write(tx: &Tx<'_>, hook: &Known, subject: Subject<'_>) -> Result<(), StoreError> {
+fn write(tx: &Tx<'_>, hook: &HookRow, subject: Subject<'_>) -> Result<(), StoreError> {
     let name = format!("d-{}", JobIdSequence::default().next(tx.now, fastrand::u64(..)));
     let payload = Payload { delivery: &name, event: hook.trigger.event(), at: tx.now, subject };
     tx.prepare(

@@ -16,7 +16,7 @@ use domain::job::limits::Limits;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 
-/// The number of a queue, which is made if it is new.
+/// The row id of a queue, which is created if it is new.
 pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
     if let Some(id) = known_id(tx, name)? {
         return Ok(id);
@@ -38,15 +38,15 @@ pub(crate) fn is_open(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
 pub(crate) fn pause(tx: &Tx<'_>, queue: &QueueName, pause: &Pause) -> Result<(), StoreError> {
     tx.prepare("update queues set paused_at = ?2, paused_by = ?3, pause_reason = ?4 where id = ?1")?
         .execute(params![id(tx, queue)?, tx.now.as_millis(), pause.by, pause.reason])?;
-    events::note(tx, None, "pause", &pause.by, Some(queue.as_str()))
+    events::record(tx, None, "pause", &pause.by, Some(queue.as_str()))
 }
 
 pub(crate) fn resume(tx: &Tx<'_>, queue: &QueueName, by: &str) -> Result<(), StoreError> {
     tx.prepare("update queues set paused_at = null, paused_by = null, pause_reason = null where id = ?1")?
         .execute([id(tx, queue)?])?;
-    // Whatever was ready in it can run now.
+    // Its ready jobs can run now.
     tx.note_ready();
-    events::note(tx, None, "resume", by, Some(queue.as_str()))
+    events::record(tx, None, "resume", by, Some(queue.as_str()))
 }
 
 pub(crate) fn set(tx: &Tx<'_>, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError> {
@@ -62,7 +62,7 @@ pub(crate) fn set(tx: &Tx<'_>, queue: &QueueName, update: &QueueUpdate, by: &str
         set_limits(tx, id, update.limits.apply(None))?;
     }
     retry_rules::set(tx, id, update)?;
-    // It may have room now that it had not before.
+    // The queue may have more capacity now.
     tx.note_ready();
     let changes = [
         update.concurrency.describe("concurrency"),
@@ -72,7 +72,7 @@ pub(crate) fn set(tx: &Tx<'_>, queue: &QueueName, update: &QueueUpdate, by: &str
         update.no_retry_on.describe("no_retry_on"),
     ];
     let changes: Vec<String> = changes.into_iter().flatten().collect();
-    events::note(tx, None, "set", by, Some(&format!("queue {queue}: {}", changes.join(", "))))
+    events::record(tx, None, "set", by, Some(&format!("queue {queue}: {}", changes.join(", "))))
 }
 
 fn set_limits(tx: &Tx<'_>, id: i64, limits: Option<Limits>) -> Result<(), StoreError> {

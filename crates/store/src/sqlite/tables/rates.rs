@@ -1,4 +1,4 @@
-//! The rates of queues: how many tokens are left of each.
+//! The rates of queues: the remaining tokens of each.
 
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -8,7 +8,7 @@ use crate::sqlite::session::tx::{Tx, from_millis, millis};
 use domain::queue::rate::{Bucket, Meter, Rate};
 use domain::values::timestamp::Timestamp;
 
-/// From four columns, of which this is the first: count, period, tokens and when they were counted.
+/// Reads four columns, beginning with this one: count, period, tokens and the time of the last refill.
 pub(crate) fn read(tx: &Tx<'_>, row: &Row<'_>, first: usize) -> Result<Option<Meter>, StoreError> {
     let Some(count) = row.get::<_, Option<u32>>(first)? else {
         return Ok(None);
@@ -24,7 +24,7 @@ pub(crate) fn read(tx: &Tx<'_>, row: &Row<'_>, first: usize) -> Result<Option<Me
     Ok(Some(Meter { rate, bucket }))
 }
 
-/// Sets a rate, or none. What has started under an earlier one counts.
+/// Sets or clears a rate. Starts under an earlier rate count.
 pub(crate) fn set(tx: &Tx<'_>, queue_id: i64, rate: Option<Rate>) -> Result<(), StoreError> {
     let earlier = find(tx, queue_id)?;
     tx.prepare("update queues set rate_count = ?2, rate_period_ms = ?3 where id = ?1")?.execute(params![
@@ -39,7 +39,7 @@ pub(crate) fn set(tx: &Tx<'_>, queue_id: i64, rate: Option<Rate>) -> Result<(), 
     put(tx, queue_id, bucket)
 }
 
-/// A job that was claimed and did not start takes no token.
+/// A claimed job that did not start costs no token.
 pub(crate) fn give_back(tx: &Tx<'_>, queue_id: i64) -> Result<(), StoreError> {
     let Some(Meter { rate, bucket }) = find(tx, queue_id)? else {
         return Ok(());

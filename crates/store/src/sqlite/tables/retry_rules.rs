@@ -1,4 +1,4 @@
-//! Which exit codes the jobs of a queue are retried after.
+//! The exit codes that the jobs of a queue are retried after.
 
 use rusqlite::{Row, params};
 
@@ -7,7 +7,7 @@ use crate::sqlite::session::tx::Tx;
 use crate::{QueueUpdate, StoreError, Update};
 use domain::job::retry_rules::{ExitCodes, RetryRules};
 
-/// Read once in a transaction for each queue whose jobs fail there.
+/// Read once per transaction for each queue with a failed job.
 pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<RetryRules, StoreError> {
     if let Some(rules) = tx.retry_rules.borrow().get(&queue_id) {
         return Ok(*rules);
@@ -18,7 +18,7 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<RetryRules, StoreEr
     Ok(rules)
 }
 
-/// From the two columns that begin with this one.
+/// Reads two columns, beginning with this one.
 pub(crate) fn read(row: &Row<'_>, column: usize) -> Result<RetryRules, StoreError> {
     Ok(RetryRules { retry_on: codes(row, column)?, no_retry_on: codes(row, column + 1)? })
 }
@@ -47,5 +47,5 @@ fn from_json(json: &str) -> Result<ExitCodes, StoreError> {
 
 fn to_json(codes: ExitCodes) -> String {
     let codes: Vec<u8> = codes.iter().collect();
-    serde_json::to_string(&codes).expect("numbers become JSON")
+    serde_json::to_string(&codes).expect("numbers serialize to JSON")
 }

@@ -1,4 +1,4 @@
-//! The jobs that schedules have made.
+//! The jobs that schedules have enqueued.
 
 use rusqlite::{OptionalExtension, Row, Rows, params};
 
@@ -39,8 +39,7 @@ pub(crate) fn latest(tx: &Tx<'_>, schedule_id: i64, limit: usize) -> Result<Vec<
     read_all(select.query(params![schedule_id, limit])?)
 }
 
-/// The runs of a schedule that are unfinished: all that run, however much came after them, and those that wait among the
-/// latest.
+/// The unfinished runs of a schedule: all that are running, however old, and the waiting ones among the latest.
 pub(crate) fn unfinished(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, StoreError> {
     let waits = |run: &Run| !run.state.is_finished() && run.state != StateName::Processing;
     let mut unfinished = running(tx, schedule_id)?;
@@ -48,14 +47,14 @@ pub(crate) fn unfinished(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, Stor
     Ok(unfinished)
 }
 
-/// How many of the latest runs are unfinished. Where runs wait for each other, these are all that are.
+/// How many of the latest runs are unfinished. If runs wait for each other, these are all unfinished ones.
 pub(crate) fn count_unfinished(tx: &Tx<'_>, schedule_id: i64) -> Result<usize, StoreError> {
     let latest = latest(tx, schedule_id, MAX_UNFINISHED_RUNS)?;
     Ok(latest.iter().filter(|run| !run.state.is_finished()).count())
 }
 
 fn running(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, StoreError> {
-    // By index jobs_by_state: the jobs that run are few.
+    // By index jobs_by_state: few jobs run at a time.
     let mut select = tx.prepare(
         "select id, state, scheduled_for, created_at, finished_at from jobs
          where state = 'processing' and +schedule_id = ?1 order by seq desc",
@@ -82,7 +81,7 @@ fn read(row: &Row<'_>) -> Result<Run, StoreError> {
     })
 }
 
-/// Notes which schedule a new job belongs to, and for which of its moments, if for one.
+/// Records the schedule of a new job, and the occurrence that it is for, if any.
 pub(crate) fn assign(
     tx: &Tx<'_>,
     job: &JobId,
@@ -97,7 +96,7 @@ pub(crate) fn assign(
     Ok(())
 }
 
-/// The name of the schedule that made a job, unless it is gone, and the moment that the job is for.
+/// The name of the schedule that enqueued a job, unless it was removed, and the occurrence that the job is for.
 pub(crate) fn origin(
     tx: &Tx<'_>,
     job: &JobId,

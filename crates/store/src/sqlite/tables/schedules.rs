@@ -7,14 +7,14 @@ use crate::sqlite::jobs::environments;
 use crate::sqlite::session::row;
 use crate::sqlite::session::row::malformed;
 use crate::sqlite::session::tx::Tx;
-use crate::{NewSchedule, Pause, ScheduleRefused, StoreError};
+use crate::{NewSchedule, Pause, ScheduleRefusal, StoreError};
 use domain::schedule::{Firing, OnMissed, OnOverlap, Policy, Schedule, SchedulePause, When};
 use domain::values::name::ScheduleName;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use sys::zone;
 
-/// A schedule with what only the store knows of it.
+/// A schedule with its row ids.
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduleRow {
     pub(crate) id: i64,
@@ -26,13 +26,13 @@ pub(crate) fn add(
     tx: &Tx<'_>,
     new: &NewSchedule,
     by: &str,
-) -> Result<Result<Schedule, ScheduleRefused>, StoreError> {
+) -> Result<Result<Schedule, ScheduleRefusal>, StoreError> {
     let first = match new.when.first(tx.now) {
         Ok(first) => first,
         Err(error) => return Ok(Err(error.into())),
     };
     if is_taken(tx, &new.name)? {
-        return Ok(Err(ScheduleRefused::NameTaken(new.name.clone())));
+        return Ok(Err(ScheduleRefusal::NameTaken(new.name.clone())));
     }
     let schedule = Schedule {
         name: new.name.clone(),
@@ -49,7 +49,7 @@ pub(crate) fn add(
     };
     let environment_id = new.environment.as_deref().map(|variables| environments::id(tx, variables));
     insert(tx, &schedule, environment_id.transpose()?)?;
-    events::note(tx, None, "schedule_add", by, Some(new.name.as_str()))?;
+    events::record(tx, None, "schedule_add", by, Some(new.name.as_str()))?;
     Ok(Ok(schedule))
 }
 
@@ -59,7 +59,7 @@ fn is_taken(tx: &Tx<'_>, name: &ScheduleName) -> Result<bool, StoreError> {
 }
 
 fn insert(tx: &Tx<'_>, schedule: &Schedule, environment_id: Option<i64>) -> Result<(), StoreError> {
-    let job = serde_json::to_string(&schedule.job).expect("a request becomes JSON");
+    let job = serde_json::to_string(&schedule.job).expect("a request serializes to JSON");
     let mut insert = tx.prepare(
         "insert into schedules (id, name, kind, expression, time_zone, job, on_missed, missed_limit, on_overlap,
                                 created_at, created_by, next_at, environment_id)
@@ -83,7 +83,7 @@ fn insert(tx: &Tx<'_>, schedule: &Schedule, environment_id: Option<i64>) -> Resu
     Ok(())
 }
 
-/// A number that no job knows: those of a schedule that is gone must not be taken for runs of a new one.
+/// A row id that no job refers to: jobs of a removed schedule must not be taken for runs of a new one.
 pub(crate) fn next_id(tx: &Tx<'_>) -> Result<i64, StoreError> {
     // By the primary key, and by index jobs_by_schedule.
     let mut select = tx.prepare(
@@ -93,7 +93,7 @@ pub(crate) fn next_id(tx: &Tx<'_>) -> Result<i64, StoreError> {
     Ok(select.query_row([], |row| row.get(0))?)
 }
 
-pub(crate) fn hold(
+pub(crate) fn change_pause(
     tx: &Tx<'_>,
     name: &ScheduleName,
     pause: Option<&Pause>,
@@ -104,20 +104,20 @@ pub(crate) fn hold(
     };
     match (pause, &known.schedule.pause) {
         (Some(pause), _) => {
-            set_held(tx, known.id, Some(pause))?;
-            events::note(tx, None, "schedule_pause", by, Some(name.as_str()))?;
+            set_pause(tx, known.id, Some(pause))?;
+            events::record(tx, None, "schedule_pause", by, Some(name.as_str()))?;
         }
         (None, Some(_)) => {
-            set_held(tx, known.id, None)?;
+            set_pause(tx, known.id, None)?;
             set_next(tx, known.id, known.schedule.resumed_at(tx.now))?;
-            events::note(tx, None, "schedule_resume", by, Some(name.as_str()))?;
+            events::record(tx, None, "schedule_resume", by, Some(name.as_str()))?;
         }
         (None, None) => {}
     }
     Ok(true)
 }
 
-pub(crate) fn set_held(tx: &Tx<'_>, id: i64, pause: Option<&Pause>) -> Result<(), StoreError> {
+pub(crate) fn set_pause(tx: &Tx<'_>, id: i64, pause: Option<&Pause>) -> Result<(), StoreError> {
     tx.prepare("update schedules set paused_at = ?2, paused_by = ?3, pause_reason = ?4 where id = ?1")?
         .execute(params![
             id,
@@ -160,7 +160,7 @@ pub(crate) fn remove(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<bool,
     if removed == 0 {
         return Ok(false);
     }
-    events::note(tx, None, "schedule_remove", by, Some(name.as_str()))?;
+    events::record(tx, None, "schedule_remove", by, Some(name.as_str()))?;
     Ok(true)
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn all(tx: &Tx<'_>) -> Result<Vec<ScheduleRow>, StoreError> {
     Ok(schedules)
 }
 
-/// Names of those that are due, the longest overdue first.
+/// The due schedules, the longest overdue first.
 pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Result<Vec<(i64, ScheduleName)>, StoreError> {
     // By index schedules_due.
     let mut select = tx.prepare(
@@ -202,7 +202,7 @@ pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Result<Vec<(i64, ScheduleName)>,
     Ok(due)
 }
 
-/// When the next one is due.
+/// When the next schedule is due.
 pub(crate) fn next_fire(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
     // The first entry of index schedules_due.
     let mut select = tx.prepare(
@@ -227,7 +227,7 @@ fn read(row: &Row<'_>) -> Result<ScheduleRow, StoreError> {
             next_at: row::time(row, 12)?,
             missed_at: row::time(row, 13)?,
             skipped_at: row::time(row, 14)?,
-            pause: read_held(row)?,
+            pause: read_pause(row)?,
         },
     })
 }
@@ -258,7 +258,7 @@ fn read_policy(row: &Row<'_>) -> Result<Policy, StoreError> {
     })
 }
 
-fn read_held(row: &Row<'_>) -> Result<Option<SchedulePause>, StoreError> {
+fn read_pause(row: &Row<'_>) -> Result<Option<SchedulePause>, StoreError> {
     let since = row::time(row, 15)?;
     let held = |since| Ok(SchedulePause { since, by: row.get(16)?, reason: row.get(17)? });
     since.map(held).transpose()

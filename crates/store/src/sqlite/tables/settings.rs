@@ -6,7 +6,7 @@ use rusqlite::params;
 
 use super::events;
 use crate::StoreError;
-use crate::settings::{bad_setting, problem, understood};
+use crate::settings::{check_value, from_stored, invalid_setting};
 use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::Tx;
 use domain::job::life::Policy;
@@ -18,26 +18,26 @@ pub(crate) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>, StoreE
     let mut stored = BTreeMap::new();
     for row in rows {
         let (key, value) = row?;
-        stored.insert(key.parse().map_err(|error| bad_setting(&key, &error))?, value);
+        stored.insert(key.parse().map_err(|error| invalid_setting(&key, &error))?, value);
     }
     Ok(stored)
 }
 
 pub(crate) fn load(tx: &Tx<'_>) -> Result<Settings, StoreError> {
-    understood(&stored(tx)?)
+    from_stored(&stored(tx)?)
 }
 
-/// Takes the default for a value that cannot be understood: else it would be in the way of its own repair.
-fn load_what_can_be(tx: &Tx<'_>) -> Result<Settings, StoreError> {
-    let is_fine = |(key, value): &(SettingKey, String)| problem(*key, value).is_none();
-    understood(&stored(tx)?.into_iter().filter(is_fine).collect())
+/// Uses the default for an invalid value; otherwise an invalid setting could not be repaired.
+fn load_valid(tx: &Tx<'_>) -> Result<Settings, StoreError> {
+    let is_valid = |(key, value): &(SettingKey, String)| check_value(*key, value).is_none();
+    from_stored(&stored(tx)?.into_iter().filter(is_valid).collect())
 }
 
-/// Deletes a row that no setting of this program has. Gives whether there was one.
+/// Deletes the row of a setting that this program does not know; `false` if there is none.
 pub(crate) fn unset_unknown(tx: &Tx<'_>, key: &str, by: &str) -> Result<bool, StoreError> {
     let deleted = tx.prepare("delete from settings where key = ?1")?.execute([key])?;
     if deleted > 0 {
-        events::note(tx, None, "set", by, Some(&format!("{key} is unknown, and was unset")))?;
+        events::record(tx, None, "set", by, Some(&format!("unknown setting {key} was unset")))?;
     }
     Ok(deleted > 0)
 }
@@ -48,10 +48,10 @@ pub(crate) fn set(
     value: Option<&str>,
     by: &str,
 ) -> Result<Result<(), SettingError>, StoreError> {
-    let mut settings = load_what_can_be(tx)?;
+    let mut settings = load_valid(tx)?;
     let before = settings.get(key);
-    let wanted = value.map_or_else(|| Settings::default().get(key), str::to_owned);
-    if let Err(error) = settings.set(key, &wanted) {
+    let new_value = value.map_or_else(|| Settings::default().get(key), str::to_owned);
+    if let Err(error) = settings.set(key, &new_value) {
         return Ok(Err(error));
     }
     match value {
@@ -61,11 +61,11 @@ pub(crate) fn set(
         None => tx.prepare("delete from settings where key = ?1")?.execute([key.name()])?,
     };
     let detail = format!("{key} = {} (was {before})", settings.get(key));
-    events::note(tx, None, "set", by, Some(&detail))?;
+    events::record(tx, None, "set", by, Some(&detail))?;
     Ok(Ok(()))
 }
 
-/// What decides the future of a job that fails now.
+/// The policy that decides what follows if the job fails now.
 pub(crate) fn policy(tx: &Tx<'_>, job: &JobRow) -> Result<Policy, StoreError> {
     let settings = tx.settings()?;
     Ok(Policy {

@@ -1,4 +1,4 @@
-//! The workers.
+//! The table of workers.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,19 +12,19 @@ use crate::sqlite::jobs::leases;
 use crate::sqlite::session::row;
 use crate::sqlite::session::row::{malformed, strings, to_json};
 use crate::sqlite::session::tx::Tx;
-use crate::{NewWorker, Served, StoreError, Worker, WorkerSlots, WorkerState};
+use crate::{NewWorker, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
 use domain::values::name::{QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
 use sys::host::{FileId, HostKey, Origin};
 
-/// Gives the newest stop order that does not concern it. The folder may be relative to that of the database.
+/// Returns the newest stop order that the worker must ignore. The folder may be relative to that of the database.
 pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result<u64, StoreError> {
     let now = tx.now.as_millis();
     let stop_seen = match worker.stop_seen {
         Some(seen) => seen,
         None => stops::newest(tx)?,
     };
-    // A path need not be text to others: the cast takes its bytes as they are.
+    // A path need not be valid text: the cast stores its bytes unchanged.
     tx.prepare(
         "insert into workers (id, host, boot_id, pid, supervisor_pid, queues, concurrency, state, started_at,
                               last_heartbeat, folder, stop_seen, machine_id, home_id, pid_namespace, lock_device,
@@ -52,21 +52,23 @@ pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result
     Ok(stop_seen)
 }
 
-/// Notes what became of a worker. One that serves a single job is a part of that job's story.
+/// Records an event of a worker. A worker for a single job is part of that job's history instead.
 fn note(
     tx: &Tx<'_>,
-    served: &Served,
+    served: &ServedJobs,
     event: &str,
     worker: &WorkerId,
     detail: &str,
 ) -> Result<(), StoreError> {
     match served {
-        Served::All | Served::InOrder(_) => events::note(tx, None, event, worker.as_str(), Some(detail)),
-        Served::Job(_) => Ok(()),
+        ServedJobs::All | ServedJobs::InOrder(_) => {
+            events::record(tx, None, event, worker.as_str(), Some(detail))
+        }
+        ServedJobs::Job(_) => Ok(()),
     }
 }
 
-/// Notes the end of a worker, unless it was noted before.
+/// Records the end of a worker, unless it was recorded before.
 pub(crate) fn note_end(tx: &Tx<'_>, worker: &WorkerId, event: &str, detail: &str) -> Result<(), StoreError> {
     let known = find(tx, worker)?;
     match known.state {
@@ -75,7 +77,8 @@ pub(crate) fn note_end(tx: &Tx<'_>, worker: &WorkerId, event: &str, detail: &str
     }
 }
 
-/// A worker that says that it has stopped runs nothing: what it holds it never learned of.
+/// A worker that reports that it has stopped runs nothing: any lease it holds stems from a claim that it never saw
+/// commit.
 pub(crate) fn change_state(tx: &Tx<'_>, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
     let seq = seq(tx, worker)?;
     if state == WorkerState::Stopped {
@@ -83,14 +86,14 @@ pub(crate) fn change_state(tx: &Tx<'_>, worker: &WorkerId, state: WorkerState) -
             leases::release(tx, &job, seq)?;
         }
         deliveries::give_back(tx, seq)?;
-        note_end(tx, worker, "worker_stopped", "it has finished what it ran")?;
+        note_end(tx, worker, "worker_stopped", "all its jobs are finished")?;
     }
     set_state(tx, seq, state)
 }
 
-/// One that has stopped stays so: it may have been reaped in its absence.
+/// A stopped worker stays stopped: it may have been reaped in its absence.
 pub(crate) fn set_state(tx: &Tx<'_>, seq: i64, state: WorkerState) -> Result<(), StoreError> {
-    // Where there are no jobs it is in nobody's history.
+    // Without jobs, the worker appears in no history.
     tx.prepare(
         "update workers set state = ?2, last_seq = coalesce((select max(seq) from jobs), 0)
          where seq = ?1 and state <> 'stopped'",
@@ -110,17 +113,17 @@ pub(crate) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> R
     Ok(())
 }
 
-/// What its orders depend on.
-pub(crate) struct Known {
+/// The columns that its orders depend on.
+pub(crate) struct WorkerRow {
     pub(crate) seq: i64,
     pub(crate) machine_id: String,
     pub(crate) home_id: String,
     pub(crate) state: WorkerState,
     pub(crate) stop_seen: u64,
-    pub(crate) served: Served,
+    pub(crate) served: ServedJobs,
 }
 
-pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<Known, StoreError> {
+pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerRow, StoreError> {
     let mut select =
         tx.prepare("select seq, state, stop_seen, queues, machine_id, home_id from workers where id = ?1")?;
     let mut rows = select.query([worker.as_str()])?;
@@ -128,7 +131,7 @@ pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<Known, StoreError> 
         return Err(StoreError::NoSuchWorker(worker.clone()));
     };
     let served: Option<String> = row.get(3)?;
-    Ok(Known {
+    Ok(WorkerRow {
         seq: row.get(0)?,
         state: read_state(row, 1)?,
         stop_seen: row.get(2)?,
@@ -150,7 +153,7 @@ pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<i64, StoreError> {
     found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
 }
 
-/// Whether a worker may take leases. One that was retired, or reaped in its absence, may not.
+/// Whether a worker may take leases. A stopped or reaped one may not.
 pub(crate) fn is_live(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
     let mut select = tx.prepare("select state <> 'stopped' from workers where seq = ?1")?;
     Ok(select.query_row([seq], |row| row.get(0))?)
@@ -166,20 +169,20 @@ pub(crate) fn host(tx: &Tx<'_>, seq: i64) -> Result<String, StoreError> {
     Ok(select.query_row([seq], |row| row.get(0))?)
 }
 
-pub(crate) fn served(tx: &Tx<'_>, seq: i64) -> Result<Served, StoreError> {
+pub(crate) fn served(tx: &Tx<'_>, seq: i64) -> Result<ServedJobs, StoreError> {
     let mut select = tx.prepare("select queues from workers where seq = ?1")?;
     let json: Option<String> = select.query_row([seq], |row| row.get(0))?;
     served_from_json(json.as_deref())
 }
 
-/// Asked outside of any transaction: it is one statement.
+/// A single statement, which needs no transaction.
 pub(crate) fn any_live(connection: &Connection) -> Result<bool, StoreError> {
     let mut select = connection.prepare_cached("select 1 from workers where state <> 'stopped' limit 1")?;
     Ok(select.exists([])?)
 }
 
 pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
-    // By index workers_live. The jobs that run are found by index jobs_by_state, once for all workers.
+    // By index workers_live. The running jobs are found by index jobs_by_state, once for all workers.
     let mut select = tx.prepare(
         "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0), state, started_at,
                 last_heartbeat, folder, held.until, coalesce(slots, concurrency), machine_id, home_id, pid_namespace,
@@ -240,31 +243,31 @@ pub(crate) fn read_path(row: &Row<'_>, column: usize) -> Result<PathBuf, StoreEr
     Ok(OsStr::from_bytes(bytes).into())
 }
 
-/// How a worker is stored that serves one job only.
+/// The stored form of a worker that serves a single job.
 #[derive(Serialize, Deserialize)]
-struct OnlyJob {
+struct SingleJob {
     job: String,
 }
 
-fn served_to_json(served: &Served) -> Option<String> {
+fn served_to_json(served: &ServedJobs) -> Option<String> {
     match served {
-        Served::All => None,
-        Served::InOrder(queues) => to_json(&queues.iter().map(QueueName::as_str).collect::<Vec<_>>()),
-        Served::Job(job) => {
-            let only = OnlyJob { job: job.to_string() };
-            Some(serde_json::to_string(&only).expect("a name becomes JSON"))
+        ServedJobs::All => None,
+        ServedJobs::InOrder(queues) => to_json(&queues.iter().map(QueueName::as_str).collect::<Vec<_>>()),
+        ServedJobs::Job(job) => {
+            let only = SingleJob { job: job.to_string() };
+            Some(serde_json::to_string(&only).expect("a name serializes to JSON"))
         }
     }
 }
 
-fn served_from_json(json: Option<&str>) -> Result<Served, StoreError> {
+fn served_from_json(json: Option<&str>) -> Result<ServedJobs, StoreError> {
     let Some(json) = json else {
-        return Ok(Served::All);
+        return Ok(ServedJobs::All);
     };
     if json.starts_with('{') {
-        let only: OnlyJob = serde_json::from_str(json).map_err(|error| malformed("worker", error))?;
-        return Ok(Served::Job(only.job.parse().map_err(|error| malformed("job", error))?));
+        let only: SingleJob = serde_json::from_str(json).map_err(|error| malformed("worker", error))?;
+        return Ok(ServedJobs::Job(only.job.parse().map_err(|error| malformed("job", error))?));
     }
     let names: Result<Vec<QueueName>, _> = strings(Some(json))?.iter().map(|name| name.parse()).collect();
-    Ok(Served::InOrder(names.map_err(|error| malformed("queue", error))?))
+    Ok(ServedJobs::InOrder(names.map_err(|error| malformed("queue", error))?))
 }

@@ -1,8 +1,8 @@
-//! The attempts of a job, out and in.
+//! Exporting and importing the attempts of a job.
 
 use rusqlite::{Row, params};
 
-use super::export::moment;
+use super::export::timestamp;
 use crate::StoreError;
 use crate::sqlite::jobs::history;
 use crate::sqlite::session::row;
@@ -35,8 +35,8 @@ fn attempt(tx: &Tx<'_>, seq: i64, row: &Row<'_>) -> Result<AttemptLine, StoreErr
         attempt: number,
         worker_id: row.get(1)?,
         host: row.get(2)?,
-        started_at: moment(row, 3)?,
-        finished_at: moment(row, 4)?,
+        started_at: timestamp(row, 3)?,
+        finished_at: timestamp(row, 4)?,
         duration_ms: row.get(5)?,
         outcome: row.get(6)?,
         exit_code: row.get(7)?,
@@ -49,11 +49,11 @@ fn attempt(tx: &Tx<'_>, seq: i64, row: &Row<'_>) -> Result<AttemptLine, StoreErr
     })
 }
 
-pub(super) fn take(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<(), StoreError> {
+pub(super) fn import(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<(), StoreError> {
     let signal = attempt.signal.and_then(Signal::from_number);
     Outcome::from_parts(&attempt.outcome, attempt.exit_code, signal)
         .ok_or_else(|| row::malformed("outcome", &attempt.outcome))?;
-    let worker_seq = take_worker(tx, seq, attempt)?;
+    let worker_seq = import_worker(tx, seq, attempt)?;
     tx.prepare(
         "insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms, outcome, exit_code,
                                signal, error, cpu_ms, max_rss_bytes, log_bytes)
@@ -80,8 +80,8 @@ pub(super) fn take(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<(), S
     }
 }
 
-/// What was running where it was exported is lost here.
-pub(super) fn lose(tx: &Tx<'_>, seq: i64, job: &JobLine) -> Result<(), StoreError> {
+/// An attempt that was running when it was exported is lost here.
+pub(super) fn import_lost(tx: &Tx<'_>, seq: i64, job: &JobLine) -> Result<(), StoreError> {
     let started_at = job.started_at.unwrap_or(tx.now);
     let lost = AttemptLine {
         attempt: job.attempts,
@@ -93,17 +93,17 @@ pub(super) fn lose(tx: &Tx<'_>, seq: i64, job: &JobLine) -> Result<(), StoreErro
         outcome: Outcome::Lost.name().to_owned(),
         exit_code: None,
         signal: None,
-        error: Some("it was running elsewhere when it was exported".to_owned()),
+        error: Some("the attempt was running elsewhere when the job was exported".to_owned()),
         cpu_ms: None,
         max_rss_bytes: None,
         log_bytes: 0,
         output: None,
     };
-    take(tx, seq, &lost)
+    import(tx, seq, &lost)
 }
 
-/// A worker that is told of in a history; here it has stopped. One that is known here is kept for as long as this job.
-fn take_worker(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<i64, StoreError> {
+/// Inserts the worker of an imported attempt as stopped. A worker that exists here is kept as long as this job.
+fn import_worker(tx: &Tx<'_>, seq: i64, attempt: &AttemptLine) -> Result<i64, StoreError> {
     let AttemptLine { worker_id, host, started_at, .. } = attempt;
     let worker: WorkerId = worker_id.parse().map_err(|error| row::malformed("worker", error))?;
     tx.prepare(

@@ -1,9 +1,9 @@
-//! Batches, out and in. Their counters follow from their jobs.
+//! Exporting and importing batches. Their counters follow from their jobs.
 
 use rusqlite::params;
 
-use super::export::{Sink, each, moment};
-use super::import::{malformed, named};
+use super::export::{Sink, each, timestamp};
+use super::import::{malformed, parse_name};
 use super::scope::Scope;
 use crate::StoreError;
 use crate::sqlite::session::row;
@@ -22,16 +22,16 @@ pub(super) fn export(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool,
         |row| {
             Ok(Line::Batch(BatchLine {
                 name: row.get(1)?,
-                created_at: moment(row, 2)?,
+                created_at: timestamp(row, 2)?,
                 finished_at: row::time(row, 3)?,
             }))
         },
     )
 }
 
-/// One that is here already gets the jobs too. When all have come it is looked at as after any other change.
-pub(super) fn take(tx: &Tx<'_>, line: &BatchLine) -> Result<(), ImportError> {
-    let name: BatchName = named(&line.name, "a batch")?;
+/// An existing batch gets the jobs too. Its completion is updated at the end, as after any other change.
+pub(super) fn import(tx: &Tx<'_>, line: &BatchLine) -> Result<(), ImportError> {
+    let name: BatchName = parse_name(&line.name, "a batch")?;
     tx.prepare("insert or ignore into batches (name, created_at, finished_at) values (?1, ?2, ?3)")?
         .execute(params![line.name, line.created_at.as_millis(), line.finished_at.map(Timestamp::as_millis)])
         .map_err(|error| malformed(format!("batch `{name}`"), error))?;

@@ -1,16 +1,16 @@
-//! What hooks are still to be told, out and in.
+//! Exporting and importing pending deliveries.
 
 use rusqlite::params;
 use serde_json::{Map, Value};
 
-use super::export::{Sink, each, moment};
+use super::export::{Sink, each, timestamp};
 use super::import::malformed;
 use super::scope::Scope;
 use crate::StoreError;
 use crate::sqlite::session::tx::Tx;
 use crate::transfer::{DeliveryLine, ImportError, Line};
 
-/// What somebody is sending just now is due, as if nobody had taken it.
+/// A delivery in flight is exported as due, as if no worker had taken it.
 pub(super) fn export(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool, StoreError> {
     each(
         tx,
@@ -24,16 +24,16 @@ pub(super) fn export(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool,
                 hook: row.get(0)?,
                 name: row.get(1)?,
                 payload: row.get(2)?,
-                created_at: moment(row, 3)?,
-                due_at: moment(row, 4)?,
+                created_at: timestamp(row, 3)?,
+                due_at: timestamp(row, 4)?,
                 tries: row.get(5)?,
             }))
         },
     )
 }
 
-/// For a hook that came with it.
-pub(super) fn take(tx: &Tx<'_>, line: &DeliveryLine, hook_id: i64) -> Result<(), ImportError> {
+/// For a hook that was imported with it.
+pub(super) fn import(tx: &Tx<'_>, line: &DeliveryLine, hook_id: i64) -> Result<(), ImportError> {
     let bad = |why: &dyn std::fmt::Display| malformed(format!("delivery `{}`", line.name), why);
     serde_json::from_str::<Map<String, Value>>(&line.payload).map_err(|error| bad(&error))?;
     tx.prepare(

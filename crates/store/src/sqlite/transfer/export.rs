@@ -1,4 +1,4 @@
-//! Everything in a queue, or some of its jobs with what belongs to them, as lines, in one view.
+//! Exporting a queue, or some of its jobs with what belongs to them, as lines in one snapshot.
 
 use rusqlite::Row;
 use serde_json::{Map, Value};
@@ -9,16 +9,16 @@ use crate::sqlite::session::row;
 use crate::sqlite::session::row::{malformed, strings};
 use crate::sqlite::session::tx::Tx;
 use crate::transfer::{EnvironmentLine, EventLine, FORMAT, JobLine, Line, QueueLine, SettingLine};
-use crate::{Exported, StoreError};
+use crate::{ExportScope, StoreError};
 use domain::values::timestamp::Timestamp;
 
-/// Takes a line; `false`: no more are wanted.
+/// Takes a line; `false` if it wants no more.
 pub(in crate::sqlite) type Sink<'a> = &'a mut dyn FnMut(Line) -> bool;
 
-/// Tells all of one kind; `false`: no more are wanted.
+/// Exports all rows of one kind; `false` if the sink wants no more.
 type Kind = fn(&Tx<'_>, &Scope, Sink<'_>) -> Result<bool, StoreError>;
 
-/// In this order they can be taken in: each speaks only of what came before it.
+/// Each kind refers only to kinds before it, so that an import can proceed in this order.
 const KINDS: [Kind; 11] = [
     settings,
     queues,
@@ -33,7 +33,11 @@ const KINDS: [Kind; 11] = [
     deliveries::export,
 ];
 
-pub(in crate::sqlite) fn export(tx: &Tx<'_>, which: &Exported<'_>, sink: Sink<'_>) -> Result<(), StoreError> {
+pub(in crate::sqlite) fn export(
+    tx: &Tx<'_>,
+    which: &ExportScope<'_>,
+    sink: Sink<'_>,
+) -> Result<(), StoreError> {
     let scope = Scope::of(tx, which)?;
     if !sink(Line::Queuectl { format: FORMAT }) {
         return Ok(());
@@ -46,7 +50,7 @@ pub(in crate::sqlite) fn export(tx: &Tx<'_>, which: &Exported<'_>, sink: Sink<'_
     Ok(())
 }
 
-/// A line for each row that is wanted.
+/// Exports a line for each selected row.
 pub(super) fn each(
     tx: &Tx<'_>,
     sink: Sink<'_>,
@@ -85,7 +89,7 @@ fn queues(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool, StoreError
         |row| {
             Ok(Line::Queue(QueueLine {
                 name: row.get(0)?,
-                created_at: moment(row, 1)?,
+                created_at: timestamp(row, 1)?,
                 paused_at: row::time(row, 2)?,
                 paused_by: row.get(3)?,
                 pause_reason: row.get(4)?,
@@ -138,7 +142,7 @@ fn job(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobLine, StoreError> {
         priority: row.get(5)?,
         blocked_by: row.get(6)?,
         run_at: row::time(row, 7)?,
-        due_at: moment(row, 8)?,
+        due_at: timestamp(row, 8)?,
         attempts: row.get(9)?,
         max_retries: row.get(10)?,
         failures: row.get(11)?,
@@ -146,8 +150,8 @@ fn job(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobLine, StoreError> {
         loss_boot: row.get(13)?,
         worker_id: row.get(14)?,
         cancel_requested: row.get(15)?,
-        created_at: moment(row, 16)?,
-        updated_at: moment(row, 17)?,
+        created_at: timestamp(row, 16)?,
+        updated_at: timestamp(row, 17)?,
         started_at: row::time(row, 18)?,
         finished_at: row::time(row, 19)?,
         exit_code: row.get(20)?,
@@ -175,7 +179,7 @@ pub(super) fn object(json: Option<&str>) -> Result<Map<String, Value>, StoreErro
     serde_json::from_str(json).map_err(|error| malformed("JSON", error))
 }
 
-/// Who waits for whom. Whom else a job depends on is in its own line.
+/// The waits between jobs. The other dependencies of a job are in its own line.
 fn dependencies(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool, StoreError> {
     each(
         tx,
@@ -208,7 +212,7 @@ fn events(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool, StoreError
         |row| Ok(row.get::<_, Option<i64>>(5)?.map_or(scope.is_all(), |seq| scope.has_job(seq))),
         |row| {
             Ok(Line::Event(EventLine {
-                at: moment(row, 0)?,
+                at: timestamp(row, 0)?,
                 event: row.get(1)?,
                 by: row.get(2)?,
                 job: row.get(3)?,
@@ -218,6 +222,6 @@ fn events(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool, StoreError
     )
 }
 
-pub(super) fn moment(row: &Row<'_>, column: usize) -> Result<Timestamp, StoreError> {
+pub(super) fn timestamp(row: &Row<'_>, column: usize) -> Result<Timestamp, StoreError> {
     Ok(Timestamp::from_millis(row.get(column)?))
 }

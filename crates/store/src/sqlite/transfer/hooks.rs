@@ -1,9 +1,9 @@
-//! Hooks, out and in.
+//! Exporting and importing hooks.
 
 use rusqlite::{OptionalExtension, params};
 
-use super::export::{Sink, each, moment};
-use super::import::{malformed, named};
+use super::export::{Sink, each, timestamp};
+use super::import::{malformed, parse_name};
 use super::scope::Scope;
 use crate::StoreError;
 use crate::sqlite::session::row;
@@ -32,7 +32,7 @@ pub(super) fn export(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool,
                 secret: row.get(6)?,
                 cwd: row.get(7)?,
                 environment: row.get(8)?,
-                created_at: moment(row, 9)?,
+                created_at: timestamp(row, 9)?,
                 created_by: row.get(10)?,
                 delivered_at: row::time(row, 11)?,
                 failing_since: row::time(row, 12)?,
@@ -44,19 +44,19 @@ pub(super) fn export(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool,
     )
 }
 
-/// Gives its number, unless there is one of this name: that stays as it is.
-pub(super) fn take(
+/// Returns its row id, or `None` if the name exists: the existing hook stays as it is.
+pub(super) fn import(
     tx: &Tx<'_>,
     line: &HookLine,
     environment_id: Option<i64>,
 ) -> Result<Option<i64>, ImportError> {
-    let name: HookName = named(&line.name, "a hook")?;
+    let name: HookName = parse_name(&line.name, "a hook")?;
     if let Some(queue) = &line.queue {
-        queues::id(tx, &named::<QueueName>(queue, "a queue")?)?;
+        queues::id(tx, &parse_name::<QueueName>(queue, "a queue")?)?;
     }
     let bad = |error: StoreError| malformed(format!("hook `{name}`"), error);
     let id = insert(tx, line, environment_id).map_err(bad)?;
-    // What cannot be read back would be in the way of everybody.
+    // An unreadable row would break every later use of hooks.
     hooks::list(tx).map_err(bad)?;
     Ok(id)
 }

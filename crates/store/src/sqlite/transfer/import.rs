@@ -1,13 +1,13 @@
-//! Taking in what was exported, all of it or nothing.
+//! Importing exported lines, all or nothing.
 //!
-//! Jobs get new numbers, in the order of the lines. What is set here stays as it is: a setting, a queue with its limits, a
-//! schedule or a hook is taken in only where there is none of that name.
+//! Jobs get new numbers, in the order of the lines. Existing settings, queues, schedules and hooks stay as they are;
+//! one is imported only if its name does not exist.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::params;
 
-use super::waits::Waits;
+use super::waits::WaitGraph;
 use super::{attempts, batches, deliveries, hooks, schedules};
 use crate::StoreError;
 use crate::options::JobOptions;
@@ -20,7 +20,7 @@ use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::{batches as in_batches, events, queues, settings};
 use crate::sqlite::verbs::enqueue;
 use crate::transfer::{
-    DeliveryLine, EventLine, ImportError, Imported, JobLine, Line, QueueLine, SettingLine,
+    DeliveryLine, EventLine, ImportError, ImportSummary, JobLine, Line, QueueLine, SettingLine,
 };
 use domain::job::environment::Environment;
 use domain::job::life::{CancelReason, StateName};
@@ -28,7 +28,7 @@ use domain::job::request::check_command;
 use domain::values::name::{BatchName, JobId, NameError, QueueName};
 use domain::values::timestamp::Timestamp;
 
-/// Where the lines come from.
+/// The source of lines.
 pub(in crate::sqlite) type Lines<'a> = &'a mut dyn Iterator<Item = Result<Line, ImportError>>;
 
 pub(in crate::sqlite) fn import(
@@ -36,8 +36,8 @@ pub(in crate::sqlite) fn import(
     lines: Lines<'_>,
     if_absent: bool,
     by: &str,
-) -> Result<Imported, ImportError> {
-    // Only hooks that were here before are told of what happens now.
+) -> Result<ImportSummary, ImportError> {
+    // Read now, so that imported hooks do not fire for the import itself.
     tx.hooks()?;
     let mut import = Import {
         if_absent,
@@ -47,77 +47,77 @@ pub(in crate::sqlite) fn import(
         hooks: HashMap::new(),
         skipped: HashSet::new(),
         blocked: HashMap::new(),
-        waits: Waits::default(),
+        waits: WaitGraph::default(),
         dependents: Vec::new(),
         finished_parents: BTreeMap::new(),
-        imported: Imported::default(),
+        imported: ImportSummary::default(),
     };
     for line in lines {
-        import.take(tx, line?)?;
+        import.import_line(tx, line?)?;
     }
     import.finish(tx)?;
     let detail = format!("{} jobs", import.imported.jobs);
-    events::note(tx, None, "import", by, Some(&detail))?;
+    events::record(tx, None, "import", by, Some(&detail))?;
     Ok(import.imported)
 }
 
 struct Import {
     if_absent: bool,
     next_seq: i64,
-    /// By their number in the file.
+    /// Row ids by number in the file.
     environments: BTreeMap<u64, i64>,
-    /// Those that were taken in.
+    /// The imported ones.
     schedules: HashMap<String, i64>,
-    /// Those of the file; without a number those that are here already.
+    /// Those in the file; `None` for a hook that already exists.
     hooks: HashMap<String, Option<i64>>,
-    /// Jobs that are here already.
+    /// Jobs that already exist.
     skipped: HashSet<String>,
     /// Jobs that wait for others.
-    blocked: HashMap<String, Blocked>,
-    /// Who waits for whom, by number.
-    waits: Waits,
-    /// Jobs that depend on others, whether they wait or not.
+    blocked: HashMap<String, BlockedJob>,
+    /// Which job waits for which, by number.
+    waits: WaitGraph,
+    /// Jobs with dependencies, waiting or not.
     dependents: Vec<i64>,
-    /// Jobs that wait for some that are finished by now, and whether each of these failed.
+    /// Jobs that wait for finished ones, and whether each of these failed.
     finished_parents: BTreeMap<i64, Vec<bool>>,
-    imported: Imported,
+    imported: ImportSummary,
 }
 
 impl Import {
-    fn take(&mut self, tx: &Tx<'_>, line: Line) -> Result<(), ImportError> {
+    fn import_line(&mut self, tx: &Tx<'_>, line: Line) -> Result<(), ImportError> {
         match line {
-            // Log files are no part of the store.
+            // Log files are not part of the store.
             Line::Queuectl { .. } | Line::Log(_) => Ok(()),
-            Line::Setting(setting) => take_setting(tx, &setting),
-            Line::Queue(queue) => take_queue(tx, &queue),
+            Line::Setting(setting) => import_setting(tx, &setting),
+            Line::Queue(queue) => import_queue(tx, &queue),
             Line::Environment(line) => {
                 let id = environments::id(tx, &Environment::from_bytes(&line.variables))?;
                 self.environments.insert(line.number, id);
                 Ok(())
             }
-            Line::Batch(batch) => batches::take(tx, &batch),
+            Line::Batch(batch) => batches::import(tx, &batch),
             Line::Schedule(schedule) => {
-                let taken = schedules::take(tx, &schedule, self.environment(schedule.environment)?)?;
+                let taken = schedules::import(tx, &schedule, self.environment(schedule.environment)?)?;
                 self.schedules.extend(taken.map(|id| (schedule.name, id)));
                 Ok(())
             }
-            Line::Job(job) => self.take_job(tx, &job),
-            Line::Dependency { job, waits_for } => self.take_dependency(tx, &job, &waits_for),
-            Line::UniqueKey { key, job, held_until } => self.take_key(tx, &key, &job, held_until),
-            Line::Event(event) => self.take_event(tx, &event),
+            Line::Job(job) => self.import_job(tx, &job),
+            Line::Dependency { job, waits_for } => self.import_dependency(tx, &job, &waits_for),
+            Line::UniqueKey { key, job, held_until } => self.import_key(tx, &key, &job, held_until),
+            Line::Event(event) => self.import_event(tx, &event),
             Line::Hook(hook) => {
-                let taken = hooks::take(tx, &hook, self.environment(hook.environment)?)?;
+                let taken = hooks::import(tx, &hook, self.environment(hook.environment)?)?;
                 self.hooks.insert(hook.name, taken);
                 Ok(())
             }
-            Line::Delivery(delivery) => self.take_delivery(tx, &delivery),
+            Line::Delivery(delivery) => self.import_delivery(tx, &delivery),
         }
     }
 
-    /// A hook that is here already has its own; and so an import that is tried again brings nothing twice.
-    fn take_delivery(&self, tx: &Tx<'_>, delivery: &DeliveryLine) -> Result<(), ImportError> {
+    /// An existing hook keeps its own deliveries, so repeating an import duplicates nothing.
+    fn import_delivery(&self, tx: &Tx<'_>, delivery: &DeliveryLine) -> Result<(), ImportError> {
         match self.hooks.get(&delivery.hook) {
-            Some(Some(hook_id)) => deliveries::take(tx, delivery, *hook_id),
+            Some(Some(hook_id)) => deliveries::import(tx, delivery, *hook_id),
             Some(None) => Ok(()),
             None => Err(malformed(
                 format!("delivery `{}`", delivery.name),
@@ -126,17 +126,17 @@ impl Import {
         }
     }
 
-    /// The number that an environment has here.
+    /// The row id of an environment.
     fn environment(&self, number: Option<u64>) -> Result<Option<i64>, ImportError> {
         let Some(number) = number else {
             return Ok(None);
         };
         let known = self.environments.get(&number).copied();
-        known.map(Some).ok_or_else(|| malformed(format!("environment {number}"), "there is no such line"))
+        known.map(Some).ok_or_else(|| malformed(format!("environment {number}"), "there is no line for it"))
     }
 
-    fn take_job(&mut self, tx: &Tx<'_>, job: &JobLine) -> Result<(), ImportError> {
-        let id: JobId = named(&job.id, "a job")?;
+    fn import_job(&mut self, tx: &Tx<'_>, job: &JobLine) -> Result<(), ImportError> {
+        let id: JobId = parse_name(&job.id, "a job")?;
         if enqueue::is_taken(tx, &id)? {
             if !self.if_absent {
                 return Err(ImportError::IdTaken(job.id.clone()));
@@ -147,15 +147,15 @@ impl Import {
         }
         let seq = self.next_seq;
         let state = check(job)?;
-        let ended = ended_here(tx, job, state);
+        let ended = cancelled_on_import(tx, job, state);
         let job = ended.as_ref().unwrap_or(job);
-        let origin = self.origin(tx, job)?;
-        insert(tx, job, seq, state, &origin).map_err(|error| of_job(job, error))?;
+        let owners = self.owners(tx, job)?;
+        insert(tx, job, seq, state, &owners).map_err(|error| job_error(job, error))?;
         for attempt in &job.history {
-            attempts::take(tx, seq, attempt).map_err(|error| of_job(job, error))?;
+            attempts::import(tx, seq, attempt).map_err(|error| job_error(job, error))?;
         }
         if StateName::from_name(&job.state) == Some(StateName::Processing) {
-            attempts::lose(tx, seq, job).map_err(|error| of_job(job, error))?;
+            attempts::import_lost(tx, seq, job).map_err(|error| job_error(job, error))?;
         }
         for tag in &job.tags {
             tx.prepare("insert or ignore into job_tags (tag, seq) values (?1, ?2)")?
@@ -163,14 +163,14 @@ impl Import {
                 .map_err(StoreError::from)?;
         }
         let row = row::by_seq(tx, seq)?;
-        ready::put(tx, &row, &row.life)?;
+        ready::insert(tx, &row, &row.life)?;
         tx.counters.borrow_mut().enter(row.queue_id, state);
         if let Some(batch_id) = row.batch_id {
             tx.counters.borrow_mut().enter_batch(batch_id, state);
         }
         if job.blocked_by > 0 {
             let names = job.depends_on.iter().cloned().collect();
-            self.blocked.insert(job.id.clone(), Blocked { seq, left: job.blocked_by, names });
+            self.blocked.insert(job.id.clone(), BlockedJob { seq, left: job.blocked_by, names });
         }
         if !job.depends_on.is_empty() {
             self.dependents.push(seq);
@@ -180,30 +180,31 @@ impl Import {
         Ok(())
     }
 
-    /// What the job belongs to here.
-    fn origin(&self, tx: &Tx<'_>, job: &JobLine) -> Result<Origin, ImportError> {
-        let batch: Option<BatchName> = job.batch.as_ref().map(|name| named(name, "a batch")).transpose()?;
-        Ok(Origin {
+    /// The row ids of what the job belongs to.
+    fn owners(&self, tx: &Tx<'_>, job: &JobLine) -> Result<JobOwners, ImportError> {
+        let batch: Option<BatchName> =
+            job.batch.as_ref().map(|name| parse_name(name, "a batch")).transpose()?;
+        Ok(JobOwners {
             environment: self.environment(job.environment)?,
             batch: batch.map(|name| in_batches::id(tx, &name)).transpose()?,
             schedule: job.schedule.as_ref().and_then(|name| self.schedules.get(name)).copied(),
         })
     }
 
-    fn take_dependency(&mut self, tx: &Tx<'_>, job: &str, waits_for: &str) -> Result<(), ImportError> {
+    fn import_dependency(&mut self, tx: &Tx<'_>, job: &str, waits_for: &str) -> Result<(), ImportError> {
         if self.skipped.contains(job) {
             return Ok(());
         }
-        let broken = |why| malformed(format!("that `{job}` waits for `{waits_for}`"), why);
+        let broken = |why| malformed(format!("the dependency of `{job}` on `{waits_for}`"), why);
         let blocked = self.blocked.get_mut(job).filter(|blocked| blocked.left > 0);
-        let blocked = blocked.ok_or_else(|| broken("there is no such job that waits"))?;
+        let blocked = blocked.ok_or_else(|| broken("the job does not wait for any other"))?;
         if !blocked.names.remove(waits_for) {
-            return Err(broken("it does not depend on that job, or that was said before"));
+            return Err(broken("the job does not depend on it, or the line is repeated"));
         }
         blocked.left -= 1;
         let seq = blocked.seq;
-        match dependencies::look_up(tx, &named(waits_for, "a job")?)? {
-            Parent::Unknown => return Err(broken("there is no such job that waits")),
+        match dependencies::look_up(tx, &parse_name(waits_for, "a job")?)? {
+            Parent::Unknown => return Err(broken("there is no such job")),
             Parent::Unfinished { seq: parent_seq } => {
                 dependencies::add(tx, parent_seq, seq, true)?;
                 self.waits.add(seq, parent_seq);
@@ -216,7 +217,7 @@ impl Import {
         Ok(())
     }
 
-    fn take_key(
+    fn import_key(
         &self,
         tx: &Tx<'_>,
         key: &str,
@@ -226,26 +227,26 @@ impl Import {
         if self.skipped.contains(job) {
             return Ok(());
         }
-        let row = known(tx, job)?;
-        // One that was cancelled on the way has given it back.
+        let row = find_job(tx, job)?;
+        // A job that was cancelled on import no longer holds it.
         if held_until.is_none() && row.life.state.name().is_finished() {
             return Ok(());
         }
         if let Some(holder) = unique_keys::holder(tx, key)? {
             return Err(ImportError::KeyTaken { key: key.to_owned(), holder: holder.to_string() });
         }
-        // The row of a holder whose time has passed may be there.
+        // An expired holder's row may still exist.
         tx.prepare("insert or replace into unique_keys (key, seq, held_until) values (?1, ?2, ?3)")?
             .execute(params![key, row.seq, held_until.map(Timestamp::as_millis)])
             .map_err(|error| malformed(format!("the unique key of `{job}`"), error))?;
         Ok(())
     }
 
-    /// What is about no job was taken in with the jobs, if any of these are here already.
-    fn take_event(&self, tx: &Tx<'_>, event: &EventLine) -> Result<(), ImportError> {
+    /// If some jobs already exist, the events that concern no job were imported with them.
+    fn import_event(&self, tx: &Tx<'_>, event: &EventLine) -> Result<(), ImportError> {
         let seq = match &event.job {
             Some(job) if self.skipped.contains(job) => return Ok(()),
-            Some(job) => Some(known(tx, job)?.seq),
+            Some(job) => Some(find_job(tx, job)?.seq),
             None if self.imported.skipped > 0 => return Ok(()),
             None => None,
         };
@@ -255,25 +256,22 @@ impl Import {
         Ok(())
     }
 
-    /// What can be told only when all jobs are here.
+    /// The checks and changes that need all jobs.
     fn finish(&self, tx: &Tx<'_>) -> Result<(), ImportError> {
         if let Some((job, _)) = self.blocked.iter().find(|(_, blocked)| blocked.left > 0) {
-            return Err(malformed(format!("job `{job}`"), "what it waits for is missing"));
+            return Err(malformed(format!("job `{job}`"), "the lines for what it waits for are missing"));
         }
         if let Some(seq) = self.waits.find_cycle() {
             let id = row::by_seq(tx, seq)?.id;
-            return Err(malformed(
-                format!("job `{id}`"),
-                "it waits for itself through the jobs that it waits for",
-            ));
+            return Err(malformed(format!("job `{id}`"), "it waits for itself through its dependencies"));
         }
         for seq in &self.dependents {
-            dependencies::add_met(tx, *seq)?;
+            dependencies::add_missing_links(tx, *seq)?;
         }
         for (seq, finished) in &self.finished_parents {
-            dependencies::tell(tx, &row::by_seq(tx, *seq)?, finished)?;
+            dependencies::unblock(tx, &row::by_seq(tx, *seq)?, finished)?;
         }
-        // They must make sense together, and what cannot be read back would be in the way of everybody.
+        // The settings must be valid together, and an unreadable queue would break every later use of it.
         settings::load(tx)?;
         queues::list(tx).map_err(|error| malformed("a queue", error))?;
         Ok(())
@@ -281,22 +279,28 @@ impl Import {
 }
 
 /// A job that waits for others.
-struct Blocked {
+struct BlockedJob {
     seq: i64,
-    /// For how many of them no line has come yet.
+    /// How many dependency lines are still missing.
     left: u32,
-    /// What it depends on, as far as no line has said that it waits for that.
+    /// The dependencies for which no line has come yet.
     names: HashSet<String>,
 }
 
-/// Numbers of what a job belongs to.
-struct Origin {
+/// The row ids of what a job belongs to.
+struct JobOwners {
     environment: Option<i64>,
     batch: Option<i64>,
     schedule: Option<i64>,
 }
 
-fn insert(tx: &Tx<'_>, job: &JobLine, seq: i64, state: StateName, origin: &Origin) -> Result<(), StoreError> {
+fn insert(
+    tx: &Tx<'_>,
+    job: &JobLine,
+    seq: i64,
+    state: StateName,
+    owners: &JobOwners,
+) -> Result<(), StoreError> {
     let queue: QueueName = job.queue.parse().map_err(|error| row::malformed("queue", error))?;
     let was_running = StateName::from_name(&job.state) == Some(StateName::Processing);
     let options =
@@ -334,20 +338,20 @@ fn insert(tx: &Tx<'_>, job: &JobLine, seq: i64, state: StateName, origin: &Origi
         if was_running { tx.now } else { job.updated_at }.as_millis(),
         job.command,
         job.cwd,
-        origin.environment,
+        owners.environment,
         job.timeout_ms,
         job.unique_key,
         to_json(&job.tags),
         to_json(&job.depends_on),
         options,
-        origin.batch,
-        origin.schedule,
+        owners.batch,
+        owners.schedule,
         job.scheduled_for.map(Timestamp::as_millis),
     ])?;
     Ok(())
 }
 
-/// The state that the job will have here, after a look at what the table itself does not check.
+/// Checks what the table does not, and returns the state that the job will have here.
 fn check(job: &JobLine) -> Result<StateName, ImportError> {
     let bad = |why: &str| malformed(format!("job `{}`", job.id), why);
     check_command(job.command.clone()).map_err(|error| bad(&error.to_string()))?;
@@ -358,10 +362,10 @@ fn check(job: &JobLine) -> Result<StateName, ImportError> {
         return Err(bad("its history has gaps"));
     }
     if is_running && (job.worker_id.is_none() || job.attempts == 0) {
-        return Err(bad("it runs nowhere"));
+        return Err(bad("it is processing without a worker or an attempt"));
     }
     Ok(match state {
-        // Whoever asked for the cancel gets it.
+        // The requested cancellation is carried out.
         StateName::Processing if job.cancel_requested => StateName::Cancelled,
         StateName::Processing => StateName::Pending,
         StateName::Pending
@@ -372,8 +376,8 @@ fn check(job: &JobLine) -> Result<StateName, ImportError> {
     })
 }
 
-/// One that was to be cancelled while it ran, as it is here.
-fn ended_here(tx: &Tx<'_>, job: &JobLine, state: StateName) -> Option<JobLine> {
+/// A running job whose cancellation was requested, as it will be stored here.
+fn cancelled_on_import(tx: &Tx<'_>, job: &JobLine, state: StateName) -> Option<JobLine> {
     let is_ended = state == StateName::Cancelled && job.state == StateName::Processing.name();
     is_ended.then(|| JobLine {
         finished_at: Some(tx.now),
@@ -382,15 +386,15 @@ fn ended_here(tx: &Tx<'_>, job: &JobLine, state: StateName) -> Option<JobLine> {
     })
 }
 
-fn take_setting(tx: &Tx<'_>, setting: &SettingLine) -> Result<(), ImportError> {
+fn import_setting(tx: &Tx<'_>, setting: &SettingLine) -> Result<(), ImportError> {
     tx.prepare("insert or ignore into settings (key, value) values (?1, ?2)")?
         .execute(params![setting.key, setting.value])
         .map_err(StoreError::from)?;
     Ok(())
 }
 
-fn take_queue(tx: &Tx<'_>, queue: &QueueLine) -> Result<(), ImportError> {
-    let _: QueueName = named(&queue.name, "a queue")?;
+fn import_queue(tx: &Tx<'_>, queue: &QueueLine) -> Result<(), ImportError> {
+    let _: QueueName = parse_name(&queue.name, "a queue")?;
     let inserted = tx
         .prepare(
             "insert or ignore into queues (name, created_at, paused_at, paused_by, pause_reason, concurrency, rate_count,
@@ -413,18 +417,21 @@ fn take_queue(tx: &Tx<'_>, queue: &QueueLine) -> Result<(), ImportError> {
     inserted.map(drop).map_err(|error| malformed(format!("queue `{}`", queue.name), error))
 }
 
-fn known(tx: &Tx<'_>, job: &str) -> Result<JobRow, ImportError> {
-    let found = row::by_id(tx, &named(job, "a job")?)?;
-    found.ok_or_else(|| malformed(format!("what is said of job `{job}`"), "there is no such job"))
+fn find_job(tx: &Tx<'_>, job: &str) -> Result<JobRow, ImportError> {
+    let found = row::by_id(tx, &parse_name(job, "a job")?)?;
+    found.ok_or_else(|| malformed(format!("a line for job `{job}`"), "there is no such job"))
 }
 
-pub(super) fn named<T: std::str::FromStr<Err = NameError>>(text: &str, what: &str) -> Result<T, ImportError> {
+pub(super) fn parse_name<T: std::str::FromStr<Err = NameError>>(
+    text: &str,
+    what: &str,
+) -> Result<T, ImportError> {
     text.parse().map_err(|error: NameError| malformed(format!("{what} `{text}`"), error))
 }
 
-/// What the table refuses is the line's fault, not the store's.
-#[expect(clippy::wildcard_enum_match_arm, reason = "everything else is the store's fault")]
-fn of_job(job: &JobLine, error: StoreError) -> ImportError {
+/// A constraint violation is the fault of the line, not of the store.
+#[expect(clippy::wildcard_enum_match_arm, reason = "every other error is the store's")]
+fn job_error(job: &JobLine, error: StoreError) -> ImportError {
     match error {
         StoreError::Corrupt { source } => malformed(format!("job `{}`", job.id), source),
         StoreError::Malformed { what, detail } => {

@@ -1,9 +1,9 @@
-//! Schedules, out and in.
+//! Exporting and importing schedules.
 
 use rusqlite::params;
 
-use super::export::{Sink, each, moment, object};
-use super::import::{malformed, named};
+use super::export::{Sink, each, object, timestamp};
+use super::import::{malformed, parse_name};
 use super::scope::Scope;
 use crate::StoreError;
 use crate::sqlite::session::row;
@@ -32,7 +32,7 @@ pub(super) fn export(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool,
                 on_missed: row.get(5)?,
                 missed_limit: row.get(6)?,
                 on_overlap: row.get(7)?,
-                created_at: moment(row, 8)?,
+                created_at: timestamp(row, 8)?,
                 created_by: row.get(9)?,
                 last_at: row::time(row, 10)?,
                 next_at: row::time(row, 11)?,
@@ -47,20 +47,20 @@ pub(super) fn export(tx: &Tx<'_>, scope: &Scope, sink: Sink<'_>) -> Result<bool,
     )
 }
 
-/// Gives its number, unless there is one of this name: that stays as it is, and its runs are its own.
-pub(super) fn take(
+/// Returns its row id, or `None` if the name exists: the existing schedule stays as it is and keeps its own runs.
+pub(super) fn import(
     tx: &Tx<'_>,
     line: &ScheduleLine,
     environment_id: Option<i64>,
 ) -> Result<Option<i64>, ImportError> {
-    let name: ScheduleName = named(&line.name, "a schedule")?;
+    let name: ScheduleName = parse_name(&line.name, "a schedule")?;
     if schedules::find(tx, &name)?.is_some() {
         return Ok(None);
     }
     let bad = |error: &dyn std::fmt::Display| malformed(format!("schedule `{name}`"), error);
     let id = schedules::next_id(tx)?;
     insert(tx, id, line, environment_id).map_err(|error| bad(&error))?;
-    // What cannot be read back would be in the way of everybody.
+    // An unreadable row would break every later use of the schedule.
     schedules::find(tx, &name).map_err(|error| bad(&error))?;
     Ok(Some(id))
 }

@@ -1,17 +1,17 @@
-//! What is exported: everything, or some jobs and what they cannot do without.
+//! What is exported: everything, or some jobs and what they need.
 
 use std::collections::HashSet;
 
 use crate::sqlite::session::row;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::views::list;
-use crate::{Exported, JobFilter, StoreError};
+use crate::{ExportScope, JobFilter, StoreError};
 
-/// Numbers of rows. `None`: all of them.
-pub(super) struct Scope(Option<Chosen>);
+/// The row ids to export; `None` for all.
+pub(super) struct Scope(Option<SelectedRows>);
 
 #[derive(Default)]
-struct Chosen {
+struct SelectedRows {
     jobs: HashSet<i64>,
     queues: HashSet<i64>,
     environments: HashSet<i64>,
@@ -19,23 +19,23 @@ struct Chosen {
 }
 
 impl Scope {
-    pub(super) fn of(tx: &Tx<'_>, which: &Exported<'_>) -> Result<Self, StoreError> {
+    pub(super) fn of(tx: &Tx<'_>, which: &ExportScope<'_>) -> Result<Self, StoreError> {
         let numbers = match which {
-            Exported::All => return Ok(Self(None)),
-            Exported::Ids(ids) => {
+            ExportScope::All => return Ok(Self(None)),
+            ExportScope::Ids(ids) => {
                 let number = |id| match row::by_id(tx, id)? {
                     Some(job) => Ok(job.seq),
                     None => Err(StoreError::NoSuchJob(id.clone())),
                 };
                 ids.iter().map(number).collect::<Result<Vec<i64>, StoreError>>()?
             }
-            Exported::Kind(filter) => numbers(tx, filter)?,
+            ExportScope::Kind(filter) => numbers(tx, filter)?,
         };
-        let mut chosen = Chosen::default();
+        let mut selected = SelectedRows::default();
         for seq in numbers {
-            chosen.add(tx, seq)?;
+            selected.add(tx, seq)?;
         }
-        Ok(Self(Some(chosen)))
+        Ok(Self(Some(selected)))
     }
 
     pub(super) fn is_all(&self) -> bool {
@@ -43,23 +43,23 @@ impl Scope {
     }
 
     pub(super) fn has_job(&self, seq: i64) -> bool {
-        self.0.as_ref().is_none_or(|chosen| chosen.jobs.contains(&seq))
+        self.0.as_ref().is_none_or(|selected| selected.jobs.contains(&seq))
     }
 
     pub(super) fn has_queue(&self, id: i64) -> bool {
-        self.0.as_ref().is_none_or(|chosen| chosen.queues.contains(&id))
+        self.0.as_ref().is_none_or(|selected| selected.queues.contains(&id))
     }
 
     pub(super) fn has_environment(&self, id: i64) -> bool {
-        self.0.as_ref().is_none_or(|chosen| chosen.environments.contains(&id))
+        self.0.as_ref().is_none_or(|selected| selected.environments.contains(&id))
     }
 
     pub(super) fn has_batch(&self, id: i64) -> bool {
-        self.0.as_ref().is_none_or(|chosen| chosen.batches.contains(&id))
+        self.0.as_ref().is_none_or(|selected| selected.batches.contains(&id))
     }
 }
 
-impl Chosen {
+impl SelectedRows {
     fn add(&mut self, tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
         let mut select = tx.prepare("select queue_id, environment_id, batch_id from jobs where seq = ?1")?;
         let (queue, environment, batch): (i64, Option<i64>, Option<i64>) =
@@ -72,8 +72,8 @@ impl Chosen {
     }
 }
 
-/// The jobs that a filter lets through, in one look: each page would begin anew to look for states of which there are few.
+/// The matching jobs in one query: with pages, each page would repeat the search for states with few jobs.
 fn numbers(tx: &Tx<'_>, filter: &JobFilter) -> Result<Vec<i64>, StoreError> {
-    let seen = list::select(tx, filter, None, usize::MAX)?;
-    Ok(seen.iter().filter_map(|seen| i64::try_from(seen.number).ok()).collect())
+    let jobs = list::select(tx, filter, None, usize::MAX)?;
+    Ok(jobs.iter().filter_map(|job| i64::try_from(job.number).ok()).collect())
 }

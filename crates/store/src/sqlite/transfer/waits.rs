@@ -1,53 +1,53 @@
-//! Who waits for whom among the jobs that are imported. None of those that were here before waits for one of them.
+//! The waits among imported jobs. No job that existed before waits for an imported one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 #[derive(Debug, Default)]
-pub(super) struct Waits {
-    /// The jobs that each of these waits for.
+pub(super) struct WaitGraph {
+    /// The jobs that each job waits for.
     parents: HashMap<i64, Vec<i64>>,
 }
 
-impl Waits {
+impl WaitGraph {
     pub(super) fn add(&mut self, child: i64, parent: i64) {
         self.parents.entry(child).or_default().push(parent);
     }
 
-    /// A job that waits for itself through others. Each job and each wait is looked at once.
+    /// A job that waits for itself through others. Each job and each wait is visited once.
     pub(super) fn find_cycle(&self) -> Option<i64> {
-        let mut way = Way::default();
-        self.parents.keys().find_map(|start| self.follow(*start, &mut way))
+        let mut path = SearchPath::default();
+        self.parents.keys().find_map(|start| self.follow(*start, &mut path))
     }
 
-    /// Goes from a job to what it waits for, and to what that waits for, as deep as it goes.
-    fn follow(&self, start: i64, way: &mut Way) -> Option<i64> {
-        way.enter(start);
-        while let Some((seq, next)) = way.open.last_mut() {
+    /// Searches depth-first from a job along what it waits for.
+    fn follow(&self, start: i64, path: &mut SearchPath) -> Option<i64> {
+        path.enter(start);
+        while let Some((seq, next)) = path.open.last_mut() {
             let (seq, at) = (*seq, *next);
             *next += 1;
             match self.parents.get(&seq).and_then(|parents| parents.get(at)) {
-                None => way.leave(seq),
-                Some(parent) if way.is_on_it(*parent) => return Some(*parent),
-                Some(parent) => way.enter(*parent),
+                None => path.leave(seq),
+                Some(parent) if path.contains(*parent) => return Some(*parent),
+                Some(parent) => path.enter(*parent),
             }
         }
         None
     }
 }
 
-/// The way from the first job to the one that is looked at.
+/// The path from the first job to the current one.
 #[derive(Default)]
-struct Way {
-    /// The jobs on it, and how many of their waits were looked at.
+struct SearchPath {
+    /// The jobs on the path, and how many of their waits were visited.
     open: Vec<(i64, usize)>,
-    /// All jobs that were looked at; whether they are still on the way.
-    seen: HashMap<i64, bool>,
+    /// All visited jobs; `true` for those on the path.
+    visited: HashMap<i64, bool>,
 }
 
-impl Way {
+impl SearchPath {
     fn enter(&mut self, seq: i64) {
-        if let Entry::Vacant(new) = self.seen.entry(seq) {
+        if let Entry::Vacant(new) = self.visited.entry(seq) {
             new.insert(true);
             self.open.push((seq, 0));
         }
@@ -55,11 +55,11 @@ impl Way {
 
     fn leave(&mut self, seq: i64) {
         self.open.pop();
-        self.seen.insert(seq, false);
+        self.visited.insert(seq, false);
     }
 
-    fn is_on_it(&self, seq: i64) -> bool {
-        self.seen.get(&seq).copied().unwrap_or(false)
+    fn contains(&self, seq: i64) -> bool {
+        self.visited.get(&seq).copied().unwrap_or(false)
     }
 }
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn cycle(waits: &[(i64, i64)]) -> Option<i64> {
-        let mut all = Waits::default();
+        let mut all = WaitGraph::default();
         for (child, parent) in waits {
             all.add(*child, *parent);
         }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_waits_for_itself_is_found() {
+    fn a_cycle_is_found() {
         for waits in [&[(1, 1)][..], &[(1, 2), (2, 1)], &[(9, 1), (1, 2), (2, 3), (3, 1), (3, 4)]] {
             let found = cycle(waits).expect("there is a cycle");
             assert!((1..=3).contains(&found), "{found} is in no cycle of {waits:?}");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_cycle_is_fine() {
+    fn acyclic_waits_have_no_cycle() {
         for waits in
             [&[][..], &[(2, 1), (3, 2)], &[(2, 1), (3, 1), (4, 2), (4, 3)], &[(4, 3), (4, 2), (3, 2)]]
         {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_is_followed_to_its_end() {
+    fn a_cycle_at_the_end_of_a_long_chain_is_found() {
         let mut chain: Vec<(i64, i64)> = (1..100_000).map(|at| (at, at + 1)).collect();
         assert_eq!(cycle(&chain), None);
         chain.push((100_000, 1));

@@ -1,4 +1,4 @@
-//! Ending a job that nobody wants any more.
+//! Cancelling a job.
 
 use crate::sqlite::jobs::apply;
 use crate::sqlite::session::row;
@@ -25,6 +25,6 @@ pub(crate) fn cancel_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Change, 
     if !apply(tx, job, &cancelled, &job.latest)? {
         return Ok(Change::Conflict(Conflict::State(state)));
     }
-    events::note(tx, Some(job.seq), "cancel", by, None)?;
+    events::record(tx, Some(job.seq), "cancel", by, None)?;
     Ok(Change::Done(cancelled.life.state.name()))
 }

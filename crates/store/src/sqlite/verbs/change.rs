@@ -3,12 +3,12 @@
 use super::{cancel, remove, retry};
 use crate::sqlite::session::row;
 use crate::sqlite::session::tx::Tx;
-use crate::{Change, Conflict, JobVerb, Seen, StoreError};
+use crate::{Change, Conflict, JobRef, JobVerb, StoreError};
 use domain::values::name::JobId;
 
-/// Changes the first of these, as many as this transaction's portion holds. `change` gives nothing where more has to be
-/// done to a job than one transaction should do: the rest, that job included, is for the next.
-pub(crate) fn changed<T>(
+/// Changes the first of these, as many as this transaction's portion allows. `change` returns `None` if a job needs
+/// more work than fits into one transaction: then this job and the rest are left to the next call.
+pub(crate) fn change_portion<T>(
     tx: &Tx<'_>,
     jobs: &[T],
     change: impl Fn(&Tx<'_>, &T) -> Result<Option<Change>, StoreError>,
@@ -35,18 +35,18 @@ pub(crate) fn by_id(tx: &Tx<'_>, verb: JobVerb, id: &JobId, by: &str) -> Result<
     }
 }
 
-/// One that has moved on since it was seen is not what was meant.
-pub(crate) fn as_seen(
+/// Changes a selected job, unless its state has changed since it was selected.
+pub(crate) fn if_unchanged(
     tx: &Tx<'_>,
     verb: JobVerb,
-    seen: &Seen,
+    selected: &JobRef,
     by: &str,
 ) -> Result<Option<Change>, StoreError> {
-    let Some(job) = row::by_number(tx, seen.number)? else {
+    let Some(job) = row::by_number(tx, selected.number)? else {
         return Ok(Some(Change::NotFound));
     };
     let state = job.life.state.name();
-    if state != seen.state {
+    if state != selected.state {
         return Ok(Some(Change::Conflict(Conflict::State(state))));
     }
     match verb {

@@ -1,6 +1,6 @@
-//! Taking the jobs whose turn it is.
+//! Claiming ready jobs.
 //!
-//! Only the heads of queues that have room are looked at: a queue that is paused, full or held back by its rate, and a job
+//! Only the first jobs of queues with capacity are examined: a queue that is paused, full or over its rate, and a job
 //! that cannot run, cost a claim nothing.
 
 use std::cmp::Reverse;
@@ -14,20 +14,20 @@ use crate::sqlite::session::row;
 use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::{Tx, from_millis};
 use crate::sqlite::tables::{queues, settings, workers};
-use crate::sqlite::views::capacity::Rooms;
-use crate::{Claim, LeaseRef, Served, StoreError};
+use crate::sqlite::views::capacity::Capacity;
+use crate::{Claim, LeaseRef, ServedJobs, StoreError};
 use domain::job::LatestAttempt;
 use domain::job::life::{Event, Life, Refusal, transition};
 use domain::values::name::{JobId, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct ClaimResult {
     pub(crate) claims: Vec<Claim>,
-    /// See [`crate::Exchanged::has_left_some`].
+    /// See [`crate::ExchangeResult::has_left_some`].
     pub(crate) has_left_some: bool,
-    /// When a rate lets the next job start.
+    /// When a rate allows the next start.
     pub(crate) next_start_at: Option<Timestamp>,
 }
 
@@ -37,37 +37,37 @@ pub(crate) fn claim(
     worker_seq: i64,
     want: usize,
     want_limited: usize,
-) -> Result<Taken, StoreError> {
+) -> Result<ClaimResult, StoreError> {
     if want == 0 {
-        return Ok(Taken::default());
+        return Ok(ClaimResult::default());
     }
     let served = workers::served(tx, worker_seq)?;
     let until = tx.now.saturating_add(tx.settings()?.lease);
-    let mut rooms = Rooms::new(want_limited);
+    let mut capacity = Capacity::new(want_limited);
     let mut claims = Vec::new();
     loop {
         let missing = want - claims.len();
         let heads = match &served {
-            Served::All => next_of_all(tx, &mut rooms, missing)?,
-            Served::InOrder(queues) => next_in_order(tx, &mut rooms, queues, missing)?,
-            Served::Job(id) => only(tx, &mut rooms, id)?.into_iter().collect(),
+            ServedJobs::All => next_of_all(tx, &mut capacity, missing)?,
+            ServedJobs::InOrder(queues) => next_in_order(tx, &mut capacity, queues, missing)?,
+            ServedJobs::Job(id) => single_job(tx, &mut capacity, id)?.into_iter().collect(),
         };
-        let wanted = claims.len() + heads.len();
+        let expected = claims.len() + heads.len();
         for head in heads {
             if let Some(claim) = take(tx, &head, worker, until)? {
-                claims.push(Claim { is_limited: rooms.is_limited(head.queue_id), ..claim });
-                rooms.take(head.queue_id);
+                claims.push(Claim { is_limited: capacity.is_limited(head.queue_id), ..claim });
+                capacity.take(head.queue_id);
             }
         }
-        // Those that were put off stand in nobody's way: the next ones have their turn.
-        if claims.len() == wanted {
-            let next_start_at = rooms.close(tx)?;
-            return Ok(Taken { claims, has_left_some: rooms.has_left_some, next_start_at });
+        // Postponed jobs were not claimed: look for others in their place.
+        if claims.len() == expected {
+            let next_start_at = capacity.close(tx)?;
+            return Ok(ClaimResult { claims, has_left_some: capacity.has_left_some, next_start_at });
         }
     }
 }
 
-/// A ready job. The order is the order of claiming: the smallest goes first.
+/// A ready job. The order is the claim order: the smallest is claimed first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
     priority: Reverse<i32>,
@@ -76,27 +76,27 @@ struct Head {
     queue_id: i64,
 }
 
-/// The first of all queues together: a merge of those that have room, each of which is in order.
-fn next_of_all(tx: &Tx<'_>, rooms: &mut Rooms, want: usize) -> Result<Vec<Head>, StoreError> {
-    let mut lines = BinaryHeap::new();
+/// The first jobs of all queues together: merges the queues with capacity, each of which is in claim order.
+fn next_of_all(tx: &Tx<'_>, capacity: &mut Capacity, want: usize) -> Result<Vec<Head>, StoreError> {
+    let mut feeds = BinaryHeap::new();
     for queue_id in queues_with_ready(tx)? {
-        let room = rooms.left(tx, queue_id)?;
-        if room > 0 {
-            let mut line = Line { queue_id, taken: 0, room, heads: Vec::new() };
-            line.refill(tx, 1)?;
-            lines.push(Reverse(line));
+        let available = capacity.left(tx, queue_id)?;
+        if available > 0 {
+            let mut feed = QueueFeed { queue_id, taken: 0, limit: available, heads: Vec::new() };
+            feed.refill(tx, 1)?;
+            feeds.push(Reverse(feed));
         }
     }
-    let mut limited_left = rooms.limited_left;
+    let mut limited_left = capacity.limited_left;
     let mut next = Vec::new();
     while next.len() < want {
-        let Some(mut first) = lines.peek_mut() else {
+        let Some(mut first) = feeds.peek_mut() else {
             break;
         };
-        let is_limited = rooms.is_limited(first.0.queue_id);
+        let is_limited = capacity.is_limited(first.0.queue_id);
         let head = if is_limited && limited_left == 0 { None } else { first.0.heads.pop() };
         let Some(head) = head else {
-            rooms.has_left_some |= !first.0.heads.is_empty();
+            capacity.has_left_some |= !first.0.heads.is_empty();
             PeekMut::pop(first);
             continue;
         };
@@ -109,19 +109,19 @@ fn next_of_all(tx: &Tx<'_>, rooms: &mut Rooms, want: usize) -> Result<Vec<Head>,
     Ok(next)
 }
 
-/// One queue's ready jobs, fetched as far as needed: the next one last.
+/// The ready jobs of one queue, fetched as needed, the next one last.
 #[derive(Debug, PartialEq, Eq)]
-struct Line {
+struct QueueFeed {
     queue_id: i64,
     taken: usize,
-    /// How many may be taken in all.
-    room: usize,
+    /// How many may be claimed in all.
+    limit: usize,
     heads: Vec<Head>,
 }
 
-impl Line {
+impl QueueFeed {
     fn refill(&mut self, tx: &Tx<'_>, count: usize) -> Result<(), StoreError> {
-        let count = count.min(self.room - self.taken);
+        let count = count.min(self.limit - self.taken);
         self.heads = first_of(tx, self.queue_id, self.taken, count)?;
         self.taken += self.heads.len();
         self.heads.reverse();
@@ -129,39 +129,39 @@ impl Line {
     }
 }
 
-impl Ord for Line {
-    /// By the next job; a line that has run out is smallest, so that it is found and dropped.
+impl Ord for QueueFeed {
+    /// By the next job. An exhausted queue sorts first, so that it is found and dropped.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.heads.last().cmp(&other.heads.last())
     }
 }
 
-impl PartialOrd for Line {
+impl PartialOrd for QueueFeed {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-/// From each queue only when those before it have nothing that may run.
+/// Takes from each queue only if the queues before it have nothing runnable.
 fn next_in_order(
     tx: &Tx<'_>,
-    rooms: &mut Rooms,
+    capacity: &mut Capacity,
     served: &[QueueName],
     want: usize,
 ) -> Result<Vec<Head>, StoreError> {
     let mut next = Vec::new();
-    let mut limited_left = rooms.limited_left;
+    let mut limited_left = capacity.limited_left;
     for name in served {
         let Some(queue_id) = queues::known_id(tx, name)? else {
             continue;
         };
-        let count = rooms.left(tx, queue_id)?.min(want - next.len());
+        let count = capacity.left(tx, queue_id)?.min(want - next.len());
         if count == 0 {
             continue;
         }
         let mut heads = first_of(tx, queue_id, 0, count)?;
-        if rooms.is_limited(queue_id) {
-            rooms.has_left_some |= heads.len() > limited_left;
+        if capacity.is_limited(queue_id) {
+            capacity.has_left_some |= heads.len() > limited_left;
             heads.truncate(limited_left);
             limited_left -= heads.len();
         }
@@ -170,9 +170,9 @@ fn next_in_order(
     Ok(next)
 }
 
-/// This one job, if it is ready and its queue has room.
-fn only(tx: &Tx<'_>, rooms: &mut Rooms, id: &JobId) -> Result<Option<Head>, StoreError> {
-    // By the ids of jobs and the primary key of `ready`.
+/// This one job, if it is ready and its queue has capacity.
+fn single_job(tx: &Tx<'_>, capacity: &mut Capacity, id: &JobId) -> Result<Option<Head>, StoreError> {
+    // By the unique index of job ids and the primary key of `ready`.
     let mut select = tx.prepare(
         "select r.priority, r.due_at, r.seq, r.queue_id
          from jobs j cross join ready r
@@ -188,12 +188,12 @@ fn only(tx: &Tx<'_>, rooms: &mut Rooms, id: &JobId) -> Result<Option<Head>, Stor
         })
     });
     match head.optional()? {
-        Some(head) if rooms.left(tx, head.queue_id)? > 0 => Ok(Some(head)),
+        Some(head) if capacity.left(tx, head.queue_id)? > 0 => Ok(Some(head)),
         Some(_) | None => Ok(None),
     }
 }
 
-/// The queues that have anything ready, by jumping through the primary key of `ready`.
+/// The queues with ready jobs, by a skip scan of the primary key of `ready`.
 pub(crate) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
     let mut select =
         tx.prepare("select queue_id from ready where queue_id > ?1 order by queue_id limit 1")?;
@@ -218,14 +218,14 @@ fn first_of(tx: &Tx<'_>, queue_id: i64, skip: usize, count: usize) -> Result<Vec
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// `None` if its time is still to come, because somebody has set the clock back since it was made ready: it is put off.
+/// `None` if the job is not due, because the clock was set back since it was made ready: then it is postponed.
 fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result<Option<Claim>, StoreError> {
     let job = row::by_seq(tx, head.seq)?;
     let event = Event::Claim { worker: worker.clone(), until };
     let policy = settings::policy(tx, &job)?;
     let claimed = match transition(&job.life, event, &policy, tx.now) {
         Ok(claimed) => claimed,
-        Err(Refusal::NotDue) => return ready::put_off(tx, &job).map(|()| None),
+        Err(Refusal::NotDue) => return ready::postpone(tx, &job).map(|()| None),
         Err(refusal @ (Refusal::Blocked | Refusal::WrongState(_) | Refusal::Stale { .. })) => {
             return Err(row::malformed("ready job", refusal));
         }

@@ -1,4 +1,4 @@
-//! Changing a job that does not run.
+//! Editing a job that is not running.
 
 use rusqlite::params;
 
@@ -34,13 +34,13 @@ pub(crate) fn edit(tx: &Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result<Cha
     if !update(tx, &job, &after, edit)? {
         return Ok(Change::Conflict(Conflict::State(state)));
     }
-    move_places(tx, &job, &after)?;
-    events::note(tx, Some(job.seq), "edit", by, Some(&edit.fields().join(", ")))?;
+    update_place(tx, &job, &after)?;
+    events::record(tx, Some(job.seq), "edit", by, Some(&edit.fields().join(", ")))?;
     Ok(Change::Done(state))
 }
 
-/// Runs a job again that is changed on the way: both or neither. First it is retried, and then nothing but its time could
-/// keep it from being changed. `None`: see [`retry::retry`].
+/// Edits a job and retries it, or does neither. It retries first; after that only a due time out of range could still
+/// refuse the edit. `None`: see [`retry::retry`].
 pub(crate) fn edit_and_retry(
     tx: &Tx<'_>,
     id: &JobId,
@@ -56,18 +56,18 @@ pub(crate) fn edit_and_retry(
     }
 }
 
-/// The fence is that of every change: the row must still be at the attempt and in the state that was looked at.
+/// The fence of every change: the row must still have the attempt and the state on which the decision was based.
 fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edit: &Edit) -> Result<bool, StoreError> {
-    let fixed = Fixed::of(tx, before.seq)?;
+    let spec = SpecColumns::of(tx, before.seq)?;
     if let Some(tags) = &edit.tags {
-        replace_tags(tx, before.seq, fixed.tags.as_deref(), tags)?;
+        replace_tags(tx, before.seq, spec.tags.as_deref(), tags)?;
     }
     let options = JobOptions {
         env: edit.env(&before.options.env),
         backoff: edit.backoff.unwrap_or(before.options.backoff),
         on_dependency_failure: edit.on_dependency_failure.unwrap_or(before.options.on_dependency_failure),
         limits: edit.limits.unwrap_or(before.options.limits),
-        // Whoever asked has looked whether they contradict.
+        // The caller has checked that the rules do not contradict each other.
         retry: edit.retry(&before.options.retry).unwrap_or(before.options.retry),
         ..before.options.clone()
     };
@@ -87,25 +87,25 @@ fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edit: &Edit) -> Result<b
         run_at.map(Timestamp::as_millis),
         due_at.as_millis(),
         max_retries,
-        edit.command.as_ref().unwrap_or(&fixed.command),
-        edit.cwd.as_ref().or(fixed.cwd.as_ref()),
-        edit.timeout(fixed.timeout_ms.map(from_millis)).map(millis),
-        edit.tags.as_ref().map_or(fixed.tags, |tags| to_json(tags)),
+        edit.command.as_ref().unwrap_or(&spec.command),
+        edit.cwd.as_ref().or(spec.cwd.as_ref()),
+        edit.timeout(spec.timeout_ms.map(from_millis)).map(millis),
+        edit.tags.as_ref().map_or(spec.tags, |tags| to_json(tags)),
         options.to_json(),
         tx.now.as_millis(),
     ])?;
     Ok(changed == 1)
 }
 
-/// The columns that no change of state looks at.
-struct Fixed {
+/// The columns that no state change reads.
+struct SpecColumns {
     command: String,
     cwd: Option<String>,
     timeout_ms: Option<i64>,
     tags: Option<String>,
 }
 
-impl Fixed {
+impl SpecColumns {
     fn of(tx: &Tx<'_>, seq: i64) -> Result<Self, StoreError> {
         let mut select = tx.prepare("select command, cwd, timeout_ms, tags from jobs where seq = ?1")?;
         let read = select.query_row([seq], |row| {
@@ -126,15 +126,15 @@ fn replace_tags(tx: &Tx<'_>, seq: i64, before: Option<&str>, after: &[String]) -
     Ok(())
 }
 
-/// Puts the job where it waits from now on, and counts it there.
-fn move_places(tx: &Tx<'_>, before: &JobRow, after: &JobRow) -> Result<(), StoreError> {
+/// Moves the job to its new place in `ready` or `waiting`, and counts it in its queue.
+fn update_place(tx: &Tx<'_>, before: &JobRow, after: &JobRow) -> Result<(), StoreError> {
     if before.queue_id != after.queue_id {
         let mut counters = tx.counters.borrow_mut();
         counters.leave(before.queue_id, before.life.state.name());
         counters.enter(after.queue_id, after.life.state.name());
     }
     if before.life.place(tx.now) != Place::Nowhere {
-        ready::take_away(tx, before)?;
+        ready::remove(tx, before)?;
     }
-    ready::put(tx, after, &after.life)
+    ready::insert(tx, after, &after.life)
 }

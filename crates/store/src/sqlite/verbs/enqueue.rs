@@ -1,4 +1,4 @@
-//! Storing new jobs.
+//! Enqueuing new jobs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::sqlite::session::row;
 use crate::sqlite::session::row::to_json;
 use crate::sqlite::session::tx::{Tx, millis};
 use crate::sqlite::tables::{batches, queues};
-use crate::{EnqueueError, Enqueued, Refused, StoreError};
+use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, StoreError};
 use domain::batch::find_cycle;
 use domain::job::environment::Environment;
 use domain::job::life::{Life, Place, StateName};
@@ -21,54 +21,54 @@ use domain::job::{NewJob, Start};
 use domain::values::name::{BatchName, JobId, QueueName};
 use domain::values::timestamp::Timestamp;
 
-pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, EnqueueError> {
-    let mut batch = Batch::begin(tx)?;
+pub(crate) fn enqueue(tx: &Tx<'_>, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
+    let mut call = EnqueueCall::begin(tx)?;
     let mut answers = Vec::with_capacity(jobs.len());
     let mut blocked = Vec::new();
-    let mut stand_ins = HashMap::new();
+    let mut substitutes = HashMap::new();
     for (at, job) in jobs.iter().enumerate() {
-        let answer = batch.enqueue(tx, job)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
+        let answer = call.enqueue(tx, job)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
         match &answer {
-            Enqueued::Created(_) if !job.depends_on.is_empty() => blocked.push((at, batch.last_seq())),
-            Enqueued::Existing(holder) if *holder != job.id => {
-                stand_ins.insert(&job.id, holder.clone());
+            EnqueueResult::Created(_) if !job.depends_on.is_empty() => blocked.push((at, call.last_seq())),
+            EnqueueResult::Existing(holder) if *holder != job.id => {
+                substitutes.insert(&job.id, holder.clone());
             }
-            Enqueued::Created(_) | Enqueued::Existing(_) => {}
+            EnqueueResult::Created(_) | EnqueueResult::Existing(_) => {}
         }
         answers.push(answer);
     }
-    let renamed = rename(tx, jobs, &blocked, stand_ins)?;
-    // Now that all of the batch are there, they can depend on each other in any order.
+    let renamed = rename(tx, jobs, &blocked, substitutes)?;
+    // All jobs of the call are stored now, so they can depend on each other in any order.
     for (at, seq) in blocked {
         let depends_on = renamed.get(&at).unwrap_or(&jobs[at].depends_on);
-        connect(tx, depends_on, seq)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
+        link_dependencies(tx, depends_on, seq)?.map_err(|reason| EnqueueError::Refused { at, reason })?;
     }
     Ok(answers)
 }
 
-/// What jobs of the batch depend on, by their places, where they named one that was not stored because another job holds
-/// its unique key: they depend on that one.
+/// The dependencies of jobs, by index, that named a job of this call which was not stored because another one holds its
+/// unique key. They depend on that holder instead.
 fn rename(
     tx: &Tx<'_>,
     jobs: &[NewJob],
     blocked: &[(usize, i64)],
-    mut stand_ins: HashMap<&JobId, JobId>,
+    mut substitutes: HashMap<&JobId, JobId>,
 ) -> Result<HashMap<usize, Vec<JobId>>, EnqueueError> {
     let mut renamed = HashMap::new();
-    if stand_ins.is_empty() || blocked.is_empty() {
+    if substitutes.is_empty() || blocked.is_empty() {
         return Ok(renamed);
     }
-    // An id that a job has means that job.
+    // An id that exists in the store refers to that job.
     for job in jobs {
-        if stand_ins.contains_key(&job.id) && is_taken(tx, &job.id)? {
-            stand_ins.remove(&job.id);
+        if substitutes.contains_key(&job.id) && is_taken(tx, &job.id)? {
+            substitutes.remove(&job.id);
         }
     }
     for (at, seq) in blocked {
         let before = &jobs[*at].depends_on;
-        if before.iter().any(|id| stand_ins.contains_key(id)) {
+        if before.iter().any(|id| substitutes.contains_key(id)) {
             let mut seen = HashSet::new();
-            let names = before.iter().map(|id| stand_ins.get(id).unwrap_or(id).clone());
+            let names = before.iter().map(|id| substitutes.get(id).unwrap_or(id).clone());
             let names: Vec<JobId> = names.filter(|id| seen.insert(id.clone())).collect();
             rename_dependencies(tx, *seq, &names)?;
             renamed.insert(*at, names);
@@ -78,7 +78,7 @@ fn rename(
     Ok(renamed)
 }
 
-/// A job of the batch may hold the key of another, so that names meant two jobs and mean one.
+/// If one job of the call holds the key of another, two ids come to refer to the same job, which may close a cycle.
 fn refuse_cycle(jobs: &[NewJob], renamed: &HashMap<usize, Vec<JobId>>) -> Result<(), EnqueueError> {
     if renamed.is_empty() {
         return Ok(());
@@ -91,7 +91,7 @@ fn refuse_cycle(jobs: &[NewJob], renamed: &HashMap<usize, Vec<JobId>>) -> Result
         None => Ok(()),
         Some(id) => {
             let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
-            Err(EnqueueError::Refused { at, reason: Refused::Cycle(id) })
+            Err(EnqueueError::Refused { at, reason: EnqueueRefusal::Cycle(id) })
         }
     }
 }
@@ -120,13 +120,17 @@ pub(crate) fn next_seq(tx: &Tx<'_>) -> Result<i64, StoreError> {
     next_seq.ok_or_else(|| row::malformed("sequence", "it is empty"))
 }
 
-/// Records what a new job waits for. Until now it counts as blocked by each of its dependencies; those that are
-/// finished are told at once, but last: one that ends the job ends its waiting for all the others.
-fn connect(tx: &Tx<'_>, depends_on: &[JobId], seq: i64) -> Result<Result<(), Refused>, StoreError> {
+/// Records what a new job waits for. It was stored as blocked by each of its dependencies. Finished ones are applied
+/// last, because one that cancels the job also ends its waiting for the others.
+fn link_dependencies(
+    tx: &Tx<'_>,
+    depends_on: &[JobId],
+    seq: i64,
+) -> Result<Result<(), EnqueueRefusal>, StoreError> {
     let mut finished = Vec::new();
     for parent in depends_on {
         match dependencies::look_up(tx, parent)? {
-            Parent::Unknown => return Ok(Err(Refused::UnknownDependency(parent.clone()))),
+            Parent::Unknown => return Ok(Err(EnqueueRefusal::UnknownDependency(parent.clone()))),
             Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, seq, true)?,
             Parent::Finished { seq: parent_seq, failed } => {
                 dependencies::add(tx, parent_seq, seq, false)?;
@@ -135,54 +139,58 @@ fn connect(tx: &Tx<'_>, depends_on: &[JobId], seq: i64) -> Result<Result<(), Ref
         }
     }
     if !finished.is_empty() {
-        dependencies::tell(tx, &row::by_seq(tx, seq)?, &finished)?;
+        dependencies::unblock(tx, &row::by_seq(tx, seq)?, &finished)?;
     }
     Ok(Ok(()))
 }
 
-/// What the jobs of one batch share.
-struct Batch {
+/// What the jobs of one call share.
+struct EnqueueCall {
     next_seq: i64,
     queue_ids: HashMap<QueueName, i64>,
-    /// The environment of the job before, and its number.
+    /// The environment of the previous job, and its row id.
     environment: Option<(Arc<Environment>, i64)>,
-    /// The same for the batch that jobs are enqueued into by name.
-    named: Option<(BatchName, i64)>,
+    /// The named batch of the previous job, and its row id.
+    batch: Option<(BatchName, i64)>,
 }
 
-impl Batch {
+impl EnqueueCall {
     fn begin(tx: &Tx<'_>) -> Result<Self, StoreError> {
-        Ok(Self { next_seq: next_seq(tx)?, queue_ids: HashMap::new(), environment: None, named: None })
+        Ok(Self { next_seq: next_seq(tx)?, queue_ids: HashMap::new(), environment: None, batch: None })
     }
 
     fn last_seq(&self) -> i64 {
         self.next_seq - 1
     }
 
-    /// Stores a job, unless an earlier one stands in for it.
-    fn enqueue(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Result<Enqueued, Refused>, StoreError> {
+    /// Stores a job, unless an existing one has its unique key or id.
+    fn enqueue(
+        &mut self,
+        tx: &Tx<'_>,
+        job: &NewJob,
+    ) -> Result<Result<EnqueueResult, EnqueueRefusal>, StoreError> {
         if let Some(key) = &job.unique_key
             && let Some(holder) = unique_keys::holder(tx, key)?
         {
-            return Ok(Ok(Enqueued::Existing(holder)));
+            return Ok(Ok(EnqueueResult::Existing(holder)));
         }
 
         let Some(life) = first_life(tx, job) else {
-            return Ok(Err(Refused::TooLate));
+            return Ok(Err(EnqueueRefusal::TooLate));
         };
         let seq = self.next_seq;
         let queue_id = self.queue_id(tx, &job.queue)?;
-        let numbers = Numbers {
+        let ids = RowIds {
             seq,
             queue_id,
             environment_id: self.environment_id(tx, job)?,
             batch_id: self.batch_id(tx, job)?,
         };
-        if !insert_row(tx, job, &life, &numbers)? {
+        if !insert_row(tx, job, &life, &ids)? {
             return Ok(if job.if_absent {
-                Ok(Enqueued::Existing(job.id.clone()))
+                Ok(EnqueueResult::Existing(job.id.clone()))
             } else {
-                Err(Refused::IdTaken(job.id.clone()))
+                Err(EnqueueRefusal::IdTaken(job.id.clone()))
             });
         }
         self.next_seq += 1;
@@ -194,15 +202,15 @@ impl Batch {
             unique_keys::take(tx, key, seq, job.unique_for)?;
         }
         tx.counters.borrow_mut().enter(queue_id, StateName::Pending);
-        if let Some(batch_id) = numbers.batch_id {
+        if let Some(batch_id) = ids.batch_id {
             tx.counters.borrow_mut().enter_batch(batch_id, StateName::Pending);
         }
         match life.place(tx.now) {
-            Place::Ready => ready::put_ready(tx, queue_id, job.priority, life.due_at, seq)?,
-            Place::Waiting => ready::put_waiting(tx, life.due_at, seq)?,
+            Place::Ready => ready::insert_ready(tx, queue_id, job.priority, life.due_at, seq)?,
+            Place::Waiting => ready::insert_waiting(tx, life.due_at, seq)?,
             Place::Nowhere => {}
         }
-        Ok(Ok(Enqueued::Created(job.id.clone())))
+        Ok(Ok(EnqueueResult::Created(job.id.clone())))
     }
 
     fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
@@ -218,13 +226,13 @@ impl Batch {
         let Some(name) = &job.batch else {
             return Ok(None);
         };
-        if let Some((known, id)) = &self.named
+        if let Some((known, id)) = &self.batch
             && known == name
         {
             return Ok(Some(*id));
         }
         let id = batches::id(tx, name)?;
-        self.named = Some((name.clone(), id));
+        self.batch = Some((name.clone(), id));
         Ok(Some(id))
     }
 
@@ -243,15 +251,15 @@ impl Batch {
     }
 }
 
-/// The numbers that stand for names in the row of a job.
-struct Numbers {
+/// The row ids that stand for names in the row of a job.
+struct RowIds {
     seq: i64,
     queue_id: i64,
     environment_id: Option<i64>,
     batch_id: Option<i64>,
 }
 
-/// `None` when its time lies beyond all times.
+/// `None` if its time is out of range.
 fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
     let run_at: Option<Timestamp> = match job.start {
         Start::Now => None,
@@ -263,7 +271,7 @@ fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
 }
 
 /// `false` if its id is taken.
-fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, numbers: &Numbers) -> Result<bool, StoreError> {
+fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, ids: &RowIds) -> Result<bool, StoreError> {
     let options = JobOptions {
         backoff: job.backoff,
         env: job.env.clone(),
@@ -281,9 +289,9 @@ fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, numbers: &Numbers) -> Resu
          on conflict (id) do nothing",
     )?;
     let inserted = insert.execute(params![
-        numbers.seq,
+        ids.seq,
         job.id.as_str(),
-        numbers.queue_id,
+        ids.queue_id,
         job.priority,
         job.depends_on.len(),
         life.run_at.map(Timestamp::as_millis),
@@ -292,13 +300,13 @@ fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, numbers: &Numbers) -> Resu
         tx.now.as_millis(),
         job.command,
         job.cwd,
-        numbers.environment_id,
+        ids.environment_id,
         job.timeout.map(millis),
         job.unique_key,
         to_json(&job.tags),
         to_json(&depends_on),
         options.to_json(),
-        numbers.batch_id,
+        ids.batch_id,
     ])?;
     Ok(inserted == 1)
 }

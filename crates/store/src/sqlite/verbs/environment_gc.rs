@@ -1,44 +1,52 @@
-//! Forgetting environments that nothing uses: see [`Sweep`].
+//! Deleting environments that nothing refers to: see [`EnvironmentGc`].
 
 use std::collections::BTreeSet;
 
 use rusqlite::params;
 
 use crate::sqlite::session::tx::Tx;
-use crate::{StoreError, Sweep};
+use crate::{EnvironmentGc, StoreError};
 
-/// Crosses off what the next jobs use. Says whether these were the last.
-pub(crate) fn look_on(tx: &Tx<'_>, sweep: &Sweep, limit: usize) -> Result<(Sweep, bool), StoreError> {
-    let mut sweep = sweep.clone();
-    let mut unseen = match sweep.unseen.take() {
-        Some(unseen) => unseen,
+/// Removes from the candidates what the next jobs refer to. Also returns whether these were the last jobs.
+pub(crate) fn scan(
+    tx: &Tx<'_>,
+    gc: &EnvironmentGc,
+    limit: usize,
+) -> Result<(EnvironmentGc, bool), StoreError> {
+    let mut gc = gc.clone();
+    let mut candidates = match gc.candidates.take() {
+        Some(candidates) => candidates,
         None => all(tx)?,
     };
-    let jobs = if unseen.is_empty() { Vec::new() } else { jobs_after(tx, sweep.after, limit)? };
+    let jobs = if candidates.is_empty() { Vec::new() } else { jobs_after(tx, gc.after, limit)? };
     for (seq, environment_id) in &jobs {
-        sweep.after = *seq;
+        gc.after = *seq;
         if let Some(id) = environment_id {
-            unseen.remove(id);
+            candidates.remove(id);
         }
     }
-    sweep.unseen = Some(unseen);
-    Ok((sweep, jobs.len() < limit))
+    gc.candidates = Some(candidates);
+    Ok((gc, jobs.len() < limit))
 }
 
-/// Looks once more, and forgets some of those that are left, if there are no more jobs.
-pub(crate) fn forget(tx: &Tx<'_>, sweep: &Sweep, limit: usize) -> Result<Sweep, StoreError> {
-    let (mut sweep, is_last) = look_on(tx, sweep, limit)?;
-    let mut unseen = sweep.unseen.take().unwrap_or_default();
-    let some: Vec<i64> = unseen.iter().copied().take(limit).filter(|_| is_last).collect();
+/// Scans once more, and deletes some of the candidates if there are no more jobs.
+pub(crate) fn delete_unused(
+    tx: &Tx<'_>,
+    gc: &EnvironmentGc,
+    limit: usize,
+) -> Result<EnvironmentGc, StoreError> {
+    let (mut gc, is_last) = scan(tx, gc, limit)?;
+    let mut candidates = gc.candidates.take().unwrap_or_default();
+    let some: Vec<i64> = candidates.iter().copied().take(limit).filter(|_| is_last).collect();
     for id in some {
-        unseen.remove(&id);
+        candidates.remove(&id);
         if !is_used_elsewhere(tx, id)? {
             tx.prepare("delete from environments where id = ?1")?.execute([id])?;
-            sweep.forgotten += 1;
+            gc.deleted += 1;
         }
     }
-    sweep.unseen = Some(unseen);
-    Ok(sweep)
+    gc.candidates = Some(candidates);
+    Ok(gc)
 }
 
 fn all(tx: &Tx<'_>) -> Result<BTreeSet<i64>, StoreError> {
@@ -54,7 +62,7 @@ fn jobs_after(tx: &Tx<'_>, seq: i64, limit: usize) -> Result<Vec<(i64, Option<i6
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// There are few schedules and hooks.
+/// A full scan: there are few schedules and hooks.
 fn is_used_elsewhere(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
     let mut select = tx.prepare(
         "select 1 where exists (select 1 from schedules where environment_id = ?1)

@@ -1,4 +1,4 @@
-//! Lengthening leases, and giving back those that the worker does not know of.
+//! Extending leases, and releasing those that the worker does not know of.
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,7 +28,7 @@ pub(crate) fn extend(
     known.iter().map(extend).collect()
 }
 
-/// Whatever else the worker holds it was given by a claim whose commit it never saw succeed.
+/// A lease that the worker does not name stems from a claim whose commit it never saw succeed.
 fn release_others(
     tx: &Tx<'_>,
     worker_seq: i64,

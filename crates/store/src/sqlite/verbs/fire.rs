@@ -1,7 +1,7 @@
-//! Enqueuing what schedules are for, when their time has come.
+//! Enqueuing the jobs of due schedules.
 //!
-//! Everything that a firing does is one transaction with the note that it was done, and each schedule is read in it: so
-//! whoever comes second finds nothing due, and a crash leaves all of it or nothing.
+//! A firing and the record of it are one transaction, which also reads the schedule. So a concurrent caller finds
+//! nothing due, and a crash leaves all of it or nothing.
 
 use super::enqueue;
 use crate::sqlite::jobs::apply;
@@ -11,7 +11,7 @@ use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::schedules;
 use crate::sqlite::tables::schedules::ScheduleRow;
 use crate::sqlite::tables::{events, runs, settings};
-use crate::{EnqueueError, Enqueued, Fired, Pause, Refused, StoreError};
+use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, FireResult, Pause, StoreError};
 use domain::job::life::{Event, StateName, transition};
 use domain::job::request::Origin;
 use domain::job::{NewJob, OnDependencyFailure};
@@ -19,21 +19,21 @@ use domain::schedule::{OnOverlap, Run, fire};
 use domain::values::name::{JobId, ScheduleName};
 use domain::values::timestamp::Timestamp;
 
-/// How many schedules one transaction fires at most, so that very many that are due at once stall nobody.
+/// How many schedules one transaction fires at most, so that many due at once do not stall other writers.
 const FIRED_PER_TRANSACTION: usize = 100;
-/// Who holds back what cannot be understood.
-const OURSELVES: &str = "queuectl";
+/// The actor recorded for pausing a malformed schedule.
+const QUEUECTL: &str = "queuectl";
 
-pub(crate) fn fire_due(tx: &Tx<'_>) -> Result<Fired, StoreError> {
-    let mut fired = Fired::default();
+pub(crate) fn fire_due(tx: &Tx<'_>) -> Result<FireResult, StoreError> {
+    let mut fired = FireResult::default();
     for (id, name) in schedules::due(tx, FIRED_PER_TRANSACTION)? {
         match fire_one(tx, &name) {
             Ok(jobs) => fired.jobs.extend(jobs),
-            // One that somebody wrote by other means, or that a newer program understands, must not stop the others.
+            // A row that was edited by hand, or written by a newer program, must not stop the other schedules.
             Err(StoreError::Malformed { detail, .. }) => {
-                let reason = format!("it cannot be understood: {detail}");
-                let pause = Pause { by: OURSELVES.to_owned(), reason: Some(reason.clone()) };
-                schedules::set_held(tx, id, Some(&pause))?;
+                let reason = format!("its definition is invalid: {detail}");
+                let pause = Pause { by: QUEUECTL.to_owned(), reason: Some(reason.clone()) };
+                schedules::set_pause(tx, id, Some(&pause))?;
                 fired.held.push((name, reason));
             }
             Err(error) => return Err(error),
@@ -55,7 +55,7 @@ fn fire_one(tx: &Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreError> 
     let Some(firing) = fire(&known.schedule, count, tx.now) else {
         return Ok(Vec::new());
     };
-    // Before anything is changed: what cannot be understood is left as it is.
+    // Before any change, so that a malformed schedule is left as it is.
     let job = new_job(tx, &known)?;
     schedules::note_fired(tx, known.id, &firing)?;
     let mut before = unfinished;
@@ -76,7 +76,7 @@ fn fire_one(tx: &Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreError> 
     Ok(jobs)
 }
 
-/// Ends unfinished runs, and gives those of which something may still run.
+/// Cancels unfinished runs, and returns those that may still be running.
 fn replace(tx: &Tx<'_>, unfinished: Vec<Run>) -> Result<Vec<Run>, StoreError> {
     for run in &unfinished {
         let job = row::by_id(tx, &run.id)?.ok_or_else(|| StoreError::NoSuchJob(run.id.clone()))?;
@@ -88,7 +88,7 @@ fn replace(tx: &Tx<'_>, unfinished: Vec<Run>) -> Result<Vec<Run>, StoreError> {
     Ok(unfinished.into_iter().filter(|run| run.state == StateName::Processing).collect())
 }
 
-/// The job for one moment, which waits for these runs; `None` if its unique key is taken.
+/// Enqueues the job for one occurrence, to run after these runs; `None` if its unique key is taken.
 fn enqueue_occurrence(
     tx: &Tx<'_>,
     known: &ScheduleRow,
@@ -103,42 +103,42 @@ fn enqueue_occurrence(
         ..job.clone()
     };
     match enqueue_one(tx, &job)? {
-        Enqueued::Created(id) => {
+        EnqueueResult::Created(id) => {
             runs::assign(tx, &id, known.id, Some(at))?;
             Ok(Some(id))
         }
-        Enqueued::Existing(_) => Ok(None),
+        EnqueueResult::Existing(_) => Ok(None),
     }
 }
 
-/// Enqueues a schedule's job now, beside its times.
-pub(crate) fn run(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<Option<Enqueued>, StoreError> {
+/// Enqueues a schedule's job now, in addition to its times.
+pub(crate) fn run(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<Option<EnqueueResult>, StoreError> {
     let Some(known) = schedules::find(tx, name)? else {
         return Ok(None);
     };
     let job = NewJob { id: free_id(tx, &known, tx.now)?, ..new_job(tx, &known)? };
     let answer = enqueue_one(tx, &job)?;
-    if let Enqueued::Created(id) = &answer {
+    if let EnqueueResult::Created(id) = &answer {
         runs::assign(tx, id, known.id, None)?;
         let seq = row::by_id(tx, id)?.map(|job| job.seq);
-        events::note(tx, seq, "schedule_run", by, Some(name.as_str()))?;
+        events::record(tx, seq, "schedule_run", by, Some(name.as_str()))?;
     }
     Ok(Some(answer))
 }
 
-fn enqueue_one(tx: &Tx<'_>, job: &NewJob) -> Result<Enqueued, StoreError> {
+fn enqueue_one(tx: &Tx<'_>, job: &NewJob) -> Result<EnqueueResult, StoreError> {
     match enqueue::enqueue(tx, std::slice::from_ref(job)) {
-        Ok(mut answers) => Ok(answers.pop().expect("each job is answered")),
+        Ok(mut answers) => Ok(answers.pop().expect("one answer for each job")),
         Err(EnqueueError::Store(error)) => Err(error),
         Err(EnqueueError::Refused { reason, .. }) => Err(refused(&reason)),
     }
 }
 
-fn refused(reason: &Refused) -> StoreError {
+fn refused(reason: &EnqueueRefusal) -> StoreError {
     row::malformed("schedule", reason)
 }
 
-/// What a schedule asks for, with the settings that are in force now; its id is for the caller to choose.
+/// The job of a schedule under the current settings; the caller chooses its id.
 fn new_job(tx: &Tx<'_>, known: &ScheduleRow) -> Result<NewJob, StoreError> {
     let environment = known.environment_id.map(|id| environments::load(tx, id)).transpose()?;
     let origin =

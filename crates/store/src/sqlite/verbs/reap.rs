@@ -1,10 +1,10 @@
-//! Taking back what a dead worker held.
+//! Taking back the leases of a dead worker.
 
 use crate::sqlite::jobs::leases;
 use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::{deliveries, outbox, workers};
-use crate::{LeaseRef, Served, StoreError, WorkerState};
+use crate::{LeaseRef, ServedJobs, StoreError, WorkerState};
 use domain::job::life::LossContext;
 use domain::values::name::WorkerId;
 
@@ -16,12 +16,12 @@ pub(crate) fn reap(
     let worker_seq = workers::seq(tx, worker)?;
     let reaped = take_back(tx, worker, started, &[])?;
     deliveries::take_back(tx, worker_seq, &format!("worker {worker} died"))?;
-    // A worker for one job that is over may be killed with its caller before it could say goodbye.
+    // A worker for a single finished job may be killed with its caller before it could deregister.
     let is_crash = match workers::served(tx, worker_seq)? {
-        Served::All | Served::InOrder(_) => true,
-        Served::Job(_) => !reaped.is_empty(),
+        ServedJobs::All | ServedJobs::InOrder(_) => true,
+        ServedJobs::Job(_) => !reaped.is_empty(),
     };
-    // Hooks hear of a worker once, however often it is reaped.
+    // Hooks fire once per worker, however often it is reaped.
     if is_crash && workers::is_live(tx, worker_seq)? {
         outbox::worker_crashed(tx, worker, &reaped)?;
     }
@@ -31,7 +31,7 @@ pub(crate) fn reap(
     Ok(reaped)
 }
 
-/// Takes back the leases of a dead worker, except those that stay.
+/// Takes back the leases of a dead worker, except those in `stay`.
 pub(crate) fn take_back(
     tx: &Tx<'_>,
     worker: &WorkerId,

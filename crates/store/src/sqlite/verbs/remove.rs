@@ -1,4 +1,4 @@
-//! Forgetting a job.
+//! Removing a job.
 
 use crate::sqlite::jobs::{dependencies, ready, unique_keys};
 use crate::sqlite::session::row;
@@ -9,7 +9,7 @@ use crate::{Change, Conflict, StoreError};
 use domain::job::life::{Place, StateName};
 use domain::values::name::JobId;
 
-/// `None`: more links of finished dependents have to be forgotten than one transaction should do.
+/// `None` if more links to finished dependents must be deleted than fit into one transaction.
 pub(crate) fn remove(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Option<Change>, StoreError> {
     match row::by_id(tx, id)? {
         Some(job) => remove_job(tx, &job, by),
@@ -17,34 +17,34 @@ pub(crate) fn remove(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Option<Change>
     }
 }
 
-/// The same.
+/// As `remove`.
 pub(crate) fn remove_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>, StoreError> {
     let state = job.life.state.name();
     if state == StateName::Processing {
         return Ok(Some(Change::Conflict(Conflict::State(state))));
     }
-    let count = dependencies::count_waiting(tx, job.seq, Conflict::MOST_COUNTED)?;
+    let count = dependencies::count_waiting(tx, job.seq, Conflict::MAX_COUNTED)?;
     if count > 0 {
         return Ok(Some(Change::Conflict(Conflict::WaitedFor { count })));
     }
-    if !forget(tx, job)? {
+    if !delete(tx, job)? {
         return Ok(None);
     }
-    events::note(tx, None, "remove", by, Some(job.id.as_str()))?;
+    events::record(tx, None, "remove", by, Some(job.id.as_str()))?;
     Ok(Some(Change::Done(state)))
 }
 
-/// Forgets a job that does not run and for which no other waits. `false`: the job is still there, because it has more links
-/// than one transaction should forget; the next one goes on.
-pub(crate) fn forget(tx: &Tx<'_>, job: &JobRow) -> Result<bool, StoreError> {
-    if !dependencies::forget(tx, job.seq)? {
+/// Deletes a job that is not running and that no other job waits for. `false` if the job still exists, because it has
+/// more links than one transaction should delete; the next call continues.
+pub(crate) fn delete(tx: &Tx<'_>, job: &JobRow) -> Result<bool, StoreError> {
+    if !dependencies::delete_links(tx, job.seq)? {
         return Ok(false);
     }
     if job.life.place(tx.now) != Place::Nowhere {
-        ready::take_away(tx, job)?;
+        ready::remove(tx, job)?;
     }
-    unique_keys::forget(tx, job)?;
-    forget_rows(tx, job.seq)?;
+    unique_keys::delete(tx, job)?;
+    delete_rows(tx, job.seq)?;
     let state = job.life.state.name();
     tx.counters.borrow_mut().leave(job.queue_id, state);
     if let Some(batch_id) = job.batch_id {
@@ -53,7 +53,7 @@ pub(crate) fn forget(tx: &Tx<'_>, job: &JobRow) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-fn forget_rows(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
+fn delete_rows(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
     let tags: Option<String> =
         tx.prepare("select tags from jobs where seq = ?1")?.query_row([seq], |row| row.get(0))?;
     for tag in row::strings(tags.as_deref())? {
@@ -62,7 +62,7 @@ fn forget_rows(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
     }
     tx.prepare("update sequence set next_seq = max(next_seq, ?1 + 1)")?.execute([seq])?;
     for statement in [
-        // Workers that served this job and nothing else are in nobody else's history.
+        // Workers that served only this job appear in no other history.
         "delete from workers
          where seq in (select worker_seq from attempts where seq = ?1) and state = 'stopped'
                and substr(queues, 1, 1) = '{'",

@@ -1,17 +1,19 @@
-//! Running a job again.
+//! Retrying a job.
 //!
-//! **No jobs ever wait for each other in a circle**, and no search is needed for that. A job is given something to wait for
-//! in two moments only: when it is enqueued or imported, and when it begins again after it was finished. In the first, no
-//! other job waits for it, except jobs that come with it, and the store looks for a circle among these. In the second, no
-//! job waits for it either: it was finished, and its dependents were released before this transaction
-//! ([`dependencies::is_to_be_told`]). A job for which none waits closes no circle. A `failed` job is not finished, and
-//! others do wait for it: so a retry gives it nothing to wait for. Its dependencies were met when it first ran.
+//! **Jobs never wait for each other in a cycle**, and no search is needed to ensure that. A job starts to wait for
+//! another on two occasions only: when it is enqueued or imported, and when it is retried after it finished. On the
+//! first, no other job waits for it, except jobs of the same call, and the store searches these for a cycle. On the
+//! second, no job waits for it either: it was finished, and its dependents were unblocked before this transaction
+//! ([`dependencies::has_pending_unblock`]). A job that no other waits for closes no cycle. A `failed` job is not
+//! finished, and others do wait for it; so a retry gives it nothing to wait for. Its dependencies were met when it
+//! first ran.
 //!
-//! What is left is a contradiction that a person should resolve: job `b` depends on `a`, `a` was removed and enqueued again
-//! with a dependency on `b`, and now `b` is retried while `a` waits. It is refused. That can only happen where a job takes
-//! up a dependency on a job that came later under the id of a removed one, and such a one has no link yet: [`Links`] are
-//! made when a job is enqueued and go when one of the two jobs is removed. So a retry looks at its own links, and follows
-//! the dependencies of others only for those that it lacks. The jobs of one transaction share what they have followed.
+//! A contradiction remains that a person should resolve: job `b` depends on `a`, `a` was removed and enqueued again
+//! with a dependency on `b`, and now `b` is retried while `a` waits. This is refused. It can only happen if a job
+//! depends on a job that came later under the id of a removed one, and such a dependency has no link yet: [`Links`] are
+//! created when a job is enqueued and deleted when one of the two jobs is removed. So a retry examines its own links,
+//! and follows the dependencies of others only for links that it lacks. The retries of one transaction share the
+//! search.
 //!
 //! [`Links`]: dependencies::is_linked
 
@@ -30,11 +32,11 @@ use domain::job::LatestAttempt;
 use domain::job::life::{Event, transition};
 use domain::values::name::JobId;
 
-/// How many dependencies a transaction looks at in search of a contradiction. One that is further away does no harm: the
+/// How many dependencies a transaction follows in search of a contradiction. One that is further away does no harm: the
 /// jobs run in the order in which they wait.
-const MOST_LOOKS: usize = 4_000;
+const MAX_DEPENDENCIES_FOLLOWED: usize = 4_000;
 
-/// `None`: dependents of its last run must be released first, in transactions of their own.
+/// `None` if dependents of its last run must be unblocked first, in transactions of their own.
 pub(crate) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Option<Change>, StoreError> {
     match row::by_id(tx, id)? {
         Some(job) => retry_job(tx, &job, by),
@@ -42,10 +44,10 @@ pub(crate) fn retry(tx: &Tx<'_>, id: &JobId, by: &str) -> Result<Option<Change>,
     }
 }
 
-/// The same.
+/// As `retry`.
 pub(crate) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>, StoreError> {
     let state = job.life.state.name();
-    let parents = if state.is_finished() { known_parents(tx, job.seq)? } else { Vec::new() };
+    let parents = if state.is_finished() { existing_parents(tx, job.seq)? } else { Vec::new() };
     tx.spend(parents.len());
     let blockers = parents.iter().filter(|parent| parent.is_unfinished).count();
     let event = Event::Retry { blocked_by: u32::try_from(blockers).unwrap_or(u32::MAX) };
@@ -53,7 +55,7 @@ pub(crate) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Ch
     let Ok(retried) = transition(&job.life, event, &policy, tx.now) else {
         return Ok(Some(Change::Conflict(Conflict::State(state))));
     };
-    if dependencies::is_to_be_told(tx, job.seq)? {
+    if dependencies::has_pending_unblock(tx, job.seq)? {
         return Ok(None);
     }
     if let Some(through) = contradiction(tx, job.seq, &parents)? {
@@ -69,23 +71,23 @@ pub(crate) fn retry_job(tx: &Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Ch
     for parent in parents.iter().filter(|parent| parent.is_unfinished || !parent.is_linked) {
         dependencies::add(tx, parent.seq, job.seq, parent.is_unfinished)?;
     }
-    events::note(tx, Some(job.seq), "retry", by, None)?;
+    events::record(tx, Some(job.seq), "retry", by, None)?;
     Ok(Some(Change::Done(retried.life.state.name())))
 }
 
-/// A job that another depends on.
-struct Known {
+/// A dependency of the job to retry.
+struct ParentJob {
     id: JobId,
     seq: i64,
-    /// A dependency that failed does not hold a job that is retried.
+    /// A failed dependency does not block a retried job.
     is_unfinished: bool,
-    /// Whether it is the one that was there when the other was enqueued, or that this has waited for since.
+    /// Whether it existed when the job was enqueued, or the job has waited for it since.
     is_linked: bool,
 }
 
-/// What a job depends on and is kept.
-fn known_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<Known>, StoreError> {
-    let mut known = Vec::new();
+/// The dependencies of a job that still exist.
+fn existing_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<ParentJob>, StoreError> {
+    let mut existing = Vec::new();
     for id in dependencies::parents(tx, seq)? {
         let (parent_seq, is_unfinished) = match dependencies::look_up(tx, &id)? {
             Parent::Unknown => continue,
@@ -93,17 +95,17 @@ fn known_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<Known>, StoreError> {
             Parent::Finished { seq, .. } => (seq, false),
         };
         let is_linked = dependencies::is_linked(tx, parent_seq, seq)?;
-        known.push(Known { id, seq: parent_seq, is_unfinished, is_linked });
+        existing.push(ParentJob { id, seq: parent_seq, is_unfinished, is_linked });
     }
-    Ok(known)
+    Ok(existing)
 }
 
-/// The first of those that the job would wait for and that depends on the job: itself, or through others that are not
-/// finished.
-fn contradiction(tx: &Tx<'_>, seq: i64, parents: &[Known]) -> Result<Option<JobId>, StoreError> {
+/// The first dependency that the job would wait for and that itself depends on the job, directly or through unfinished
+/// jobs.
+fn contradiction(tx: &Tx<'_>, seq: i64, parents: &[ParentJob]) -> Result<Option<JobId>, StoreError> {
     for parent in parents.iter().filter(|parent| parent.is_unfinished) {
         let depends_on_it = dependencies::is_linked(tx, seq, parent.seq)?
-            || (!parent.is_linked && Followed::reaches(tx, parent.seq, seq)?);
+            || (!parent.is_linked && DependencySearch::reaches(tx, parent.seq, seq)?);
         if depends_on_it {
             return Ok(Some(parent.id.clone()));
         }
@@ -111,35 +113,35 @@ fn contradiction(tx: &Tx<'_>, seq: i64, parents: &[Known]) -> Result<Option<JobI
     Ok(None)
 }
 
-/// What the searches of one transaction have seen.
+/// What the searches of one transaction have visited.
 #[derive(Debug, Default)]
-pub(crate) struct Followed {
-    /// Jobs whose dependencies were all looked at.
-    jobs: HashSet<i64>,
-    /// The jobs that these depend on.
-    named: HashSet<i64>,
-    /// How many dependencies were looked at.
-    looks: usize,
+pub(crate) struct DependencySearch {
+    /// Jobs whose dependencies were all followed.
+    visited: HashSet<i64>,
+    /// The dependencies of these jobs.
+    reached: HashSet<i64>,
+    /// How many dependencies were followed.
+    steps: usize,
 }
 
-impl Followed {
-    /// Whether a job depends on another, itself or through jobs that are not finished.
+impl DependencySearch {
+    /// Whether a job depends on another, directly or through unfinished jobs.
     pub(crate) fn reaches(tx: &Tx<'_>, from: i64, wanted: i64) -> Result<bool, StoreError> {
-        let mut followed = tx.followed.borrow_mut();
-        if followed.named.contains(&wanted) {
-            // An earlier search has passed it, maybe on another way.
-            *followed = Self { looks: followed.looks, ..Self::default() };
+        let mut search = tx.dependency_search.borrow_mut();
+        if search.reached.contains(&wanted) {
+            // An earlier search has passed it, perhaps on another path.
+            *search = Self { steps: search.steps, ..Self::default() };
         }
         let mut open = vec![from];
         while let Some(seq) = open.pop() {
-            if !followed.jobs.insert(seq) {
+            if !search.visited.insert(seq) {
                 continue;
             }
             for id in dependencies::parents(tx, seq)? {
-                if followed.looks >= MOST_LOOKS {
+                if search.steps >= MAX_DEPENDENCIES_FOLLOWED {
                     return Ok(false);
                 }
-                followed.looks += 1;
+                search.steps += 1;
                 tx.spend(1);
                 let parent = match dependencies::look_up(tx, &id)? {
                     Parent::Unknown => continue,
@@ -152,7 +154,7 @@ impl Followed {
                 if parent == wanted {
                     return Ok(true);
                 }
-                followed.named.insert(parent);
+                search.reached.insert(parent);
             }
         }
         Ok(false)

@@ -8,7 +8,7 @@ use crate::sqlite::session::row;
 use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::{rates, retry_rules, settings, workers};
-use crate::{Settled, Settlement, StoreError};
+use crate::{SettledJob, Settlement, StoreError};
 use domain::job::life::{DeadReason, Event, Life, LossContext, Policy, State, StateName, transition};
 use domain::job::outcome::Outcome;
 use domain::job::{Ending, LatestAttempt};
@@ -16,12 +16,12 @@ use domain::values::timestamp::Timestamp;
 use sys::guards;
 use sys::guards::Guard;
 
-/// `None` if the lease was lost: then nothing is recorded.
+/// `None` if the lease was lost; then nothing is recorded.
 pub(crate) fn settle(
     tx: &Tx<'_>,
     worker_seq: i64,
     settlement: &Settlement,
-) -> Result<Option<Settled>, StoreError> {
+) -> Result<Option<SettledJob>, StoreError> {
     let Some(job) = row::by_id(tx, &settlement.lease.job)? else {
         return Ok(None);
     };
@@ -34,26 +34,26 @@ pub(crate) fn settle(
     record(tx, &job, worker_seq, settlement, LossContext::Alone)
 }
 
-/// For tests that want to see what fencing is good for: whoever comes is taken for the current attempt.
+/// For tests that show what fencing prevents: any caller is taken for the current attempt.
 fn record_unfenced(
     tx: &Tx<'_>,
     job: &JobRow,
     worker_seq: i64,
     settlement: &Settlement,
-) -> Result<Option<Settled>, StoreError> {
+) -> Result<Option<SettledJob>, StoreError> {
     let mut current = settlement.clone();
     current.lease.attempt = job.life.attempts;
     record(tx, job, job.worker_seq.unwrap_or(worker_seq), &current, LossContext::Alone)
 }
 
-/// The same for whoever speaks in the worker's name.
+/// As `settle`, but may be called on behalf of the worker, for example by the reaper.
 pub(crate) fn record(
     tx: &Tx<'_>,
     job: &JobRow,
     worker_seq: i64,
     settlement: &Settlement,
     loss_context: LossContext,
-) -> Result<Option<Settled>, StoreError> {
+) -> Result<Option<SettledJob>, StoreError> {
     let event = Event::Settle {
         attempt: settlement.lease.attempt,
         outcome: settlement.outcome,
@@ -98,7 +98,7 @@ pub(crate) fn record(
     if let Some(output) = &settlement.output {
         history::add_output(tx, job.seq, settlement.lease.attempt, output)?;
     }
-    Ok(Some(Settled {
+    Ok(Some(SettledJob {
         lease: settlement.lease.clone(),
         state: transition.life.state.name(),
         next_retry_at: next_retry_at(&transition.life),
@@ -106,8 +106,8 @@ pub(crate) fn record(
     }))
 }
 
-/// When the attempt began and ended, by the clock as it is now. Its claim and its recording are only near that: a claim may
-/// lie in hand, and outcomes gather for a commit. Never before the claim, unless the clock was set back.
+/// When the attempt started and ended, by the current clock. Claiming and recording are only approximations: a claim
+/// may be prefetched, and outcomes wait for a shared commit. Never before the claim, unless the clock was set back.
 fn times(tx: &Tx<'_>, job: &JobRow, settlement: &Settlement) -> (Timestamp, Timestamp) {
     let claimed_at = job.latest.started_at.unwrap_or(tx.now);
     let not_before = |at: Timestamp| if claimed_at > tx.now { at } else { at.max(claimed_at) };
@@ -120,7 +120,7 @@ fn times(tx: &Tx<'_>, job: &JobRow, settlement: &Settlement) -> (Timestamp, Time
     (started_at, finished_at)
 }
 
-/// Only after an exit code it matters which are retried: nobody else pays for asking the queue.
+/// The queue's retry rules matter only after a non-zero exit code; other outcomes do not pay for reading them.
 fn policy(tx: &Tx<'_>, job: &JobRow, outcome: Outcome) -> Result<Policy, StoreError> {
     let policy = settings::policy(tx, job)?;
     match outcome {

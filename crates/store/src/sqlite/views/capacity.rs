@@ -1,8 +1,8 @@
 //! How many jobs of each queue may be claimed now.
 //!
-//! A limit counts what is processing with all workers together: what the counters say, and what this transaction has
-//! changed. A claim that lies in a worker's hand counts too, so a limit is never exceeded, but it is not used up either:
-//! hence a worker says how many claims of limited queues it can do with, whatever else it claims ahead.
+//! A concurrency limit counts the processing jobs of all workers: the stored counter, and the changes of this
+//! transaction. A prefetched claim counts too, so a limit is never exceeded, but it is not fully used either: hence a
+//! worker says how many claims of limited queues it can use at once, in addition to its prefetch.
 
 use std::collections::HashMap;
 
@@ -17,19 +17,19 @@ use domain::values::timestamp::Timestamp;
 use sys::guards;
 use sys::guards::Guard;
 
-/// What one claim knows of the queues that it has looked at.
+/// The capacity of the queues that one claim has examined.
 #[derive(Debug)]
-pub(crate) struct Rooms {
-    known: HashMap<i64, Room>,
-    /// How many claims of limited queues the worker still has use for.
+pub(crate) struct Capacity {
+    known: HashMap<i64, QueueCapacity>,
+    /// How many more claims of limited queues the worker can use.
     pub(crate) limited_left: usize,
-    /// A limited queue had more to give than the worker has use for.
+    /// A limited queue had more jobs than the worker can use.
     pub(crate) has_left_some: bool,
 }
 
-/// One queue, as it was found.
+/// One queue's capacity.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct QueueCapacity {
     is_limited: bool,
     /// How many more of its jobs may be claimed.
     left: usize,
@@ -37,43 +37,43 @@ struct Room {
     taken: u32,
 }
 
-impl Rooms {
+impl Capacity {
     pub(crate) fn new(want_limited: usize) -> Self {
         Self { known: HashMap::new(), limited_left: want_limited, has_left_some: false }
     }
 
     /// How many jobs of a queue may be claimed.
     pub(crate) fn left(&mut self, tx: &Tx<'_>, queue_id: i64) -> Result<usize, StoreError> {
-        if let Some(room) = self.known.get(&queue_id) {
-            return Ok(room.left);
+        if let Some(queue) = self.known.get(&queue_id) {
+            return Ok(queue.left);
         }
-        Ok(self.known.entry(queue_id).or_insert(look(tx, queue_id)?).left)
+        Ok(self.known.entry(queue_id).or_insert(queue_capacity(tx, queue_id)?).left)
     }
 
     pub(crate) fn is_limited(&self, queue_id: i64) -> bool {
-        self.known.get(&queue_id).is_some_and(|room| room.is_limited)
+        self.known.get(&queue_id).is_some_and(|queue| queue.is_limited)
     }
 
     /// A job of this queue was claimed.
     pub(crate) fn take(&mut self, queue_id: i64) {
-        if let Some(room) = self.known.get_mut(&queue_id).filter(|room| room.is_limited) {
-            room.left = room.left.saturating_sub(1);
-            room.taken += 1;
+        if let Some(queue) = self.known.get_mut(&queue_id).filter(|queue| queue.is_limited) {
+            queue.left = queue.left.saturating_sub(1);
+            queue.taken += 1;
             self.limited_left = self.limited_left.saturating_sub(1);
         }
     }
 
-    /// Writes down the tokens that were taken. Gives the moment at which a rate lets the next job start, where nothing
-    /// else is in its way.
+    /// Stores the tokens that were used. Returns when a rate allows the next start, among queues that nothing else
+    /// holds back.
     pub(crate) fn close(&self, tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
         let mut next = None;
-        for (queue_id, room) in &self.known {
-            let Some(Meter { rate, bucket }) = room.meter else {
+        for (queue_id, queue) in &self.known {
+            let Some(Meter { rate, bucket }) = queue.meter else {
                 continue;
             };
-            // One that was filled in the future, by a clock that was set back since, is counted from now on.
-            let is_changed = room.taken > 0 || bucket.refilled_at > tx.now;
-            let bucket = bucket.take(rate, tx.now, room.taken);
+            // A refill time in the future, from before the clock was set back, is reset to now.
+            let is_changed = queue.taken > 0 || bucket.refilled_at > tx.now;
+            let bucket = bucket.take(rate, tx.now, queue.taken);
             if is_changed {
                 rates::put(tx, *queue_id, Some(bucket))?;
             }
@@ -84,8 +84,8 @@ impl Rooms {
     }
 }
 
-/// A queue that was paused has no room; one without limits has room for all.
-fn look(tx: &Tx<'_>, queue_id: i64) -> Result<Room, StoreError> {
+/// A paused queue has no capacity; one without limits has room for everything.
+fn queue_capacity(tx: &Tx<'_>, queue_id: i64) -> Result<QueueCapacity, StoreError> {
     // By the primary key of `queues`.
     let mut select = tx.prepare(
         "select paused_at is null, concurrency, rate_count, rate_period_ms, rate_tokens, rate_refilled_at
@@ -99,18 +99,18 @@ fn look(tx: &Tx<'_>, queue_id: i64) -> Result<Room, StoreError> {
     if let (Some(limit), 1.., false) = (concurrency, left, guards::is_off(Guard::QueueLimits)) {
         left = usize::try_from(i64::from(limit) - processing(tx, queue_id)?).unwrap_or(0);
     }
-    // What has no room anyway need not be looked at again when there is a token.
+    // A queue without capacity need not be examined again when its rate has a token.
     let meter = meter.filter(|_| left > 0);
     if let Some(Meter { rate, bucket }) = meter {
         let granted = bucket.grants(rate, tx.now, u32::try_from(left).unwrap_or(u32::MAX));
         left = left.min(granted as usize);
     }
-    Ok(Room { is_limited: concurrency.is_some() || meter.is_some(), left, meter, taken: 0 })
+    Ok(QueueCapacity { is_limited: concurrency.is_some() || meter.is_some(), left, meter, taken: 0 })
 }
 
-/// How many jobs of a queue could be claimed now, if there were as many.
-pub(crate) fn room(tx: &Tx<'_>, queue_id: i64) -> Result<usize, StoreError> {
-    Ok(look(tx, queue_id)?.left)
+/// How many jobs of a queue could be claimed now, if there were enough.
+pub(crate) fn available(tx: &Tx<'_>, queue_id: i64) -> Result<usize, StoreError> {
+    Ok(queue_capacity(tx, queue_id)?.left)
 }
 
 fn processing(tx: &Tx<'_>, queue_id: i64) -> Result<i64, StoreError> {
@@ -121,18 +121,18 @@ fn processing(tx: &Tx<'_>, queue_id: i64) -> Result<i64, StoreError> {
     Ok(stored.unwrap_or(0) + tx.counters.borrow().change(queue_id, state))
 }
 
-/// Wakes somebody for a queue in which fewer jobs run than before, if that is what those that wait in it waited for.
-pub(crate) fn tell_of_room(tx: &Tx<'_>) -> Result<(), StoreError> {
+/// Wakes workers for a queue whose concurrency limit was reached, and in which fewer jobs run now.
+pub(crate) fn wake_for_freed_capacity(tx: &Tx<'_>) -> Result<(), StoreError> {
     let fewer = tx.counters.borrow().with_fewer(StateName::Processing);
     for queue_id in fewer {
-        if !tx.has_new_ready() && has_ready_behind_limit(tx, queue_id)? && look(tx, queue_id)?.left > 0 {
+        if !tx.has_new_ready() && has_limited_ready(tx, queue_id)? && queue_capacity(tx, queue_id)?.left > 0 {
             tx.note_ready();
         }
     }
     Ok(())
 }
 
-fn has_ready_behind_limit(tx: &Tx<'_>, queue_id: i64) -> Result<bool, StoreError> {
+fn has_limited_ready(tx: &Tx<'_>, queue_id: i64) -> Result<bool, StoreError> {
     // By the primary keys of `queues` and `ready`.
     let mut select = tx.prepare(
         "select 1 from queues

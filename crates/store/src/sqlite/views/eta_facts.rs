@@ -1,4 +1,4 @@
-//! What the rest of a batch will take.
+//! The facts for estimating when a batch will be finished.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,17 +15,17 @@ use domain::batch::eta::{EtaFacts, Lane};
 use domain::job::life::StateName;
 use domain::values::name::BatchName;
 
-/// How many attempts tell what is typical.
-const TYPICAL: usize = 100;
-/// How many jobs of a batch are looked at: the newest, because the oldest were finished first.
-const LOOKED_AT: usize = 1_000;
+/// How many recent attempts give the average duration.
+const ATTEMPTS_AVERAGED: usize = 100;
+/// How many jobs of a batch are examined: the newest, because the oldest finish first.
+const MAX_JOBS_EXAMINED: usize = 1_000;
 
-pub(crate) fn outlook(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts, StoreError> {
+pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts, StoreError> {
     let lanes = match batches::known_id(tx, name)? {
         Some(batch_id) => lanes(tx, batch_id)?,
         None => Vec::new(),
     };
-    Ok(EtaFacts { now: tx.now, typical: typical(tx)?, slots: 0, lanes })
+    Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, lanes })
 }
 
 fn lanes(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<Lane>, StoreError> {
@@ -46,12 +46,12 @@ fn lanes(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<Lane>, StoreError> {
     Ok(lanes.into_values().collect())
 }
 
-/// The queue and the state of each.
+/// The queue and the state of each job.
 fn newest(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<(i64, StateName)>, StoreError> {
     // Backwards by index jobs_by_batch.
     let mut select =
         tx.prepare("select queue_id, state from jobs where batch_id = ?1 order by seq desc limit ?2")?;
-    let mut rows = select.query(params![batch_id, LOOKED_AT])?;
+    let mut rows = select.query(params![batch_id, MAX_JOBS_EXAMINED])?;
     let mut newest = Vec::new();
     while let Some(row) = rows.next()? {
         let word: String = row.get(1)?;
@@ -61,14 +61,14 @@ fn newest(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<(i64, StateName)>, StoreErro
     Ok(newest)
 }
 
-/// How long the latest attempts took, of whatever jobs, on average; `None` before the first.
-fn typical(tx: &Tx<'_>) -> Result<Option<Duration>, StoreError> {
+/// The average duration of the latest attempts of any job; `None` before the first.
+fn average_duration(tx: &Tx<'_>) -> Result<Option<Duration>, StoreError> {
     // Backwards by the primary key of `attempts`.
     let mut select = tx.prepare(
         "select duration_ms from attempts where seq <= ?1 and outcome <> 'released'
          order by seq desc, number desc limit ?2",
     )?;
-    let rows = select.query_map(params![i64::MAX, TYPICAL], |row| row.get(0))?;
+    let rows = select.query_map(params![i64::MAX, ATTEMPTS_AVERAGED], |row| row.get(0))?;
     let took: Vec<i64> = rows.collect::<Result<_, _>>()?;
     let count = i64::try_from(took.len()).unwrap_or(i64::MAX);
     Ok((count > 0).then(|| from_millis(took.iter().sum::<i64>() / count)))

@@ -1,4 +1,4 @@
-//! What surrounds a job: what it waits for, how its queue stands, and who is before it in the line.
+//! The facts that explain why a job does not run: its dependencies, its queue, and the jobs ahead of it.
 
 use rusqlite::params;
 
@@ -8,24 +8,24 @@ use crate::sqlite::session::row;
 use crate::sqlite::session::row::{JobRow, malformed};
 use crate::sqlite::session::tx::{Tx, from_millis};
 use crate::sqlite::tables::rates;
-use crate::{Situation, StoreError};
+use crate::{ExplainFacts, StoreError};
 use domain::explain::{Count, Durations, QueueFacts};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 
-/// How many of the jobs that it waits for are named.
-const NAMED: usize = 5;
-/// How many jobs before it are counted at most.
-const COUNTED: u64 = 1_000;
-/// How many attempts tell how long jobs of a queue take.
-const MEASURED: usize = 20;
+/// How many of its unfinished dependencies are named.
+const MAX_DEPENDENCIES_NAMED: usize = 5;
+/// How many jobs ahead of it are counted at most.
+const MAX_AHEAD_COUNTED: u64 = 1_000;
+/// How many recent attempts give the average duration of a queue's jobs.
+const ATTEMPTS_MEASURED: usize = 20;
 
-pub(crate) fn situation(tx: &Tx<'_>, id: &JobId) -> Result<Option<Situation>, StoreError> {
+pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<ExplainFacts>, StoreError> {
     let (Some(job), Some(known)) = (find::find(tx, id)?, row::by_id(tx, id)?) else {
         return Ok(None);
     };
-    Ok(Some(Situation {
+    Ok(Some(ExplainFacts {
         job,
         now: tx.now,
         waits_for: waits_for(tx, known.seq)?,
@@ -38,7 +38,7 @@ pub(crate) fn situation(tx: &Tx<'_>, id: &JobId) -> Result<Option<Situation>, St
 
 fn waits_for(tx: &Tx<'_>, seq: i64) -> Result<Vec<(JobId, StateName)>, StoreError> {
     let mut jobs = Vec::new();
-    for parent_seq in dependencies::waited_for(tx, seq)?.into_iter().take(NAMED) {
+    for parent_seq in dependencies::waited_for(tx, seq)?.into_iter().take(MAX_DEPENDENCIES_NAMED) {
         let parent = row::by_seq(tx, parent_seq)?;
         jobs.push((parent.id, parent.life.state.name()));
     }
@@ -65,16 +65,16 @@ pub(crate) fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError
     })
 }
 
-/// Those in other queues that are open and have something ready. What is held back by its queue's limits lets others pass.
+/// Jobs ahead in other open queues. Jobs that their queue's limits hold back let others pass.
 fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count, StoreError> {
     let mut select = tx.prepare("select id from queues where paused_at is null and id <> ?1")?;
     let rows = select.query_map([job.queue_id], |row| row.get(0))?;
     let others: Vec<i64> = rows.collect::<Result<_, _>>()?;
     let mut sum = Count { least: 0, is_exact: true };
     for queue_id in others {
-        let (ahead, room) = (ahead_in(tx, queue_id, job)?, capacity::room(tx, queue_id)? as u64);
-        let is_exact = ahead.is_exact || room <= ahead.least;
-        sum = Count { least: sum.least + ahead.least.min(room), is_exact: sum.is_exact && is_exact };
+        let (ahead, available) = (ahead_in(tx, queue_id, job)?, capacity::available(tx, queue_id)? as u64);
+        let is_exact = ahead.is_exact || available <= ahead.least;
+        sum = Count { least: sum.least + ahead.least.min(available), is_exact: sum.is_exact && is_exact };
     }
     Ok(sum)
 }
@@ -82,17 +82,17 @@ fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count, StoreError> {
 fn ahead_in(tx: &Tx<'_>, queue_id: i64, job: &JobRow) -> Result<Count, StoreError> {
     let more_urgent: u64 = tx
         .prepare("select count(*) from (select 1 from ready where queue_id = ?1 and priority > ?2 limit ?3)")?
-        .query_row(params![queue_id, job.priority, COUNTED], |row| row.get(0))?;
+        .query_row(params![queue_id, job.priority, MAX_AHEAD_COUNTED], |row| row.get(0))?;
     let earlier: u64 = tx
         .prepare(
             "select count(*) from (select 1 from ready
                                    where queue_id = ?1 and priority = ?2 and (due_at, seq) < (?3, ?4) limit ?5)",
         )?
-        .query_row(params![queue_id, job.priority, job.life.due_at.as_millis(), job.seq, COUNTED], |row| {
+        .query_row(params![queue_id, job.priority, job.life.due_at.as_millis(), job.seq, MAX_AHEAD_COUNTED], |row| {
             row.get(0)
         })?;
-    let least = (more_urgent + earlier).min(COUNTED);
-    Ok(Count { least, is_exact: least < COUNTED })
+    let least = (more_urgent + earlier).min(MAX_AHEAD_COUNTED);
+    Ok(Count { least, is_exact: least < MAX_AHEAD_COUNTED })
 }
 
 fn durations(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Durations>, StoreError> {
@@ -101,7 +101,7 @@ fn durations(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Durations>, StoreError
         "select a.duration_ms from jobs j cross join attempts a on a.seq = j.seq and a.number = j.attempts
          where j.queue_id = ?1 and j.state = 'completed' order by j.seq desc limit ?2",
     )?;
-    let rows = select.query_map(params![queue_id, MEASURED], |row| row.get(0))?;
+    let rows = select.query_map(params![queue_id, ATTEMPTS_MEASURED], |row| row.get(0))?;
     let measured: Vec<i64> = rows.collect::<Result<_, _>>()?;
     let Ok(count) = u32::try_from(measured.len()) else {
         return Ok(None);

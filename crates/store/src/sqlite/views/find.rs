@@ -1,4 +1,4 @@
-//! Looking one job up.
+//! Looking up a job.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -41,20 +41,20 @@ pub(crate) fn output(tx: &Tx<'_>, id: &JobId, attempt: u32) -> Result<Option<Vec
     }
 }
 
-pub(crate) fn ids_like(tx: &Tx<'_>, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
-    // By the index of ids. No id has a character behind the tilde.
+pub(crate) fn ids_with_prefix(tx: &Tx<'_>, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
+    // By the unique index of ids. Every character of an id sorts before the tilde.
     let mut select =
         tx.prepare("select id from jobs where id >= ?1 and id < ?1 || '~' order by id limit ?2")?;
     let rows = select.query_map(params![prefix.as_str(), limit], |row| Ok(row::name(row, 0)))?;
     rows.map(|id| id?).collect()
 }
 
-pub(crate) fn taken(tx: &Tx<'_>, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
-    let mut taken = Vec::new();
+pub(crate) fn existing_ids(tx: &Tx<'_>, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+    let mut existing = Vec::new();
     for id in ids {
         if enqueue::is_taken(tx, id)? {
-            taken.push(id.clone());
+            existing.push(id.clone());
         }
     }
-    Ok(taken)
+    Ok(existing)
 }

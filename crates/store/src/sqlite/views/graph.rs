@@ -1,4 +1,4 @@
-//! The jobs around one job: found step by step outwards, in both directions.
+//! The jobs connected with one job, found by a breadth-first search in both directions.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -17,7 +17,7 @@ pub(crate) fn graph(tx: &Tx<'_>, id: &JobId, limit: usize) -> Result<Option<Grap
         return Ok(None);
     };
     let mut search = Search { limit: limit.max(1), ..Search::default() };
-    search.place(&found);
+    search.insert(&found);
     for direction in [Direction::Up, Direction::Down] {
         search.spread(tx, found.seq, direction)?;
     }
@@ -28,27 +28,27 @@ pub(crate) fn graph(tx: &Tx<'_>, id: &JobId, limit: usize) -> Result<Option<Grap
 struct Search {
     graph: Graph,
     edges: HashSet<Edge>,
-    places: HashMap<JobId, usize>,
+    indexes: HashMap<JobId, usize>,
     limit: usize,
 }
 
-struct Found {
-    /// `None`: it was removed.
+struct FoundNode {
+    /// `None` if the job was removed.
     seq: Option<i64>,
     node: Node,
 }
 
 impl Search {
-    /// The place of a job, if there is one left.
-    fn place(&mut self, found: &Found) -> Option<usize> {
-        if let Some(place) = self.places.get(&found.node.id) {
-            return Some(*place);
+    /// The index of a job in the graph, unless the limit is reached.
+    fn insert(&mut self, found: &FoundNode) -> Option<usize> {
+        if let Some(index) = self.indexes.get(&found.node.id) {
+            return Some(*index);
         }
         if self.graph.nodes.len() >= self.limit {
             self.graph.is_cut = true;
             return None;
         }
-        self.places.insert(found.node.id.clone(), self.graph.nodes.len());
+        self.indexes.insert(found.node.id.clone(), self.graph.nodes.len());
         self.graph.nodes.push(found.node.clone());
         Some(self.graph.nodes.len() - 1)
     }
@@ -57,14 +57,14 @@ impl Search {
     fn spread(&mut self, tx: &Tx<'_>, from: Option<i64>, direction: Direction) -> Result<(), StoreError> {
         let mut seen: HashSet<i64> = from.into_iter().collect();
         let mut open: VecDeque<(usize, i64)> = from.map(|seq| (0, seq)).into_iter().collect();
-        while let Some((place, seq)) = open.pop_front() {
+        while let Some((index, seq)) = open.pop_front() {
             for found in self.next(tx, seq, direction)? {
-                let Some(other) = self.place(&found) else {
+                let Some(other) = self.insert(&found) else {
                     continue;
                 };
                 let edge = match direction {
-                    Direction::Up => Edge { job: place, depends_on: other },
-                    Direction::Down => Edge { job: other, depends_on: place },
+                    Direction::Up => Edge { job: index, depends_on: other },
+                    Direction::Down => Edge { job: other, depends_on: index },
                 };
                 if self.edges.insert(edge) {
                     self.graph.edges.push(edge);
@@ -77,30 +77,30 @@ impl Search {
         Ok(())
     }
 
-    fn next(&self, tx: &Tx<'_>, seq: i64, direction: Direction) -> Result<Vec<Found>, StoreError> {
+    fn next(&self, tx: &Tx<'_>, seq: i64, direction: Direction) -> Result<Vec<FoundNode>, StoreError> {
         match direction {
             Direction::Up => {
-                let gone = |id: JobId| Found { seq: None, node: Node { id, state: None } };
+                let gone = |id: JobId| FoundNode { seq: None, node: Node { id, state: None } };
                 let ids = dependencies::parents(tx, seq)?;
                 ids.into_iter().map(|id| Ok(by_id(tx, &id)?.unwrap_or_else(|| gone(id)))).collect()
             }
-            // One more than there is room for tells that there are more.
+            // One more than the limit shows that there are more.
             Direction::Down => children(tx, seq, self.limit + 1),
         }
     }
 }
 
-fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<Found>, StoreError> {
+fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<FoundNode>, StoreError> {
     let mut select = tx.prepare("select seq, state from jobs where id = ?1")?;
     let found = select.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)));
     let Some((seq, state)) = found.optional()? else {
         return Ok(None);
     };
-    Ok(Some(Found { seq: Some(seq), node: node(id.clone(), &state)? }))
+    Ok(Some(FoundNode { seq: Some(seq), node: node(id.clone(), &state)? }))
 }
 
-/// What depends on a job, in the order of enqueuing.
-fn children(tx: &Tx<'_>, parent_seq: i64, limit: usize) -> Result<Vec<Found>, StoreError> {
+/// The dependents of a job, in the order of enqueuing.
+fn children(tx: &Tx<'_>, parent_seq: i64, limit: usize) -> Result<Vec<FoundNode>, StoreError> {
     // By the primary keys of `dependencies` and `jobs`.
     let mut select = tx.prepare(
         "select j.seq, j.id, j.state from dependencies d cross join jobs j on j.seq = d.child_seq
@@ -110,7 +110,7 @@ fn children(tx: &Tx<'_>, parent_seq: i64, limit: usize) -> Result<Vec<Found>, St
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let state: String = row.get(2)?;
-        found.push(Found { seq: Some(row.get(0)?), node: node(row::name(row, 1)?, &state)? });
+        found.push(FoundNode { seq: Some(row.get(0)?), node: node(row::name(row, 1)?, &state)? });
     }
     Ok(found)
 }

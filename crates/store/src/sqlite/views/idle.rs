@@ -1,27 +1,27 @@
-//! Whether anything is left to do for a worker: what is ready, processing or waiting for a retry, with any worker.
+//! Whether a worker's queues are idle: nothing is ready, processing or waiting for a retry, on any worker.
 
 use rusqlite::{OptionalExtension, Params};
 
 use crate::sqlite::session::row;
 use crate::sqlite::session::tx::Tx;
-use crate::{Served, StoreError};
+use crate::{ServedJobs, StoreError};
 use domain::job::life::StateName;
 use domain::values::name::{JobId, QueueName};
 
-pub(crate) fn is_idle(tx: &Tx<'_>, served: &Served) -> Result<bool, StoreError> {
+pub(crate) fn is_idle(tx: &Tx<'_>, served: &ServedJobs) -> Result<bool, StoreError> {
     match served {
-        Served::All => are_idle(tx, |_| true),
-        Served::InOrder(queues) => are_idle(tx, |queue| queues.contains(queue)),
-        Served::Job(id) => is_over(tx, id),
+        ServedJobs::All => are_idle(tx, |_| true),
+        ServedJobs::InOrder(queues) => are_idle(tx, |queue| queues.contains(queue)),
+        ServedJobs::Job(id) => is_finished_or_gone(tx, id),
     }
 }
 
 fn are_idle(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, StoreError> {
-    let busy = is_any_at_work(tx, &is_served)? || is_any_due(tx, &is_served)? || is_any_to_be_told(tx)?;
+    let busy = any_active(tx, &is_served)? || any_due(tx, &is_served)? || any_pending_unblock(tx)?;
     Ok(!busy)
 }
 
-fn is_any_at_work(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, StoreError> {
+fn any_active(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, StoreError> {
     // By the primary keys of `ready` and `counters`.
     let sql = "select name from queues
                where paused_at is null
@@ -32,8 +32,8 @@ fn is_any_at_work(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result
     any_queue(tx, sql, [], is_served)
 }
 
-/// A job whose time has come is ready, although it stands in `waiting` until the next exchange.
-fn is_any_due(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, StoreError> {
+/// A due job is ready, although it stays in `waiting` until the next exchange.
+fn any_due(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, StoreError> {
     // By the primary key of `waiting`.
     let sql = "select q.name
                from waiting w cross join jobs j on j.seq = w.seq cross join queues q on q.id = j.queue_id
@@ -41,8 +41,8 @@ fn is_any_due(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<boo
     any_queue(tx, sql, [tx.now.as_millis()], is_served)
 }
 
-/// Whether jobs have ended of which those who wait for them do not know yet: these may be ready any moment.
-pub(crate) fn is_any_to_be_told(tx: &Tx<'_>) -> Result<bool, StoreError> {
+/// Whether dependents of finished jobs are not yet unblocked: they may become ready at any time.
+pub(crate) fn any_pending_unblock(tx: &Tx<'_>) -> Result<bool, StoreError> {
     Ok(tx.prepare("select 1 from releases limit 1")?.exists([])?)
 }
 
@@ -62,8 +62,8 @@ fn any_queue(
     Ok(false)
 }
 
-/// Whether a job is finished or gone.
-fn is_over(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
+/// Whether a job is finished or removed.
+fn is_finished_or_gone(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
     let mut select = tx.prepare("select state from jobs where id = ?1")?;
     let word: Option<String> = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
     let Some(word) = word else {

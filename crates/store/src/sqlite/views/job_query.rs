@@ -1,7 +1,7 @@
-//! The numbers of the jobs that a filter lets through.
+//! Finding the jobs that match a filter.
 //!
-//! Each statement walks along one index, which has the rows in the wanted order, and asks of each row the rest of what
-//! the filter says. Which statement is taken depends on what narrows most.
+//! Each statement follows one index that has the rows in the requested order, and tests the remaining conditions on
+//! each row. The most selective condition decides which statement is used.
 
 use std::cmp::Reverse;
 
@@ -12,20 +12,20 @@ use crate::sqlite::session::row::malformed;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::queues;
 use crate::sqlite::verbs::claim::queues_with_ready;
-use crate::{Phase, Seen, StoreError};
+use crate::{JobRef, Phase, StoreError};
 use domain::job::life::StateName;
 
-/// A place in any of the orders.
+/// A position in any of the list orders.
 #[derive(Debug)]
-pub(crate) struct Cursor {
+pub(crate) struct ListPosition {
     pub(crate) seq: i64,
     pub(crate) priority: i32,
     pub(crate) due_at: i64,
 }
 
-/// A filter, with numbers for names, and how much of what it lets through is wanted.
+/// A filter with row ids in place of names, and the page to read.
 #[derive(Debug)]
-pub(crate) struct Cut<'t> {
+pub(crate) struct JobQuery<'t> {
     pub(crate) tx: &'t Tx<'t>,
     pub(crate) now: i64,
     pub(crate) queue_id: Option<i64>,
@@ -33,19 +33,17 @@ pub(crate) struct Cut<'t> {
     pub(crate) tag: Option<&'t str>,
     pub(crate) changed_before: Option<i64>,
     pub(crate) command: Option<String>,
-    pub(crate) after: Option<Cursor>,
+    pub(crate) after: Option<ListPosition>,
     pub(crate) limit: i64,
 }
 
-/// A ready job in the order of claiming: by priority from high to low, then due time, then the order of enqueuing.
+/// A ready job in claim order: by priority from high to low, then due time, then the order of enqueuing.
 type ClaimKey = (Reverse<i32>, i64, i64);
 
-type Found = Vec<Seen>;
-
-/// A statement along an index, narrowed by all that a filter can say.
+/// A statement along an index, with all conditions that a filter can have.
 ///
-/// `?1` is where to begin, `?2` how many are wanted, `?3` the state, `?9` the finer cut of it, `?10` the time.
-macro_rules! narrowed {
+/// `?1` is where to begin, `?2` the limit, `?3` the state, `?9` the phase within it, `?10` the current time.
+macro_rules! job_query {
     ($along:literal, $order:literal) => {
         concat!(
             $along,
@@ -66,42 +64,44 @@ macro_rules! narrowed {
     };
 }
 
-/// By the numbers themselves.
-const ALL: &str =
-    narrowed!("select j.seq, j.state, j.id from jobs j where j.seq < ?1 and", "order by j.seq desc limit ?2");
+/// By the primary key.
+const ALL: &str = job_query!(
+    "select j.seq, j.state, j.id from jobs j where j.seq < ?1 and",
+    "order by j.seq desc limit ?2"
+);
 /// By index jobs_by_state.
-const BY_STATE: &str = narrowed!(
+const BY_STATE: &str = job_query!(
     "select j.seq, j.state, j.id from jobs j where j.state = ?3 and j.seq < ?1 and",
     "order by j.seq desc limit ?2"
 );
 /// By index jobs_by_queue.
-const BY_QUEUE: &str = narrowed!(
+const BY_QUEUE: &str = job_query!(
     "select j.seq, j.state, j.id from jobs j where j.queue_id = ?4 and j.state = ?3 and j.seq < ?1 and",
     "order by j.seq desc limit ?2"
 );
 /// By index jobs_blocked.
-const BLOCKED: &str = narrowed!(
+const BLOCKED: &str = job_query!(
     "select j.seq, j.state, j.id from jobs j where j.blocked_by > 0 and j.seq < ?1 and",
     "order by j.seq desc limit ?2"
 );
 /// By index jobs_by_batch.
-const BY_BATCH: &str = narrowed!(
+const BY_BATCH: &str = job_query!(
     "select j.seq, j.state, j.id from jobs j where j.batch_id = ?6 and j.seq < ?1 and",
     "order by j.seq desc limit ?2"
 );
 /// In the order of the primary key of job_tags.
-const BY_TAG: &str = narrowed!(
+const BY_TAG: &str = job_query!(
     "select j.seq, j.state, j.id from job_tags u cross join jobs j on j.seq = u.seq where u.tag = ?5 and u.seq < ?1 and",
     "order by u.seq desc limit ?2"
 );
 
-impl Cut<'_> {
-    /// From new to old, like all that follow but the last two.
-    pub(crate) fn in_any_state(&self) -> Result<Found, StoreError> {
+impl JobQuery<'_> {
+    /// From new to old, as everything that follows except the last two.
+    pub(crate) fn in_any_state(&self) -> Result<Vec<JobRef>, StoreError> {
         if self.batch_id.is_some() || self.tag.is_some() || self.queue_id.is_none() {
             return self.in_state(None, None);
         }
-        // The index is by queue and state, so each state gives its newest; the caller takes the newest of all.
+        // The index is by queue and state, so each state yields its newest jobs; the caller takes the newest of all.
         let mut found = Vec::new();
         for state in StateName::ALL {
             found.extend(self.in_state(Some(state), None)?);
@@ -109,7 +109,7 @@ impl Cut<'_> {
         Ok(found)
     }
 
-    pub(crate) fn in_phase(&self, phase: Phase) -> Result<Found, StoreError> {
+    pub(crate) fn in_phase(&self, phase: Phase) -> Result<Vec<JobRef>, StoreError> {
         match phase {
             Phase::State(state) => self.in_state(Some(state), None),
             Phase::Scheduled | Phase::Blocked => self.in_state(Some(StateName::Pending), Some(phase)),
@@ -121,11 +121,11 @@ impl Cut<'_> {
         }
     }
 
-    fn in_state(&self, state: Option<StateName>, finer: Option<Phase>) -> Result<Found, StoreError> {
+    fn in_state(&self, state: Option<StateName>, phase: Option<Phase>) -> Result<Vec<JobRef>, StoreError> {
         let along = match (self.batch_id, self.tag, self.queue_id, state) {
             (Some(_), _, _, _) => BY_BATCH,
             (None, Some(_), _, _) => BY_TAG,
-            (None, None, _, Some(_)) if finer == Some(Phase::Blocked) => BLOCKED,
+            (None, None, _, Some(_)) if phase == Some(Phase::Blocked) => BLOCKED,
             (None, None, Some(_), Some(_)) => BY_QUEUE,
             (None, None, None, Some(_)) => BY_STATE,
             (None, None, _, None) => ALL,
@@ -140,38 +140,38 @@ impl Cut<'_> {
             self.batch_id,
             self.changed_before,
             self.command,
-            finer.map(Phase::name),
+            phase.map(Phase::name),
             self.now,
         ])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let word: String = row.get(1)?;
             let state = StateName::from_name(&word).ok_or_else(|| malformed("state", &word))?;
-            found.push(Seen { number: row.get(0)?, state, id: row::name(row, 2)? });
+            found.push(JobRef { number: row.get(0)?, state, id: row::name(row, 2)? });
         }
         Ok(found)
     }
 
-    /// The soonest first.
+    /// By due time, the soonest first.
     pub(crate) fn scheduled_in_order(&self) -> Result<Vec<u64>, StoreError> {
         let (due_at, seq) =
             self.after.as_ref().map_or((self.now, i64::MAX), |after| (after.due_at, after.seq));
         // In the order of the primary key of `waiting`.
-        let mut select = self.tx.prepare(narrowed!(
+        let mut select = self.tx.prepare(job_query!(
             "select w.seq from waiting w cross join jobs j on j.seq = w.seq
              where (w.due_at, w.seq) > (?1, ?11) and w.due_at > ?10 and j.state = 'pending' and",
             "order by w.due_at, w.seq limit ?2"
         ))?;
-        let rows = select.query_map(&self.narrow(&due_at, &[&seq])[..], |row| row.get(0))?;
+        let rows = select.query_map(&self.bindings(&due_at, &[&seq])[..], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// In the order of claiming: a merge of the open queues, and of what has become due and was not promoted yet.
+    /// In claim order: merges the open queues, and the due jobs that are not promoted yet.
     pub(crate) fn ready_in_order(&self) -> Result<Vec<u64>, StoreError> {
         let mut keys: Vec<ClaimKey> = Vec::new();
         for queue_id in queues_with_ready(self.tx)? {
-            let wanted = self.queue_id.is_none_or(|id| id == queue_id);
-            if wanted && queues::is_open(self.tx, queue_id)? {
+            let is_selected = self.queue_id.is_none_or(|id| id == queue_id);
+            if is_selected && queues::is_open(self.tx, queue_id)? {
                 keys.extend(self.ready_in(queue_id)?);
             }
         }
@@ -185,59 +185,60 @@ impl Cut<'_> {
         Ok(keys.into_iter().map(|(_, _, seq)| seq.unsigned_abs()).collect())
     }
 
-    /// What is left of the cursor's priority, then the lower ones: a page begins where it begins, however far that is.
+    /// The rest of the position's priority, then the lower ones. Starting at the position keeps the cost of a page
+    /// independent of its depth.
     fn ready_in(&self, queue_id: i64) -> Result<Vec<ClaimKey>, StoreError> {
         let Some(after) = &self.after else {
             return self.ready_below(queue_id, i64::MAX);
         };
-        let mut keys = self.ready_behind(queue_id, after)?;
+        let mut keys = self.ready_after(queue_id, after)?;
         if i64::try_from(keys.len()).unwrap_or(i64::MAX) < self.limit {
             keys.extend(self.ready_below(queue_id, after.priority.into())?);
         }
         Ok(keys)
     }
 
-    fn ready_behind(&self, queue_id: i64, after: &Cursor) -> Result<Vec<ClaimKey>, StoreError> {
+    fn ready_after(&self, queue_id: i64, after: &ListPosition) -> Result<Vec<ClaimKey>, StoreError> {
         // In the order of the primary key of `ready`.
         self.claim_keys(
-            narrowed!(
+            job_query!(
                 "select r.priority, r.due_at, r.seq from ready r cross join jobs j on j.seq = r.seq
                  where r.queue_id = ?11 and r.priority = ?1 and (r.due_at, r.seq) > (?12, ?13) and",
                 "order by r.due_at, r.seq limit ?2"
             ),
-            &self.narrow(&after.priority, &[&queue_id, &after.due_at, &after.seq]),
+            &self.bindings(&after.priority, &[&queue_id, &after.due_at, &after.seq]),
         )
     }
 
     fn ready_below(&self, queue_id: i64, priority: i64) -> Result<Vec<ClaimKey>, StoreError> {
         // In the order of the primary key of `ready`.
         self.claim_keys(
-            narrowed!(
+            job_query!(
                 "select r.priority, r.due_at, r.seq from ready r cross join jobs j on j.seq = r.seq
                  where r.queue_id = ?11 and r.priority < ?1 and",
                 "order by r.priority desc, r.due_at, r.seq limit ?2"
             ),
-            &self.narrow(&priority, &[&queue_id]),
+            &self.bindings(&priority, &[&queue_id]),
         )
     }
 
     fn due_in_waiting(&self) -> Result<Vec<ClaimKey>, StoreError> {
-        // By the primary key of `waiting`. They are not in the order of claiming, so all are looked at.
+        // By the primary key of `waiting`. The rows are not in claim order, so all are read.
         self.claim_keys(
-            narrowed!(
+            job_query!(
                 "select j.priority, w.due_at, w.seq
                  from waiting w cross join jobs j on j.seq = w.seq join queues o on o.id = j.queue_id
                  where w.due_at <= ?10 and o.paused_at is null and",
                 ""
             ),
-            &self.narrow(&NOTHING, &[]),
+            &self.bindings(&ANY, &[]),
         )
     }
 
-    /// What [`narrowed`] asks of a job whatever its state, and more.
-    fn narrow<'a>(&'a self, from: &'a dyn ToSql, more: &[&'a dyn ToSql]) -> Vec<&'a dyn ToSql> {
-        let mut all: Vec<&'a dyn ToSql> = vec![from, &self.limit, &NOTHING, &self.queue_id, &self.tag];
-        let rest: [&'a dyn ToSql; 4] = [&self.batch_id, &self.changed_before, &self.command, &NOTHING];
+    /// The parameters that every statement of [`job_query`] takes, with any state, followed by `more`.
+    fn bindings<'a>(&'a self, from: &'a dyn ToSql, more: &[&'a dyn ToSql]) -> Vec<&'a dyn ToSql> {
+        let mut all: Vec<&'a dyn ToSql> = vec![from, &self.limit, &ANY, &self.queue_id, &self.tag];
+        let rest: [&'a dyn ToSql; 4] = [&self.batch_id, &self.changed_before, &self.command, &ANY];
         all.extend(rest);
         all.push(&self.now);
         all.extend(more);
@@ -251,5 +252,5 @@ impl Cut<'_> {
     }
 }
 
-/// For what does not matter.
-const NOTHING: Option<i64> = None;
+/// Binds null: the condition matches every job.
+const ANY: Option<i64> = None;

@@ -1,25 +1,25 @@
-//! Listing jobs. First their numbers are found, along an index that is already in the wanted order; then the jobs.
+//! Listing jobs: finds their numbers along an index in the requested order, then reads the jobs.
 
 use rusqlite::OptionalExtension;
 
-use super::job_query::{Cursor, Cut};
+use super::job_query::{JobQuery, ListPosition};
 use crate::sqlite::session::row;
 use crate::sqlite::session::row::{read_job, select_whole_jobs};
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::{batches, queues};
-use crate::{After, DeadGroup, JobFilter, Page, Phase, Seen, StoreError};
+use crate::{After, DeadGroup, JobFilter, JobRef, Page, Phase, StoreError};
 use domain::job::Job;
 use domain::values::timestamp::Timestamp;
 
 pub(crate) fn list(tx: &Tx<'_>, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError> {
-    let after = cursor(tx, page)?;
-    let Some(cut) = cut(tx, filter, after, page.limit)? else {
+    let after = list_position(tx, page)?;
+    let Some(query) = job_query(tx, filter, after, page.limit)? else {
         return Ok(Vec::new());
     };
     let numbers = match filter.phases[..] {
-        [Phase::Scheduled] => cut.scheduled_in_order()?,
-        [Phase::Ready] => cut.ready_in_order()?,
-        _ => newest(&cut, filter)?.into_iter().map(|seen| seen.number).collect(),
+        [Phase::Scheduled] => query.scheduled_in_order()?,
+        [Phase::Ready] => query.ready_in_order()?,
+        _ => newest(&query, filter)?.into_iter().map(|job| job.number).collect(),
     };
     let mut select = tx.prepare(select_whole_jobs!("where j.seq = ?1"))?;
     numbers.into_iter().map(|number| select.query_row([number], |row| Ok(read_job(tx, row)))?).collect()
@@ -30,28 +30,28 @@ pub(crate) fn select(
     filter: &JobFilter,
     below: Option<u64>,
     limit: usize,
-) -> Result<Vec<Seen>, StoreError> {
+) -> Result<Vec<JobRef>, StoreError> {
     let below = below.and_then(|number| i64::try_from(number).ok());
-    let after = below.map(|seq| Cursor { seq, priority: 0, due_at: 0 });
-    let Some(cut) = cut(tx, filter, after, limit)? else {
+    let after = below.map(|seq| ListPosition { seq, priority: 0, due_at: 0 });
+    let Some(query) = job_query(tx, filter, after, limit)? else {
         return Ok(Vec::new());
     };
-    newest(&cut, filter)
+    newest(&query, filter)
 }
 
-/// `None` if it names something that is not there, so that there cannot be such jobs.
-fn cut<'t>(
+/// `None` if the filter names a queue or batch that does not exist, so that no job can match.
+fn job_query<'t>(
     tx: &'t Tx<'t>,
     filter: &'t JobFilter,
-    after: Option<Cursor>,
+    after: Option<ListPosition>,
     limit: usize,
-) -> Result<Option<Cut<'t>>, StoreError> {
+) -> Result<Option<JobQuery<'t>>, StoreError> {
     let queue_id = filter.queue.as_ref().map(|name| queues::known_id(tx, name)).transpose()?;
     let batch_id = filter.batch.as_ref().map(|name| batches::known_id(tx, name)).transpose()?;
     if queue_id == Some(None) || batch_id == Some(None) {
         return Ok(None);
     }
-    Ok(Some(Cut {
+    Ok(Some(JobQuery {
         tx,
         now: tx.now.as_millis(),
         queue_id: queue_id.flatten(),
@@ -64,38 +64,38 @@ fn cut<'t>(
     }))
 }
 
-/// The newest in any of the phases: each gives its newest, and the newest of all are taken.
-fn newest(cut: &Cut<'_>, filter: &JobFilter) -> Result<Vec<Seen>, StoreError> {
-    let mut newest = if filter.phases.is_empty() { cut.in_any_state()? } else { Vec::new() };
+/// The newest jobs in any of the phases: each phase yields its newest, and the newest of all are taken.
+fn newest(query: &JobQuery<'_>, filter: &JobFilter) -> Result<Vec<JobRef>, StoreError> {
+    let mut newest = if filter.phases.is_empty() { query.in_any_state()? } else { Vec::new() };
     for phase in &filter.phases {
-        newest.extend(cut.in_phase(*phase)?);
+        newest.extend(query.in_phase(*phase)?);
     }
-    newest.sort_unstable_by_key(|seen| std::cmp::Reverse(seen.number));
-    newest.dedup_by_key(|seen| seen.number);
-    newest.truncate(usize::try_from(cut.limit).unwrap_or(usize::MAX));
+    newest.sort_unstable_by_key(|job| std::cmp::Reverse(job.number));
+    newest.dedup_by_key(|job| job.number);
+    newest.truncate(usize::try_from(query.limit).unwrap_or(usize::MAX));
     Ok(newest)
 }
 
-fn cursor(tx: &Tx<'_>, page: &Page) -> Result<Option<Cursor>, StoreError> {
+fn list_position(tx: &Tx<'_>, page: &Page) -> Result<Option<ListPosition>, StoreError> {
     let id = match &page.after {
         None => return Ok(None),
-        Some(After::Seen { number, priority, due_at }) => {
+        Some(After::Position { number, priority, due_at }) => {
             let seq = i64::try_from(*number).unwrap_or(i64::MAX);
-            return Ok(Some(Cursor { seq, priority: *priority, due_at: due_at.as_millis() }));
+            return Ok(Some(ListPosition { seq, priority: *priority, due_at: due_at.as_millis() }));
         }
         Some(After::Job(id)) => id,
     };
     let mut select = tx.prepare("select seq, priority, due_at from jobs where id = ?1")?;
     let found = select
         .query_row([id.as_str()], |row| {
-            Ok(Cursor { seq: row.get(0)?, priority: row.get(1)?, due_at: row.get(2)? })
+            Ok(ListPosition { seq: row.get(0)?, priority: row.get(1)?, due_at: row.get(2)? })
         })
         .optional()?;
     found.map(Some).ok_or_else(|| StoreError::NoSuchJob(id.clone()))
 }
 
 pub(crate) fn dead_by_error(tx: &Tx<'_>) -> Result<Vec<DeadGroup>, StoreError> {
-    // By index jobs_by_state. SQLite takes `id` from the row that has the maximum.
+    // By index jobs_by_state. SQLite takes `id` from the row with the maximum.
     let mut select = tx.prepare(
         "select reason, error, count(*), max(finished_at), id from jobs where state = 'dead'
          group by reason, error order by count(*) desc",

@@ -1,4 +1,4 @@
-//! What a worker is to do: a few reads, each by an index.
+//! The orders for a worker: a few reads, each by an index.
 
 use super::idle;
 use crate::sqlite::session::row;
@@ -24,7 +24,7 @@ pub(crate) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders, StoreErro
 }
 
 fn cancelled(tx: &Tx<'_>, worker_seq: i64) -> Result<Vec<LeaseRef>, StoreError> {
-    // By index jobs_by_state: the jobs that run are few.
+    // By index jobs_by_state: few jobs run at a time.
     let mut select = tx.prepare(
         "select id, attempts from jobs
          where state = 'processing' and worker_seq = ?1 and cancel_requested > 0 order by seq",

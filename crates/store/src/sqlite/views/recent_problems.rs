@@ -1,19 +1,19 @@
-//! What went wrong of late. However many jobs there are, only a few are looked at.
+//! Recent problems. The cost does not depend on the number of jobs.
 
 use rusqlite::{OptionalExtension, params};
 
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::hooks;
-use crate::{LastStop, MAX_DEATHS_COUNTED, StoreError, Troubles};
+use crate::{LastStop, MAX_DEATHS_COUNTED, RecentProblems, StoreError};
 use domain::schedule::MISSED_AFTER;
 use domain::values::timestamp::Timestamp;
 
-pub(crate) fn troubles(
+pub(crate) fn recent_problems(
     tx: &Tx<'_>,
     died_since: Timestamp,
     missed_since: Timestamp,
-) -> Result<Troubles, StoreError> {
-    Ok(Troubles {
+) -> Result<RecentProblems, StoreError> {
+    Ok(RecentProblems {
         deaths: deaths(tx, died_since)?,
         missed: missed(tx, missed_since)?,
         full: full(tx, missed_since)?,
@@ -23,8 +23,8 @@ pub(crate) fn troubles(
 }
 
 fn deaths(tx: &Tx<'_>, since: Timestamp) -> Result<u64, StoreError> {
-    // By index jobs_by_state, from new to old. Jobs that were enqueued long before others and died after them may be
-    // beyond the limit; it takes that many newer ones to hide them.
+    // By index jobs_by_state, from new to old. A job that was enqueued long before others and died after them may lie
+    // beyond the limit; it takes that many newer dead jobs to hide it.
     let mut select =
         tx.prepare("select finished_at from jobs where state = 'dead' order by seq desc limit ?1")?;
     let mut rows = select.query([MAX_DEATHS_COUNTED])?;
@@ -51,7 +51,7 @@ fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Sto
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// With `queue` nothing else is left out.
+/// With `queue`, an occurrence is skipped only if too many runs are unfinished.
 fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, StoreError> {
     let mut select = tx.prepare(
         "select name, skipped_at from schedules

@@ -170,7 +170,7 @@ impl<'a> View<'a> {
         let store = self.context.store()?;
         let workers = live_workers(store)?;
         let slots = workers.iter().map(|worker| worker.concurrency).sum();
-        self.outlook = Some(EtaFacts { slots, ..store.outlook(batch)? });
+        self.outlook = Some(EtaFacts { slots, ..store.eta_facts(batch)? });
         if let (Some(why), false) = (why_nothing_starts(&workers), self.was_told) {
             self.was_told = true;
             self.bar.clear();

@@ -19,7 +19,7 @@ use ops::jobs::enqueue::Enqueuer;
 use ops::jobs::enqueue::lines;
 use ops::jobs::enqueue::lines::{Form, Progress, Tally};
 use ops::json::EnqueuedJson;
-use store::{Enqueued, Store};
+use store::{EnqueueResult, Store};
 
 const READ_BUFFER: usize = 1 << 20;
 
@@ -175,7 +175,7 @@ impl Progress for Checking {
         self.bar.advance(lines);
     }
 
-    fn stored(&mut self, _: &[Enqueued]) {}
+    fn stored(&mut self, _: &[EnqueueResult]) {}
 }
 
 /// Prints what is stored, chunk by chunk: an id is printed as soon as its job is safe.
@@ -191,7 +191,7 @@ struct Storing<'a> {
 impl Progress for Storing<'_> {
     fn checked(&mut self, _: u64) {}
 
-    fn stored(&mut self, answers: &[Enqueued]) {
+    fn stored(&mut self, answers: &[EnqueueResult]) {
         self.bar.advance(answers.len() as u64);
         if let Err(failure) = self.print(answers) {
             self.failure.get_or_insert(failure);
@@ -200,7 +200,7 @@ impl Progress for Storing<'_> {
 }
 
 impl Storing<'_> {
-    fn print(&mut self, answers: &[Enqueued]) -> Result<(), Failure> {
+    fn print(&mut self, answers: &[EnqueueResult]) -> Result<(), Failure> {
         if self.context.quiet {
             return Ok(());
         }

@@ -27,7 +27,7 @@ use ops::jobs::logs::{Chunk, Piece, choose};
 use ops::jobs::wait::Ended;
 use ops::json::EnqueuedJson;
 use ops::worker::alive::live_workers;
-use store::{Enqueued, Pause, Store};
+use store::{EnqueueResult, Pause, Store};
 use sys::process::user;
 use sys::signal;
 use sys::signal::interrupts::Interrupts;
@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
         context: &'a Context,
         store: &'a dyn Store,
         interrupts: &'a Interrupts,
-        answer: &Enqueued,
+        answer: &EnqueueResult,
         loan: Option<Loan<'a>>,
     ) -> Result<Self, Stop> {
         let id = answer.id().clone();

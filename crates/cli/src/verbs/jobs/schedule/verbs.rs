@@ -14,7 +14,7 @@ use domain::values::name::ScheduleName;
 use ops::json::EnqueuedJson;
 use ops::schedule;
 use ops::schedule::json::ScheduleJson;
-use store::{Enqueued, Pause, Store};
+use store::{EnqueueResult, Pause, Store};
 use sys::process::user;
 
 /// Jobs that are enqueued when their time comes, again and again
@@ -116,7 +116,7 @@ pub(super) fn tell(context: &Context, schedule: &Schedule, done: &str) -> Result
     report_name::tell(context, &Named { name, json, sentence: format!("Schedule {name} {done}") })
 }
 
-fn tell_run(context: &Context, store: &dyn Store, enqueued: &Enqueued) -> Result<(), Failure> {
+fn tell_run(context: &Context, store: &dyn Store, enqueued: &EnqueueResult) -> Result<(), Failure> {
     if context.json {
         let job = find_job(store, enqueued.id())?;
         return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !enqueued.is_created() });
@@ -127,8 +127,8 @@ fn tell_run(context: &Context, store: &dyn Store, enqueued: &Enqueued) -> Result
     let mut out = context.out();
     match (context.person_reads, enqueued) {
         (false, enqueued) => writeln!(out, "{}", enqueued.id())?,
-        (true, Enqueued::Created(id)) => writeln!(out, "Job {id} enqueued")?,
-        (true, Enqueued::Existing(id)) => writeln!(out, "Job {id} was there already")?,
+        (true, EnqueueResult::Created(id)) => writeln!(out, "Job {id} enqueued")?,
+        (true, EnqueueResult::Existing(id)) => writeln!(out, "Job {id} was there already")?,
     }
     Ok(out.flush()?)
 }

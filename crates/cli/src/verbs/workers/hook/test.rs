@@ -12,7 +12,7 @@ use crate::render::report_name::Named;
 use engine::rehearse;
 use ops::OpError;
 use ops::hook::{find, parse_name, sample};
-use store::Sent;
+use store::DeliveryResult;
 
 /// Send a sample event now, and tell what came of it
 ///
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         Ok(sent) => sent,
         Err(signal) => interrupts.end_by(signal),
     };
-    if let Sent::Failed(why) = sent {
+    if let DeliveryResult::Failed(why) = sent {
         return Err(OpError::Untold { hook: name, why }.into());
     }
     let json = TestedJson { hook: name.as_str(), delivery: &delivery.name, delivered: true };

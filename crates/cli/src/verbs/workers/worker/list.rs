@@ -14,7 +14,7 @@ use domain::values::timestamp::Timestamp;
 use ops::json::WorkerJson;
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::alive::live_workers;
-use store::{Served, Worker, WorkerState};
+use store::{ServedJobs, Worker, WorkerState};
 
 /// Show the workers that are alive, the oldest first
 #[derive(Debug, clap::Args)]
@@ -70,10 +70,10 @@ fn style(state: WorkerState) -> Style {
     }
 }
 
-fn served(served: &Served) -> String {
+fn served(served: &ServedJobs) -> String {
     match served {
-        Served::All => "all".to_owned(),
-        Served::InOrder(queues) => queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", "),
-        Served::Job(job) => format!("job {job}"),
+        ServedJobs::All => "all".to_owned(),
+        ServedJobs::InOrder(queues) => queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", "),
+        ServedJobs::Job(job) => format!("job {job}"),
     }
 }

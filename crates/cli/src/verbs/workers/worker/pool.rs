@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use domain::values::name::{JobId, QueueName};
 use engine::Pool;
 use ops::home::location::{Location, StoreAddress};
-use store::Served;
+use store::ServedJobs;
 
 /// More workers than this are a slip of the finger.
 const MAX_WORKERS: i64 = 1_000;
@@ -42,11 +42,11 @@ pub(crate) struct PoolArguments {
 }
 
 impl PoolArguments {
-    pub(crate) fn served(&self) -> Served {
+    pub(crate) fn served(&self) -> ServedJobs {
         match &self.job {
-            Some(job) => Served::Job(job.clone()),
-            None if self.flags.queues.is_empty() => Served::All,
-            None => Served::InOrder(self.flags.queues.clone()),
+            Some(job) => ServedJobs::Job(job.clone()),
+            None if self.flags.queues.is_empty() => ServedJobs::All,
+            None => ServedJobs::InOrder(self.flags.queues.clone()),
         }
     }
 
