@@ -1,5 +1,5 @@
-//! What must not break the engine: workers and supervisors are killed, stopped and made to die at every seam, and what
-//! they leave behind is held against the invariants.
+//! Crash tests of the engine: workers and supervisors are killed, stopped, and made to die at every fail-point; then
+//! the jobs, processes and files that are left are checked against the invariants.
 
 mod both_killed;
 mod checker;

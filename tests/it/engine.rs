@@ -1,4 +1,4 @@
-//! The engine: its parts that others can see, and workers that run real commands.
+//! The engine: its public parts, and workers that run real commands.
 
 mod capture;
 mod commands;

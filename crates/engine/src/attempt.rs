@@ -1,4 +1,4 @@
-//! One attempt, top to bottom: prepare, write down, start, watch to its end, say what came of it.
+//! One attempt, top to bottom: prepare, write the record, start, watch, and report the outcome.
 
 pub mod capture;
 pub(crate) mod child;
@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::attempt::capture::Capture;
-use super::attempt::child::{Cause, Child, Oversight};
-use super::orphans::reparented::Adopted;
+use super::attempt::child::{Cause, Child, Supervision};
+use super::orphans::reparented::Orphans;
 
-use super::attempt::cookie::{Bearer, Cookie};
-use super::attempt::limits::{Confinement, Means};
+use super::attempt::cookie::{Cookie, CookieOwner};
+use super::attempt::limits::{Confinement, Delegation};
 use super::attempt::slot_records::Slots;
 use super::error::EngineError;
 use super::journal::Journal;
-use super::worker::dispatcher::{Desk, Interrupt, SlotBell, SlotReport};
+use super::worker::dispatcher::{Dispatcher, Interrupt, SlotBell, SlotReport};
 use domain::job::Usage;
 use domain::job::limits::Excess;
 use domain::job::outcome::{Outcome, error_line, excess_line};
@@ -42,130 +42,135 @@ use sys::process::brand::Brand;
 
 /// What all attempts of a worker share.
 #[derive(Debug)]
-pub(super) struct Surroundings {
+pub(super) struct AttemptContext {
     pub(super) command: command::Context,
     pub(super) logs: PathBuf,
     pub(super) slots: Slots,
-    pub(super) adopted: Adopted,
-    pub(super) means: Means,
+    pub(super) orphans: Orphans,
+    pub(super) delegation: Delegation,
     /// A caller is following this worker's only job.
-    pub(super) has_reader: bool,
+    pub(super) is_followed: bool,
 }
 
 /// The slot in which an attempt runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct SlotContext<'a> {
     pub(super) bell: &'a SlotBell,
-    /// What everything bears that is started here, where that is allowed.
+    /// The brand of every process that this slot starts, if branding is allowed.
     pub(super) brand: Option<Brand>,
     pub(super) journal: &'a Journal,
-    pub(super) desk: &'a Desk,
+    pub(super) dispatcher: &'a Dispatcher,
     pub(super) number: usize,
 }
 
-/// What the settings say about an attempt that starts now.
+/// The settings that apply to an attempt that starts now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) kill_grace: Duration,
     pub(super) log_max_bytes: u64,
 }
 
-/// An attempt that is over.
+/// An attempt that has ended.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(super) struct FinishedAttempt {
     pub(super) began: Instant,
-    /// `None` where the lease was lost: nothing of it may be recorded.
+    /// `None` if the lease was lost: nothing may be recorded.
     pub(super) settlement: Option<Settlement>,
-    /// The record that says that it was started, if it was.
+    /// The index of its slot record, if the command was started.
     pub(super) record: Option<u64>,
-    /// Why this worker cannot start anything now, if so: no fault of the job, which is given back.
+    /// Why this worker cannot start any command now. That is not the job's fault, so the job is released.
     pub(super) obstacle: Option<EngineError>,
 }
 
-pub(super) fn run(claim: &Claim, rules: Rules, around: &Surroundings, place: Place<'_>) -> Finished {
+pub(super) fn run(
+    claim: &Claim,
+    rules: Rules,
+    context: &AttemptContext,
+    slot: SlotContext<'_>,
+) -> FinishedAttempt {
     let began = Instant::now();
-    let path = around.logs.join(log::file_name(claim.number, claim.lease.attempt));
+    let path = context.logs.join(log::file_name(claim.number, claim.lease.attempt));
     let mut capture = Capture::new(path, rules.log_max_bytes);
-    if around.has_reader {
+    if context.is_followed {
         capture.watch();
     }
-    let (record, ending) = match start(claim, around) {
-        Ok(Running { record, child, confinement }) => {
-            place.journal.started(claim);
+    let (record, ending) = match start(claim, context) {
+        Ok(RunningAttempt { record, child, confinement }) => {
+            slot.journal.started(claim);
             let LeaseRef { job, attempt } = claim.lease.clone();
-            let of = Bearer::Attempt { job, attempt };
-            let cookie = Cookie { worker: around.command.worker_id.clone(), of };
-            let oversight = Oversight {
+            let owner = CookieOwner::Attempt { job, attempt };
+            let cookie = Cookie { worker: context.command.worker_id.clone(), owner };
+            let supervision = Supervision {
                 timeout: claim.timeout,
                 kill_grace: rules.kill_grace,
-                bell: place.bell,
-                brand: place.brand,
-                adopted: &around.adopted,
+                bell: slot.bell,
+                brand: slot.brand,
+                orphans: &context.orphans,
                 cookie: &cookie,
-                mark: &around.slots.mark(record),
+                record_lock: &context.slots.lock(record),
                 confinement: confinement.as_ref(),
-                report: SlotReport { desk: place.desk, slot: place.number, lease: &claim.lease },
+                report: SlotReport { dispatcher: slot.dispatcher, slot: slot.number, lease: &claim.lease },
             };
-            let (cause, ended) = child.run(oversight, &mut capture);
+            let (cause, ended) = child.run(supervision, &mut capture);
             let excess = confinement.and_then(Confinement::end);
             (Some(record), ending(cause, ended, excess))
         }
-        Err(NotStarted::Job(problem)) => (None, Ending::failed_to_start(problem)),
-        Err(NotStarted::Worker(obstacle)) => return given_back(claim, began, obstacle),
+        Err(StartFailure::Job(problem)) => (None, Ending::failed_to_start(problem)),
+        Err(StartFailure::Worker(obstacle)) => return released(claim, began, obstacle),
     };
     failpoint::hit("attempt.before_settle");
     let settlement = settlement(claim, ending, capture, began);
-    Finished { began, settlement, record, obstacle: None }
+    FinishedAttempt { began, settlement, record, obstacle: None }
 }
 
 /// A command that was started.
-struct Running {
-    /// The number of its record.
+struct RunningAttempt {
+    /// The index of its slot record.
     record: u64,
     child: Child,
     confinement: Option<Confinement>,
 }
 
 /// Why a command was not started.
-enum NotStarted {
-    /// It cannot be.
+enum StartFailure {
+    /// The job's command cannot be started.
     Job(String),
-    /// Whatever it is, this worker could not: without a record nobody would know that it runs.
+    /// This worker cannot start any command: without a record no other process would know that it runs.
     Worker(EngineError),
 }
 
-fn given_back(claim: &Claim, began: Instant, obstacle: EngineError) -> Finished {
+fn released(claim: &Claim, began: Instant, obstacle: EngineError) -> FinishedAttempt {
     let settlement = Settlement::never_started(claim.lease.clone());
-    Finished { began, settlement: Some(settlement), record: None, obstacle: Some(obstacle) }
+    FinishedAttempt { began, settlement: Some(settlement), record: None, obstacle: Some(obstacle) }
 }
 
-/// Starts the command. From here on only it and what it starts hold the lock on its record.
-fn start(claim: &Claim, around: &Surroundings) -> Result<Running, NotStarted> {
-    let plan =
-        command::prepare(claim, &around.command).map_err(|problem| NotStarted::Job(problem.to_string()))?;
-    let confinement = Confinement::prepare(claim, &around.means, around.command.worker_id.as_str())
-        .map_err(|unkept| NotStarted::Job(unkept.to_string()))?;
+/// Starts the command. From then on only the command and its descendants hold the lock on its record.
+fn start(claim: &Claim, context: &AttemptContext) -> Result<RunningAttempt, StartFailure> {
+    let plan = command::prepare(claim, &context.command)
+        .map_err(|problem| StartFailure::Job(problem.to_string()))?;
+    let confinement = Confinement::prepare(claim, &context.delegation, context.command.worker_id.as_str())
+        .map_err(|error| StartFailure::Job(error.to_string()))?;
     let limits = confinement.as_ref().map(Confinement::at_start).unwrap_or_default();
-    let cannot_write = EngineError::system("failed to write down what is about to be started");
-    let record = around.slots.begin(&claim.lease).map_err(|e| NotStarted::Worker(cannot_write(e)))?;
+    let cannot_write = EngineError::system("failed to write the record of an attempt");
+    let record = context.slots.begin(&claim.lease).map_err(|e| StartFailure::Worker(cannot_write(e)))?;
     failpoint::hit("attempt.before_spawn");
     match Child::start(&plan, &record, limits) {
         Ok(child) => {
-            around.adopted.began(child.pid);
+            context.orphans.add_leader(child.pid);
             failpoint::hit("attempt.after_record");
             if let Some(confinement) = &confinement {
                 confinement.has_started(child.pid);
             }
-            Ok(Running { record: record.index(), child, confinement })
+            Ok(RunningAttempt { record: record.index(), child, confinement })
         }
         Err(error) => {
-            around.slots.give_back(record.index());
-            Err(if is_scarcity(&error) {
-                NotStarted::Worker(cannot_start(error))
+            context.slots.clear_record(record.index());
+            Err(if is_resource_shortage(&error) {
+                StartFailure::Worker(cannot_start(error))
             } else {
-                // If it is the folder, an error that names it says more.
+                // If the cause is the folder, an error that names it is more helpful.
                 let cwd = command::check_cwd(plan.cwd()).err();
-                NotStarted::Job(cwd.map_or(error.to_string(), |problem| problem.to_string()))
+                StartFailure::Job(cwd.map_or(error.to_string(), |problem| problem.to_string()))
             })
         }
     }
@@ -175,19 +180,19 @@ fn cannot_start(error: io::Error) -> EngineError {
     EngineError::system("failed to start a command")(error)
 }
 
-/// Whether this says that there are no more descriptors, processes or memory to be had: no job is to blame for that.
-fn is_scarcity(error: &io::Error) -> bool {
+/// Whether the system is out of descriptors, processes or memory, which is not the job's fault.
+fn is_resource_shortage(error: &io::Error) -> bool {
     let scarce = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
     Errno::from_io_error(error).is_some_and(|errno| scarce.contains(&errno))
 }
 
 /// How an attempt ended.
 struct Ending {
-    /// `None`: its lease was lost.
+    /// `None` if its lease was lost.
     outcome: Option<Outcome>,
-    /// What went wrong on our side of it.
+    /// The error of the worker, if it failed to start or watch the command.
     problem: Option<String>,
-    /// Which limit it was killed for.
+    /// The limit that it exceeded.
     excess: Option<Excess>,
     usage: Usage,
 }
@@ -206,7 +211,7 @@ impl Ending {
 fn ending(cause: Option<Cause>, ended: io::Result<ChildExit>, excess: Option<Excess>) -> Ending {
     let ended = match ended {
         Ok(ended) => ended,
-        Err(error) => return Ending::failed_to_start(format!("how it ended is unknown: {error}")),
+        Err(error) => return Ending::failed_to_start(format!("failed to read its exit status: {error}")),
     };
     let outcome = match cause {
         None => Some(outcome_of(ended.status)),
@@ -229,7 +234,7 @@ pub(super) fn outcome_of(status: ExitStatus) -> Outcome {
         (Some(0), _) => Outcome::Success,
         (Some(exit_code), _) => Outcome::Failure { exit_code },
         (None, Some(signal)) => Outcome::Signal { signal },
-        // A wait status is one or the other.
+        // Not reachable: a wait status has an exit code or a signal.
         (None, None) => Outcome::Failure { exit_code: status.into_raw() },
     }
 }
@@ -259,9 +264,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_not_enough_of_is_told_from_what_a_job_lacks() {
-        let is_scarcity = |errno: Errno| is_scarcity(&io::Error::from_raw_os_error(errno.raw_os_error()));
-        assert!([Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN].into_iter().all(is_scarcity));
-        assert!(![Errno::NOENT, Errno::ACCESS, Errno::TOOBIG, Errno::NOTDIR].into_iter().any(is_scarcity));
+    fn a_resource_shortage_is_distinguished_from_a_fault_of_the_job() {
+        let is_resource_shortage =
+            |errno: Errno| is_resource_shortage(&io::Error::from_raw_os_error(errno.raw_os_error()));
+        assert!(
+            [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN].into_iter().all(is_resource_shortage)
+        );
+        assert!(
+            ![Errno::NOENT, Errno::ACCESS, Errno::TOOBIG, Errno::NOTDIR]
+                .into_iter()
+                .any(is_resource_shortage)
+        );
     }
 }

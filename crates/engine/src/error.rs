@@ -1,4 +1,4 @@
-//! Why a supervisor or a worker could not go on.
+//! Errors that end a supervisor or a worker.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub enum EngineError {
         #[source]
         source: io::Error,
     },
-    #[error("failed to make `{}`", path.display())]
+    #[error("failed to create `{}`", path.display())]
     CannotMake {
         path: PathBuf,
         #[source]
@@ -28,19 +28,19 @@ pub enum EngineError {
     NoChildrenList,
     #[error("the supervisor died before its worker was up")]
     NoSupervisor,
-    #[error("the worker was declared dead in its absence")]
+    #[error("another worker took this one for dead and reaped its jobs")]
     DeclaredDead,
-    #[error("worker `{worker}` lives")]
+    #[error("worker `{worker}` is still running")]
     WorkerLives { worker: WorkerId },
-    #[error("the jobs of worker `{worker}` cannot be given back ({why})")]
+    #[error("the jobs of worker `{worker}` cannot be released ({why})")]
     CannotForget { worker: WorkerId, why: String },
-    #[error("{}", cannot_start(said))]
+    #[error("{}", cannot_start(message))]
     CannotStart {
-        /// What the supervisor said, if it said anything.
-        said: String,
+        /// The message of the supervisor, if any.
+        message: String,
     },
     #[error(
-        "{crashes} workers in a row crashed before they had started any command (see worker.log in the home)"
+        "{crashes} workers in a row crashed before they started any command (see worker.log in the home)"
     )]
     GaveUp { crashes: u32 },
 }
@@ -51,9 +51,9 @@ impl EngineError {
     }
 }
 
-fn cannot_start(said: &str) -> String {
-    if said.is_empty() {
+fn cannot_start(message: &str) -> String {
+    if message.is_empty() {
         return "the workers could not be started (see worker.log in the home)".to_owned();
     }
-    format!("the workers could not be started ({said})")
+    format!("the workers could not be started ({message})")
 }

@@ -1,6 +1,6 @@
-//! The journal of the workers: `worker.log` in the home, where they write down what they did, one line for each event.
+//! The journal of the workers: `worker.log` in the home, with one line for each event.
 //!
-//! Nothing waits for it and nothing fails because of it: lines are kept in memory (`lines`) until somebody flushes.
+//! Nothing waits for it and nothing fails because of it: lines are kept in memory (`lines`) until the next flush.
 //! `file` appends them to the file that all processes of a home share, and rotates it; `entries` has the wording.
 
 mod entries;
@@ -21,23 +21,23 @@ use sys::clock::{Clock, SystemClock};
 /// Its name in the home.
 pub(super) const JOURNAL: &str = "worker.log";
 
-/// The journal as all threads of a process share it.
+/// The journal, shared by all threads of a process.
 pub(super) struct Journal {
     lines: Mutex<Lines>,
-    /// The last trouble, and when it was noted: what fails again and again is not told each time.
-    trouble: Mutex<Option<(String, Instant)>>,
+    /// The last repeatable line and its time: an error that recurs is not logged each time.
+    last_repeatable: Mutex<Option<(String, Instant)>>,
 }
 
-/// How long the same trouble is not told again.
-const SILENCE: Duration = Duration::from_secs(10);
+/// How long the same line is not logged again.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Journal {
-    /// Opens nothing yet; `echo` shows every line on the standard error stream too.
+    /// Opens no file yet; `echo` also prints every line to standard error.
     pub(super) fn open(home: &Path, who: &str, echo: bool) -> Self {
-        Self { lines: Mutex::new(Lines::open(home, who, echo)), trouble: Mutex::new(None) }
+        Self { lines: Mutex::new(Lines::open(home, who, echo)), last_repeatable: Mutex::new(None) }
     }
 
-    /// Writes what was noted, if that is possible now.
+    /// Writes pending lines, if that is possible now.
     pub(super) fn flush(&self) {
         self.lines().flush();
     }
@@ -46,10 +46,10 @@ impl Journal {
         self.lines().note(Timestamp::from_millis(SystemClock.wall_millis()), text);
     }
 
-    /// Notes something that may come again and again.
-    fn note_trouble(&self, text: String) {
-        let mut last = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = |(known, at): &(String, Instant)| *known == text && at.elapsed() < SILENCE;
+    /// Notes a line that may recur in quick succession.
+    fn note_repeatable(&self, text: String) {
+        let mut last = self.last_repeatable.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = |(known, at): &(String, Instant)| *known == text && at.elapsed() < REPEAT_INTERVAL;
         if !last.as_ref().is_some_and(is_known) {
             self.note(format_args!("{text}"));
             *last = Some((text, Instant::now()));

@@ -1,25 +1,26 @@
-//! What runs the jobs: a supervisor, its workers, and their attempts.
+//! Runs the jobs: a supervisor, its workers, and their attempts.
 //!
 //! ```text
-//!   supervisor   one thread: starts, watches, cleans up after and replaces workers
-//!     └─ worker   one thread keeps the books (ledger), one thread per slot runs attempts
+//!   supervisor   one thread: starts workers, watches them, cleans up after them and replaces them
+//!     └─ worker   the main thread settles and claims (ledger), one thread per slot runs attempts
 //!          └─ attempt   a session of its own, which inherits the lock of its slot
 //! ```
 //!
-//! - `supervisor`, `pool`, `restarts`, `watchdog`: the parent of workers, how processes are started, when one that crashed is
-//!   replaced, and when one of them hangs.
-//! - `worker`, `duties`: how a worker begins and ends, and what it does in between; `wake` is what it sleeps on, `passed`
-//!   what it left to others.
-//! - `ledger`, `pace`, `spawn_backoff`: what is recorded and claimed in each turn; `desk` is where ledger and slots meet.
-//! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` say what is started, `child` and
-//!   `pipes` watch it, `limits` says what it may use, `capture`, `log_file` and `last_line` keep what it prints.
-//! - `adopted`, `cookie`, `slots`: what an attempt leaves behind, and how it is known.
+//! - `supervisor`, `pool`, `restarts`, `watchdog`: the parent of the workers, how it starts processes, when it replaces a
+//!   worker that crashed, and when it kills one that hangs.
+//! - `worker`, `duties`: how a worker starts and stops, and its main loop; `wake` is what it sleeps on, `passed` limits
+//!   how often it forwards a wake-up.
+//! - `ledger`, `pace`, `spawn_backoff`: settling and claiming, how many jobs to prefetch, and the pause after a command
+//!   could not be started; `desk` hands claims to slots and collects finished attempts.
+//! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` decide what is spawned, `child`
+//!   and `pipes` watch it, `limits` restricts it, `capture`, `log_file` and `last_line` keep its output.
+//! - `adopted`, `cookie`, `slots`: the orphans of an attempt, and how they are recognised.
 //! - `survivor`, `strays`: processes that cannot be killed.
-//! - `reaper`, `sweep`, `forget`: recovering what workers left when they died with their supervisor.
-//! - `scheduler`: enqueuing what schedules are for.
-//! - `news`, `messenger`, `deliver`, `errand`, `post`: telling hooks what happened; `rehearsal` does so for show.
-//! - `pruner`: forgetting what is old.
-//! - `files`, `journal`: what is kept in `workers/` and in `worker.log`; `health`: what is in a worker's way.
+//! - `reaper`, `sweep`, `forget`: recovering the jobs of workers that died together with their supervisor.
+//! - `scheduler`: firing schedules.
+//! - `news`, `messenger`, `deliver`, `errand`, `post`: delivering events to hooks; `rehearsal` is `hook test`.
+//! - `pruner`: deleting old history.
+//! - `files`, `journal`: the files in `workers/`, and `worker.log`; `health`: the problem that a worker reports.
 //!
 //! Nothing here prints.
 
@@ -34,8 +35,8 @@ mod worker;
 
 pub use duties::forget::forget;
 pub use error::EngineError;
-pub use hooks::hook_test::rehearse;
-pub use hooks::webhook::{Envelope, PostError, post};
+pub use hooks::hook_test::test_hook;
+pub use hooks::webhook::{PostError, Request, post};
 pub use supervisor::pool::{Pool, READY_DESCRIPTOR, UP, open_log, start_detached};
 pub use supervisor::run as run_supervisor;
-pub use worker::{Farewell, OpenStore, WorkerPlan, run as run_worker};
+pub use worker::{OpenStore, WorkerExit, WorkerPlan, run as run_worker};

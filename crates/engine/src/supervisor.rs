@@ -1,12 +1,13 @@
-//! The supervisor: starts workers, watches them, and cleans up after one that died, before it starts the next.
+//! The supervisor: starts workers, watches them, and cleans up after one that died before it starts the next.
 //!
-//! It has one thread and does little, so that it has little to die of. Whatever a dead worker left behind becomes its
-//! child, sessions of its own included; so when a worker has ended, every child that is not a living worker is killed.
-//! Only then are the worker's jobs given back, and only then does another take its place. Where something cannot be
-//! killed, another takes its place all the same, and the jobs are left to the reapers of the workers: see `strays`.
+//! It has one thread and does little, so that little can crash it. It is a subreaper, so every process that a dead
+//! worker left becomes its child, even one in a session of its own; when a worker has ended, the supervisor kills every
+//! child that is not a living worker. Only then does it reap the worker's jobs and start a replacement. If a process
+//! cannot be killed, it starts the replacement all the same and leaves the jobs to the reapers of the workers: see
+//! `strays`.
 //!
-//! Only the supervisor gets the terminal's signals; it tells its workers in signals of its own, so that one Ctrl-C counts
-//! once however many processes heard it.
+//! Only the supervisor gets the terminal's signals; it forwards them to its workers as other signals, so that one
+//! Ctrl-C counts once, however many processes received it.
 
 pub(crate) mod pool;
 pub(crate) mod restarts;
@@ -19,16 +20,16 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
 use super::attempt::slot_records;
-use super::duties::reaper::{Obstacle, leave, shows_life, started};
+use super::duties::reaper::{RecoveryObstacle, reap_others, started_leases, was_active_within};
 use super::error::EngineError;
 use super::journal::Journal;
-use super::orphans::strays::{Strays, kill_all};
+use super::orphans::strays::{Survivors, kill_all};
 use super::supervisor::pool::{Pool, WorkerStart, start_worker};
 use super::supervisor::restarts::{Crash, Restarts};
 use super::supervisor::watchdog::Watchdog;
 use super::worker::files;
 use super::worker::files::Folder;
-use super::worker::{Farewell, OpenStore};
+use super::worker::{OpenStore, WorkerExit};
 use domain::values::name::{JobIdSequence, WorkerId};
 use domain::values::timestamp::Timestamp;
 use store::{Store, StoreError, Worker, settings};
@@ -43,31 +44,33 @@ use sys::process::{Children, ProcessHandle};
 use sys::signal::interrupts::{Interrupts, timespec};
 use sys::{cgroup, failpoint, signal};
 
-/// A worker that lived this long was well: its crash is the first again.
-const WELL: Duration = Duration::from_secs(30);
-/// How soon to try again where the store failed.
-const STORE_PAUSE: Duration = Duration::from_millis(250);
+/// A worker that lived this long was healthy: its crash counts as the first.
+const HEALTHY_AFTER: Duration = Duration::from_secs(30);
+/// How long to wait before cleaning up again after the store failed.
+const CLEANUP_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// Runs a pool until its workers have ended for good. Says whether it has `begun` as soon as that is known: when all
-/// workers are up for the first time, or when it is given up; then those that are up still finish what they run.
-pub fn run(pool: &Pool, open: OpenStore<'_>, begun: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
+/// Runs a pool until its workers have ended for good. Calls `on_started` with `true` when all workers are up for the
+/// first time, or with `false` when the supervisor gives up; in that case workers that are up still finish their
+/// attempts.
+pub fn run(pool: &Pool, open: OpenStore<'_>, on_started: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
     let children = Children::open().map_err(|_| EngineError::NoChildrenList)?;
     signal::keep_ended_children();
     signal::survive_closed_pipe();
     let signals = Interrupts::catch(&[Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT])
-        .map_err(EngineError::system("failed to take over signals"))?;
-    spawn::keep_descriptors_to_ourselves().map_err(EngineError::system("failed to mark descriptors"))?;
+        .map_err(EngineError::system("failed to install signal handlers"))?;
+    spawn::keep_descriptors_to_ourselves()
+        .map_err(EngineError::system("failed to set close-on-exec on descriptors"))?;
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
-    // Where there is none, limits are kept in other ways.
+    // Without a delegated cgroup, limits are enforced in other ways.
     let _ = cgroup::prepare();
-    Supervisor::new(pool, open, signals, children)?.guard(begun)
+    Supervisor::new(pool, open, signals, children)?.run_pool(on_started)
 }
 
 struct Supervisor<'a> {
     pool: &'a Pool,
     open: OpenStore<'a>,
-    /// Opened when it is needed for the first time.
+    /// Opened on first use.
     store: Option<Box<dyn Store>>,
     signals: Interrupts,
     children: Children,
@@ -75,29 +78,29 @@ struct Supervisor<'a> {
     folder: Folder,
     seats: Vec<Seat>,
     ids: JobIdSequence,
-    /// What the first worker learned about stops, and all who come later are told.
+    /// The newest stop request when the first worker registered; passed to all later workers.
     stop_seen: Option<u64>,
     is_stopping: bool,
     was_up: bool,
     watchdog: Watchdog,
-    strays: Strays,
+    survivors: Survivors,
     failure: Option<EngineError>,
 }
 
-/// The place of one worker.
+/// The position of one worker in the pool.
 enum Seat {
-    /// To be filled at this moment.
+    /// A worker is to be started at this moment.
     Free {
         at: Instant,
         restarts: Restarts,
     },
     Taken(Member),
-    /// Its worker died, and what it left behind is not cleaned up yet.
+    /// Its worker died, and the supervisor has not cleaned up after it yet.
     Dead {
         member: Member,
         at: Instant,
     },
-    /// Not to be filled again.
+    /// No worker is started here again.
     Closed,
 }
 
@@ -105,11 +108,11 @@ struct Member {
     id: WorkerId,
     pid: Pid,
     handle: ProcessHandle,
-    /// Where the worker says that it is up; gone when it has said so, or died.
+    /// The pipe on which the worker reports that it is up; `None` after it has reported or died.
     report: Option<OwnedFd>,
     is_up: bool,
     since: Instant,
-    /// Crashes of those who had this seat before.
+    /// Crashes of earlier workers in this seat.
     restarts: Restarts,
     _liveness_lock: LivenessLock,
 }
@@ -137,59 +140,59 @@ impl<'a> Supervisor<'a> {
             is_stopping: false,
             was_up: false,
             watchdog: Watchdog::new(now),
-            strays: Strays::default(),
+            survivors: Survivors::default(),
             failure: None,
         })
     }
 
-    fn guard(mut self, begun: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
+    fn run_pool(mut self, on_started: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
         loop {
             for at in 0..self.seats.len() {
-                self.attend(at);
+                self.advance(at);
             }
-            self.strays.reap_ended();
+            self.survivors.reap_ended();
             self.kill_hung();
             self.journal.flush();
             if !self.was_up && self.failure.is_some() {
-                begun(false);
+                on_started(false);
             }
             if self.seats.iter().all(|seat| matches!(seat, Seat::Closed)) {
                 return self.failure.map_or(Ok(()), Err);
             }
             self.wait();
-            self.heed_signals();
+            self.handle_signals();
             self.read_reports();
             if !self.was_up && self.all_are_up() {
                 self.was_up = true;
-                begun(true);
+                on_started(true);
             }
         }
     }
 
-    /// Does what is due about one seat.
-    fn attend(&mut self, at: usize) {
+    /// Advances one seat to its next state, if that is due.
+    fn advance(&mut self, at: usize) {
         let now = Instant::now();
         let seat = std::mem::replace(&mut self.seats[at], Seat::Closed);
         self.seats[at] = match seat {
             Seat::Free { .. } if self.is_stopping || self.failure.is_some() => Seat::Closed,
-            // There is nothing to work on, and nothing to give jobs back to.
+            // The home was deleted: there are no jobs to run or to reap.
             Seat::Free { .. } | Seat::Dead { .. } if self.folder.is_gone() => Seat::Closed,
-            // The first one learns which stops are not meant for this pool; the others wait for that.
+            // The first worker learns which stop requests predate this pool; the others wait for that.
             Seat::Free { .. } if at > 0 && self.stop_seen.is_none() => seat,
-            Seat::Free { at, restarts } if at <= now => self.fill(restarts),
+            Seat::Free { at, restarts } if at <= now => self.try_start(restarts),
             Seat::Taken(member) if member.handle.ends_within(Duration::ZERO).unwrap_or(false) => {
-                self.take_leave(member)
+                self.handle_exit(member)
             }
-            Seat::Dead { member, at } if at <= now => self.bury(member),
+            Seat::Dead { member, at } if at <= now => self.clean_up(member),
             Seat::Free { .. } | Seat::Taken(_) | Seat::Dead { .. } | Seat::Closed => seat,
         };
     }
 
-    fn fill(&mut self, restarts: Restarts) -> Seat {
+    fn try_start(&mut self, restarts: Restarts) -> Seat {
         match self.start(restarts) {
             Ok(member) => Seat::Taken(member),
             Err(error) => {
-                self.journal.trouble(&error);
+                self.journal.error(&error);
                 self.after_crash(restarts.after(Crash::Idle))
             }
         }
@@ -215,17 +218,17 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Names of workers sort by the time they were made, as ids of jobs do.
+    /// Worker ids sort by creation time, as job ids do.
     fn next_id(&mut self) -> WorkerId {
         let now = Timestamp::from_millis(SystemClock.wall_millis());
         let id = self.ids.next(now, fastrand::u64(..));
         format!("w-{id}").parse().expect("letters, digits and a dash")
     }
 
-    /// A worker has ended: well, or in a way that leaves something to clean up.
-    fn take_leave(&mut self, member: Member) -> Seat {
+    /// Handles the end of a worker: a clean stop, or a crash to clean up after.
+    fn handle_exit(&mut self, member: Member) -> Seat {
         let Some(ended) = process::reap(member.pid).ok().flatten() else {
-            // Only this process reaps its children, so there is something to reap.
+            // Only this process reaps its children, so this does not happen.
             return Seat::Dead { member, at: Instant::now() };
         };
         if ended.status.success() {
@@ -233,35 +236,35 @@ impl<'a> Supervisor<'a> {
             files::remove(self.folder.path(), &member.id);
             return Seat::Closed;
         }
-        if ended.status.code() == Some(Farewell::LEFT_BEHIND.into()) {
-            // It has noted itself what it could not kill.
+        if ended.status.code() == Some(WorkerExit::HOLDS_LEASES_CODE.into()) {
+            // The worker itself has noted what it could not kill.
             self.kill_orphans();
             return Seat::Closed;
         }
         self.journal.worker_crashed(&member.id, ended.status);
-        self.bury(member)
+        self.clean_up(member)
     }
 
-    /// Kills what a dead worker left behind, gives its jobs back, and frees its seat; in this order.
-    fn bury(&mut self, member: Member) -> Seat {
+    /// Kills the orphans of a dead worker, reaps its jobs, and frees its seat; in this order.
+    fn clean_up(&mut self, member: Member) -> Seat {
         self.kill_orphans();
         failpoint::hit("supervisor.before_reap");
-        let traces = slot_records::read(self.folder.path(), member.id.as_str()).unwrap_or_default();
-        let left = self.strays.left_by(member.pid, member.since, &traces);
-        let buried = if left.is_empty() {
-            self.give_back(&member.id)
+        let records = slot_records::read(self.folder.path(), member.id.as_str()).unwrap_or_default();
+        let left = self.survivors.left_by(member.pid, member.since, &records);
+        let cleaned_up = if left.is_empty() {
+            self.reap(&member.id)
         } else {
-            self.leave(&member.id, &Obstacle::of(&left, &traces))
+            self.reap_others(&member.id, &RecoveryObstacle::of(&left, &records))
         };
-        if let Err(error) = buried {
-            self.journal.trouble(&error);
+        if let Err(error) = cleaned_up {
+            self.journal.error(&error);
             self.store = None;
-            return Seat::Dead { member, at: Instant::now() + STORE_PAUSE };
+            return Seat::Dead { member, at: Instant::now() + CLEANUP_RETRY_DELAY };
         }
         failpoint::hit("supervisor.after_reap");
         let restarts = self.restarts_after(&member);
         if let Ok(groups) = cgroup::DelegatedGroup::find() {
-            // By its group also such a process is killed as may not be signalled.
+            // The cgroup also kills processes that this user may not signal.
             groups.remove_leftovers(&format!("{}-", member.id));
         }
         if left.is_empty() {
@@ -270,12 +273,12 @@ impl<'a> Supervisor<'a> {
         self.after_crash(restarts)
     }
 
-    /// Notes what could not be killed, and gives back the other jobs. When the supervisor gives up its lock on the dead worker,
-    /// the rest is left to the reapers, who wait until nothing of it lives.
-    fn leave(&mut self, worker: &WorkerId, obstacle: &Obstacle) -> Result<(), StoreError> {
+    /// Notes the processes that could not be killed, and reaps the other jobs. When the supervisor releases its lock on
+    /// the dead worker, the reapers take over the rest and wait until these processes have ended.
+    fn reap_others(&mut self, worker: &WorkerId, obstacle: &RecoveryObstacle) -> Result<(), StoreError> {
         self.store()?;
         if let Some(store) = &self.store {
-            leave(store.as_ref(), self.folder.path(), worker, &obstacle.unkillable, &self.journal)?;
+            reap_others(store.as_ref(), self.folder.path(), worker, &obstacle.unkillable, &self.journal)?;
             self.journal.cannot_recover(worker, &obstacle.why);
         }
         Ok(())
@@ -283,52 +286,52 @@ impl<'a> Supervisor<'a> {
 
     fn restarts_after(&self, member: &Member) -> Restarts {
         let has_worked = slot_records::were_used(self.folder.path(), member.id.as_str());
-        let was_well = member.since.elapsed() >= WELL;
-        let before = if was_well { Restarts::default() } else { member.restarts };
+        let was_healthy = member.since.elapsed() >= HEALTHY_AFTER;
+        let before = if was_healthy { Restarts::default() } else { member.restarts };
         before.after(if has_worked { Crash::AfterWork } else { Crash::Idle })
     }
 
-    fn give_back(&mut self, worker: &WorkerId) -> Result<(), StoreError> {
-        let started = started(self.folder.path(), worker);
+    fn reap(&mut self, worker: &WorkerId) -> Result<(), StoreError> {
+        let started = started_leases(self.folder.path(), worker);
         match self.store()?.reap(worker, started.as_deref()) {
             Ok(leases) => self.journal.reaped(worker, "died", &leases),
-            // It died before it could register, so it holds nothing.
+            // It died before it registered, so it holds no leases.
             Err(StoreError::NoSuchWorker(_)) => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// A pool that was up is not given up while any of its workers is: that one runs what can be run.
+    /// The supervisor does not give up a pool that was up while any worker is up: that worker can still run jobs.
     fn after_crash(&mut self, restarts: Restarts) -> Seat {
         let is_any_up = self.was_up && self.members().any(|member| member.is_up);
         if let Some(crashes) = restarts.too_many(self.was_up).filter(|_| !is_any_up) {
             self.give_up(if self.was_up {
                 EngineError::GaveUp { crashes }
             } else {
-                EngineError::CannotStart { said: String::new() }
+                EngineError::CannotStart { message: String::new() }
             });
             return Seat::Closed;
         }
         Seat::Free { at: Instant::now() + restarts.pause(), restarts }
     }
 
-    /// The other workers may finish what they run.
+    /// Gives up the pool; the remaining workers finish their attempts.
     fn give_up(&mut self, error: EngineError) {
-        self.journal.trouble(&error);
+        self.journal.error(&error);
         self.failure.get_or_insert(error);
-        self.tell_workers(Signal::USR1);
+        self.signal_workers(Signal::USR1);
     }
 
-    /// Every child that is not a living worker was left behind by one that is dead.
+    /// Kills every child that is not a living worker: dead workers left it.
     fn kill_orphans(&mut self) {
         if guards::is_off(Guard::Sweep) {
             return;
         }
-        let left = kill_all(&self.children, |pid| self.is_member(pid), &self.strays);
+        let left = kill_all(&self.children, |pid| self.is_member(pid), &self.survivors);
         let lives = |member: &&Member| !member.handle.ends_within(Duration::ZERO).unwrap_or(false);
         let living = self.members().filter(lives).map(|member| member.pid).collect();
-        self.strays.note(&left, &living);
+        self.survivors.note(&left, &living);
     }
 
     fn is_member(&self, pid: Pid) -> bool {
@@ -354,7 +357,7 @@ impl<'a> Supervisor<'a> {
         Ok(&**self.store.insert(store))
     }
 
-    // A worker that holds its leases past their time hangs: it is killed, and then it is one that died.
+    // A worker that holds leases past their expiry hangs: the supervisor kills it and then handles it as a crash.
 
     fn kill_hung(&mut self) {
         let now = Instant::now();
@@ -365,13 +368,13 @@ impl<'a> Supervisor<'a> {
             Ok((lease, hung)) => {
                 if self.watchdog.may_judge(now, lease) {
                     for member in self.members().filter(|member| hung.contains(&member.id)) {
-                        self.journal.worker_hangs(&member.id);
+                        self.journal.worker_hung(&member.id);
                         let _ = member.handle.signal(Signal::KILL);
                     }
                 }
             }
             Err(error) => {
-                self.journal.trouble(&error);
+                self.journal.error(&error);
                 self.store = None;
                 self.watchdog = Watchdog::new(now);
             }
@@ -381,12 +384,12 @@ impl<'a> Supervisor<'a> {
     fn hung(&mut self) -> Result<(Duration, Vec<WorkerId>), StoreError> {
         let store = self.store()?;
         let lease = settings::in_force(store)?.lease;
-        let hangs = |worker: &Worker| worker.overdue && !shows_life(worker, lease);
+        let hangs = |worker: &Worker| worker.overdue && !was_active_within(worker, lease);
         let workers = store.workers()?.into_iter();
         Ok((lease, workers.filter(hangs).map(|worker| worker.id).collect()))
     }
 
-    // Waiting, and what one wakes up for
+    // Waiting, and handling what woke the supervisor
 
     fn wait(&self) {
         let mut watched = vec![PollFd::new(&self.signals, PollFlags::IN)];
@@ -399,30 +402,30 @@ impl<'a> Supervisor<'a> {
             Seat::Free { at, .. } | Seat::Dead { at, .. } => Some(*at),
             Seat::Taken(_) | Seat::Closed => None,
         });
-        // Where nobody is there to be judged, no look is due.
-        let next_look = self.members().next().map(|_| self.watchdog.next());
-        let wake_in = due.chain(next_look).min().map(|at| at.saturating_duration_since(now));
+        // Without workers no check is due.
+        let next_check = self.members().next().map(|_| self.watchdog.next());
+        let wake_in = due.chain(next_check).min().map(|at| at.saturating_duration_since(now));
         let timeout = wake_in.map(timespec);
-        // An interrupted sleep is a short one.
+        // An interrupted sleep just ends early.
         let _ = poll(&mut watched, timeout.as_ref());
     }
 
-    fn heed_signals(&mut self) {
+    fn handle_signals(&mut self) {
         while let Some(signal) = self.signals.take() {
             let is_gentle = signal == Signal::HUP || (signal != Signal::QUIT && !self.is_stopping);
             self.is_stopping = true;
-            self.journal.told_to_stop(is_gentle);
-            self.tell_workers(if is_gentle { Signal::USR1 } else { Signal::USR2 });
+            self.journal.stop_requested(is_gentle);
+            self.signal_workers(if is_gentle { Signal::USR1 } else { Signal::USR2 });
         }
     }
 
-    fn tell_workers(&self, signal: Signal) {
+    fn signal_workers(&self, signal: Signal) {
         for member in self.members() {
             let _ = member.handle.signal(signal);
         }
     }
 
-    /// A worker that is up says so, with the number of the newest stop that it knows.
+    /// A worker reports that it is up with the number of the newest stop request that it knows.
     fn read_reports(&mut self) {
         for seat in &mut self.seats {
             let Seat::Taken(member) = seat else {
@@ -437,7 +440,7 @@ impl<'a> Supervisor<'a> {
                     member.is_up = true;
                     self.stop_seen = self.stop_seen.or(Some(stop_seen));
                 }
-                // It has died, or is about to.
+                // The worker has died or is about to.
                 Report::Closed => {}
             }
         }

@@ -1,6 +1,6 @@
-//! A worker: one process with some slots, and one thread, this one, that keeps the books.
+//! A worker: one process with some slots, and a main thread that settles and claims.
 //!
-//! This file is how it begins and ends; what it does in between is in `duties`.
+//! This file has its start and its end; the main loop is in `duties`.
 
 pub(crate) mod dispatcher;
 pub(crate) mod event_loop;
@@ -24,20 +24,20 @@ use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_p
 
 use super::attempt::command;
 use super::attempt::slot_records::Slots;
-use super::attempt::{Rules, Surroundings};
+use super::attempt::{AttemptContext, Rules};
 use super::duties::pruner::Pruner;
 use super::duties::reaper::Reaper;
 use super::duties::scheduler::Scheduler;
 use super::error::EngineError;
-use super::hooks::delivery_pool::Messenger;
+use super::hooks::delivery_pool::DeliveryPool;
 use super::journal::Journal;
-use super::orphans::reparented::Adopted;
-use super::worker::dispatcher::{Desk, Interrupt, Order};
+use super::orphans::reparented::Orphans;
+use super::worker::dispatcher::{Dispatcher, Interrupt, Order};
 use super::worker::event_loop::End;
-use super::worker::files::{Files, HomeFate};
+use super::worker::files::{Files, HomeState};
 use super::worker::health::HealthNote;
 use super::worker::ledger::Ledger;
-use super::worker::relay::Passed;
+use super::worker::relay::Relay;
 use super::worker::wake::{Event, Wake};
 use domain::job::environment::Environment;
 use domain::log;
@@ -55,46 +55,46 @@ use sys::process::{limit, spawn, user};
 use sys::signal::interrupts::Interrupts;
 use sys::{failpoint, signal};
 
-/// How long a worker that has nothing left to do waits for its turn to say so.
-const RETIRE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a worker that has finished waits for the store to record that it has stopped.
+const RETIRE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a worker is told when it is started.
+/// What a worker is started with.
 #[derive(Debug)]
 pub struct WorkerPlan {
     pub id: WorkerId,
     pub home: PathBuf,
-    /// The database as an absolute path, where it is another than the home's own.
+    /// The absolute path of the database, if it is not the home's own.
     pub store: Option<PathBuf>,
     pub served: ServedJobs,
-    /// Slots; where none are given the setting counts, also when it changes.
+    /// Slots; `None` follows the setting, also when it changes.
     pub concurrency: Option<u32>,
     pub supervisor_pid: u32,
     pub stop_seen: Option<u64>,
     pub until_empty: bool,
     /// Whether the journal is also written to standard error.
     pub echo: bool,
-    /// Where to say that it is ready.
+    /// The pipe on which it reports that it is ready.
     pub ready: OwnedFd,
 }
 
-/// How a worker ended that was told to.
+/// How a worker ended that was asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Farewell {
+pub enum WorkerExit {
     Stopped,
-    /// It still holds leases on attempts that it could not kill: others give them back when these have ended.
-    LeftBehind,
+    /// It still holds leases on attempts that it could not kill: other workers release them when those have ended.
+    HoldsLeases,
 }
 
-impl Farewell {
-    /// The exit code by which its supervisor tells.
-    pub const LEFT_BEHIND: u8 = 100;
+impl WorkerExit {
+    /// The exit code by which the supervisor recognises `HoldsLeases`.
+    pub const HOLDS_LEASES_CODE: u8 = 100;
 }
 
-/// Opens the store; called again after a commit whose outcome is unknown.
+/// Opens the store; also called after a commit whose outcome is unknown.
 pub type OpenStore<'a> = &'a dyn Fn() -> Result<Box<dyn Store>, StoreError>;
 
-/// Runs a worker until it is told to stop, or, if it was asked for, until nothing is left to do.
-pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<Farewell, EngineError> {
+/// Runs a worker until it is asked to stop, or with `until_empty` until nothing is left to do.
+pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineError> {
     signal::reset_ignored();
     signal::survive_closed_pipe();
     signal::survive_file_limit();
@@ -108,18 +108,19 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<Farewell, EngineErr
         Signal::HUP,
         Signal::QUIT,
     ])
-    .map_err(EngineError::system("failed to take over signals"))?;
-    spawn::keep_descriptors_to_ourselves().map_err(EngineError::system("failed to mark descriptors"))?;
-    tie_to_supervisor(plan.supervisor_pid)?;
+    .map_err(EngineError::system("failed to install signal handlers"))?;
+    spawn::keep_descriptors_to_ourselves()
+        .map_err(EngineError::system("failed to set close-on-exec on descriptors"))?;
+    drain_on_supervisor_death(plan.supervisor_pid)?;
     let mut worker = Worker::begin(plan, open, signals)?;
-    worker.say_ready();
+    worker.report_ready();
     match worker.work()? {
         End::Drained => worker.end(),
-        End::HomeDeleted => Ok(Farewell::Stopped),
+        End::HomeDeleted => Ok(WorkerExit::Stopped),
     }
 }
 
-/// A thread that panics would leave its job behind; a process that dies leaves it to the supervisor.
+/// A thread that panics would abandon its job; when the whole process dies, the supervisor recovers the job.
 fn abort_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -128,9 +129,9 @@ fn abort_on_panic() {
     }));
 }
 
-/// When the supervisor dies this process is told to drain. If it died before that was arranged, nobody is there.
-fn tie_to_supervisor(supervisor_pid: u32) -> Result<(), EngineError> {
-    let system = EngineError::system("failed to tie the worker to its supervisor");
+/// Arranges that this process drains when the supervisor dies, and checks that it had not died before.
+fn drain_on_supervisor_death(supervisor_pid: u32) -> Result<(), EngineError> {
+    let system = EngineError::system("failed to arrange a signal for the death of the supervisor");
     set_parent_process_death_signal(Some(Signal::USR1)).map_err(|error| system(error.into()))?;
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
@@ -138,26 +139,26 @@ fn tie_to_supervisor(supervisor_pid: u32) -> Result<(), EngineError> {
     if parent == supervisor_pid { Ok(()) } else { Err(EngineError::NoSupervisor) }
 }
 
-/// How far a worker is on its way to the end.
+/// How far the shutdown of a worker has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Working,
-    /// Claims nothing more and lets finish what runs; at that moment, if there is one, it is killed.
+    /// Claims nothing more and lets running attempts finish; those still running at `kill_at` are killed.
     Draining {
         kill_at: Option<Instant>,
     },
-    /// What runs is being killed and given back.
+    /// Running attempts are being killed and released.
     Ending,
 }
 
-/// Everything that the thread that keeps the books has at hand. What it does with it is in `duties`.
+/// The state of the main thread; its loop is in `duties`.
 pub(super) struct Worker<'a> {
     pub(super) plan: &'a WorkerPlan,
     pub(super) open: OpenStore<'a>,
     pub(super) store: Box<dyn Store>,
     pub(super) settings: Settings,
-    pub(super) desk: Arc<Desk>,
-    pub(super) around: Arc<Surroundings>,
+    pub(super) dispatcher: Arc<Dispatcher>,
+    pub(super) context: Arc<AttemptContext>,
     pub(super) journal: Arc<Journal>,
     pub(super) ledger: Ledger,
     pub(super) reaper: Reaper,
@@ -165,42 +166,42 @@ pub(super) struct Worker<'a> {
     pub(super) pruner: Pruner,
     pub(super) wake: Wake,
     pub(super) signals: Interrupts,
-    /// Rings when there may be work for anybody.
+    /// Rings when there may be work for any worker.
     pub(super) work_bell: Bell,
     /// Rings when there are orders for this worker.
     pub(super) own_bell: Bell,
     pub(super) phase: Phase,
-    pub(super) times: Times,
-    pub(super) passed: Passed,
+    pub(super) timers: Timers,
+    pub(super) relay: Relay,
     pub(super) files: Files,
     pub(super) health: HealthNote,
-    pub(super) home_fate: HomeFate,
+    pub(super) home_state: HomeState,
     /// Processes that could not be killed and that are not noted in the store yet.
     pub(super) unkillable: Vec<UnkillableProcess>,
-    pub(super) messenger: Messenger,
-    /// When a hook is to be told something.
+    pub(super) deliveries: DeliveryPool,
+    /// When the next delivery to a hook is due.
     pub(super) next_delivery: Option<Timestamp>,
-    /// Since when only that keeps this worker from ending.
-    pub(super) farewell: Option<Instant>,
+    /// Since when only deliveries to hooks have kept this worker from ending.
+    pub(super) waiting_for_deliveries_since: Option<Instant>,
     threads: Vec<JoinHandle<()>>,
-    /// What the store shows of this worker.
-    shown: WorkerSlots,
+    /// The slots of this worker as the store last recorded them.
+    published_slots: WorkerSlots,
     stop_seen: u64,
 }
 
 impl<'a> Worker<'a> {
     fn begin(plan: &'a WorkerPlan, open: OpenStore<'a>, signals: Interrupts) -> Result<Self, EngineError> {
         let files = Files::create(&plan.home, &plan.id)?;
-        let own_bell = Bell::open(&files.bell()).map_err(EngineError::system("failed to make a bell"))?;
+        let own_bell = Bell::open(&files.bell()).map_err(EngineError::system("failed to create a bell"))?;
         let journal = Arc::new(Journal::open(&plan.home, plan.id.as_str(), plan.echo));
         let store = open()?;
         store.finish_restore(&plan.home.join(log::FOLDER))?;
         let settings = settings::in_force(store.as_ref())?;
-        let system = EngineError::system("failed to read where this worker runs");
+        let system = EngineError::system("failed to determine the host of this worker");
         let origin = Origin::of_worker(files.folder(), plan.id.as_str()).map_err(system)?;
         let vantage = Vantage::here().map_err(system)?;
-        let desk = Desk::new(rules(&settings), order(&plan.served))
-            .map_err(EngineError::system("failed to make a bell"))?;
+        let dispatcher = Dispatcher::new(rules(&settings), order(&plan.served))
+            .map_err(EngineError::system("failed to create a bell"))?;
         let concurrency = plan.concurrency.unwrap_or(settings.concurrency);
         let registered = store.register(&NewWorker {
             id: plan.id.clone(),
@@ -213,25 +214,26 @@ impl<'a> Worker<'a> {
             folder: files.folder().to_owned(),
             stop_seen: plan.stop_seen,
         })?;
-        files::tidy(files.folder(), store.as_ref())?;
-        let around = Arc::new(surroundings(plan, &files)?);
+        files::remove_stale(files.folder(), store.as_ref())?;
+        let context = Arc::new(attempt_context(plan, &files)?);
         let mut worker = Self {
-            messenger: Messenger::new(&around).map_err(EngineError::system("failed to make a bell"))?,
+            deliveries: DeliveryPool::new(&context)
+                .map_err(EngineError::system("failed to create a bell"))?,
             next_delivery: None,
-            farewell: None,
-            around,
-            wake: Wake::new().map_err(EngineError::system("failed to make an epoll instance"))?,
-            desk: Arc::new(desk),
+            waiting_for_deliveries_since: None,
+            context,
+            wake: Wake::new().map_err(EngineError::system("failed to create an epoll instance"))?,
+            dispatcher: Arc::new(dispatcher),
             ledger: Ledger::new(plan.id.clone()),
             reaper: Reaper::new(vantage),
             scheduler: Scheduler::default(),
             pruner: Pruner::new(),
             work_bell: registered.bell,
             stop_seen: registered.stop_seen,
-            shown: WorkerSlots { concurrency, most: concurrency },
+            published_slots: WorkerSlots { concurrency, most: concurrency },
             phase: Phase::Working,
-            times: Times::now(),
-            passed: Passed::default(),
+            timers: Timers::now(),
+            relay: Relay::default(),
             threads: Vec::new(),
             plan,
             open,
@@ -242,10 +244,10 @@ impl<'a> Worker<'a> {
             own_bell,
             files,
             health: HealthNote::default(),
-            home_fate: HomeFate::Kept,
+            home_state: HomeState::Kept,
             unkillable: Vec::new(),
         };
-        worker.adopt_concurrency()?;
+        worker.apply_concurrency()?;
         worker.watch().map_err(EngineError::system("failed to watch for events"))?;
         worker.journal.worker_started(worker.slots());
         Ok(worker)
@@ -254,14 +256,14 @@ impl<'a> Worker<'a> {
     fn watch(&self) -> io::Result<()> {
         self.wake.watch(&self.signals, Event::Signal)?;
         self.wake.watch(&self.own_bell, Event::Orders)?;
-        self.wake.watch(&self.messenger, Event::Told)?;
-        self.wake.watch(self.desk.as_ref(), Event::Finished)
+        self.wake.watch(&self.deliveries, Event::DeliveryFinished)?;
+        self.wake.watch(self.dispatcher.as_ref(), Event::AttemptFinished)
     }
 
-    /// Tells the supervisor, with what it must tell those that take this worker's place.
-    fn say_ready(&self) {
+    /// Reports to the supervisor, with the stop request that it must pass to this worker's replacements.
+    fn report_ready(&self) {
         let line = format!("{}\n", self.stop_seen);
-        // A supervisor that is gone does not hear it; its death has told this worker to drain.
+        // If the supervisor is dead, its death signal has already asked this worker to drain.
         let _ = rustix::io::write(&self.plan.ready, line.as_bytes());
     }
 
@@ -271,66 +273,66 @@ impl<'a> Worker<'a> {
         usize::try_from(slots).unwrap_or(usize::MAX)
     }
 
-    /// Starts the slots that are missing. Slots that are too many get nothing to do.
-    pub(super) fn adopt_concurrency(&mut self) -> Result<(), EngineError> {
-        self.desk.set_most(self.slots());
+    /// Starts missing slots. Surplus slots stay idle.
+    pub(super) fn apply_concurrency(&mut self) -> Result<(), EngineError> {
+        self.dispatcher.set_max_running(self.slots());
         self.start_missing_slots()
     }
 
     pub(super) fn start_missing_slots(&mut self) -> Result<(), EngineError> {
-        let slots = self.slots() + self.desk.given_up();
+        let slots = self.slots() + self.dispatcher.given_up();
         while self.threads.len() < slots {
-            let thread = slot::start(&self.desk, &self.around, &self.journal)
+            let thread = slot::start(&self.dispatcher, &self.context, &self.journal)
                 .map_err(EngineError::system("failed to start a slot"))?;
             self.threads.push(thread);
         }
         Ok(())
     }
 
-    /// Lets the store show a concurrency that has changed, and how many attempts still run that were started before.
-    pub(super) fn show_slots(&mut self) -> Result<(), StoreError> {
-        let load = self.desk.load();
-        // Where one attempt must be alone the other slots are of no use, and a job that needs one looks elsewhere.
+    /// Records a changed concurrency in the store, and how many attempts that were started before still run.
+    pub(super) fn publish_slots(&mut self) -> Result<(), StoreError> {
+        let load = self.dispatcher.load();
+        // While one attempt must run alone the other slots are useless, so they must not count as capacity.
         let concurrency =
             if load.is_reserved { 1 } else { self.plan.concurrency.unwrap_or(self.settings.concurrency) };
         let busy = u32::try_from(load.running).unwrap_or(u32::MAX);
         let slots = WorkerSlots { concurrency, most: busy.max(concurrency) };
-        if slots != self.shown {
+        if slots != self.published_slots {
             self.store.set_worker_slots(&self.plan.id, slots)?;
-            self.shown = slots;
+            self.published_slots = slots;
         }
         Ok(())
     }
 
-    /// Ends what runs, in this way, and waits until it is dead.
+    /// Interrupts all running attempts and waits until they have ended.
     pub(super) fn abandon(&mut self, how: Interrupt) {
-        self.desk.recall();
-        self.desk.interrupt_all(how);
-        self.messenger.stop();
+        self.dispatcher.recall();
+        self.dispatcher.interrupt_all(how);
+        self.deliveries.stop();
         self.close();
     }
 
     fn close(&mut self) {
-        self.desk.close();
-        if !self.desk.left_behind().is_empty() {
-            // Their threads do not end before their commands do; this process does.
+        self.dispatcher.close();
+        if !self.dispatcher.unkillable_leases().is_empty() {
+            // The slots of unkillable commands do not end before these do; this process must not wait for them.
             return;
         }
         for thread in self.threads.drain(..) {
-            // A slot that panicked has ended the process.
+            // A panic in a slot has already aborted the process.
             let _ = thread.join();
         }
     }
 
-    /// Everything is recorded, and nothing runs but what cannot be killed.
-    fn end(mut self) -> Result<Farewell, EngineError> {
+    /// Ends the worker: everything is recorded, and only attempts that cannot be killed still run.
+    fn end(mut self) -> Result<WorkerExit, EngineError> {
         self.close();
-        self.stop_telling();
-        let left = self.desk.left_behind();
+        self.stop_deliveries();
+        let left = self.dispatcher.unkillable_leases();
         if !left.is_empty() {
-            self.journal.worker_leaves(&left);
+            self.journal.worker_stopped_with_unkillable(&left);
             self.journal.flush();
-            return Ok(Farewell::LeftBehind);
+            return Ok(WorkerExit::HoldsLeases);
         }
         failpoint::hit("worker.before_retire");
         self.retire()?;
@@ -338,15 +340,15 @@ impl<'a> Worker<'a> {
         self.journal.worker_stopped();
         self.journal.flush();
         self.files.remove();
-        Ok(Farewell::Stopped)
+        Ok(WorkerExit::Stopped)
     }
 
-    /// It holds no lease any more, so there is time: nobody takes it for one that hangs.
+    /// Retries while the store is busy: the worker holds no lease any more, so no reaper takes it for hung.
     fn retire(&self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
             match self.store.set_worker_state(&self.plan.id, WorkerState::Stopped) {
-                Err(StoreError::Busy { .. }) if began.elapsed() < RETIRE_PATIENCE => {}
+                Err(StoreError::Busy { .. }) if began.elapsed() < RETIRE_TIMEOUT => {}
                 result => return result,
             }
         }
@@ -364,12 +366,11 @@ pub(super) fn rules(settings: &Settings) -> Rules {
     Rules { kill_grace: settings.kill_grace, log_max_bytes: settings.log_max_bytes }
 }
 
-fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, EngineError> {
+fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, EngineError> {
     let slots = Slots::create(files.folder(), plan.id.as_str())
-        .map_err(EngineError::system("failed to make the file of slots"))?;
-    let adopted =
-        Adopted::new().map_err(EngineError::system("failed to watch for what commands leave behind"))?;
-    Ok(Surroundings {
+        .map_err(EngineError::system("failed to create the file of slots"))?;
+    let orphans = Orphans::new().map_err(EngineError::system("failed to watch for orphans"))?;
+    Ok(AttemptContext {
         command: command::Context {
             worker_id: plan.id.clone(),
             home: plan.home.clone(),
@@ -378,31 +379,31 @@ fn surroundings(plan: &WorkerPlan, files: &Files) -> Result<Surroundings, Engine
         },
         logs: plan.home.join(log::FOLDER),
         slots,
-        adopted,
-        means: DelegatedGroup::find(),
-        has_reader: matches!(plan.served, ServedJobs::Job(_)),
+        orphans,
+        delegation: DelegatedGroup::find(),
+        is_followed: matches!(plan.served, ServedJobs::Job(_)),
     })
 }
 
-/// When things are due that nobody rings for.
+/// When periodic duties are due.
 #[derive(Debug)]
-pub(super) struct Times {
-    /// Orders are read, and dead workers looked for.
+pub(super) struct Timers {
+    /// To read orders and look for dead workers.
     pub(super) tick: Instant,
-    /// Work is looked for.
-    pub(super) look: Instant,
-    pub(super) beat: Instant,
-    /// Until then the bell is left to other workers.
+    /// To look for work.
+    pub(super) poll: Instant,
+    pub(super) heartbeat: Instant,
+    /// Until then only other workers listen to the bell.
     pub(super) muted_until: Instant,
-    /// The store failed: not before this moment again.
+    /// When to try a store again that has failed.
     pub(super) store: Instant,
-    /// Others are shown that this worker lives.
-    pub(super) sign: Instant,
+    /// To touch the lock file, which shows that this worker is alive.
+    pub(super) touch: Instant,
 }
 
-impl Times {
+impl Timers {
     fn now() -> Self {
         let now = Instant::now();
-        Self { tick: now, look: now, beat: now, muted_until: now, store: now, sign: now }
+        Self { tick: now, poll: now, heartbeat: now, muted_until: now, store: now, touch: now }
     }
 }

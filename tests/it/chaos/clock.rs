@@ -152,7 +152,7 @@ fn fault_33_what_the_dead_left_behind_is_found_after_a_jump_of_the_clock() {
         ground.job("a", &format!("first && {{ {HIDDEN}; until_there go; exit 0; }}"));
         let pool = ground.pool();
         ground.runs("a", 1, &["by_session"]);
-        ground.kill_whole(pool);
+        ground.kill_pool(pool);
         ground.put("go");
         let shell = pid(ground.ledger()[0].who.parse().expect("a pid"));
         wait("the shell has gone, and init knows", || process::stat(shell).is_none());

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::shim::{Fault, Shim, When};
 use crate::cli::harness::Home;
 use crate::crash_engine::harness::Ground;
-use crate::crash_engine::ledger::What;
+use crate::crash_engine::ledger::LineKind;
 use crate::crash_engine::processes::{kill, wait};
 
 // Enqueuing
@@ -183,7 +183,7 @@ fn cpu_time(pid: Pid) -> Duration {
 
 /// How often workers complained in their journal.
 fn comhealths(ground: &Ground) -> u64 {
-    ground.journal().lines().filter(|line| line.contains("trouble: ")).count() as u64
+    ground.journal().lines().filter(|line| line.contains("error: ")).count() as u64
 }
 
 /// A worker that cannot commit for three leases, while eight jobs end: each result is recorded once it can.
@@ -207,7 +207,7 @@ fn outage(fault: impl Fn(&Shim)) {
     fault(&shim);
     let (before, began) = (cpu_time(worker), Instant::now());
     ground.put("go");
-    wait("every job has ended", || (0..8).all(|at| ground.has(What::End, &format!("j{at}"), 1)));
+    wait("every job has ended", || (0..8).all(|at| ground.has(LineKind::End, &format!("j{at}"), 1)));
     // Where the disk is full it may have no room to say what is in its way.
     let tells =
         |problem: &Value| problem["problem"] == "hindered_worker" || problem["problem"] == "silent_worker";

@@ -145,7 +145,7 @@ fn fault_29_a_worker_drains_on_a_full_disk() {
     answers(&disk, &["status"]);
     answers(&disk, &["worker", "list"]);
     kill(pid(supervisor.0.id()), Signal::TERM);
-    wait("it drains", || said(&disk).contains("told to stop"));
+    wait("it drains", || said(&disk).contains("stop requested"));
     assert!(supervisor.ending().is_none() || !waits, "results are not thrown away");
     disk.empty();
     let mut ended = None;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::job::outcome::Outcome;
 use domain::log;
 use domain::log::{Frame, HEADER_BYTES, Header, Stream};
-use engine::attempt::capture::Captured;
+use engine::attempt::capture::CapturedOutput;
 use ops::jobs::logs::log_path;
 use serde_json::{Value, json};
 
@@ -296,7 +296,7 @@ fn damage_in_what_is_stored_is_noticed_too() {
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
     let output = [frame(Stream::Out, "whole\n"), vec![0; 9]].concat();
-    let captured = Captured { output: Some(output), log_bytes: 6, last_error_line: None };
+    let captured = CapturedOutput { output: Some(output), log_bytes: 6, last_error_line: None };
     worker.settle_captured(lease, Outcome::Success, captured);
     home.run(["logs", "a"]).fails(7).prints("whole\n").says("attempt 1 of job `a` (the log is damaged)");
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use domain::job::outcome::Outcome;
 use domain::log::Stream;
-use engine::attempt::capture::Captured;
+use engine::attempt::capture::CapturedOutput;
 
 use super::harness::Home;
 use super::test_worker::TestWorker;
@@ -145,7 +145,7 @@ fn it_tells_when_the_next_attempt_starts() {
         .ok();
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
-    worker.settle_captured(lease, FAILURE, Captured::default());
+    worker.settle_captured(lease, FAILURE, CapturedOutput::default());
     let mut following = Following::new(&home, &[]);
     following.wait_for_note("attempt 1 ended: exit code 1, the next one starts in 4m");
     home.run(["cancel", "a"]).ok();

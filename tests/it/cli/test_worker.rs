@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use domain::job::Usage;
 use domain::job::outcome::{Outcome, error_line};
 use domain::values::name::WorkerId;
-use engine::attempt::capture::{Capture, Captured};
+use engine::attempt::capture::{Capture, CapturedOutput};
 use ops::jobs::logs::log_path;
 use rusqlite::{Connection, params};
 use store::sqlite::SqliteStore;
@@ -64,7 +64,7 @@ impl TestWorker {
     }
 
     /// Ends an attempt that printed this.
-    pub(crate) fn settle_captured(&self, lease: LeaseRef, outcome: Outcome, captured: Captured) {
+    pub(crate) fn settle_captured(&self, lease: LeaseRef, outcome: Outcome, captured: CapturedOutput) {
         let error = error_line(outcome, captured.last_error_line.as_deref());
         let plain = settlement(lease, outcome, error.as_deref());
         let settlement = Settlement { log_bytes: captured.log_bytes, output: captured.output, ..plain };

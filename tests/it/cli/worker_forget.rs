@@ -55,7 +55,10 @@ fn a_worker_that_lives_is_left_alone() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     let lease = worker.claim_job("a");
-    home.run(["worker", "forget", "w1"]).fails(4).says("worker `w1` lives").says("queuectl worker stop");
+    home.run(["worker", "forget", "w1"])
+        .fails(4)
+        .says("worker `w1` is still running")
+        .says("queuectl worker stop");
     assert_eq!(home.state_of("a"), "processing");
     worker.settle(lease, Outcome::Success, None);
     assert_eq!(home.state_of("a"), "completed", "its lease is its own");
@@ -65,7 +68,7 @@ fn a_worker_that_lives_is_left_alone() {
 fn one_that_was_heard_from_a_moment_ago_is_left_alone() {
     let home = Home::with_jobs(&["a"]);
     elsewhere(&home, "w1", Duration::from_secs(3));
-    home.run(["worker", "forget", "w1"]).fails(4).says("worker `w1` lives");
+    home.run(["worker", "forget", "w1"]).fails(4).says("worker `w1` is still running");
     assert_eq!(home.state_of("a"), "processing");
 }
 
@@ -86,7 +89,7 @@ fn one_of_an_earlier_boot_of_this_machine_is_forgotten_however_lately_it_was_hea
     worker.claim_job("a");
     let database = Connection::open(home.database()).expect("the database opens");
     database.execute("update workers set boot_id = 'another'", []).expect("the statement is right");
-    home.run(["worker", "forget", "w1"]).fails(4).says("worker `w1` lives");
+    home.run(["worker", "forget", "w1"]).fails(4).says("worker `w1` is still running");
     drop(worker);
     home.run(["worker", "forget", "w1"]).ok().prints("a\n");
 }

@@ -1,11 +1,11 @@
-//! FAULTS 24: kill -9 of a supervisor and its workers at once. What they ran is found by another pool, or by the next.
+//! FAULTS 24: kill -9 of a supervisor and its workers at once. Another pool, or the next one, finds their processes.
 
 use domain::job::life::StateName;
 
 use super::harness::Ground;
 use super::processes::wait;
 
-/// Each has shed all marks but one: the environment, the lock, the session.
+/// Each can be recognised by one thing only: the environment, the lock, or the session.
 const ESCAPES: &str = "escape by_cookie setsid bash unlock.sh; escape by_lock setsid env -i PATH=$PATH;
                        escape by_session env -i PATH=$PATH bash unlock.sh; (escape grandchild setsid)";
 const ESCAPEES: [&str; 4] = ["by_cookie", "by_lock", "by_session", "grandchild"];
@@ -19,20 +19,20 @@ fn with_a_running_job() -> Ground {
 }
 
 #[test]
-fn fault_24_another_pool_kills_what_they_ran_before_it_runs_again() {
+fn fault_24_another_pool_kills_their_processes_before_the_job_runs_again() {
     let ground = with_a_running_job();
     let pool = ground.first_pool();
     ground.pool();
-    ground.recovers("a", || ground.kill_whole(pool));
+    ground.recovers("a", || ground.kill_pool(pool));
     ground.finish();
     assert_eq!(ground.story("a"), "completed: lost success");
 }
 
 #[test]
-fn fault_24_the_next_pool_does_so_where_none_is_left() {
+fn fault_24_the_next_pool_does_so_if_no_other_is_running() {
     let ground = with_a_running_job();
-    ground.kill_whole(ground.first_pool());
-    wait("no worker lives", || ground.workers().is_empty());
+    ground.kill_pool(ground.first_pool());
+    wait("no worker is alive", || ground.workers().is_empty());
     assert_eq!(ground.run(&["worker", "list", "--json"]).ok().json(), serde_json::json!([]));
     assert_eq!(ground.state("a"), StateName::Processing);
     ground.run(&["status"]).ok().shows("1 job waits and no worker is running");
@@ -42,14 +42,14 @@ fn fault_24_the_next_pool_does_so_where_none_is_left() {
 }
 
 #[test]
-fn fault_24_what_is_left_is_found_when_its_shell_has_gone_too() {
+fn fault_24_orphans_are_found_when_their_shell_has_ended_too() {
     let ground = Ground::new();
     ground.job("a", &format!("first && {{ {ESCAPES}; until_there go; exit 0; }}"));
     let pool = ground.pool();
     ground.runs("a", 1, &ESCAPEES);
-    ground.kill_whole(pool);
+    ground.kill_pool(pool);
     ground.put("go");
-    wait("the shell has gone", || !ground.has_shell("a", 1));
+    wait("the shell has ended", || !ground.has_shell("a", 1));
     ground.pool();
     ground.finish();
     assert_eq!(ground.story("a"), "completed: lost success");
@@ -62,7 +62,7 @@ fn fault_31_one_of_two_reapers_wins() {
     ground.pool();
     ground.pool_of(&["--count", "2"]);
     assert_eq!(ground.workers().len(), 4, "pools add up");
-    ground.recovers("a", || ground.kill_whole(pool));
+    ground.recovers("a", || ground.kill_pool(pool));
     ground.finish();
     assert_eq!(ground.story("a"), "completed: lost success");
 }

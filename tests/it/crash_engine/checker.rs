@@ -1,4 +1,4 @@
-//! The invariants I3 to I7 and I13, from what the ledger and the store say when all is over.
+//! Checks the invariants I3 to I7 and I13 against the ledger and the store after a test.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use store::{JobFilter, Page, Queues, Store};
 
 use super::harness::Ground;
-use super::ledger::{What, overlaps};
+use super::ledger::{LineKind, overlaps};
 use super::processes::wait;
 
 impl Ground {
-    /// Waits until every job has ended, stops every pool, and checks that all is as it must be.
+    /// Waits until every job has ended, stops every pool, and checks the invariants.
     pub(crate) fn finish(&self) {
         wait("every job has ended", || self.unfinished().is_empty());
         self.stop_pools();
@@ -25,7 +25,7 @@ impl Ground {
             self.check_history(&id);
         }
         self.recount();
-        assert_eq!(self.leftovers(), [], "processes are left");
+        assert_eq!(self.living_processes(), [], "processes are left");
         assert_eq!(self.worker_files(), Vec::<String>::new(), "files of workers are left");
     }
 
@@ -40,20 +40,20 @@ impl Ground {
         assert!(successes.len() <= 1, "{id} has {} successes (I4)", successes.len());
         for success in successes {
             let attempt = success["attempt"].as_u64().expect("a number");
-            assert!(self.has(What::End, id, attempt), "{id} succeeded without an END (I4)");
+            assert!(self.has(LineKind::End, id, attempt), "{id} succeeded without an END (I4)");
         }
         for line in self.ledger().iter().filter(|line| line.job == id) {
-            assert!(expected.contains(&line.attempt), "an attempt that nobody knows: {line:?} (I7)");
+            assert!(expected.contains(&line.attempt), "an attempt that is not recorded: {line:?} (I7)");
         }
         self.check_unstarted(id, history);
     }
 
-    /// What was given back because it never started must not have started.
+    /// A released attempt must not have started.
     fn check_unstarted(&self, id: &str, history: &[Value]) {
         for row in history.iter().filter(|row| row["outcome"] == "released") {
             let attempt = row["attempt"].as_u64().expect("a number");
             assert!(
-                !self.has(What::Start, id, attempt),
+                !self.has(LineKind::Start, id, attempt),
                 "attempt {attempt} of {id} was started and released"
             );
         }

@@ -1,7 +1,7 @@
-//! FAULTS 38: one home that is used from two containers, under two names, or twice because it was copied.
+//! FAULTS 38: one home that is used from two containers, under two paths, or twice because it was copied.
 //!
-//! A container here is what `unshare` makes: namespaces of its own for mounts and pids. Making one takes root; the tests
-//! that need it say so and end where it cannot be had.
+//! A container here is created by `unshare`: it has its own mount and pid namespaces. That requires root; the tests
+//! that need it are skipped without it.
 
 use std::fs;
 use std::path::Path;
@@ -14,20 +14,20 @@ use super::harness::{Ground, Pool};
 use super::processes::{kill, kill_all, stop_for, wait};
 use crate::cli::harness::PROGRAM;
 
-/// How long to look on: several times the lease of these tests.
+/// How long to wait: several times the lease of these tests.
 const LEASES: std::time::Duration = std::time::Duration::from_secs(4);
 
-/// `None` where containers cannot be made.
+/// `None` if containers cannot be created.
 fn ground() -> Option<Ground> {
     let can = Command::new("unshare").args(["-m", "-p", "-f", "--mount-proc", "true"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        println!("skipped: making a container takes root");
+        println!("skipped: creating a container requires root");
         return None;
     }
     Some(Ground::with_short_leases())
 }
 
-/// A worker in mount and pid namespaces of its own, which finds the home under another name.
+/// A worker in its own mount and pid namespaces, which sees the home under another path.
 fn container(ground: &Ground, setup: &str) -> Pool {
     let home = ground.home.folder().join("elsewhere");
     fs::create_dir_all(&home).expect("a folder to mount the home on");
@@ -53,13 +53,13 @@ fn problems(ground: &Ground) -> Vec<Value> {
     status["problems"].as_array().expect("a list").clone()
 }
 
-/// Jobs that begin after one another: so time passes for workers that look at each other.
+/// Runs a job of 4 s, so that the workers have time to judge each other.
 fn let_time_pass(ground: &Ground) {
     ground.job("time", "sleep 4");
     wait("time passes", || ground.story_of_started("time") == "completed: success");
 }
 
-/// Lets everything finish; the workers in containers hear of it by the store.
+/// Waits for all jobs and stops all workers; those in containers are stopped through the store.
 fn end(ground: &Ground) {
     wait("every job has ended", || ground.unfinished().is_empty());
     ground.run(&["-q", "worker", "stop"]).ok();
@@ -82,16 +82,16 @@ fn neither_takes_the_other_for_dead(setup: &str) {
     ground.put("go");
     end(&ground);
     assert_eq!(ground.story("a"), "completed: success");
-    assert!(!ground.journal().contains("given back"), "{}", ground.journal());
+    assert!(!ground.journal().contains("it held"), "{}", ground.journal());
 }
 
 #[test]
-fn fault_38_two_pid_namespaces_and_two_mount_paths() {
+fn fault_38_workers_in_two_pid_namespaces_and_mount_paths_leave_each_other_alone() {
     neither_takes_the_other_for_dead(MOUNTED_ELSEWHERE);
 }
 
 #[test]
-fn fault_38_two_boot_ids() {
+fn fault_38_workers_with_two_boot_ids_leave_each_other_alone() {
     neither_takes_the_other_for_dead(ANOTHER_BOOT);
 }
 
@@ -113,26 +113,26 @@ fn fault_38_a_container_that_dies_is_recovered_after_its_lease() {
 }
 
 #[test]
-fn fault_38_a_container_that_is_frozen_keeps_its_jobs() {
+fn fault_38_a_frozen_container_keeps_its_jobs() {
     let Some(ground) = ground() else {
         return;
     };
     ground.job("a", "until_there go");
-    let before = ground.leftovers();
+    let before = ground.living_processes();
     container(&ground, MOUNTED_ELSEWHERE);
     ground.runs("a", 1, &[]);
-    let frozen: Vec<_> = ground.leftovers().into_iter().filter(|pid| !before.contains(pid)).collect();
+    let frozen: Vec<_> = ground.living_processes().into_iter().filter(|pid| !before.contains(pid)).collect();
     kill_all(&frozen, Signal::STOP);
     ground.pool();
     stop_for(LEASES, &frozen);
-    assert_eq!(ground.story("a"), "processing: running", "its command may go on at any moment");
+    assert_eq!(ground.story("a"), "processing: running", "its command may continue at any moment");
     ground.put("go");
     end(&ground);
     assert_eq!(ground.story("a"), "completed: success");
 }
 
 #[test]
-fn fault_38_a_home_that_is_renamed_loses_nothing() {
+fn fault_38_a_renamed_home_loses_nothing() {
     let ground = Ground::with_short_leases();
     ground.job("a", "until_there go");
     let first = ground.pool();
@@ -143,18 +143,18 @@ fn fault_38_a_home_that_is_renamed_loses_nothing() {
     run(&["worker", "start"]).ok();
     run(&["run", "--", "sleep", "3"]).ok();
     let story = |wanted: &str| run(&["show", "a", "--json"]).ok().json()["state"] == wanted;
-    assert!(story("processing"), "it runs on");
+    assert!(story("processing"), "it still runs");
     ground.put("go");
     wait("the job is recorded", || story("completed"));
     assert!(ground.ending_of(first).success(), "its worker ends when it has finished");
     run(&["worker", "stop"]).ok();
     let history = run(&["show", "a", "--json"]).ok().json()["history"].as_array().expect("a list").len();
     assert_eq!(history, 1);
-    ground.is_deserted();
+    ground.wait_until_no_process_is_left();
 }
 
 #[test]
-fn fault_38_a_copied_home_kills_nothing_of_the_original() {
+fn fault_38_a_worker_of_a_copied_home_kills_nothing_of_the_original() {
     let ground = Ground::with_short_leases();
     ground.job("a", "until_there go");
     ground.pool();
@@ -162,10 +162,10 @@ fn fault_38_a_copied_home_kills_nothing_of_the_original() {
     let copy = ground.home.folder().join("copy");
     copy_home(&ground.home.path(), &copy);
     let run = |args: &[&str]| ground.call(args).env("QUEUECTL_HOME", &copy).run();
-    // In the copy the job is another one: it must not write into the same ledger.
+    // Change the job in the copy, so that it does not write into the same ledger.
     run(&["edit", "a", "--set-command", "true"]);
     run(&["run", "--", "sleep", "3"]).ok();
-    assert!(ground.has_shell("a", 1), "the original runs on");
+    assert!(ground.has_shell("a", 1), "the original still runs");
     ground.put("go");
     ground.finish();
     assert_eq!(ground.story("a"), "completed: success");

@@ -6,11 +6,11 @@ use domain::job::life::StateName;
 use rustix::process::{Pid, Signal};
 
 use super::harness::Ground;
-use super::ledger::{Line, What};
+use super::ledger::{Line, LineKind};
 use super::processes::{kill_all, wait};
 
 #[test]
-fn fault_23_a_job_that_kills_its_worker_dies_and_the_pool_goes_on() {
+fn fault_23_a_job_that_kills_its_worker_becomes_dead_and_the_pool_continues() {
     let ground = Ground::new();
     ground.job("poison", "kill -9 $PPID; hang");
     ground.job("b", "true");
@@ -38,20 +38,18 @@ fn fault_41_jobs_that_kill_their_worker_do_not_keep_others_from_running() {
     }
     assert_eq!(ground.story_of_started("healthy"), "completed: success");
     let lines = ground.ledger();
-    let place = |id: &str, attempt| {
-        let is_it = |line: &Line| line.what == What::Start && line.job == id && line.attempt == attempt;
+    let point = |id: &str, attempt| {
+        let is_it = |line: &Line| line.kind == LineKind::Start && line.job == id && line.attempt == attempt;
         lines.iter().position(is_it).expect("it started")
     };
     let healthy = lines.iter().position(|line| line.job == "healthy").expect("it started");
-    let second = |id: &str| (2..9).find(|attempt| ground.has(What::Start, id, *attempt)).expect("a second");
-    assert!(
-        poison.iter().all(|id| healthy < place(id, second(id))),
-        "a job that was lost goes behind others"
-    );
+    let second =
+        |id: &str| (2..9).find(|attempt| ground.has(LineKind::Start, id, *attempt)).expect("a second");
+    assert!(poison.iter().all(|id| healthy < point(id, second(id))), "a lost job runs after the others");
 }
 
 #[test]
-fn fault_41_the_neighbours_of_a_job_that_kills_its_worker_do_not_die_with_it() {
+fn fault_41_jobs_that_run_next_to_a_job_that_kills_its_worker_do_not_become_dead() {
     let ground = Ground::new();
     ground.set("crash_limit", "2");
     let neighbours_run =
@@ -70,7 +68,7 @@ fn fault_41_the_neighbours_of_a_job_that_kills_its_worker_do_not_die_with_it() {
 }
 
 #[test]
-fn a_supervisor_sleeps_until_it_is_time_to_replace_a_worker() {
+fn a_supervisor_sleeps_until_the_next_restart_is_due() {
     let ground = Ground::with_short_leases();
     let pool = ground.pool();
     // After the fifth crash in a row it waits for 1.6 s.
@@ -86,7 +84,7 @@ fn a_supervisor_sleeps_until_it_is_time_to_replace_a_worker() {
     ground.finish();
 }
 
-/// What a process with one thread has used, in nanoseconds as the scheduler counts them.
+/// The processor time of a process with one thread, as counted by the scheduler.
 fn cpu_time(pid: Pid) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{}/schedstat", pid.as_raw_pid())).expect("it is alive");
     let used = text.split(' ').next().and_then(|used| used.parse().ok());
@@ -95,21 +93,21 @@ fn cpu_time(pid: Pid) -> Duration {
 
 #[test]
 #[cfg(debug_assertions)] // Released builds have no fail-points.
-fn workers_that_crash_as_they_start_are_given_up() {
+fn workers_that_crash_on_start_are_given_up() {
     let ground = Ground::new();
-    for place in ["register.before_commit", "register.after_commit"] {
-        let call = |args: &[&str]| ground.call(args).env("QUEUECTL_FAILPOINT", place).run();
+    for point in ["register.before_commit", "register.after_commit"] {
+        let call = |args: &[&str]| ground.call(args).env("QUEUECTL_FAILPOINT", point).run();
         call(&["-q", "worker", "run"]).fails(1).says("the workers could not be started");
         call(&["worker", "start"]).fails(1).says("the workers could not be started");
         call(&["worker", "start", "--count", "2"]).fails(1).says("see worker.log");
     }
-    ground.is_deserted();
+    ground.wait_until_no_process_is_left();
     ground.check();
 }
 
 #[test]
 #[cfg(debug_assertions)] // Released builds have no fail-points.
-fn a_pool_that_is_given_up_says_so_before_its_other_workers_are_done() {
+fn a_pool_that_is_given_up_reports_it_before_its_other_workers_end() {
     let ground = Ground::new();
     ground.job("a", "until_there go");
     let armed = format!("register.after_commit=+{}", ground.home.folder().join("first").display());
@@ -117,16 +115,16 @@ fn a_pool_that_is_given_up_says_so_before_its_other_workers_are_done() {
     call.run().fails(1).says("the workers could not be started");
     assert_eq!(ground.story("a"), "processing: running");
     ground.put("go");
-    ground.is_deserted();
+    ground.wait_until_no_process_is_left();
     ground.check();
     assert_eq!(ground.story("a"), "completed: success");
 }
 
 #[test]
-fn workers_that_have_no_place_for_their_files_are_given_up() {
+fn workers_that_cannot_create_their_files_are_given_up() {
     let ground = Ground::new();
     ground.home.file("home/workers", "");
     ground.run(&["-q", "worker", "run"]).fails(1).says("the workers could not be started");
     ground.run(&["worker", "start"]).fails(1).says("the workers could not be started");
-    ground.is_deserted();
+    ground.wait_until_no_process_is_left();
 }

@@ -1,4 +1,4 @@
-# Lives until it is killed, and shows that it lives, with nothing but its arguments: JOB ATTEMPT NAME.
+# Runs until it is killed, and writes TICK lines. Arguments: JOB ATTEMPT NAME; it needs no environment.
 while :; do
     echo "TICK $1 $2 $3" >> ledger
     sleep 0.05

@@ -1,4 +1,4 @@
-//! FAULTS 26: a crash at each seam of a firing. Each occurrence has one job, and that runs once.
+//! FAULTS 26: a crash at each fail-point of firing a schedule. Each occurrence has one job, which runs once.
 
 use domain::job::life::StateName;
 use domain::job::request::JobRequest;
@@ -11,8 +11,8 @@ use super::processes::wait;
 use crate::store::schedules::minutely;
 
 #[test]
-fn fault_26_a_worker_that_dies_as_it_fires_fires_once() {
-    for place in ["fire.before_commit", "fire.after_commit"] {
+fn fault_26_a_schedule_fires_once_although_its_worker_dies() {
+    for point in ["fire.before_commit", "fire.after_commit"] {
         let ground = Ground::new();
         let now = ground.store.now().expect("the time");
         let command = format!("cd '{}'; . ./job.sh; say START; say END", ground.home.folder().display());
@@ -21,13 +21,13 @@ fn fault_26_a_worker_that_dies_as_it_fires_fires_once() {
             job: JobRequest { command: Some(command), cwd: Some("/".to_owned()), ..JobRequest::default() },
             ..minutely("once")
         };
-        ground.store.add_schedule(&schedule, "tester").expect("add_schedule").expect("it is taken");
-        ground.pool_dying_at(place, &[]);
-        wait(&format!("it is done, although somebody died at {place}"), || {
+        ground.store.add_schedule(&schedule, "tester").expect("add_schedule").expect("it is added");
+        ground.pool_dying_at(point, &[]);
+        wait(&format!("the job is completed although a worker died at {point}"), || {
             ground.ids().iter().any(|id| ground.state(id) == StateName::Completed)
         });
-        assert!(ground.has_died(), "nobody came by {place}");
-        assert_eq!(ground.ids().len(), 1, "{place}: {:?}", ground.ids());
+        assert!(ground.has_died(), "{point} was never reached");
+        assert_eq!(ground.ids().len(), 1, "{point}: {:?}", ground.ids());
         let shown = ground.run(&["schedule", "show", "once", "--json"]).ok().json();
         assert_eq!(
             (&shown["next_at"], &shown["missed_at"]),

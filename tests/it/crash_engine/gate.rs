@@ -1,4 +1,4 @@
-//! A gate that is held for longer than a lease: nobody can write, and nobody is to blame but the one who holds it.
+//! A write gate that is held for longer than a lease: no worker can write, and only the holder may be killed for that.
 
 use std::fs::{self, File};
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use store::sqlite::gate_path;
 use sys::process;
 
 use super::harness::{Ground, Pool};
-use super::ledger::What;
+use super::ledger::LineKind;
 use super::processes::{is_alive, kill, wait, wait_within};
 
 const LEASE: Duration = Duration::from_secs(2);
 
-/// With leases that a busy machine can keep, too.
+/// With leases that are long enough for a busy machine.
 fn ground() -> Ground {
     let ground = Ground::new();
     ground.set("heartbeat_interval", "500ms");
@@ -35,8 +35,8 @@ fn fault_25_a_gate_that_is_held_for_longer_than_a_lease_loses_nothing() {
     gate.lock().expect("it is locked");
     let held = Instant::now();
     ground.put("held");
-    wait("the short one ends", || ground.has(What::End, "short", 1));
-    wait("far more than a lease is over", || held.elapsed() > LEASE * 3);
+    wait("the short one ends", || ground.has(LineKind::End, "short", 1));
+    wait("far more than a lease has passed", || held.elapsed() > LEASE * 3);
     assert_eq!(ground.worker_of(pool), worker, "{}", ground.journal());
     assert!(ground.has_shell("long", 1));
     drop(gate);
@@ -47,7 +47,7 @@ fn fault_25_a_gate_that_is_held_for_longer_than_a_lease_loses_nothing() {
         (ground.story("short"), ground.story("long")),
         ("completed: success".into(), "completed: success".into())
     );
-    assert!(!ground.journal().contains("hangs"), "{}", ground.journal());
+    assert!(!ground.journal().contains("hung"), "{}", ground.journal());
 }
 
 #[cfg(debug_assertions)] // Released builds have no fail-points.
@@ -59,7 +59,7 @@ mod stopped_inside {
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
     }
 
-    /// A pool whose worker runs `a` and stops in the commit that says what came of it; nobody looks after it.
+    /// A pool whose worker runs `a` and stops in the commit that settles it; its supervisor is stopped, too.
     fn pool_that_stops_in_the_gate(ground: &Ground) -> (Pool, Pid) {
         let mark = ground.home.file("stopped", "");
         ground.job("a", "until_there a_may_end");
@@ -67,13 +67,13 @@ mod stopped_inside {
         ground.runs("a", 1, &[]);
         let worker = ground.worker_of(pool);
         kill(pool.supervisor, Signal::STOP);
-        // From now on the first commit is the one.
+        // From now on the next commit stops the worker.
         fs::remove_file(mark).expect("the mark is there");
         (pool, worker)
     }
 
     #[test]
-    fn fault_25_a_worker_that_is_stopped_in_the_gate_is_killed_by_another_pool_which_loses_nothing() {
+    fn fault_25_another_pool_kills_a_worker_that_is_stopped_in_the_gate_and_loses_nothing() {
         let ground = ground();
         let (pool, stopped) = pool_that_stops_in_the_gate(&ground);
         ground.job("b", "until_there b_may_end");

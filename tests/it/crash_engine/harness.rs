@@ -1,4 +1,4 @@
-//! A home with a ledger, and pools of workers that can be killed. Nothing of it outlives its test.
+//! A home with a ledger, and pools of workers that can be killed. No process outlives its test.
 //!
 //! ```ignore
 //! let ground = Ground::new();
@@ -24,18 +24,18 @@ use store::sqlite::SqliteStore;
 use store::{JobFilter, Page, Store, Worker};
 use sys::host::HOME_ID;
 
-use super::ledger::{self, Line, What};
+use super::ledger::{self, Line, LineKind};
 use super::processes::{is_alive, kill, kill_all, pid, wait, wait_within};
 use crate::cli::harness::{Call, Home, Ran};
 
-/// How long it may take to recover a job: on any machine less than a lease, so that nobody can have waited for that.
+/// How long the recovery of a job may take: less than a lease, so that it cannot have waited for the lease to expire.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
 
 pub(crate) struct Ground {
     pub(crate) home: Home,
     pub(crate) store: SqliteStore,
     pools: RefCell<Vec<Child>>,
-    /// What every process that is started on it has in its environment.
+    /// Variables for every process that is started here.
     variables: Vec<(String, OsString)>,
 }
 
@@ -55,7 +55,7 @@ impl Ground {
         Self { home, store, pools: RefCell::default(), variables: Vec::new() }
     }
 
-    /// With leases that run out soon.
+    /// With short leases.
     pub(crate) fn with_short_leases() -> Self {
         let ground = Self::new();
         ground.set("heartbeat_interval", "300ms");
@@ -63,7 +63,7 @@ impl Ground {
         ground
     }
 
-    /// Pools and calls have these in their environment from now on; what is enqueued with `job` does not.
+    /// Adds variables to the environment of pools and calls, but not of jobs that `job` enqueues.
     pub(crate) fn under(mut self, variables: Vec<(String, OsString)>) -> Self {
         self.variables = variables;
         self
@@ -75,18 +75,18 @@ impl Ground {
 
     // Jobs
 
-    /// A job that writes START, does this, and writes END.
+    /// Enqueues a job that writes START, runs the script, and writes END.
     pub(crate) fn job(&self, id: &str, script: &str) {
         let command = format!(". ./job.sh; say START; {script}; say END");
         self.home.run(["enqueue", "-q", "--id", id, "--command", &command]).ok();
     }
 
-    /// So many of them, each with the script for its number.
+    /// Enqueues `count` jobs, each with the script for its number.
     pub(crate) fn jobs(&self, count: usize, script: impl Fn(usize) -> &'static str) {
         (0..count).for_each(|at| self.job(&format!("j{at}"), script(at)));
     }
 
-    /// How many run.
+    /// The number of jobs that are processing.
     pub(crate) fn processing(&self) -> usize {
         self.list().iter().filter(|job| job.life.state.name() == StateName::Processing).count()
     }
@@ -114,7 +114,7 @@ impl Ground {
         self.store.list(&JobFilter::default(), &everything).expect("the jobs are listed")
     }
 
-    /// What became of a job: its state, and how each attempt ended.
+    /// The story of a job: its state, and the outcome of each attempt.
     pub(crate) fn story(&self, id: &str) -> String {
         let job = self.home.show(id);
         let mut story = format!("{}:", job["state"].as_str().expect("text"));
@@ -125,7 +125,7 @@ impl Ground {
         story
     }
 
-    /// The same without attempts that were given back before they started: what was claimed ahead may be.
+    /// The same without released attempts: a prefetched job may be released before it starts.
     pub(crate) fn story_of_started(&self, id: &str) -> String {
         self.story(id).replace(" released", "")
     }
@@ -136,11 +136,11 @@ impl Ground {
         ledger::read(&self.home.folder().join("ledger"))
     }
 
-    pub(crate) fn has(&self, what: What, id: &str, attempt: u64) -> bool {
-        self.ledger().iter().any(|line| line.what == what && line.job == id && line.attempt == attempt)
+    pub(crate) fn has(&self, kind: LineKind, id: &str, attempt: u64) -> bool {
+        self.ledger().iter().any(|line| line.kind == kind && line.job == id && line.attempt == attempt)
     }
 
-    /// Waits until this attempt has started, and all that it starts in turn, and its worker has written down its pid.
+    /// Waits until this attempt and these background processes have started, and its worker has recorded the pid.
     pub(crate) fn runs(&self, id: &str, attempt: u64, escapees: &[&str]) {
         self.runs_unrecorded(id, attempt, escapees);
         wait(&format!("attempt {attempt} of {id} is on record"), || self.is_on_record(id, attempt));
@@ -155,28 +155,28 @@ impl Ground {
         records.any(|bytes| bytes.chunks(256).any(|record| record.starts_with(begins.as_bytes())))
     }
 
-    /// The same, whatever its worker knows.
+    /// The same, without waiting for the record of the pid.
     pub(crate) fn runs_unrecorded(&self, id: &str, attempt: u64, escapees: &[&str]) {
-        wait(&format!("attempt {attempt} of {id} starts"), || self.has(What::Start, id, attempt));
+        wait(&format!("attempt {attempt} of {id} starts"), || self.has(LineKind::Start, id, attempt));
         for name in escapees {
             let ticks = |line: &Line| line.who == *name && line.job == id && line.attempt == attempt;
             wait(&format!("{name} of {id} starts"), || self.ledger().iter().any(ticks));
         }
     }
 
-    /// Whether the shell of this attempt lives.
+    /// Whether the shell of this attempt is alive.
     pub(crate) fn has_shell(&self, id: &str, attempt: u64) -> bool {
         let lines = self.ledger();
-        let start = lines.iter().find(|l| l.what == What::Start && l.job == id && l.attempt == attempt);
+        let start = lines.iter().find(|l| l.kind == LineKind::Start && l.job == id && l.attempt == attempt);
         start.is_some_and(|line| is_alive(pid(line.who.parse().expect("a pid"))))
     }
 
-    /// Waits until nothing of this home is alive.
-    pub(crate) fn is_deserted(&self) {
-        wait("every process has ended", || self.leftovers().is_empty());
+    /// Waits until no process of this home is alive.
+    pub(crate) fn wait_until_no_process_is_left(&self) {
+        wait("every process has ended", || self.living_processes().is_empty());
     }
 
-    /// Puts a file where jobs wait for it.
+    /// Creates a file that jobs wait for.
     pub(crate) fn put(&self, name: &str) {
         self.home.file(name, "");
     }
@@ -188,7 +188,7 @@ impl Ground {
         self.pool_of(&[])
     }
 
-    /// A pool with these arguments, which is up.
+    /// Starts a pool with these arguments, and waits until it is up.
     pub(crate) fn pool_of(&self, args: &[&str]) -> Pool {
         let pool = self.start_pool(args, None);
         let count = args
@@ -199,9 +199,9 @@ impl Ground {
         pool
     }
 
-    /// A pool that dies at a fail-point; where that is a worker's, it is one that dies once.
-    pub(crate) fn pool_dying_at(&self, place: &str, args: &[&str]) -> Pool {
-        let armed = format!("{place}={}", self.home.folder().join("died").display());
+    /// A pool in which a process dies once at this fail-point.
+    pub(crate) fn pool_dying_at(&self, point: &str, args: &[&str]) -> Pool {
+        let armed = format!("{point}={}", self.home.folder().join("died").display());
         self.start_pool(args, Some(&armed))
     }
 
@@ -227,7 +227,7 @@ impl Ground {
         pool
     }
 
-    /// The program on this home, which is named in the environment: so whatever it starts can be found.
+    /// A call of the program on this home. The environment names the home, so that all processes can be found.
     pub(crate) fn call(&self, args: &[&str]) -> Call {
         let variables = self.variables.iter().cloned();
         self.home.call_without_home(args).env("QUEUECTL_HOME", self.home.path()).envs(variables)
@@ -257,19 +257,19 @@ impl Ground {
         pid(worker.expect("it is alive").pid)
     }
 
-    /// The one that was started first.
+    /// The pool that was started first.
     pub(crate) fn first_pool(&self) -> Pool {
         Pool { supervisor: pid(self.pools.borrow()[0].id()) }
     }
 
-    /// The one worker of this pool.
+    /// The only worker of this pool.
     pub(crate) fn worker_of(&self, pool: Pool) -> Pid {
         let workers = self.workers_of(pool);
         assert_eq!(workers.len(), 1, "a pool with one worker");
         workers[0]
     }
 
-    /// How a supervisor ended, or will have in a moment.
+    /// Waits for the end of a supervisor; returns its exit status.
     pub(crate) fn ending_of(&self, pool: Pool) -> ExitStatus {
         let mut pools = self.pools.borrow_mut();
         let at =
@@ -284,7 +284,7 @@ impl Ground {
         ended.expect("it was waited for")
     }
 
-    /// Lets every pool finish what it runs and end.
+    /// Stops every pool after it has finished its running jobs.
     pub(crate) fn stop_pools(&self) {
         for mut child in self.pools.take() {
             if child.try_wait().expect("a child of ours").is_some() {
@@ -296,7 +296,7 @@ impl Ground {
                 ended = child.try_wait().expect("a child of ours");
                 ended.is_some()
             });
-            assert!(ended.is_some_and(|status| status.success()), "a pool ends well: {ended:?}");
+            assert!(ended.is_some_and(|status| status.success()), "a pool exits successfully: {ended:?}");
         }
     }
 
@@ -310,20 +310,20 @@ impl Ground {
 
     // Time
 
-    /// Lets something crash, and waits until the job's attempt is taken back; it should be much quicker.
+    /// Causes a crash, and waits until the job's attempt is reaped, within [`RECOVERY`].
     #[track_caller]
     pub(crate) fn recovers(&self, id: &str, crash: impl FnOnce()) {
         let attempt = self.find(id).life.attempts;
         let began = Instant::now();
         crash();
-        wait_within(RECOVERY, &format!("{id} is given back"), || {
+        wait_within(RECOVERY, &format!("{id} is reaped"), || {
             let life = self.find(id).life;
             life.attempts > attempt || life.state.name() != StateName::Processing
         });
-        println!("{id} was given back after {:?}", began.elapsed());
+        println!("{id} was reaped after {:?}", began.elapsed());
     }
 
-    /// Waits until this attempt was taken from its worker, however long its lease.
+    /// Waits until this attempt is lost, no matter how long its lease is.
     pub(crate) fn loses(&self, id: &str, attempt: usize) {
         let took = wait(&format!("attempt {attempt} of {id} is lost"), || {
             self.story(id).split(' ').nth(attempt) == Some("lost")
@@ -331,33 +331,33 @@ impl Ground {
         println!("attempt {attempt} of {id} was lost after {took:?}");
     }
 
-    /// What the workers wrote down.
+    /// The journal of the workers.
     pub(crate) fn journal(&self) -> String {
         fs::read_to_string(self.home.path().join("worker.log")).unwrap_or_default()
     }
 
-    /// What the last pool said on standard error.
+    /// The standard error of the last pool.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(self.home.folder().join("pool.log")).unwrap_or_default()
     }
 
     // Processes
 
-    /// Kills a supervisor and its workers as if in one moment: none sees another die.
-    pub(crate) fn kill_whole(&self, pool: Pool) {
+    /// Kills a supervisor and its workers as if at the same moment: none notices the death of another.
+    pub(crate) fn kill_pool(&self, pool: Pool) {
         let workers = self.workers_of(pool);
         kill(pool.supervisor, Signal::STOP);
         kill_all(&workers, Signal::KILL);
         kill(pool.supervisor, Signal::KILL);
     }
 
-    fn tell_what_happened(&self) {
+    fn print_diagnostics(&self) {
         for name in ["home/worker.log", "pool.log"] {
             let text = fs::read_to_string(self.home.folder().join(name)).unwrap_or_default();
             eprintln!("== {name}\n{text}");
         }
         let lines = self.ledger();
-        let events = lines.iter().filter(|line| line.what != What::Tick);
+        let events = lines.iter().filter(|line| line.kind != LineKind::Tick);
         eprintln!("== ledger\n{:#?}", events.collect::<Vec<_>>());
     }
 }
@@ -365,9 +365,9 @@ impl Ground {
 impl Drop for Ground {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.tell_what_happened();
+            self.print_diagnostics();
         }
-        self.kill_leftovers();
+        self.kill_living_processes();
         for mut child in self.pools.take() {
             let _ = child.wait();
         }

@@ -1,6 +1,6 @@
-# What the jobs of these tests are made of. They run in the folder where the ledger is.
+# Building blocks for the jobs of these tests. They run in the folder of the ledger.
 
-# One line in the ledger: what happened, in which attempt, and who says so.
+# Writes one line to the ledger: the event, the attempt, and the writing process.
 say() {
     echo "$1 $QUEUECTL_JOB_ID $QUEUECTL_ATTEMPT ${2:-$$}" >> ledger
 }
@@ -9,7 +9,7 @@ first() {
     [ "$QUEUECTL_ATTEMPT" = 1 ]
 }
 
-# Lives until it is killed, and shows that it lives.
+# Runs until it is killed, and writes TICK lines meanwhile.
 hang() {
     while :; do
         say TICK
@@ -17,7 +17,7 @@ hang() {
     done
 }
 
-# Works until this file is there, or long enough for the test to have failed.
+# Runs until this file exists, or until the test must have timed out.
 until_there() {
     for _ in $(seq 2000); do
         [ -e "$1" ] && return
@@ -26,7 +26,7 @@ until_there() {
     done
 }
 
-# escape NAME COMMAND...: starts something in the background, by way of this command, that hangs under this name.
+# escape NAME COMMAND...: starts a background process through this command that writes TICK lines under this name.
 escape() {
     name=$1
     shift

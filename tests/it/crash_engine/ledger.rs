@@ -1,4 +1,4 @@
-//! The file to which every job of these tests writes when it starts, lives and ends.
+//! The file to which every job of these tests writes when it starts, while it runs, and when it ends.
 
 use std::collections::HashSet;
 use std::fs;
@@ -6,15 +6,15 @@ use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    pub(crate) what: What,
+    pub(crate) kind: LineKind,
     pub(crate) job: String,
     pub(crate) attempt: u64,
-    /// The pid of the shell, or the name of what it left behind.
+    /// The pid of the shell, or the name of the orphan.
     pub(crate) who: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum LineKind {
     Start,
     Tick,
     End,
@@ -22,31 +22,31 @@ pub(crate) enum What {
 
 pub(crate) fn read(path: &Path) -> Vec<Line> {
     let text = fs::read_to_string(path).unwrap_or_default();
-    // The last line may be in the making.
+    // The last line may be incomplete.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().map(parse).collect()
 }
 
 fn parse(line: &str) -> Line {
     let words: Vec<&str> = line.split(' ').collect();
-    let [what, job, attempt, who] = words[..] else {
-        panic!("no line of a ledger: `{line}`");
+    let [kind, job, attempt, who] = words[..] else {
+        panic!("not a line of the ledger: `{line}`");
     };
-    let what = match what {
-        "START" => What::Start,
-        "TICK" => What::Tick,
-        "END" => What::End,
-        _ => panic!("no line of a ledger: `{line}`"),
+    let kind = match kind {
+        "START" => LineKind::Start,
+        "TICK" => LineKind::Tick,
+        "END" => LineKind::End,
+        _ => panic!("not a line of the ledger: `{line}`"),
     };
-    Line { what, job: job.to_owned(), attempt: attempt.parse().expect("a number"), who: who.to_owned() }
+    Line { kind, job: job.to_owned(), attempt: attempt.parse().expect("a number"), who: who.to_owned() }
 }
 
-/// What attempts of one job did in the wrong order: started twice (I5), or lived when the next had started (I6).
+/// The lines of attempts that overlap: started twice (I5), or still running after the next had started (I6).
 pub(crate) fn overlaps(lines: &[Line]) -> Vec<&Line> {
     let (mut started, mut wrong) = (HashSet::new(), Vec::new());
     for line in lines {
         let is_late = (line.attempt + 1..=lines_max(lines)).any(|next| started.contains(&(&line.job, next)));
-        let is_second = line.what == What::Start && !started.insert((&line.job, line.attempt));
+        let is_second = line.kind == LineKind::Start && !started.insert((&line.job, line.attempt));
         if is_late || is_second {
             wrong.push(line);
         }
@@ -59,7 +59,7 @@ fn lines_max(lines: &[Line]) -> u64 {
 }
 
 #[test]
-fn an_overlap_is_seen() {
+fn an_overlap_is_detected() {
     let lines = |text: &str| text.lines().map(parse).collect::<Vec<_>>();
     assert!(
         overlaps(&lines("START a 1 7\nTICK a 1 7\nSTART b 1 8\nSTART a 2 9\nEND a 2 9\nEND b 1 8"))

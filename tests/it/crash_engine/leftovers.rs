@@ -1,4 +1,4 @@
-//! What is left of a test: processes that belong to its home.
+//! The processes that belong to the home of a test.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -9,29 +9,29 @@ use rustix::process::{Pid, Signal, getpid};
 use sys::process;
 
 use super::harness::Ground;
-use super::processes::{LOOK, PATIENCE, is_alive, kill_all};
+use super::processes::{POLL_INTERVAL, WAIT_TIMEOUT, is_alive, kill_all};
 
 impl Ground {
     /// Every living process of this home.
-    pub(crate) fn leftovers(&self) -> Vec<Pid> {
+    pub(crate) fn living_processes(&self) -> Vec<Pid> {
         processes_around(self.home.folder())
     }
 
-    pub(super) fn kill_leftovers(&self) {
+    pub(super) fn kill_living_processes(&self) {
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
-            let left = self.leftovers();
+        while began.elapsed() < WAIT_TIMEOUT {
+            let left = self.living_processes();
             if left.is_empty() {
                 return;
             }
             kill_all(&left, Signal::KILL);
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
-/// Every living process that was started with this folder in its environment or among its arguments, or works in it. Only
-/// for folders that nobody but a test knows of.
+/// Every living process that was started with this folder in its environment or among its arguments, or that has it as
+/// its working directory. Only for folders that belong to one test.
 pub(crate) fn processes_around(folder: &Path) -> Vec<Pid> {
     let mut found = process::all().expect("a list of processes");
     found.retain(|pid| *pid != getpid() && is_around(*pid, folder));

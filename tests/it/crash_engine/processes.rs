@@ -1,28 +1,28 @@
-//! Processes of a test, and waiting for what they do.
+//! Signalling the processes of a test, and waiting for conditions.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sys::process;
 
-/// How long anything may take on a machine that is busy with other tests.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// How often to look.
-pub(crate) const LOOK: Duration = Duration::from_millis(5);
+/// How long to wait for a condition on a machine that is busy with other tests.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause between two checks.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Waits for a state.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn wait(what: &str, is_so: impl FnMut() -> bool) -> Duration {
-    wait_within(PATIENCE, what, is_so)
+    wait_within(WAIT_TIMEOUT, what, is_so)
 }
 
-/// Waits for a state, for this long at most. Gives how long it took.
+/// Waits until a condition holds, or panics after `timeout`. Returns how long it took.
 #[track_caller]
-pub(crate) fn wait_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
+pub(crate) fn wait_within(timeout: Duration, what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < patience, "not within {patience:?}: {what}");
-        std::thread::sleep(LOOK);
+        assert!(began.elapsed() < timeout, "not within {timeout:?}: {what}");
+        std::thread::sleep(POLL_INTERVAL);
     }
     began.elapsed()
 }
@@ -31,15 +31,15 @@ pub(crate) fn pid(number: u32) -> Pid {
     Pid::from_raw(number.cast_signed()).expect("a pid")
 }
 
-/// To one that has ended already it does nothing.
+/// Signals a process; does nothing if it has already ended.
 pub(crate) fn kill(pid: Pid, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
-/// Stops processes, and lets them go on after this time.
+/// Stops processes, and continues them after this time.
 pub(crate) fn stop_for(time: Duration, processes: &[Pid]) {
     kill_all(processes, Signal::STOP);
-    // Not to wait for anything: this is how long the fault lasts.
+    // The duration of the fault, not a wait for a condition.
     std::thread::sleep(time);
     kill_all(processes, Signal::CONT);
 }

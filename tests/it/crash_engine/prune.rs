@@ -1,5 +1,5 @@
-//! FAULTS 26: a crash at each seam of a walk through what is old. Nothing is half forgotten, and what is left goes the next
-//! time.
+//! FAULTS 26: a crash at each fail-point of a pruning round. No job is partially deleted, and the next round deletes
+//! the rest.
 
 use std::fs;
 
@@ -8,8 +8,8 @@ use super::processes::wait;
 use crate::store::fixture::Fixture;
 
 #[test]
-fn fault_26_a_worker_that_dies_as_it_forgets_loses_nothing_else() {
-    for place in [
+fn fault_26_a_worker_that_dies_while_pruning_deletes_nothing_else() {
+    for point in [
         "prune.before_commit",
         "prune.after_commit",
         "environment_gc.before_commit",
@@ -20,16 +20,16 @@ fn fault_26_a_worker_that_dies_as_it_forgets_loses_nothing_else() {
             ground.job(id, "sleep 0.6; seq 1 3000");
         }
         ground.run(&["worker", "run", "-q", "--until-empty", "--concurrency", "2"]).ok();
-        // In an environment of its own, so that nothing uses that of the others in the end.
+        // In a different environment, so that no job uses that of the others in the end.
         let kept = ["enqueue", "-q", "--id", "kept", "--delay", "1h", "--", "true"];
         ground.home.call(kept).env("OTHER", "yes").run().ok();
         ground.set("retain_completed", "0");
-        ground.pool_dying_at(place, &[]);
-        wait(&format!("somebody dies at {place}"), || ground.has_died());
+        ground.pool_dying_at(point, &[]);
+        wait(&format!("the worker dies at {point}"), || ground.has_died());
         ground.run(&["prune", "-q"]).ok();
-        assert_eq!(ground.ids(), ["kept"], "{place}");
+        assert_eq!(ground.ids(), ["kept"], "{point}");
         let logs = fs::read_dir(ground.home.path().join("logs")).map_or(0, Iterator::count);
-        assert_eq!(logs, 0, "{place}: log files are left behind");
+        assert_eq!(logs, 0, "{point}: log files are left");
         ground.stop_pools();
         Fixture::sqlite_in(&ground.home.path()).recount();
     }

@@ -1,4 +1,4 @@
-//! FAULTS 25: workers that are stopped for longer than their leases, and go on.
+//! FAULTS 25: workers that are stopped for longer than their leases, and continue.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use rustix::process::Signal;
 use store::Store;
 
 use super::harness::Ground;
-use super::ledger::What;
+use super::ledger::LineKind;
 use super::processes::{kill, pid, stop_for, wait};
 
-/// A job whose first attempt ends well as soon as it may, and a worker that does not see it.
+/// A job whose first attempt succeeds when the test creates `go`, and its worker, which is stopped.
 fn with_a_stopped_worker() -> Ground {
     let ground = Ground::with_short_leases();
     ground.job("a", "escape daemon setsid; first && until_there go");
@@ -31,7 +31,7 @@ fn fault_25_a_worker_that_was_stopped_for_too_long_records_nothing() {
 }
 
 #[test]
-fn fault_25_another_pool_steps_in_where_the_supervisor_was_stopped_too() {
+fn fault_25_another_pool_takes_over_if_the_supervisor_was_stopped_too() {
     let ground = with_a_stopped_worker();
     let pool = ground.first_pool();
     kill(pool.supervisor, Signal::STOP);
@@ -45,11 +45,11 @@ fn fault_25_another_pool_steps_in_where_the_supervisor_was_stopped_too() {
 }
 
 #[test]
-fn fault_25_a_worker_that_was_declared_dead_records_nothing_and_is_replaced() {
+fn fault_25_a_worker_that_was_reaped_records_nothing_and_is_replaced() {
     let ground = with_a_stopped_worker();
     let worker = ground.workers().remove(0);
     ground.put("go");
-    wait("the first attempt succeeds", || ground.has(What::End, "a", 1));
+    wait("the first attempt succeeds", || ground.has(LineKind::End, "a", 1));
     ground.store.reap(&worker.id, None).expect("it is reaped");
     kill(pid(worker.pid), Signal::CONT);
     ground.finish();

@@ -1,4 +1,4 @@
-//! FAULTS 24: kill -9 of a supervisor whose workers live.
+//! FAULTS 24: kill -9 of a supervisor whose workers are alive.
 
 use rustix::process::Signal;
 
@@ -6,22 +6,22 @@ use super::harness::Ground;
 use super::processes::{kill, wait};
 
 #[test]
-fn fault_24_workers_without_a_supervisor_finish_what_they_run() {
+fn fault_24_workers_without_a_supervisor_finish_their_jobs() {
     let ground = Ground::new();
     ground.job("a", "escape daemon setsid; until_there go");
     let pool = ground.pool_of(&["--count", "2"]);
     ground.runs("a", 1, &["daemon"]);
     kill(pool.supervisor, Signal::KILL);
-    wait("the idle worker has gone, the other drains", || ground.states_of_workers() == ["draining"]);
+    wait("the idle worker has ended and the other drains", || ground.states_of_workers() == ["draining"]);
     ground.job("b", "true");
     ground.put("go");
-    ground.is_deserted();
+    ground.wait_until_no_process_is_left();
     assert_eq!((ground.story("a"), ground.story("b")), ("completed: success".into(), "pending:".into()));
     assert_eq!(ground.worker_files(), [] as [String; 0]);
 }
 
 #[test]
-fn fault_24_a_worker_that_is_killed_while_it_drains_is_recovered_by_another_pool() {
+fn fault_24_another_pool_recovers_a_worker_that_is_killed_while_it_drains() {
     let ground = Ground::new();
     ground.job("a", "first && { escape daemon setsid; hang; }");
     let pool = ground.pool();

@@ -1,3 +1,3 @@
-# Closes the inherited lock of the slot and becomes the given command.
+# Closes the inherited lock of the slot record and executes the given command.
 exec 60>&-
 exec "$@"

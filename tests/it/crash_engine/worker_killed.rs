@@ -1,18 +1,18 @@
-//! FAULTS 23: kill -9 of a worker in mid-job.
+//! FAULTS 23: kill -9 of a worker while it runs a job.
 
 use rustix::process::Signal;
 
 use super::harness::Ground;
 use super::processes::{kill, kill_all, wait};
 
-/// Ways to get away from a shell, and the names of those who went.
+/// Ways to escape from a shell, and the names of the processes that did.
 const ESCAPES: &str = "escape child env; escape daemon setsid; escape bare setsid env -i PATH=$PATH;
                        escape deaf setsid bash unlock.sh; (escape grandchild setsid);
                        escape nothing setsid env -i PATH=$PATH bash unlock.sh";
 const ESCAPEES: [&str; 6] = ["child", "daemon", "bare", "deaf", "grandchild", "nothing"];
 
 #[test]
-fn fault_23_a_worker_that_is_killed_takes_along_all_that_it_runs() {
+fn fault_23_all_processes_of_a_killed_worker_are_killed() {
     let ground = Ground::new();
     ground.job("a", &format!("first && {{ {ESCAPES}; hang; }}"));
     let pool = ground.pool();
@@ -23,7 +23,7 @@ fn fault_23_a_worker_that_is_killed_takes_along_all_that_it_runs() {
 }
 
 #[test]
-fn fault_23_the_other_workers_of_its_pool_lose_nothing() {
+fn fault_23_other_workers_of_the_pool_lose_nothing() {
     let ground = Ground::new();
     ground.pool_of(&["--count", "2"]);
     ground.job("a", "first && hang");
@@ -39,7 +39,7 @@ fn fault_23_the_other_workers_of_its_pool_lose_nothing() {
 }
 
 #[test]
-fn fault_23_a_log_that_its_worker_did_not_finish_can_be_read() {
+fn fault_23_an_unfinished_log_can_be_read() {
     let ground = Ground::new();
     ground.job("a", "first && { seq 200000; escape daemon env; seq 200000 900000; hang; }");
     let pool = ground.pool();
@@ -51,7 +51,7 @@ fn fault_23_a_log_that_its_worker_did_not_finish_can_be_read() {
 }
 
 #[test]
-fn fault_34_a_worker_that_is_killed_while_its_pool_ends_is_not_replaced() {
+fn fault_34_a_worker_that_is_killed_while_its_pool_stops_is_not_replaced() {
     let ground = Ground::new();
     ground.job("a", "first && { escape daemon setsid; hang; }");
     let pool = ground.pool();
@@ -65,7 +65,7 @@ fn fault_34_a_worker_that_is_killed_while_its_pool_ends_is_not_replaced() {
 }
 
 #[test]
-fn fault_23_all_workers_of_a_pool_may_die_at_once() {
+fn fault_23_a_pool_recovers_when_all_its_workers_die_at_once() {
     let ground = Ground::new();
     let pool = ground.pool_of(&["--count", "3"]);
     ground.jobs(3, |_| "first && { escape daemon setsid; hang; }");
@@ -81,7 +81,7 @@ fn fault_23_all_workers_of_a_pool_may_die_at_once() {
 }
 
 #[test]
-fn fault_23_a_cancelled_job_does_not_come_back_when_its_worker_is_killed() {
+fn fault_23_a_cancelled_job_is_not_retried_when_its_worker_is_killed() {
     let ground = Ground::new();
     ground.job("a", "hang");
     let pool = ground.pool();

@@ -1,11 +1,11 @@
-//! Output from both sides: what a worker captures is what a reader reads, also while it is written and cut.
+//! Output from both sides: a reader reads what a worker captures, also while the file is being written and cut.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::log::Stream;
-use engine::attempt::capture::{Capture, Captured};
+use engine::attempt::capture::{Capture, CapturedOutput};
 use ops::jobs::logs::Piece;
 use ops::jobs::logs::reader::LogReader;
 use proptest::prelude::*;
@@ -30,27 +30,27 @@ impl Attempt {
         self.folder.path().join("1-1.log")
     }
 
-    /// Prints the next so many bytes of a text in which every place can be told from its neighbours.
+    /// Prints the next `length` bytes of a text in which every position is distinguishable from its neighbours.
     fn print(&mut self, length: usize) {
         let stream = if length.is_multiple_of(3) { Stream::Err } else { Stream::Out };
         self.capture.take(stream, &text_at(self.printed, length));
         self.printed += length as u64;
     }
 
-    /// Ends it; its folder is kept for those who read on.
-    fn finish(self) -> (Captured, TempDir) {
+    /// Ends it; keeps its folder for readers.
+    fn finish(self) -> (CapturedOutput, TempDir) {
         (self.capture.finish(), self.folder)
     }
 }
 
-/// What is printed at a place: a long text, over and over.
-fn text_at(place: u64, length: usize) -> Vec<u8> {
+/// The text at a position: a long random text, repeated.
+fn text_at(position: u64, length: usize) -> Vec<u8> {
     const PERIOD: usize = 1_000_003;
     static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let mut random = fastrand::Rng::with_seed(7);
         (0..PERIOD).map(|_| random.u8(..)).collect()
     });
-    let mut start = usize::try_from(place % PERIOD as u64).expect("a small remainder");
+    let mut start = usize::try_from(position % PERIOD as u64).expect("a small remainder");
     let mut text = Vec::with_capacity(length);
     while text.len() < length {
         let part = (PERIOD - start).min(length - text.len());
@@ -60,10 +60,10 @@ fn text_at(place: u64, length: usize) -> Vec<u8> {
     text
 }
 
-/// A reader that knows what it has to read at each place.
+/// A reader that checks the text at each position.
 struct Checker {
     reader: LogReader,
-    place: u64,
+    position: u64,
     cut: u64,
     kept: u64,
 }
@@ -71,10 +71,10 @@ struct Checker {
 impl Checker {
     fn open(path: &Path) -> Self {
         let reader = LogReader::open(path).expect("it can be read").expect("it is there");
-        Self { reader, place: 0, cut: 0, kept: 0 }
+        Self { reader, position: 0, cut: 0, kept: 0 }
     }
 
-    /// Reads one time; `false` if there was nothing.
+    /// Reads once; `false` if there was nothing.
     fn read(&mut self) -> bool {
         let pieces = self.reader.read().expect("it can be read");
         for piece in &pieces {
@@ -82,14 +82,14 @@ impl Checker {
                 Piece::Output(chunk) => self.check(&chunk.bytes),
                 Piece::Cut { bytes } => self.cut += bytes,
             }
-            self.place += piece.printed();
+            self.position += piece.printed();
         }
         !pieces.is_empty()
     }
 
     fn check(&mut self, bytes: &[u8]) {
-        let is_right = bytes == text_at(self.place, bytes.len());
-        assert!(is_right, "what was read at {} was not printed there", self.place);
+        let is_right = bytes == text_at(self.position, bytes.len());
+        assert!(is_right, "wrong text at position {}", self.position);
         self.kept += bytes.len() as u64;
     }
 
@@ -99,7 +99,7 @@ impl Checker {
 }
 
 #[test]
-fn a_reader_that_is_there_from_the_start_sees_only_what_was_printed() {
+fn a_reader_from_the_start_sees_only_printed_output() {
     let mut attempt = Attempt::new(2 << 20);
     attempt.print(100);
     attempt.capture.spill();
@@ -125,35 +125,35 @@ fn a_reader_that_is_there_from_the_start_sees_only_what_was_printed() {
         let (captured, folder) = attempt.finish();
         assert_eq!(captured.log_bytes, 2 << 20);
         is_over.store(true, Ordering::Release);
-        (reading.join().expect("the reader saw nothing wrong"), folder)
+        (reading.join().expect("the reader finds no error"), folder)
     });
-    assert_eq!(seen.place, printed, "everything is accounted for");
+    assert_eq!(seen.position, printed, "all output is accounted for");
     assert!(seen.kept >= 2 << 20);
 }
 
 #[test]
-fn a_reader_that_falls_behind_learns_exactly_what_it_missed() {
+fn a_slow_reader_learns_exactly_how_much_it_missed() {
     let mut attempt = Attempt::new(1 << 20);
     attempt.print(700_000);
     let mut checker = Checker::open(&attempt.log());
     checker.read_all();
-    assert_eq!((checker.place, checker.cut), (700_000, 0));
+    assert_eq!((checker.position, checker.cut), (700_000, 0));
     attempt.print(20 * MIB);
     checker.read_all();
-    assert_eq!(checker.place, attempt.printed);
+    assert_eq!(checker.position, attempt.printed);
     let missed = checker.cut;
     assert!(missed > 18 * MIB as u64, "{missed}");
     attempt.print(1_000);
     checker.read_all();
-    assert_eq!((checker.place, checker.cut), (attempt.printed, missed), "and goes on");
+    assert_eq!((checker.position, checker.cut), (attempt.printed, missed), "and continues");
     let mut late = Checker::open(&attempt.log());
     late.read_all();
-    assert_eq!(late.place, attempt.printed, "one that comes late sees both ends");
+    assert_eq!(late.position, attempt.printed, "a late reader sees both ends");
     assert!(late.cut < 20 * MIB as u64 && late.kept > 1 << 20);
 }
 
 #[test]
-fn a_reader_may_hold_on_to_a_file_that_was_written_anew() {
+fn a_reader_can_keep_a_file_open_that_was_rewritten() {
     let mut attempt = Attempt::new(1 << 20);
     attempt.print(10 * MIB);
     let mut checker = Checker::open(&attempt.log());
@@ -161,17 +161,17 @@ fn a_reader_may_hold_on_to_a_file_that_was_written_anew() {
     let printed = attempt.printed;
     let (_, folder) = attempt.finish();
     checker.read_all();
-    assert_eq!(checker.place, printed);
-    let mut anew = Checker::open(&folder.path().join("1-1.log"));
-    anew.read_all();
-    assert_eq!((anew.place, anew.kept), (printed, 1 << 20));
+    assert_eq!(checker.position, printed);
+    let mut rewritten = Checker::open(&folder.path().join("1-1.log"));
+    rewritten.read_all();
+    assert_eq!((rewritten.position, rewritten.kept), (printed, 1 << 20));
 }
 
 #[test]
-fn a_file_that_has_only_just_been_made_is_empty() {
+fn a_file_without_a_complete_header_is_empty() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("1-1.log");
-    std::fs::write(&path, b"qctl").expect("a beginning");
+    std::fs::write(&path, b"qctl").expect("a partial header");
     assert!(!Checker::open(&path).read());
 }
 
@@ -193,7 +193,7 @@ proptest! {
         prop_assert_eq!(captured.output, None);
         let mut checker = Checker::open(&folder.path().join("1-1.log"));
         checker.read_all();
-        prop_assert_eq!(checker.place, printed);
+        prop_assert_eq!(checker.position, printed);
         prop_assert_eq!(checker.kept, captured.log_bytes);
         prop_assert_eq!(checker.kept, printed.min(limit));
         prop_assert_eq!(checker.cut, printed - printed.min(limit));

@@ -1,4 +1,4 @@
-//! How commands end, and how that is recorded (FAULTS 16); timeouts; what they used.
+//! How commands end and how that is recorded (FAULTS 16); timeouts; resource usage.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::harness::{Home, Pool, history, is_alive, millis_between};
 use crate::cli::harness::allow;
 
-/// A folder with scripts that end in their own way, and one that is not executable.
+/// A folder with scripts that end in different ways, and one that is not executable.
 fn home_with_scripts() -> Home {
     let home = Home::new();
     for (name, text, mode) in [
@@ -24,8 +24,8 @@ fn home_with_scripts() -> Home {
     home
 }
 
-/// What the shell itself makes of a command, in our words: outcome, exit code, signal, error.
-fn told_by_shell(home: &Home, command: &str) -> [Value; 4] {
+/// The result of the command in a plain shell, as outcome, exit code, signal and error.
+fn result_in_shell(home: &Home, command: &str) -> [Value; 4] {
     let Output { status, stderr, .. } =
         Command::new("sh").args(["-c", command]).current_dir(home.folder()).output().expect("a shell");
     let stderr = String::from_utf8(stderr).expect("text");
@@ -46,7 +46,7 @@ fn told_by_shell(home: &Home, command: &str) -> [Value; 4] {
 #[test]
 fn fault_16_a_command_ends_as_it_would_in_a_shell() {
     let home = home_with_scripts();
-    // Those without anything for a shell to do are started directly, and nobody can tell.
+    // Commands that need no shell are started directly; the result must be the same.
     let commands = [
         ("no-such-program", "failure", Some(127), None),
         ("no-such-program; exit $?", "failure", Some(127), None),
@@ -72,19 +72,19 @@ fn fault_16_a_command_ends_as_it_would_in_a_shell() {
     Pool::drain(&home, "--concurrency 4");
     for (at, (command, outcome, exit_code, signal)) in commands.into_iter().enumerate() {
         let job = home.show(&format!("job-{at}"));
-        // One that lay in a worker's hand for too long was given back before.
+        // An attempt that was prefetched and released may come before.
         let attempt = history(&job).last().expect("it has run");
         let recorded = ["outcome", "exit_code", "signal", "error"].map(|field| attempt[field].clone());
         assert_eq!(recorded[..3], [json!(outcome), json!(exit_code), json!(signal)], "{command}");
-        assert_eq!(recorded, told_by_shell(&home, command), "{command}");
+        assert_eq!(recorded, result_in_shell(&home, command), "{command}");
         let latest = ["exit_code", "signal", "error"].map(|field| job[field].clone());
         assert_eq!(recorded[1..], latest, "{command}: the job says what its attempt says");
     }
 }
 
 #[test]
-fn fault_16_a_program_that_was_killed_has_the_name_of_the_signal() {
-    // Many shells would wait for it and exit with 143, and keep the signal to themselves.
+fn fault_16_a_program_that_was_killed_is_recorded_with_its_signal() {
+    // Many shells would wait for it and exit with 143, which hides the signal.
     let job = home_with_scripts().ran("./die");
     assert_eq!((&job["exit_code"], &job["signal"]), (&Value::Null, &json!("SIGTERM")));
     assert_eq!(job["error"], "killed by SIGTERM: last words");
@@ -92,7 +92,7 @@ fn fault_16_a_program_that_was_killed_has_the_name_of_the_signal() {
 }
 
 #[test]
-fn fault_16_a_folder_that_is_missing_is_named() {
+fn fault_16_the_error_names_a_missing_cwd() {
     let home = Home::new();
     let file = home.file("file", "").display().to_string();
     home.enqueue_with("missing", "true", "--max-retries 0 --cwd /no/such/folder");
@@ -100,7 +100,7 @@ fn fault_16_a_folder_that_is_missing_is_named() {
     Pool::drain(&home, "");
     for (id, why) in [
         ("missing", "cwd /no/such/folder does not exist".to_owned()),
-        ("file", format!("cwd {file} is no folder")),
+        ("file", format!("cwd {file} is not a directory")),
     ] {
         let job = home.show(id);
         assert_eq!((&job["state"], &job["failures"]), (&json!("dead"), &json!(1)), "{id}");
@@ -114,7 +114,7 @@ fn fault_16_a_folder_that_is_missing_is_named() {
 }
 
 #[test]
-fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+fn a_command_that_times_out_is_killed_with_all_its_processes() {
     let tree = "sleep 600 & echo $! > child; setsid sleep 600 & echo $! > daemon; echo $$ > shell; wait";
     let home = Home::after_timeout(&[], tree, "shell");
     let job = home.show("it");
@@ -131,7 +131,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
 }
 
 #[test]
-fn what_an_attempt_used_is_recorded() {
+fn the_cpu_time_of_an_attempt_is_recorded() {
     let home = Home::new();
     let job = home.ran("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
     let attempt = &history(&job)[0];
@@ -140,21 +140,21 @@ fn what_an_attempt_used_is_recorded() {
 }
 
 #[test]
-fn the_memory_of_a_command_is_told_where_it_is_more_than_the_workers() {
+fn the_memory_of_a_command_is_recorded_if_it_exceeds_that_of_the_worker() {
     let home = Home::new();
     home.enqueue("small", "true");
-    // The end of a pipe cannot be found without keeping what comes before it.
+    // `tail` must buffer its input to find the end.
     home.enqueue("large", "head -c 200000000 /dev/zero | tail -c 200000000 | wc -c");
     Pool::drain(&home, "");
     let [small, large] = ["small", "large"].map(|id| history(&home.show(id))[0]["max_rss_bytes"].clone());
-    assert_eq!(small, Value::Null, "it cannot be told from the worker's own");
+    assert_eq!(small, Value::Null, "it cannot be distinguished from the worker's own");
     assert!((200_000_000..260_000_000).contains(&large.as_u64().expect("a number")), "{large}");
 }
 
 #[test]
-fn an_attempt_took_as_long_as_it_lasted() {
+fn the_duration_of_an_attempt_matches_its_start_and_end() {
     let home = Home::new();
-    // Short ones, of which a worker claims some ahead, and whose outcomes gather for a commit.
+    // Short jobs, which a worker prefetches, and whose outcomes share commits.
     let jobs: Vec<_> = (0..60).map(|at| json!({"id": format!("j{at}"), "command": "sleep 0.01"})).collect();
     home.run(["enqueue", "-q", &json!(jobs).to_string()]).ok();
     Pool::drain(&home, "");
@@ -171,7 +171,7 @@ fn an_attempt_took_as_long_as_it_lasted() {
 fn fault_03_a_command_of_131071_bytes_runs() {
     const LONGEST: usize = 131_071;
     let home = Home::new();
-    // One for a shell, and one that is started without it.
+    // One command for a shell, and one that is started directly.
     let scripted = "echo ran > shell; : ";
     let direct = "env sh -c 'echo ran > direct' ";
     for (id, start) in [("shell", scripted), ("direct", direct)] {

@@ -1,4 +1,4 @@
-//! Many jobs and many slots: each job once, never too many at a time, and one slot in exact order.
+//! Many jobs and many slots: each job runs once, never too many at a time, and one slot runs them in exact order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use store::{JobFilter, Page, Phase, Store};
 use super::harness::{Home, Pool, wait_until};
 use crate::cli::harness::ids;
 
-/// Writes when it starts and when it ends, in one call each, so that lines are never mixed.
+/// Writes a line when it starts and when it ends, with one call each, so that lines never interleave.
 const LEDGER: &str = "echo START $QUEUECTL_JOB_ID >> ledger; sleep 0.02; echo END $QUEUECTL_JOB_ID >> ledger";
 
-/// How often each job started and ended, and how many ran at once at most.
+/// How often each job started and ended, and the maximum number that ran at once.
 fn read_ledger(home: &Home) -> (BTreeMap<String, (u32, u32)>, u32) {
     let (mut jobs, mut running, mut most) = (BTreeMap::<String, (u32, u32)>::new(), 0_u32, 0);
     for line in home.read("ledger").lines() {
@@ -32,7 +32,7 @@ fn read_ledger(home: &Home) -> (BTreeMap<String, (u32, u32)>, u32) {
 }
 
 #[test]
-fn each_of_many_jobs_runs_once_and_never_more_than_there_are_slots() {
+fn each_of_many_jobs_runs_once_and_never_more_at_a_time_than_slots() {
     const JOBS: usize = 200;
     let home = Home::new();
     let mut lines = String::new();
@@ -51,9 +51,9 @@ fn each_of_many_jobs_runs_once_and_never_more_than_there_are_slots() {
 }
 
 #[test]
-fn one_slot_takes_jobs_by_priority_then_by_due_time_then_in_the_order_of_enqueuing() {
+fn one_slot_takes_jobs_by_priority_then_due_time_then_enqueue_order() {
     let home = Home::new();
-    // In one call, so that all are enqueued at the same moment.
+    // In one call, so that all have the same creation time.
     let jobs = [
         json!({"id": "late", "delay": "0.2s"}),
         json!({"id": "soon", "delay": "0.1s"}),

@@ -1,4 +1,4 @@
-//! A home that somebody deletes under its workers: they end, and nobody makes it again.
+//! A home that is deleted while its workers run: they end, and do not create it again.
 
 use std::fs;
 
@@ -6,14 +6,14 @@ use rustix::process::Signal;
 
 use super::harness::{Home, Pool, UNTIL_GO, is_alive, send, wait_until};
 
-/// Workers may make a file in it while it is being emptied.
+/// Workers may create a file in it while it is being deleted.
 #[track_caller]
 fn delete(home: &Home) {
     wait_until("it is deleted", || fs::remove_dir_all(home.path()).is_ok());
 }
 
 #[test]
-fn workers_of_a_home_that_was_deleted_end_with_what_they_run() {
+fn workers_of_a_deleted_home_end_and_kill_their_commands() {
     let home = Home::new();
     home.enqueue("long", UNTIL_GO);
     let pool = Pool::run(&home, "--count 2");
@@ -26,7 +26,7 @@ fn workers_of_a_home_that_was_deleted_end_with_what_they_run() {
 }
 
 #[test]
-fn a_command_that_prints_on_does_not_bring_the_home_back() {
+fn output_of_a_running_command_does_not_recreate_the_home() {
     let home = Home::new();
     home.enqueue("loud", "echo $$ > running; while :; do head -c 10000 /dev/zero; sleep 0.01; done");
     let pool = Pool::run(&home, "");
@@ -51,7 +51,7 @@ fn a_worker_that_dies_with_its_home_is_not_replaced() {
 }
 
 #[test]
-fn detached_workers_of_a_home_that_was_deleted_end_too() {
+fn detached_workers_of_a_deleted_home_end_too() {
     let home = Home::new();
     let _pool = Pool::start(&home, "");
     let worker = home.workers().remove(0);

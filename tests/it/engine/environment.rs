@@ -1,16 +1,16 @@
-//! What a command finds around it: its variables and its folder.
+//! The environment of a command: its variables and its folder.
 
 use super::harness::{Home, Pool};
 use crate::cli::harness::PROGRAM;
 
-/// Runs what these calls enqueued, in a worker with a variable of its own.
+/// Runs the enqueued jobs in a worker with variables of its own.
 fn drain_as_worker(home: &Home) {
     let call = home.call(["worker", "run", "--until-empty", "--queue", "default,q1"]);
     Pool::spawn(home, call.env("WHO", "worker").env("ONLY_WORKER", "1").into_command()).ends_well();
 }
 
 #[test]
-fn a_command_knows_which_attempt_it_is() {
+fn the_environment_of_a_command_identifies_its_attempt() {
     let home = Home::new();
     home.set("retry_delay", "1ms");
     let say = "env | grep '^QUEUECTL_' | sort; [ $QUEUECTL_ATTEMPT = 2 ]";
@@ -26,7 +26,7 @@ fn a_command_knows_which_attempt_it_is() {
 }
 
 #[test]
-fn a_command_in_a_store_of_its_own_enqueues_there() {
+fn a_command_enqueues_into_the_store_that_runs_it() {
     let home = Home::new();
     let store = home.folder().canonicalize().expect("a folder").join("other.db");
     let with_store = |args: &[&str]| home.call(["--store", "other.db"].iter().chain(args));
@@ -36,7 +36,7 @@ fn a_command_in_a_store_of_its_own_enqueues_there() {
     Pool::spawn(&home, drain.env("QUEUECTL_STORE", "/nonexistent/x.db").into_command()).ends_well();
     with_store(&["logs", "parent"]).run().ok().prints(&format!("{}\n", store.display()));
     assert_eq!(with_store(&["show", "child", "--json"]).run().ok().json()["state"], "completed");
-    assert!(!home.database().exists(), "nothing came to the home's own queue");
+    assert!(!home.database().exists(), "the home's own database is not created");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_command_gets_the_longest_variable_that_is_accepted() {
 }
 
 #[test]
-fn a_command_has_the_variables_of_whoever_enqueued_it() {
+fn a_command_has_the_variables_of_its_enqueuer() {
     let home = Home::new();
     let say = "echo $WHO,$ADDED,$ONLY_WORKER";
     for (id, flags) in [
@@ -73,7 +73,7 @@ fn a_command_has_the_variables_of_whoever_enqueued_it() {
 }
 
 #[test]
-fn a_command_runs_where_it_was_enqueued_or_where_it_was_told_to() {
+fn a_command_runs_where_it_was_enqueued_or_in_its_cwd() {
     let home = Home::new();
     home.file("inner/file", "");
     let say = "pwd; echo $PWD; readlink /proc/self/cwd";

@@ -1,4 +1,4 @@
-//! Workers that run real commands on a home, and waiting for what comes of it.
+//! Workers that run real commands on a home, and waiting for the results.
 //!
 //! ```ignore
 //! let home = Home::new();
@@ -7,8 +7,8 @@
 //! assert_eq!(home.state_of("a"), "completed");
 //! ```
 //!
-//! Commands run in the folder of the home. No process outlives its test: whatever belongs to the home is killed when the
-//! pool is dropped.
+//! Commands run in the folder of the home. No process outlives its test: dropping the pool kills every process of the
+//! home.
 
 use std::fs::{self, File};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -23,19 +23,19 @@ use sys::process;
 pub(crate) use crate::cli::background::{PATIENCE, end_of};
 pub(crate) use crate::cli::harness::Home;
 
-/// A command that runs until the test makes the file `go`; it writes its pid to `running` first.
+/// A command that writes its pid to `running`, and runs until the test creates the file `go`.
 pub(crate) const UNTIL_GO: &str = "echo $$ > running; until [ -e go ]; do sleep 0.02; done";
 
 /// Workers on a home. A home may have more than one pool.
 pub(crate) struct Pool<'a> {
     home: &'a Home,
     supervisor: Option<Child>,
-    /// It ended by itself, so nothing of it is left.
+    /// It ended by itself, so there is nothing to kill.
     has_ended: bool,
 }
 
 impl<'a> Pool<'a> {
-    /// Workers in the foreground, with these further arguments; they are up.
+    /// Starts workers in the foreground with these additional arguments, and waits until they are up.
     #[track_caller]
     pub(crate) fn run(home: &'a Home, args: &str) -> Self {
         let pool = Self::spawn(home, home.call(words("worker run", args)).interruptible().into_command());
@@ -43,7 +43,7 @@ impl<'a> Pool<'a> {
         pool
     }
 
-    /// One worker in the foreground, started by a command of the test's own making; it is up.
+    /// Starts one worker in the foreground by this command, and waits until it is up.
     #[track_caller]
     pub(crate) fn up(home: &'a Home, command: Command) -> Self {
         let pool = Self::spawn(home, command);
@@ -60,7 +60,7 @@ impl<'a> Pool<'a> {
         });
     }
 
-    /// Workers in the foreground that may have ended before anybody looks.
+    /// Starts workers in the foreground without waiting for them.
     #[track_caller]
     pub(crate) fn spawn(home: &'a Home, mut command: Command) -> Self {
         let said = File::options().append(true).create(true).open(home.folder().join("said"));
@@ -75,30 +75,30 @@ impl<'a> Pool<'a> {
         Self::spawn(home, command).ends_well();
     }
 
-    /// Workers in the foreground that notice nothing by looking for it now and then: what they are to know must be told them
-    /// by a bell, or have a time of its own. So whatever they do at all they do at once, on the slowest machine.
+    /// Starts workers in the foreground that do not poll: they act only on a bell or a timer. So a test that passes
+    /// proves that they act promptly, without measuring time on a slow machine.
     #[track_caller]
-    pub(crate) fn run_by_ear(home: &'a Home, args: &str) -> Self {
-        Self::rest_between_heartbeats(home);
-        let pool = Self::spawn(home, by_ear(home, "worker run", args));
+    pub(crate) fn run_without_polling(home: &'a Home, args: &str) -> Self {
+        Self::make_heartbeats_rare(home);
+        let pool = Self::spawn(home, without_polling(home, "worker run", args));
         pool.wait_until_up(count(args));
         pool
     }
 
-    /// The same until nothing is left to do.
+    /// The same, until nothing is left to do.
     #[track_caller]
-    pub(crate) fn drain_by_ear(home: &'a Home, args: &str) {
-        Self::rest_between_heartbeats(home);
-        Self::spawn(home, by_ear(home, "worker run --until-empty", args)).ends_well();
+    pub(crate) fn drain_without_polling(home: &'a Home, args: &str) {
+        Self::make_heartbeats_rare(home);
+        Self::spawn(home, without_polling(home, "worker run --until-empty", args)).ends_well();
     }
 
-    /// A heartbeat brings orders too.
-    fn rest_between_heartbeats(home: &Home) {
+    /// Heartbeats must be rare too, because they also bring orders.
+    fn make_heartbeats_rare(home: &Home) {
         home.set("lease", "1h");
         home.set("heartbeat_interval", "10m");
     }
 
-    /// Workers in the background.
+    /// Starts workers in the background.
     #[track_caller]
     pub(crate) fn start(home: &'a Home, args: &str) -> Self {
         let pool = Self::of(home);
@@ -106,7 +106,7 @@ impl<'a> Pool<'a> {
         pool
     }
 
-    /// Whatever workers this home has or will have.
+    /// All workers that this home has or will have.
     pub(crate) fn of(home: &'a Home) -> Self {
         Self { home, supervisor: None, has_ended: false }
     }
@@ -153,7 +153,7 @@ impl Drop for Pool<'_> {
     }
 }
 
-/// Kills every process that names this home, supervisors first, and all that descends from them.
+/// Kills every process that names this home, supervisors first, and all of their descendants.
 fn kill_all_of(home: &Home) {
     let path = home.path().into_os_string().into_encoded_bytes();
     let names_home = |pid: &Pid| {
@@ -169,11 +169,11 @@ fn kill_all_of(home: &Home) {
         for pid in doomed {
             let _ = kill_process(pid, Signal::KILL);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// In the order in which they are to be killed: parents first, so that nobody is replaced.
+/// Parents first, so that no killed worker is replaced.
 fn with_descendants(mut pids: Vec<Pid>) -> Vec<Pid> {
     let parents: Vec<(Pid, i32)> = process::all()
         .unwrap_or_default()
@@ -201,7 +201,7 @@ fn count(args: &str) -> usize {
     count.map_or(1, |count| count.parse().expect("a number"))
 }
 
-fn by_ear(home: &Home, verb: &str, args: &str) -> Command {
+fn without_polling(home: &Home, verb: &str, args: &str) -> Command {
     home.call(words(verb, args)).env("QUEUECTL_WITHOUT", "polling").interruptible().into_command()
 }
 
@@ -209,7 +209,7 @@ fn words<'a>(verb: &'a str, args: &'a str) -> impl Iterator<Item = &'a str> {
     verb.split_whitespace().chain(args.split_whitespace())
 }
 
-// What happens on a home
+// Actions on a home
 
 impl Home {
     /// A job without retries.
@@ -224,7 +224,7 @@ impl Home {
         self.run(call.into_iter().chain(flags.split_whitespace())).ok();
     }
 
-    /// Runs one command to its end; gives the job as `show` shows it.
+    /// Runs one command to its end; returns the job as `show --json` prints it.
     #[track_caller]
     pub(crate) fn ran(&self, command: &str) -> Value {
         self.enqueue("it", command);
@@ -232,8 +232,8 @@ impl Home {
         self.show("it")
     }
 
-    /// A home in which a command ran into its timeout, of 400 ms at least. By then it must have written this file: where the
-    /// machine is too slow for that, it gets more time.
+    /// A home in which a command exceeded its timeout of at least 400 ms. It must have written this file before that;
+    /// if the machine is too slow, it is tried again with a longer timeout.
     #[track_caller]
     pub(crate) fn after_timeout(settings: &[(&str, &str)], command: &str, file: &str) -> Self {
         for timeout in ["400ms", "4s", "20s"] {
@@ -255,7 +255,7 @@ impl Home {
         self.run(["config", "set", key, value]).ok();
     }
 
-    /// Waits until the job is in this state; gives it as `show` shows it.
+    /// Waits until the job is in this state; returns it as `show --json` prints it.
     #[track_caller]
     pub(crate) fn wait_for(&self, id: &str, state: &str) -> Value {
         let (store, job) = (self.store(), id.parse().expect("an id"));
@@ -266,11 +266,11 @@ impl Home {
                 return self.show(id);
             }
             assert!(began.elapsed() < PATIENCE, "`{id}` is not {state}: {}", self.show(id));
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Waits until a command has written a whole line to this file; gives what is in it.
+    /// Waits until a command has written a whole line to this file; returns its contents.
     #[track_caller]
     pub(crate) fn wait_for_file(&self, name: &str) -> String {
         wait_until(&format!("`{name}` is written"), || self.read(name).ends_with('\n'));
@@ -283,12 +283,12 @@ impl Home {
         self.wait_for_file(name).parse().expect("a pid")
     }
 
-    /// What is in a file of the folder; nothing if there is none.
+    /// The contents of a file in the folder; empty if it does not exist.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.folder().join(name)).unwrap_or_default()
     }
 
-    /// What a command printed, byte for byte.
+    /// The output of a command, byte for byte.
     #[track_caller]
     pub(crate) fn printed(&self, id: &str) -> Vec<u8> {
         let output = self.call(["logs", id]).into_command().output().expect("it runs");
@@ -296,7 +296,7 @@ impl Home {
         output.stdout
     }
 
-    /// What a command printed, which is text.
+    /// The output of a command, as text.
     #[track_caller]
     pub(crate) fn printed_text(&self, id: &str) -> String {
         String::from_utf8(self.printed(id)).expect("it is text")
@@ -307,7 +307,7 @@ impl Home {
         self.store().workers().expect("the workers are listed")
     }
 
-    /// Waits until all workers drain, or have ended.
+    /// Waits until all workers drain or have ended.
     #[track_caller]
     pub(crate) fn wait_until_draining(&self) {
         let store = self.store();
@@ -322,33 +322,33 @@ impl Home {
 
 // Waiting
 
-/// The pause between two looks.
-const LOOK: Duration = Duration::from_millis(5);
+/// The pause between two checks.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Waits until something is the case; fails when that takes far too long.
+/// Waits until the condition holds; panics after a generous timeout.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "this was too long in coming: {what}");
-        std::thread::sleep(LOOK);
+        assert!(began.elapsed() < PATIENCE, "timed out waiting until {what}");
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Whether a process is there and not just a body to be buried.
+/// Whether a process exists and is not a zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {
     process::stat(to_pid(pid)).is_some_and(|stat| !stat.is_zombie)
 }
 
 pub(crate) fn send(pid: u32, signal: Signal) {
-    kill_process(to_pid(pid), signal).expect("it gets the signal");
+    kill_process(to_pid(pid), signal).expect("the process can be signalled");
 }
 
 fn to_pid(pid: u32) -> Pid {
     Pid::from_raw(pid.cast_signed()).expect("a pid")
 }
 
-// Reading what is shown
+// Reading JSON output
 
 /// The attempts of a job.
 #[track_caller]
@@ -356,7 +356,7 @@ pub(crate) fn history(job: &Value) -> &[Value] {
     job["history"].as_array().expect("a history")
 }
 
-/// How many milliseconds passed from one time to another.
+/// The milliseconds between two times.
 #[track_caller]
 pub(crate) fn millis_between(earlier: &Value, later: &Value) -> i64 {
     let time = |value: &Value| {

@@ -1,4 +1,4 @@
-//! Hooks that are told by real workers.
+//! Deliveries to hooks by real workers.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::Sha256;
 
 use super::harness::{Home, Pool, UNTIL_GO, is_alive, wait_until};
-use super::receiver::{AUTHORITY, Answer, Receiver};
+use super::receiver::{AUTHORITY, Receiver, Response};
 
 impl Home {
     #[track_caller]
@@ -28,13 +28,13 @@ impl Home {
     }
 
     #[track_caller]
-    fn wait_until_told(&self, name: &str) {
-        wait_until("the hook is told", || self.shown_hook(name)["pending"] == 0);
+    fn wait_until_delivered(&self, name: &str) {
+        wait_until("the events are delivered", || self.shown_hook(name)["pending"] == 0);
     }
 }
 
 #[test]
-fn commands_are_told_of_exactly_their_events() {
+fn commands_get_exactly_their_events() {
     let home = Home::new();
     home.set("retry_delay", "10ms");
     for event in ["success", "failure", "dead"] {
@@ -49,9 +49,9 @@ fn commands_are_told_of_exactly_their_events() {
         let mut ids: Vec<String> = lines
             .lines()
             .map(|line| {
-                let told: Value = serde_json::from_str(line).expect("one event per line");
-                assert_eq!(told["event"], event);
-                told["job"]["id"].as_str().expect("an id").to_owned()
+                let payload: Value = serde_json::from_str(line).expect("one event per line");
+                assert_eq!(payload["event"], event);
+                payload["job"]["id"].as_str().expect("an id").to_owned()
             })
             .collect();
         ids.sort();
@@ -66,7 +66,7 @@ fn commands_are_told_of_exactly_their_events() {
 }
 
 #[test]
-fn an_address_gets_signed_json() {
+fn a_url_gets_signed_json() {
     let (home, receiver) = (Home::new(), Receiver::new(&[]));
     home.file("key", "tell nobody\n");
     home.run(["hook", "add", "h", "--on", "success", "--url", &receiver.url(), "--secret-file", "key"]).ok();
@@ -91,7 +91,7 @@ fn an_address_gets_signed_json() {
 }
 
 #[test]
-fn whoever_has_no_secret_gets_no_signature() {
+fn a_hook_without_a_secret_sends_no_signature() {
     let (home, receiver) = (Home::new(), Receiver::new(&[]));
     home.hook_to("h", "success", &receiver);
     home.enqueue("a", "true");
@@ -100,14 +100,14 @@ fn whoever_has_no_secret_gets_no_signature() {
 }
 
 #[test]
-fn a_receiver_that_fails_is_told_the_same_again() {
-    let (home, receiver) = (Home::new(), Receiver::new(&[Answer::With(500), Answer::Close]));
+fn a_failed_delivery_is_retried_with_the_same_body() {
+    let (home, receiver) = (Home::new(), Receiver::new(&[Response::With(500), Response::Close]));
     home.hook_to("h", "success", &receiver);
     let pool = Pool::run(&home, "");
     home.enqueue("a", "true");
     wait_until("the first try fails", || home.shown_hook("h")["error"].is_string());
     assert_eq!(home.shown_hook("h")["error"], "the receiver answered 500: not today");
-    home.wait_until_told("h");
+    home.wait_until_delivered("h");
     let requests = receiver.requests();
     assert_eq!(requests.len(), 3, "{requests:?}");
     for request in &requests {
@@ -120,19 +120,19 @@ fn a_receiver_that_fails_is_told_the_same_again() {
 }
 
 #[test]
-fn nobody_is_sent_elsewhere() {
-    let (home, receiver) = (Home::new(), Receiver::new(&[Answer::With(302)]));
+fn a_redirect_is_not_followed() {
+    let (home, receiver) = (Home::new(), Receiver::new(&[Response::With(302)]));
     home.hook_to("h", "success", &receiver);
     home.run(["hook", "test", "h"]).fails(1).says("the receiver answered 302");
     assert_eq!(receiver.requests().len(), 1);
 }
 
 #[test]
-fn a_receiver_by_https_is_told_if_its_authority_is_trusted() {
+fn an_https_receiver_gets_events_if_its_authority_is_trusted() {
     let (home, receiver) = (Home::new(), Receiver::by_https(&[]));
     home.hook_to("h", "success", &receiver);
     home.run(["hook", "test", "h"]).fails(1).says("could not be reached");
-    assert!(receiver.requests().is_empty(), "an authority that nobody named is not trusted");
+    assert!(receiver.requests().is_empty(), "an unknown authority is not trusted");
     let authority = home.file("authority.pem", AUTHORITY);
     home.enqueue("a", "true");
     let drain = home.call(["worker", "run", "--until-empty"]).env("SSL_CERT_FILE", authority);
@@ -143,21 +143,21 @@ fn a_receiver_by_https_is_told_if_its_authority_is_trusted() {
 }
 
 #[test]
-fn a_file_of_authorities_that_is_of_no_use_is_named() {
+fn the_error_names_an_unusable_certificate_file() {
     let (home, receiver, plain) = (Home::new(), Receiver::by_https(&[]), Receiver::new(&[]));
     home.hook_to("h", "success", &receiver);
     home.hook_to("plain", "success", &plain);
     home.file("empty.pem", "");
     let test = |hook: &str, file: &str| home.call(["hook", "test", hook]).env("SSL_CERT_FILE", file).run();
-    test("h", "nowhere.pem").fails(1).says("failed to read `nowhere.pem`, which SSL_CERT_FILE names");
+    test("h", "nowhere.pem").fails(1).says("failed to read `nowhere.pem`, named by SSL_CERT_FILE");
     let empty = home.folder().join("empty.pem");
-    test("h", &empty.display().to_string()).fails(1).says("holds no certificate in PEM form");
+    test("h", &empty.display().to_string()).fails(1).says("contains no certificate in PEM format");
     test("plain", "nowhere.pem").ok();
     assert!(receiver.requests().is_empty());
 }
 
 #[test]
-fn a_receiver_on_this_machine_is_told_without_a_proxy() {
+fn a_receiver_on_this_machine_is_reached_without_a_proxy() {
     let (home, receiver, proxy) = (Home::new(), Receiver::new(&[]), Receiver::new(&[]));
     home.hook_to("h", "success", &receiver);
     home.enqueue("a", "true");
@@ -169,12 +169,12 @@ fn a_receiver_on_this_machine_is_told_without_a_proxy() {
 }
 
 #[test]
-fn a_receiver_outside_is_told_through_the_proxy_of_the_environment() {
-    let (home, proxy) = (Home::new(), Receiver::new(&[Answer::With(403), Answer::With(403)]));
+fn an_outside_receiver_is_reached_through_the_proxy_of_the_environment() {
+    let (home, proxy) = (Home::new(), Receiver::new(&[Response::With(403), Response::With(403)]));
     home.run(["hook", "add", "h", "--on", "success", "--url", "https://receiver.invalid/x"]).ok();
     let test = || home.call(["hook", "test", "h"]).env("https_proxy", proxy.as_proxy());
-    let told = test().run().fails(1);
-    told.says(&proxy.as_proxy().replace("http://", "could not be reached through the proxy "));
+    let ran = test().run().fails(1);
+    ran.says(&proxy.as_proxy().replace("http://", "could not be reached through the proxy "));
     let requests = proxy.requests();
     assert_eq!(requests.len(), 1, "{requests:?}");
     assert!(requests[0].line.starts_with("CONNECT receiver.invalid:443 "), "{requests:?}");
@@ -183,8 +183,8 @@ fn a_receiver_outside_is_told_through_the_proxy_of_the_environment() {
 }
 
 #[test]
-fn a_receiver_that_hangs_slows_no_job_and_no_stop() {
-    let (home, receiver) = (Home::new(), Receiver::new(&[Answer::Hang; 10]));
+fn a_hanging_receiver_delays_neither_jobs_nor_a_stop() {
+    let (home, receiver) = (Home::new(), Receiver::new(&[Response::Hang; 10]));
     home.hook_to("h", "success", &receiver);
     home.hook("other", "success", "cat >> other");
     let _pool = Pool::start(&home, "");
@@ -192,7 +192,7 @@ fn a_receiver_that_hangs_slows_no_job_and_no_stop() {
     wait_until("the receiver has it", || !receiver.requests().is_empty());
     home.enqueue("b", "true");
     home.wait_for("b", "completed");
-    wait_until("the other hook is told of both", || home.read("other").lines().count() == 2);
+    wait_until("the other hook gets both events", || home.read("other").lines().count() == 2);
     let began = Instant::now();
     home.run(["worker", "stop"]).ok();
     assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
@@ -201,7 +201,7 @@ fn a_receiver_that_hangs_slows_no_job_and_no_stop() {
 }
 
 #[test]
-fn a_command_that_never_ends_dies_with_its_worker() {
+fn a_hook_command_is_killed_when_its_worker_dies() {
     let home = Home::new();
     home.hook("h", "success", "echo $$ > hooked; exec sleep 600");
     let pool = Pool::run(&home, "");
@@ -214,13 +214,13 @@ fn a_command_that_never_ends_dies_with_its_worker() {
 }
 
 #[test]
-fn a_command_that_runs_is_no_leftover_of_a_job() {
+fn a_running_hook_command_is_not_taken_for_an_orphan_of_a_job() {
     let home = Home::new();
     home.hook("h", "failure", &format!("{UNTIL_GO}; echo done > hooked"));
     let _pool = Pool::run(&home, "");
     home.enqueue_with("first", "false", "--max-retries 1");
     let running = home.wait_for_pid("running");
-    // Slots end, and clean up after their jobs.
+    // Slots kill the orphans of their jobs.
     for id in ["a", "b"] {
         home.enqueue(id, "sleep 600 & true");
         home.wait_for(id, "completed");
@@ -231,47 +231,47 @@ fn a_command_that_runs_is_no_leftover_of_a_job() {
 }
 
 #[test]
-fn what_a_command_leaves_behind_is_killed_and_jobs_are_not() {
+fn the_orphans_of_a_hook_command_are_killed_and_those_of_a_running_job_are_not() {
     let home = Home::new();
     home.hook("h", "success", "setsid sleep 600 & echo $! > daemon; sleep 600 & echo $! > background");
     let _pool = Pool::run(&home, "--concurrency 2");
     home.enqueue("job", &format!("setsid sleep 600 & echo $! > own; {UNTIL_GO}"));
     let (own, _) = (home.wait_for_pid("own"), home.wait_for_pid("running"));
     home.enqueue("a", "true");
-    home.wait_until_told("h");
+    home.wait_until_delivered("h");
     for name in ["daemon", "background"] {
         let left = home.wait_for_pid(name);
-        wait_until("what it left behind is dead", || !is_alive(left));
+        wait_until("the orphan is dead", || !is_alive(left));
     }
-    assert!(is_alive(own), "what a job started is that job's");
+    assert!(is_alive(own), "it belongs to a running job");
     home.file("go", "");
     home.wait_for("job", "completed");
-    wait_until("and ends with it", || !is_alive(own));
+    wait_until("it ends with its job", || !is_alive(own));
 }
 
 #[test]
-fn a_command_reads_an_event_that_no_pipe_would_hold() {
+fn a_hook_command_can_read_an_event_larger_than_a_pipe() {
     let home = Home::new();
     home.hook("h", "success", "sleep 0.05; cat > event");
     home.enqueue("a", &format!("true {}", "x".repeat(120_000)));
     Pool::drain(&home, "");
-    let told: Value = serde_json::from_str(&home.read("event")).expect("the whole event");
-    assert_eq!(told["job"]["command"].as_str().map(str::len), Some(120_005));
+    let payload: Value = serde_json::from_str(&home.read("event")).expect("the whole event");
+    assert_eq!(payload["job"]["command"].as_str().map(str::len), Some(120_005));
 }
 
 #[test]
-fn a_failing_hook_keeps_no_worker_from_ending() {
+fn a_failing_hook_does_not_keep_a_worker_from_ending() {
     let home = Home::new();
     home.hook("h", "success", "echo no luck >&2; exit 3");
     home.enqueue("a", "true");
     Pool::drain(&home, "");
     let shown = home.shown_hook("h");
     assert_eq!((&shown["pending"], &shown["error"]), (&Value::from(1), &Value::from("exit code 3: no luck")));
-    assert!(home.journal().contains("hook h could not be told: exit code 3: no luck"));
+    assert!(home.journal().contains("hook h failed: exit code 3: no luck"));
 }
 
 #[test]
-fn a_command_whose_folder_is_gone_says_so() {
+fn the_error_of_a_hook_names_its_missing_folder() {
     let home = Home::new();
     let folder = home.folder().join("gone");
     fs::create_dir(&folder).expect("a folder");
@@ -281,7 +281,7 @@ fn a_command_whose_folder_is_gone_says_so() {
 }
 
 #[test]
-fn a_crashed_worker_is_told_of() {
+fn a_crashed_worker_fires_a_hook() {
     let home = Home::new();
     home.hook("h", "worker-crashed", "cat > crash");
     let pool = Pool::run(&home, "");
@@ -289,8 +289,8 @@ fn a_crashed_worker_is_told_of() {
     home.wait_for("a", "processing");
     let worker = home.workers().remove(0);
     super::harness::send(worker.pid, Signal::KILL);
-    wait_until("it is told", || home.read("crash").ends_with('\n'));
-    let told: Value = serde_json::from_str(&home.read("crash")).expect("JSON");
-    assert_eq!(told["worker"]["id"], worker.id.as_str());
+    wait_until("the event is delivered", || home.read("crash").ends_with('\n'));
+    let payload: Value = serde_json::from_str(&home.read("crash")).expect("JSON");
+    assert_eq!(payload["worker"]["id"], worker.id.as_str());
     drop(pool);
 }

@@ -1,16 +1,16 @@
-//! FAULTS 21: a command inherits nothing that it should not, whatever its worker was started with.
+//! FAULTS 21: a command inherits no descriptors or signal settings, no matter how its worker was started.
 
 use std::process::Command;
 
 use super::harness::{Home, Pool};
 
-/// Questions that a command can ask about itself, and the answers.
+/// Commands that inspect their own process, and the expected output.
 const QUESTIONS: [(&str, &str); 4] = [
-    // The last one is what `ls` itself opens.
+    // `ls` itself opens descriptor 3.
     ("ls /proc/self/fd", "0\n1\n2\n3\n60\n"),
     ("ls /proc/self/fd; :", "0\n1\n2\n3\n60\n"),
     ("readlink /proc/self/fd/0", "/dev/null\n"),
-    // A leader of its own session and group.
+    // It leads its own session and group.
     ("set -- $(cat /proc/$$/stat); [ $5 = $$ ] && [ $6 = $$ ] && echo leader", "leader\n"),
 ];
 
@@ -19,7 +19,7 @@ fn assert_clean(home: &Home) {
     assert_clean_with(home, "");
 }
 
-/// The same for jobs with these flags.
+/// The same, for jobs with these flags.
 #[track_caller]
 fn assert_clean_with(home: &Home, flags: &str) {
     for (at, (question, answer)) in QUESTIONS.iter().enumerate() {
@@ -38,14 +38,14 @@ fn assert_clean_with(home: &Home, flags: &str) {
 
 /// One of the sets of signals in the status of a process.
 fn signals_in(status: &str, set: &str) -> u64 {
-    // Whatever was started by `posix_spawn` ignores the two signals that glibc keeps to itself; programs cannot even name
+    // A process started by `posix_spawn` ignores the two signals that glibc reserves for itself; programs cannot use
     // them.
     const OF_GLIBC: u64 = 1 << 31 | 1 << 32;
     let line = status.lines().find_map(|line| line.strip_prefix(set)?.strip_prefix(":\t"));
     u64::from_str_radix(line.expect("the set is there"), 16).expect("a number") & !OF_GLIBC
 }
 
-/// The program, called by somebody who ignores signals and leaves descriptors open.
+/// The program, called from a shell that ignores signals and leaves descriptors open.
 fn called_carelessly(home: &Home, verb: &[&str]) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", "trap '' HUP INT QUIT PIPE USR1 TSTP; exec 7<\"$0\" 42>/dev/null; exec \"$@\""]);
@@ -69,14 +69,14 @@ fn fault_21_a_command_with_limits_inherits_nothing() {
 }
 
 #[test]
-fn fault_21_a_careless_caller_of_worker_run_changes_nothing() {
+fn fault_21_a_careless_caller_of_worker_run_makes_no_difference() {
     let home = Home::new();
     let _pool = Pool::up(&home, called_carelessly(&home, &["worker", "run"]));
     assert_clean(&home);
 }
 
 #[test]
-fn fault_21_a_careless_caller_of_worker_start_changes_nothing() {
+fn fault_21_a_careless_caller_of_worker_start_makes_no_difference() {
     let home = Home::new();
     let _pool = Pool::of(&home);
     let status = called_carelessly(&home, &["worker", "start"]).status().expect("it runs");
@@ -85,7 +85,7 @@ fn fault_21_a_careless_caller_of_worker_start_changes_nothing() {
 }
 
 #[test]
-fn fault_21_neighbours_inherit_nothing_from_each_other() {
+fn fault_21_concurrent_commands_inherit_nothing_from_each_other() {
     let home = Home::new();
     for at in 0..20 {
         home.enqueue(&format!("job-{at}"), "ls /proc/self/fd");

@@ -1,8 +1,8 @@
-//! `worker.log`: what workers did, line by line.
+//! `worker.log`: the events of workers, line by line.
 
 use super::harness::{Home, Pool, history};
 
-/// What a line says behind its time and its worker.
+/// The text of each line, without its time and its worker.
 fn said(home: &Home) -> Vec<String> {
     home.journal().lines().map(|line| line.splitn(3, ' ').nth(2).expect("three parts").to_owned()).collect()
 }
@@ -36,7 +36,7 @@ fn the_journal_has_the_start_and_the_end_of_each_attempt() {
 }
 
 #[test]
-fn an_attempt_that_could_not_be_started_has_an_end_and_no_start() {
+fn an_attempt_that_could_not_be_started_has_an_end_line_and_no_start_line() {
     let home = Home::new();
     let gone = home.folder().join("gone");
     std::fs::create_dir(&gone).expect("a folder");

@@ -1,4 +1,4 @@
-//! What commands leave behind, and commands that do not want to end (FAULTS 17 and 18).
+//! Orphans of commands, and commands that do not end (FAULTS 17 and 18).
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use sys::process::brand::Brand;
 use super::harness::{Home, PATIENCE, Pool, history, is_alive, send, wait_until};
 use crate::cli::harness::PROGRAM;
 
-/// A command that starts something in the background, which writes its pid to `left`, and ends when that is done.
+/// A command that starts a background process, which writes its pid to `left`, and ends after that.
 fn leaving(background: &str) -> String {
     format!("{background} & until [ -s left ]; do sleep 0.01; done")
 }
 
-/// Runs a command that leaves something behind, and another one after it, in one slot.
+/// Runs a command that leaves an orphan, and another command after it, in one slot.
 #[track_caller]
 fn assert_killed_at_the_end(background: &str) {
     let home = Home::new();
@@ -29,7 +29,7 @@ fn assert_killed_at_the_end(background: &str) {
 }
 
 #[test]
-fn fault_17_standard_input_is_at_its_end() {
+fn fault_17_standard_input_is_empty() {
     let home = Home::new();
     let job = home.ran("cat; readlink /proc/self/fd/0");
     assert_eq!(job["state"], "completed");
@@ -57,7 +57,7 @@ fn fault_17_a_daemon_with_a_cleared_environment_is_killed() {
 }
 
 #[test]
-fn fault_17_a_daemon_that_has_shed_everything_is_killed() {
+fn fault_17_a_daemon_without_environment_session_and_lock_is_killed() {
     assert_killed_at_the_end(
         "env -i setsid bash -c 'exec 0<&- 1>&- 2>&- 60>&-; echo $$ > left; exec sleep 600'",
     );
@@ -69,29 +69,29 @@ fn fault_17_a_stopped_daemon_is_killed() {
 }
 
 #[test]
-fn fault_17_what_a_failing_command_leaves_behind_is_killed() {
+fn fault_17_the_orphans_of_a_failing_command_are_killed() {
     let home = Home::new();
     let job = home.ran(&format!("{}; exit 3", leaving("setsid sh -c 'echo $$ > left; exec sleep 600'")));
     assert_eq!((&job["state"], &job["exit_code"]), (&json!("dead"), &json!(3)));
     assert!(!is_alive(home.wait_for_pid("left")));
 }
 
-/// When what an attempt has left behind is killed.
+/// When the orphans of an attempt are killed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Killed {
+enum KillTime {
     WithItsAttempt,
-    /// When all that ran beside it are over, too.
+    /// When all attempts that ran concurrently have ended, too.
     WithTheLast,
 }
 
-/// What one attempt leaves behind is killed when that attempt is over, and what another keeps is not.
+/// The orphans of one attempt are killed when it ends, and the processes of another are not.
 #[track_caller]
-fn assert_told_apart(escape: &str) {
-    assert_killed(Killed::WithItsAttempt, escape);
+fn assert_distinguished(escape: &str) {
+    assert_killed(KillTime::WithItsAttempt, escape);
 }
 
 #[track_caller]
-fn assert_killed(when: Killed, escape: &str) {
+fn assert_killed(when: KillTime, escape: &str) {
     let home = Home::new();
     let daemon = |file: &str| format!("{escape} sh -c 'echo $$ > {file}; exec sleep 600'");
     home.enqueue("stays", &format!("{} & until [ -e go ]; do sleep 0.02; done", daemon("kept")));
@@ -100,40 +100,42 @@ fn assert_killed(when: Killed, escape: &str) {
     home.enqueue("leaves", &leaving(&daemon("left")));
     home.wait_for("leaves", "completed");
     let left = home.wait_for_pid("left");
-    assert_eq!(is_alive(left), when == Killed::WithTheLast, "its own is killed, where it is known");
-    assert!(is_alive(kept), "the other's is left alone");
+    assert_eq!(
+        is_alive(left),
+        when == KillTime::WithTheLast,
+        "its own orphan is killed, if it can be recognised"
+    );
+    assert!(is_alive(kept), "that of the other attempt is not killed");
     home.file("go", "");
     home.wait_for("stays", "completed");
     assert!(!is_alive(kept) && !is_alive(left));
 }
 
 #[test]
-fn fault_17_daemons_of_two_attempts_are_told_apart() {
-    assert_told_apart("setsid");
+fn fault_17_daemons_of_two_attempts_are_distinguished() {
+    assert_distinguished("setsid");
 }
 
 #[test]
-fn fault_17_daemons_without_an_environment_are_told_apart() {
-    assert_told_apart("env -i setsid");
+fn fault_17_daemons_without_an_environment_are_distinguished() {
+    assert_distinguished("env -i setsid");
 }
 
 #[test]
-fn fault_17_daemons_that_have_shed_everything_are_told_apart() {
+fn fault_17_daemons_without_environment_session_and_lock_are_distinguished() {
     let escape = "env -i setsid bash -c 'exec 0<&- 1>&- 2>&- 60>&-; exec \"$@\"' it";
     if Brand::is_allowed() {
-        assert_told_apart(escape);
+        assert_distinguished(escape);
     } else {
-        eprintln!(
-            "personality(2) is forbidden here: what has shed everything is killed with the last attempt"
-        );
-        assert_killed(Killed::WithTheLast, escape);
+        eprintln!("personality(2) is forbidden here: unrecognised orphans are killed with the last attempt");
+        assert_killed(KillTime::WithTheLast, escape);
     }
 }
 
-/// More than the outer worker has slots.
+/// More jobs than the outer worker has slots.
 const INNER_JOBS: [&str; 3] = ["in1", "in2", "in3"];
 
-/// A home whose jobs run for long, and a command that starts a worker for them in the background.
+/// A home with long jobs, and a command that starts a worker for them in the background.
 fn inner_queue() -> (Home, String) {
     let inner = Home::new();
     for id in INNER_JOBS {
@@ -143,13 +145,13 @@ fn inner_queue() -> (Home, String) {
     (inner, start)
 }
 
-/// The commands that the inner worker has started.
+/// The pids of the commands that the inner worker runs.
 fn inner_commands(inner: &Home) -> [u32; 3] {
     INNER_JOBS.map(|id| inner.wait_for_pid(id))
 }
 
 #[test]
-fn fault_17_a_worker_that_a_job_leaves_behind_is_killed_with_all_that_it_runs() {
+fn fault_17_a_worker_that_a_job_started_is_killed_with_all_its_commands() {
     let (home, (inner, start)) = (Home::new(), inner_queue());
     home.enqueue("nests", &format!("{start}; until [ -e go ]; do sleep 0.02; done"));
     let _inner_pool = Pool::of(&inner);
@@ -161,7 +163,7 @@ fn fault_17_a_worker_that_a_job_leaves_behind_is_killed_with_all_that_it_runs() 
 }
 
 #[test]
-fn fault_17_what_a_worker_inside_a_job_leaves_behind_is_not_taken_for_a_neighbours() {
+fn fault_17_orphans_of_a_worker_inside_a_job_are_not_assigned_to_another_slot() {
     let (home, (inner, start)) = (Home::new(), inner_queue());
     home.enqueue("nests", &format!("{start}; until [ -e go ]; do sleep 0.02; done"));
     let _inner_pool = Pool::of(&inner);
@@ -200,7 +202,7 @@ fn is_stopped(pid: u32) -> bool {
 
 #[test]
 fn fault_18_a_command_that_stopped_itself_times_out() {
-    // It acts on the SIGTERM, so that nothing waits for the grace.
+    // It ends on SIGTERM, so the test does not wait for the grace period.
     let still = "echo $$ > still; kill -STOP $$; sleep 600";
     let home = Home::after_timeout(&[("kill_grace", "1h")], still, "still");
     assert_eq!(history(&home.show("it"))[0]["outcome"], "timeout");
@@ -222,7 +224,7 @@ fn fault_18_a_command_that_stopped_itself_is_cancelled() {
 }
 
 #[test]
-fn fault_18_a_command_that_stopped_itself_does_not_hold_up_a_stop() {
+fn fault_18_a_command_that_stopped_itself_does_not_delay_a_stop() {
     let home = Home::new();
     home.set("kill_grace", "300ms");
     home.enqueue("still", "trap '' TERM; echo $$ > still; kill -STOP $$; while :; do sleep 0.05; done");
@@ -237,7 +239,7 @@ fn fault_18_a_command_that_stopped_itself_does_not_hold_up_a_stop() {
 }
 
 #[test]
-fn fault_18_a_child_that_tidies_up_may_finish_although_its_shell_is_gone() {
+fn fault_18_a_child_may_finish_its_cleanup_after_its_shell_has_ended() {
     let home = Home::new();
     let tidy =
         "trap 'sleep 0.3; echo tidy > tidied; exit' TERM; echo $$ > child; while :; do sleep 0.02; done";

@@ -1,15 +1,15 @@
-//! What jobs may use, and what becomes of those that use more (FAULTS 22).
+//! Resource limits of jobs, and what happens to jobs that exceed them (FAULTS 22).
 //!
-//! The workers here have no cgroup of their own: whoever started them is in theirs.
+//! The workers here have no delegated cgroup: they share that of the test.
 
 use serde_json::{Value, json};
 
 use super::harness::{Home, Pool, history};
 use crate::cli::harness::allow;
 
-/// A command that forks, and so do those that it forks, and so on; but even where nobody stops it, it stops.
+/// A fork bomb, which ends by itself after a bounded number of generations.
 const BOMB: &str = "b() { [ $1 -gt 0 ] && { b $(($1-1)) & b $(($1-1)) & }; sleep 60; }; b 9";
-/// It takes 300 MiB and keeps them, in its second process.
+/// Allocates 300 MiB and keeps them, in its second process.
 const HOG: &str = "(head -c 314572800 /dev/zero; sleep 60) | tail";
 
 /// A job with limits, without retries.
@@ -18,11 +18,12 @@ fn limited(home: &Home, id: &str, limits: &str, command: &str) {
     home.enqueue_with(id, command, &format!("--max-retries 0 --limits {limits}"));
 }
 
-/// Runs the command under limits that it exceeds, beside other jobs, and checks that nobody else suffers.
+/// Runs the command under limits that it exceeds, concurrently with another job, and checks that no other job is
+/// affected.
 #[track_caller]
 fn assert_killed_alone(home: &Home, limits: &str, command: &str, error: &str) {
     limited(home, "greedy", limits, command);
-    home.enqueue("beside", "until [ -e go ]; do sleep 0.02; done");
+    home.enqueue("other", "until [ -e go ]; do sleep 0.02; done");
     let _pool = Pool::run(home, "--concurrency 2");
     let job = home.wait_for("greedy", "dead");
     assert_eq!((&job["error"], &job["signal"]), (&json!(error), &json!("SIGKILL")));
@@ -31,13 +32,13 @@ fn assert_killed_alone(home: &Home, limits: &str, command: &str, error: &str) {
     home.enqueue("after", "true");
     home.wait_for("after", "completed");
     home.file("go", "");
-    let beside = home.wait_for("beside", "completed");
-    assert_eq!(history(&beside)[0]["worker_id"], history(&job)[0]["worker_id"], "the worker lives");
+    let other = home.wait_for("other", "completed");
+    assert_eq!(history(&other)[0]["worker_id"], history(&job)[0]["worker_id"], "the worker was not replaced");
     assert_eq!(home.workers().len(), 1);
-    assert_eq!(left_of(home, "greedy"), 0, "nothing is left of it");
+    assert_eq!(left_of(home, "greedy"), 0, "no process of it is left");
 }
 
-/// How many processes carry the name of this job.
+/// How many processes have the id of this job in their environment.
 fn left_of(home: &Home, id: &str) -> usize {
     let (name, place) = (format!("QUEUECTL_JOB_ID={id}"), format!("QUEUECTL_HOME={}", home.path().display()));
     let names_it = |environment: &[u8]| {
@@ -88,9 +89,9 @@ fn fault_22_the_processes_of_a_job_share_its_memory_limit() {
 }
 
 #[test]
-fn a_job_within_its_limits_is_left_alone() {
+fn a_job_within_its_limits_is_not_killed() {
     let home = Home::new();
-    // It is looked at a few times.
+    // Long enough for a few checks.
     limited(&home, "modest", "memory=256M,pids=20", "sleep 0.2 & sleep 0.2 & wait; echo done");
     Pool::drain(&home, "");
     assert_eq!(home.show("modest")["state"], "completed");
@@ -98,7 +99,7 @@ fn a_job_within_its_limits_is_left_alone() {
 }
 
 #[test]
-fn a_job_over_its_limit_is_tried_again_like_any_that_fails() {
+fn a_job_that_exceeds_a_limit_is_retried_like_any_failure() {
     let home = Home::new();
     home.set("retry_delay", "1ms");
     home.enqueue_with("greedy", BOMB, "--max-retries 1 --limits pids=20");
@@ -110,7 +111,7 @@ fn a_job_over_its_limit_is_tried_again_like_any_that_fails() {
 }
 
 #[test]
-fn open_files_and_niceness_hold_from_the_start() {
+fn open_files_and_niceness_are_limited_from_the_start() {
     let home = Home::new();
     limited(&home, "shell", "open_files=64,nice=7", "ulimit -Sn; ulimit -Hn; nice");
     limited(&home, "direct", "nice=3", "nice");
@@ -122,9 +123,9 @@ fn open_files_and_niceness_hold_from_the_start() {
 }
 
 #[test]
-fn a_limit_that_cannot_be_kept_is_no_exit_code() {
+fn a_limit_that_cannot_be_enforced_is_a_spawn_error() {
     for (limits, says) in [
-        ("cpu=0.5", "could not be started: limits.cpu needs a cgroup of the worker's own ("),
+        ("cpu=0.5", "could not be started: limits.cpu needs a delegated cgroup ("),
         (
             "open_files=1073741824",
             "could not be started: a limit of 1073741824 open files is not allowed here",
@@ -142,7 +143,7 @@ fn a_limit_that_cannot_be_kept_is_no_exit_code() {
 }
 
 #[test]
-fn the_nearest_to_the_job_says_what_it_may_use() {
+fn limits_of_the_job_override_those_of_the_queue_and_the_settings() {
     let home = Home::new();
     home.set("limits", "nice=5,open_files=200");
     home.run(["queue", "set", "q", "--limits", "open_files=150,memory=1G"]).ok();

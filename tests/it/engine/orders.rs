@@ -1,15 +1,15 @@
-//! Orders to workers that run: cancelled jobs and changed settings.
+//! Orders to running workers: cancelled jobs and changed settings.
 
 use serde_json::json;
 
 use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, millis_between, wait_until};
 
 #[test]
-fn a_running_job_that_is_cancelled_is_dead_at_once() {
+fn a_cancelled_running_job_is_killed_at_once() {
     let home = Home::new();
     let tree = "sleep 600 & setsid sh -c 'echo $$ > daemon; exec sleep 600' & echo $$ > shell; wait";
     home.enqueue("long", tree);
-    let _pool = Pool::run_by_ear(&home, "");
+    let _pool = Pool::run_without_polling(&home, "");
     let pids = ["shell", "daemon"].map(|name| home.wait_for_pid(name));
     home.run(["cancel", "long"]).ok();
     home.wait_for("long", "cancelled");
@@ -20,11 +20,11 @@ fn a_running_job_that_is_cancelled_is_dead_at_once() {
 }
 
 #[test]
-fn a_job_that_waits_in_a_workers_hand_is_cancelled_too() {
+fn a_prefetched_job_is_cancelled_too() {
     let home = Home::new();
-    let _pool = Pool::run_by_ear(&home, "--concurrency 1");
+    let _pool = Pool::run_without_polling(&home, "--concurrency 1");
     for round in 0..5 {
-        // After very short jobs a worker takes more than it can start.
+        // After very short jobs a worker prefetches.
         let (long, waiting) = (format!("long-{round}"), format!("waiting-{round}"));
         let short = (0..10).map(|_| json!({"command": "true"}));
         let both = [(&long, "sleep 600"), (&waiting, "echo started >> waiting")];
@@ -40,7 +40,7 @@ fn a_job_that_waits_in_a_workers_hand_is_cancelled_too() {
 }
 
 #[test]
-fn a_changed_grace_and_log_size_count_for_the_next_attempt() {
+fn a_changed_grace_and_log_size_apply_to_the_next_attempt() {
     let home = Home::new();
     home.set("kill_grace", "1h");
     let _pool = Pool::run(&home, "");
@@ -57,16 +57,16 @@ fn a_changed_grace_and_log_size_count_for_the_next_attempt() {
 }
 
 #[test]
-fn more_slots_are_used_at_once() {
+fn an_increased_concurrency_is_used_at_once() {
     let home = Home::new();
     home.enqueue("first", UNTIL_GO);
     home.enqueue("second", UNTIL_GO);
-    let _pool = Pool::run_by_ear(&home, "");
+    let _pool = Pool::run_without_polling(&home, "");
     home.wait_for("first", "processing");
     assert_eq!(home.state_of("second"), "pending");
     home.set("concurrency", "2");
     home.wait_for("second", "processing");
-    // Fewer slots let finish what runs.
+    // A lower concurrency lets running jobs finish.
     home.set("concurrency", "1");
     home.enqueue("third", "true");
     home.file("go", "");
@@ -76,7 +76,7 @@ fn more_slots_are_used_at_once() {
 }
 
 #[test]
-fn a_changed_concurrency_is_shown_with_what_still_runs() {
+fn a_lowered_concurrency_is_shown_with_the_jobs_that_still_run() {
     let home = Home::new();
     let shown = || home.run(["worker", "list", "--json"]).ok().json()[0].clone();
     let wait_until_shown = |running: u64, concurrency: u64| {
@@ -99,7 +99,7 @@ fn a_changed_concurrency_is_shown_with_what_still_runs() {
 }
 
 #[test]
-fn a_lowered_concurrency_holds_for_claims_in_hand_too() {
+fn a_lowered_concurrency_applies_to_prefetched_claims_too() {
     let home = Home::new();
     home.set("concurrency", "4");
     let _pool = Pool::run(&home, "");
@@ -109,7 +109,7 @@ fn a_lowered_concurrency_holds_for_claims_in_hand_too() {
     wait_until("the worker has one slot", || {
         home.run(["worker", "list", "--json"]).ok().json()[0]["concurrency"] == 1
     });
-    // Very short jobs, which a worker claims ahead. Each would find the folder of one that runs beside it.
+    // Very short jobs, which a worker prefetches. Each would notice the folder of one that runs concurrently.
     let alone = "mkdir alone || echo two at once >> wrong; rmdir alone";
     let jobs: Vec<_> = (0..200).map(|_| json!({"command": alone})).collect();
     home.run(["enqueue", "-q", &json!(jobs).to_string()]).ok();
@@ -119,7 +119,7 @@ fn a_lowered_concurrency_holds_for_claims_in_hand_too() {
 }
 
 #[test]
-fn slots_that_were_asked_for_do_not_follow_the_setting() {
+fn an_explicit_concurrency_does_not_follow_the_setting() {
     let home = Home::new();
     home.enqueue("first", UNTIL_GO);
     home.enqueue("second", "true");

@@ -1,4 +1,4 @@
-//! Children with other rights than their worker, as sudo and setuid programs have: the worker may not signal them.
+//! Commands that run as another user, as with sudo and setuid programs: the worker may not signal them.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -12,8 +12,8 @@ use crate::cli::harness::{NOBODY, Ran, allow, is_root};
 
 /// The program that becomes root, in the folder of a home.
 pub(crate) const BECOME_ROOT: &str = "become-root";
-/// Becomes root for good. It runs the command in its arguments; without any it says who it is, and lives until the test
-/// lets it go.
+/// Becomes root permanently. It runs the command in its arguments; without arguments it writes its pid to `deaf` and
+/// runs until the test creates `release`.
 const SOURCE: &str = r#"
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -28,12 +28,12 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A home of a user who is not root, with a program in its folder that is.
-struct Other {
+/// A home of an unprivileged user, with a setuid-root program in its folder.
+struct OtherUser {
     home: Home,
 }
 
-impl Other {
+impl OtherUser {
     fn new() -> Option<Self> {
         let other = Self { home: home_of_nobody()? };
         other.run(&["config", "set", "kill_grace", "100ms"]).ok();
@@ -79,37 +79,37 @@ impl Other {
         let workers = self.run(&["worker", "list", "--json"]).ok().json();
         let living = workers.as_array().expect("a list").iter().filter_map(|worker| worker["pid"].as_u64());
         let pid = living.filter_map(|pid| u32::try_from(pid).ok()).rfind(|pid| is_alive(*pid));
-        send(pid.expect("a worker lives"), Signal::KILL);
+        send(pid.expect("a worker is alive"), Signal::KILL);
     }
 
     fn release(&self) {
         self.home.file("release", "");
     }
 
-    /// Waits until the process of this job is said to be unkillable.
-    fn is_told_of(&self, id: &str) {
+    /// Waits until `status` reports the process of this job as unkillable.
+    fn wait_until_reported(&self, id: &str) {
         let deaf = self.deaf().expect("it runs");
         let line = format!("process {deaf} of job {id} cannot be killed (this user may not signal it)");
-        wait_until("status says so", || self.run(&["status"]).ok().stdout.contains(&line));
+        wait_until("status reports it", || self.run(&["status"]).ok().stdout.contains(&line));
     }
 }
 
-/// A home in a folder of a user who is not root, with [`BECOME_ROOT`] in that folder. `None` where the test cannot be made:
-/// it needs root, and a folder where setuid programs are allowed.
+/// A home in a folder of an unprivileged user, with [`BECOME_ROOT`] in that folder. `None` if the test cannot run: it
+/// needs root, and a filesystem that allows setuid programs.
 pub(crate) fn home_of_nobody() -> Option<Home> {
     if !is_root() {
         println!("skipped: only root can make a setuid program");
         return None;
     }
     let home = Home::new();
-    // The program runs anything as root: only that user may reach it.
+    // The program runs any command as root: only that user may execute it.
     allow(home.folder(), 0o700);
     let source = home.file("become-root.c", SOURCE);
     let program = home.folder().join(BECOME_ROOT);
     let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().expect("cc runs");
     assert!(built.success(), "the program is built");
     allow(&program, 0o4755);
-    chown(home.folder(), Some(NOBODY), Some(NOBODY)).expect("the folder is given away");
+    chown(home.folder(), Some(NOBODY), Some(NOBODY)).expect("the owner is changed");
     if !becomes_root(&program, &home) {
         println!("skipped: {} is mounted nosuid", home.folder().display());
         return None;
@@ -124,20 +124,20 @@ fn becomes_root(program: &Path, home: &Home) -> bool {
     std::fs::remove_file(release).expect("it was there");
     let is_root = status.expect("it runs").success();
     if is_root {
-        std::fs::remove_file(home.folder().join("deaf")).expect("it has said who it is");
+        std::fs::remove_file(home.folder().join("deaf")).expect("it has written its pid");
     }
     is_root
 }
 
 #[test]
 fn fault_42_a_slot_whose_command_cannot_be_killed_is_replaced() {
-    let Some(other) = Other::new() else { return };
+    let Some(other) = OtherUser::new() else { return };
     other.enqueue("deaf", "./become-root", &["--timeout", "300ms"]);
     other.enqueue("next", "true", &[]);
     let pool = other.pool();
     other.becomes("next", "completed: success");
-    assert_eq!(other.story("deaf"), "processing: running", "it must not run beside itself");
-    other.is_told_of("deaf");
+    assert_eq!(other.story("deaf"), "processing: running", "its second attempt must not start yet");
+    other.wait_until_reported("deaf");
     other.run(&["explain", "deaf"]).ok().shows("cannot be killed");
     let journal = other.home.journal();
     assert!(journal.contains("of deaf attempt 1 cannot be killed: this user may not signal it"), "{journal}");
@@ -151,13 +151,13 @@ fn fault_42_a_slot_whose_command_cannot_be_killed_is_replaced() {
 }
 
 #[test]
-fn fault_42_what_a_command_left_behind_and_cannot_be_killed_keeps_only_that_job_open() {
-    let Some(other) = Other::new() else { return };
+fn fault_42_an_unkillable_orphan_keeps_only_its_own_job_open() {
+    let Some(other) = OtherUser::new() else { return };
     other.enqueue("deaf", "./become-root & until [ -e deaf ]; do sleep 0.02; done", &[]);
     other.enqueue("next", "true", &[]);
     let pool = other.pool();
     other.becomes("next", "completed: success");
-    other.is_told_of("deaf");
+    other.wait_until_reported("deaf");
     other.enqueue("another", "true", &[]);
     other.becomes("another", "completed: success");
     assert_eq!(other.story("deaf"), "processing: running");
@@ -168,8 +168,8 @@ fn fault_42_what_a_command_left_behind_and_cannot_be_killed_keeps_only_that_job_
 }
 
 #[test]
-fn fault_42_what_a_command_left_behind_can_print_until_it_ends() {
-    let Some(other) = Other::new() else { return };
+fn fault_42_an_unkillable_orphan_can_print_until_it_ends() {
+    let Some(other) = OtherUser::new() else { return };
     // More than a pipe holds.
     let loud =
         "echo $$ >> deaf; until [ -e release ]; do sleep 0.02; done; yes 0123456789abcde | head -n 65536";
@@ -177,7 +177,7 @@ fn fault_42_what_a_command_left_behind_can_print_until_it_ends() {
     other.enqueue("loud", &line, &[]);
     let pool = other.pool();
     wait_until("it runs", || other.deaf().is_some());
-    other.is_told_of("loud");
+    other.wait_until_reported("loud");
     other.release();
     other.becomes("loud", "completed: success");
     let printed = other.run(&["logs", "loud"]).ok().stdout;
@@ -187,8 +187,8 @@ fn fault_42_what_a_command_left_behind_can_print_until_it_ends() {
 }
 
 #[test]
-fn fault_42_a_pool_stops_although_a_command_cannot_be_killed_and_the_next_waits_for_its_end() {
-    let Some(other) = Other::new() else { return };
+fn fault_42_a_pool_stops_despite_an_unkillable_command_and_the_next_pool_waits_for_it() {
+    let Some(other) = OtherUser::new() else { return };
     other.enqueue("deaf", "./become-root", &[]);
     let pool = other.pool();
     wait_until("it runs", || other.deaf().is_some());
@@ -200,15 +200,15 @@ fn fault_42_a_pool_stops_although_a_command_cannot_be_killed_and_the_next_waits_
     pool.ends_well();
     assert!(is_alive(other.deaf().expect("it runs")));
     assert_eq!(other.story("deaf"), "processing: running");
-    other.is_told_of("deaf");
+    other.wait_until_reported("deaf");
     other.run(&["worker", "forget", &id]).fails(4).says("it left processes that cannot be killed: ");
     let pool = other.pool();
     other.enqueue("next", "true", &[]);
     other.becomes("next", "completed: success");
-    wait_until("others say so", || {
-        other.home.journal().contains("cannot be given back yet: it left processes")
+    wait_until("another worker reports it", || {
+        other.home.journal().contains("cannot be released yet: it left processes")
     });
-    assert_eq!(other.story("deaf"), "processing: running", "the first attempt lives");
+    assert_eq!(other.story("deaf"), "processing: running", "the first attempt is still running");
     other.release();
     other.becomes("deaf", "completed: lost success");
     pool.signal(Signal::TERM);
@@ -216,17 +216,17 @@ fn fault_42_a_pool_stops_although_a_command_cannot_be_killed_and_the_next_waits_
 }
 
 #[test]
-fn fault_42_a_dead_worker_is_replaced_although_its_command_cannot_be_killed() {
-    let Some(other) = Other::new() else { return };
+fn fault_42_a_dead_worker_is_replaced_despite_its_unkillable_command() {
+    let Some(other) = OtherUser::new() else { return };
     other.enqueue("deaf", "./become-root", &[]);
-    other.enqueue("neighbour", "touch beside; until [ -e go ]; do sleep 0.02; done", &[]);
+    other.enqueue("neighbour", "touch started; until [ -e go ]; do sleep 0.02; done", &[]);
     let pool = other.pool_of("2");
-    wait_until("they run", || other.deaf().is_some() && other.home.folder().join("beside").exists());
+    wait_until("they run", || other.deaf().is_some() && other.home.folder().join("started").exists());
     other.kill_worker();
     other.home.file("go", "");
     other.becomes("neighbour", "completed: lost success");
-    other.is_told_of("deaf");
-    assert_eq!(other.story("deaf"), "processing: running", "the first attempt lives");
+    other.wait_until_reported("deaf");
+    assert_eq!(other.story("deaf"), "processing: running", "the first attempt is still running");
     other.release();
     other.becomes("deaf", "completed: lost success");
     pool.signal(Signal::TERM);
@@ -234,19 +234,19 @@ fn fault_42_a_dead_worker_is_replaced_although_its_command_cannot_be_killed() {
 }
 
 #[test]
-fn fault_42_a_process_that_cannot_be_killed_is_not_blamed_on_the_next_worker() {
-    let Some(other) = Other::new() else { return };
+fn fault_42_an_unkillable_process_is_not_assigned_to_the_next_worker() {
+    let Some(other) = OtherUser::new() else { return };
     other.enqueue("deaf", "./become-root", &[]);
     let pool = other.pool();
     wait_until("it runs", || other.deaf().is_some());
     other.kill_worker();
-    other.is_told_of("deaf");
-    other.enqueue("next", "touch beside; until [ -e go ]; do sleep 0.02; done", &[]);
-    wait_until("it runs", || other.home.folder().join("beside").exists());
+    other.wait_until_reported("deaf");
+    other.enqueue("next", "touch started; until [ -e go ]; do sleep 0.02; done", &[]);
+    wait_until("it runs", || other.home.folder().join("started").exists());
     other.kill_worker();
     other.home.file("go", "");
     other.becomes("next", "completed: lost success");
-    assert_eq!(other.story("deaf"), "processing: running", "the first attempt lives");
+    assert_eq!(other.story("deaf"), "processing: running", "the first attempt is still running");
     other.release();
     other.becomes("deaf", "completed: lost success");
     pool.signal(Signal::TERM);

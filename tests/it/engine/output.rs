@@ -1,4 +1,4 @@
-//! What commands print: much, binary, in one line, not at all (FAULTS 19); and logs that vanish (FAULTS 20).
+//! Output of commands: large, binary, in one line, none (FAULTS 19); and logs that disappear (FAULTS 20).
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,13 +10,13 @@ use super::harness::{Home, Pool, history};
 
 const MIB: u64 = 1 << 20;
 
-/// What the files in a folder take on the disk.
+/// The disk space that the files in a folder take.
 fn disk_usage(folder: &Path) -> u64 {
     let files = fs::read_dir(folder).expect("the folder is there").flatten();
     files.map(|file| file.metadata().expect("a file").blocks() * 512).sum()
 }
 
-/// The most memory that a process ever used.
+/// The peak memory of a process.
 fn peak_memory(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is alive");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it has a peak");
@@ -46,7 +46,7 @@ fn fault_19_a_command_that_prints_1_gb_is_cut_in_the_middle() {
 }
 
 #[test]
-fn fault_19_binary_output_comes_back_byte_for_byte() {
+fn fault_19_binary_output_is_kept_byte_for_byte() {
     let home = Home::new();
     let mut random = fastrand::Rng::with_seed(19);
     let small: Vec<u8> = (0..=255).chain([0, 10, 13, 0xFF, 0xFE]).collect();
@@ -61,7 +61,7 @@ fn fault_19_binary_output_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn fault_19_one_line_of_100_mb_is_no_trouble() {
+fn fault_19_a_line_of_100_mb_does_not_fill_the_memory() {
     let home = Home::new();
     home.enqueue("line", "head -c 100000000 /dev/zero | tr '\\0' x >&2; exit 1");
     let _pool = Pool::run(&home, "");
@@ -73,7 +73,7 @@ fn fault_19_one_line_of_100_mb_is_no_trouble() {
 }
 
 #[test]
-fn fault_19_a_command_that_closes_its_output_runs_on() {
+fn fault_19_a_command_that_closes_its_output_keeps_running() {
     let home = Home::new();
     let job = home.ran("echo before; exec >&- 2>&-; sleep 0.3; echo still here > later; exit 7");
     assert_eq!(job["exit_code"], 7);
@@ -82,7 +82,7 @@ fn fault_19_a_command_that_closes_its_output_runs_on() {
 }
 
 #[test]
-fn fault_20_a_command_that_deletes_its_own_log_harms_nobody() {
+fn fault_20_a_command_that_deletes_its_own_log_affects_no_other_job() {
     for what in ["rm -f \"$QUEUECTL_HOME\"/logs/*.log", "rm -rf \"$QUEUECTL_HOME/logs\""] {
         let home = Home::new();
         let has_log = "ls \"$QUEUECTL_HOME\"/logs/*.log >/dev/null 2>&1";
@@ -93,7 +93,7 @@ fn fault_20_a_command_that_deletes_its_own_log_harms_nobody() {
         home.enqueue("next", "head -c 100000 /dev/zero; echo end");
         Pool::drain(&home, "--concurrency 1");
         assert_eq!(home.state_of("vandal"), "completed", "{what}");
-        // What it deleted is gone, and somebody who asks for it is told so.
+        // The deleted output is gone, and `logs` says so.
         let code = home.run(["logs", "vandal"]).status.code();
         assert!(matches!(code, Some(0 | 3)), "{what}: {code:?}");
         let printed = home.printed("next");
@@ -102,9 +102,9 @@ fn fault_20_a_command_that_deletes_its_own_log_harms_nobody() {
     }
 }
 
-/// It shares our user, so it can write into its own log what it likes.
+/// A job runs as the same user, so it can write anything into its own log.
 #[test]
-fn fault_20_a_command_that_spoils_its_own_log_harms_nobody() {
+fn fault_20_a_command_that_corrupts_its_own_log_affects_no_other_job() {
     for what in [
         "head -c 3000000 /dev/urandom > $log",
         "truncate -s 0 $log",
@@ -122,8 +122,8 @@ fn fault_20_a_command_that_spoils_its_own_log_harms_nobody() {
         Pool::drain(&home, "--concurrency 1");
         let job = home.show("vandal");
         assert_eq!((&job["exit_code"], &job["error"]), (&json!(4), &json!("exit code 4: words")), "{what}");
-        assert!(home.folder().join("spoiled").exists(), "{what} did nothing");
-        // Who asks for it gets what is left or is told why not.
+        assert!(home.folder().join("spoiled").exists(), "{what} failed");
+        // `logs` prints the rest or an error.
         let shown = home.call(["logs", "vandal"]).into_command().output().expect("it runs");
         let said = String::from_utf8_lossy(&shown.stderr);
         assert!(
@@ -136,7 +136,7 @@ fn fault_20_a_command_that_spoils_its_own_log_harms_nobody() {
 }
 
 #[test]
-fn fault_04_an_id_never_becomes_a_file_name() {
+fn fault_04_an_id_never_appears_in_a_file_name() {
     let home = Home::new();
     let id = "A.b_c:d-9";
     home.enqueue(id, "head -c 100000 /dev/zero; find \"$QUEUECTL_HOME\" > names; echo done >> names");
@@ -174,10 +174,10 @@ fn fault_15_hostile_output_is_kept_byte_by_byte_and_escaped_in_json() {
 }
 
 #[test]
-fn fault_20_a_log_folder_that_cannot_be_made_harms_nobody() {
+fn fault_20_a_job_runs_although_the_log_folder_cannot_be_created() {
     let home = Home::with_jobs(&[]);
     home.enqueue("it", "head -c 100000 /dev/zero; echo words >&2; exit 4");
-    fs::write(home.path().join("logs"), "a file in its place").expect("written");
+    fs::write(home.path().join("logs"), "a file instead of the folder").expect("written");
     Pool::drain(&home, "");
     let job = home.show("it");
     assert_eq!((&job["exit_code"], &job["error"]), (&json!(4), &json!("exit code 4: words")));

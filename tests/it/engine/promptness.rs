@@ -1,18 +1,18 @@
-//! What an idle worker is told it does at once, without waiting until it looks by itself the next time.
+//! An idle worker acts on a bell at once, without waiting for its next poll.
 
 use super::harness::{Home, Pool, millis_between};
 use crate::chaos::shim::Shim;
 use crate::cli::background::Background;
 
-/// By such a slow clock an attempt stays young for longer than any test takes.
+/// With so slow a clock the output of an attempt would stay in memory for longer than any test takes.
 const SLOWDOWN: u64 = 1_000;
-/// The same for a `run` that has to look for itself now and then, by the same clock.
+/// Less for `run`, which polls by the same clock.
 const SLOWDOWN_OF_RUN: u64 = 100;
 
 #[test]
 fn an_idle_worker_starts_a_job_at_once() {
     let home = Home::new();
-    let _pool = Pool::run_by_ear(&home, "");
+    let _pool = Pool::run_without_polling(&home, "");
     for round in 0..5 {
         let id = format!("job-{round}");
         home.enqueue(&id, "true");
@@ -21,9 +21,9 @@ fn an_idle_worker_starts_a_job_at_once() {
 }
 
 #[test]
-fn an_idle_worker_starts_a_job_when_its_time_has_come() {
+fn an_idle_worker_starts_a_delayed_job_when_it_is_due() {
     let home = Home::new();
-    let _pool = Pool::run_by_ear(&home, "");
+    let _pool = Pool::run_without_polling(&home, "");
     for round in 0..4 {
         let id = format!("job-{round}");
         home.enqueue_with(&id, "true", "--delay 100ms");
@@ -34,9 +34,9 @@ fn an_idle_worker_starts_a_job_when_its_time_has_come() {
 }
 
 #[test]
-fn a_job_that_waits_for_another_starts_when_that_is_done() {
+fn a_dependent_job_starts_when_its_parent_is_done() {
     let home = Home::new();
-    let _pool = Pool::run_by_ear(&home, "");
+    let _pool = Pool::run_without_polling(&home, "");
     home.enqueue("first", "sleep 0.1");
     home.enqueue_with("second", "true", "--depends-on first");
     let second = home.wait_for("second", "completed");
@@ -44,14 +44,14 @@ fn a_job_that_waits_for_another_starts_when_that_is_done() {
 }
 
 #[test]
-fn jobs_that_one_worker_makes_ready_are_started_by_the_others() {
+fn jobs_that_one_worker_makes_ready_are_started_by_other_workers() {
     let home = Home::new();
-    let _pool = Pool::run_by_ear(&home, "--count 2 --concurrency 1");
+    let _pool = Pool::run_without_polling(&home, "--count 2 --concurrency 1");
     for round in 0..4 {
         let [first, one, other] = ["first", "one", "other"].map(|name| format!("{name}-{round}"));
         let dependent = format!("--depends-on {first}");
         home.enqueue(&first, "sleep 0.1");
-        // Each of them waits for both, so they must run side by side.
+        // Each waits for both, so they must run concurrently.
         let both =
             format!("touch $QUEUECTL_JOB_ID; until [ -e {one} ] && [ -e {other} ]; do sleep 0.01; done");
         home.enqueue_with(&one, &both, &dependent);
@@ -63,7 +63,7 @@ fn jobs_that_one_worker_makes_ready_are_started_by_the_others() {
 }
 
 #[test]
-fn what_a_young_command_prints_reaches_its_readers_at_once() {
+fn early_output_of_a_command_reaches_its_readers_at_once() {
     let home = Home::new();
     let shim = Shim::new(&home);
     shim.slow_clock(SLOWDOWN);
@@ -83,7 +83,7 @@ fn what_a_young_command_prints_reaches_its_readers_at_once() {
 }
 
 #[test]
-fn a_worker_that_run_started_keeps_no_output_to_itself() {
+fn a_worker_started_by_run_shows_output_at_once() {
     let home = Home::new();
     let _pool = Pool::of(&home);
     let shim = Shim::new(&home);

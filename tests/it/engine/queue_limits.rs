@@ -1,12 +1,12 @@
-//! Limits of queues, kept by workers that run real commands and claim ahead.
+//! Limits of queues, with workers that run real commands and prefetch.
 
 use super::harness::{Home, Pool, millis_between};
 
-/// Says how many of its kind are in the room while it is in it.
+/// Records how many jobs are in the `room` folder while it is there itself.
 const ENTER: &str =
     "mkdir -p room; touch room/$QUEUECTL_JOB_ID; ls room | wc -l >> crowds; rm room/$QUEUECTL_JOB_ID";
 
-/// Enqueues so many jobs with one call.
+/// Enqueues `count` jobs with one call.
 fn enqueue(home: &Home, name: &str, count: usize, command: &str, queue: &str) {
     let lines: String = (0..count)
         .map(|at| {
@@ -22,7 +22,7 @@ fn limit(home: &Home, queue: &str, limits: &[&str]) {
     home.run(["queue", "set", queue].iter().chain(limits)).ok();
 }
 
-/// When the last of these jobs was finished, after the first of those was made.
+/// How long after the creation of job `since` the last of these jobs finished.
 fn finished(home: &Home, name: &str, count: usize, since: &str) -> i64 {
     let begin = &home.show(since)["created_at"];
     let ends = (0..count).map(|at| millis_between(begin, &home.show(&format!("{name}-{at}"))["finished_at"]));
@@ -30,7 +30,7 @@ fn finished(home: &Home, name: &str, count: usize, since: &str) -> i64 {
 }
 
 #[test]
-fn a_limit_is_never_exceeded_by_several_workers_that_claim_ahead() {
+fn several_workers_that_prefetch_never_exceed_a_limit() {
     let home = Home::new();
     limit(&home, "narrow", &["--concurrency", "2"]);
     enqueue(&home, "plain", 200, "true", "default");
@@ -44,7 +44,7 @@ fn a_limit_is_never_exceeded_by_several_workers_that_claim_ahead() {
 }
 
 #[test]
-fn a_limited_queue_gets_its_turn_beside_a_stream_of_short_jobs() {
+fn a_limited_queue_is_served_during_a_stream_of_short_jobs() {
     let home = Home::new();
     limit(&home, "narrow", &["--concurrency", "1"]);
     enqueue(&home, "narrow", 10, "true", "narrow");
@@ -52,11 +52,11 @@ fn a_limited_queue_gets_its_turn_beside_a_stream_of_short_jobs() {
     Pool::drain(&home, "--concurrency 2");
     let narrow = finished(&home, "narrow", 10, "narrow-0");
     let plain = millis_between(&home.show("narrow-0")["created_at"], &home.show("plain-1499")["finished_at"]);
-    assert!(narrow < plain, "{narrow} ms, and {plain} ms for those that came later");
+    assert!(narrow < plain, "{narrow} ms, and {plain} ms for later jobs");
 }
 
 #[test]
-fn a_crowd_before_a_limited_queue_is_in_nobodys_way() {
+fn many_jobs_in_a_limited_queue_do_not_block_other_queues() {
     let home = Home::new();
     limit(&home, "narrow", &["--concurrency", "1"]);
     enqueue(&home, "narrow", 20, "until [ -e go ]; do sleep 0.01; done", "narrow");
@@ -65,18 +65,18 @@ fn a_crowd_before_a_limited_queue_is_in_nobodys_way() {
     for at in 0..40 {
         home.wait_for(&format!("plain-{at}"), "completed");
     }
-    assert_eq!(home.state_of("narrow-0"), "processing", "those that came before wait for it still");
+    assert_eq!(home.state_of("narrow-0"), "processing", "the earlier jobs still wait for it");
     home.file("go", "");
     home.wait_for("narrow-19", "completed");
 }
 
 #[test]
-fn an_idle_worker_starts_a_job_when_the_rate_lets_it() {
+fn an_idle_worker_starts_a_job_when_the_rate_allows_it() {
     let home = Home::new();
     limit(&home, "slow", &["--rate", "2/600ms"]);
     enqueue(&home, "slow", 5, "true", "slow");
-    Pool::drain_by_ear(&home, "--concurrency 4");
-    // A claim comes before its start, so it is when the pool was started that counts.
+    Pool::drain_without_polling(&home, "--concurrency 4");
+    // A claim precedes its start, so times are measured from before the pool was started.
     let began = home.show("slow-4")["created_at"].clone();
     let starts: Vec<i64> =
         (0..5).map(|at| millis_between(&began, &home.show(&format!("slow-{at}"))["started_at"])).collect();
@@ -86,13 +86,13 @@ fn an_idle_worker_starts_a_job_when_the_rate_lets_it() {
 }
 
 #[test]
-fn another_worker_goes_on_where_one_has_ended() {
+fn another_worker_starts_the_next_job_of_a_full_queue() {
     let home = Home::new();
     limit(&home, "narrow", &["--concurrency", "1"]);
     enqueue(&home, "narrow", 1, "until [ -e go ]; do sleep 0.01; done", "narrow");
-    let _pool = Pool::run_by_ear(&home, "--queue narrow");
+    let _pool = Pool::run_without_polling(&home, "--queue narrow");
     home.wait_for("narrow-0", "processing");
-    let _other = Pool::run_by_ear(&home, "--queue narrow,default");
+    let _other = Pool::run_without_polling(&home, "--queue narrow,default");
     enqueue(&home, "next", 1, "true", "narrow");
     enqueue(&home, "plain", 1, "true", "default");
     home.wait_for("plain-0", "completed");
@@ -102,15 +102,15 @@ fn another_worker_goes_on_where_one_has_ended() {
     assert!(millis_between(&home.show("narrow-0")["finished_at"], &next["started_at"]) >= 0, "{next}");
 }
 
-/// Each of the two waits for the other, so they must run side by side: one that lay in the hand of a busy worker would be
-/// given back after a moment, and have a second attempt.
+/// Each of the two jobs waits for the other, so they must run concurrently: a job that a busy worker had prefetched
+/// would be released and have a second attempt.
 #[test]
-fn what_one_worker_cannot_start_is_left_to_another() {
+fn a_busy_worker_does_not_prefetch_jobs_of_a_limited_queue() {
     let home = Home::new();
     limit(&home, "pairs", &["--concurrency", "2"]);
     let _pool = Pool::run(&home, "--count 2 --concurrency 1");
     for round in 0..3 {
-        // Short jobs, so that both workers would claim ahead.
+        // Short jobs, so that both workers would prefetch.
         enqueue(&home, &format!("short-{round}"), 60, "true", "default");
         for at in 0..60 {
             home.wait_for(&format!("short-{round}-{at}"), "completed");

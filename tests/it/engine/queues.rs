@@ -1,9 +1,9 @@
-//! Workers for some queues: strict preference, and waking those that are meant.
+//! Workers for some queues: strict preference, and waking the right worker.
 
 use super::harness::{Home, Pool};
 
 #[test]
-fn queues_are_preferred_strictly_in_the_order_in_which_they_are_given() {
+fn queues_are_served_strictly_in_the_given_order() {
     let home = Home::new();
     for (id, flags) in [
         ("b-1", "--queue b --priority 9"),
@@ -22,7 +22,10 @@ fn queues_are_preferred_strictly_in_the_order_in_which_they_are_given() {
 #[test]
 fn a_ring_for_one_queue_reaches_its_worker_although_another_hears_it_first() {
     let home = Home::new();
-    let _pools = [Pool::run_by_ear(&home, "--queue a --count 2"), Pool::run_by_ear(&home, "--queue b")];
+    let _pools = [
+        Pool::run_without_polling(&home, "--queue a --count 2"),
+        Pool::run_without_polling(&home, "--queue b"),
+    ];
     for round in 0..12 {
         let id = format!("job-{round}");
         home.enqueue_with(&id, "true", if round % 4 == 3 { "--queue a" } else { "--queue b" });

@@ -1,5 +1,5 @@
-//! A receiver of events: a small HTTP server that answers as the test says, and remembers what came. By https it has a
-//! certificate of an authority that only these tests know; openssl made both, and they are valid from 2020 to 2120.
+//! A receiver of events: a small HTTP server that responds as the test says, and records the requests. With https it has
+//! a certificate of an authority that only these tests know; openssl made both, and they are valid from 2020 to 2120.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,14 +13,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
-/// What to do with a request.
+/// How to respond to a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Answer {
+pub(super) enum Response {
     /// With this status.
     With(u16),
-    /// Never; the connection stays open.
+    /// Never responds; the connection stays open.
     Hang,
-    /// Not at all: the connection is closed.
+    /// Closes the connection without a response.
     Close,
 }
 
@@ -42,7 +42,7 @@ impl Request {
     }
 }
 
-/// The certificate of the authority, in PEM form.
+/// The certificate of the authority, in PEM format.
 pub(super) const AUTHORITY: &str = include_str!("receiver/authority.pem");
 
 pub(super) struct Receiver {
@@ -54,30 +54,32 @@ pub(super) struct Receiver {
 
 #[derive(Default)]
 struct Shared {
-    /// What to do with the next requests; with all others it is 204.
-    answers: Mutex<VecDeque<Answer>>,
+    /// The responses to the next requests; all others get 204.
+    responses: Mutex<VecDeque<Response>>,
     requests: Mutex<Vec<Request>>,
     is_over: AtomicBool,
 }
 
 impl Receiver {
-    pub(super) fn new(answers: &[Answer]) -> Self {
-        Self::start("http", answers, None)
+    pub(super) fn new(responses: &[Response]) -> Self {
+        Self::start("http", responses, None)
     }
 
-    pub(super) fn by_https(answers: &[Answer]) -> Self {
+    pub(super) fn by_https(responses: &[Response]) -> Self {
         let certificates = CertificateDer::pem_slice_iter(include_bytes!("receiver/receiver.pem"));
         let certificates = certificates.collect::<Result<_, _>>().expect("certificates");
         let key = PrivateKeyDer::from_pem_slice(include_bytes!("receiver/receiver.key")).expect("a key");
         let config = ServerConfig::builder().with_no_client_auth().with_single_cert(certificates, key);
-        Self::start("https", answers, Some(Arc::new(config.expect("they belong together"))))
+        Self::start("https", responses, Some(Arc::new(config.expect("the key matches the certificate"))))
     }
 
-    fn start(scheme: &'static str, answers: &[Answer], tls: Option<Arc<ServerConfig>>) -> Self {
+    fn start(scheme: &'static str, responses: &[Response], tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("it has an address");
-        let shared =
-            Arc::new(Shared { answers: Mutex::new(answers.iter().copied().collect()), ..Shared::default() });
+        let shared = Arc::new(Shared {
+            responses: Mutex::new(responses.iter().copied().collect()),
+            ..Shared::default()
+        });
         let for_thread = Arc::clone(&shared);
         let thread = std::thread::spawn(move || serve(&listener, tls.as_ref(), &for_thread));
         Self { scheme, address, shared, thread: Some(thread) }
@@ -87,7 +89,7 @@ impl Receiver {
         format!("{}://{}/events?from=test", self.scheme, self.address)
     }
 
-    /// As the address of a proxy.
+    /// The URL of the receiver as a proxy.
     pub(super) fn as_proxy(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -100,7 +102,7 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        // Wakes it up.
+        // Wakes the thread.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -131,17 +133,17 @@ fn serve(listener: &TcpListener, tls: Option<&Arc<ServerConfig>>, shared: &Share
         let Some(request) = read(&mut stream) else {
             continue;
         };
-        let answer = shared.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let response = shared.responses.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         shared.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
-        match answer.unwrap_or(Answer::With(204)) {
-            Answer::With(status) => {
+        match response.unwrap_or(Response::With(204)) {
+            Response::With(status) => {
                 let body = if status == 204 { "" } else { "not today" };
-                let head = format!("HTTP/1.1 {status} Whatever\r\nLocation: http://127.0.0.1:1/\r\n");
+                let head = format!("HTTP/1.1 {status} Status\r\nLocation: http://127.0.0.1:1/\r\n");
                 let _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
                 let _ = stream.flush();
             }
-            Answer::Hang => hanging.push(stream),
-            Answer::Close => drop(stream),
+            Response::Hang => hanging.push(stream),
+            Response::Close => drop(stream),
         }
     }
 }
@@ -159,7 +161,7 @@ fn read(stream: &mut dyn Connection) -> Option<Request> {
         };
         headers.insert(name.to_lowercase(), value.to_owned());
     }
-    // What a proxy is asked to do has no body.
+    // A CONNECT request to a proxy has no body.
     let length = headers.get("content-length").map_or(Some(0), |length| length.parse().ok())?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;

@@ -1,4 +1,4 @@
-//! Jobs that fail: when they run again, and when they no longer do.
+//! Failing jobs: when they are retried, and when they are dead.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ fn in_time(delay: i64) -> Range<i64> {
 }
 
 #[test]
-fn a_job_that_fails_is_retried_after_growing_pauses_and_is_then_dead() {
+fn a_failing_job_is_retried_after_growing_pauses_and_is_then_dead() {
     let home = Home::new();
     home.set("retry_delay", "100ms");
     home.enqueue_with("bad", "echo no luck >&2; exit 3", "--max-retries 3");
@@ -42,7 +42,7 @@ fn a_job_that_fails_is_retried_after_growing_pauses_and_is_then_dead() {
 }
 
 #[test]
-fn without_any_setting_the_first_retry_comes_after_two_seconds() {
+fn by_default_the_first_retry_comes_after_two_seconds() {
     let home = Home::new();
     home.enqueue_with("bad", "false", "--max-retries 1");
     Pool::drain(&home, "");
@@ -51,7 +51,7 @@ fn without_any_setting_the_first_retry_comes_after_two_seconds() {
 }
 
 #[test]
-fn a_dead_job_that_is_retried_has_fresh_retries() {
+fn a_dead_job_that_is_retried_gets_all_its_retries_again() {
     let home = Home::new();
     home.set("retry_delay", "10ms");
     home.enqueue_with("bad", "[ -e now-good ]", "--max-retries 1");

@@ -1,18 +1,18 @@
-//! A worker that runs out of descriptors or processes: that is no fault of the jobs that it could not start.
+//! A worker that runs out of descriptors: jobs that it could not start are not blamed.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use super::harness::{Home, Pool, history, wait_until};
 
-/// Low, but above the number under which a command inherits its lock.
+/// Low, but above the descriptor by which a command inherits its lock.
 const LIMIT: &str = "-n 64";
-/// The same for what is held to, which a worker may raise.
+/// The same as a soft limit, which a worker may raise.
 const SOFT_LIMIT: &str = "-Sn 64";
 const SLOTS: &str = "24";
 const JOBS: usize = 24;
 
 #[test]
-fn a_job_that_cannot_be_started_for_want_of_descriptors_is_given_back() {
+fn a_job_that_cannot_be_started_without_descriptors_is_released() {
     let home = Home::new();
     let ids: Vec<String> = (0..JOBS).map(|at| format!("j{at}")).collect();
     for id in &ids {
@@ -21,8 +21,8 @@ fn a_job_that_cannot_be_started_for_want_of_descriptors_is_given_back() {
     let call = home.call(["worker", "run", "--concurrency", SLOTS]).with_limit(LIMIT);
     let _pool = Pool::up(&home, call.into_command());
     wait_until("the descriptors are used up", || home.journal().contains("Too many open files"));
-    let is_told = || home.run(["status"]).ok().stdout.contains("is hindered (");
-    wait_until("others are told", is_told);
+    let is_reported = || home.run(["status"]).ok().stdout.contains("is hindered (");
+    wait_until("status reports it", is_reported);
     home.file("go", "");
     for id in &ids {
         let job = home.wait_for(id, "completed");
@@ -30,7 +30,7 @@ fn a_job_that_cannot_be_started_for_want_of_descriptors_is_given_back() {
         let is_fair = |outcome: &&str| ["released", "success"].contains(outcome);
         assert!(outcomes.iter().all(is_fair), "{id}: {outcomes:?}\n{}", home.journal());
     }
-    wait_until("it is over", || !is_told());
+    wait_until("it is over", || !is_reported());
 }
 
 #[test]
@@ -58,15 +58,15 @@ fn a_worker_raises_its_own_limit_of_open_files_and_not_that_of_its_commands() {
 }
 
 #[test]
-fn a_slot_that_could_not_be_started_is_started_when_there_are_descriptors_again() {
+fn a_slot_that_could_not_be_started_is_started_when_descriptors_are_available_again() {
     let home = Home::new();
     home.set("concurrency", "1");
     let _pool = Pool::run(&home, "");
-    // A worker is listed before it has all that it needs.
+    // A worker is listed before its slots have started.
     home.enqueue("first", "true");
     home.wait_for("first", "completed");
     let pid = Pid::from_raw(home.workers()[0].pid.cast_signed()).expect("a pid");
-    // The worker's standard streams are all that is allowed.
+    // No descriptors beyond the standard streams.
     let none = Rlimit { current: Some(3), maximum: getrlimit(Resource::Nofile).maximum };
     let before = prlimit(Some(pid), Resource::Nofile, none).expect("the limit is lowered");
     home.set("concurrency", "2");

@@ -1,4 +1,4 @@
-//! Workers fire schedules: on time, once, and whatever queues they serve.
+//! Workers fire schedules: on time, once, and no matter which queues they serve.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ impl Home {
         shown["runs"].as_array().expect("a list").clone()
     }
 
-    /// A schedule that fires once, so many milliseconds from now. Added without a process, which may take longer to start.
+    /// A schedule that fires once, `millis` from now. Added without a process, whose start may take longer than that.
     fn schedule_in(&self, name: &str, millis: i64) {
         let store = self.store();
         let now = store.now().expect("the time");
@@ -41,9 +41,9 @@ impl Home {
 }
 
 #[test]
-fn an_idle_worker_fires_when_the_time_has_come() {
+fn an_idle_worker_fires_a_schedule_when_it_is_due() {
     let home = Home::new();
-    let _pool = Pool::run_by_ear(&home, "");
+    let _pool = Pool::run_without_polling(&home, "");
     for round in 0..4 {
         let name = format!("s{round}");
         home.schedule_in(&name, 60);
@@ -54,9 +54,9 @@ fn an_idle_worker_fires_when_the_time_has_come() {
 }
 
 #[test]
-fn fault_31_of_many_workers_one_fires_each_occurrence() {
+fn fault_31_each_occurrence_is_fired_by_one_of_many_workers() {
     let home = Home::new();
-    // They serve nothing that there is.
+    // They serve a queue without jobs.
     let _pools = [Pool::run(&home, "--count 3 --queue x"), Pool::run(&home, "--count 3 --queue x")];
     home.schedule("often", "--every 1s --on-overlap queue", "true");
     wait_until("it has fired a few times", || home.runs("often").len() >= 4);
@@ -68,17 +68,17 @@ fn fault_31_of_many_workers_one_fires_each_occurrence() {
 }
 
 #[test]
-fn what_is_due_is_done_before_a_worker_finds_nothing_to_do() {
+fn a_due_schedule_fires_before_a_worker_ends_for_lack_of_jobs() {
     let home = Home::new();
     home.schedule("often", "--every 1s", "echo hello > greeting");
-    wait_until("its time has come", || home.run(["schedule", "list"]).ok().stdout.contains("due"));
+    wait_until("the schedule is due", || home.run(["schedule", "list"]).ok().stdout.contains("due"));
     Pool::drain(&home, "");
     assert_eq!(home.read("greeting"), "hello\n");
     assert!(home.journal().contains("schedule fired: often:"), "{}", home.journal());
 }
 
 #[test]
-fn a_schedule_is_not_waited_for() {
+fn until_empty_does_not_wait_for_a_schedule() {
     let home = Home::new();
     home.schedule("later", "--every 1h", "true");
     Pool::drain(&home, "");
@@ -86,7 +86,7 @@ fn a_schedule_is_not_waited_for() {
 }
 
 #[test]
-fn a_run_that_is_replaced_is_killed_before_the_next_begins() {
+fn a_replaced_run_is_killed_before_the_next_starts() {
     let home = Home::new();
     home.set("kill_grace", "100ms");
     let _pool = Pool::run(&home, "--concurrency 2");
@@ -101,13 +101,13 @@ fn a_run_that_is_replaced_is_killed_before_the_next_begins() {
 }
 
 #[test]
-fn a_run_has_the_folder_and_the_environment_of_whoever_added_it() {
+fn a_run_has_the_folder_and_the_environment_in_which_its_schedule_was_added() {
     let home = Home::new();
     let folder = home.folder().join("there");
     std::fs::create_dir(&folder).expect("a folder");
     let add =
-        ["schedule", "add", "-q", "s", "--every", "1s", "--env", "B=b", "--command", "echo $A $B > told"];
+        ["schedule", "add", "-q", "s", "--every", "1s", "--env", "B=b", "--command", "echo $A $B > seen"];
     home.call(add).at(&folder).env("A", "a").run().ok();
     let _pool = Pool::run(&home, "");
-    wait_until("it is told", || home.read("there/told") == "a b\n");
+    wait_until("the job has run", || home.read("there/seen") == "a b\n");
 }

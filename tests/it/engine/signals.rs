@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, send, wait_until};
 
-/// Who gets a signal.
+/// The receiver of a signal.
 #[derive(Clone, Copy, Debug)]
 enum To {
     Supervisor,
     Worker,
 }
 
-/// A pool with one job that runs until the test says so.
+/// A pool with one job that runs until the test creates `go`.
 fn busy(home: &Home) -> Pool<'_> {
     home.enqueue("long", UNTIL_GO);
     let pool = Pool::run(home, "");
@@ -43,7 +43,7 @@ fn assert_drains(to: To, first: Signal) {
 }
 
 #[track_caller]
-fn assert_gives_back(to: To, first: Signal, second: Signal) {
+fn assert_releases(to: To, first: Signal, second: Signal) {
     let home = Home::new();
     let pool = busy(&home);
     signal(&pool, &home, to, first);
@@ -93,25 +93,25 @@ fn fault_34_a_sighup_to_a_worker_drains() {
 }
 
 #[test]
-fn fault_34_a_second_signal_to_the_supervisor_gives_back_what_runs() {
-    assert_gives_back(To::Supervisor, Signal::TERM, Signal::TERM);
-    assert_gives_back(To::Supervisor, Signal::INT, Signal::INT);
+fn fault_34_a_second_signal_to_the_supervisor_releases_running_jobs() {
+    assert_releases(To::Supervisor, Signal::TERM, Signal::TERM);
+    assert_releases(To::Supervisor, Signal::INT, Signal::INT);
 }
 
 #[test]
-fn fault_34_a_second_signal_may_be_another_one() {
-    assert_gives_back(To::Supervisor, Signal::TERM, Signal::INT);
-    assert_gives_back(To::Supervisor, Signal::HUP, Signal::TERM);
+fn fault_34_a_second_signal_may_differ_from_the_first() {
+    assert_releases(To::Supervisor, Signal::TERM, Signal::INT);
+    assert_releases(To::Supervisor, Signal::HUP, Signal::TERM);
 }
 
 #[test]
-fn fault_34_a_second_signal_to_a_worker_gives_back_what_runs() {
-    assert_gives_back(To::Worker, Signal::TERM, Signal::TERM);
-    assert_gives_back(To::Worker, Signal::INT, Signal::TERM);
+fn fault_34_a_second_signal_to_a_worker_releases_running_jobs() {
+    assert_releases(To::Worker, Signal::TERM, Signal::TERM);
+    assert_releases(To::Worker, Signal::INT, Signal::TERM);
 }
 
 #[test]
-fn fault_34_a_sigquit_gives_back_what_runs_at_once() {
+fn fault_34_a_sigquit_releases_running_jobs_at_once() {
     let home = Home::new();
     let pool = busy(&home);
     pool.signal(Signal::QUIT);
@@ -121,7 +121,7 @@ fn fault_34_a_sigquit_gives_back_what_runs_at_once() {
 }
 
 #[test]
-fn fault_34_a_third_signal_has_no_patience() {
+fn fault_34_a_third_signal_kills_without_grace() {
     let home = Home::new();
     home.set("kill_grace", "1h");
     home.enqueue("deaf", "trap '' TERM; echo $$ > running; while :; do sleep 0.05; done");
@@ -129,10 +129,12 @@ fn fault_34_a_third_signal_has_no_patience() {
     home.wait_for_file("running");
     pool.signal(Signal::TERM);
     home.wait_until_draining();
-    for heeded in 0..2 {
-        // Two that come at once may count as one, so the next is sent when the worker knows of the last.
+    for handled in 0..2 {
+        // Two signals in quick succession may count as one, so the test waits until the worker has handled each.
         pool.signal(Signal::TERM);
-        wait_until("the worker heeds it", || home.journal().matches("ending what it runs").count() > heeded);
+        wait_until("the worker has handled the signal", || {
+            home.journal().matches("releasing its attempts").count() > handled
+        });
     }
     pool.ends_well();
     assert_eq!(home.state_of("deaf"), "pending");

@@ -1,4 +1,4 @@
-//! `worker start`: in the background, up when it returns, and nothing of the caller's in its hands.
+//! `worker start`: workers in the background, up when it returns, without the caller's descriptors.
 
 use std::process::{Command, Stdio};
 
@@ -26,7 +26,7 @@ fn fault_31_workers_are_up_when_start_returns_and_starting_again_adds() {
 }
 
 #[test]
-fn start_holds_nothing_of_its_caller() {
+fn start_keeps_no_descriptor_of_its_caller_open() {
     let home = Home::new();
     let _pool = Pool::of(&home);
     for script in ["\"$@\" 2>&1 | cat", "\"$@\" 2>&1 7>&1 8>&1 9>&2 | cat", "said=$(\"$@\" 2>&1 3>&1 4>&1)"] {
@@ -39,16 +39,16 @@ fn start_holds_nothing_of_its_caller() {
 }
 
 #[test]
-fn start_fails_where_workers_cannot_live() {
+fn start_fails_if_the_folder_of_workers_cannot_be_created() {
     let home = Home::with_jobs(&["a"]);
-    home.file("home/workers", "a file in place of the folder");
+    home.file("home/workers", "a file instead of the folder");
     let _pool = Pool::of(&home);
     home.run(["worker", "start"]).fails(1).says("the workers could not be started");
     assert_eq!(listed(&home), 0);
 }
 
 #[test]
-fn fault_12_a_number_of_workers_that_makes_no_sense_is_refused() {
+fn fault_12_an_invalid_number_of_workers_is_refused() {
     let home = Home::new();
     let _pool = Pool::of(&home);
     for verb in ["start", "run"] {
@@ -62,7 +62,7 @@ fn fault_12_a_number_of_workers_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn workers_go_on_although_nobody_listens_to_them() {
+fn workers_keep_running_when_their_stderr_is_closed() {
     let home = Home::new();
     for id in ["one", "two", "three"] {
         home.enqueue(id, "true");

@@ -1,4 +1,4 @@
-//! `worker stop`: what runs may finish, or is given back.
+//! `worker stop`: running jobs may finish, or are released.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::harness::{Home, Pool, UNTIL_GO, history, is_alive, wait_until};
 use crate::cli::background::Background;
 
-/// One job that runs until the test says so, in the background.
+/// A home with one job that runs until the test creates `go`.
 fn busy() -> Home {
     let home = Home::new();
     home.enqueue("long", UNTIL_GO);
@@ -16,7 +16,7 @@ fn busy() -> Home {
 }
 
 #[track_caller]
-fn assert_given_back(home: &Home) {
+fn assert_released(home: &Home) {
     let job = home.show("long");
     assert_eq!(
         (&job["state"], &job["failures"], &job["error"]),
@@ -32,11 +32,11 @@ fn assert_given_back(home: &Home) {
 }
 
 #[test]
-fn stop_waits_for_what_runs_and_starts_nothing_more() {
+fn stop_waits_for_running_jobs_and_starts_no_more() {
     let home = busy();
     let _pool = Pool::start(&home, "--count 2");
     home.wait_for_file("running");
-    // From anywhere: it is the home that counts.
+    // From any folder: only the home matters.
     let mut stop = Background::start(home.call(["worker", "stop"]).at("/".as_ref()));
     home.wait_until_draining();
     home.enqueue("later", "true");
@@ -50,42 +50,42 @@ fn stop_waits_for_what_runs_and_starts_nothing_more() {
 }
 
 #[test]
-fn stop_now_gives_back_what_runs() {
+fn stop_now_releases_running_jobs() {
     let home = busy();
     let _pool = Pool::start(&home, "");
     home.wait_for_file("running");
     home.run(["worker", "stop", "--now"]).ok().says("1 worker stopped");
-    assert_given_back(&home);
+    assert_released(&home);
 }
 
 #[test]
-fn stop_with_a_timeout_gives_back_what_takes_longer() {
+fn stop_with_a_timeout_releases_jobs_that_take_longer() {
     let home = busy();
     let pool = Pool::run(&home, "");
     home.wait_for_file("running");
     home.run(["worker", "stop", "--timeout", "200ms"]).ok();
     pool.ends_well();
-    assert_given_back(&home);
+    assert_released(&home);
 }
 
 #[test]
-fn stop_gives_back_what_takes_longer_than_the_setting() {
+fn stop_releases_jobs_that_take_longer_than_the_setting() {
     let home = busy();
     home.set("shutdown_grace", "200ms");
     let _pool = Pool::start(&home, "");
     home.wait_for_file("running");
     home.run(["worker", "stop"]).ok();
-    assert_given_back(&home);
+    assert_released(&home);
 }
 
 #[test]
-fn ctrl_c_ends_the_waiting_and_not_the_draining() {
+fn ctrl_c_ends_the_wait_but_not_the_drain() {
     let home = busy();
     let pool = Pool::run(&home, "");
     home.wait_for_file("running");
     let stop = Background::start(home.call(["worker", "stop"]));
     home.wait_until_draining();
-    // It catches signals before it looks at the workers for the first time; a bar on the screen would say so.
+    // It installs its signal handlers before it lists the workers for the first time.
     wait_until("it waits", || stop.waits());
     stop.signal(Signal::INT);
     assert_eq!(stop.end().0.signal(), Some(Signal::INT.as_raw()));
@@ -96,7 +96,7 @@ fn ctrl_c_ends_the_waiting_and_not_the_draining() {
 }
 
 #[test]
-fn workers_that_are_started_after_a_stop_are_not_meant() {
+fn a_stop_does_not_apply_to_workers_started_later() {
     let home = busy();
     let old = Pool::run(&home, "");
     home.wait_for_file("running");

@@ -1,4 +1,4 @@
-//! FAULTS 34 at a terminal: Ctrl-C counts once, and a closed window leaves nobody behind.
+//! FAULTS 34 at a terminal: Ctrl-C counts once, and closing the terminal leaves no process.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use super::harness::{Home, Pool, UNTIL_GO, is_alive};
 use crate::cli::harness::PROGRAM;
 use crate::cli::pseudo_terminal::Terminal;
 
-/// `worker run` in the foreground of a terminal, with one job that runs until the test says so.
+/// `worker run` in the foreground of a terminal, with one job that runs until the test creates `go`.
 fn busy(home: &Home) -> Terminal {
     home.enqueue("long", UNTIL_GO);
     let mut command = Command::new("setsid");
@@ -18,7 +18,7 @@ fn busy(home: &Home) -> Terminal {
 }
 
 #[test]
-fn fault_34_one_ctrl_c_lets_finish_what_runs() {
+fn fault_34_one_ctrl_c_lets_running_jobs_finish() {
     let home = Home::new();
     let _pool = Pool::of(&home);
     let mut terminal = busy(&home);
@@ -29,11 +29,11 @@ fn fault_34_one_ctrl_c_lets_finish_what_runs() {
     let seen = terminal.end();
     assert_eq!(seen.code, Some(0), "{}", seen.screen);
     assert_eq!(home.state_of("long"), "completed");
-    assert_eq!(seen.screen.matches("told to stop").count(), 1, "{}", seen.screen);
+    assert_eq!(seen.screen.matches("stop requested").count(), 1, "{}", seen.screen);
 }
 
 #[test]
-fn fault_34_a_second_ctrl_c_gives_it_back() {
+fn fault_34_a_second_ctrl_c_releases_running_jobs() {
     let home = Home::new();
     let _pool = Pool::of(&home);
     let mut terminal = busy(&home);
@@ -46,7 +46,7 @@ fn fault_34_a_second_ctrl_c_gives_it_back() {
 }
 
 #[test]
-fn fault_34_closing_the_terminal_leaves_nobody_behind() {
+fn fault_34_closing_the_terminal_leaves_no_process() {
     let home = Home::new();
     let _pool = Pool::of(&home);
     let terminal = busy(&home);

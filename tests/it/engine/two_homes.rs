@@ -1,4 +1,4 @@
-//! Two homes that share a queue: each has its own workers, and finds what those of the other one did.
+//! Two homes that share a database: each has its own workers, and can read the logs of the other's.
 
 use super::harness::{Home, Pool, UNTIL_GO};
 use crate::cli::harness::Ran;
@@ -19,7 +19,7 @@ fn logs_are_found_in_the_home_of_the_worker() {
     assert!(shown.stdout.starts_with("1\n2\n") && shown.stdout.contains("\n100000\n"), "while it runs");
     home.file("go", "");
     run(&home, "logs -f a").ok().shows("\nthe end\n");
-    assert!(home.path().join("logs").join("1-1.log").exists(), "it had a file of its own");
+    assert!(home.path().join("logs").join("1-1.log").exists(), "it has a log file");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_stop_is_for_the_workers_of_its_home() {
 }
 
 #[test]
-fn a_machine_that_was_given_another_name_still_stops_its_workers() {
+fn a_machine_with_a_new_host_name_still_stops_its_workers() {
     let home = Home::new();
     let _pool = Pool::start(&home, "");
     let database = rusqlite::Connection::open(home.database()).expect("the database opens");

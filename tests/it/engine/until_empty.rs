@@ -1,4 +1,4 @@
-//! `worker run --until-empty`: what holds it and what does not.
+//! `worker run --until-empty`: what it waits for and what not.
 
 use std::process::Command;
 
@@ -8,13 +8,13 @@ use super::harness::{Home, Pool, UNTIL_GO};
 use crate::cli::harness::PROGRAM;
 
 #[test]
-fn an_empty_queue_is_the_end() {
+fn workers_end_at_once_on_an_empty_queue() {
     Pool::drain(&Home::new(), "--count 2");
 }
 
-/// Then the kernel would reap them, and one that ended well would be taken for one that crashed.
+/// With SIGCHLD ignored the kernel would reap children, and a clean exit would look like a crash.
 #[test]
-fn a_caller_who_ignores_the_end_of_children_changes_nothing() {
+fn a_caller_that_ignores_sigchld_makes_no_difference() {
     let home = Home::new();
     home.enqueue("it", "true");
     let mut env = Command::new("env");
@@ -26,7 +26,7 @@ fn a_caller_who_ignores_the_end_of_children_changes_nothing() {
 }
 
 #[test]
-fn a_retry_is_waited_for() {
+fn it_waits_for_a_retry() {
     let home = Home::new();
     home.set("retry_delay", "100ms");
     home.enqueue_with("twice", "[ -e tried ] || { touch tried; exit 1; }", "--max-retries 1");
@@ -35,13 +35,13 @@ fn a_retry_is_waited_for() {
 }
 
 #[test]
-fn what_is_scheduled_or_held_back_is_not_waited_for() {
+fn it_does_not_wait_for_delayed_jobs_or_paused_queues() {
     let home = Home::new();
     home.enqueue_with("tomorrow", "true", "--delay 24h");
     home.enqueue_with("held", "true", "--queue held");
     home.enqueue_with("ready", "true", "");
     let pause = Pause { by: "test".to_owned(), reason: None };
-    home.store().pause_queue(&"held".parse().expect("a name"), &pause).expect("it is held");
+    home.store().pause_queue(&"held".parse().expect("a name"), &pause).expect("it is paused");
     Pool::drain(&home, "");
     for (id, state) in [("tomorrow", "pending"), ("held", "pending"), ("ready", "completed")] {
         assert_eq!(home.state_of(id), state, "{id}");
@@ -49,7 +49,7 @@ fn what_is_scheduled_or_held_back_is_not_waited_for() {
 }
 
 #[test]
-fn what_runs_elsewhere_is_waited_for() {
+fn it_waits_for_jobs_of_other_workers() {
     let home = Home::new();
     home.enqueue("long", UNTIL_GO);
     let _busy = Pool::run(&home, "");
@@ -65,7 +65,7 @@ fn what_runs_elsewhere_is_waited_for() {
 }
 
 #[test]
-fn only_the_queues_that_it_serves_count() {
+fn it_does_not_wait_for_queues_that_it_does_not_serve() {
     let home = Home::new();
     home.enqueue_with("mine", "true", "--queue mine");
     home.enqueue_with("other", "true", "--queue other");
@@ -74,9 +74,9 @@ fn only_the_queues_that_it_serves_count() {
 }
 
 #[test]
-fn the_end_is_noticed_at_once() {
+fn it_ends_without_polling() {
     let home = Home::new();
     home.enqueue("it", "sleep 0.1");
-    Pool::drain_by_ear(&home, "");
+    Pool::drain_without_polling(&home, "");
     assert_eq!(home.state_of("it"), "completed");
 }

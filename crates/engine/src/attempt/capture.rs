@@ -1,9 +1,9 @@
-//! Taking what an attempt prints.
+//! Capturing the output of an attempt.
 //!
-//! What is small and comes soon stays in memory and is stored with the attempt's outcome, in the same transaction. What
-//! is large, or there while the attempt is no longer young, goes to a log file, so that others can follow it; all of it
-//! does at once where a reader waits for it. Memory and disk stay bounded, whatever a command prints, and no trouble with
-//! the file reaches the attempt.
+//! Small output of a short attempt stays in memory and is stored with the attempt's outcome, in the same transaction.
+//! Large output, and output of an attempt that has run for a while, goes to a log file, so that readers can follow it;
+//! when a reader waits, all output goes there at once. Memory and disk use are bounded, however much a command prints,
+//! and an error with the file does not affect the attempt.
 
 #[cfg(test)]
 mod tests;
@@ -15,14 +15,14 @@ use super::last_line::LastLine;
 use super::log_file::{LogFile, RETRY_AFTER};
 use domain::log::{Entry, Frame, MAX_FRAME_BYTES, Stream, encode_cut_into, encode_into, entries, keep_ends};
 
-/// The most that stays in memory.
+/// How much output stays in memory at most.
 pub const SMALL_BYTES: usize = 32 << 10;
-/// How old an attempt is when its output goes to a file.
+/// After this time, the output of an attempt goes to a file.
 pub const SPILL_AFTER: Duration = Duration::from_millis(500);
-/// What one stream prints within this time shares a frame.
-const SAME_MOMENT: Duration = Duration::from_millis(5);
+/// Output of one stream within this time shares a frame.
+const FRAME_MERGE_WINDOW: Duration = Duration::from_millis(5);
 
-/// The output of one attempt while it runs. Nothing is allocated or opened before something is printed.
+/// The output of one attempt while it runs. Nothing is allocated or opened before the first output.
 #[derive(Debug)]
 pub struct Capture {
     log: PathBuf,
@@ -30,30 +30,30 @@ pub struct Capture {
     start: Instant,
     /// A reader follows the output.
     is_watched: bool,
-    young: Young,
+    buffer: MemoryBuffer,
     file: Option<LogFile>,
-    /// Memory and file hold the same output; if the attempt ends soon, only the memory copy is stored.
+    /// Memory and file hold the same output; if the attempt ends soon, only the copy in memory is stored.
     is_copied: bool,
-    /// Printed and lost, while there was no file.
+    /// Bytes that were printed and lost while there was no file.
     dropped: u64,
-    /// When to try again to make the file.
+    /// When to try again to create the file.
     retry_at: Option<Instant>,
     errors: LastLine,
 }
 
-/// What is left when the attempt is over.
+/// The captured output of an attempt that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
-    /// Entries (see [`domain::log`]), if there was output and no file was made.
+pub struct CapturedOutput {
+    /// Entries (see [`domain::log`]), if there was output and no file is kept.
     pub output: Option<Vec<u8>>,
-    /// Bytes of output that are kept.
+    /// How many bytes of output are kept.
     pub log_bytes: u64,
     /// The last line of stderr that was not blank.
     pub last_error_line: Option<String>,
 }
 
 impl Capture {
-    /// The attempt starts now. `log` is where its file would be, `max_bytes` how much may be kept.
+    /// For an attempt that starts now. `log` is the path of its log file, `max_bytes` the limit of what is kept.
     pub fn new(log: PathBuf, max_bytes: u64) -> Self {
         Self::starting_at(log, max_bytes, Instant::now())
     }
@@ -64,7 +64,7 @@ impl Capture {
             max_bytes,
             start,
             is_watched: false,
-            young: Young::default(),
+            buffer: MemoryBuffer::default(),
             file: None,
             is_copied: false,
             dropped: 0,
@@ -73,46 +73,46 @@ impl Capture {
         }
     }
 
-    /// Takes what was read from one of the command's pipes.
+    /// Captures bytes that were read from one of the command's pipes.
     pub fn take(&mut self, stream: Stream, bytes: &[u8]) {
         self.take_at(stream, bytes, Instant::now());
     }
 
-    /// A reader waits for the output: from now on nothing stays in memory alone. Small output of a short attempt is still
-    /// stored with the outcome, and its file is removed: a reader has it open.
+    /// A reader waits for the output: from now on all of it also goes to the file. Small output of a short attempt is
+    /// still stored with the outcome, and its file is removed: readers have it open.
     pub fn watch(&mut self) {
         self.is_watched = true;
         self.spill();
     }
 
-    /// When [`Self::spill`] wants to be called: somebody may be waiting to see what is in memory.
+    /// When [`Self::spill`] must be called: a reader may be waiting for the output in memory.
     pub fn spill_due(&self) -> Option<Instant> {
-        let is_waiting = self.file.is_none() && !self.young.is_empty();
+        let is_waiting = self.file.is_none() && !self.buffer.is_empty();
         is_waiting.then(|| self.retry_at.unwrap_or(self.start + SPILL_AFTER))
     }
 
-    /// Moves what is in memory to the log file.
+    /// Moves the output in memory to the log file.
     pub fn spill(&mut self) {
-        if self.file.is_none() && !self.young.is_empty() {
+        if self.file.is_none() && !self.buffer.is_empty() {
             self.spill_at(Instant::now());
         }
     }
 
-    pub fn finish(self) -> Captured {
+    pub fn finish(self) -> CapturedOutput {
         let last_error_line = self.errors.finish();
         match self.file {
             Some(file) if self.is_copied => file.remove(),
-            Some(file) => return Captured { output: None, log_bytes: file.finish(), last_error_line },
+            Some(file) => return CapturedOutput { output: None, log_bytes: file.finish(), last_error_line },
             None => {}
         }
         let head_bytes = self.max_bytes - self.max_bytes / 2;
-        let mut output = self.young.finish();
+        let mut output = self.buffer.finish();
         if printed(&output) > self.max_bytes {
             output = keep_ends(&output, head_bytes, self.max_bytes - head_bytes);
         }
         let log_bytes = printed(&output);
         encode_cut_into(&mut output, self.dropped);
-        Captured { output: (!output.is_empty()).then_some(output), log_bytes, last_error_line }
+        CapturedOutput { output: (!output.is_empty()).then_some(output), log_bytes, last_error_line }
     }
 
     fn take_at(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
@@ -124,24 +124,24 @@ impl Capture {
         }
         let at = now.saturating_duration_since(self.start);
         let frame = Frame { stream, at, bytes };
-        let is_small = self.young.length() + bytes.len() <= SMALL_BYTES;
+        let is_small = self.buffer.length() + bytes.len() <= SMALL_BYTES;
         let stays = is_small && at < SPILL_AFTER;
         if self.file.is_none() && (self.is_watched || !stays) {
             self.spill_at(now);
         }
         if self.is_copied && !stays {
             self.is_copied = false;
-            self.young = Young::default();
+            self.buffer = MemoryBuffer::default();
         }
         match &mut self.file {
             Some(file) => {
                 file.append(frame, now);
                 if self.is_copied {
-                    self.young.take(frame);
+                    self.buffer.take(frame);
                 }
             }
-            // Behind what was lost nothing is kept: there is no mark between.
-            None if is_small && self.dropped == 0 => self.young.take(frame),
+            // Nothing is kept after lost output: memory cannot hold a mark for the gap.
+            None if is_small && self.dropped == 0 => self.buffer.take(frame),
             None => self.dropped += frame.printed(),
         }
     }
@@ -154,12 +154,12 @@ impl Capture {
             self.retry_at = Some(now + RETRY_AFTER);
             return;
         };
-        let young = std::mem::take(&mut self.young);
+        let buffer = std::mem::take(&mut self.buffer);
         self.is_copied = self.is_watched && self.dropped == 0;
         if self.is_copied {
-            self.young = young.clone();
+            self.buffer = buffer.clone();
         }
-        for frame in frames(&young.finish()) {
+        for frame in frames(&buffer.finish()) {
             file.append(frame, now);
         }
         file.drop_bytes(self.dropped);
@@ -167,15 +167,15 @@ impl Capture {
     }
 }
 
-/// What is in memory: whole frames, and one that may still grow.
+/// The output in memory: complete frames, and one that may still grow.
 #[derive(Clone, Debug, Default)]
-struct Young {
+struct MemoryBuffer {
     frames: Vec<u8>,
     last: Option<(Stream, Duration)>,
     last_bytes: Vec<u8>,
 }
 
-impl Young {
+impl MemoryBuffer {
     fn is_empty(&self) -> bool {
         self.last.is_none()
     }
@@ -185,12 +185,12 @@ impl Young {
     }
 
     fn take(&mut self, frame: Frame<'_>) {
-        let goes_on = self.last.is_some_and(|(stream, at)| {
+        let extends_last = self.last.is_some_and(|(stream, at)| {
             stream == frame.stream
-                && frame.at.saturating_sub(at) <= SAME_MOMENT
+                && frame.at.saturating_sub(at) <= FRAME_MERGE_WINDOW
                 && self.last_bytes.len() + frame.bytes.len() <= MAX_FRAME_BYTES
         });
-        if !goes_on {
+        if !extends_last {
             self.end_last();
             self.last = Some((frame.stream, frame.at));
         }
@@ -210,7 +210,7 @@ impl Young {
     }
 }
 
-/// The frames of output that was never cut.
+/// The frames of output without cuts.
 fn frames(output: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     entries(output).filter_map(|entry| match entry {
         Ok(Entry::Output(frame)) => Some(frame),

@@ -1,13 +1,13 @@
-//! A command that was started: watching it, ending it, cleaning up after it.
+//! A running command: watching it, ending it, cleaning up after it.
 //!
 //! ```text
-//!   runs ──────────────▶ its shell ends ──▶ leftovers are killed ──▶ reaped
+//!   runs ──────────────▶ its shell ends ──▶ orphans are killed ──▶ reaped
 //!     │ timeout, cancel,      ▲
 //!     │ stop, lost lease      │
 //!     └─▶ SIGTERM, SIGCONT ── grace ── SIGKILL
 //! ```
 //!
-//! It is reaped last: until then nobody else can be given its pid, which is also the number of its group and of its
+//! It is reaped last: until then the kernel cannot reuse its pid, which is also the id of its process group and of its
 //! session.
 
 use std::collections::HashSet;
@@ -18,14 +18,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::capture::Capture;
-use super::command::{Plan, Prepared};
+use super::command::{Invocation, Plan};
 use super::cookie::Cookie;
 use super::limits;
 use super::limits::Confinement;
 use super::pipes::Pipes;
-use super::slot_records::{Mark, Record};
-use crate::orphans::reparented::{Adopted, Family, Then};
-use crate::orphans::survivor::{AGAIN, DEATH, survivors};
+use super::slot_records::{Record, RecordLock};
+use crate::orphans::reparented::{OrphanFilter, Orphans, SurvivorPolicy};
+use crate::orphans::survivor::{KILL_RETRY_INTERVAL, KILL_TIMEOUT, survivors};
 use crate::worker::dispatcher::{Interrupt, SlotBell, SlotReport};
 use domain::job::limits::Excess;
 use sys::failpoint;
@@ -36,11 +36,11 @@ use sys::process::brand::Brand;
 use sys::process::spawn::{ChildProcess, Limits, ProcessScope, Spawn, spawn};
 use sys::process::{ChildExit, ProcessHandle};
 
-/// The number under which a command inherits the lock of its slot. Below 64, because a larger table of descriptors must
-/// be allocated; far above what scripts use.
+/// The descriptor by which a command inherits the lock of its record. Below 64, because the kernel would have to
+/// allocate a larger descriptor table; far above the numbers that scripts use.
 const LOCK_DESCRIPTOR: i32 = 60;
-/// How often a command that is being ended looks whether what it left behind is gone.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often to check whether the orphans of a command that is being ended are gone.
+const ORPHAN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub(crate) struct Child {
@@ -49,23 +49,23 @@ pub(crate) struct Child {
     pipes: Pipes,
 }
 
-/// What decides over a running command.
+/// What a slot needs to supervise a running command.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Oversight<'a> {
+pub(crate) struct Supervision<'a> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) kill_grace: Duration,
     pub(crate) bell: &'a SlotBell,
     pub(crate) brand: Option<Brand>,
-    pub(crate) adopted: &'a Adopted,
+    pub(crate) orphans: &'a Orphans,
     pub(crate) cookie: &'a Cookie,
-    pub(crate) mark: &'a Mark<'a>,
-    /// `None`: it may use whatever there is.
+    pub(crate) record_lock: &'a RecordLock<'a>,
+    /// `None` if it has no limits.
     pub(crate) confinement: Option<&'a Confinement>,
-    /// Where the slot says that it cannot end the command.
+    /// For reporting that the slot cannot end the command.
     pub(crate) report: SlotReport<'a>,
 }
 
-impl<'a> Oversight<'a> {
+impl<'a> Supervision<'a> {
     fn watching(&self) -> Option<&'a Confinement> {
         self.confinement.filter(|confinement| confinement.is_watched())
     }
@@ -79,27 +79,27 @@ pub(crate) enum Cause {
     Excess(Excess),
 }
 
-/// How far the ending of a command has come.
+/// How far the termination of a command has come.
 #[derive(Clone, Copy, Debug)]
-struct Ladder {
+struct Termination {
     cause: Cause,
     kill_at: Instant,
     killed: bool,
 }
 
-impl Ladder {
-    /// When there is something to do about it.
+impl Termination {
+    /// When the next step is due.
     fn next_step(self, now: Instant, is_given_up: bool) -> Instant {
         match (self.killed, is_given_up) {
             (false, _) => self.kill_at,
-            (true, false) if now < self.kill_at + DEATH => self.kill_at + DEATH,
-            (true, _) => now + AGAIN,
+            (true, false) if now < self.kill_at + KILL_TIMEOUT => self.kill_at + KILL_TIMEOUT,
+            (true, _) => now + KILL_RETRY_INTERVAL,
         }
     }
 }
 
 impl Child {
-    /// Starts the command in a session of its own; the record says which process it is.
+    /// Starts the command in its own session, and writes its pid to the record.
     pub(crate) fn start(plan: &Plan, record: &Record, limits: Limits<'_>) -> io::Result<Self> {
         let pipes = Pipes::open()?;
         let [out, err] = pipes.command_ends();
@@ -107,180 +107,206 @@ impl Child {
         let is_unlocked = guards::is_off(Guard::AttemptLock);
         let descriptors = if is_unlocked { &descriptors[..2] } else { &descriptors[..] };
         let ChildProcess { pid, handle } = record.start(|| {
-            // Whatever is wrong with a program, the shell has the right words for it.
-            let started =
-                spawn_session(plan.prepared(), descriptors, limits).or_else(|error| match plan.fallback() {
+            // If the program cannot be executed, the shell reports the error in its usual words.
+            let started = spawn_session(plan.invocation(), descriptors, limits).or_else(|error| {
+                match plan.fallback() {
                     Some(shell) => spawn_session(&shell, descriptors, limits),
                     None => Err(error),
-                });
+                }
+            });
             failpoint::hit("attempt.after_spawn");
             started
         })?;
         Ok(Self { pid, handle, pipes })
     }
 
-    /// Watches it to its end. Nothing that it started is left then.
+    /// Watches it to its end, and kills every process that it left.
     pub(crate) fn run(
         mut self,
-        oversight: Oversight<'_>,
+        supervision: Supervision<'_>,
         capture: &mut Capture,
     ) -> (Option<Cause>, io::Result<ChildExit>) {
-        let Oversight { cookie, mark, brand, .. } = oversight;
-        let family = Family { leader: self.pid, cookie, mark: Some(mark), brand };
-        let ladder = self.watch(oversight, family, capture);
+        let Supervision { cookie, record_lock, brand, .. } = supervision;
+        let filter = OrphanFilter { leader: self.pid, cookie, record_lock: Some(record_lock), brand };
+        let termination = self.watch(supervision, filter, capture);
         failpoint::hit("attempt.after_exit");
-        if let Some(ladder) = ladder.filter(|ladder| !ladder.killed) {
-            self.wait_for_leftovers(ladder.kill_at, oversight, family, capture);
+        if let Some(termination) = termination.filter(|termination| !termination.killed) {
+            self.wait_for_orphans(termination.kill_at, supervision, filter, capture);
         }
-        self.kill_all(oversight);
-        let wait = |orphan: &ProcessHandle, patience| {
-            self.pipes.read_until_ready(orphan.as_fd(), patience, capture);
+        self.kill_all(supervision);
+        let wait = |orphan: &ProcessHandle, timeout| {
+            self.pipes.read_until_ready(orphan.as_fd(), timeout, capture);
             Ok(())
         };
-        oversight.adopted.end(family, wait, |survivors| {
-            oversight.report.give_up(survivors);
-            Then::Wait
+        supervision.orphans.kill_all(filter, wait, |survivors| {
+            supervision.report.give_up(survivors);
+            SurvivorPolicy::Wait
         });
         self.pipes.drain(capture);
-        (ladder.map(|ladder| ladder.cause), self.reap())
+        (termination.map(|termination| termination.cause), self.reap())
     }
 
-    /// Reads its output until its shell has ended, by itself or because it was made to.
+    /// Reads its output until its shell has ended, by itself or because it was terminated.
     fn watch(
         &mut self,
-        oversight: Oversight<'_>,
-        family: Family<'_>,
+        supervision: Supervision<'_>,
+        filter: OrphanFilter<'_>,
         capture: &mut Capture,
-    ) -> Option<Ladder> {
-        let deadline = oversight.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut ladder: Option<Ladder> = None;
-        let mut look_at = oversight.watching().map(|_| Instant::now() + limits::LOOK);
+    ) -> Option<Termination> {
+        let deadline = supervision.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut termination: Option<Termination> = None;
+        let mut check_at = supervision.watching().map(|_| Instant::now() + limits::LIMIT_CHECK_INTERVAL);
         let mut is_given_up = false;
         loop {
             let now = Instant::now();
             if capture.spill_due().is_some_and(|at| at <= now) {
                 capture.spill();
             }
-            if ladder.is_none() && deadline.is_some_and(|at| at <= now) {
-                ladder = Some(self.ask_to_end(Cause::Timeout, oversight.kill_grace));
+            if termination.is_none() && deadline.is_some_and(|at| at <= now) {
+                termination = Some(self.terminate(Cause::Timeout, supervision.kill_grace));
             }
-            if look_at.is_some_and(|at| at <= now) {
-                ladder = self.look(oversight, family, ladder);
-                look_at = Some(Instant::now() + limits::LOOK);
+            if check_at.is_some_and(|at| at <= now) {
+                termination = self.check_limits(supervision, filter, termination);
+                check_at = Some(Instant::now() + limits::LIMIT_CHECK_INTERVAL);
             }
-            ladder = ladder.map(|ladder| self.climb(ladder, now, oversight));
-            is_given_up |= ladder.is_some_and(|ladder| self.outlives(ladder, now, is_given_up, oversight));
-            let next_step = ladder.map_or(deadline, |ladder| Some(ladder.next_step(now, is_given_up)));
-            let wake_at = next_step.into_iter().chain(capture.spill_due()).chain(look_at).min();
-            let patience = wake_at.map(|at| at.saturating_duration_since(now));
-            let others = [self.handle.as_fd(), oversight.bell.as_fd()];
-            let [has_ended, was_told] = self.pipes.wait(others, patience, capture);
+            termination = termination.map(|termination| self.escalate(termination, now, supervision));
+            is_given_up |= termination
+                .is_some_and(|termination| self.survives_kill(termination, now, is_given_up, supervision));
+            let next_step =
+                termination.map_or(deadline, |termination| Some(termination.next_step(now, is_given_up)));
+            let wake_at = next_step.into_iter().chain(capture.spill_due()).chain(check_at).min();
+            let timeout = wake_at.map(|at| at.saturating_duration_since(now));
+            let others = [self.handle.as_fd(), supervision.bell.as_fd()];
+            let [has_ended, was_rung] = self.pipes.wait(others, timeout, capture);
             if has_ended {
-                return ladder;
+                return termination;
             }
-            if was_told {
-                let told = oversight.bell.take();
-                if told.is_watched {
+            if was_rung {
+                let notice = supervision.bell.take();
+                if notice.is_watched {
                     capture.watch();
                 }
-                if let Some(interrupt) = told.interrupt {
-                    ladder = Some(self.interrupt(interrupt, ladder, oversight));
+                if let Some(interrupt) = notice.interrupt {
+                    termination = Some(self.interrupt(interrupt, termination, supervision));
                 }
             }
         }
     }
 
-    /// Whether it uses more than it may: then there is no grace, and the first cause stays the cause.
-    fn look(&self, oversight: Oversight<'_>, family: Family<'_>, ladder: Option<Ladder>) -> Option<Ladder> {
+    /// Kills the command without grace if it exceeds a limit; an earlier cause remains the cause.
+    fn check_limits(
+        &self,
+        supervision: Supervision<'_>,
+        filter: OrphanFilter<'_>,
+        termination: Option<Termination>,
+    ) -> Option<Termination> {
         let roots = || {
-            let mut roots = oversight.adopted.orphans_of(family);
+            let mut roots = supervision.orphans.list(filter);
             roots.push(self.pid);
             roots
         };
-        let confinement = oversight.watching()?;
-        let Some(excess) = confinement.look(roots) else {
-            return ladder;
+        let confinement = supervision.watching()?;
+        let Some(excess) = confinement.excess(roots) else {
+            return termination;
         };
-        // All of its group at the same moment, before those that have left it are looked for.
+        // Stop the whole group at once, before searching for processes that have left it.
         self.signal(Signal::STOP);
-        confinement.put_down(roots);
-        Some(self.kill(ladder.map_or(Cause::Excess(excess), |before| before.cause), oversight))
+        confinement.stop_and_kill(roots);
+        Some(self.kill(termination.map_or(Cause::Excess(excess), |before| before.cause), supervision))
     }
 
-    /// The first cause stays the cause, but a lost lease overrules all: nothing may be recorded, and there is no time.
-    fn interrupt(&self, interrupt: Interrupt, ladder: Option<Ladder>, oversight: Oversight<'_>) -> Ladder {
+    /// The first cause remains the cause, but a lost lease overrides it: nothing may be recorded, and there is no
+    /// grace.
+    fn interrupt(
+        &self,
+        interrupt: Interrupt,
+        termination: Option<Termination>,
+        supervision: Supervision<'_>,
+    ) -> Termination {
         let cause = Cause::Interrupt(interrupt);
-        match (interrupt, ladder) {
-            (Interrupt::Lost, _) => self.kill(cause, oversight),
+        match (interrupt, termination) {
+            (Interrupt::Lost, _) => self.kill(cause, supervision),
             (Interrupt::ReleaseAtOnce, before) => {
-                self.kill(before.map_or(cause, |before| before.cause), oversight)
+                self.kill(before.map_or(cause, |before| before.cause), supervision)
             }
             (Interrupt::Cancel | Interrupt::Release, Some(before)) => before,
-            (Interrupt::Cancel | Interrupt::Release, None) => self.ask_to_end(cause, oversight.kill_grace),
+            (Interrupt::Cancel | Interrupt::Release, None) => self.terminate(cause, supervision.kill_grace),
         }
     }
 
-    fn ask_to_end(&self, cause: Cause, grace: Duration) -> Ladder {
+    fn terminate(&self, cause: Cause, grace: Duration) -> Termination {
         self.signal(Signal::TERM);
-        // A stopped process acts on nothing but this.
+        // A stopped process does not handle SIGTERM before SIGCONT.
         self.signal(Signal::CONT);
         let now = Instant::now();
-        Ladder { cause, kill_at: now.checked_add(grace).unwrap_or(now), killed: false }
+        Termination { cause, kill_at: now.checked_add(grace).unwrap_or(now), killed: false }
     }
 
-    fn climb(&self, ladder: Ladder, now: Instant, oversight: Oversight<'_>) -> Ladder {
-        if ladder.killed || ladder.kill_at > now { ladder } else { self.kill(ladder.cause, oversight) }
+    fn escalate(&self, termination: Termination, now: Instant, supervision: Supervision<'_>) -> Termination {
+        if termination.killed || termination.kill_at > now {
+            termination
+        } else {
+            self.kill(termination.cause, supervision)
+        }
     }
 
-    fn kill(&self, cause: Cause, oversight: Oversight<'_>) -> Ladder {
-        self.kill_all(oversight);
-        Ladder { cause, kill_at: Instant::now(), killed: true }
+    fn kill(&self, cause: Cause, supervision: Supervision<'_>) -> Termination {
+        self.kill_all(supervision);
+        Termination { cause, kill_at: Instant::now(), killed: true }
     }
 
-    fn kill_all(&self, oversight: Oversight<'_>) {
+    fn kill_all(&self, supervision: Supervision<'_>) {
         self.signal(Signal::KILL);
-        if let Some(confinement) = oversight.confinement {
+        if let Some(confinement) = supervision.confinement {
             confinement.kill();
         }
     }
 
-    /// Whether its leader lives on long after it was killed: then the slot is given up, and it is killed again now and then.
-    fn outlives(&self, ladder: Ladder, now: Instant, is_given_up: bool, oversight: Oversight<'_>) -> bool {
-        if !ladder.killed || now < ladder.kill_at + DEATH {
+    /// Whether its leader is still alive long after SIGKILL: then the slot is given up, and the kill is repeated
+    /// periodically.
+    fn survives_kill(
+        &self,
+        termination: Termination,
+        now: Instant,
+        is_given_up: bool,
+        supervision: Supervision<'_>,
+    ) -> bool {
+        if !termination.killed || now < termination.kill_at + KILL_TIMEOUT {
             return false;
         }
         if is_given_up {
-            self.kill_all(oversight);
+            self.kill_all(supervision);
             return true;
         }
-        let survivors = survivors(&[self.pid], now - ladder.kill_at);
+        let survivors = survivors(&[self.pid], now - termination.kill_at);
         let is_one = !survivors.is_empty();
         if is_one {
-            oversight.report.give_up(survivors);
+            supervision.report.give_up(survivors);
         }
         is_one
     }
 
-    /// The shell is gone, but what it started may still be tidying up after the SIGTERM. Daemons, which left its group,
-    /// hear of it only now that they are ours.
-    fn wait_for_leftovers(
+    /// The shell has ended, but its descendants may still be cleaning up after SIGTERM. Daemons, which left its group,
+    /// get the SIGTERM only now, as they have become children of this worker.
+    fn wait_for_orphans(
         &mut self,
         until: Instant,
-        oversight: Oversight<'_>,
-        family: Family<'_>,
+        supervision: Supervision<'_>,
+        filter: OrphanFilter<'_>,
         capture: &mut Capture,
     ) {
-        let mut asked = HashSet::new();
-        while Instant::now() < until && oversight.adopted.ask_to_end(family, &mut asked) {
-            let [was_told] = self.pipes.wait([oversight.bell.as_fd()], Some(LOOK), capture);
-            let interrupt = if was_told { oversight.bell.take().interrupt } else { None };
+        let mut signalled = HashSet::new();
+        while Instant::now() < until && supervision.orphans.terminate(filter, &mut signalled) {
+            let [was_rung] = self.pipes.wait([supervision.bell.as_fd()], Some(ORPHAN_POLL_INTERVAL), capture);
+            let interrupt = if was_rung { supervision.bell.take().interrupt } else { None };
             if let Some(Interrupt::ReleaseAtOnce | Interrupt::Lost) = interrupt {
                 return;
             }
         }
     }
 
-    /// To its whole group. It is not reaped yet, so the group is its own; that only a zombie may be left in it is fine.
+    /// Signals the whole group. The leader is not reaped yet, so the group id is not reused; it may contain only a
+    /// zombie.
     fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.pid, signal);
     }
@@ -290,21 +316,21 @@ impl Child {
             if let Some(ended) = process::reap(self.pid)? {
                 return Ok(ended);
             }
-            self.handle.ends_within(LOOK)?;
+            self.handle.ends_within(ORPHAN_POLL_INTERVAL)?;
         }
     }
 }
 
 fn spawn_session(
-    prepared: &Prepared,
+    invocation: &Invocation,
     descriptors: &[(BorrowedFd<'_>, i32)],
     limits: Limits<'_>,
 ) -> io::Result<ChildProcess> {
     spawn(&Spawn {
-        program: &prepared.program,
-        argv: &prepared.argv,
-        envp: &prepared.envp,
-        cwd: Some(&prepared.cwd),
+        program: &invocation.program,
+        argv: &invocation.argv,
+        envp: &invocation.envp,
+        cwd: Some(&invocation.cwd),
         scope: ProcessScope::Session,
         descriptors,
         limits,

@@ -1,8 +1,8 @@
-//! From a claim to what is spawned: the program with its arguments, environment and folder.
+//! From a claim to the process to spawn: the program with its arguments, environment and folder.
 //!
-//! A command goes to `sh -c`, unless a shell would do nothing but start one program that can be found now: then it is
-//! started directly, and the shell is what to fall back to when that fails, so that every failure is told in the
-//! shell's words. Nothing is remembered from one attempt to the next; files come and go.
+//! A command is run by `sh -c`, unless the shell would only start one program that can be found now: then that program
+//! is started directly, and if that fails the shell runs the command, so that every error has the shell's wording.
+//! Nothing is cached between attempts, because files come and go.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -20,22 +20,22 @@ use domain::values::name::WorkerId;
 use store::Claim;
 use sys::process::cstr_array::{CstrArray, NulByte};
 
-/// What is the same for all attempts of a worker.
+/// What all attempts of a worker have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) worker_id: WorkerId,
     /// The folder of the queue, as an absolute path.
     pub(crate) home: PathBuf,
-    /// The database as an absolute path, where it is another than the home's own.
+    /// The absolute path of the database, if it is not the home's own.
     pub(crate) store: Option<PathBuf>,
-    /// The worker's own environment, for jobs that came without one.
+    /// The worker's own environment, for jobs that have none.
     pub(crate) own_environment: Environment,
 }
 
-/// All that the kernel wants to know.
+/// The arguments of `execve`, and the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Prepared {
-    /// May be relative, to `cwd`.
+pub(crate) struct Invocation {
+    /// May be relative to `cwd`.
     pub(crate) program: CString,
     pub(crate) argv: Vec<CString>,
     pub(crate) envp: CstrArray,
@@ -43,7 +43,7 @@ pub(crate) struct Prepared {
 }
 
 impl Context {
-    /// What leads a `queuectl` in a command to the queue that it came from.
+    /// The variables by which a `queuectl` inside a command finds the queue that runs it.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         let store = self.store.iter().map(|store| (variables::STORE, store.as_os_str().as_bytes()));
         let worker = (variables::WORKER_ID, self.worker_id.as_str().as_bytes());
@@ -53,10 +53,10 @@ impl Context {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
-    Shell(Prepared),
-    /// A program that needs no shell, and the line for the shell if it cannot be started.
+    Shell(Invocation),
+    /// A program that needs no shell, and the command line for the shell in case it cannot be started.
     Direct {
-        prepared: Prepared,
+        invocation: Invocation,
         line: CString,
     },
 }
@@ -74,31 +74,31 @@ pub(crate) enum SpawnProblem {
 pub(crate) enum CwdProblem {
     #[error("does not exist")]
     Missing,
-    #[error("is no folder")]
-    NoFolder,
+    #[error("is not a directory")]
+    NotADirectory,
     #[error("cannot be entered: {0}")]
-    Closed(io::Error),
+    Inaccessible(io::Error),
 }
 
 impl Plan {
     /// What to spawn first.
-    pub(crate) fn prepared(&self) -> &Prepared {
+    pub(crate) fn invocation(&self) -> &Invocation {
         match self {
-            Self::Shell(prepared) | Self::Direct { prepared, .. } => prepared,
+            Self::Shell(invocation) | Self::Direct { invocation, .. } => invocation,
         }
     }
 
     /// The folder it starts in.
     pub(crate) fn cwd(&self) -> &Path {
-        Path::new(OsStr::from_bytes(self.prepared().cwd.as_bytes()))
+        Path::new(OsStr::from_bytes(self.invocation().cwd.as_bytes()))
     }
 
-    /// What to spawn when that failed; `None` when it was the shell that failed.
-    pub(crate) fn fallback(&self) -> Option<Prepared> {
+    /// What to spawn when that failed; `None` if it was the shell.
+    pub(crate) fn fallback(&self) -> Option<Invocation> {
         match self {
             Self::Shell(_) => None,
-            Self::Direct { prepared, line } => {
-                Some(in_shell(line.clone(), prepared.envp.clone(), prepared.cwd.clone()))
+            Self::Direct { invocation, line } => {
+                Some(in_shell(line.clone(), invocation.envp.clone(), invocation.cwd.clone()))
             }
         }
     }
@@ -114,21 +114,21 @@ pub(crate) fn prepare(claim: &Claim, context: &Context) -> Result<Plan, SpawnPro
     let line = CString::new(claim.command.as_str()).map_err(|_| has_nul("command"))?;
     let direct = direct(&claim.command, &variables, &folder);
     Ok(match direct {
-        Some((program, argv)) => Plan::Direct { prepared: Prepared { program, argv, envp, cwd }, line },
+        Some((program, argv)) => Plan::Direct { invocation: Invocation { program, argv, envp, cwd }, line },
         None => Plan::Shell(in_shell(line, envp, cwd)),
     })
 }
 
-/// Says which folder is the problem, which an error from the spawn itself does not.
+/// Checks the folder after a failed spawn, because the error of the spawn does not name it.
 pub(crate) fn check_cwd(path: &Path) -> Result<(), SpawnProblem> {
     let why = match path.metadata() {
-        Ok(meta) if !meta.is_dir() => CwdProblem::NoFolder,
+        Ok(meta) if !meta.is_dir() => CwdProblem::NotADirectory,
         Ok(_) => match accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS) {
             Ok(()) => return Ok(()),
-            Err(error) => CwdProblem::Closed(error.into()),
+            Err(error) => CwdProblem::Inaccessible(error.into()),
         },
         Err(error) if is_missing(&error) => CwdProblem::Missing,
-        Err(error) => CwdProblem::Closed(error),
+        Err(error) => CwdProblem::Inaccessible(error),
     };
     Err(SpawnProblem::Cwd { path: path.to_owned(), why })
 }
@@ -137,8 +137,8 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// The folder to start in. A job that names none, or only a relative one, begins where the login of its user would, as
-/// with cron; a user without a folder begins at the root.
+/// The folder to start in. Without a `cwd`, or relative to it, a job starts in its user's home directory, as with cron,
+/// or in `/` if that does not exist.
 pub(crate) fn folder(cwd: Option<&str>, variables: &Variables<'_>) -> PathBuf {
     match cwd.map(Path::new) {
         Some(cwd) if cwd.is_absolute() => cwd.to_owned(),
@@ -186,14 +186,14 @@ fn direct(command: &str, variables: &Variables<'_>, cwd: &Path) -> Option<(CStri
     }
 }
 
-pub(crate) fn in_shell(line: CString, envp: CstrArray, cwd: CString) -> Prepared {
+pub(crate) fn in_shell(line: CString, envp: CstrArray, cwd: CString) -> Invocation {
     let mut argv = vec![c"sh".to_owned(), c"-c".to_owned()];
-    // Else the line itself would be read as more options.
+    // Otherwise the shell would parse the line as options.
     if line.as_bytes().starts_with(b"-") || line.as_bytes().starts_with(b"+") {
         argv.push(c"--".to_owned());
     }
     argv.push(line);
-    Prepared { program: c"/bin/sh".to_owned(), argv, envp, cwd }
+    Invocation { program: c"/bin/sh".to_owned(), argv, envp, cwd }
 }
 
 #[cfg(test)]

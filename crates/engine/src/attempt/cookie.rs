@@ -1,5 +1,5 @@
-//! The mark by which a process of an attempt is known, whatever became of its parents: variables that the command was
-//! given and that its children inherit.
+//! The environment variables by which a process of an attempt is recognised even after its parents have ended: the
+//! command is started with them and its children inherit them.
 
 use super::variables::{ATTEMPT, DELIVERY, JOB_ID, WORKER_ID};
 use domain::values::name::{JobId, WorkerId};
@@ -7,41 +7,42 @@ use domain::values::name::{JobId, WorkerId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cookie {
     pub(crate) worker: WorkerId,
-    pub(crate) of: Bearer,
+    pub(crate) owner: CookieOwner,
 }
 
 /// What a command was started for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Bearer {
+pub(crate) enum CookieOwner {
     Attempt {
         job: JobId,
         attempt: u32,
     },
-    /// To tell a hook something.
+    /// A delivery to a hook.
     Delivery {
         name: String,
     },
 }
 
 impl Cookie {
-    /// Whether a process with this environment, as the kernel shows it, belongs to this very attempt or delivery.
+    /// Whether a process with this environment (in the format of `/proc/PID/environ`) belongs to this attempt or
+    /// delivery.
     pub(crate) fn is_in(&self, environ: &[u8]) -> bool {
         self.of_worker(environ)
-            && match &self.of {
-                Bearer::Attempt { job, attempt } => {
+            && match &self.owner {
+                CookieOwner::Attempt { job, attempt } => {
                     has(environ, JOB_ID, job.as_str()) && has(environ, ATTEMPT, &attempt.to_string())
                 }
-                Bearer::Delivery { name } => has(environ, DELIVERY, name),
+                CookieOwner::Delivery { name } => has(environ, DELIVERY, name),
             }
     }
 
-    /// Whether it belongs to anything that this worker started.
+    /// Whether it belongs to any attempt or delivery of this worker.
     pub(crate) fn of_worker(&self, environ: &[u8]) -> bool {
         names_worker(environ, self.worker.as_str())
     }
 }
 
-/// Whether a process with this environment belongs to anything that this worker started.
+/// Whether a process with this environment belongs to any attempt or delivery of this worker.
 pub(crate) fn names_worker(environ: &[u8], worker: &str) -> bool {
     has(environ, WORKER_ID, worker)
 }
@@ -56,12 +57,12 @@ mod tests {
     use super::*;
 
     fn cookie() -> Cookie {
-        let of = Bearer::Attempt { job: "job1".parse().expect("an id"), attempt: 2 };
-        Cookie { worker: "host-7.1".parse().expect("an id"), of }
+        let owner = CookieOwner::Attempt { job: "job1".parse().expect("an id"), attempt: 2 };
+        Cookie { worker: "host-7.1".parse().expect("an id"), owner }
     }
 
     #[test]
-    fn an_attempt_is_known_by_all_three_variables() {
+    fn an_attempt_is_recognised_by_all_three_variables() {
         let whole = "A=b\0QUEUECTL_JOB_ID=job1\0QUEUECTL_ATTEMPT=2\0QUEUECTL_WORKER_ID=host-7.1\0";
         assert!(cookie().is_in(whole.as_bytes()));
         assert!(cookie().is_in(whole.trim_end_matches('\0').as_bytes()), "cut off");
@@ -85,15 +86,15 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_is_known_by_its_name_and_is_no_attempt() {
-        let delivery = Cookie { of: Bearer::Delivery { name: "d-1".to_owned() }, ..cookie() };
+    fn a_delivery_is_recognised_by_its_name_and_is_not_an_attempt() {
+        let delivery = Cookie { owner: CookieOwner::Delivery { name: "d-1".to_owned() }, ..cookie() };
         assert!(delivery.is_in(b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
         assert!(!delivery.is_in(b"QUEUECTL_DELIVERY=d-11\0QUEUECTL_WORKER_ID=host-7.1\0"));
         assert!(!cookie().is_in(b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
     }
 
     #[test]
-    fn a_worker_is_known_by_one_variable() {
+    fn a_worker_is_recognised_by_one_variable() {
         assert!(
             cookie().of_worker(b"QUEUECTL_JOB_ID=other\0QUEUECTL_ATTEMPT=9\0QUEUECTL_WORKER_ID=host-7.1\0")
         );

@@ -1,19 +1,19 @@
-//! The last line of a stream that says something, in bounded memory.
+//! The last line of a stream that is not blank, in bounded memory.
 
-/// How much of a line is remembered: its beginning. More than an error line shows, since colours take room too.
+/// How much of a line is kept from its start: more than an error line shows, because colour codes take space too.
 const MAX_LINE_BYTES: usize = 1024;
 
-/// Takes no memory until something is said.
+/// Allocates nothing until there is output.
 #[derive(Debug, Default)]
 pub(crate) struct LastLine {
-    /// The last line that ended and was not blank.
+    /// The last complete line that was not blank.
     ended: Vec<u8>,
-    /// The one that goes on.
+    /// The line that is not complete yet.
     open: Vec<u8>,
 }
 
 impl LastLine {
-    /// Looks at the end of `bytes` only, so that a flood costs little.
+    /// Examines only the end of `bytes`, so that much output costs little.
     pub(crate) fn take(&mut self, bytes: &[u8]) {
         // A progress bar ends its lines with a carriage return.
         if !bytes.contains(&b'\n') && !bytes.contains(&b'\r') {
@@ -23,8 +23,8 @@ impl LastLine {
         let mut lines = bytes.rsplit(|byte| matches!(byte, b'\n' | b'\r')).peekable();
         let unfinished = lines.next().unwrap_or_default();
         while let Some(line) = lines.next() {
-            let goes_on_from_before = lines.peek().is_none();
-            if goes_on_from_before {
+            let continues_open_line = lines.peek().is_none();
+            if continues_open_line {
                 extend(&mut self.open, line);
                 if !is_blank(&self.open) {
                     std::mem::swap(&mut self.ended, &mut self.open);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_that_says_something() {
+    fn the_last_line_that_is_not_blank_is_kept() {
         for (printed, expected) in [
             ("one\ntwo\n", Some("two")),
             ("one\ntwo", Some("two")),
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_in_pieces() {
+    fn lines_may_arrive_in_pieces() {
         assert_eq!(last_of(&[b"he", b"llo", b"\n", b"\n"]).as_deref(), Some("hello"));
         assert_eq!(last_of(&[b"first\nsec", b"ond\n \n"]).as_deref(), Some("second"));
         assert_eq!(last_of(&[b"first\n  ", b"\nx"]).as_deref(), Some("x"));
     }
 
     #[test]
-    fn a_long_line_is_known_by_its_beginning() {
+    fn the_start_of_a_long_line_is_kept() {
         let line = last_of(&[b"error: ", &vec![b'x'; 1 << 20], b"\n"]).expect("a line");
         assert!(line.starts_with("error: xx") && line.len() == MAX_LINE_BYTES);
         let line = last_of(&["ä".repeat(MAX_LINE_BYTES).as_bytes()]).expect("a line");
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn binary_is_no_obstacle() {
+    fn invalid_utf8_is_replaced() {
         assert_eq!(last_of(&[b"\xff\xfe bad\n"]).as_deref(), Some("\u{fffd}\u{fffd} bad"));
     }
 
     proptest! {
         #[test]
-        fn how_it_was_cut_up_does_not_matter(printed in "[ab \n\r]{0,60}", cuts in prop::collection::vec(0_usize..60, 0..6)) {
+        fn the_result_does_not_depend_on_how_the_output_was_split(printed in "[ab \n\r]{0,60}", cuts in prop::collection::vec(0_usize..60, 0..6)) {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|at| at.min(printed.len())).collect();
             cuts.extend([0, printed.len()]);
             cuts.sort_unstable();

@@ -1,9 +1,9 @@
-//! How the limits of an attempt are kept.
+//! Enforcing the limits of an attempt.
 //!
-//! Open files and niceness are set before the command runs, and the kernel keeps to them. Memory, processes and processor
-//! time are limited by a control group, where one was delegated to the pool. Where not, memory and processes are
-//! watched: the slot looks at the tree of its command now and then, and when that is too large kills all of it.
-//! Processor time cannot be watched like that, so a job that wants it limited is not started.
+//! Open files and niceness are set before the command runs, and the kernel enforces them. A control group limits
+//! memory, processes and processor time, if one was delegated to the pool. Otherwise the slot checks memory and
+//! processes itself: it measures the process tree of its command periodically, and kills all of it when it is too
+//! large. Processor time cannot be enforced like that, so a job with `limits.cpu` is not started.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -20,43 +20,48 @@ use sys::process::spawn;
 use sys::process::tree;
 use sys::process::tree::Member;
 
-/// The pause between two looks at a command.
-pub(crate) const LOOK: Duration = Duration::from_millis(50);
-/// How often to look for what was started while others were stopped, before all that was found is killed.
-const ROUNDS: usize = 50;
+/// The pause between two checks of a command.
+pub(crate) const LIMIT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// How often to search for processes that were started while others were being stopped, before killing all of them.
+const MAX_STOP_ROUNDS: usize = 50;
 
-/// What a worker can do about limits: the group it was given, or why it has none.
-pub(crate) type Means = Result<DelegatedGroup, Obstacle>;
+/// The control group that was delegated to the worker, or why there is none.
+pub(crate) type Delegation = Result<DelegatedGroup, Obstacle>;
 
-/// Why an attempt cannot be held to its limits, so that it is not started.
+/// Why the limits of an attempt cannot be enforced, so that it is not started.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unkept {
-    #[error("limits.cpu needs a cgroup of the worker's own ({why})")]
+pub(crate) enum LimitError {
+    #[error("limits.cpu needs a delegated cgroup ({why})")]
     Cpu { why: String },
-    #[error("its cgroup could not be made: {0}")]
+    #[error("failed to create its cgroup: {0}")]
     Group(io::Error),
 }
 
-/// One attempt that has limits.
+/// The limits of one attempt, and their enforcement.
 #[derive(Debug)]
 pub(crate) struct Confinement {
     limits: Limits,
     group: Option<(Group, File)>,
-    /// What the group takes care of.
+    /// The limits that the group enforces.
     by_group: Controllers,
 }
 
 impl Confinement {
     /// `None` for an attempt without limits.
-    pub(crate) fn prepare(claim: &Claim, means: &Means, worker: &str) -> Result<Option<Self>, Unkept> {
+    pub(crate) fn prepare(
+        claim: &Claim,
+        delegation: &Delegation,
+        worker: &str,
+    ) -> Result<Option<Self>, LimitError> {
         let limits = claim.limits;
         if limits.is_none() {
             return Ok(None);
         }
-        let enabled = means.as_ref().map_or(Controllers::default(), DelegatedGroup::enabled);
+        let enabled = delegation.as_ref().map_or(Controllers::default(), DelegatedGroup::enabled);
         if limits.cpu.is_some() && !enabled.cpu {
-            let why = means.as_ref().err().map_or("without a cpu controller".to_owned(), ToString::to_string);
-            return Err(Unkept::Cpu { why });
+            let why =
+                delegation.as_ref().err().map_or("it has no cpu controller".to_owned(), ToString::to_string);
+            return Err(LimitError::Cpu { why });
         }
         let by_group = Controllers {
             memory: enabled.memory && limits.memory.is_some(),
@@ -64,16 +69,16 @@ impl Confinement {
             pids: enabled.pids && limits.pids.is_some(),
         };
         let name = format!("{worker}-{}-{}", claim.number, claim.lease.attempt);
-        let group = match means {
+        let group = match delegation {
             Ok(delegated) if by_group != Controllers::default() => {
-                Some(make_group(delegated, &name, &limits, by_group).map_err(Unkept::Group)?)
+                Some(make_group(delegated, &name, &limits, by_group).map_err(LimitError::Group)?)
             }
             Ok(_) | Err(_) => None,
         };
         Ok(Some(Self { limits, group, by_group }))
     }
 
-    /// What the command is started with.
+    /// The limits to apply when spawning the command.
     pub(crate) fn at_start(&self) -> spawn::Limits<'_> {
         spawn::Limits {
             open_files: self.limits.open_files,
@@ -82,15 +87,16 @@ impl Confinement {
         }
     }
 
-    /// The command leads this session. Where the kernel shares the processor among sessions first, being nice in one's
-    /// own changes nothing; so the session is made as nice. It may refuse, and then it has its reasons.
+    /// Called after the command, which leads this session, was started. With autogrouping the kernel shares the
+    /// processor among sessions first, so niceness within a session has no effect; the whole session gets the same
+    /// niceness. An error is ignored: the kernel may not allow it.
     pub(crate) fn has_started(&self, leader: Pid) {
         if let Some(nice) = self.limits.nice {
             let _ = fs::write(format!("/proc/{}/autogroup", leader.as_raw_pid()), nice.to_string());
         }
     }
 
-    /// Whether a look now and then is needed.
+    /// Whether the slot must check the command periodically.
     pub(crate) fn is_watched(&self) -> bool {
         self.limits.pids.is_some() || self.watched_memory().is_some()
     }
@@ -99,10 +105,10 @@ impl Confinement {
         self.limits.memory.filter(|_| !self.by_group.memory)
     }
 
-    /// Looks at a command; `roots` are its leader and what has lost its parents.
-    pub(crate) fn look(&self, roots: impl FnOnce() -> Vec<Pid>) -> Option<Excess> {
+    /// The limit that the command exceeds, if any; `roots` are its leader and its orphans.
+    pub(crate) fn excess(&self, roots: impl FnOnce() -> Vec<Pid>) -> Option<Excess> {
         if let (Some(limit), Some((group, _)), true) = (self.limits.pids, &self.group, self.by_group.pids) {
-            // Whoever is refused a process may well try for ever.
+            // A command that may not fork may well retry for ever.
             if group.ran_out_of_pids() {
                 return Some(Excess::Pids(limit));
             }
@@ -114,14 +120,14 @@ impl Confinement {
         judge(&tree::of(&roots()), watched_pids, self.watched_memory())
     }
 
-    /// Kills all of a command at once, however quickly it multiplies: what is stopped starts nothing, and what it had
-    /// started is found in the next round.
-    pub(crate) fn put_down(&self, roots: impl Fn() -> Vec<Pid>) {
+    /// Kills all processes of a command, however quickly it forks: a stopped process starts nothing, and the next round
+    /// finds what it had started before.
+    pub(crate) fn stop_and_kill(&self, roots: impl Fn() -> Vec<Pid>) {
         if let Some((group, _)) = &self.group {
             return group.kill();
         }
         let mut stopped: HashSet<(Pid, u64)> = HashSet::new();
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_STOP_ROUNDS {
             let mut members = tree::of(&roots());
             members.retain(|member| stopped.insert((member.pid, member.start_time)));
             if members.is_empty() {
@@ -136,14 +142,15 @@ impl Confinement {
         }
     }
 
-    /// Kills all of a command that has a group, also what other rights protect from signals.
+    /// Kills all processes in the command's group, if it has one, including those that this user may not signal.
     pub(crate) fn kill(&self) {
         if let Some((group, _)) = &self.group {
             group.kill();
         }
     }
 
-    /// The command has ended; whatever may be left of it in its group is killed. Says what the kernel killed it for.
+    /// Kills the remaining processes in the group after the command has ended. Returns the limit for which the kernel
+    /// killed it.
     pub(crate) fn end(self) -> Option<Excess> {
         let (group, _) = self.group?;
         let excess = self.limits.memory.filter(|_| group.ran_out_of_memory()).map(Excess::Memory);
@@ -168,7 +175,7 @@ fn make_group(
     Ok((group, entrance))
 }
 
-/// Which limit is exceeded, if any is.
+/// The limit that is exceeded, if any.
 fn judge(members: &[Member], pids: Option<u32>, memory: Option<u64>) -> Option<Excess> {
     let tasks: u64 = members.iter().map(|member| u64::from(member.threads)).sum();
     if let Some(limit) = pids.filter(|limit| tasks > u64::from(*limit)) {
@@ -182,13 +189,13 @@ mod tests {
     use super::*;
 
     fn member(threads: u32, resident_bytes: u64) -> Member {
-        // Nobody has this pid, so what it shares cannot be told.
+        // No process has this pid, so its shared memory cannot be read.
         let pid = Pid::from_raw(i32::MAX).expect("a pid");
         Member { pid, parent: None, start_time: 1, threads, resident_bytes }
     }
 
     #[test]
-    fn all_of_a_tree_counts() {
+    fn all_processes_of_a_tree_are_counted() {
         let tree = [member(2, 3 << 20), member(1, 4 << 20)];
         assert_eq!(judge(&tree, Some(3), Some(7 << 20)), None);
         assert_eq!(judge(&tree, Some(2), Some(7 << 20)), Some(Excess::Pids(2)));

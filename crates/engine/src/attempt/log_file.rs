@@ -1,20 +1,20 @@
 //! The log file of one attempt, while it is written.
 //!
-//! Entries are only ever appended, so that whoever follows the file reads it like any other. Of a long output its
-//! beginning and its end are kept, half of the limit each:
+//! Entries are only appended, so that a reader can follow the file like any other. Of long output the start and the end
+//! are kept, half of the limit each:
 //!
 //! ```text
-//! header │ beginning │░░░░░ cut: a hole ░░░░░│ end ──▶ grows
+//! header │ start     │░░░░░ cut: a hole ░░░░░│ end ──▶ grows
 //!                    ▲ cut.at                ▲ cut.resume_at
 //! ```
 //!
-//! When there is too much behind the beginning, `resume_at` moves on to a later entry: first the header says so, then the
-//! space before it is given back. A reader that looks at the header *after* it has read some entries therefore knows
-//! whether they were whole. When the attempt is over, the file is written anew without the hole, and with exactly as much
-//! as the limit allows. On a filesystem that knows no holes only the beginning is kept.
+//! When there is too much output after the start, `resume_at` moves to a later entry: first in the header, then the
+//! space before it is freed. A reader that reads the header *after* some entries therefore knows whether they were
+//! intact. When the attempt has ended, the file is rewritten without the hole, and with exactly as much output as the
+//! limit allows. On a filesystem without support for holes only the start is kept.
 //!
-//! Nothing here fails an attempt: what cannot be written is counted, and a mark says so where the output goes on.
-//! A file has no length limit but the filesystem's (ext4: 16 TiB, beyond which the rest counts as cut).
+//! No error here fails an attempt: output that cannot be written is counted, and a mark in the file says how much is
+//! missing. The length of a file is limited only by the filesystem (ext4: 16 TiB, beyond which the rest counts as cut).
 
 mod compact;
 #[cfg(test)]
@@ -30,57 +30,57 @@ use std::time::{Duration, Instant};
 use domain::log::{Cut, Frame, HEADER_BYTES, Header, MAX_FRAME_BYTES, Stream, encode_cut_into, encode_into};
 use sys::fs::{owner_only, sparse};
 
-/// How long a file that could not be written to is left alone.
+/// How long to wait before writing to a file again after an error.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// The least that is cut in one go: a system call for every few bytes would be dear.
+/// How much is cut at once at least: a system call for every few bytes would be expensive.
 const MIN_STEP_BYTES: u64 = 256 << 10;
-/// In how many steps the end is renewed.
-const STEPS: u64 = 8;
+/// In how many steps the kept end is replaced.
+const TAIL_STEPS: u64 = 8;
 
 #[derive(Debug)]
 pub(crate) struct LogFile {
     file: File,
     path: PathBuf,
     max_bytes: u64,
-    /// How much of `max_bytes` is for the beginning.
+    /// How much of `max_bytes` is reserved for the start.
     head_bytes: u64,
     /// Where the next entry goes.
-    end: Place,
-    /// Where the beginning ends, once it does.
-    head: Option<Place>,
-    /// Boundaries of entries behind the beginning, a step apart. What is before the first of them is cut.
-    places: VecDeque<Place>,
-    /// The header or the hole is behind the first of `places`.
-    owes_cut: bool,
-    /// Printed since `end`, but not written.
+    end: Boundary,
+    /// Where the start ends, once it is complete.
+    head: Option<Boundary>,
+    /// Boundaries of entries after the start, one step apart. Everything before the first of them is cut.
+    boundaries: VecDeque<Boundary>,
+    /// The header or the hole does not yet match the first of `boundaries`.
+    cut_pending: bool,
+    /// Bytes printed since `end`, but not written.
     dropped: u64,
-    writing: Writing,
+    write_state: WriteState,
     scratch: Vec<u8>,
 }
 
 /// A boundary between entries.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Boundary {
     offset: u64,
-    /// How many bytes had been printed there.
+    /// How many bytes had been printed up to here.
     printed: u64,
     /// How many of them were written.
     written: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Writing {
-    On,
-    /// It failed: not again before this moment.
-    From(Instant),
-    /// Only the beginning can be kept, and it is.
+enum WriteState {
+    Enabled,
+    /// A write failed: try again at this moment.
+    SuspendedUntil(Instant),
+    /// Only the start can be kept, and it is complete.
     Full,
-    /// Half of an entry stands at the end and could not be taken away: nothing may ever follow it.
+    /// The file ends with a partial entry that could not be removed: nothing may follow it.
     Broken,
 }
 
 impl LogFile {
-    /// Makes the file, and its folder if that is missing.
+    /// Creates the file, and its folder if that is missing.
     pub(crate) fn create(path: PathBuf, max_bytes: u64) -> io::Result<Self> {
         let file = match owner_only::replace_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -98,12 +98,12 @@ impl LogFile {
             path,
             max_bytes,
             head_bytes: max_bytes - max_bytes / 2,
-            end: Place { offset: HEADER_BYTES as u64, printed: 0, written: 0 },
+            end: Boundary { offset: HEADER_BYTES as u64, printed: 0, written: 0 },
             head: None,
-            places: VecDeque::new(),
-            owes_cut: false,
+            boundaries: VecDeque::new(),
+            cut_pending: false,
             dropped: 0,
-            writing: Writing::On,
+            write_state: WriteState::Enabled,
             scratch: Vec::new(),
         })
     }
@@ -114,7 +114,7 @@ impl LogFile {
             let (part, others) = rest.split_at(self.room_for_one());
             match self.make_room().and_then(|()| self.write(part)) {
                 Ok(()) => rest = others,
-                Err(_) => self.leave_alone(now),
+                Err(_) => self.suspend_writing(now),
             }
         }
         self.dropped += rest.printed();
@@ -125,11 +125,11 @@ impl LogFile {
         self.dropped += bytes;
     }
 
-    /// Ends the file; returns how many bytes of output it keeps.
+    /// Completes the file; returns how many bytes of output it keeps.
     pub(crate) fn finish(mut self) -> u64 {
-        if self.dropped > 0 && !matches!(self.writing, Writing::Broken) {
+        if self.dropped > 0 && !matches!(self.write_state, WriteState::Broken) {
             let nothing = Frame { stream: Stream::Out, at: Duration::ZERO, bytes: &[] };
-            // Where even the mark cannot be written there is no way to say so.
+            // If even the mark cannot be written, the loss cannot be shown.
             let _ = self.write(nothing);
         }
         if self.end.written <= self.max_bytes {
@@ -137,12 +137,12 @@ impl LogFile {
         }
         match self.compact() {
             Ok(()) => self.max_bytes,
-            // It is a little too long then, but it can be read.
+            // Then it is a little too long, but still readable.
             Err(_) => self.end.written - self.cut_bytes(),
         }
     }
 
-    /// Takes the file away: all of it is kept elsewhere. Who has it open can read it to its end.
+    /// Removes the file, because its contents are stored elsewhere. A reader that has it open can read it to its end.
     pub(crate) fn remove(self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -152,36 +152,36 @@ impl LogFile {
     }
 
     fn step_bytes(&self) -> u64 {
-        (self.tail_bytes() / STEPS).max(MIN_STEP_BYTES)
+        (self.tail_bytes() / TAIL_STEPS).max(MIN_STEP_BYTES)
     }
 
-    /// Written and given up again.
+    /// How many bytes were written and cut again.
     fn cut_bytes(&self) -> u64 {
-        match (self.head, self.places.front()) {
+        match (self.head, self.boundaries.front()) {
             (Some(head), Some(resume)) => resume.written - head.written,
             (None, _) | (_, None) => 0,
         }
     }
 
     fn may_write(&mut self, now: Instant) -> bool {
-        match self.writing {
-            Writing::Full | Writing::Broken => return false,
-            Writing::From(at) if now < at => return false,
-            Writing::On | Writing::From(_) => self.writing = Writing::On,
+        match self.write_state {
+            WriteState::Full | WriteState::Broken => return false,
+            WriteState::SuspendedUntil(at) if now < at => return false,
+            WriteState::Enabled | WriteState::SuspendedUntil(_) => self.write_state = WriteState::Enabled,
         }
         if self.head.is_none() && self.end.written == self.head_bytes {
             self.end_head();
         }
-        matches!(self.writing, Writing::On)
+        matches!(self.write_state, WriteState::Enabled)
     }
 
-    fn leave_alone(&mut self, now: Instant) {
-        if matches!(self.writing, Writing::On) {
-            self.writing = Writing::From(now + RETRY_AFTER);
+    fn suspend_writing(&mut self, now: Instant) {
+        if matches!(self.write_state, WriteState::Enabled) {
+            self.write_state = WriteState::SuspendedUntil(now + RETRY_AFTER);
         }
     }
 
-    /// How much the next frame may hold: the beginning ends exactly where it has to.
+    /// The limit of the next frame: the start ends exactly at `head_bytes`.
     fn room_for_one(&self) -> u64 {
         match self.head {
             Some(_) => MAX_FRAME_BYTES as u64,
@@ -195,54 +195,55 @@ impl LogFile {
         } else if self.head_bytes < self.max_bytes {
             self.head_bytes = self.max_bytes;
         } else {
-            self.writing = Writing::Full;
+            self.write_state = WriteState::Full;
         }
     }
 
-    /// Sees to it that the end does not grow beyond what is allowed.
+    /// Cuts output, so that the end does not exceed its limit.
     fn make_room(&mut self) -> io::Result<()> {
         let Some(head) = self.head else {
             return Ok(());
         };
         let (written, step) = (self.end.written, self.step_bytes());
-        if self.places.back().is_none_or(|last| written - last.written >= step) {
-            self.places.push_back(self.end);
+        if self.boundaries.back().is_none_or(|last| written - last.written >= step) {
+            self.boundaries.push_back(self.end);
         }
-        let is_too_long = |first: &Place| written - first.written > self.tail_bytes() + 2 * step;
-        if self.places.front().is_some_and(is_too_long) {
-            let later = self.places.iter().rposition(|place| written - place.written >= self.tail_bytes());
-            self.places.drain(..later.unwrap_or(0));
-            self.owes_cut = true;
+        let is_too_long = |first: &Boundary| written - first.written > self.tail_bytes() + 2 * step;
+        if self.boundaries.front().is_some_and(is_too_long) {
+            let later =
+                self.boundaries.iter().rposition(|boundary| written - boundary.written >= self.tail_bytes());
+            self.boundaries.drain(..later.unwrap_or(0));
+            self.cut_pending = true;
         }
-        if self.owes_cut {
+        if self.cut_pending {
             self.cut(head)?;
         }
         Ok(())
     }
 
-    /// The header first: nobody must take the hole for output.
-    fn cut(&mut self, head: Place) -> io::Result<()> {
-        let resume = self.places[0];
+    /// Writes the header first, so that no reader takes the hole for output.
+    fn cut(&mut self, head: Boundary) -> io::Result<()> {
+        let resume = self.boundaries[0];
         let cut = Cut { at: head.offset, resume_at: resume.offset, resume_printed: resume.printed };
         self.file.write_all_at(&Header { cut: Some(cut) }.encode(), 0)?;
-        // All of it each time: the ends of a hole keep their block, and blocks must not be left behind at every step.
+        // The whole range each time: the blocks at both ends of a hole stay allocated, and would add up at every step.
         sparse::punch_hole(&self.file, head.offset, resume.offset - head.offset)?;
-        self.owes_cut = false;
+        self.cut_pending = false;
         Ok(())
     }
 
-    /// Writes a frame, and before it a mark for what was lost.
+    /// Writes a frame, and before it a mark for lost output.
     fn write(&mut self, frame: Frame<'_>) -> io::Result<()> {
         self.scratch.clear();
         encode_cut_into(&mut self.scratch, self.dropped);
         encode_into(&mut self.scratch, frame);
         if let Err(error) = self.file.write_all_at(&self.scratch, self.end.offset) {
             if self.file.set_len(self.end.offset).is_err() {
-                self.writing = Writing::Broken;
+                self.write_state = WriteState::Broken;
             }
             return Err(error);
         }
-        self.end = Place {
+        self.end = Boundary {
             offset: self.end.offset + self.scratch.len() as u64,
             printed: self.end.printed + self.dropped + frame.printed(),
             written: self.end.written + frame.printed(),
@@ -252,7 +253,7 @@ impl LogFile {
     }
 }
 
-/// The name under which a file is written that will take the place of another.
+/// The temporary name of a file that will replace another.
 fn new_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");

@@ -13,16 +13,16 @@ use super::capture::Capture;
 use domain::log::Stream;
 use sys::signal::interrupts::timespec;
 
-/// What is read from a pipe at once: all that it can hold.
+/// How much is read from a pipe at once: its capacity.
 const READ_BYTES: usize = 64 << 10;
 
 thread_local! {
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// Both ends of both. The command's ends stay open here too: so a pipe never comes to its end, and a command that ends
-/// wakes us once instead of three times. When it has ended is told by its handle, not by its pipes, which what it left
-/// behind may hold.
+/// Both ends of both pipes. The command's ends stay open here: so a pipe never reaches end of file, and a command that
+/// ends wakes the slot once instead of three times. The process handle shows when the command has ended, not its pipes,
+/// which orphans may hold.
 #[derive(Debug)]
 pub(crate) struct Pipes {
     out: Pipe,
@@ -38,13 +38,13 @@ struct Pipe {
 impl Pipe {
     fn open() -> io::Result<Self> {
         let (ours, command_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        // Only this end: a command expects that its own blocks.
+        // Only this end: a command expects its own end to block.
         fcntl_setfl(&ours, OFlags::NONBLOCK)?;
         Ok(Self { ours, command_end })
     }
 
-    /// One read of what there is. A command can open its output for reading, and take that away before us: a read that
-    /// blocks would then last for ever, because the pipe never comes to its end.
+    /// Reads once. A command can open its own output for reading and consume it first: a blocking read would then block
+    /// for ever, because the pipe never reaches end of file.
     fn read(&self, stream: Stream, capture: &mut Capture) {
         BUFFER.with_borrow_mut(|buffer| {
             if let Ok(read) = rustix::io::read(&self.ours, &mut buffer[..]) {
@@ -59,27 +59,27 @@ impl Pipes {
         Ok(Self { out: Pipe::open()?, err: Pipe::open()? })
     }
 
-    /// What the command writes to.
+    /// The ends that the command writes to.
     pub(crate) fn command_ends(&self) -> [BorrowedFd<'_>; 2] {
         [self.out.command_end.as_fd(), self.err.command_end.as_fd()]
     }
 
-    /// Sleeps until there is output or one of `others` is ready, for this long at most. Output is read; which of the
-    /// others are ready is returned.
+    /// Sleeps until there is output, one of `others` is ready, or `timeout` expires. Reads the output, and returns
+    /// which of the others are ready.
     pub(crate) fn wait<const N: usize>(
         &self,
         others: [BorrowedFd<'_>; N],
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
         capture: &mut Capture,
     ) -> [bool; N] {
-        let (ready, _) = self.look(others, patience, capture);
+        let (ready, _) = self.look(others, timeout, capture);
         ready
     }
 
-    /// Reads output until `other` is ready, for this long at most. A process that cannot be killed ends only if it can
-    /// write what it has to say.
-    pub(crate) fn read_until_ready(&self, other: BorrowedFd<'_>, patience: Duration, capture: &mut Capture) {
-        let until = Instant::now() + patience;
+    /// Reads output until `other` is ready or `timeout` expires. A process that cannot be killed may be blocked in a
+    /// write and ends only if its output is read.
+    pub(crate) fn read_until_ready(&self, other: BorrowedFd<'_>, timeout: Duration, capture: &mut Capture) {
+        let until = Instant::now() + timeout;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let [is_ready] = self.wait([other], Some(left), capture);
@@ -89,24 +89,24 @@ impl Pipes {
         }
     }
 
-    /// Reads what is left, when those who wrote it are dead.
+    /// Reads the remaining output, after its writers have ended.
     pub(crate) fn drain(&self, capture: &mut Capture) {
         while let ([], true) = self.look([], Some(Duration::ZERO), capture) {}
     }
 
-    /// The same as `wait`, and whether there was output.
+    /// As `wait`, but also returns whether there was output.
     fn look<const N: usize>(
         &self,
         others: [BorrowedFd<'_>; N],
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
         capture: &mut Capture,
     ) -> ([bool; N], bool) {
         let pipes = self.both();
         let watched = others.into_iter().chain(pipes.map(|(_, pipe)| pipe.ours.as_fd()));
         let mut watched: Vec<PollFd<'_>> =
             watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        if poll(&mut watched, patience.map(timespec).as_ref()).is_err() {
-            // Interrupted: nothing is known to be ready.
+        if poll(&mut watched, timeout.map(timespec).as_ref()).is_err() {
+            // Interrupted by a signal: nothing is known to be ready.
             return ([false; N], false);
         }
         let is_ready = |at: usize| !watched[at].revents().is_empty();
@@ -130,7 +130,7 @@ mod tests {
     use rustix::fs::fcntl_getfl;
 
     #[test]
-    fn what_somebody_else_has_read_is_not_waited_for() {
+    fn reading_an_empty_pipe_does_not_block() {
         let pipes = Pipes::open().expect("pipes");
         let mut capture = Capture::new("/none".into(), 0);
         pipes.out.read(Stream::Out, &mut capture);
@@ -139,7 +139,7 @@ mod tests {
         for end in pipes.command_ends() {
             assert!(
                 !fcntl_getfl(end).expect("flags").contains(OFlags::NONBLOCK),
-                "a command may rely on that"
+                "a command may rely on blocking writes"
             );
         }
     }

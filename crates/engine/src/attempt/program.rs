@@ -1,7 +1,7 @@
 //! Finding the file that a shell would execute, in the job's own `PATH` and relative to its folder.
 //!
-//! The answer is the path that the shell would pass to the kernel, to the letter and possibly relative: a script sees it
-//! as `$0`. Where shells differ about it, there is no answer.
+//! The result is exactly the path that the shell would pass to the kernel, possibly relative: a script sees it as `$0`.
+//! Where shells differ, there is no result.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -31,12 +31,12 @@ pub(crate) fn find(word: &str, path: Option<&[u8]>, cwd: &Path) -> Option<CStrin
     None
 }
 
-/// Some shells put a slash after any folder and a dot in place of none, some do not.
+/// Shells differ in how they write an empty entry and one with a trailing slash.
 fn is_clear(folder: &[u8]) -> bool {
     folder.last().is_some_and(|last| *last != b'/')
 }
 
-/// A folder is executable too. Whoever is told so tries it, fails, and leaves it to the shell, which looks further.
+/// Also true for a folder: the spawn then fails, and the shell, as the fallback, searches further.
 fn is_executable(program: &[u8], cwd: &Path) -> bool {
     let path = cwd.join(OsStr::from_bytes(program));
     accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
@@ -48,7 +48,8 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// A folder with programs in `bin` and in itself, a file that is not executable, and a folder named as a program.
+    /// A folder with programs in `bin` and at the top, a file that is not executable, and a folder named like a
+    /// program.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("tempdir");
         for (name, mode) in [("bin/tool", 0o700), ("here", 0o700), ("off/tool", 0o600), ("off/text", 0o600)] {
@@ -68,7 +69,7 @@ mod tests {
         let bin = folder.path().join("bin").display().to_string();
         let absolute = format!("{bin}/tool");
         for (word, path, found) in [
-            // With a slash: from the job's folder, and by the name that was typed.
+            // With a slash: relative to the job's folder, and with the name as written.
             ("./here", None, Some("./here")),
             ("bin/tool", Some("/none"), Some("bin/tool")),
             ("./link", None, Some("./link")),
@@ -76,17 +77,18 @@ mod tests {
             ("off/tool", None, None),
             ("./bin", None, Some("./bin")),
             ("./none", None, None),
-            // Without one: in `PATH`, past what cannot be executed.
+            // Without a slash: in `PATH`, skipping files that cannot be executed.
             ("tool", Some(bin.as_str()), Some(absolute.as_str())),
             ("tool", Some(&format!("/none:off:{bin}")), Some(absolute.as_str())),
-            // A folder: only trying to execute it tells.
+            // A folder: only the spawn shows that it is not a program.
             ("tool", Some(&format!("taken:{bin}")), Some("taken/tool")),
             ("tool", Some("bin"), Some("bin/tool")),
             ("here", Some("."), Some("./here")),
             ("text", Some("off"), None),
             ("here", Some("bin"), None),
             ("here", None, None),
-            // An empty entry is the job's folder, but shells name the program there in two ways; the same with `/`.
+            // An empty entry is the job's folder, but shells differ in how they name a program there; so do they for a
+            // trailing `/`.
             ("here", Some(""), None),
             ("here", Some("bin:"), None),
             ("tool", Some(":bin"), Some("bin/tool")),

@@ -1,12 +1,12 @@
-//! What a worker was running, for those who come after it: `workers/<id>.slots`.
+//! The records of a worker's attempts, from which others recover when it dies: `workers/<id>.slots`.
 //!
 //! One small record for each attempt that was started and is not settled yet: job, attempt, pid, and when the process
-//! was started. The record is locked through an open file description of its own, which the command inherits; held
-//! means that something of the attempt lives. Nothing is made per attempt but that description.
+//! started. The record is locked through its own open file description, which the command inherits; while the lock is
+//! held, some process of the attempt is alive. An attempt needs no file of its own, only that description.
 //!
-//! The lease is written *before* the command is started: whoever finds it must assume that the command ran. A record is
-//! emptied and used again only when its settlement is committed, else a started attempt could look like one that never
-//! was.
+//! The lease is written *before* the command is started, so a reader of the record must assume that the command ran. A
+//! record is cleared and reused only when its settlement is committed; otherwise a started attempt could look as if it
+//! had never been started.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,28 +24,28 @@ use sys::fs::{owner_only, range_lock};
 use sys::process;
 use sys::process::spawn::ChildProcess;
 
-/// A job's id has 128 characters at most; the rest are numbers.
+/// A job id has at most 128 characters; the rest are numbers.
 const RECORD_BYTES: u64 = 256;
 
-/// How a record begins that holds nothing.
+/// The start of an empty record.
 const EMPTY: &[u8] = b"\n";
 
 /// The records of this worker.
 #[derive(Debug)]
 pub(crate) struct Slots {
     path: PathBuf,
-    /// Without any lock: to empty records.
+    /// Holds no locks; used to clear records.
     file: File,
-    free: Mutex<Free>,
+    free: Mutex<FreeRecords>,
 }
 
 #[derive(Debug, Default)]
-struct Free {
+struct FreeRecords {
     reusable: VecDeque<u64>,
     used: u64,
 }
 
-/// The record of one attempt. Dropping it gives up our part of the lock, the command keeps its own.
+/// The record of one attempt. Dropping it closes the worker's copy of the lock; the command keeps its own.
 #[derive(Debug)]
 pub(crate) struct Record {
     file: File,
@@ -53,32 +53,32 @@ pub(crate) struct Record {
     lease: LeaseRef,
 }
 
-/// What a process of an attempt holds unless it has closed its descriptors.
+/// The lock on a record, which every process of an attempt holds unless it has closed its descriptors.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark<'a> {
+pub(crate) struct RecordLock<'a> {
     path: &'a Path,
     bytes: Range<u64>,
 }
 
-impl Mark<'_> {
-    /// Whether this process holds this lock, or that of another attempt; `None`: it holds none.
-    pub(crate) fn is_on(&self, pid: Pid) -> Option<bool> {
+impl RecordLock<'_> {
+    /// `true` if the process holds this lock, `false` if it holds that of another attempt, `None` if it holds none.
+    pub(crate) fn held_by(&self, pid: Pid) -> Option<bool> {
         let locks = process::locks_on(pid, self.path);
         (!locks.is_empty()).then(|| locks.contains(&self.bytes))
     }
 }
 
-/// An attempt as its record tells it.
+/// The contents of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trace {
+pub(crate) struct AttemptRecord {
     pub(crate) lease: LeaseRef,
-    /// Absent if the worker died before it could write it down.
-    pub(crate) process: Option<Started>,
+    /// Absent if the worker died before it could write it.
+    pub(crate) process: Option<ProcessRecord>,
 }
 
-/// A process by its pid and the ticks since boot between which it was started: the pid alone may be a stranger's.
+/// A process: its pid, and the range of ticks since boot in which it was started, because the pid alone may be reused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Started {
+pub(crate) struct ProcessRecord {
     pub(crate) pid: Pid,
     pub(crate) ticks: Range<u64>,
 }
@@ -90,37 +90,37 @@ impl Slots {
         Ok(Self { path, file, free: Mutex::default() })
     }
 
-    /// Writes down that this attempt is about to be started.
+    /// Writes a record for an attempt that is about to be started.
     pub(crate) fn begin(&self, lease: &LeaseRef) -> io::Result<Record> {
-        // Opened anew: a description that an earlier command inherited may still be held by what it left behind.
+        // Opened again: orphans may still hold a description that an earlier command inherited.
         let file = owner_only::open_file(&self.path)?;
         let mut index = self.oldest_free();
         while !range_lock::take(&file, bytes(index))? {
-            // Most likely by a command of another slot that is just being started: until it runs, it has a copy of every
-            // descriptor of ours. A record that nobody has used is free for certain.
-            self.give_back(index);
+            // Most likely a command of another slot is between fork and exec, when it has copies of all our
+            // descriptors. A record that was never used is certainly free.
+            self.clear_record(index);
             index = self.unused();
         }
         let record = Record { file, index, lease: lease.clone() };
-        record.write(None).inspect_err(|_| self.give_back(index))?;
+        record.write(None).inspect_err(|_| self.clear_record(index))?;
         Ok(record)
     }
 
-    /// The settlement of this record's attempt is committed, so it says nothing any more: its pid may become that of a
-    /// stranger's session, whose leader ends as ours did.
-    pub(crate) fn give_back(&self, index: u64) {
+    /// Clears the record, because the settlement of its attempt is committed. Left in place, its pid could match the id
+    /// of an unrelated session whose leader has ended.
+    pub(crate) fn clear_record(&self, index: u64) {
         let _ = self.file.write_all_at(EMPTY, index * RECORD_BYTES);
         self.free().reusable.push_back(index);
     }
 
-    /// The lock on a record, as processes are known by it.
-    pub(crate) fn mark(&self, index: u64) -> Mark<'_> {
-        Mark { path: &self.path, bytes: bytes(index) }
+    /// The lock on a record, by which its processes are recognised.
+    pub(crate) fn lock(&self, index: u64) -> RecordLock<'_> {
+        RecordLock { path: &self.path, bytes: bytes(index) }
     }
 
-    /// That of something that holds none of these locks: whoever holds one is another's.
-    pub(crate) fn no_mark(&self) -> Mark<'_> {
-        Mark { path: &self.path, bytes: 0..0 }
+    /// A lock that matches no record: a process that holds any record lock belongs to another attempt.
+    pub(crate) fn no_lock(&self) -> RecordLock<'_> {
+        RecordLock { path: &self.path, bytes: 0..0 }
     }
 
     fn oldest_free(&self) -> u64 {
@@ -134,7 +134,7 @@ impl Slots {
         free.used - 1
     }
 
-    fn free(&self) -> MutexGuard<'_, Free> {
+    fn free(&self) -> MutexGuard<'_, FreeRecords> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,29 +144,29 @@ impl Record {
         self.index
     }
 
-    /// What the command inherits.
+    /// The file that the command inherits.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Starts the process, and writes down which it is.
+    /// Starts the process, and records its pid.
     pub(crate) fn start(&self, spawn: impl FnOnce() -> io::Result<ChildProcess>) -> io::Result<ChildProcess> {
         let before = boot_ticks();
         let spawned = spawn()?;
-        // The lease is there already, and the cookie too: a record without a pid costs the finder time, nothing else.
-        let _ = self.write(Some(Started { pid: spawned.pid, ticks: before..boot_ticks() + 1 }));
+        // Recovery works without the pid, through the lease and the cookie; it only takes longer.
+        let _ = self.write(Some(ProcessRecord { pid: spawned.pid, ticks: before..boot_ticks() + 1 }));
         Ok(spawned)
     }
 
-    fn write(&self, process: Option<Started>) -> io::Result<()> {
-        let trace = Trace { lease: self.lease.clone(), process };
-        self.file.write_all_at(&trace.to_bytes(), self.index * RECORD_BYTES)
+    fn write(&self, process: Option<ProcessRecord>) -> io::Result<()> {
+        let record = AttemptRecord { lease: self.lease.clone(), process };
+        self.file.write_all_at(&record.to_bytes(), self.index * RECORD_BYTES)
     }
 }
 
-impl Trace {
+impl AttemptRecord {
     /// Whether this process is in the session of the attempt.
-    pub(crate) fn is_leader_of(&self, pid: Pid) -> bool {
+    pub(crate) fn has_in_session(&self, pid: Pid) -> bool {
         let session = process::stat(pid).and_then(|stat| Pid::from_raw(stat.session));
         session.is_some() && session == self.process.as_ref().map(|started| started.pid)
     }
@@ -174,7 +174,7 @@ impl Trace {
     fn to_bytes(&self) -> Vec<u8> {
         let LeaseRef { job, attempt } = &self.lease;
         let text = match &self.process {
-            Some(Started { pid, ticks }) => {
+            Some(ProcessRecord { pid, ticks }) => {
                 format!("{job} {attempt} {} {} {}\n", pid.as_raw_pid(), ticks.start, ticks.end)
             }
             None => format!("{job} {attempt}\n"),
@@ -188,11 +188,11 @@ impl Trace {
         let text = std::str::from_utf8(bytes).ok()?.split('\n').next()?;
         let words: Vec<&str> = text.split(' ').collect();
         let lease = LeaseRef { job: words.first()?.parse().ok()?, attempt: words.get(1)?.parse().ok()? };
-        Some(Self { lease, process: Started::from_words(words.get(2..)?) })
+        Some(Self { lease, process: ProcessRecord::from_words(words.get(2..)?) })
     }
 }
 
-impl Started {
+impl ProcessRecord {
     fn from_words(words: &[&str]) -> Option<Self> {
         let [pid, from, to] = words else {
             return None;
@@ -201,19 +201,19 @@ impl Started {
     }
 }
 
-/// What a worker that is gone was running.
-pub(crate) fn read(folder: &Path, worker: &str) -> io::Result<Vec<Trace>> {
+/// Reads the records that a dead worker left.
+pub(crate) fn read(folder: &Path, worker: &str) -> io::Result<Vec<AttemptRecord>> {
     let bytes = std::fs::read(path(folder, worker))?;
     let size = usize::try_from(RECORD_BYTES).unwrap_or(usize::MAX);
-    Ok(bytes.chunks(size).filter_map(Trace::from_bytes).collect())
+    Ok(bytes.chunks(size).filter_map(AttemptRecord::from_bytes).collect())
 }
 
-/// Whether this worker has ever started anything.
+/// Whether this worker has ever started a command.
 pub(crate) fn were_used(folder: &Path, worker: &str) -> bool {
     path(folder, worker).metadata().is_ok_and(|meta| meta.len() > 0)
 }
 
-/// Whether anything that inherited a lock of this worker's attempts still lives.
+/// Whether a process that inherited a lock of this worker's attempts is still alive.
 pub(crate) fn are_held(folder: &Path, worker: &str) -> io::Result<bool> {
     match File::options().read(true).write(true).open(path(folder, worker)) {
         Ok(file) => range_lock::is_held(&file, 0..i64::MAX.cast_unsigned()),
@@ -241,19 +241,19 @@ mod tests {
     }
 
     #[test]
-    fn a_record_says_what_was_started_and_is_held_as_long_as_anybody_has_it() {
+    fn a_record_names_the_process_and_is_held_until_its_last_descriptor_is_closed() {
         let folder = tempfile::tempdir().expect("a folder");
         let slots = Slots::create(folder.path(), "w").expect("slots");
         assert!(!were_used(folder.path(), "w"));
         let record = slots.begin(&lease(u32::MAX)).expect("a record");
-        let expected = Trace { lease: lease(u32::MAX), process: None };
-        assert_eq!(read(folder.path(), "w").expect("traces"), [expected], "before it is started");
+        let expected = AttemptRecord { lease: lease(u32::MAX), process: None };
+        assert_eq!(read(folder.path(), "w").expect("records"), [expected], "before it is started");
         assert!(were_used(folder.path(), "w"));
 
         let me = rustix::process::getpid();
         record.start(|| Ok(ChildProcess { pid: me, handle: ProcessHandle::open(me)? })).expect("started");
-        let traces = read(folder.path(), "w").expect("traces");
-        assert_eq!(traces[0].process.as_ref().map(|started| started.pid), Some(me));
+        let records = read(folder.path(), "w").expect("records");
+        assert_eq!(records[0].process.as_ref().map(|started| started.pid), Some(me));
         let inherited = record.file().try_clone().expect("clone");
         drop(record);
         assert!(are_held(folder.path(), "w").expect("look"));
@@ -262,49 +262,49 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_used_again_only_when_it_was_given_back() {
+    fn a_record_is_reused_only_after_it_was_cleared() {
         let folder = tempfile::tempdir().expect("a folder");
         let slots = Slots::create(folder.path(), "w").expect("slots");
         let first = slots.begin(&lease(1)).expect("a record").index();
         let second = slots.begin(&lease(2)).expect("a record").index();
         assert_ne!(first, second, "the first attempt is not settled yet");
-        slots.give_back(first);
+        slots.clear_record(first);
         let kept: Vec<u32> =
-            read(folder.path(), "w").expect("traces").iter().map(|trace| trace.lease.attempt).collect();
-        assert_eq!(kept, [2], "by the time anybody reads it, its pid may be a stranger's");
+            read(folder.path(), "w").expect("records").iter().map(|record| record.lease.attempt).collect();
+        assert_eq!(kept, [2], "its pid may be reused before the record is read");
         assert_eq!(slots.begin(&lease(3)).expect("a record").index(), first);
         let held = slots.begin(&lease(4)).expect("a record");
-        slots.give_back(held.index());
-        assert_ne!(slots.begin(&lease(5)).expect("a record").index(), held.index(), "somebody still has it");
+        slots.clear_record(held.index());
+        assert_ne!(slots.begin(&lease(5)).expect("a record").index(), held.index(), "its lock is still held");
         let kept: Vec<u32> =
-            read(folder.path(), "w").expect("traces").iter().map(|trace| trace.lease.attempt).collect();
+            read(folder.path(), "w").expect("records").iter().map(|record| record.lease.attempt).collect();
         assert_eq!(kept, [3, 2, 5]);
     }
 
-    fn started(pid: i32, ticks: Range<u64>) -> Trace {
+    fn started(pid: i32, ticks: Range<u64>) -> AttemptRecord {
         let pid = Pid::from_raw(pid).expect("a pid");
-        Trace { lease: lease(u32::MAX), process: Some(Started { pid, ticks }) }
+        AttemptRecord { lease: lease(u32::MAX), process: Some(ProcessRecord { pid, ticks }) }
     }
 
     #[test]
     fn the_longest_record_fits() {
         let longest = started(i32::MAX, u64::MAX..u64::MAX).to_bytes();
         assert_eq!((longest.len() as u64, longest.last()), (RECORD_BYTES, Some(&0)));
-        assert_eq!(Trace::from_bytes(&longest), Some(started(i32::MAX, u64::MAX..u64::MAX)));
+        assert_eq!(AttemptRecord::from_bytes(&longest), Some(started(i32::MAX, u64::MAX..u64::MAX)));
     }
 
     proptest! {
         #[test]
-        fn a_file_of_any_bytes_holds_only_records_that_could_be_written(bytes: Vec<u8>) {
+        fn arbitrary_bytes_parse_only_as_records_that_can_be_written(bytes: Vec<u8>) {
             let folder = tempfile::tempdir().expect("a folder");
             std::fs::write(path(folder.path(), "w"), &bytes).expect("written");
-            for trace in read(folder.path(), "w").expect("traces") {
-                prop_assert_eq!(Trace::from_bytes(&trace.to_bytes()), Some(trace));
+            for record in read(folder.path(), "w").expect("records") {
+                prop_assert_eq!(AttemptRecord::from_bytes(&record.to_bytes()), Some(record));
             }
         }
 
         #[test]
-        fn a_record_that_was_not_written_whole_names_no_process(
+        fn a_partially_written_record_names_no_process(
             pid in 1..=i32::MAX,
             ticks: Range<u64>,
             whole: prop::sample::Index,
@@ -312,7 +312,7 @@ mod tests {
             let mut bytes = started(pid, ticks).to_bytes();
             let text = bytes.iter().position(|byte| *byte == b'\n').expect("its end");
             bytes[whole.index(text + 1)..].fill(0);
-            prop_assert!(Trace::from_bytes(&bytes).is_none_or(|trace| trace.process.is_none()));
+            prop_assert!(AttemptRecord::from_bytes(&bytes).is_none_or(|record| record.process.is_none()));
         }
     }
 }

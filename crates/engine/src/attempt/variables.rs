@@ -1,5 +1,5 @@
-//! The environment of a command: the one it was enqueued in, or else the worker's, then what the job adds, then what
-//! queuectl says about the attempt. Each name comes once, and the later source wins.
+//! The environment of a command: the one it was enqueued in or else the worker's, then the variables that the job adds,
+//! then those that describe the attempt. Each name appears once, and the later source wins.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ pub(crate) const ATTEMPT: &str = "QUEUECTL_ATTEMPT";
 pub(crate) const QUEUE: &str = "QUEUECTL_QUEUE";
 pub(crate) const WORKER_ID: &str = "QUEUECTL_WORKER_ID";
 pub(crate) const HOME: &str = "QUEUECTL_HOME";
-/// Only where the store is another than the home's own database.
+/// Only if the store is not the home's own database.
 pub(crate) const STORE: &str = "QUEUECTL_STORE";
 pub(crate) const HOOK: &str = "QUEUECTL_HOOK";
 pub(crate) const DELIVERY: &str = "QUEUECTL_DELIVERY";
 pub(crate) const PWD: &str = "PWD";
 
-/// A command starts in its folder and comes from nowhere else.
+/// A command has no previous folder.
 const DROPPED: &[u8] = b"OLDPWD";
 
-/// Names that shells set themselves, or that change what some shell does with a command. Prompts are not among them:
-/// bash drops them, but no command asks for one.
+/// Variables that shells set themselves, or that change what some shell does with a command. Prompts are not listed:
+/// bash drops them, but no command depends on one.
 const TOUCHED_BY_SHELLS: [&[u8]; 7] =
     [b"BASHOPTS", b"EXECIGNORE", b"IFS", b"LINENO", b"OPTIND", b"PPID", b"SHELLOPTS"];
 
@@ -32,18 +32,18 @@ pub(crate) struct Variables<'a> {
 }
 
 impl<'a> Variables<'a> {
-    /// A variable that is none of queuectl's own.
+    /// The value of a variable that queuectl does not set itself.
     pub(crate) fn get(&self, name: &str) -> Option<&'a [u8]> {
         self.added.get(name).map(String::as_bytes).or_else(|| self.base.get(name))
     }
 
-    /// Whether a command gets the same variables when a shell stands in between. Shells drop what they could not name
-    /// themselves; bash makes functions of some of that, which may have the name of a program.
+    /// Whether a command gets the same variables through a shell. Shells drop variables whose names are not
+    /// identifiers; bash turns some of them into functions, which may have the name of a program.
     pub(crate) fn pass_through_shells(&self) -> bool {
         self.all().all(|(name, _)| is_identifier(name) && !TOUCHED_BY_SHELLS.contains(&name))
     }
 
-    /// `NAME=value` for each, `own` included, which win.
+    /// `NAME=value` for each variable; those in `own` win.
     pub(crate) fn to_envp(self, own: &[(&str, &[u8])]) -> Result<CstrArray, NulByte> {
         let is_own = |name: &[u8]| own.iter().any(|(taken, _)| taken.as_bytes() == name);
         let others = self.all().filter(|(name, _)| *name != DROPPED && !is_own(name));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_comes_once_and_the_later_source_wins() {
+    fn each_name_appears_once_and_the_later_source_wins() {
         let base = base(&[("A", "1"), ("B", "1"), ("OLDPWD", "/x"), ("PWD", "/x"), ("QUEUECTL_JOB_ID", "x")]);
         let added = added(&[("B", "2"), ("C", "=2"), ("QUEUECTL_JOB_ID", "y"), ("OLDPWD", "/y")]);
         let variables = Variables { base: &base, added: &added };
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn values_need_not_be_text_but_hold_no_nul() {
+    fn values_may_be_any_bytes_except_nul() {
         let base = Environment::from_bytes(b"A=\xff\0");
         let variables = Variables { base: &base, added: &BTreeMap::new() };
         let envp = variables.to_envp(&[]).expect("no NUL");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_a_shell_would_touch_are_noticed() {
+    fn variables_that_a_shell_would_change_are_detected() {
         for (name, passes) in [
             ("PATH", true),
             ("_a1", true),

@@ -1,5 +1,5 @@
-//! Forgets what is older than the settings say. One worker does it for all of a store, a few rows at a time, so that
-//! nobody waits for it; when nothing is left it rests for an hour.
+//! Deletes history that is older than the settings allow. One worker does it for the whole store, a few rows at a time,
+//! so that no other writer waits for long; when it is done, pruning pauses for an hour.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,18 +9,18 @@ use domain::values::name::WorkerId;
 use store::retention::{PruneTotals, RetentionPass};
 use store::{Duty, Store, StoreError};
 
-/// A worker that ends sooner leaves it to others.
-const FIRST: Duration = Duration::from_secs(1);
-/// How long it rests when it is through.
-const REST: Duration = Duration::from_secs(3_600);
-/// How long nobody else begins while one is at it.
-const LEASE: Duration = Duration::from_secs(600);
-/// How many steps are taken at once.
-const STEPS: u32 = 4;
+/// The delay before the first round; a worker that ends sooner does not prune.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+/// The pause after a complete round.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(3_600);
+/// How long the duty is reserved for the worker that prunes.
+const DUTY_LEASE: Duration = Duration::from_secs(600);
+/// How many steps are taken per tick.
+const STEPS_PER_TICK: u32 = 4;
 
 #[derive(Debug)]
 pub(crate) struct Pruner {
-    /// When to look whether it is time.
+    /// When to check whether a round is due.
     next: Instant,
     round: Option<Round>,
 }
@@ -33,14 +33,14 @@ struct Round {
 
 impl Pruner {
     pub(crate) fn new() -> Self {
-        Self { next: Instant::now() + FIRST, round: None }
+        Self { next: Instant::now() + FIRST_DELAY, round: None }
     }
 
-    pub(crate) fn rests(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.round.is_none()
     }
 
-    /// Takes a few steps if it is time.
+    /// Takes a few steps if a round is due or in progress.
     pub(crate) fn run_once(
         &mut self,
         store: &dyn Store,
@@ -49,8 +49,8 @@ impl Pruner {
         own: &WorkerId,
     ) -> Result<(), StoreError> {
         if self.round.is_none() && self.next <= Instant::now() {
-            self.next = Instant::now() + REST;
-            if store.take_duty(Duty::Prune, LEASE)? {
+            self.next = Instant::now() + PRUNE_INTERVAL;
+            if store.take_duty(Duty::Prune, DUTY_LEASE)? {
                 let walk = RetentionPass::by_settings(settings, store.now()?, logs);
                 self.round = Some(Round { walk, renewed: Instant::now() });
             }
@@ -58,24 +58,24 @@ impl Pruner {
         let Some(round) = &mut self.round else {
             return Ok(());
         };
-        if round.go_on(store, own)? {
+        if round.advance(store, own)? {
             return Ok(());
         }
         let done = summary(round.walk.deleted());
         self.round = None;
-        self.next = Instant::now() + REST;
-        store.end_duty(Duty::Prune, REST, own.as_str(), done.as_deref())
+        self.next = Instant::now() + PRUNE_INTERVAL;
+        store.end_duty(Duty::Prune, PRUNE_INTERVAL, own.as_str(), done.as_deref())
     }
 }
 
 impl Round {
-    /// `false` when it is through.
-    fn go_on(&mut self, store: &dyn Store, own: &WorkerId) -> Result<bool, StoreError> {
-        if self.renewed.elapsed() > LEASE / 2 {
-            store.end_duty(Duty::Prune, LEASE, own.as_str(), None)?;
+    /// Takes a few steps; `false` when the round is complete.
+    fn advance(&mut self, store: &dyn Store, own: &WorkerId) -> Result<bool, StoreError> {
+        if self.renewed.elapsed() > DUTY_LEASE / 2 {
+            store.end_duty(Duty::Prune, DUTY_LEASE, own.as_str(), None)?;
             self.renewed = Instant::now();
         }
-        for _ in 0..STEPS {
+        for _ in 0..STEPS_PER_TICK {
             if !self.walk.step(store)? {
                 return Ok(false);
             }
@@ -84,7 +84,7 @@ impl Round {
     }
 }
 
-/// What is told of it; nothing if nothing was forgotten.
+/// The summary for the log; `None` if nothing was deleted.
 fn summary(forgotten: PruneTotals) -> Option<String> {
     (forgotten != PruneTotals::default()).then(|| forgotten.to_string())
 }

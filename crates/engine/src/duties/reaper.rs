@@ -1,14 +1,14 @@
-//! Recovers the jobs of workers that died: finds them, kills what they left behind, and gives their jobs back.
+//! Recovers the jobs of dead workers: finds these workers, kills their orphans, and reaps their jobs.
 //!
-//! While a supervisor lives, its workers are its own business. Only when supervisor and worker are both dead, or have both
-//! been silent for far longer than a lease, does another worker step in. It is safe for many to do so at once: killing
-//! what is dead does nothing, and the store takes a worker's leases back once.
+//! A living supervisor takes care of its own workers. Another worker steps in only when supervisor and worker are both
+//! dead, or when the worker has been unresponsive for far longer than a lease. Several workers may do so at once:
+//! killing a dead process has no effect, and the store reaps a worker's leases once.
 //!
-//! Processes and sessions are looked for only where the dead worker was *here* ([`host::reach`]). Of a worker under
-//! another boot or in another container, this one knows the heartbeat, and whether the locks that it can see are held: it
-//! gives jobs back when no lock is held and the heartbeat has not changed for long enough, and signals nothing.
+//! The reaper searches for processes and sessions only if the dead worker ran *here* ([`host::reach`]). Of a worker
+//! from another boot or in another container it knows only the heartbeat, and whether the locks that it can see are
+//! held: it reaps the jobs when no lock is held and the heartbeat has not changed for long enough, and signals nothing.
 //!
-//! A round kills first and writes afterwards: what is killed may be what keeps everybody from writing.
+//! A round kills first and writes afterwards: a hung worker may hold the lock that keeps all others from writing.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::silence::Silences;
+use super::silence::HeartbeatAges;
 use crate::attempt::slot_records;
-use crate::attempt::slot_records::Trace;
+use crate::attempt::slot_records::AttemptRecord;
 use crate::journal::Journal;
-use crate::orphans::cleanup::{Remains, Sweeps, Swept, sweep};
+use crate::orphans::cleanup::{DeadWorker, KillResult, SearchTimes, kill_orphans};
 use crate::orphans::survivor::Survivor;
 use crate::worker::files;
 use domain::settings::Settings;
@@ -36,52 +36,53 @@ use sys::host::{Reach, Vantage};
 use sys::process;
 use sys::process::ProcessHandle;
 
-/// A round that comes this much later than it should tells nothing about others: we ourselves were asleep. Where leases
-/// are long, so is the time that a worker may wait for the store.
-const TOO_LATE: Duration = Duration::from_secs(5);
-const TOO_LATE_PER_LEASE: u32 = 2;
+/// After a longer gap between two rounds this process was itself asleep, so it cannot judge others. With long leases a
+/// worker may also wait longer for the store.
+const MAX_ROUND_GAP: Duration = Duration::from_secs(5);
+const MAX_ROUND_GAPS_PER_LEASE: u32 = 2;
 /// How many heartbeats a worker of an earlier boot must miss: a cloned machine may share its ids and its home.
-const MISSED_AFTER_BOOT: u32 = 2;
-/// How long one that was killed is waited for.
-const DEATH: Duration = Duration::from_secs(5);
+const MISSED_HEARTBEATS_AFTER_BOOT: u32 = 2;
+/// How long to wait for a hung worker to end after SIGKILL.
+const WORKER_KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Reaper {
     vantage: Vantage,
     last_round: Instant,
-    /// Since when, seen without a gap, workers have been holding leases past their time.
+    /// Since when workers have held expired leases, as observed without a gap.
     overdue_since: HashMap<WorkerId, Instant>,
-    silences: Silences,
-    sweeps: Sweeps,
-    /// Workers that cannot be recovered, and why not; each is told of once.
+    heartbeat_ages: HeartbeatAges,
+    searches: SearchTimes,
+    /// Workers that cannot be recovered yet, and why; each reason is logged once.
     obstacles: HashMap<WorkerId, String>,
-    /// In the last round there was nobody to look after.
+    /// The last round found no other worker.
     is_alone: bool,
 }
 
-/// What is to be done about a worker.
+/// The state of a worker as the reaper judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It lives, or somebody else takes care of it.
+    /// It is alive, or its supervisor takes care of it.
     Leave,
-    /// It ran under another boot, and holds none of its locks: nothing of it can be alive.
+    /// It ran before the last boot and holds none of its locks, so none of its processes can be alive.
     Rebooted,
-    /// It is out of reach, holds no lock that can be seen, and was silent for a whole lease.
+    /// It runs in another container or on another machine, holds no visible lock, and sent no heartbeat for a whole
+    /// lease.
     Silent,
-    /// Dead, and so is its supervisor.
+    /// It is dead, and so is its supervisor.
     Dead,
-    /// It is there, but has done nothing for longer than anybody should wait.
+    /// It is alive, but has held expired leases for a whole lease.
     Hung,
 }
 
 impl Verdict {
-    /// What became of a worker that will be gone; `None` if it is to be left alone.
-    fn what(self) -> Option<&'static str> {
+    /// The log text for a worker that is reaped; `None` if it is not.
+    fn log_text(self) -> Option<&'static str> {
         match self {
             Self::Leave => None,
-            Self::Rebooted => Some("was running when the machine went down"),
+            Self::Rebooted => Some("was running when the machine shut down"),
             Self::Silent => {
-                Some("was not heard from for a whole lease, in another container or on another machine")
+                Some("sent no heartbeat for a whole lease, in another container or on another machine")
             }
             Self::Dead => Some("died with its supervisor"),
             Self::Hung => Some("hung past its lease and was killed"),
@@ -95,14 +96,14 @@ impl Reaper {
             vantage,
             last_round: Instant::now(),
             overdue_since: HashMap::new(),
-            silences: Silences::default(),
-            sweeps: Sweeps::default(),
+            heartbeat_ages: HeartbeatAges::default(),
+            searches: SearchTimes::default(),
             obstacles: HashMap::new(),
             is_alone: false,
         }
     }
 
-    /// Looks at every worker but this one, and recovers what is dead.
+    /// Checks every worker but this one, and recovers the dead ones.
     pub(crate) fn run_once(
         &mut self,
         store: &dyn Store,
@@ -111,15 +112,15 @@ impl Reaper {
         journal: &Journal,
     ) -> Result<(), StoreError> {
         let lease = settings.lease;
-        // Where the store failed, others could not reach it either: their silence proves nothing.
+        // If the store fails, other workers cannot reach it either, so their missing heartbeats prove nothing.
         let workers = store.workers()?;
-        if self.last_round.elapsed() > TOO_LATE.max(lease / TOO_LATE_PER_LEASE) {
+        if self.last_round.elapsed() > MAX_ROUND_GAP.max(lease / MAX_ROUND_GAPS_PER_LEASE) {
             self.overdue_since.clear();
-            self.silences.clear();
+            self.heartbeat_ages.clear();
         }
         self.last_round = Instant::now();
-        self.silences.keep(&workers);
-        self.sweeps.keep(&workers);
+        self.heartbeat_ages.keep(&workers);
+        self.searches.keep(&workers);
         self.overdue_since.retain(|id, _| workers.iter().any(|worker| worker.id == *id && worker.overdue));
         self.obstacles.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
         self.is_alone = workers.iter().all(|worker| Some(&worker.id) == own);
@@ -128,13 +129,13 @@ impl Reaper {
         for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
             let verdict = self.judge(worker, settings, now);
             let cleared = self.clear(store, verdict, worker, now, lease)?;
-            gone.extend(verdict.what().filter(|_| cleared.is_ok()).map(|what| (worker, what)));
+            gone.extend(verdict.log_text().filter(|_| cleared.is_ok()).map(|what| (worker, what)));
             self.note(worker, cleared.err(), store, journal)?;
         }
-        give_all_back(store, &gone, journal)
+        reap_all(store, &gone, journal)
     }
 
-    /// Kills what is left of it, and says whether all of it is gone.
+    /// Kills the worker's remaining processes; the inner result is an error if some are left.
     fn clear(
         &mut self,
         store: &dyn Store,
@@ -142,7 +143,7 @@ impl Reaper {
         worker: &Worker,
         now: Timestamp,
         lease: Duration,
-    ) -> Result<Result<(), Obstacle>, StoreError> {
+    ) -> Result<Result<(), RecoveryObstacle>, StoreError> {
         match verdict {
             Verdict::Leave | Verdict::Rebooted | Verdict::Silent => return Ok(Ok(())),
             Verdict::Hung if !kill(worker) => {
@@ -151,9 +152,9 @@ impl Reaper {
             }
             Verdict::Dead | Verdict::Hung => {}
         }
-        let noted = nothing_noted_lives(store, worker)?;
-        if self.sweeps.begin(&worker.id, noted.is_err(), Instant::now()) {
-            return Ok(sweep_after(worker, now, lease).and(noted));
+        let noted = check_noted_survivors(store, worker)?;
+        if self.searches.begin(&worker.id, noted.is_err(), Instant::now()) {
+            return Ok(kill_orphans_of(worker, now, lease).and(noted));
         }
         Ok(noted)
     }
@@ -165,17 +166,17 @@ impl Reaper {
     fn note(
         &mut self,
         worker: &Worker,
-        obstacle: Option<Obstacle>,
+        obstacle: Option<RecoveryObstacle>,
         store: &dyn Store,
         journal: &Journal,
     ) -> Result<(), StoreError> {
-        let Some(Obstacle { why, unkillable }) = obstacle else {
+        let Some(RecoveryObstacle { why, unkillable }) = obstacle else {
             self.obstacles.remove(&worker.id);
             return Ok(());
         };
         if self.obstacles.get(&worker.id) != Some(&why) {
             journal.cannot_recover(&worker.id, &why);
-            leave(store, &worker.folder, &worker.id, &unkillable, journal)?;
+            reap_others(store, &worker.folder, &worker.id, &unkillable, journal)?;
             self.obstacles.insert(worker.id.clone(), why);
         }
         Ok(())
@@ -186,23 +187,23 @@ impl Reaper {
             Reach::Here => self.judge_here(worker, settings.lease),
             Reach::Rebooted | Reach::Elsewhere if holds_a_lock(worker) => Verdict::Leave,
             Reach::Rebooted => {
-                let silent_for = self.silences.of(worker).max(now.since(worker.last_heartbeat));
-                let is_over = silent_for >= settings.heartbeat_interval * MISSED_AFTER_BOOT;
+                let unchanged_for = self.heartbeat_ages.of(worker).max(now.since(worker.last_heartbeat));
+                let is_over = unchanged_for >= settings.heartbeat_interval * MISSED_HEARTBEATS_AFTER_BOOT;
                 if is_over { Verdict::Rebooted } else { Verdict::Leave }
             }
-            Reach::Elsewhere if self.silences.of(worker) >= settings.lease => Verdict::Silent,
+            Reach::Elsewhere if self.heartbeat_ages.of(worker) >= settings.lease => Verdict::Silent,
             Reach::Elsewhere => Verdict::Leave,
         }
     }
 
     fn judge_here(&mut self, worker: &Worker, lease: Duration) -> Verdict {
-        // A lock that cannot be looked at proves nothing.
+        // A lock that cannot be checked may be held.
         let lives = |role| liveness_lock::is_held(&worker.folder, worker.id.as_str(), role).unwrap_or(true);
         let (worker_lives, supervisor_lives) = (lives(Role::Worker), lives(Role::Supervisor));
         if !worker_lives && !supervisor_lives {
             return Verdict::Dead;
         }
-        if worker.overdue && self.overdue_for(&worker.id) >= lease && !shows_life(worker, lease) {
+        if worker.overdue && self.overdue_for(&worker.id) >= lease && !was_active_within(worker, lease) {
             return if worker_lives { Verdict::Hung } else { Verdict::Dead };
         }
         Verdict::Leave
@@ -213,48 +214,49 @@ impl Reaper {
     }
 }
 
-/// Why the jobs of a dead worker cannot be given back yet.
+/// Why the jobs of a dead worker cannot be reaped yet.
 #[derive(Debug, Default)]
-pub(crate) struct Obstacle {
+pub(crate) struct RecoveryObstacle {
     pub(crate) why: String,
-    /// What could not be killed, where it is known.
+    /// The processes that could not be killed, if known.
     pub(crate) unkillable: Vec<UnkillableProcess>,
 }
 
-impl From<String> for Obstacle {
+impl From<String> for RecoveryObstacle {
     fn from(why: String) -> Self {
         Self { why, ..Self::default() }
     }
 }
 
-/// Whether the worker, its supervisor or one of its commands holds a lock that can be seen from here. A lock that cannot be
-/// looked at may be held.
+/// Whether the worker, its supervisor or one of its commands holds a lock that is visible here. A lock that cannot be
+/// checked may be held.
 pub(crate) fn holds_a_lock(worker: &Worker) -> bool {
     let (folder, name) = (&worker.folder, worker.id.as_str());
     let lives = |role| liveness_lock::is_held(folder, name, role).unwrap_or(true);
     lives(Role::Worker) || lives(Role::Supervisor) || slot_records::are_held(folder, name).unwrap_or(true)
 }
 
-/// Whether nothing lives of what was noted as unkillable for this worker's attempts. Such a process may have shed every
-/// mark by which a sweep would find it.
-pub(crate) fn nothing_noted_lives(
+/// Fails if a process that was noted as unkillable for this worker's attempts is still alive. Such a process may have
+/// shed everything by which a search would find it.
+pub(crate) fn check_noted_survivors(
     store: &dyn Store,
     worker: &Worker,
-) -> Result<Result<(), Obstacle>, StoreError> {
-    let started = started(&worker.folder, &worker.id).unwrap_or_default();
+) -> Result<Result<(), RecoveryObstacle>, StoreError> {
+    let started = started_leases(&worker.folder, &worker.id).unwrap_or_default();
     let mut noted = store.unkillable()?;
     noted.retain(|noted| started.contains(&noted.lease) && noted.is_there());
     let pids: Vec<Pid> = noted.iter().filter_map(|noted| Pid::from_raw(noted.pid.cast_signed())).collect();
-    Ok(if pids.is_empty() { Ok(()) } else { Err(Obstacle::of(&pids, &[])) })
+    Ok(if pids.is_empty() { Ok(()) } else { Err(RecoveryObstacle::of(&pids, &[])) })
 }
 
-/// Whether a worker whose leases have run out was merely unable to write to the store.
-pub(crate) fn shows_life(worker: &Worker, lease: Duration) -> bool {
+/// Whether a worker with expired leases has touched its lock file: then it is alive and merely cannot write to the
+/// store.
+pub(crate) fn was_active_within(worker: &Worker, lease: Duration) -> bool {
     liveness_lock::was_touched_within(&worker.folder, worker.id.as_str(), lease)
 }
 
-/// Whether it is dead now. Who has its pid is looked at after the handle was opened, and must be the one that holds its
-/// lock: the pid may have been given to another process meanwhile.
+/// Kills a hung worker; returns whether it is dead. After opening the handle it checks that the process holds the
+/// worker's lock: the kernel may have reused the pid.
 fn kill(worker: &Worker) -> bool {
     let (folder, name) = (&worker.folder, worker.id.as_str());
     if let Some(pid) = Pid::from_raw(worker.pid.cast_signed())
@@ -262,44 +264,49 @@ fn kill(worker: &Worker) -> bool {
         && !process::locks_on(pid, &liveness_lock::path(folder, name)).is_empty()
     {
         let _ = handle.signal(Signal::KILL);
-        let _ = handle.ends_within(DEATH);
+        let _ = handle.ends_within(WORKER_KILL_TIMEOUT);
     }
     !liveness_lock::is_held(folder, name, Role::Worker).unwrap_or(true)
 }
 
-/// Kills what a dead worker left behind; only when all of it is gone are its jobs given back.
-pub(crate) fn sweep_after(worker: &Worker, now: Timestamp, lease: Duration) -> Result<(), Obstacle> {
-    let traces = slot_records::read(&worker.folder, worker.id.as_str()).unwrap_or_default();
-    let remains = Remains {
+/// Kills the orphans of a dead worker; its jobs may be reaped only if that succeeds.
+pub(crate) fn kill_orphans_of(
+    worker: &Worker,
+    now: Timestamp,
+    lease: Duration,
+) -> Result<(), RecoveryObstacle> {
+    let records = slot_records::read(&worker.folder, worker.id.as_str()).unwrap_or_default();
+    let dead = DeadWorker {
         folder: &worker.folder,
         worker: worker.id.as_str(),
-        traces: &traces,
+        records: &records,
         last_seen_ticks: last_seen_ticks(worker, now, lease),
     };
-    match sweep(remains) {
-        Ok(Swept::Clean) => Ok(()),
-        Ok(Swept::Left(left)) => Err(Obstacle::of(&left, &traces)),
-        Ok(Swept::Hidden) => Err("something that it started cannot be found or killed".to_owned().into()),
+    match kill_orphans(dead) {
+        Ok(KillResult::Clean) => Ok(()),
+        Ok(KillResult::Survivors(left)) => Err(RecoveryObstacle::of(&left, &records)),
+        Ok(KillResult::Hidden) => Err("one of its processes cannot be found or killed".to_owned().into()),
         Err(error) => Err(error.to_string().into()),
     }
 }
 
-impl Obstacle {
-    /// Processes that live on are in the session of an attempt, or else in any of the worker's.
-    pub(crate) fn of(left: &[Pid], traces: &[Trace]) -> Self {
+impl RecoveryObstacle {
+    /// Assigns each surviving process to the attempt of its session, or else to every attempt of the worker.
+    pub(crate) fn of(left: &[Pid], records: &[AttemptRecord]) -> Self {
         let mut unkillable = Vec::new();
         for pid in left {
-            let leads = |trace: &&Trace| trace.is_leader_of(*pid);
-            let owners = traces.iter().find(leads).map_or(traces, std::slice::from_ref);
-            let survivor = Survivor::look(*pid);
+            let leads = |record: &&AttemptRecord| record.has_in_session(*pid);
+            let owners = records.iter().find(leads).map_or(records, std::slice::from_ref);
+            let survivor = Survivor::inspect(*pid);
             unkillable.extend(
                 survivor
                     .iter()
-                    .flat_map(|survivor| owners.iter().map(|trace| survivor.clone().of(&trace.lease))),
+                    .flat_map(|survivor| owners.iter().map(|record| survivor.clone().of(&record.lease))),
             );
         }
         let mut pids: Vec<i32> = left.iter().map(|pid| pid.as_raw_pid()).collect();
-        // Always in the same words: a process that may be of several attempts is noted for each of them.
+        // Sorted and without duplicates, because a changed text is logged again, and a process that may belong to
+        // several attempts is noted for each of them.
         pids.sort_unstable();
         pids.dedup();
         let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
@@ -307,18 +314,18 @@ impl Obstacle {
     }
 }
 
-/// Until when the worker may have started anything: until its leases ran out. These do not move when somebody sets the
-/// clock, unlike the time of its last heartbeat, which has to do where it held none.
+/// Until when the worker may have started processes: until its leases expired. Unlike the time of the last heartbeat,
+/// lease expiry does not shift when the clock is set; the heartbeat serves only if the worker held no lease.
 fn last_seen_ticks(worker: &Worker, now: Timestamp, lease: Duration) -> u64 {
     let until = worker.lease_until.unwrap_or_else(|| worker.last_heartbeat.saturating_add(lease));
     boot_ticks().saturating_sub(ticks(now.since(until))) + ticks(until.since(now))
 }
 
-/// Whatever is wrong with one of them, the others get their turn; but where one waited in vain they would too.
-fn give_all_back(store: &dyn Store, gone: &[(&Worker, &str)], journal: &Journal) -> Result<(), StoreError> {
+/// Continues after an error, so that one worker does not block the others; but stops when the store is busy.
+fn reap_all(store: &dyn Store, gone: &[(&Worker, &str)], journal: &Journal) -> Result<(), StoreError> {
     let mut result = Ok(());
     for (worker, what) in gone {
-        let given = give_back(store, worker, what, journal);
+        let given = reap_worker(store, worker, what, journal);
         if let Err(StoreError::Busy { .. }) = given {
             return given;
         }
@@ -327,15 +334,15 @@ fn give_all_back(store: &dyn Store, gone: &[(&Worker, &str)], journal: &Journal)
     result
 }
 
-fn give_back(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) -> Result<(), StoreError> {
-    let started = started(&worker.folder, &worker.id);
+fn reap_worker(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) -> Result<(), StoreError> {
+    let started = started_leases(&worker.folder, &worker.id);
     failpoint::hit("reaper.before_reap");
     match store.reap(&worker.id, started.as_deref()) {
         Ok(leases) => {
             failpoint::hit("reaper.after_reap");
             journal.reaped(&worker.id, what, &leases);
         }
-        // The store does not know it any more, so it holds nothing.
+        // The store has already removed the worker, so it holds no leases.
         Err(StoreError::NoSuchWorker(_)) => {}
         Err(error) => return Err(error),
     }
@@ -343,8 +350,8 @@ fn give_back(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) 
     Ok(())
 }
 
-/// Notes what a dead worker left that cannot be killed, and gives back its other jobs.
-pub(crate) fn leave(
+/// Notes the unkillable processes of a dead worker, and reaps its other jobs.
+pub(crate) fn reap_others(
     store: &dyn Store,
     folder: &Path,
     worker: &WorkerId,
@@ -356,20 +363,20 @@ pub(crate) fn leave(
     }
     store.record_unkillable(unkillable)?;
     let stay: Vec<LeaseRef> = unkillable.iter().map(|found| found.lease.clone()).collect();
-    match store.reap_except(worker, started(folder, worker).as_deref(), &stay) {
+    match store.reap_except(worker, started_leases(folder, worker).as_deref(), &stay) {
         Ok(given_back) if given_back.is_empty() => {}
         Ok(given_back) => journal.reaped(worker, "died", &given_back),
-        // The store does not know it any more, so it holds nothing.
+        // The store has already removed the worker, so it holds no leases.
         Err(StoreError::NoSuchWorker(_)) => {}
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// The leases whose commands were started, or about to be. `None`: nobody knows any more.
-pub(crate) fn started(folder: &Path, worker: &WorkerId) -> Option<Vec<LeaseRef>> {
-    let traces = slot_records::read(folder, worker.as_str()).ok()?;
-    Some(traces.into_iter().map(|trace| trace.lease).collect())
+/// The leases whose commands were started or about to be; `None` if the record file cannot be read.
+pub(crate) fn started_leases(folder: &Path, worker: &WorkerId) -> Option<Vec<LeaseRef>> {
+    let records = slot_records::read(folder, worker.as_str()).ok()?;
+    Some(records.into_iter().map(|record| record.lease).collect())
 }
 
 #[cfg(test)]
@@ -380,7 +387,7 @@ mod tests {
     use sys::clock::SystemClock;
 
     #[test]
-    fn a_dead_worker_that_the_store_does_not_know_holds_nothing() {
+    fn a_dead_worker_that_the_store_has_removed_holds_no_leases() {
         let folder = tempfile::tempdir().expect("a folder");
         let store =
             SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
@@ -389,6 +396,6 @@ mod tests {
         let lease = LeaseRef { job: lease, attempt: 1 };
         let left =
             UnkillableProcess { lease, pid: 1, start_time: 1, why: "this user may not signal it".to_owned() };
-        leave(&store, folder.path(), &worker, &[left], &journal).expect("there is nothing to give back");
+        reap_others(&store, folder.path(), &worker, &[left], &journal).expect("there is nothing to reap");
     }
 }

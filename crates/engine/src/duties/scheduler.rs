@@ -1,7 +1,7 @@
-//! Fires schedules: every worker does, whatever queues it serves, so that one is enough.
+//! Fires schedules. Every worker does, no matter which queues it serves, so that any single worker suffices.
 //!
-//! The store hands each occurrence to whoever comes first. When the next one is due a worker learns with its orders, and
-//! wakes up then: schedules that are far away cost nothing.
+//! The store gives each occurrence to the first worker that asks. A worker learns from its orders when the next one is
+//! due, and wakes up then: schedules that are far away cost nothing.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// What the orders say: when the next schedule is due.
+    /// Notes when the next schedule is due, as read from the orders.
     pub(crate) fn note(&mut self, next_at: Option<Timestamp>) {
         self.next_at = next_at;
     }
 
-    /// How long until a schedule is due, as far as is known.
+    /// How long until a schedule is due, as of the last orders.
     pub(crate) fn due_in(&self, now: Timestamp) -> Option<Duration> {
         Some(self.next_at?.since(now))
     }
@@ -29,7 +29,7 @@ impl Scheduler {
         self.next_at.is_some_and(|at| at <= now)
     }
 
-    /// Enqueues what is due. Where very much is, the rest is due still, and for the next time.
+    /// Enqueues the jobs of due schedules. If there are too many for one call, the rest stays due for the next.
     pub(crate) fn run_once(&mut self, store: &dyn Store, journal: &Journal) -> Result<(), StoreError> {
         let FireResult { jobs, held, next_at } = store.fire_due()?;
         self.next_at = next_at;
@@ -37,7 +37,7 @@ impl Scheduler {
             journal.fired(job);
         }
         for (schedule, why) in &held {
-            journal.schedule_held(schedule, why);
+            journal.schedule_paused(schedule, why);
         }
         Ok(())
     }

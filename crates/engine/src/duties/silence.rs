@@ -1,7 +1,7 @@
-//! How long workers have been silent, as this process saw it.
+//! How long the heartbeats of workers have not changed, as observed by this process.
 //!
-//! A heartbeat is a time of the wall clock, which may jump; so an observer judges by whether it changes, and counts the
-//! time that it does not on its own clock.
+//! A heartbeat is a wall-clock time, and that clock may jump; so the observer checks only whether it changes, and
+//! measures the time since the last change on its own monotonic clock.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use domain::values::timestamp::Timestamp;
 use store::Worker;
 
 #[derive(Debug, Default)]
-pub(crate) struct Silences {
+pub(crate) struct HeartbeatAges {
     since: HashMap<WorkerId, (Timestamp, Instant)>,
 }
 
-impl Silences {
-    /// How long this worker's heartbeat has not changed; nothing where it is looked at for the first time.
+impl HeartbeatAges {
+    /// How long this worker's heartbeat has not changed; zero on the first call for this worker.
     pub(crate) fn of(&mut self, worker: &Worker) -> Duration {
         let now = (worker.last_heartbeat, Instant::now());
         let known = self.since.entry(worker.id.clone()).or_insert(now);
@@ -26,12 +26,12 @@ impl Silences {
         known.1.elapsed()
     }
 
-    /// Forgets all but these workers.
+    /// Drops all workers but these.
     pub(crate) fn keep(&mut self, workers: &[Worker]) {
         self.since.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
     }
 
-    /// The observer itself was absent: no silence was observed.
+    /// Starts over, because the observer itself was asleep.
     pub(crate) fn clear(&mut self) {
         self.since.clear();
     }

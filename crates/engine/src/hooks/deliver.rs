@@ -1,7 +1,7 @@
-//! Telling a hook something: from a delivery to an errand, and to what came of it.
+//! Delivering an event to a hook: from a delivery to a hook process, and to its result.
 //!
-//! A command is run by the shell. What goes to an address is posted by this program, called as a process of its own: so it
-//! can be ended at any moment, and nothing that a receiver sends back touches the worker.
+//! The shell runs a command. An event for a URL is posted by this program in a separate process: so the worker can end
+//! it at any moment, and a receiver's response never reaches the worker.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -10,11 +10,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::process;
-use super::process::{Ending, Errand, Returned, Watch};
-use super::webhook::Envelope;
+use super::process::{Ending, HookProcess, HookResult, HookSupervision};
+use super::webhook::Request;
 use crate::attempt::command;
-use crate::attempt::command::{Context, Prepared};
-use crate::attempt::cookie::{Bearer, Cookie};
+use crate::attempt::command::{Context, Invocation};
+use crate::attempt::cookie::{Cookie, CookieOwner};
 use crate::attempt::outcome_of;
 use crate::attempt::variables;
 use crate::attempt::variables::Variables;
@@ -24,74 +24,81 @@ use domain::job::outcome::{Outcome, error_line};
 use store::{Delivery, DeliveryResult};
 use sys::process::cstr_array::{CstrArray, NulByte};
 
-/// How long a command may take.
-const COMMAND_LIMIT: Duration = Duration::from_secs(30);
-/// How long posting may take; it has a limit of its own, with better words.
-const POST_LIMIT: Duration = Duration::from_secs(20);
-/// This program, also when its file was replaced by a newer version.
+/// How long a hook's command may take.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the posting process may take; its own, shorter timeout gives a better message.
+const POST_PROCESS_TIMEOUT: Duration = Duration::from_secs(20);
+/// This program, even if its file was replaced by a newer version.
 const SELF: &std::ffi::CStr = c"/proc/self/exe";
 
-/// Tells a hook, and says what came of it.
-pub(crate) fn deliver(delivery: &Delivery, context: &Context, watch: Watch<'_>) -> DeliveryResult {
-    let errand = match errand(delivery, context) {
-        Ok(errand) => errand,
+/// Delivers an event to a hook, and returns the result.
+pub(crate) fn deliver(delivery: &Delivery, context: &Context, supervision: HookSupervision<'_>) -> DeliveryResult {
+    let process = match hook_process(delivery, context) {
+        Ok(process) => process,
         Err(problem) => return failed(Outcome::SpawnError, Some(&problem)),
     };
-    match process::run(&errand, watch) {
-        Ok(returned) => sent(&delivery.target, &returned),
-        Err(error) => failed(Outcome::SpawnError, Some(&why(&errand, &error))),
+    match process::run(&process, supervision) {
+        Ok(result) => sent(&delivery.target, &result),
+        Err(error) => failed(Outcome::SpawnError, Some(&spawn_error(&process, &error))),
     }
 }
 
-/// If it is the folder, an error that names it says more.
-fn why(errand: &Errand, error: &std::io::Error) -> String {
-    let folder = Path::new(std::ffi::OsStr::from_bytes(errand.prepared.cwd.as_bytes()));
+/// If the cause is the folder, an error that names it is more helpful.
+fn spawn_error(process: &HookProcess, error: &std::io::Error) -> String {
+    let folder = Path::new(std::ffi::OsStr::from_bytes(process.invocation.cwd.as_bytes()));
     command::check_cwd(folder).err().map_or(error.to_string(), |problem| problem.to_string())
 }
 
-fn failed(outcome: Outcome, said: Option<&str>) -> DeliveryResult {
-    DeliveryResult::Failed(error_line(outcome, said).unwrap_or_default())
+fn failed(outcome: Outcome, message: Option<&str>) -> DeliveryResult {
+    DeliveryResult::Failed(error_line(outcome, message).unwrap_or_default())
 }
 
-fn sent(target: &Target, returned: &Returned) -> DeliveryResult {
-    let said = returned.last_line.as_deref();
-    match (returned.ending, target) {
+fn sent(target: &Target, result: &HookResult) -> DeliveryResult {
+    let last_line = result.last_line.as_deref();
+    match (result.ending, target) {
         (Ending::Stopped, _) => DeliveryResult::GivenBack,
-        (Ending::TookTooLong, _) => failed(Outcome::Timeout, said),
+        (Ending::TimedOut, _) => failed(Outcome::Timeout, last_line),
         (Ending::Ended(status), _) if status.success() => DeliveryResult::Delivered,
-        // It has said what there is to say.
-        (Ending::Ended(_), Target::Url { .. }) if said.is_some() => {
-            DeliveryResult::Failed(said.unwrap_or_default().to_owned())
+        // The posting process has printed the whole error.
+        (Ending::Ended(_), Target::Url { .. }) if last_line.is_some() => {
+            DeliveryResult::Failed(last_line.unwrap_or_default().to_owned())
         }
-        (Ending::Ended(status), _) => failed(outcome_of(status), said),
+        (Ending::Ended(status), _) => failed(outcome_of(status), last_line),
     }
 }
 
-fn errand(delivery: &Delivery, context: &Context) -> Result<Errand, String> {
-    let cookie =
-        Cookie { worker: context.worker_id.clone(), of: Bearer::Delivery { name: delivery.name.clone() } };
+fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, String> {
+    let cookie = Cookie {
+        worker: context.worker_id.clone(),
+        owner: CookieOwner::Delivery { name: delivery.name.clone() },
+    };
     match &delivery.target {
         Target::Command { line, cwd, environment } => {
             let base = environment.as_deref().unwrap_or(&context.own_environment);
-            let prepared = in_shell(delivery, context, line, cwd.as_deref(), base)?;
+            let invocation = in_shell(delivery, context, line, cwd.as_deref(), base)?;
             let input = format!("{}\n", delivery.payload).into_bytes();
-            Ok(Errand { prepared, input, cookie, limit: COMMAND_LIMIT })
+            Ok(HookProcess { invocation, input, cookie, limit: COMMAND_TIMEOUT })
         }
         Target::Url { url, secret } => {
-            let envelope = Envelope {
+            let request = Request {
                 url: url.as_str().to_owned(),
                 secret: secret.as_ref().map(|secret| secret.reveal().to_owned()),
                 event: delivery.trigger.event().name().to_owned(),
                 delivery: delivery.name.clone(),
                 body: delivery.payload.clone(),
             };
-            let prepared = Prepared {
+            let invocation = Invocation {
                 program: SELF.to_owned(),
                 argv: vec![c"queuectl".to_owned(), c"__post".to_owned()],
                 envp: envp(delivery, context, &context.own_environment, Path::new("/"))?,
                 cwd: c"/".to_owned(),
             };
-            Ok(Errand { prepared, input: envelope.to_json().into_bytes(), cookie, limit: POST_LIMIT })
+            Ok(HookProcess {
+                invocation,
+                input: request.to_json().into_bytes(),
+                cookie,
+                limit: POST_PROCESS_TIMEOUT,
+            })
         }
     }
 }
@@ -102,7 +109,7 @@ fn in_shell(
     line: &str,
     cwd: Option<&str>,
     base: &Environment,
-) -> Result<Prepared, String> {
+) -> Result<Invocation, String> {
     let folder = command::folder(cwd, &Variables { base, added: &BTreeMap::new() });
     let has_nul = |_| "its command or its cwd contains a NUL byte".to_owned();
     let cwd = CString::new(folder.as_os_str().as_bytes()).map_err(has_nul)?;
@@ -110,7 +117,7 @@ fn in_shell(
     Ok(command::in_shell(line, envp(delivery, context, base, &folder)?, cwd))
 }
 
-/// What says whose it is, besides what whoever added the hook had in their environment.
+/// The environment in which the hook was added, and the variables that identify the delivery.
 fn envp(delivery: &Delivery, context: &Context, base: &Environment, cwd: &Path) -> Result<CstrArray, String> {
     let variables = Variables { base, added: &BTreeMap::new() };
     let mut own = vec![

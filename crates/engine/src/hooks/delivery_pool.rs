@@ -1,8 +1,8 @@
-//! The messenger of a worker: tells hooks what happened, beside the jobs and never in their way.
+//! The delivery pool of a worker: delivers events to hooks concurrently with the jobs, without delaying them.
 //!
-//! One thread for each delivery that is being sent, a few at once and no two to the same hook. Threads only send; what
-//! to send comes from the thread that keeps the books, which also records what came of it. A receiver that is slow or
-//! gone keeps one of these threads busy and nobody else.
+//! One thread per delivery in progress, a few at once and no two for the same hook. The threads only send; the main
+//! thread hands them the deliveries and records the results. A slow or unreachable receiver occupies one of these
+//! threads and nothing else.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,54 +10,54 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use super::deliver::deliver;
-use super::process::Watch;
-use crate::attempt::Surroundings;
+use super::process::HookSupervision;
+use crate::attempt::AttemptContext;
 use crate::worker::dispatcher::EventBell;
 use store::{Delivery, DeliveryReport, DeliveryResult};
 use sys::failpoint;
 use sys::process::brand::Brand;
 
-/// How many hooks are told something at the same time.
-const LANES: usize = 4;
+/// How many deliveries are in progress at most.
+const MAX_CONCURRENT_DELIVERIES: usize = 4;
 const STACK_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
-pub(crate) struct Messenger {
-    around: Arc<Surroundings>,
+pub(crate) struct DeliveryPool {
+    context: Arc<AttemptContext>,
     shared: Arc<Shared>,
     lanes: Vec<Option<JoinHandle<()>>>,
-    /// What came of deliveries and is not recorded yet.
+    /// The results of deliveries that are not recorded yet.
     reports: Vec<DeliveryReport>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// With the lanes that have become free.
+    /// Results, with the lanes that have become free.
     finished: Mutex<Vec<(usize, DeliveryReport)>>,
-    /// Wakes the thread that keeps the books.
+    /// Wakes the main thread.
     bell: EventBell,
     stop: EventBell,
 }
 
-impl Messenger {
-    pub(crate) fn new(around: &Arc<Surroundings>) -> io::Result<Self> {
+impl DeliveryPool {
+    pub(crate) fn new(context: &Arc<AttemptContext>) -> io::Result<Self> {
         let shared = Shared { finished: Mutex::default(), bell: EventBell::new()?, stop: EventBell::new()? };
         Ok(Self {
-            around: Arc::clone(around),
+            context: Arc::clone(context),
             shared: Arc::new(shared),
-            lanes: (0..LANES).map(|_| None).collect(),
+            lanes: (0..MAX_CONCURRENT_DELIVERIES).map(|_| None).collect(),
             reports: Vec::new(),
         })
     }
 
-    /// How many deliveries it can take.
-    pub(crate) fn room(&self) -> usize {
+    /// How many deliveries it can accept now.
+    pub(crate) fn free_lanes(&self) -> usize {
         self.lanes.iter().filter(|lane| lane.is_none()).count()
     }
 
-    /// Nothing is being sent, and all that was is recorded.
+    /// Whether no delivery is in progress and all results are recorded.
     pub(crate) fn is_idle(&self) -> bool {
-        self.room() == LANES && self.reports.is_empty()
+        self.free_lanes() == MAX_CONCURRENT_DELIVERIES && self.reports.is_empty()
     }
 
     pub(crate) fn send(&mut self, delivery: Delivery) {
@@ -78,44 +78,48 @@ impl Messenger {
     }
 
     fn start(&self, lane: usize, delivery: Delivery) -> io::Result<JoinHandle<()>> {
-        let (around, shared) = (Arc::clone(&self.around), Arc::clone(&self.shared));
+        let (context, shared) = (Arc::clone(&self.context), Arc::clone(&self.shared));
         Builder::new().name(format!("hook-{lane}")).stack_size(STACK_BYTES).spawn(move || {
-            let mark = around.slots.no_mark();
-            let watch =
-                Watch { adopted: &around.adopted, mark: Some(&mark), brand: brand(lane), stop: &shared.stop };
-            let result = deliver(&delivery, &around.command, watch);
-            failpoint::hit("messenger.after_send");
+            let record_lock = context.slots.no_lock();
+            let supervision = HookSupervision {
+                orphans: &context.orphans,
+                record_lock: Some(&record_lock),
+                brand: brand(lane),
+                stop: &shared.stop,
+            };
+            let result = deliver(&delivery, &context.command, supervision);
+            failpoint::hit("delivery.after_send");
             let report = DeliveryReport { number: delivery.number, hook: delivery.hook, result };
             shared.finished.lock().unwrap_or_else(PoisonError::into_inner).push((lane, report));
             shared.bell.ring();
         })
     }
 
-    /// What came of deliveries and is not recorded yet.
+    /// The results of deliveries that are not recorded yet.
     pub(crate) fn reports(&self) -> &[DeliveryReport] {
         &self.reports
     }
 
-    /// Takes back what threads have done.
+    /// Collects the results of finished threads.
     pub(crate) fn collect(&mut self) {
-        self.shared.bell.silence();
+        self.shared.bell.clear();
         let finished =
             std::mem::take(&mut *self.shared.finished.lock().unwrap_or_else(PoisonError::into_inner));
         for (lane, report) in finished {
             if let Some(thread) = self.lanes[lane].take() {
-                // A thread that panicked has ended the process.
+                // A panic in the thread has already aborted the process.
                 let _ = thread.join();
             }
             self.reports.push(report);
         }
     }
 
-    /// All reports were recorded.
-    pub(crate) fn forget_reports(&mut self) {
+    /// Clears the reports, because they are recorded.
+    pub(crate) fn clear_reports(&mut self) {
         self.reports.clear();
     }
 
-    /// Ends what is being sent; it is given back.
+    /// Ends the deliveries in progress; they are released.
     pub(crate) fn stop(&mut self) {
         self.shared.stop.ring();
         for thread in self.lanes.iter_mut().filter_map(Option::take) {
@@ -124,18 +128,18 @@ impl Messenger {
     }
 }
 
-/// The brands of slots are counted from the other end.
+/// Counted down from the maximum, because slots count their brands up from 1.
 fn brand(lane: usize) -> Option<Brand> {
     Brand::new(Brand::MAX.checked_sub(u32::try_from(lane).ok()?)?)?.apply()
 }
 
-impl AsFd for Messenger {
+impl AsFd for DeliveryPool {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.bell.as_fd()
     }
 }
 
-impl Drop for Messenger {
+impl Drop for DeliveryPool {
     fn drop(&mut self) {
         self.stop();
     }

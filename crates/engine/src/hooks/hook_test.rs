@@ -1,4 +1,4 @@
-//! Telling a hook something at once, for whoever wants to see what comes of it.
+//! `hook test`: delivers a test event at once and returns the result.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
 use super::deliver::deliver;
-use super::process::Watch;
+use super::process::HookSupervision;
 use crate::EngineError;
 use crate::attempt::command::Context;
-use crate::orphans::reparented::Adopted;
+use crate::orphans::reparented::Orphans;
 use crate::worker::dispatcher::EventBell;
 use domain::job::environment::Environment;
 use store::{Delivery, DeliveryResult};
 use sys::process::user;
 use sys::signal::interrupts::Interrupts;
 
-/// How often it is asked whether it is over, or somebody wants it to be.
-const LOOK: Duration = Duration::from_millis(5);
+/// How often to check for the end of the delivery and for signals.
+const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What came of it, or the signal that ended it.
-pub fn rehearse(
+/// Delivers a test event; returns the result, or the signal that ended it.
+pub fn test_hook(
     delivery: &Delivery,
     home: &Path,
     store: Option<&Path>,
@@ -28,21 +28,21 @@ pub fn rehearse(
 ) -> Result<Result<DeliveryResult, Signal>, EngineError> {
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
-    let system = EngineError::system("failed to watch over a command");
-    let (adopted, stop) = (Adopted::new().map_err(system)?, EventBell::new().map_err(system)?);
+    let system = EngineError::system("failed to prepare for running a command");
+    let (orphans, stop) = (Orphans::new().map_err(system)?, EventBell::new().map_err(system)?);
     let context = Context {
-        worker_id: format!("rehearsal-{}", std::process::id()).parse().expect("letters, digits and a dash"),
+        worker_id: format!("hook-test-{}", std::process::id()).parse().expect("letters, digits and a dash"),
         home: home.to_owned(),
         store: store.map(Path::to_owned),
         own_environment: Environment::capture(user::variables()),
     };
-    let watch = Watch { adopted: &adopted, mark: None, brand: None, stop: &stop };
+    let supervision = HookSupervision { orphans: &orphans, record_lock: None, brand: None, stop: &stop };
     let mut ended_by = None;
-    // Not by this thread: its children are those that lost their parent.
+    // Not in this thread: the children of the main thread are taken for orphans.
     let sent = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| deliver(delivery, &context, watch));
+        let thread = scope.spawn(|| deliver(delivery, &context, supervision));
         while !thread.is_finished() {
-            ended_by = interrupts.sleep(LOOK).or(ended_by);
+            ended_by = interrupts.sleep(INTERRUPT_POLL_INTERVAL).or(ended_by);
             if ended_by.is_some() {
                 stop.ring();
             }

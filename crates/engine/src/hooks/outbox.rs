@@ -1,18 +1,18 @@
-//! What a worker does about hooks: takes what they are to be told, hands it to the messenger, and records what came of it.
+//! Deliveries to hooks in the main loop: takes due ones, hands them to the delivery pool, and records the results.
 
 use std::time::{Duration, Instant};
 
 use crate::worker::Worker;
 use store::{DeliveryExchange, DeliveryReport, DeliveryResult, StoreError};
 
-/// How long a worker that has nothing else left to do goes on telling hooks what is due.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// How long a worker that could otherwise end keeps delivering due events.
+const LAST_DELIVERIES_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Worker<'_> {
-    /// One turn: where nothing is due and nothing was sent it does nothing.
-    pub(crate) fn tell_hooks(&mut self) -> Result<(), StoreError> {
-        self.messenger.collect();
-        let (reports, want) = (self.messenger.reports(), self.messenger.room());
+    /// Records results and takes due deliveries, if there are any.
+    pub(crate) fn deliver_to_hooks(&mut self) -> Result<(), StoreError> {
+        self.deliveries.collect();
+        let (reports, want) = (self.deliveries.reports(), self.deliveries.free_lanes());
         if reports.is_empty() && (want == 0 || !self.is_delivery_due()) {
             return Ok(());
         }
@@ -26,14 +26,14 @@ impl Worker<'_> {
         for hook in &posted.gave_up {
             self.journal.hook_gave_up(hook);
         }
-        self.messenger.forget_reports();
+        self.deliveries.clear_reports();
         self.next_delivery = posted.next_due;
         for delivery in posted.taken {
-            self.messenger.send(delivery);
+            self.deliveries.send(delivery);
         }
-        if self.messenger.is_idle() && self.ends_when_idle() {
-            // The orders say whether this was the end.
-            self.times.tick = Instant::now();
+        if self.deliveries.is_idle() && self.ends_when_idle() {
+            // The orders say whether this was the last work.
+            self.timers.tick = Instant::now();
         }
         Ok(())
     }
@@ -42,22 +42,23 @@ impl Worker<'_> {
         self.next_delivery.is_some_and(|at| self.store.now().is_ok_and(|now| at <= now))
     }
 
-    /// Whether a worker that could end now should tell hooks something first. Whoever cannot be told does not keep it for
-    /// long, and what was tried in vain does not keep it at all: the next worker tries again.
-    pub(crate) fn has_news(&mut self) -> bool {
-        if self.messenger.is_idle() && !self.is_delivery_due() {
-            self.farewell = None;
+    /// Whether a worker that could end now should finish deliveries first. A hook that does not respond delays it only
+    /// briefly, and a delivery that waits for its retry not at all: the next worker retries it.
+    pub(crate) fn has_deliveries(&mut self) -> bool {
+        if self.deliveries.is_idle() && !self.is_delivery_due() {
+            self.waiting_for_deliveries_since = None;
             return false;
         }
-        let began = *self.farewell.get_or_insert_with(Instant::now);
-        began.elapsed() < FAREWELL
+        let began = *self.waiting_for_deliveries_since.get_or_insert_with(Instant::now);
+        began.elapsed() < LAST_DELIVERIES_TIMEOUT
     }
 
-    /// Ends what is being sent, and says what came of the rest. What cannot be recorded will be sent again.
-    pub(crate) fn stop_telling(&mut self) {
-        self.messenger.stop();
-        self.messenger.collect();
-        let reports = self.messenger.reports();
+    /// Ends deliveries in progress, and records the results of the others. A result that cannot be recorded is sent
+    /// again.
+    pub(crate) fn stop_deliveries(&mut self) {
+        self.deliveries.stop();
+        self.deliveries.collect();
+        let reports = self.deliveries.reports();
         if !reports.is_empty() {
             let _ =
                 self.store.exchange_deliveries(&DeliveryExchange { worker: &self.plan.id, reports, want: 0 });

@@ -1,7 +1,7 @@
-//! An errand: a command that tells a hook something, from its start until nothing of it is left.
+//! A hook process: a command that delivers an event to a hook, from its start until its last orphan is dead.
 //!
-//! It is no attempt: it has no slot, no record and no lease. What it leaves behind is told from what jobs leave behind in
-//! the same way: by its session, its cookie and the brand of the thread that started it.
+//! It is not an attempt: it has no slot, no record and no lease. Its orphans are recognised in the same way as those of
+//! jobs: by session, by cookie, and by the brand of the thread that started it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,12 +13,12 @@ use rustix::fs::{MemfdFlags, OFlags, SeekFrom, fcntl_setfl, memfd_create, seek};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, kill_process_group};
 
-use crate::attempt::command::Prepared;
+use crate::attempt::command::Invocation;
 use crate::attempt::cookie::Cookie;
 use crate::attempt::last_line::LastLine;
-use crate::attempt::slot_records::Mark;
-use crate::orphans::reparented::{Adopted, Family, Then};
-use crate::orphans::survivor::DEATH;
+use crate::attempt::slot_records::RecordLock;
+use crate::orphans::reparented::{OrphanFilter, Orphans, SurvivorPolicy};
+use crate::orphans::survivor::KILL_TIMEOUT;
 use crate::worker::dispatcher::EventBell;
 use sys::process;
 use sys::process::brand::Brand;
@@ -28,33 +28,33 @@ use sys::signal::interrupts::timespec;
 
 /// How much of the output is read at once.
 const READ_BYTES: usize = 4 << 10;
-/// How long to wait for a process that was killed before the next look.
-const LOOK: Duration = Duration::from_millis(10);
+/// How long to wait for a killed process before trying to reap it again.
+const REAP_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What is to be done.
+/// What to run.
 #[derive(Debug)]
-pub(crate) struct Errand {
-    pub(crate) prepared: Prepared,
-    /// What it reads from its standard input.
+pub(crate) struct HookProcess {
+    pub(crate) invocation: Invocation,
+    /// Its standard input.
     pub(crate) input: Vec<u8>,
     pub(crate) cookie: Cookie,
     /// How long it may take.
     pub(crate) limit: Duration,
 }
 
-/// Who watches over it.
+/// What the calling thread needs to supervise it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch<'a> {
-    pub(crate) adopted: &'a Adopted,
-    pub(crate) mark: Option<&'a Mark<'a>>,
+pub(crate) struct HookSupervision<'a> {
+    pub(crate) orphans: &'a Orphans,
+    pub(crate) record_lock: Option<&'a RecordLock<'a>>,
     pub(crate) brand: Option<Brand>,
-    /// Rings when there is no more time.
+    /// Rings when the delivery must stop.
     pub(crate) stop: &'a EventBell,
 }
 
 /// How it ended, and the last line that it printed.
 #[derive(Debug)]
-pub(crate) struct Returned {
+pub(crate) struct HookResult {
     pub(crate) ending: Ending,
     pub(crate) last_line: Option<String>,
 }
@@ -62,15 +62,15 @@ pub(crate) struct Returned {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
     Ended(ExitStatus),
-    TookTooLong,
+    TimedOut,
     Stopped,
 }
 
-pub(crate) fn run(errand: &Errand, watch: Watch<'_>) -> io::Result<Returned> {
-    let input = readable(&errand.input)?;
+pub(crate) fn run(process: &HookProcess, supervision: HookSupervision<'_>) -> io::Result<HookResult> {
+    let input = readable(&process.input)?;
     let (output, end) = pipe_with(PipeFlags::CLOEXEC)?;
     fcntl_setfl(&output, OFlags::NONBLOCK)?;
-    let Prepared { program, argv, envp, cwd } = &errand.prepared;
+    let Invocation { program, argv, envp, cwd } = &process.invocation;
     let spawned = spawn(&Spawn {
         program,
         argv,
@@ -80,21 +80,26 @@ pub(crate) fn run(errand: &Errand, watch: Watch<'_>) -> io::Result<Returned> {
         limits: Limits::default(),
         descriptors: &[(input.as_fd(), 0), (end.as_fd(), 1), (end.as_fd(), 2)],
     })?;
-    watch.adopted.began(spawned.pid);
-    // The command's end stays open here too: that it has ended is told by its handle, not by its pipe.
+    supervision.orphans.add_leader(spawned.pid);
+    // The command's end of the pipe stays open here: the process handle, not the pipe, shows that it has ended.
     let mut last_line = LastLine::default();
-    let stopped = wait(&spawned, output.as_fd(), errand.limit, watch.stop, &mut last_line);
-    let family = Family { leader: spawned.pid, cookie: &errand.cookie, mark: watch.mark, brand: watch.brand };
-    // To its whole group. It is not reaped yet, so the group is its own.
+    let stopped = wait(&spawned, output.as_fd(), process.limit, supervision.stop, &mut last_line);
+    let filter = OrphanFilter {
+        leader: spawned.pid,
+        cookie: &process.cookie,
+        record_lock: supervision.record_lock,
+        brand: supervision.brand,
+    };
+    // The leader is not reaped yet, so the group id is not reused.
     let _ = kill_process_group(spawned.pid, Signal::KILL);
-    let wait = |handle: &ProcessHandle, patience| handle.ends_within(patience).map(drop);
-    watch.adopted.end(family, wait, |_| Then::Leave);
+    let wait = |handle: &ProcessHandle, timeout| handle.ends_within(timeout).map(drop);
+    supervision.orphans.kill_all(filter, wait, |_| SurvivorPolicy::Leave);
     read_all(output.as_fd(), &mut last_line);
     let ended = reap(&spawned)?;
-    Ok(Returned { ending: stopped.unwrap_or(Ending::Ended(ended.status)), last_line: last_line.finish() })
+    Ok(HookResult { ending: stopped.unwrap_or(Ending::Ended(ended.status)), last_line: last_line.finish() })
 }
 
-/// A file in memory: unlike a pipe it takes all there is to read at once, so nobody has to wait for the reader.
+/// A file in memory: unlike a pipe it takes all of the input at once, so the worker does not wait for the reader.
 fn readable(bytes: &[u8]) -> io::Result<OwnedFd> {
     let file = memfd_create("queuectl-event", MemfdFlags::CLOEXEC)?;
     let mut rest = bytes;
@@ -106,7 +111,7 @@ fn readable(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// `None` when it has ended by itself.
+/// Waits for the process; `None` when it has ended by itself.
 fn wait(
     spawned: &ChildProcess,
     output: BorrowedFd<'_>,
@@ -118,12 +123,12 @@ fn wait(
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Some(Ending::TookTooLong);
+            return Some(Ending::TimedOut);
         }
         let (handle, stop) = (spawned.handle.as_fd(), stop.as_fd());
         let mut watched = [handle, stop, output].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         if poll(&mut watched, Some(&timespec(left))).is_err() {
-            // Interrupted: nothing is known to be ready.
+            // Interrupted by a signal: try again.
             continue;
         }
         let [has_ended, is_stopped, speaks] = watched.map(|fd| !fd.revents().is_empty());
@@ -139,7 +144,7 @@ fn wait(
     }
 }
 
-/// Whether there was anything.
+/// Reads once; returns whether there was any output.
 fn read(output: BorrowedFd<'_>, last_line: &mut LastLine) -> bool {
     let mut buffer = [0; READ_BYTES];
     match rustix::io::read(output, &mut buffer) {
@@ -151,7 +156,7 @@ fn read(output: BorrowedFd<'_>, last_line: &mut LastLine) -> bool {
     }
 }
 
-/// What is left, when those who wrote it are dead.
+/// Reads the remaining output, after its writers have ended.
 fn read_all(output: BorrowedFd<'_>, last_line: &mut LastLine) {
     while read(output, last_line) {}
 }
@@ -162,9 +167,9 @@ fn reap(spawned: &ChildProcess) -> io::Result<ChildExit> {
         if let Some(ended) = process::reap(spawned.pid)? {
             return Ok(ended);
         }
-        spawned.handle.ends_within(LOOK)?;
-        // No lease depends on it, so it is left alone: a hook must not keep a worker from stopping.
-        if began.elapsed() >= DEATH {
+        spawned.handle.ends_within(REAP_POLL_INTERVAL)?;
+        // No lease depends on it, so the worker gives up: a hook must not keep a worker from stopping.
+        if began.elapsed() >= KILL_TIMEOUT {
             return Err(io::Error::other(format!("process {} cannot be killed", spawned.pid.as_raw_pid())));
         }
     }
@@ -174,51 +179,51 @@ fn reap(spawned: &ChildProcess) -> io::Result<ChildExit> {
 mod tests {
     use super::*;
     use crate::attempt::command::in_shell;
-    use crate::attempt::cookie::Bearer;
+    use crate::attempt::cookie::CookieOwner;
     use std::ffi::CString;
     use sys::process::cstr_array::CstrArray;
 
-    fn errand(line: &str, limit: Duration) -> Errand {
+    fn hook_process(line: &str, limit: Duration) -> HookProcess {
         let mut envp = CstrArray::default();
         envp.push(&[b"PATH=/usr/bin:/bin"]).expect("no NUL");
         let line = CString::new(line).expect("no NUL");
-        let of = Bearer::Delivery { name: "d-1".to_owned() };
-        Errand {
-            prepared: in_shell(line, envp, c"/".to_owned()),
+        let owner = CookieOwner::Delivery { name: "d-1".to_owned() };
+        HookProcess {
+            invocation: in_shell(line, envp, c"/".to_owned()),
             input: b"an event".to_vec(),
-            cookie: Cookie { worker: "w".parse().expect("a name"), of },
+            cookie: Cookie { worker: "w".parse().expect("a name"), owner },
             limit,
         }
     }
 
-    fn run_with(line: &str, limit: Duration, stop: &EventBell) -> Returned {
-        let adopted = Adopted::new().expect("children are listed");
-        let watch = Watch { adopted: &adopted, mark: None, brand: None, stop };
-        run(&errand(line, limit), watch).expect("it runs")
+    fn run_with(line: &str, limit: Duration, stop: &EventBell) -> HookResult {
+        let orphans = Orphans::new().expect("children are listed");
+        let supervision = HookSupervision { orphans: &orphans, record_lock: None, brand: None, stop };
+        run(&hook_process(line, limit), supervision).expect("it runs")
     }
 
     #[test]
-    fn it_reads_what_it_is_told_and_its_last_words_are_kept() {
+    fn it_reads_the_event_and_its_last_line_is_kept() {
         let stop = EventBell::new().expect("a bell");
-        let returned = run_with("cat; echo; echo no luck >&2; exit 3", Duration::from_secs(60), &stop);
-        let Ending::Ended(status) = returned.ending else { panic!("{returned:?}") };
-        assert_eq!((status.code(), returned.last_line.as_deref()), (Some(3), Some("no luck")));
-        let returned = run_with("cat", Duration::from_secs(60), &stop);
-        assert_eq!(returned.last_line.as_deref(), Some("an event"));
+        let result = run_with("cat; echo; echo no luck >&2; exit 3", Duration::from_secs(60), &stop);
+        let Ending::Ended(status) = result.ending else { panic!("{result:?}") };
+        assert_eq!((status.code(), result.last_line.as_deref()), (Some(3), Some("no luck")));
+        let result = run_with("cat", Duration::from_secs(60), &stop);
+        assert_eq!(result.last_line.as_deref(), Some("an event"));
     }
 
     #[test]
-    fn one_that_never_ends_is_killed_when_its_time_is_over() {
+    fn a_hook_process_that_does_not_end_is_killed_at_its_time_limit() {
         let stop = EventBell::new().expect("a bell");
-        let returned = run_with("echo here; sleep 600", Duration::from_millis(50), &stop);
-        assert!(matches!(returned.ending, Ending::TookTooLong), "{returned:?}");
+        let result = run_with("echo here; sleep 600", Duration::from_millis(50), &stop);
+        assert!(matches!(result.ending, Ending::TimedOut), "{result:?}");
     }
 
     #[test]
-    fn one_that_is_stopped_is_killed_at_once() {
+    fn a_stopped_hook_process_is_killed_at_once() {
         let stop = EventBell::new().expect("a bell");
         stop.ring();
-        let returned = run_with("sleep 600", Duration::from_secs(600), &stop);
-        assert!(matches!(returned.ending, Ending::Stopped), "{returned:?}");
+        let result = run_with("sleep 600", Duration::from_secs(600), &stop);
+        assert!(matches!(result.ending, Ending::Stopped), "{result:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Posting an event to an address, in a process of its own.
+//! Posting an event to a URL, in a separate process.
 
 mod route;
 
@@ -12,15 +12,16 @@ use ureq::{Agent, Proxy};
 
 use domain::text::escape;
 
-/// How long a receiver has for all of it, from looking up its name to its answer.
-const LIMIT: Duration = Duration::from_secs(10);
-/// How much of what a receiver answers is read, to tell what it says is wrong.
-const MAX_ANSWER_BYTES: u64 = 4 << 10;
-const MAX_ANSWER_CHARS: usize = 200;
+/// The time limit for the whole exchange, from the name lookup to the response.
+const POST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How much of an error response is read, to quote it in the message.
+const MAX_RESPONSE_BYTES: u64 = 4 << 10;
+const MAX_RESPONSE_CHARS: usize = 200;
 
-/// What is posted, and where. The secret is in it, so it goes through a pipe and never into arguments.
+/// An event and its destination. It contains the secret, so it is passed through a file descriptor, never as an
+/// argument.
 #[derive(Serialize, Deserialize)]
-pub struct Envelope {
+pub struct Request {
     pub url: String,
     pub secret: Option<String>,
     pub event: String,
@@ -28,22 +29,22 @@ pub struct Envelope {
     pub body: String,
 }
 
-impl std::fmt::Debug for Envelope {
+impl std::fmt::Debug for Request {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Envelope").field("url", &self.url).finish_non_exhaustive()
+        out.debug_struct("Request").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
-impl Envelope {
+impl Request {
     pub fn to_json(&self) -> String {
-        escape::to_json(self).expect("text becomes JSON")
+        escape::to_json(self).expect("strings serialize to JSON")
     }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
-    #[error("the receiver answered {status}{}", after_colon(said))]
-    Answered { status: u16, said: String },
+    #[error("the receiver answered {status}{}", after_colon(text))]
+    Answered { status: u16, text: String },
     #[error("the receiver could not be reached{}: {source}", through(proxy.as_deref()))]
     Unreachable { proxy: Option<String>, source: Box<ureq::Error> },
     #[error(transparent)]
@@ -54,41 +55,42 @@ fn through(proxy: Option<&str>) -> String {
     proxy.map_or(String::new(), |proxy| format!(" through the proxy {proxy}"))
 }
 
-fn after_colon(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(": {said}") }
+fn after_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// Any answer from 200 to 299 says that it arrived. Nobody is sent elsewhere: a receiver that has moved is an error.
-pub fn post(envelope: &Envelope, unix_seconds: i64) -> Result<(), PostError> {
-    let proxy = route::proxy(&envelope.url);
-    // Its password is left out.
+/// Posts the event. Any status from 200 to 299 is a success. Redirects are not followed; they are errors.
+pub fn post(request: &Request, unix_seconds: i64) -> Result<(), PostError> {
+    let proxy = route::proxy(&request.url);
+    // Without the password.
     let via = proxy.as_ref().map(|proxy| format!("{}:{}", proxy.host(), proxy.port()));
-    let agent = agent(&envelope.url, proxy)?;
+    let agent = agent(&request.url, proxy)?;
     let timestamp = unix_seconds.to_string();
-    let mut request = agent
-        .post(&envelope.url)
+    let mut post = agent
+        .post(&request.url)
         .header("Content-Type", "application/json")
-        .header("X-Queuectl-Event", &envelope.event)
-        .header("X-Queuectl-Delivery", &envelope.delivery)
+        .header("X-Queuectl-Event", &request.event)
+        .header("X-Queuectl-Delivery", &request.delivery)
         .header("X-Queuectl-Timestamp", &timestamp);
-    if let Some(secret) = &envelope.secret {
-        request = request.header("X-Queuectl-Signature", signature(secret, &timestamp, &envelope.body));
+    if let Some(secret) = &request.secret {
+        post = post.header("X-Queuectl-Signature", signature(secret, &timestamp, &request.body));
     }
     let unreachable = |error| PostError::Unreachable { proxy: via, source: Box::new(error) };
-    let mut answer = request.send(&envelope.body).map_err(unreachable)?;
-    if answer.status().is_success() {
+    let mut response = post.send(&request.body).map_err(unreachable)?;
+    if response.status().is_success() {
         return Ok(());
     }
-    let said = answer.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_string().unwrap_or_default();
-    let said: String =
-        said.trim().lines().next().unwrap_or_default().chars().take(MAX_ANSWER_CHARS).collect();
-    Err(PostError::Answered { status: answer.status().as_u16(), said })
+    let text =
+        response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_string().unwrap_or_default();
+    let text: String =
+        text.trim().lines().next().unwrap_or_default().chars().take(MAX_RESPONSE_CHARS).collect();
+    Err(PostError::Answered { status: response.status().as_u16(), text })
 }
 
 fn agent(url: &str, proxy: Option<Proxy>) -> Result<Agent, PostError> {
-    let tls = TlsConfig::builder().root_certs(route::trusted(url)?).build();
+    let tls = TlsConfig::builder().root_certs(route::root_certs(url)?).build();
     let config = Agent::config_builder()
-        .timeout_global(Some(LIMIT))
+        .timeout_global(Some(POST_TIMEOUT))
         .max_redirects(0)
         .max_redirects_will_error(false)
         .http_status_as_error(false)
@@ -98,9 +100,9 @@ fn agent(url: &str, proxy: Option<Proxy>) -> Result<Agent, PostError> {
     Ok(config.build().new_agent())
 }
 
-/// HMAC-SHA256 of the time, a dot and the body.
+/// HMAC-SHA256 of the timestamp, a dot and the body.
 fn signature(secret: &str, timestamp: &str, body: &str) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("a key may have any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC accepts keys of any length");
     for part in [timestamp, ".", body] {
         mac.update(part.as_bytes());
     }
@@ -109,7 +111,7 @@ fn signature(secret: &str, timestamp: &str, body: &str) -> String {
 
 /// Two digits for each byte.
 fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(value.into(), 16).expect("four bits are one digit");
+    let digit = |value: u8| char::from_digit(value.into(), 16).expect("four bits are one hexadecimal digit");
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_what_others_compute() {
+    fn a_signature_equals_that_of_openssl() {
         // printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac tell-nobody
         assert_eq!(
             signature("tell-nobody", "1700000000", r#"{"a":1}"#),
@@ -127,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_does_not_show_what_is_in_it() {
-        let envelope = Envelope {
+    fn debug_output_does_not_contain_the_secret() {
+        let request = Request {
             url: "http://example.org".to_owned(),
             secret: Some("tell-nobody".to_owned()),
             event: "dead".to_owned(),
             delivery: "d-1".to_owned(),
             body: "{}".to_owned(),
         };
-        assert!(!format!("{envelope:?}").contains("nobody"));
+        assert!(!format!("{request:?}").contains("nobody"));
     }
 }

@@ -1,4 +1,4 @@
-//! What the lines of the journal say.
+//! The wording of the journal's lines.
 
 use std::error::Error;
 use std::fmt;
@@ -15,18 +15,18 @@ use store::{Claim, LeaseRef, SettledJob, Settlement, UnkillableProcess};
 
 /// An attempt that ended.
 #[derive(Clone, Copy, Debug)]
-struct Ended<'a> {
+struct AttemptEnd<'a> {
     outcome: Outcome,
-    /// How it ended and the last thing it said, where there is more to say than the outcome.
+    /// The error line, if there is more to say than the outcome.
     error: Option<&'a str>,
     duration: Duration,
-    recorded: Recorded,
+    recording: Recording,
 }
 
-/// What became of the job.
+/// What was recorded for the job.
 #[derive(Clone, Copy, Debug)]
-enum Recorded {
-    /// Nothing: the lease was lost, so the result does not count.
+enum Recording {
+    /// The lease was lost, so the result does not count.
     Nothing,
     State {
         state: StateName,
@@ -40,24 +40,24 @@ impl Journal {
         self.note(format_args!("start {}: {}", Attempt(&claim.lease), claim.command));
     }
 
-    /// An attempt of this worker was recorded.
+    /// An attempt of this worker was settled.
     pub(crate) fn settled(&self, settlement: &Settlement, settled: &SettledJob) {
-        let recorded = Recorded::State {
+        let recording = Recording::State {
             state: settled.state,
             next_retry_at: settled.next_retry_at,
             dead: settled.dead,
         };
-        self.ended(settlement, recorded);
+        self.ended(settlement, recording);
     }
 
-    /// An attempt of this worker was not recorded, because its lease was lost.
+    /// An attempt of this worker was not settled, because its lease was lost.
     pub(crate) fn stale(&self, settlement: &Settlement) {
-        self.ended(settlement, Recorded::Nothing);
+        self.ended(settlement, Recording::Nothing);
     }
 
-    fn ended(&self, settlement: &Settlement, recorded: Recorded) {
+    fn ended(&self, settlement: &Settlement, recording: Recording) {
         let Settlement { lease, outcome, error, duration, .. } = settlement;
-        let ended = Ended { outcome: *outcome, error: error.as_deref(), duration: *duration, recorded };
+        let ended = AttemptEnd { outcome: *outcome, error: error.as_deref(), duration: *duration, recording };
         self.note(format_args!("end {}: {ended}", Attempt(lease)));
     }
 
@@ -67,75 +67,75 @@ impl Journal {
     }
 
     pub(crate) fn worker_draining(&self) {
-        self.note(format_args!("worker draining: it claims nothing more"));
+        self.note(format_args!("worker draining: it claims no more jobs"));
     }
 
-    pub(crate) fn worker_ends_attempts(&self) {
-        self.note(format_args!("worker ending what it runs: it is killed and given back"));
+    pub(crate) fn worker_releasing(&self) {
+        self.note(format_args!("worker releasing its attempts: they are killed and become pending again"));
     }
 
     pub(crate) fn worker_stopped(&self) {
         self.note(format_args!("worker stopped"));
     }
 
-    /// A worker ends although commands of these attempts run on.
-    pub(crate) fn worker_leaves(&self, left: &[LeaseRef]) {
+    /// A worker ends although commands of these attempts still run.
+    pub(crate) fn worker_stopped_with_unkillable(&self, left: &[LeaseRef]) {
         let left: Vec<String> = left.iter().map(|lease| Attempt(lease).to_string()).collect();
         let left = left.join(", ");
-        self.note_trouble(format!(
+        self.note_repeatable(format!(
             "worker stopped with unkillable attempts: {left}; another worker releases them when their processes have ended"
         ));
     }
 
-    /// A process outlived SIGKILL.
+    /// A process survived SIGKILL.
     pub(crate) fn unkillable(&self, found: &UnkillableProcess) {
         let UnkillableProcess { lease, pid, why, .. } = found;
-        self.note_trouble(format!("process {pid} of {} cannot be killed: {why}", Attempt(lease)));
+        self.note_repeatable(format!("process {pid} of {} cannot be killed: {why}", Attempt(lease)));
     }
 
     pub(crate) fn worker_crashed(&self, worker: &WorkerId, how: ExitStatus) {
         self.note(format_args!("worker {worker} crashed: {how}"));
     }
 
-    pub(crate) fn worker_hangs(&self, worker: &WorkerId) {
-        self.note(format_args!("worker {worker} held its leases past their time: killed"));
+    pub(crate) fn worker_hung(&self, worker: &WorkerId) {
+        self.note(format_args!("worker {worker} hung past the end of its leases: killed"));
     }
 
-    /// The jobs of a worker that died were given back.
+    /// The jobs of a dead worker were reaped.
     pub(crate) fn reaped(&self, worker: &WorkerId, what: &str, leases: &[LeaseRef]) {
         let jobs: Vec<&str> = leases.iter().map(|lease| lease.job.as_str()).collect();
-        let held = if jobs.is_empty() { "nothing".to_owned() } else { jobs.join(", ") };
+        let held = if jobs.is_empty() { "no jobs".to_owned() } else { jobs.join(", ") };
         self.note(format_args!("worker {worker} {what}; it held {held}"));
     }
 
-    /// A schedule's time had come.
+    /// A schedule enqueued this job.
     pub(crate) fn fired(&self, job: &JobId) {
-        self.note(format_args!("schedule fired: {job} is enqueued"));
+        self.note(format_args!("schedule fired: {job} enqueued"));
     }
 
-    pub(crate) fn schedule_held(&self, schedule: &ScheduleName, why: &str) {
-        self.note(format_args!("schedule {schedule} is held back: {why}"));
+    pub(crate) fn schedule_paused(&self, schedule: &ScheduleName, why: &str) {
+        self.note(format_args!("schedule {schedule} paused: {why}"));
     }
 
     pub(crate) fn cannot_recover(&self, worker: &WorkerId, why: &str) {
-        self.note_trouble(format!("the jobs of worker {worker} cannot be given back yet: {why}"));
+        self.note_repeatable(format!("the jobs of worker {worker} cannot be released yet: {why}"));
     }
 
     pub(crate) fn hook_failed(&self, hook: &HookName, why: &str) {
-        self.note_trouble(format!("hook {hook} could not be told: {why}"));
+        self.note_repeatable(format!("hook {hook} failed: {why}"));
     }
 
     pub(crate) fn hook_gave_up(&self, hook: &HookName) {
-        self.note(format_args!("hook {hook} will not be told of an event any more"));
+        self.note(format_args!("hook {hook} failed for the last time for an event: it will not be retried"));
     }
 
-    pub(crate) fn told_to_stop(&self, gently: bool) {
-        let what = if gently { "finish what they run" } else { "end what they run" };
-        self.note(format_args!("told to stop: the workers {what}"));
+    pub(crate) fn stop_requested(&self, gently: bool) {
+        let what = if gently { "finish" } else { "release" };
+        self.note(format_args!("stop requested: the workers {what} their attempts"));
     }
 
-    pub(crate) fn trouble(&self, error: &dyn Error) {
-        self.note_trouble(format!("trouble: {}", Chain(error)));
+    pub(crate) fn error(&self, error: &dyn Error) {
+        self.note_repeatable(format!("error: {}", Chain(error)));
     }
 }
 
@@ -147,24 +147,26 @@ impl fmt::Display for Attempt<'_> {
     }
 }
 
-impl fmt::Display for Ended<'_> {
+impl fmt::Display for AttemptEnd<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.error, self.outcome) {
             (Some(error), _) => out.write_str(error)?,
             (None, Outcome::Success) => out.write_str("completed")?,
             (None, outcome) => write!(out, "{outcome}")?,
         }
-        write!(out, " ({})", Took(self.duration))?;
-        match self.recorded {
-            Recorded::Nothing => out.write_str(", not recorded: its lease was lost"),
-            Recorded::State { dead: Some(reason), .. } => write!(out, ", dead: {}", reason.name()),
-            Recorded::State { state, next_retry_at, dead: None } => self.fmt_state(out, state, next_retry_at),
+        write!(out, " ({})", Elapsed(self.duration))?;
+        match self.recording {
+            Recording::Nothing => out.write_str(", not recording: its lease was lost"),
+            Recording::State { dead: Some(reason), .. } => write!(out, ", dead: {}", reason.name()),
+            Recording::State { state, next_retry_at, dead: None } => {
+                self.fmt_state(out, state, next_retry_at)
+            }
         }
     }
 }
 
-impl Ended<'_> {
-    /// What the outcome does not say already.
+impl AttemptEnd<'_> {
+    /// The new state, unless the outcome already implies it.
     fn fmt_state(
         &self,
         out: &mut fmt::Formatter<'_>,
@@ -183,10 +185,10 @@ impl Ended<'_> {
     }
 }
 
-/// A duration with as much detail as anybody reads: `34ms`, `1.2s`, `3m20s`.
-struct Took(Duration);
+/// A duration in short form: `34ms`, `1.2s`, `3m20s`.
+struct Elapsed(Duration);
 
-impl fmt::Display for Took {
+impl fmt::Display for Elapsed {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_secs() {
             0 => write!(out, "{}ms", self.0.as_millis()),
@@ -196,7 +198,7 @@ impl fmt::Display for Took {
     }
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes, on one line.
 pub(crate) struct Chain<'a>(pub(crate) &'a dyn Error);
 
 impl fmt::Display for Chain<'_> {
@@ -216,13 +218,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_an_attempt_says_how_and_what_follows() {
+    fn the_line_for_an_ended_attempt_has_its_outcome_and_the_new_state() {
         let at: Timestamp = "2026-01-31T09:30:00Z".parse().expect("a time");
-        let state = |state, next_retry_at| Recorded::State { state, next_retry_at, dead: None };
+        let state = |state, next_retry_at| Recording::State { state, next_retry_at, dead: None };
         let dead =
-            |reason| Recorded::State { state: StateName::Dead, next_retry_at: None, dead: Some(reason) };
+            |reason| Recording::State { state: StateName::Dead, next_retry_at: None, dead: Some(reason) };
         let failure = Outcome::Failure { exit_code: 1 };
-        for (outcome, error, millis, recorded, text) in [
+        for (outcome, error, millis, recording, text) in [
             (Outcome::Success, None, 1_290, state(StateName::Completed, None), "completed (1.2s)"),
             (
                 failure,
@@ -253,12 +255,12 @@ mod tests {
                 Outcome::Timeout,
                 None,
                 60_000,
-                Recorded::Nothing,
-                "timed out (1m), not recorded: its lease was lost",
+                Recording::Nothing,
+                "timed out (1m), not recording: its lease was lost",
             ),
         ] {
             let duration = Duration::from_millis(millis);
-            assert_eq!(Ended { outcome, error, duration, recorded }.to_string(), text);
+            assert_eq!(AttemptEnd { outcome, error, duration, recording }.to_string(), text);
         }
     }
 }

@@ -1,44 +1,43 @@
-//! Lines that wait to be written. When they cannot be written they stay, up to a limit, and are tried again with the next
-//! flush.
+//! Lines that wait to be written. Lines that cannot be written are kept, up to a limit, and the next flush tries again.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use std::path::Path;
 
 use super::JOURNAL;
-use super::file::LogFile;
+use super::file::JournalFile;
 
 use domain::text::hostile::Escaping;
 use domain::values::timestamp::Timestamp;
 
-/// What waits to be written, at most. Lines beyond it are dropped, and counted.
+/// The limit of pending lines. Further lines are dropped and counted.
 const MAX_BUFFER_BYTES: usize = 1024 * 1024;
-/// The longest line. Commands can be longer; they are kept in the store.
+/// The longest line. Commands can be longer; the store has them in full.
 const MAX_LINE_BYTES: usize = 4 * 1024;
-/// Room that is kept between two flushes.
+/// The buffer capacity that is kept between two flushes.
 const IDLE_BUFFER_BYTES: usize = 64 * 1024;
 
 pub(super) struct Lines {
-    /// Who writes, as it stands in each line.
+    /// The name of the writing process, which is in each line.
     who: String,
-    pub(super) file: LogFile,
-    /// Where lines are shown as well.
+    pub(super) file: JournalFile,
+    /// A second output for all lines.
     echo: Option<Box<dyn Write + Send>>,
     pending: Vec<u8>,
-    /// How much of `pending` was shown already.
+    /// How much of `pending` was already echoed.
     echoed: usize,
     dropped: u64,
     latest: Timestamp,
 }
 
 impl Lines {
-    /// Opens nothing yet; `echo` shows every line on the standard error stream too.
+    /// Opens no file yet; `echo` also prints every line to standard error.
     pub(super) fn open(home: &Path, who: &str, echo: bool) -> Self {
         let echo = echo.then(|| Box::new(io::stderr()) as Box<dyn Write + Send>);
-        Self::new(LogFile::new(home.join(JOURNAL)), who, echo)
+        Self::new(JournalFile::new(home.join(JOURNAL)), who, echo)
     }
 
-    pub(super) fn new(file: LogFile, who: &str, echo: Option<Box<dyn Write + Send>>) -> Self {
+    pub(super) fn new(file: JournalFile, who: &str, echo: Option<Box<dyn Write + Send>>) -> Self {
         let who = who.to_owned();
         Self { who, file, echo, pending: Vec::new(), echoed: 0, dropped: 0, latest: Timestamp::EPOCH }
     }
@@ -54,7 +53,7 @@ impl Lines {
         }
     }
 
-    /// Writes what was noted, if that is possible now. The time of the latest line decides about rotation.
+    /// Writes pending lines, if that is possible now. The time of the latest line decides whether to rotate.
     pub(super) fn flush(&mut self) {
         self.write();
         if self.pending.is_empty() && self.dropped > 0 {
@@ -66,7 +65,7 @@ impl Lines {
 
     fn line(&self, text: fmt::Arguments<'_>) -> String {
         let mut line = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(Escaping(&mut line), "{} {} {text}", self.latest, self.who);
         if line.len() > MAX_LINE_BYTES {
             let end = (0..=MAX_LINE_BYTES).rev().find(|at| line.is_char_boundary(*at));
@@ -82,7 +81,7 @@ impl Lines {
             return;
         }
         self.show();
-        // What could not be written is tried again with the next flush, so its error need not be known.
+        // The next flush tries again to write the rest, so the error can be ignored.
         let written = self.file.append(&self.pending, self.latest).unwrap_or(0);
         self.pending.drain(..written);
         self.echoed -= written;

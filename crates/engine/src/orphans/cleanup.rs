@@ -1,9 +1,9 @@
-//! Killing what a worker left behind, when neither it nor its supervisor is there to do so.
+//! Killing the orphans of a worker that died together with its supervisor.
 //!
-//! Nothing of it is a child of ours, so it is looked for in `/proc`, in three ways, because each can be escaped from: by
-//! the session of an attempt, by the worker's name in the environment, by the lock of the slot that it inherited. What
-//! is found is signalled through a handle that was opened before the last look: a pid that was given to a stranger in
-//! the meantime is never signalled.
+//! These orphans are not children of this process, so it searches `/proc` in three ways, because a process can escape
+//! each of them: by the session of an attempt, by the worker's id in the environment, by the inherited lock of a slot
+//! record. It signals a process through a handle that was opened before the last check: so it never signals an
+//! unrelated process to which the kernel has given the pid in the meantime.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -14,50 +14,50 @@ use rustix::process::{Pid, Signal, getpid};
 
 use crate::attempt::cookie;
 use crate::attempt::slot_records;
-use crate::attempt::slot_records::{Started, Trace};
+use crate::attempt::slot_records::{AttemptRecord, ProcessRecord};
 use domain::values::name::WorkerId;
 use store::Worker;
 use sys::process;
 use sys::process::{ProcessHandle, Stat};
 
-/// How long to wait for the killed processes to be gone before the next look.
-const PATIENCE: Duration = Duration::from_millis(50);
-/// A process that is just becoming another program has no environment to show. Nobody is left only if that is so twice,
-/// with this pause between.
+/// How long to wait for killed processes before searching again.
+const KILL_WAIT: Duration = Duration::from_millis(50);
+/// A process in the middle of `exec` shows no environment. So no orphan is left only if two searches, with this pause
+/// between, find none.
 const EXEC_PAUSE: Duration = Duration::from_millis(5);
-/// How often to look again before it is left to the next round: what cannot be killed must not stop the worker.
-const ROUNDS: usize = 20;
-/// How often to sweep while a process lives that is known to be unkillable: a sweep reads all of `/proc`, and would only
-/// find that process again.
-const SWEEP_AGAIN: Duration = Duration::from_secs(10);
+/// How often to search before leaving the rest to the next round: an unkillable process must not block the worker.
+const MAX_ROUNDS: usize = 20;
+/// How often to search while a known unkillable process is alive: a search reads all of `/proc`, and would only find
+/// that process again.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A worker that is dead, or about to be.
+/// A worker that is dead or about to be killed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Remains<'a> {
+pub(crate) struct DeadWorker<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) worker: &'a str,
-    pub(crate) traces: &'a [Trace],
-    /// The last tick at which the worker is known to have lived: what was started later in a session whose leader is
-    /// gone may be a stranger's, who was given its number.
+    pub(crate) records: &'a [AttemptRecord],
+    /// The last tick at which the worker can have been alive. In a session whose leader is gone, a process that started
+    /// later may be unrelated: the kernel may have reused the session id.
     pub(crate) last_seen_ticks: u64,
 }
 
-/// When each dead worker was swept after last.
+/// When the orphans of each dead worker were last searched for.
 #[derive(Debug, Default)]
-pub(crate) struct Sweeps {
+pub(crate) struct SearchTimes {
     last: HashMap<WorkerId, Instant>,
 }
 
-impl Sweeps {
-    /// Forgets the workers that are gone.
+impl SearchTimes {
+    /// Drops workers that are gone.
     pub(crate) fn keep(&mut self, workers: &[Worker]) {
         self.last.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
     }
 
-    /// Whether to sweep after this worker now; if so, that counts as done. `is_stuck`: a process of it that is known to be
-    /// unkillable still lives.
+    /// Whether to search for the orphans of this worker now; if so, notes the search. `is_stuck`: a known unkillable
+    /// process of the worker is still alive.
     pub(crate) fn begin(&mut self, worker: &WorkerId, is_stuck: bool, now: Instant) -> bool {
-        let is_recent = |last: &Instant| now.duration_since(*last) < SWEEP_AGAIN;
+        let is_recent = |last: &Instant| now.duration_since(*last) < SEARCH_INTERVAL;
         let is_due = !is_stuck || !self.last.get(worker).is_some_and(is_recent);
         if is_due {
             self.last.insert(worker.clone(), now);
@@ -66,27 +66,27 @@ impl Sweeps {
     }
 }
 
-/// What came of it.
+/// The result of killing the orphans of a worker.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Swept {
-    /// Nothing is left.
+pub(crate) enum KillResult {
+    /// No orphan is left.
     Clean,
-    /// These processes are still there.
-    Left(Vec<Pid>),
-    /// Something holds a lock of the worker's attempts and cannot be found.
+    /// These processes are still alive.
+    Survivors(Vec<Pid>),
+    /// A process holds a lock of the worker's attempts, but was not found.
     Hidden,
 }
 
-/// Kills all of it.
-pub(crate) fn sweep(remains: Remains<'_>) -> io::Result<Swept> {
+/// Kills all orphans of the worker.
+pub(crate) fn kill_orphans(dead: DeadWorker<'_>) -> io::Result<KillResult> {
     let mut sessions = HashSet::new();
     let mut was_empty = false;
     let mut left = Vec::new();
-    for _ in 0..ROUNDS {
-        let found = find(remains, &mut sessions)?;
+    for _ in 0..MAX_ROUNDS {
+        let found = find(dead, &mut sessions)?;
         if found.is_empty() && was_empty {
-            let is_held = slot_records::are_held(remains.folder, remains.worker)?;
-            return Ok(if is_held { Swept::Hidden } else { Swept::Clean });
+            let is_held = slot_records::are_held(dead.folder, dead.worker)?;
+            return Ok(if is_held { KillResult::Hidden } else { KillResult::Clean });
         }
         was_empty = found.is_empty();
         if was_empty {
@@ -96,28 +96,28 @@ pub(crate) fn sweep(remains: Remains<'_>) -> io::Result<Swept> {
         let is_refused = |result: io::Result<()>| {
             result.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
         };
-        // All of them, whatever is refused: only what may not be signalled is not worth another round.
+        // Signal all of them first. Only if none may be signalled, another round is pointless.
         let mut dying = found.iter().map(|(_, handle)| handle).collect::<Vec<_>>();
         dying.retain(|handle| !is_refused(handle.signal(Signal::KILL)));
         if dying.is_empty() && !found.is_empty() {
             break;
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + KILL_WAIT;
         for handle in dying {
             handle.ends_within(until.saturating_duration_since(Instant::now()))?;
         }
     }
-    Ok(Swept::Left(left))
+    Ok(KillResult::Survivors(left))
 }
 
-/// A process that was looked at.
-struct Seen {
+/// A process that may be an orphan of the worker.
+struct Candidate {
     pid: Pid,
     stat: Stat,
     names_worker: bool,
 }
 
-impl Seen {
+impl Candidate {
     fn session(&self) -> i32 {
         self.stat.session
     }
@@ -127,56 +127,59 @@ impl Seen {
     }
 }
 
-/// `sessions` are those that were found to be the worker's in earlier rounds: their leaders are dead by now.
-fn find(remains: Remains<'_>, sessions: &mut HashSet<i32>) -> io::Result<Vec<(Pid, ProcessHandle)>> {
-    // Nobody can take a lock of the dead: where none is held, nobody's descriptors need be looked at.
-    let is_locked = slot_records::are_held(remains.folder, remains.worker)?;
-    let slots = slot_records::path(remains.folder, remains.worker);
+/// `sessions` are the worker's sessions that earlier rounds found: their leaders are dead by now.
+fn find(dead: DeadWorker<'_>, sessions: &mut HashSet<i32>) -> io::Result<Vec<(Pid, ProcessHandle)>> {
+    // No process can take a lock of a dead worker: if none is held, no descriptors need to be checked.
+    let is_locked = slot_records::are_held(dead.folder, dead.worker)?;
+    let slots = slot_records::path(dead.folder, dead.worker);
     let others = process::all()?.into_iter().filter(|pid| *pid != getpid());
-    let seen: Vec<Seen> = others.filter_map(|pid| look(remains, pid)).collect();
-    // A worker may have died before it wrote down which process it had started. But a session is never joined, only
-    // begun: one whose leader carries the worker's name began in one of its attempts, and so did all who are in it. The
-    // leader alone speaks for it; anybody else who carries the name may be in the session of whoever started us.
-    sessions.extend(seen.iter().filter(|seen| seen.is_leader_by_name()).map(Seen::session));
-    let belongs = |seen: &&Seen| {
-        seen.names_worker
-            || sessions.contains(&seen.session())
-            || is_in_session(remains, seen.stat)
-            || (is_locked && !process::locks_on(seen.pid, &slots).is_empty())
+    let candidates: Vec<Candidate> = others.filter_map(|pid| inspect(dead, pid)).collect();
+    // A worker may have died before it recorded the pid of a command. But a process cannot join an existing session: if
+    // the leader of a session carries the worker's id, the session began in one of its attempts, and so did all of its
+    // members. Only the leader proves that; another process with the id may be in the session of this process's caller.
+    sessions
+        .extend(candidates.iter().filter(|candidate| candidate.is_leader_by_name()).map(Candidate::session));
+    let belongs = |candidate: &&Candidate| {
+        candidate.names_worker
+            || sessions.contains(&candidate.session())
+            || is_in_session(dead, candidate.stat)
+            || (is_locked && !process::locks_on(candidate.pid, &slots).is_empty())
     };
-    let held =
-        |seen: &Seen| take_hold(seen).map(|handle| handle.map(|handle| (seen.pid, handle))).transpose();
-    seen.iter().filter(belongs).filter_map(held).collect()
+    let with_handle = |candidate: &Candidate| {
+        open_handle(candidate).map(|handle| handle.map(|handle| (candidate.pid, handle))).transpose()
+    };
+    candidates.iter().filter(belongs).filter_map(with_handle).collect()
 }
 
-fn look(remains: Remains<'_>, pid: Pid) -> Option<Seen> {
+fn inspect(dead: DeadWorker<'_>, pid: Pid) -> Option<Candidate> {
     let stat = process::stat(pid).filter(|stat| !stat.is_zombie)?;
-    let names_worker = cookie::names_worker(&process::environment(pid), remains.worker);
-    Some(Seen { pid, stat, names_worker })
+    let names_worker = cookie::names_worker(&process::environment(pid), dead.worker);
+    Some(Candidate { pid, stat, names_worker })
 }
 
-/// A handle to the process that was seen: it is there before and after the handle was opened. `None`: it is gone.
-fn take_hold(seen: &Seen) -> io::Result<Option<ProcessHandle>> {
-    let is_there = || process::stat(seen.pid).is_some_and(|now| now.start_time == seen.stat.start_time);
-    match ProcessHandle::open(seen.pid) {
+/// A handle to this very process, checked before and after opening; `None` if it has ended.
+fn open_handle(candidate: &Candidate) -> io::Result<Option<ProcessHandle>> {
+    let is_there =
+        || process::stat(candidate.pid).is_some_and(|now| now.start_time == candidate.stat.start_time);
+    match ProcessHandle::open(candidate.pid) {
         Ok(handle) => Ok(is_there().then_some(handle)),
         Err(error) if is_there() => Err(error),
         Err(_) => Ok(None),
     }
 }
 
-fn is_in_session(remains: Remains<'_>, stat: Stat) -> bool {
-    let sessions = remains.traces.iter().filter_map(|trace| trace.process.as_ref());
+fn is_in_session(dead: DeadWorker<'_>, stat: Stat) -> bool {
+    let sessions = dead.records.iter().filter_map(|record| record.process.as_ref());
     sessions.filter(|started| started.pid.as_raw_pid() == stat.session).any(|started| {
         match process::stat(started.pid) {
-            Some(leader) => is_it(started, leader),
-            // The number of a session is not given away while anybody is in it.
-            None => (started.ticks.start..=remains.last_seen_ticks).contains(&stat.start_time),
+            Some(leader) => matches_start(started, leader),
+            // The kernel does not reuse a session id while the session has members.
+            None => (started.ticks.start..=dead.last_seen_ticks).contains(&stat.start_time),
         }
     })
 }
 
-fn is_it(started: &Started, stat: Stat) -> bool {
+fn matches_start(started: &ProcessRecord, stat: Stat) -> bool {
     started.ticks.contains(&stat.start_time)
 }
 
@@ -187,8 +190,8 @@ mod tests {
     use std::process::{Child, Command, Stdio};
     use store::LeaseRef;
 
-    /// A process that leads a session of its own and waits to be killed.
-    fn stranger(variables: &[(&str, &str)]) -> Child {
+    /// An unrelated process that leads its own session and sleeps.
+    fn start_sleeper(variables: &[(&str, &str)]) -> Child {
         let mut command = Command::new("setsid");
         command.args(["sleep", "60"]).envs(variables.iter().copied());
         let child = command
@@ -201,7 +204,7 @@ mod tests {
             || fs::read(format!("/proc/{}/cmdline", child.id())).is_ok_and(|line| line.starts_with(b"sleep"));
         let began = Instant::now();
         while !is_asleep() {
-            assert!(began.elapsed() < Duration::from_secs(20), "it does not become what it is to be");
+            assert!(began.elapsed() < Duration::from_secs(20), "it never executes sleep");
             std::thread::yield_now();
         }
         child
@@ -211,62 +214,62 @@ mod tests {
         child.try_wait().expect("a child").is_none()
     }
 
-    fn trace(pid: u32, ticks: std::ops::Range<u64>) -> Trace {
+    fn record(pid: u32, ticks: std::ops::Range<u64>) -> AttemptRecord {
         let pid = Pid::from_raw(pid.cast_signed()).expect("a pid");
         let lease = LeaseRef { job: "job".parse().expect("an id"), attempt: 1 };
-        Trace { lease, process: Some(Started { pid, ticks }) }
+        AttemptRecord { lease, process: Some(ProcessRecord { pid, ticks }) }
     }
 
-    /// Each test has a worker of its own: they run side by side, and see each other's processes.
-    fn sweep_of(folder: &Path, worker: &str, traces: &[Trace]) -> bool {
-        let remains = Remains { folder, worker, traces, last_seen_ticks: u64::MAX };
-        sweep(remains).expect("/proc can be read") == Swept::Clean
+    /// Each test uses its own worker id: the tests run in parallel and see each other's processes.
+    fn is_clean_after_kill(folder: &Path, worker: &str, records: &[AttemptRecord]) -> bool {
+        let dead = DeadWorker { folder, worker, records, last_seen_ticks: u64::MAX };
+        kill_orphans(dead).expect("/proc can be read") == KillResult::Clean
     }
 
     #[test]
-    fn a_stranger_with_a_recorded_pid_is_left_alone() {
+    fn an_unrelated_process_with_a_recorded_pid_is_not_killed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut child = stranger(&[]);
-        let long_ago = trace(child.id(), 0..1);
-        assert!(sweep_of(folder.path(), "dead-worker-2", &[long_ago]));
-        assert!(is_alive(&mut child), "it was started at another time");
+        let mut child = start_sleeper(&[]);
+        let long_ago = record(child.id(), 0..1);
+        assert!(is_clean_after_kill(folder.path(), "dead-worker-2", &[long_ago]));
+        assert!(is_alive(&mut child), "it was started at a different time");
         child.kill().expect("killed");
         child.wait().expect("reaped");
     }
 
     #[test]
-    fn while_an_unkillable_process_lives_sweeps_are_rare() {
-        let (mut sweeps, began) = (Sweeps::default(), Instant::now());
+    fn searches_are_rare_while_an_unkillable_process_is_alive() {
+        let (mut searches, began) = (SearchTimes::default(), Instant::now());
         let worker: WorkerId = "w-1".parse().expect("a name");
         let mut begins =
-            |is_stuck, millis| sweeps.begin(&worker, is_stuck, began + Duration::from_millis(millis));
-        assert!(begins(true, 0), "the first sweep finds what else is there");
+            |is_stuck, millis| searches.begin(&worker, is_stuck, began + Duration::from_millis(millis));
+        assert!(begins(true, 0), "the first search finds other orphans");
         assert!(!begins(true, 500) && !begins(true, 9_999));
-        assert!(begins(true, 10_000), "it may have left something else behind");
-        assert!(begins(false, 10_500), "it has ended");
+        assert!(begins(true, 10_000), "it may have started other processes");
+        assert!(begins(false, 10_500), "the unkillable process has ended");
         assert!(!begins(true, 11_000));
     }
 
     #[test]
-    fn a_session_is_not_known_by_one_who_is_merely_in_it() {
-        let seen = |pid: i32, session: i32| Seen {
+    fn a_session_is_recognised_only_by_its_leader() {
+        let candidate = |pid: i32, session: i32| Candidate {
             pid: Pid::from_raw(pid).expect("a pid"),
             stat: Stat { is_zombie: false, parent: 1, session, start_time: 1 },
             names_worker: true,
         };
-        assert!(seen(7, 7).is_leader_by_name());
-        assert!(!seen(8, 7).is_leader_by_name());
+        assert!(candidate(7, 7).is_leader_by_name());
+        assert!(!candidate(8, 7).is_leader_by_name());
     }
 
     #[test]
-    fn whoever_carries_the_name_of_the_worker_is_found() {
+    fn a_process_with_the_id_of_the_worker_is_killed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut other = stranger(&[("QUEUECTL_WORKER_ID", "dead-worker-10")]);
-        let mut child = stranger(&[("QUEUECTL_WORKER_ID", "dead-worker-1")]);
+        let mut other = start_sleeper(&[("QUEUECTL_WORKER_ID", "dead-worker-10")]);
+        let mut child = start_sleeper(&[("QUEUECTL_WORKER_ID", "dead-worker-1")]);
         let reaper = std::thread::spawn(move || child.wait().expect("reaped"));
-        assert!(sweep_of(folder.path(), "dead-worker-1", &[]));
+        assert!(is_clean_after_kill(folder.path(), "dead-worker-1", &[]));
         reaper.join().expect("it was killed");
-        assert!(is_alive(&mut other), "a longer name is another worker's");
+        assert!(is_alive(&mut other), "a longer id belongs to another worker");
         other.kill().expect("killed");
         other.wait().expect("reaped");
     }

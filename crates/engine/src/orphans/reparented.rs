@@ -1,12 +1,13 @@
-//! Processes that lost their parent and became children of ours: what commands left behind.
+//! Orphans: processes that commands left and that became children of this worker.
 //!
-//! A worker is a subreaper, so whatever a command leaves behind, sessions of its own included, ends up here. The kernel
-//! gives it to the main thread, which starts nothing itself: so that thread's list of children is exactly what was
-//! adopted, and reading it costs a few microseconds where a scan of `/proc` would cost milliseconds.
+//! A worker is a subreaper, so it becomes the parent of every process that a command leaves, even one in a session of
+//! its own. The kernel makes it a child of the main thread, which spawns nothing itself: so that thread's list of
+//! children is exactly the list of orphans, and reading it costs a few microseconds where a scan of `/proc` would cost
+//! milliseconds.
 //!
-//! An orphan belongs to an attempt by its session, then by its cookie, then by the lock that it inherited, then by the
-//! brand of its slot. One that has shed all of them, or was never branded, is suspected of all attempts that ran when it
-//! was first seen, and is killed when the last of those is over.
+//! An orphan is assigned to an attempt by its session, then by its cookie, then by the lock that it inherited, then by
+//! the brand of its slot. An orphan that has shed all of them, or was never branded, could belong to any attempt that
+//! ran when it was first seen, and is killed when the last of those has ended.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -15,20 +16,20 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpgid, kill_process};
 
-use super::survivor::{AGAIN, DEATH, Survivor, survivors};
+use super::survivor::{KILL_RETRY_INTERVAL, KILL_TIMEOUT, Survivor, survivors};
 use crate::attempt::cookie::Cookie;
-use crate::attempt::slot_records::Mark;
+use crate::attempt::slot_records::RecordLock;
 use sys::process;
 use sys::process::brand::Brand;
 use sys::process::{Children, ProcessHandle};
 
-/// How long to wait for one process to be gone before the next look.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How long to wait for one killed process before listing orphans again.
+const ORPHAN_WAIT: Duration = Duration::from_millis(100);
 
 /// Signalling and reaping happen under one lock: a pid that one thread has read must not be reaped by another, because
-/// it might then be a stranger's.
+/// the kernel could then reuse it for an unrelated process.
 #[derive(Debug)]
-pub(crate) struct Adopted {
+pub(crate) struct Orphans {
     state: Mutex<State>,
 }
 
@@ -36,99 +37,98 @@ pub(crate) struct Adopted {
 struct State {
     children: Children,
     running: HashSet<Pid>,
-    suspects: HashMap<Pid, HashSet<Pid>>,
-    /// Orphans that were killed, with the leader of their attempt. A survivor stays assigned to the attempt that killed it.
+    possible_leaders: HashMap<Pid, HashSet<Pid>>,
+    /// The leader of the attempt that killed an orphan. A survivor stays assigned to that attempt.
     owners: HashMap<Pid, Pid>,
 }
 
-/// What an attempt does about processes that outlive SIGKILL.
+/// What to do about processes that survive SIGKILL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
-    /// It is not over before they have ended.
+pub(crate) enum SurvivorPolicy {
+    /// Wait until they have ended.
     Wait,
     Leave,
 }
 
-/// An attempt whose orphans are looked for, or a command that tells a hook something. Its leader is not reaped yet, so
-/// its session is still its own.
+/// Selects the orphans of one attempt or hook process. Its leader is not reaped yet, so its session id is not reused.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Family<'a> {
+pub(crate) struct OrphanFilter<'a> {
     pub(crate) leader: Pid,
     pub(crate) cookie: &'a Cookie,
-    /// `None` where no attempts run.
-    pub(crate) mark: Option<&'a Mark<'a>>,
+    /// `None` if this process runs no attempts.
+    pub(crate) record_lock: Option<&'a RecordLock<'a>>,
     pub(crate) brand: Option<Brand>,
 }
 
-impl Adopted {
+impl Orphans {
     pub(crate) fn new() -> io::Result<Self> {
-        let (suspects, owners) = (HashMap::new(), HashMap::new());
-        let state = State { children: Children::open()?, running: HashSet::new(), suspects, owners };
+        let (possible_leaders, owners) = (HashMap::new(), HashMap::new());
+        let state = State { children: Children::open()?, running: HashSet::new(), possible_leaders, owners };
         Ok(Self { state: Mutex::new(state) })
     }
 
-    pub(crate) fn began(&self, leader: Pid) {
+    pub(crate) fn add_leader(&self, leader: Pid) {
         self.lock().running.insert(leader);
     }
 
-    /// The orphans of this attempt that live.
-    pub(crate) fn orphans_of(&self, family: Family<'_>) -> Vec<Pid> {
-        self.lock().living_of(family)
+    /// The living orphans of this attempt.
+    pub(crate) fn list(&self, filter: OrphanFilter<'_>) -> Vec<Pid> {
+        self.lock().living_of(filter)
     }
 
-    /// Asks every orphan of this attempt to end that was not asked yet, as those in its leader's group were. `false` if
-    /// there is none left.
-    pub(crate) fn ask_to_end(&self, family: Family<'_>, asked: &mut HashSet<Pid>) -> bool {
+    /// Sends SIGTERM to every orphan of this attempt that has not had it yet; those in the leader's group have. Returns
+    /// `false` if none is left.
+    pub(crate) fn terminate(&self, filter: OrphanFilter<'_>, signalled: &mut HashSet<Pid>) -> bool {
         let mut state = self.lock();
-        let living = state.living_of(family);
+        let living = state.living_of(filter);
         for pid in &living {
-            if asked.insert(*pid) && getpgid(Some(*pid)) != Ok(family.leader) {
+            if signalled.insert(*pid) && getpgid(Some(*pid)) != Ok(filter.leader) {
                 let _ = kill_process(*pid, Signal::TERM);
-                // A stopped process acts on nothing but this.
+                // A stopped process does not handle SIGTERM before SIGCONT.
                 let _ = kill_process(*pid, Signal::CONT);
             }
         }
         !living.is_empty()
     }
 
-    /// Kills every orphan of this attempt, and theirs, until there is none; the attempt is over. `wait` waits for one of
-    /// them, for this long at most. What does not end soon is told to `outlived` once, which decides what becomes of it.
-    pub(crate) fn end(
+    /// Kills the orphans of this attempt, and their orphans, until none is left. `wait` waits for one of them up to a
+    /// timeout. Processes that survive are passed to `on_survivors` once, which decides what to do about them.
+    pub(crate) fn kill_all(
         &self,
-        family: Family<'_>,
+        filter: OrphanFilter<'_>,
         mut wait: impl FnMut(&ProcessHandle, Duration) -> io::Result<()>,
-        outlived: impl Fn(Vec<Survivor>) -> Then,
+        on_survivors: impl Fn(Vec<Survivor>) -> SurvivorPolicy,
     ) {
-        self.lock().running.remove(&family.leader);
-        let (began, mut is_told) = (Instant::now(), false);
-        while let Some(one) = self.kill_some(family) {
-            let patience = if is_told { AGAIN } else { PATIENCE };
-            if one.and_then(|handle| wait(&handle, patience)).is_err() {
-                // Descriptors are scarce.
-                std::thread::sleep(PATIENCE);
+        self.lock().running.remove(&filter.leader);
+        let (began, mut is_reported) = (Instant::now(), false);
+        while let Some(one) = self.kill_some(filter) {
+            let timeout = if is_reported { KILL_RETRY_INTERVAL } else { ORPHAN_WAIT };
+            if one.and_then(|handle| wait(&handle, timeout)).is_err() {
+                // The process may be out of descriptors.
+                std::thread::sleep(ORPHAN_WAIT);
             }
-            if !is_told && began.elapsed() >= DEATH {
-                let living = survivors(&self.orphans_of(family), began.elapsed());
-                is_told = !living.is_empty();
-                if is_told && outlived(living) == Then::Leave {
+            if !is_reported && began.elapsed() >= KILL_TIMEOUT {
+                let living = survivors(&self.list(filter), began.elapsed());
+                is_reported = !living.is_empty();
+                if is_reported && on_survivors(living) == SurvivorPolicy::Leave {
                     return;
                 }
             }
         }
     }
 
-    /// Reaps orphans that ended by themselves.
+    /// Reaps orphans that have ended by themselves.
     pub(crate) fn reap_ended(&self) {
         self.lock().living();
     }
 
-    /// Kills what is there now. Gives one of them to wait for, if there was any.
-    fn kill_some(&self, family: Family<'_>) -> Option<io::Result<ProcessHandle>> {
+    /// Kills the current orphans, and returns one of them to wait for, if there are any.
+    fn kill_some(&self, filter: OrphanFilter<'_>) -> Option<io::Result<ProcessHandle>> {
         let mut state = self.lock();
-        let living = state.living_of(family);
+        let living = state.living_of(filter);
         for pid in &living {
             let _ = kill_process(*pid, Signal::KILL);
-            state.owners.insert(*pid, family.leader);
+            state.owners.insert(*pid, filter.leader);
         }
         living.last().map(|pid| ProcessHandle::open(*pid))
     }
@@ -139,59 +139,61 @@ impl Adopted {
 }
 
 impl State {
-    fn living_of(&mut self, family: Family<'_>) -> Vec<Pid> {
+    fn living_of(&mut self, filter: OrphanFilter<'_>) -> Vec<Pid> {
         let living = self.living();
-        living.into_iter().filter(|pid| self.belongs(*pid, family)).collect()
+        living.into_iter().filter(|pid| self.belongs(*pid, filter)).collect()
     }
 
-    /// The orphans that live; those that have ended are reaped on the way. What they left behind in that moment is in
-    /// the next list only, so the last one is of those that have not ended.
+    /// Reaps ended orphans and returns the living ones. The children of an orphan that has just ended appear only in
+    /// the next list, so the list is read again until none has ended.
     fn living(&mut self) -> Vec<Pid> {
         loop {
             let listed = self.children.list();
             let is_living = |pid: &&Pid| matches!(process::reap(**pid), Ok(None));
             let living: Vec<Pid> = listed.iter().filter(is_living).copied().collect();
             if living.len() == listed.len() {
-                self.suspects.retain(|pid, _| living.contains(pid));
+                self.possible_leaders.retain(|pid, _| living.contains(pid));
                 self.owners.retain(|pid, _| living.contains(pid));
                 return living;
             }
         }
     }
 
-    fn belongs(&mut self, pid: Pid, family: Family<'_>) -> bool {
+    fn belongs(&mut self, pid: Pid, filter: OrphanFilter<'_>) -> bool {
         if let Some(owner) = self.owners.get(&pid) {
-            return *owner == family.leader;
+            return *owner == filter.leader;
         }
         let session = process::stat(pid).and_then(|stat| Pid::from_raw(stat.session));
         if let Some(leader) =
-            session.filter(|leader| *leader == family.leader || self.running.contains(leader))
+            session.filter(|leader| *leader == filter.leader || self.running.contains(leader))
         {
-            return leader == family.leader;
+            return leader == filter.leader;
         }
         let environment = process::environment(pid);
-        if family.cookie.is_in(&environment) {
+        if filter.cookie.is_in(&environment) {
             return true;
         }
-        // Another attempt's, which will take care of it.
-        if family.cookie.of_worker(&environment) {
+        // It belongs to another attempt of this worker, which will kill it.
+        if filter.cookie.of_worker(&environment) {
             return false;
         }
-        if let Some(is_ours) = family.mark.and_then(|mark| mark.is_on(pid)) {
+        if let Some(is_ours) = filter.record_lock.and_then(|record_lock| record_lock.held_by(pid)) {
             return is_ours;
         }
-        // Where this slot's commands bear a brand, those of the others bear theirs. A worker in one of them adds none.
-        if let (Some(own), Some(borne)) = (family.brand, Brand::of(pid)) {
+        // If this slot brands its commands, the other slots do too. A worker inside a command does not rebrand.
+        if let (Some(own), Some(borne)) = (filter.brand, Brand::of(pid)) {
             return own == borne;
         }
-        self.is_last_suspicion(pid, family.leader)
+        self.all_candidates_ended(pid, filter.leader)
     }
 
-    fn is_last_suspicion(&mut self, pid: Pid, leader: Pid) -> bool {
+    fn all_candidates_ended(&mut self, pid: Pid, leader: Pid) -> bool {
         let running = &self.running;
-        let suspected =
-            self.suspects.entry(pid).or_insert_with(|| running.iter().copied().chain([leader]).collect());
-        suspected.retain(|other| running.contains(other));
-        suspected.is_empty()
+        let possible_leaders = self
+            .possible_leaders
+            .entry(pid)
+            .or_insert_with(|| running.iter().copied().chain([leader]).collect());
+        possible_leaders.retain(|other| running.contains(other));
+        possible_leaders.is_empty()
     }
 }

@@ -1,8 +1,8 @@
-//! What dead workers of a pool left behind and its supervisor cannot kill.
+//! Kills the orphans that dead workers of a pool left, and remembers those that the supervisor cannot kill.
 //!
-//! The supervisor must not wait for it: others want to be replaced, or told to stop. What it cannot kill it leaves to the
-//! reapers of the workers, and remembers which workers lived when it was first seen: whatever a worker starts becomes a
-//! child of the supervisor only when that worker has died, so it is none of theirs. Nor did a later worker start it.
+//! The supervisor must not wait for survivors: it has other workers to replace or to stop. It leaves survivors to the
+//! reapers of the workers, and remembers which workers were alive when it first saw one: a process becomes a child of
+//! the supervisor only when its worker has died, so none of the living workers started it. Nor did a later worker.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -10,22 +10,22 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::attempt::slot_records::Trace;
+use crate::attempt::slot_records::AttemptRecord;
 use sys::process;
 use sys::process::{Children, ProcessHandle};
 
-/// How long to wait for one process to be gone before the next look.
-const PATIENCE: Duration = Duration::from_millis(50);
-/// How long to wait for all of them. Those that may not be signalled are not waited for.
-const DEATH: Duration = Duration::from_secs(5);
+/// How long to wait for one killed process before listing children again.
+const KILL_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long to wait for all of them. The supervisor does not wait for those that it may not signal.
+const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Processes that could not be killed.
+/// Orphans that could not be killed.
 #[derive(Debug, Default)]
-pub(crate) struct Strays {
+pub(crate) struct Survivors {
     seen: HashMap<Pid, Sighting>,
 }
 
-/// When a process was first seen, and the workers that lived then.
+/// When a process was first seen, and the workers that were alive then.
 #[derive(Debug)]
 struct Sighting {
     at: Instant,
@@ -33,14 +33,14 @@ struct Sighting {
 }
 
 impl Sighting {
-    /// Whether this worker, which started at `since`, was dead when the process was first seen.
+    /// Whether this worker, which started at `since`, was already dead when the process was first seen.
     fn is_after(&self, worker: Pid, since: Instant) -> bool {
         since <= self.at && !self.living.contains(&worker)
     }
 }
 
-impl Strays {
-    /// These are all that could not be killed, and these workers live.
+impl Survivors {
+    /// Replaces the set of survivors by `left`; `living` are the workers that are alive now.
     pub(crate) fn note(&mut self, left: &[Pid], living: &HashSet<Pid>) {
         self.seen.retain(|pid, _| left.contains(pid));
         for pid in left {
@@ -48,42 +48,42 @@ impl Strays {
         }
     }
 
-    /// Reaps those that have ended since.
+    /// Reaps survivors that have ended since.
     pub(crate) fn reap_ended(&mut self) {
         self.seen.retain(|pid, _| matches!(process::reap(*pid), Ok(None)));
     }
 
-    /// Those that this dead worker may have started: the supervisor saw them only after its death, or they are in a session
-    /// of its attempts. The worker itself started at `since`.
-    pub(crate) fn left_by(&self, worker: Pid, since: Instant, traces: &[Trace]) -> Vec<Pid> {
+    /// The survivors that this dead worker may have started: the supervisor first saw them after the worker's death, or
+    /// they are in a session of its attempts. The worker itself started at `since`.
+    pub(crate) fn left_by(&self, worker: Pid, since: Instant, records: &[AttemptRecord]) -> Vec<Pid> {
         let is_its = |(pid, sighting): &(&Pid, &Sighting)| {
-            sighting.is_after(worker, since) || traces.iter().any(|trace| trace.is_leader_of(**pid))
+            sighting.is_after(worker, since) || records.iter().any(|record| record.has_in_session(**pid))
         };
         self.seen.iter().filter(is_its).map(|(pid, _)| *pid).collect()
     }
 }
 
-/// Kills and reaps every child of this process but those that are to be spared. When one dies, what it leaves behind
-/// becomes a child in its turn. Returns the children that survived. Known survivors are not waited for.
-pub(crate) fn kill_all(children: &Children, is_spared: impl Fn(Pid) -> bool, known: &Strays) -> Vec<Pid> {
+/// Kills and reaps every child of this process except the spared ones, and the orphans that become children when these
+/// die. Returns the children that survived; does not wait for `known` survivors.
+pub(crate) fn kill_all(children: &Children, is_spared: impl Fn(Pid) -> bool, known: &Survivors) -> Vec<Pid> {
     let orphans = || {
         let mut orphans = children.list();
         orphans.retain(|pid| !is_spared(*pid));
         orphans
     };
-    kill_listed(orphans, known, DEATH)
+    kill_listed(orphans, known, ORPHAN_KILL_TIMEOUT)
 }
 
-fn kill_listed(children: impl Fn() -> Vec<Pid>, known: &Strays, patience: Duration) -> Vec<Pid> {
+fn kill_listed(children: impl Fn() -> Vec<Pid>, known: &Survivors, timeout: Duration) -> Vec<Pid> {
     let began = Instant::now();
     loop {
         let mut orphans = children();
         if orphans.is_empty() {
             return orphans;
         }
-        // The children of one that has just ended are in the next list only: after the last list none is reaped, so that
-        // it counts as a survivor in their place.
-        let is_last = began.elapsed() >= patience;
+        // The children of a process that has just ended appear only in the next list. After the last list nothing is
+        // reaped, so that the ended process counts as a survivor in place of its unseen children.
+        let is_last = began.elapsed() >= timeout;
         if !is_last {
             let listed = orphans.len();
             orphans.retain(|pid| matches!(process::reap(*pid), Ok(None)));
@@ -91,13 +91,13 @@ fn kill_listed(children: impl Fn() -> Vec<Pid>, known: &Strays, patience: Durati
                 continue;
             }
         }
-        // Not reaped yet, so each pid is still its own.
+        // Not reaped yet, so no pid has been reused.
         let is_refused = |pid: Pid| kill_process(pid, Signal::KILL) == Err(Errno::PERM);
         let is_dying = |pid: &&Pid| !is_refused(**pid) && !known.seen.contains_key(*pid);
         let dying: Vec<Pid> = orphans.iter().filter(is_dying).copied().collect();
         match dying.last() {
             Some(last) if !is_last => {
-                let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(PATIENCE));
+                let _ = ProcessHandle::open(*last).and_then(|handle| handle.ends_within(KILL_POLL_INTERVAL));
             }
             Some(_) | None => return orphans,
         }
@@ -113,22 +113,22 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_killed_is_not_of_a_worker_that_lived_when_it_was_seen() {
-        let mut strays = Strays::default();
+    fn a_survivor_is_not_assigned_to_a_worker_that_was_alive_when_it_was_first_seen() {
+        let mut survivors = Survivors::default();
         let since = Instant::now();
-        strays.note(&[pid(10)], &HashSet::from([pid(2), pid(3)]));
-        let left_by = |strays: &Strays, worker| strays.left_by(pid(worker), since, &[]);
-        assert_eq!(left_by(&strays, 1), [pid(10)]);
-        assert_eq!((left_by(&strays, 2), left_by(&strays, 3)), (vec![], vec![]));
-        strays.note(&[pid(10), pid(20)], &HashSet::from([pid(3)]));
-        assert_eq!((left_by(&strays, 2), left_by(&strays, 3)), (vec![pid(20)], vec![]));
-        strays.note(&[pid(20)], &HashSet::new());
-        assert_eq!(left_by(&strays, 1), [pid(20)], "the other has ended");
+        survivors.note(&[pid(10)], &HashSet::from([pid(2), pid(3)]));
+        let left_by = |survivors: &Survivors, worker| survivors.left_by(pid(worker), since, &[]);
+        assert_eq!(left_by(&survivors, 1), [pid(10)]);
+        assert_eq!((left_by(&survivors, 2), left_by(&survivors, 3)), (vec![], vec![]));
+        survivors.note(&[pid(10), pid(20)], &HashSet::from([pid(3)]));
+        assert_eq!((left_by(&survivors, 2), left_by(&survivors, 3)), (vec![pid(20)], vec![]));
+        survivors.note(&[pid(20)], &HashSet::new());
+        assert_eq!(left_by(&survivors, 1), [pid(20)], "the other survivor has ended");
     }
 
     #[test]
-    #[expect(clippy::zombie_processes, reason = "reaping them is what is tested")]
-    fn children_that_end_and_leave_others_without_end_are_not_waited_for() {
+    #[expect(clippy::zombie_processes, reason = "the function under test reaps them")]
+    fn an_endless_chain_of_children_is_not_waited_for() {
         let one_more = || {
             let child = std::process::Command::new("true").spawn().expect("it starts");
             let zombie = pid(child.id().cast_signed());
@@ -136,18 +136,18 @@ mod tests {
             assert!(handle.ends_within(Duration::from_secs(20)).expect("it is waited for"));
             vec![zombie]
         };
-        let left = kill_listed(one_more, &Strays::default(), Duration::from_millis(20));
-        assert_eq!(left.len(), 1, "its children are unknown");
+        let left = kill_listed(one_more, &Survivors::default(), Duration::from_millis(20));
+        assert_eq!(left.len(), 1, "its children are not known yet");
         assert!(matches!(process::reap(left[0]), Ok(Some(_))), "it is not reaped yet");
     }
 
     #[test]
-    fn what_cannot_be_killed_is_not_of_a_worker_that_started_after_it_was_seen() {
-        let mut strays = Strays::default();
-        strays.note(&[pid(10)], &HashSet::new());
+    fn a_survivor_is_not_assigned_to_a_worker_that_started_after_it_was_seen() {
+        let mut survivors = Survivors::default();
+        survivors.note(&[pid(10)], &HashSet::new());
         let later = Instant::now() + Duration::from_millis(1);
-        assert_eq!(strays.left_by(pid(1), later, &[]), []);
-        strays.note(&[pid(10)], &HashSet::new());
-        assert_eq!(strays.left_by(pid(1), later, &[]), [], "only the first look counts");
+        assert_eq!(survivors.left_by(pid(1), later, &[]), []);
+        survivors.note(&[pid(10)], &HashSet::new());
+        assert_eq!(survivors.left_by(pid(1), later, &[]), [], "only the first sighting counts");
     }
 }

@@ -1,5 +1,4 @@
-//! A process that outlived SIGKILL: one with other rights than the worker (sudo, setuid), or one that waits for a disk that
-//! does not answer.
+//! A process that survived SIGKILL: it runs as another user (sudo, setuid), or waits for a disk that does not respond.
 
 use std::time::Duration;
 
@@ -9,27 +8,27 @@ use rustix::process::{Pid, test_kill_process};
 use store::{LeaseRef, UnkillableProcess};
 use sys::process;
 
-/// How long after SIGKILL a process that may not be signalled counts as unkillable.
-pub(crate) const DEATH: Duration = Duration::from_secs(1);
-/// The same for one that may: to give back much memory takes its time, on a busy machine above all.
-const SLOW_DEATH: Duration = Duration::from_secs(10);
-/// How often it is killed again: it may have given up its rights meanwhile.
-pub(crate) const AGAIN: Duration = Duration::from_secs(1);
+/// How long after SIGKILL a process that this user may not signal counts as unkillable.
+pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// The same for a process that may be signalled: freeing much memory takes time, especially on a busy machine.
+const SLOW_KILL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often to send SIGKILL again: the process may have dropped its privileges since.
+pub(crate) const KILL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Survivor {
     pub(crate) pid: Pid,
     start_time: u64,
-    why: Why,
+    why: Reason,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum Reason {
     Forbidden,
     Slow,
 }
 
-impl Why {
+impl Reason {
     fn text(self) -> &'static str {
         match self {
             Self::Forbidden => "this user may not signal it",
@@ -39,24 +38,24 @@ impl Why {
 
     fn counts_after(self) -> Duration {
         match self {
-            Self::Forbidden => DEATH,
-            Self::Slow => SLOW_DEATH,
+            Self::Forbidden => KILL_TIMEOUT,
+            Self::Slow => SLOW_KILL_TIMEOUT,
         }
     }
 }
 
 impl Survivor {
     /// `None` if it has ended.
-    pub(crate) fn look(pid: Pid) -> Option<Self> {
+    pub(crate) fn inspect(pid: Pid) -> Option<Self> {
         let stat = process::stat(pid).filter(|stat| !stat.is_zombie)?;
         let why = match test_kill_process(pid) {
-            Err(Errno::PERM) => Why::Forbidden,
-            Ok(()) | Err(_) => Why::Slow,
+            Err(Errno::PERM) => Reason::Forbidden,
+            Ok(()) | Err(_) => Reason::Slow,
         };
         Some(Self { pid, start_time: stat.start_time, why })
     }
 
-    /// As the store keeps it.
+    /// The survivor as the store records it.
     pub(crate) fn of(self, lease: &LeaseRef) -> UnkillableProcess {
         let Self { pid, start_time, why } = self;
         let (pid, why) = (pid.as_raw_pid().cast_unsigned(), why.text().to_owned());
@@ -64,8 +63,8 @@ impl Survivor {
     }
 }
 
-/// Those of these processes that count as unkillable: they live this long after they were killed.
+/// Those of these processes that count as unkillable because they are alive `killed_for` after SIGKILL.
 pub(crate) fn survivors(pids: &[Pid], killed_for: Duration) -> Vec<Survivor> {
-    let living = pids.iter().filter_map(|pid| Survivor::look(*pid));
+    let living = pids.iter().filter_map(|pid| Survivor::inspect(*pid));
     living.filter(|survivor| killed_for >= survivor.why.counts_after()).collect()
 }

@@ -1,4 +1,4 @@
-//! A pool: a supervisor and its workers. How their processes are started.
+//! A pool, which is a supervisor and its workers: how their processes are started.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -19,26 +19,26 @@ use sys::process::spawn::{ChildProcess, Limits, ProcessScope, Spawn, own_environ
 
 /// The number under which a supervisor or a worker inherits the pipe on which it reports that it is up.
 pub const READY_DESCRIPTOR: i32 = 3;
-/// This program, also when its file was replaced by a newer version.
+/// This program, even if its file was replaced by a newer version.
 const SELF: &std::ffi::CStr = c"/proc/self/exe";
 
-/// What a supervisor is asked for.
+/// What a supervisor is asked to run.
 #[derive(Clone, Debug)]
 pub struct Pool {
     pub home: PathBuf,
     pub served: ServedJobs,
     pub count: u32,
-    /// Slots per worker; where none are given the setting counts.
+    /// Slots per worker; `None` follows the setting.
     pub concurrency: Option<u32>,
     /// End when nothing is left to do.
     pub until_empty: bool,
     /// Whether the journal is also written to standard error.
     pub echo: bool,
-    /// How this program is called to be a worker of this pool; which one is added.
+    /// The arguments by which this program becomes a worker of this pool; those of the individual worker are appended.
     pub worker_call: Vec<OsString>,
 }
 
-/// What a worker is told by its supervisor.
+/// What a supervisor passes to a worker.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerStart {
     pub(crate) id: WorkerId,
@@ -58,8 +58,8 @@ impl WorkerStart {
     }
 }
 
-/// Starts a worker in a group of its own, so that the terminal's signals reach only the supervisor. Gives its pid, and the
-/// pipe on which it will report.
+/// Starts a worker in its own process group, so that the terminal's signals reach only the supervisor. Returns the
+/// process and the pipe on which it will report.
 pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(ChildProcess, OwnedFd)> {
     let (report, ready) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let stderr = stdio::stderr();
@@ -75,8 +75,8 @@ pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Chil
     Ok((worker, report))
 }
 
-/// Starts this program as a supervisor that belongs to nobody: a session of its own, and nothing of the caller's. Returns
-/// when all of its workers are up; fails with what it said if they are not.
+/// Starts this program as a detached supervisor: in its own session, without the caller's descriptors. Returns when all
+/// of its workers are up; otherwise fails with the supervisor's message.
 pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), EngineError> {
     let system = EngineError::system("failed to start a supervisor");
     let (report, ready) =
@@ -92,12 +92,12 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
     })
     .map_err(system)?;
     drop(ready);
-    let mut said = String::new();
-    File::from(report).read_to_string(&mut said).map_err(system)?;
-    if said == UP { Ok(()) } else { Err(EngineError::CannotStart { said: said.trim().to_owned() }) }
+    let mut message = String::new();
+    File::from(report).read_to_string(&mut message).map_err(system)?;
+    if message == UP { Ok(()) } else { Err(EngineError::CannotStart { message: message.trim().to_owned() }) }
 }
 
-/// Where a supervisor and its workers write what they have to say when all else fails: the journal.
+/// Opens the journal as the standard error of a supervisor and its workers, where panics and last errors appear.
 pub fn open_log(home: &Path) -> Result<File, EngineError> {
     files::check_owners(home)?;
     let path = home.join(JOURNAL);

@@ -1,20 +1,20 @@
-//! How often the workers of one seat have crashed, and when the next one is started.
+//! How often the workers of one seat have crashed, and when to start the next one.
 //!
-//! A worker that had started commands was most likely killed by one of them. The job answers for that with its
-//! `crash_limit`, so such a crash never makes a pool give up: other jobs could run. Only workers that crash before they
-//! have started anything count, because the next one will hardly do better.
+//! A worker that had started commands was most likely killed by one of them. The job's `crash_limit` deals with that,
+//! so such a crash never makes the supervisor give up: other jobs can still run. Only workers that crash before they
+//! have started any command count, because the next one is unlikely to do better.
 
 use std::time::Duration;
 
-/// How many crashes in a row of workers that had started nothing are too many.
-const MAX_IDLE: u32 = 20;
+/// How many workers in a row may crash without having started a command.
+const MAX_IDLE_CRASHES: u32 = 20;
 /// The same for a pool that was never up.
 const MAX_FALSE_STARTS: u32 = 3;
-/// The pause after the first crash; twice as long after each further one, up to a limit.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// The limit where jobs are to blame: the next worker runs the others.
-const LONGEST_PAUSE_AFTER_WORK: Duration = Duration::from_millis(500);
+/// The pause after the first crash; it doubles with each further crash, up to a limit.
+const FIRST_RESTART_DELAY: Duration = Duration::from_millis(100);
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(15);
+/// The limit when a job caused the crash: the next worker can run the other jobs.
+const MAX_RESTART_DELAY_AFTER_WORK: Duration = Duration::from_millis(500);
 
 /// Whether a worker that crashed had started any command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub(crate) enum Crash {
     AfterWork,
 }
 
-/// The crashes of one seat in a row.
+/// The consecutive crashes of one seat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Restarts {
     crashes: u32,
-    /// Those at the end of the row of workers that had started nothing.
+    /// The most recent consecutive crashes without a started command.
     idle: u32,
 }
 
@@ -40,16 +40,16 @@ impl Restarts {
         Self { crashes: self.crashes.saturating_add(1), idle }
     }
 
-    /// How many workers in a row crashed without having started anything, if these are too many.
+    /// The number of consecutive crashes without a started command, if it exceeds the limit.
     pub(crate) fn too_many(self, was_up: bool) -> Option<u32> {
-        let most = if was_up { MAX_IDLE } else { MAX_FALSE_STARTS };
+        let most = if was_up { MAX_IDLE_CRASHES } else { MAX_FALSE_STARTS };
         (self.idle >= most).then_some(self.idle)
     }
 
     /// How long to wait before the next worker is started.
     pub(crate) fn pause(self) -> Duration {
-        let longest = if self.idle > 0 { LONGEST_PAUSE } else { LONGEST_PAUSE_AFTER_WORK };
-        FIRST_PAUSE.saturating_mul(1 << self.crashes.saturating_sub(1).min(16)).min(longest)
+        let longest = if self.idle > 0 { MAX_RESTART_DELAY } else { MAX_RESTART_DELAY_AFTER_WORK };
+        FIRST_RESTART_DELAY.saturating_mul(1 << self.crashes.saturating_sub(1).min(16)).min(longest)
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_start_nothing_are_given_up() {
+    fn workers_that_crash_before_any_command_are_given_up() {
         let idle = |count| after(std::iter::repeat_n(Crash::Idle, count));
         assert_eq!(idle(2).too_many(false), None);
         assert_eq!(idle(3).too_many(false), Some(3), "they were never up");
@@ -75,11 +75,11 @@ mod tests {
         let killed = after(std::iter::repeat_n(Crash::AfterWork, 1_000));
         assert_eq!((killed.too_many(true), killed.too_many(false)), (None, None));
         let mixed = after([Crash::Idle; 19].into_iter().chain([Crash::AfterWork, Crash::Idle]));
-        assert_eq!(mixed.too_many(true), None, "one that had started something ends the row");
+        assert_eq!(mixed.too_many(true), None, "a crash after work resets the count");
     }
 
     #[test]
-    fn the_pause_grows_up_to_a_limit_which_is_short_where_jobs_are_to_blame() {
+    fn the_pause_grows_to_a_limit_which_is_short_when_jobs_cause_the_crashes() {
         let millis = |crash, count| after(std::iter::repeat_n(crash, count)).pause().as_millis();
         assert_eq!(
             [1, 2, 5, 9, 50].map(|count| millis(Crash::Idle, count)),

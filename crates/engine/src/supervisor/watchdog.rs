@@ -1,8 +1,8 @@
-//! Judging whether workers hang.
+//! When the supervisor checks for hung workers.
 
 use std::time::{Duration, Instant};
 
-/// When to look whether workers hang, and whether the supervisor may judge: it must itself have been awake, and have
+/// When to check for hung workers, and whether the supervisor may judge them: it must itself have been awake, and have
 /// reached the store, for a whole lease.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
@@ -12,12 +12,12 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// The shortest and the longest pause between two looks.
-    const OFTEN: Duration = Duration::from_millis(250);
-    const SELDOM: Duration = Duration::from_secs(5);
+    /// The shortest and the longest pause between two checks.
+    const MIN_INTERVAL: Duration = Duration::from_millis(250);
+    const MAX_INTERVAL: Duration = Duration::from_secs(5);
 
     pub(crate) fn new(now: Instant) -> Self {
-        Self { since: now, last: now, next: now + Self::OFTEN }
+        Self { since: now, last: now, next: now + Self::MIN_INTERVAL }
     }
 
     pub(crate) fn next(&self) -> Instant {
@@ -28,9 +28,9 @@ impl Watchdog {
         self.next <= now
     }
 
-    /// Notes that this look took place, and says whether it counts.
+    /// Notes this check, and returns whether its result counts.
     pub(crate) fn may_judge(&mut self, now: Instant, lease: Duration) -> bool {
-        let pause = (lease / 6).clamp(Self::OFTEN, Self::SELDOM);
+        let pause = (lease / 6).clamp(Self::MIN_INTERVAL, Self::MAX_INTERVAL);
         if now.duration_since(self.last) > pause * 2 {
             self.since = now;
         }
@@ -47,7 +47,7 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(30);
 
     #[test]
-    fn nobody_is_judged_by_one_who_was_asleep() {
+    fn a_supervisor_that_was_asleep_judges_no_worker() {
         let began = Instant::now();
         let mut watchdog = Watchdog::new(began);
         let mut now = began;
@@ -62,7 +62,7 @@ mod tests {
         assert!(!look_for(&mut watchdog, 25), "not for a whole lease yet");
         assert!(look_for(&mut watchdog, 5));
         let later = began + Duration::from_secs(600);
-        assert!(!watchdog.may_judge(later, LEASE), "the machine was stopped meanwhile");
+        assert!(!watchdog.may_judge(later, LEASE), "the machine was suspended in between");
         assert!(!watchdog.may_judge(later + Duration::from_secs(5), LEASE));
     }
 }

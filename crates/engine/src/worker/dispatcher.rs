@@ -1,5 +1,5 @@
-//! Where the ledger and the slots meet: claimed jobs lie here until a slot takes them, finished attempts until the
-//! ledger records them.
+//! The dispatcher between the ledger and the slots: it queues claimed jobs until a slot takes them, and finished
+//! attempts until the ledger records them.
 
 mod bell;
 
@@ -11,38 +11,37 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use super::dispatcher::bell::{EventBell, SlotBell};
-use crate::attempt::{Finished, Rules};
+use crate::attempt::{FinishedAttempt, Rules};
 use crate::orphans::survivor::Survivor;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 use store::{Claim, LeaseRef, UnkillableProcess};
 
-/// Why an attempt is ended before its time; the most pressing reason last.
+/// Why an attempt is ended early, in ascending order of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Interrupt {
-    /// Somebody cancelled the job.
+    /// The job was cancelled.
     Cancel,
-    /// A shutdown gives it back, after the usual grace.
+    /// A shutdown releases it after `kill_grace`.
     Release,
-    /// The same, without any grace.
+    /// A shutdown releases it without any grace.
     ReleaseAtOnce,
-    /// The lease is lost: another may have the job already.
+    /// The lease is lost: another worker may already have claimed the job.
     Lost,
 }
 
-/// Which of the claims that lie here a slot takes first.
+/// In which order slots take queued claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The one whose turn it is among all.
+    /// By priority and due time, across all queues.
     Turn,
-    /// The same, but these queues go before each other.
+    /// By queue in this order, then by priority and due time.
     Queues(Vec<QueueName>),
 }
 
 impl Order {
-    /// The smallest goes first. What was claimed later may stand before others that lie here: it was urgent, or its queue
-    /// had no room before.
-    /// One that runs alone waits until all others are done, so that it keeps no slot from starting them.
+    /// The smallest key goes first. A later claim may overtake queued ones: it has a higher priority, or its queue had
+    /// no capacity before. A claim that runs alone sorts last, so that it keeps no slot from starting the others.
     fn key(&self, claim: &Claim) -> (bool, usize, Reverse<i32>, Timestamp, u64) {
         let rank = match self {
             Self::Turn => 0,
@@ -52,16 +51,17 @@ impl Order {
     }
 }
 
-/// How long a claim that must be alone waits for the others of its worker to end. A neighbour may run for hours, or itself
-/// wait for this very job; then the claim starts beside it, and its loss would not be the last.
-const SOLITUDE_PATIENCE: Duration = Duration::from_secs(10);
-/// How many jobs with a reader are remembered at most until their claims come.
-const MOST_WATCHED: usize = 16;
+/// How long a claim that must run alone waits for the worker's other attempts to end. Another attempt may run for
+/// hours, or may itself wait for this very job; then the claim starts anyway, and if the worker dies, that loss does
+/// not make the job dead.
+const MAX_ALONE_WAIT: Duration = Duration::from_secs(10);
+/// How many jobs with a reader are remembered at most until their claims arrive.
+const MAX_PENDING_READERS: usize = 16;
 
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Dispatcher {
     state: Mutex<State>,
-    /// Claims have come, or none will come any more.
+    /// Signalled when claims arrive, or when the dispatcher is closed.
     changed: Condvar,
     /// Wakes the ledger.
     bell: EventBell,
@@ -69,28 +69,28 @@ pub(crate) struct Desk {
 
 #[derive(Debug)]
 struct State {
-    claims: VecDeque<Waiting>,
+    claims: VecDeque<QueuedClaim>,
     order: Order,
-    finished: Vec<Finished>,
+    finished: Vec<FinishedAttempt>,
     slots: Vec<Slot>,
     /// How many attempts may run at once.
-    most: usize,
+    max_running: usize,
     rules: Rules,
-    /// How many slots sleep until there is something to take.
+    /// How many slots wait for a claim.
     idle: usize,
-    /// With fewer claims than this waiting for a slot, the ledger has to hurry.
-    low_stock: usize,
-    /// Attempts that have ended and are not recorded yet: should the worker die now, they are lost too.
+    /// With fewer queued claims than this, the ledger must commit without delay.
+    low_watermark: usize,
+    /// Attempts that have ended and are not recorded yet: if the worker dies now, they are lost too.
     unrecorded: usize,
-    /// Processes that slots could not kill and that the ledger does not know of yet.
+    /// Processes that slots could not kill and that the ledger has not taken yet.
     unkillable: Vec<UnkillableProcess>,
     is_closed: bool,
-    /// Jobs with a reader whose claims have not come yet: a reader may see a claim before this worker does.
+    /// Jobs with a reader whose claims have not arrived yet: a reader may see a claim before this worker does.
     watched: VecDeque<u64>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct QueuedClaim {
     claim: Claim,
     since: Instant,
     /// A reader waits for its output.
@@ -102,46 +102,46 @@ struct Slot {
     running: Option<LeaseRef>,
     /// The number of its job.
     number: u64,
-    /// What runs is of a queue with a limit.
+    /// The running job's queue has a limit.
     is_limited: bool,
-    /// What runs must be alone.
+    /// The running job must run alone.
     is_alone: bool,
-    /// What runs cannot be killed: another slot has taken this one's place.
+    /// The running command cannot be killed: another slot has replaced this one.
     is_given_up: bool,
     bell: Arc<SlotBell>,
 }
 
 impl Slot {
-    /// Whether it runs something that can be ended.
+    /// Whether it runs an attempt that can still be ended.
     fn is_busy(&self) -> bool {
         self.running.is_some() && !self.is_given_up
     }
 }
 
 impl State {
-    /// Slots that take the next claims as soon as they get to it; on a busy machine that may take a while.
+    /// Slots that are about to take the next claims; on a busy machine that may take a while.
     fn idle_slots(&self) -> usize {
         let usable = self.slots.iter().filter(|slot| !slot.is_given_up).count();
-        self.most.min(usable).saturating_sub(self.busy())
+        self.max_running.min(usable).saturating_sub(self.busy())
     }
 
-    /// How many attempts run that can be ended.
+    /// The number of running attempts that can still be ended.
     fn busy(&self) -> usize {
         self.slots.iter().filter(|slot| slot.is_busy()).count()
     }
 
-    /// Whether what runs must be alone: nothing else is started.
+    /// Whether the running attempt must run alone, so that nothing else may be started.
     fn is_reserved(&self) -> bool {
         self.slots.iter().any(|slot| slot.is_busy() && slot.is_alone)
     }
 
     /// The next claim, if it may be started now.
-    fn next(&mut self) -> Option<Waiting> {
+    fn next(&mut self) -> Option<QueuedClaim> {
         let front = self.claims.front()?;
         let busy = self.busy();
         let has_company = busy > 0 || self.unrecorded > 0;
-        let must_wait = front.claim.runs_alone && has_company && front.since.elapsed() < SOLITUDE_PATIENCE;
-        if busy >= self.most || must_wait || self.is_reserved() {
+        let must_wait = front.claim.runs_alone && has_company && front.since.elapsed() < MAX_ALONE_WAIT;
+        if busy >= self.max_running || must_wait || self.is_reserved() {
             return None;
         }
         let mut next = self.claims.pop_front()?;
@@ -149,46 +149,46 @@ impl State {
         Some(next)
     }
 
-    /// How long until a claim that must be alone has waited long enough.
-    fn solitude_left(&self) -> Option<Duration> {
-        let front = self.claims.front().filter(|waiting| waiting.claim.runs_alone)?;
-        Some(SOLITUDE_PATIENCE.saturating_sub(front.since.elapsed())).filter(|left| !left.is_zero())
+    /// How long the first claim must still wait for others to end, if it must run alone.
+    fn alone_wait_left(&self) -> Option<Duration> {
+        let front = self.claims.front().filter(|queued| queued.claim.runs_alone)?;
+        Some(MAX_ALONE_WAIT.saturating_sub(front.since.elapsed())).filter(|left| !left.is_zero())
     }
 
-    fn put(&mut self, waiting: Waiting) {
-        let key = self.order.key(&waiting.claim);
+    fn put(&mut self, queued: QueuedClaim) {
+        let key = self.order.key(&queued.claim);
         let at = self.claims.partition_point(|other| self.order.key(&other.claim) <= key);
-        self.claims.insert(at, waiting);
+        self.claims.insert(at, queued);
     }
 
-    /// Since when the oldest of those has been waiting that no idle slot takes.
-    fn oldest_ahead(&self) -> Option<Instant> {
-        self.claims.iter().skip(self.idle_slots()).map(|waiting| waiting.since).min()
+    /// Since when the oldest claim without an idle slot has been queued.
+    fn oldest_prefetched(&self) -> Option<Instant> {
+        self.claims.iter().skip(self.idle_slots()).map(|queued| queued.since).min()
     }
 }
 
-/// How many attempts run, and how many claims no slot has taken yet.
+/// Running attempts and queued claims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     pub(crate) running: usize,
     pub(crate) waiting: usize,
-    /// How many of both are of queues with a limit.
+    /// How many of both belong to queues with a limit.
     pub(crate) limited: usize,
-    /// One of both must be alone: nothing else is to be claimed.
+    /// One of both must run alone, so the worker must claim nothing else.
     pub(crate) is_reserved: bool,
 }
 
-impl Desk {
+impl Dispatcher {
     pub(crate) fn new(rules: Rules, order: Order) -> io::Result<Self> {
         let state = State {
             claims: VecDeque::new(),
             order,
             finished: Vec::new(),
             slots: Vec::new(),
-            most: usize::MAX,
+            max_running: usize::MAX,
             rules,
             idle: 0,
-            low_stock: 0,
+            low_watermark: 0,
             unrecorded: 0,
             unkillable: Vec::new(),
             is_closed: false,
@@ -203,7 +203,7 @@ impl Desk {
 
     // For slots
 
-    /// Makes room for one more; gives its number and its bell.
+    /// Adds a slot; returns its number and its bell.
     pub(crate) fn add_slot(&self) -> io::Result<(usize, Arc<SlotBell>)> {
         let bell = Arc::new(SlotBell::new()?);
         let mut state = self.lock();
@@ -218,23 +218,23 @@ impl Desk {
         Ok((state.slots.len() - 1, bell))
     }
 
-    /// Waits for the next job of this slot. `None`: there will be no more.
+    /// Waits for the slot's next claim; `None` when the dispatcher is closed or the slot was given up.
     pub(crate) fn take(&self, slot: usize) -> Option<(Claim, Rules)> {
         let mut state = self.lock();
         loop {
             if state.slots[slot].is_given_up {
                 return None;
             }
-            if let Some(Waiting { claim, is_watched, .. }) = state.next() {
-                state.slots[slot].bell.forget();
+            if let Some(QueuedClaim { claim, is_watched, .. }) = state.next() {
+                state.slots[slot].bell.reset();
                 if is_watched {
-                    state.slots[slot].bell.ring_of_reader();
+                    state.slots[slot].bell.ring_for_reader();
                 }
                 state.slots[slot].number = claim.number;
                 state.slots[slot].running = Some(claim.lease.clone());
                 state.slots[slot].is_limited = claim.is_limited;
                 state.slots[slot].is_alone = claim.runs_alone;
-                if state.claims.len() + 1 == state.low_stock && !state.finished.is_empty() {
+                if state.claims.len() + 1 == state.low_watermark && !state.finished.is_empty() {
                     self.bell.ring();
                 }
                 return Some((claim, state.rules));
@@ -243,7 +243,7 @@ impl Desk {
                 return None;
             }
             state.idle += 1;
-            state = match state.solitude_left() {
+            state = match state.alone_wait_left() {
                 Some(left) => self.wait_within(state, left),
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
@@ -255,31 +255,31 @@ impl Desk {
         self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    pub(crate) fn hand_in(&self, slot: usize, finished: Finished) {
+    pub(crate) fn submit(&self, slot: usize, finished: FinishedAttempt) {
         let mut state = self.lock();
         state.slots[slot].running = None;
         state.unrecorded += usize::from(finished.settlement.is_some());
         state.finished.push(finished);
         let is_first = state.finished.len() == 1;
-        self.tell_closer(&state);
+        self.wake_closer(&state);
         drop(state);
         if is_first {
             self.bell.ring();
         }
     }
 
-    /// This slot cannot kill what it runs. It keeps the lease, and another slot takes its place.
+    /// This slot cannot kill its command. It keeps the lease, and the worker starts another slot in its place.
     fn give_up(&self, slot: usize, unkillable: Vec<UnkillableProcess>) {
         let mut state = self.lock();
         state.unkillable.extend(unkillable);
         state.slots[slot].is_given_up = true;
-        self.tell_closer(&state);
+        self.wake_closer(&state);
         drop(state);
         self.bell.ring();
     }
 
     /// `close` waits until every slot is idle.
-    fn tell_closer(&self, state: &State) {
+    fn wake_closer(&self, state: &State) {
         if state.is_closed {
             self.changed.notify_all();
         }
@@ -287,16 +287,16 @@ impl Desk {
 
     // For the ledger
 
-    /// Puts claims down for the slots; with fewer than `low_stock` of them left, the ledger wants to know.
-    pub(crate) fn hand_out(&self, claims: Vec<Claim>, low_stock: usize) {
+    /// Queues claims for the slots. The ledger is woken when fewer than `low_watermark` of them are left.
+    pub(crate) fn dispatch(&self, claims: Vec<Claim>, low_watermark: usize) {
         let since = Instant::now();
         let mut state = self.lock();
         let to_wake = claims.len().min(state.idle);
-        state.low_stock = low_stock;
+        state.low_watermark = low_watermark;
         for claim in claims {
             let watched = state.watched.iter().position(|number| *number == claim.number);
             let is_watched = watched.is_some_and(|at| state.watched.remove(at).is_some());
-            state.put(Waiting { claim, since, is_watched });
+            state.put(QueuedClaim { claim, since, is_watched });
         }
         drop(state);
         for _ in 0..to_wake {
@@ -304,30 +304,30 @@ impl Desk {
         }
     }
 
-    /// So many attempts that had ended are recorded now: a claim that must be alone may have waited for that.
+    /// Notes that `count` ended attempts are recorded: a claim that must run alone may have waited for that.
     pub(crate) fn note_recorded(&self, count: usize) {
         let mut state = self.lock();
         state.unrecorded -= count;
-        let is_awaited = state.claims.front().is_some_and(|waiting| waiting.claim.runs_alone);
+        let is_awaited = state.claims.front().is_some_and(|queued| queued.claim.runs_alone);
         drop(state);
         if is_awaited {
             self.changed.notify_one();
         }
     }
 
-    /// Whether so many claims wait for a slot that none of them waits for the ledger. If so, the bell is silent until
-    /// that changes.
-    pub(crate) fn is_well_stocked(&self) -> bool {
+    /// Whether enough claims are queued that no slot waits for the ledger. If so, the bell is cleared and rings again
+    /// when that changes.
+    pub(crate) fn has_enough_claims(&self) -> bool {
         let state = self.lock();
-        let is_well_stocked = state.low_stock > 0 && state.claims.len() >= state.low_stock;
-        if is_well_stocked {
-            self.bell.silence();
+        let has_enough_claims = state.low_watermark > 0 && state.claims.len() >= state.low_watermark;
+        if has_enough_claims {
+            self.bell.clear();
         }
-        is_well_stocked
+        has_enough_claims
     }
 
-    pub(crate) fn take_finished(&self) -> Vec<Finished> {
-        self.bell.silence();
+    pub(crate) fn take_finished(&self) -> Vec<FinishedAttempt> {
+        self.bell.clear();
         std::mem::take(&mut self.lock().finished)
     }
 
@@ -335,75 +335,75 @@ impl Desk {
         let state = self.lock();
         let running = || state.slots.iter().filter(|slot| slot.is_busy());
         let limited = running().filter(|slot| slot.is_limited).count()
-            + state.claims.iter().filter(|waiting| waiting.claim.is_limited).count();
+            + state.claims.iter().filter(|queued| queued.claim.is_limited).count();
         let is_reserved =
-            state.is_reserved() || state.claims.back().is_some_and(|waiting| waiting.claim.runs_alone);
+            state.is_reserved() || state.claims.back().is_some_and(|queued| queued.claim.runs_alone);
         Load { running: running().count(), waiting: state.claims.len(), limited, is_reserved }
     }
 
-    /// Processes that could not be killed, once.
+    /// Takes the list of processes that could not be killed.
     pub(crate) fn take_unkillable(&self) -> Vec<UnkillableProcess> {
         std::mem::take(&mut self.lock().unkillable)
     }
 
-    /// How many slots were given up.
+    /// The number of slots that were given up.
     pub(crate) fn given_up(&self) -> usize {
         self.lock().slots.iter().filter(|slot| slot.is_given_up).count()
     }
 
-    /// The attempts that run and cannot be killed.
-    pub(crate) fn left_behind(&self) -> Vec<LeaseRef> {
+    /// The leases of running attempts that cannot be killed.
+    pub(crate) fn unkillable_leases(&self) -> Vec<LeaseRef> {
         let state = self.lock();
         let given_up = state.slots.iter().filter(|slot| slot.is_given_up);
         given_up.filter_map(|slot| slot.running.clone()).collect()
     }
 
-    /// Whether nothing lies here or runs but what cannot be killed.
-    pub(crate) fn is_over(&self) -> bool {
+    /// Whether nothing is queued, finished or running, except attempts that cannot be killed.
+    pub(crate) fn is_drained(&self) -> bool {
         let state = self.lock();
         state.claims.is_empty() && state.finished.is_empty() && !state.slots.iter().any(Slot::is_busy)
     }
 
-    /// Every lease that lies here or runs, and those that ended and were not taken away yet.
+    /// The leases of all queued claims, running attempts, and finished attempts that the ledger has not taken yet.
     pub(crate) fn leases(&self) -> Vec<LeaseRef> {
         let state = self.lock();
-        let waiting = state.claims.iter().map(|waiting| &waiting.claim.lease);
+        let waiting = state.claims.iter().map(|queued| &queued.claim.lease);
         let running = state.slots.iter().filter_map(|slot| slot.running.as_ref());
         let finished = state.finished.iter().filter_map(|finished| finished.settlement.as_ref());
         waiting.chain(running).chain(finished.map(|settlement| &settlement.lease)).cloned().collect()
     }
 
-    /// Ends these attempts. Those that no slot has taken yet are handed back as claims. All at once: a slot that is done
-    /// with one of them must not take another.
+    /// Ends these attempts; returns the claims that no slot has taken yet. Both under one lock: a slot that ends one of
+    /// these attempts must not take another of them.
     pub(crate) fn interrupt(&self, leases: &[LeaseRef], why: Interrupt) -> Vec<Claim> {
         let mut state = self.lock();
-        let is_meant = |lease: &LeaseRef| leases.contains(lease);
-        for slot in state.slots.iter().filter(|slot| slot.running.as_ref().is_some_and(is_meant)) {
+        let is_listed = |lease: &LeaseRef| leases.contains(lease);
+        for slot in state.slots.iter().filter(|slot| slot.running.as_ref().is_some_and(is_listed)) {
             slot.bell.ring(why);
         }
-        let (meant, others) =
-            state.claims.drain(..).partition(|waiting: &Waiting| is_meant(&waiting.claim.lease));
+        let (interrupted, others) =
+            state.claims.drain(..).partition(|queued: &QueuedClaim| is_listed(&queued.claim.lease));
         state.claims = others;
-        VecDeque::into_iter(meant).map(|waiting| waiting.claim).collect()
+        VecDeque::into_iter(interrupted).map(|queued| queued.claim).collect()
     }
 
-    /// Readers follow the output of these jobs.
+    /// Notes that readers follow the output of these jobs.
     pub(crate) fn note_readers(&self, numbers: &[u64]) {
         let mut state = self.lock();
         for number in numbers {
             let mut slots = state.slots.iter().filter(|slot| slot.running.is_some());
             if let Some(slot) = slots.find(|slot| slot.number == *number) {
-                slot.bell.ring_of_reader();
-            } else if let Some(waiting) = state.claims.iter_mut().find(|one| one.claim.number == *number) {
-                waiting.is_watched = true;
+                slot.bell.ring_for_reader();
+            } else if let Some(queued) = state.claims.iter_mut().find(|one| one.claim.number == *number) {
+                queued.is_watched = true;
             } else {
-                state.watched.truncate(MOST_WATCHED - 1);
+                state.watched.truncate(MAX_PENDING_READERS - 1);
                 state.watched.push_front(*number);
             }
         }
     }
 
-    /// Ends every attempt that runs.
+    /// Ends every running attempt.
     pub(crate) fn interrupt_all(&self, why: Interrupt) {
         for slot in self.lock().slots.iter().filter(|slot| slot.running.is_some()) {
             slot.bell.ring(why);
@@ -412,38 +412,38 @@ impl Desk {
 
     /// Takes back every claim that no slot has taken.
     pub(crate) fn recall(&self) -> Vec<Claim> {
-        self.lock().claims.drain(..).map(|waiting| waiting.claim).collect()
+        self.lock().claims.drain(..).map(|queued| queued.claim).collect()
     }
 
-    /// Takes back the claims that wait for a busy slot, if one of them has done so since before this moment. All of
-    /// them: one that was claimed later must not run before one that is claimed again.
-    pub(crate) fn recall_ahead(&self, before: Instant) -> Vec<Claim> {
+    /// Takes back the claims that have no idle slot, if one of them was queued before this moment. All of them: a later
+    /// claim must not run before an earlier one that is released and claimed again.
+    pub(crate) fn recall_prefetched(&self, before: Instant) -> Vec<Claim> {
         let mut state = self.lock();
-        if state.oldest_ahead().is_none_or(|since| since >= before) {
+        if state.oldest_prefetched().is_none_or(|since| since >= before) {
             return Vec::new();
         }
         let soon_taken = state.idle_slots();
-        state.claims.split_off(soon_taken).into_iter().map(|waiting| waiting.claim).collect()
+        state.claims.split_off(soon_taken).into_iter().map(|queued| queued.claim).collect()
     }
 
-    /// Since when the oldest of those has been waiting.
-    pub(crate) fn oldest_ahead(&self) -> Option<Instant> {
-        self.lock().oldest_ahead()
+    /// Since when the oldest claim without an idle slot has been queued.
+    pub(crate) fn oldest_prefetched(&self) -> Option<Instant> {
+        self.lock().oldest_prefetched()
     }
 
-    /// Attempts that start from now on follow these.
+    /// Sets the rules for attempts that start from now on.
     pub(crate) fn set_rules(&self, rules: Rules) {
         self.lock().rules = rules;
     }
 
-    /// Lets no more attempts than this run at once; those that run already go on.
-    pub(crate) fn set_most(&self, most: usize) {
-        self.lock().most = most;
+    /// Limits how many attempts run at once; running attempts are not affected.
+    pub(crate) fn set_max_running(&self, max_running: usize) {
+        self.lock().max_running = max_running;
         self.changed.notify_all();
     }
 
-    /// No more claims: slots end when there is nothing left to take. Returns when none runs anything but what cannot be
-    /// killed.
+    /// Accepts no more claims: slots end when the queue is empty. Returns when only attempts that cannot be killed
+    /// still run.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -454,17 +454,17 @@ impl Desk {
     }
 }
 
-impl AsFd for Desk {
+impl AsFd for Dispatcher {
     /// Readable when an attempt has finished.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 }
 
-/// How a slot says that it cannot end the attempt that it runs.
+/// Lets a slot report that it cannot end its attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotReport<'a> {
-    pub(crate) desk: &'a Desk,
+    pub(crate) dispatcher: &'a Dispatcher,
     pub(crate) slot: usize,
     pub(crate) lease: &'a LeaseRef,
 }
@@ -472,7 +472,7 @@ pub(crate) struct SlotReport<'a> {
 impl SlotReport<'_> {
     pub(crate) fn give_up(&self, survivors: Vec<Survivor>) {
         let unkillable = survivors.into_iter().map(|survivor| survivor.of(self.lease));
-        self.desk.give_up(self.slot, unkillable.collect());
+        self.dispatcher.give_up(self.slot, unkillable.collect());
     }
 }
 

@@ -1,16 +1,16 @@
-//! What a worker does between its beginning and its end.
+//! The main loop of a worker.
 //!
-//! It sleeps until something happens: an attempt finished, somebody rang, a signal came, or time passed. What can wait
-//! is done every half second: reading orders, looking after dead workers, forgetting what is old. A schedule is fired when
-//! it is due. A bell is a hint and may get lost; looking for work once a second stays.
+//! It sleeps until something happens: an attempt finished, a bell rang, a signal arrived, or a timer expired. Every
+//! half second it reads its orders, recovers dead workers and prunes old history. It fires a schedule when that is due.
+//! A bell is a hint that may get lost, so the worker also polls for work once a second.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::dispatcher::{Interrupt, Load};
-use super::files::HomeFate;
-use super::ledger::{Ledger, Tools, Turn};
+use super::files::HomeState;
+use super::ledger::{Ledger, LedgerTools, TurnResult};
 use super::prefetch;
 use super::wake::Event;
 use super::{Phase, Worker, rules};
@@ -22,24 +22,24 @@ use sys::bell;
 use sys::guards;
 use sys::guards::Guard;
 
-/// How often orders are read and dead workers looked for.
-const TICK: Duration = Duration::from_millis(500);
-/// The same by a worker that has nothing to do and nobody to look after.
-const LONE_TICK: Duration = Duration::from_secs(1);
-/// How often work is looked for although nobody rang.
-const LOOK: Duration = Duration::from_secs(1);
-/// What is due within this time is done now, so that an idle worker wakes up less often.
-const SLACK: Duration = Duration::from_millis(100);
-/// How long a worker that could do nothing about a ring leaves the bell to others.
-const MUTE: Duration = Duration::from_millis(20);
-/// A worker shows that it lives so many times in the time of a lease.
-const SIGNS_PER_LEASE: u32 = 4;
+/// How often a worker reads its orders and looks for dead workers.
+const TICK_INTERVAL: Duration = Duration::from_millis(500);
+/// The same for a worker that is idle and alone.
+const IDLE_TICK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a worker looks for work although no bell rang.
+const WORK_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// A timer that expires within this time runs now, so that an idle worker wakes up less often.
+const TIMER_SLACK: Duration = Duration::from_millis(100);
+/// How long a worker that found no work after a ring stops listening to the bell, so that other workers hear it.
+const BELL_MUTE_TIME: Duration = Duration::from_millis(20);
+/// How many times per lease a worker touches its lock file.
+const TOUCHES_PER_LEASE: u32 = 4;
 /// Longer than any test takes.
 const NEVER: Duration = Duration::from_secs(3_600);
-/// How long a store that just failed is left alone.
-const STORE_PAUSE: Duration = Duration::from_millis(250);
+/// How long to wait before using a store again that has just failed.
+const STORE_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// How long to wait before something is looked at again that may have been missed.
+/// The interval of a poll, which the guard can switch off.
 fn every(span: Duration) -> Duration {
     if guards::is_off(Guard::Polling) { NEVER } else { span }
 }
@@ -48,34 +48,34 @@ fn every(span: Duration) -> Duration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Drained,
-    /// There is nothing left to record anything in.
+    /// The home was deleted, so nothing can be recorded.
     HomeDeleted,
 }
 
-/// What the events of one sleep ask for.
+/// What the worker must do after it woke up.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reason {
+struct WakeReason {
     /// There may be work.
-    look: bool,
-    /// How often the ring may be passed on, if somebody rang.
+    poll: bool,
+    /// How often the ring may be forwarded, if the shared bell rang.
     hops: Option<u8>,
 }
 
 impl Worker<'_> {
     pub(crate) fn work(&mut self) -> Result<End, EngineError> {
-        let mut reason = Reason::default();
+        let mut reason = WakeReason::default();
         loop {
-            self.keep_time()?;
-            match self.home_fate {
-                HomeFate::Kept => {}
+            self.run_timers()?;
+            match self.home_state {
+                HomeState::Kept => {}
                 // Its open files still work, so the worker finishes and records its running attempts.
-                HomeFate::Moved => self.drain(None),
-                HomeFate::Deleted => {
+                HomeState::Moved => self.drain(None),
+                HomeState::Deleted => {
                     self.abandon(Interrupt::ReleaseAtOnce);
                     return Ok(End::HomeDeleted);
                 }
             }
-            reason.look |= self.times.look <= Instant::now() + SLACK;
+            reason.poll |= self.timers.poll <= Instant::now() + TIMER_SLACK;
             self.turn(reason)?;
             self.journal.flush();
             if self.is_done() {
@@ -85,38 +85,38 @@ impl Worker<'_> {
         }
     }
 
-    /// The ledger, and what it works with.
-    fn books(&mut self) -> (&mut Ledger, Tools<'_>) {
-        let tools = Tools {
+    /// The ledger and its tools.
+    fn ledger_with_tools(&mut self) -> (&mut Ledger, LedgerTools<'_>) {
+        let tools = LedgerTools {
             store: self.store.as_ref(),
-            desk: &self.desk,
-            slots: &self.around.slots,
+            dispatcher: &self.dispatcher,
+            slots: &self.context.slots,
             journal: &self.journal,
         };
         (&mut self.ledger, tools)
     }
 
-    /// To be called before the store is: where it is slow, a heartbeat may come too late for a lease, and still nobody is
-    /// to take this worker for one that hangs.
-    fn show_life(&mut self) {
+    /// Must be called before the store: when that is slow, a heartbeat may come too late for a lease, and other
+    /// processes must not take this worker for hung.
+    fn touch_if_due(&mut self) {
         let now = Instant::now();
-        if self.times.sign <= now {
+        if self.timers.touch <= now {
             self.files.touch();
-            self.times.sign = now + self.settings.lease / SIGNS_PER_LEASE;
+            self.timers.touch = now + self.settings.lease / TOUCHES_PER_LEASE;
         }
     }
 
-    /// Tells others what is in the way, or that it is no longer.
-    fn complain(&mut self) {
-        if let Some(news) = self.health.news(self.ledger.obstacle(), Instant::now()) {
-            self.files.say(news);
+    /// Publishes the worker's current problem, or that it is over.
+    fn publish_health(&mut self) {
+        if let Some(change) = self.health.take_change(self.ledger.obstacle(), Instant::now()) {
+            self.files.publish_health(change);
         }
     }
 
-    /// Does what is due because time has passed.
-    fn keep_time(&mut self) -> Result<(), EngineError> {
-        self.show_life();
-        self.complain();
+    /// Runs the timers that have expired.
+    fn run_timers(&mut self) -> Result<(), EngineError> {
+        self.touch_if_due();
+        self.publish_health();
         self.replace_given_up();
         let now = Instant::now();
         if let Phase::Draining { kill_at: Some(at) } = self.phase
@@ -124,11 +124,11 @@ impl Worker<'_> {
         {
             self.end_attempts();
         }
-        if Ledger::recall_at(&self.desk).is_some_and(|at| at <= now) {
-            let (ledger, tools) = self.books();
-            ledger.recall_ahead(&tools, now.checked_sub(prefetch::PATIENCE).unwrap_or(now));
+        if Ledger::recall_at(&self.dispatcher).is_some_and(|at| at <= now) {
+            let (ledger, tools) = self.ledger_with_tools();
+            ledger.recall_prefetched(&tools, now.checked_sub(prefetch::MAX_CLAIM_WAIT).unwrap_or(now));
         }
-        if self.times.store > now {
+        if self.timers.store > now {
             return Ok(());
         }
         if !self.unkillable.is_empty() {
@@ -137,32 +137,32 @@ impl Worker<'_> {
                 self.unkillable.clear();
             }
         }
-        if self.times.beat <= now + SLACK {
-            let beaten = self.beat();
-            if self.note_failure(beaten)?.is_some() {
-                self.times.beat = now + self.settings.heartbeat_interval;
+        if self.timers.heartbeat <= now + TIMER_SLACK {
+            let extended = self.heartbeat();
+            if self.note_failure(extended)?.is_some() {
+                self.timers.heartbeat = now + self.settings.heartbeat_interval;
             }
         }
-        // Also where nothing can be written: what is in the way may be a worker that hangs, which is killed here.
-        if self.times.tick <= now + SLACK {
-            self.show_life();
+        // Also when nothing can be written: a hung worker may hold the lock, and the reaper kills it here.
+        if self.timers.tick <= now + TIMER_SLACK {
+            self.touch_if_due();
             let ticked = self.tick();
             self.note_failure(ticked)?;
-            let pause = if self.is_at_leisure() { LONE_TICK } else { TICK };
-            self.times.tick = now + every(pause);
-            if self.times.look + SLACK < now + pause {
-                // Too early, but so it does not wake up once more for this.
-                self.times.look = now;
+            let pause = if self.may_tick_slowly() { IDLE_TICK_INTERVAL } else { TICK_INTERVAL };
+            self.timers.tick = now + every(pause);
+            if self.timers.poll + TIMER_SLACK < now + pause {
+                // A little early, but it saves one wake-up.
+                self.timers.poll = now;
             }
         }
-        let told = self.tell_hooks();
-        self.note_failure(told)?;
+        let delivered = self.deliver_to_hooks();
+        self.note_failure(delivered)?;
         Ok(())
     }
 
-    /// A slot whose command cannot be killed is replaced, and others are told.
+    /// Replaces slots whose commands cannot be killed, and notes those commands.
     fn replace_given_up(&mut self) {
-        let unkillable = self.desk.take_unkillable();
+        let unkillable = self.dispatcher.take_unkillable();
         if unkillable.is_empty() {
             return;
         }
@@ -170,41 +170,41 @@ impl Worker<'_> {
             self.journal.unkillable(found);
         }
         self.unkillable.extend(unkillable);
-        if let Err(error) = self.adopt_concurrency() {
-            self.journal.trouble(&error);
+        if let Err(error) = self.apply_concurrency() {
+            self.journal.error(&error);
         }
     }
 
-    /// Whether a tick would hardly find anything: whoever wants something rings.
-    fn is_at_leisure(&self) -> bool {
+    /// Whether ticks can be rare: the worker is idle, and any change rings a bell.
+    fn may_tick_slowly(&self) -> bool {
         self.phase == Phase::Working
             && self.is_idle()
             && !self.ends_when_idle()
             && self.reaper.is_alone()
-            && self.pruner.rests()
+            && self.pruner.is_idle()
             && self.next_delivery.is_none()
-            && self.messenger.is_idle()
+            && self.deliveries.is_idle()
     }
 
     fn tick(&mut self) -> Result<(), StoreError> {
-        self.home_fate = self.files.fate_of_home();
-        self.around.adopted.reap_ended();
-        // Those that could not be started when they were needed.
+        self.home_state = self.files.home_state();
+        self.context.orphans.reap_ended();
+        // Slots that could not be started when they were needed.
         if let Err(error) = self.start_missing_slots() {
-            self.journal.trouble(&error);
+            self.journal.error(&error);
         }
         let orders = self.take_orders()?;
-        self.follow(orders);
-        self.show_slots()?;
+        self.apply_orders(orders);
+        self.publish_slots()?;
         let store = self.store.as_ref();
         self.reaper.run_once(store, Some(&self.plan.id), &self.settings, &self.journal)?;
         if self.phase == Phase::Working {
-            self.pruner.run_once(store, &self.settings, &self.around.logs, &self.plan.id)?;
+            self.pruner.run_once(store, &self.settings, &self.context.logs, &self.plan.id)?;
         }
         Ok(())
     }
 
-    /// What is due by a schedule is enqueued first, so that it is among what the orders are about.
+    /// Fires due schedules first, so that the orders take the new jobs into account.
     fn take_orders(&mut self) -> Result<Orders, StoreError> {
         let orders = self.store.orders(&self.plan.id)?;
         self.scheduler.note(orders.next_fire);
@@ -215,31 +215,31 @@ impl Worker<'_> {
         self.store.orders(&self.plan.id)
     }
 
-    fn follow(&mut self, orders: Orders) {
+    fn apply_orders(&mut self, orders: Orders) {
         self.next_delivery = orders.next_delivery;
         if !orders.cancelled.is_empty() {
-            let (ledger, tools) = self.books();
+            let (ledger, tools) = self.ledger_with_tools();
             ledger.cancel(&tools, &orders.cancelled);
         }
         if orders.settings != self.settings {
-            self.adopt(orders.settings);
+            self.apply_settings(orders.settings);
         }
         if orders.drain {
             let now = self.store.now().ok();
             let left = orders.kill_at.zip(now).map(|(at, now)| at.since(now));
             self.drain(left);
         }
-        if orders.idle && self.ends_when_idle() && self.is_idle() && !self.has_news() {
+        if orders.idle && self.ends_when_idle() && self.is_idle() && !self.has_deliveries() {
             self.drain(None);
         }
     }
 
-    fn adopt(&mut self, settings: Settings) {
-        self.times.beat = self.times.beat.min(Instant::now() + settings.heartbeat_interval);
-        self.desk.set_rules(rules(&settings));
+    fn apply_settings(&mut self, settings: Settings) {
+        self.timers.heartbeat = self.timers.heartbeat.min(Instant::now() + settings.heartbeat_interval);
+        self.dispatcher.set_rules(rules(&settings));
         self.settings = settings;
-        if let Err(error) = self.adopt_concurrency() {
-            self.journal.trouble(&error);
+        if let Err(error) = self.apply_concurrency() {
+            self.journal.error(&error);
         }
     }
 
@@ -252,18 +252,18 @@ impl Worker<'_> {
 
     // One turn
 
-    fn turn(&mut self, reason: Reason) -> Result<(), EngineError> {
-        if self.times.store > Instant::now() {
-            // Nothing can be recorded yet, but the bell of what has ended must not keep this thread awake.
-            let (ledger, tools) = self.books();
+    fn turn(&mut self, reason: WakeReason) -> Result<(), EngineError> {
+        if self.timers.store > Instant::now() {
+            // Nothing can be recorded yet, but the bell must be cleared, or this thread would spin.
+            let (ledger, tools) = self.ledger_with_tools();
             ledger.collect(&tools);
-            self.messenger.collect();
+            self.deliveries.collect();
             return Ok(());
         }
-        self.show_life();
+        self.touch_if_due();
         let slots = if self.phase == Phase::Working { self.slots() } else { 0 };
-        let (ledger, tools) = self.books();
-        let turn = ledger.turn(&tools, slots, reason.look);
+        let (ledger, tools) = self.ledger_with_tools();
+        let turn = ledger.turn(&tools, slots, reason.poll);
         let Some(turn) = self.note_failure(turn)? else {
             return Ok(());
         };
@@ -271,85 +271,89 @@ impl Worker<'_> {
             self.abandon(Interrupt::Lost);
             return Err(EngineError::DeclaredDead);
         }
-        if reason.look {
-            self.times.look = Instant::now() + every(LOOK);
+        if reason.poll {
+            self.timers.poll = Instant::now() + every(WORK_POLL_INTERVAL);
         }
         if let Some(hops) = reason.hops {
             self.pass_on(hops, turn);
         }
         if turn.has_settled {
-            // The orders say whether this was the end, or a hook is to be told.
+            // The orders say whether this was the last job, or whether a delivery is due.
             let ends = self.is_idle() && self.ends_when_idle();
-            self.times.tick =
-                self.times.tick.min(Instant::now() + if ends { Duration::ZERO } else { every(TICK) });
+            self.timers.tick = self
+                .timers
+                .tick
+                .min(Instant::now() + if ends { Duration::ZERO } else { every(TICK_INTERVAL) });
         }
         Ok(())
     }
 
-    /// One worker was woken. If it left work behind, or serves other queues than the one that was rung for, another has
-    /// to look; how often that may go on is part of the ring, so that one for a queue that nobody serves dies away. Where
-    /// nobody else listens it comes back as it was passed on, and dies sooner.
-    fn pass_on(&mut self, hops: u8, turn: Turn) {
+    /// Forwards a ring to another worker. A ring wakes only one worker; if that one left work, or does not serve the
+    /// queue of the new job, another must look. The ring carries a hop count, so that a ring for a queue without
+    /// workers dies out. If no other worker listens, the ring returns unchanged, and `Relay` drops it sooner.
+    fn pass_on(&mut self, hops: u8, turn: TurnResult) {
         let is_for_others = turn.claimed == 0 && self.plan.served != ServedJobs::All;
         if turn.may_be_more {
             self.work_bell.ring(bell::MAX_HOPS);
-        } else if is_for_others && hops > 1 && self.passed.goes_on(hops) {
-            self.times.muted_until = Instant::now() + MUTE;
+        } else if is_for_others && hops > 1 && self.relay.should_forward(hops) {
+            self.timers.muted_until = Instant::now() + BELL_MUTE_TIME;
             self.work_bell.ring(hops - 1);
         }
     }
 
-    /// Lets the worker live with a store that fails: what is not recorded yet is kept and tried again.
+    /// Keeps the worker running when the store fails: unrecorded results are kept and tried again.
     fn note_failure<T>(&mut self, result: Result<T, StoreError>) -> Result<Option<T>, EngineError> {
         let error = match result {
             Ok(value) => return Ok(Some(value)),
             Err(error) => error,
         };
-        self.journal.trouble(&error);
+        self.journal.error(&error);
         self.health.note_store(Chain(&error).to_string(), Instant::now());
         self.files.touch();
-        self.times.store = Instant::now() + STORE_PAUSE;
+        self.timers.store = Instant::now() + STORE_RETRY_DELAY;
         if let StoreError::NoSuchWorker(_) = error {
             self.abandon(Interrupt::Lost);
             return Err(EngineError::DeclaredDead);
         }
         if let StoreError::TooNew { .. } = error {
-            // Nothing of what runs could ever be recorded: a worker of the newer program takes it back and runs it again.
+            // The running attempts could never be recorded: a worker of the newer program reaps them and runs them
+            // again.
             self.abandon(Interrupt::ReleaseAtOnce);
             return Err(error.into());
         }
         if let StoreError::OutcomeUnknown { .. } = error {
-            // Nothing is believed of what this connection knows. What was claimed without our learning of it is given
-            // back by the next heartbeat, which tells the store what we have.
+            // The state of this connection is not trusted. If the commit claimed jobs, the next heartbeat releases
+            // them, because it sends the store the leases that this worker knows.
             if let Ok(store) = (self.open)() {
                 self.store = store;
-                // With the lease it learns how long it may wait for others. The orders themselves are read again soon.
+                // Reading the orders tells the store the lease, which bounds its busy timeout; the result is not
+                // needed.
                 let _ = self.store.orders(&self.plan.id);
             }
-            self.times.beat = Instant::now();
+            self.timers.heartbeat = Instant::now();
         }
         Ok(None)
     }
 
-    fn beat(&mut self) -> Result<(), StoreError> {
-        let (ledger, tools) = self.books();
-        ledger.beat(&tools)
+    fn heartbeat(&mut self) -> Result<(), StoreError> {
+        let (ledger, tools) = self.ledger_with_tools();
+        ledger.heartbeat(&tools)
     }
 
     fn recall(&mut self) {
-        let (ledger, tools) = self.books();
+        let (ledger, tools) = self.ledger_with_tools();
         ledger.recall(&tools);
     }
 
     // Stopping
 
-    /// Claims nothing more, and lets finish what runs, for this long at most.
-    fn drain(&mut self, patience: Option<Duration>) {
-        let kill_at = patience.and_then(|patience| Instant::now().checked_add(patience));
+    /// Claims nothing more, and lets running attempts finish within `timeout`.
+    fn drain(&mut self, timeout: Option<Duration>) {
+        let kill_at = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         match self.phase {
             Phase::Working => {
                 self.recall();
-                // Only for show: the worker knows that it drains.
+                // Only for display: the worker itself goes by its phase.
                 let _ = self.store.set_worker_state(&self.plan.id, WorkerState::Draining);
                 self.journal.worker_draining();
                 self.phase = Phase::Draining { kill_at };
@@ -361,7 +365,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Kills what runs and gives it back; with grace the first time, without when it is asked for again.
+    /// Ends and releases running attempts: with grace the first time, without grace when asked again.
     fn end_attempts(&mut self) {
         let how = match self.phase {
             Phase::Working | Phase::Draining { .. } => Interrupt::Release,
@@ -369,11 +373,11 @@ impl Worker<'_> {
         };
         self.drain(None);
         self.phase = Phase::Ending;
-        self.journal.worker_ends_attempts();
-        self.desk.interrupt_all(how);
+        self.journal.worker_releasing();
+        self.dispatcher.interrupt_all(how);
     }
 
-    fn heed(&mut self, signal: Signal) {
+    fn handle_signal(&mut self, signal: Signal) {
         let is_working = self.phase == Phase::Working;
         match signal {
             // From the supervisor, or because it died.
@@ -384,58 +388,58 @@ impl Worker<'_> {
     }
 
     fn is_idle(&self) -> bool {
-        self.desk.load() == Load::default() && self.ledger.is_settled()
+        self.dispatcher.load() == Load::default() && self.ledger.is_settled()
     }
 
     fn is_done(&self) -> bool {
-        let is_over = self.ledger.is_settled() && self.unkillable.is_empty() && self.desk.is_over();
+        let is_over = self.ledger.is_settled() && self.unkillable.is_empty() && self.dispatcher.is_drained();
         self.phase != Phase::Working && is_over
     }
 
     // Sleeping
 
-    fn sleep(&mut self) -> Result<Reason, EngineError> {
+    fn sleep(&mut self) -> Result<WakeReason, EngineError> {
         let system = EngineError::system("failed to watch for work");
         self.wake.watch_work(&self.work_bell, self.listens()).map_err(system)?;
-        let mut reason = Reason::default();
+        let mut reason = WakeReason::default();
         let mut events = self.wake.wait(self.wake_in());
-        if events == [Event::Finished] && self.desk.is_well_stocked() {
-            // No slot waits for this commit, so let more share it.
-            events = self.wake.wait(prefetch::GATHER);
+        if events == [Event::AttemptFinished] && self.dispatcher.has_enough_claims() {
+            // No slot waits for this commit, so more attempts may share it.
+            events = self.wake.wait(prefetch::COMMIT_DELAY);
         }
         for event in events {
             match event {
                 Event::Signal => {
                     while let Some(signal) = self.signals.take() {
-                        self.heed(signal);
+                        self.handle_signal(signal);
                     }
                 }
                 Event::Orders => {
                     let rings = self.own_bell.take_numbered();
-                    self.desk.note_readers(&rings.numbers);
+                    self.dispatcher.note_readers(&rings.numbers);
                     if rings.is_plain {
-                        self.times.tick = Instant::now();
+                        self.timers.tick = Instant::now();
                     }
                 }
                 Event::Work => reason.hops = self.work_bell.take(),
-                // They are taken from the desk and from the messenger in the next turn.
-                Event::Finished | Event::Told => {}
+                // The next turn takes them from the dispatcher and from the delivery pool.
+                Event::AttemptFinished | Event::DeliveryFinished => {}
             }
         }
-        reason.look |= reason.hops.is_some() || self.is_something_due();
+        reason.poll |= reason.hops.is_some() || self.is_something_due();
         if self.fire_in().is_some_and(|wait| wait.is_zero()) {
-            self.times.tick = Instant::now();
+            self.timers.tick = Instant::now();
         }
         Ok(reason)
     }
 
-    /// Whether a ring for anybody is for this worker.
+    /// Whether this worker listens to the shared bell.
     fn listens(&self) -> bool {
-        let Load { running, waiting, limited: _, is_reserved } = self.desk.load();
+        let Load { running, waiting, limited: _, is_reserved } = self.dispatcher.load();
         let now = Instant::now();
         let has_room = running + waiting < self.slots() && !is_reserved;
         let may_claim =
-            self.times.muted_until <= now && self.times.store <= now && !self.ledger.is_hindered();
+            self.timers.muted_until <= now && self.timers.store <= now && !self.ledger.is_backing_off();
         self.phase == Phase::Working && has_room && may_claim
     }
 
@@ -444,7 +448,7 @@ impl Worker<'_> {
         due_in.is_some_and(|wait| wait.is_zero())
     }
 
-    /// How long until the next job that waits for its time becomes due.
+    /// How long until the next delayed job becomes due.
     fn due_in(&self) -> Option<Duration> {
         let at = self.ledger.next_due()?;
         Some(at.since(self.store.now().ok()?))
@@ -460,21 +464,22 @@ impl Worker<'_> {
 
     fn wake_in(&self) -> Duration {
         let now = Instant::now();
-        let mut moments = vec![self.times.tick, self.times.beat];
-        moments.extend(Ledger::recall_at(&self.desk));
+        let mut moments = vec![self.timers.tick, self.timers.heartbeat];
+        moments.extend(Ledger::recall_at(&self.dispatcher));
         if self.phase == Phase::Working {
-            moments.push(self.times.look);
+            moments.push(self.timers.poll);
         }
         if let Phase::Draining { kill_at: Some(at) } = self.phase {
             moments.push(at);
         }
-        if self.times.muted_until > now {
-            moments.push(self.times.muted_until);
+        if self.timers.muted_until > now {
+            moments.push(self.timers.muted_until);
         }
-        let wait = moments.into_iter().map(|at| at.saturating_duration_since(now)).min().unwrap_or(TICK);
+        let wait =
+            moments.into_iter().map(|at| at.saturating_duration_since(now)).min().unwrap_or(TICK_INTERVAL);
         let wait = if self.listens() { self.due_in().map_or(wait, |due| due.min(wait)) } else { wait };
         let wait = self.fire_in().map_or(wait, |due| due.min(wait));
-        // While the store is left alone, nothing that is due can be done.
-        wait.max(self.times.store.saturating_duration_since(now))
+        // While the store is not used after a failure, nothing that is due can be done.
+        wait.max(self.timers.store.saturating_duration_since(now))
     }
 }

@@ -1,4 +1,4 @@
-//! The files that a worker keeps in `workers/` while it lives.
+//! The files of a living worker in `workers/`.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, LOCK, LivenessLock, Role};
 use sys::fs::{owner_only, ownership};
 
-/// What a worker that is gone no longer needs. What is not there is not missed.
+/// Removes the files of a worker that has ended. Missing files are ignored.
 pub(crate) fn remove(folder: &Path, worker: &WorkerId) {
     let name = worker.as_str();
     for path in
@@ -24,10 +24,10 @@ pub(crate) fn remove(folder: &Path, worker: &WorkerId) {
     }
 }
 
-/// Removes what is left of workers that have ended, where whoever was to do so died before. A worker that the store
-/// counts among the living is left alone, because its jobs are not given back yet.
-pub(crate) fn tidy(folder: &Path, store: &dyn Store) -> Result<(), StoreError> {
-    // Listed first: whoever is in the list and not among the living has ended, or holds its lock.
+/// Removes the files of workers that have ended, if the process that should have removed them died first. Keeps those
+/// of workers that the store still lists, because their jobs are not reaped yet.
+pub(crate) fn remove_stale(folder: &Path, store: &dyn Store) -> Result<(), StoreError> {
+    // Listed first: a worker that has files but is not in the store has ended, or is registering and holds its lock.
     let listed = workers_with_files(folder).unwrap_or_default();
     let living = store.workers()?;
     for id in listed.iter().filter(|id| !living.iter().any(|worker| worker.id == **id)) {
@@ -38,7 +38,7 @@ pub(crate) fn tidy(folder: &Path, store: &dyn Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The file of the lock is the last that is removed.
+/// Found by their lock files, which are removed last.
 fn workers_with_files(folder: &Path) -> io::Result<Vec<WorkerId>> {
     let id = |path: PathBuf| {
         let is_lock = path.extension()? == LOCK;
@@ -47,7 +47,7 @@ fn workers_with_files(folder: &Path) -> io::Result<Vec<WorkerId>> {
     Ok(folder.read_dir()?.flatten().filter_map(|entry| id(entry.path())).collect())
 }
 
-/// The folder of workers in a home, made if it is missing. A home that is missing is not made.
+/// The folder of workers in a home; created if missing. A missing home is not created.
 pub(crate) fn folder(home: &Path) -> Result<PathBuf, EngineError> {
     check_owners(home)?;
     let path = home.join(FOLDER);
@@ -55,10 +55,10 @@ pub(crate) fn folder(home: &Path) -> Result<PathBuf, EngineError> {
     made.map_err(|source| EngineError::CannotMake { path, source })
 }
 
-/// Refuses what workers write to if it is not this user's alone. A link in a home is its user's own: its target counts.
+/// Refuses files and folders that other users could write to. For a symbolic link in a home its target is checked.
 pub(crate) fn check_owners(home: &Path) -> Result<(), StoreError> {
     for path in [FOLDER, log::FOLDER, JOURNAL].map(|name| home.join(name)) {
-        // One that is missing is made.
+        // Missing ones are created later.
         if let Ok(meta) = path.metadata() {
             ownership::check(&path, &meta)?;
         }
@@ -66,18 +66,18 @@ pub(crate) fn check_owners(home: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The folder of workers, as a supervisor knows it.
+/// The folder of workers, as a supervisor opened it.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Which folder it is: if another one has its name, or none, the home was deleted.
+    /// Identifies the folder: if the path now leads to another one or to none, the home was deleted.
     inode: u64,
 }
 
 impl Folder {
     pub(crate) fn create(home: &Path) -> Result<Self, EngineError> {
         let path = folder(home)?;
-        let inode = inode(&path).map_err(EngineError::system("failed to look at the folder of workers"))?;
+        let inode = inode(&path).map_err(EngineError::system("failed to read the folder of workers"))?;
         Ok(Self { path, inode })
     }
 
@@ -91,21 +91,21 @@ impl Folder {
     }
 }
 
-/// The files of this worker, and the lock that proves that it lives.
+/// The files of this worker, and the lock that proves that it is alive.
 #[derive(Debug)]
 pub(crate) struct Files {
     folder: PathBuf,
     worker: WorkerId,
     liveness_lock: LivenessLock,
-    /// Which file the lock is on: if another one has its name, or none, the home was moved or deleted.
+    /// Identifies the lock file: if the path now leads to another one or to none, the home was moved or deleted.
     inode: u64,
 }
 
-/// What became of a home while a worker ran in it.
+/// What happened to a home while a worker ran in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HomeFate {
+pub(crate) enum HomeState {
     Kept,
-    /// It has another name. Other workers find it there, this one cannot: its paths lead nowhere.
+    /// It has another path. Other workers find it there, but the paths of this worker are invalid.
     Moved,
     Deleted,
 }
@@ -127,24 +127,24 @@ impl Files {
         worker_bell(&self.folder, &self.worker)
     }
 
-    /// What became of the home that they are in.
-    pub(crate) fn fate_of_home(&self) -> HomeFate {
+    /// Whether the home still exists at its path.
+    pub(crate) fn home_state(&self) -> HomeState {
         if !is_gone(&liveness_lock::path(&self.folder, self.worker.as_str()), self.inode) {
-            HomeFate::Kept
+            HomeState::Kept
         } else if self.liveness_lock.is_linked() {
-            HomeFate::Moved
+            HomeState::Moved
         } else {
-            HomeFate::Deleted
+            HomeState::Deleted
         }
     }
 
-    /// Shows that the worker lives although it cannot say so in the store: nobody is to take it for one that hangs.
+    /// Shows that the worker is alive even if it cannot write to the store, so that no process takes it for hung.
     pub(crate) fn touch(&self) {
         self.liveness_lock.touch();
     }
 
-    /// Tells others what is in the worker's way.
-    pub(crate) fn say(&self, what: &str) {
+    /// Publishes the worker's current problem in its lock file.
+    pub(crate) fn publish_health(&self, what: &str) {
         self.liveness_lock.report_problem(what);
     }
 

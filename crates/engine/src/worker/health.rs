@@ -1,33 +1,33 @@
-//! What is in a worker's way, told where others can read it: beside its lock, because the store may be what is in its way.
+//! The current problem of a worker, published next to its lock file, because the store itself may be the problem.
 
 use std::time::{Duration, Instant};
 
-/// How long after its last failure a store counts as failing: it is tried again much sooner than that.
-const STORE_LASTS: Duration = Duration::from_secs(2);
+/// How long after its last failure a store counts as failing; the worker retries it much sooner than that.
+const STORE_FAILURE_TTL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(crate) struct HealthNote {
-    /// What the store said, and when.
+    /// The last error of the store, and when it occurred.
     store: Option<(String, Instant)>,
-    told: String,
+    published: String,
 }
 
 impl HealthNote {
-    /// The store could not do what was asked.
-    pub(crate) fn note_store(&mut self, trouble: String, now: Instant) {
-        self.store = Some((trouble, now));
+    /// Notes an error of the store.
+    pub(crate) fn note_store(&mut self, error: String, now: Instant) {
+        self.store = Some((error, now));
     }
 
-    /// What is to be told, if that is something else than before; nothing is in the way where it is empty. An obstacle is
-    /// what keeps attempts from being started.
-    pub(crate) fn news(&mut self, obstacle: Option<&str>, now: Instant) -> Option<&str> {
-        let store = self.store.as_ref().filter(|(_, at)| now < *at + STORE_LASTS);
-        let current = store.map(|(trouble, _)| trouble.as_str()).or(obstacle).unwrap_or_default();
-        if current == self.told {
+    /// The text to publish, if it has changed; empty when the worker has no problem. `obstacle` is the reason why
+    /// commands cannot be started.
+    pub(crate) fn take_change(&mut self, obstacle: Option<&str>, now: Instant) -> Option<&str> {
+        let store = self.store.as_ref().filter(|(_, at)| now < *at + STORE_FAILURE_TTL);
+        let current = store.map(|(error, _)| error.as_str()).or(obstacle).unwrap_or_default();
+        if current == self.published {
             return None;
         }
-        current.clone_into(&mut self.told);
-        Some(&self.told)
+        current.clone_into(&mut self.published);
+        Some(&self.published)
     }
 }
 
@@ -36,16 +36,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_told_once() {
+    fn a_change_is_published_once() {
         let began = Instant::now();
         let mut health = HealthNote::default();
-        assert_eq!(health.news(None, began), None, "nothing was ever in the way");
-        assert_eq!(health.news(Some("no descriptors"), began), Some("no descriptors"));
-        assert_eq!(health.news(Some("no descriptors"), began), None);
+        assert_eq!(health.take_change(None, began), None, "there was never a problem");
+        assert_eq!(health.take_change(Some("no descriptors"), began), Some("no descriptors"));
+        assert_eq!(health.take_change(Some("no descriptors"), began), None);
         health.note_store("the disk is full".to_owned(), began);
-        assert_eq!(health.news(Some("no descriptors"), began), Some("the disk is full"), "that is worse");
-        assert_eq!(health.news(None, began), None);
-        assert_eq!(health.news(None, began + STORE_LASTS), Some(""), "it has not failed again");
-        assert_eq!(health.news(None, began + STORE_LASTS), None);
+        assert_eq!(
+            health.take_change(Some("no descriptors"), began),
+            Some("the disk is full"),
+            "an error of the store comes first"
+        );
+        assert_eq!(health.take_change(None, began), None);
+        assert_eq!(health.take_change(None, began + STORE_FAILURE_TTL), Some(""), "it has not failed again");
+        assert_eq!(health.take_change(None, began + STORE_FAILURE_TTL), None);
     }
 }

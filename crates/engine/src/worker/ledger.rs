@@ -1,17 +1,17 @@
-//! The books of a worker: which leases it holds, what became of them, and what it may take next.
+//! Settles the attempts of a worker and claims its next jobs.
 //!
-//! Everything that has come to an end since the last turn is recorded, and everything that can be taken is claimed, in
-//! one transaction (`exchange`). While it commits, the slots go on, and what they finish is in the next turn. So the busier
-//! a worker is, the more jobs share a commit. It waits for more to come only for a moment, and only while every slot has
-//! its next job at hand (`pace`).
+//! One transaction (`exchange`) settles all attempts that ended since the last turn and claims as many jobs as the
+//! worker can take. While it commits, the slots continue, and the next turn settles what they finish. So the busier a
+//! worker is, the more jobs share a commit. The ledger delays a commit only briefly, and only while every slot has its
+//! next job queued (`pace`).
 
 use std::time::Instant;
 
-use super::dispatcher::{Desk, Interrupt};
+use super::dispatcher::{Dispatcher, Interrupt};
 use super::prefetch;
-use super::prefetch::Pace;
+use super::prefetch::Prefetch;
 use super::spawn_backoff::SpawnBackoff;
-use crate::attempt::Finished;
+use crate::attempt::FinishedAttempt;
 use crate::attempt::slot_records::Slots;
 use crate::journal::{Chain, Journal};
 use domain::values::name::WorkerId;
@@ -19,11 +19,11 @@ use domain::values::timestamp::Timestamp;
 use store::{Claim, Exchange, ExchangeResult, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
 use sys::failpoint;
 
-/// What the ledger works with: the store may be replaced by one that was opened anew.
+/// What the ledger works with. Not kept by it, because the worker may reopen the store.
 #[derive(Debug)]
-pub(crate) struct Tools<'a> {
+pub(crate) struct LedgerTools<'a> {
     pub(crate) store: &'a dyn Store,
-    pub(crate) desk: &'a Desk,
+    pub(crate) dispatcher: &'a Dispatcher,
     pub(crate) slots: &'a Slots,
     pub(crate) journal: &'a Journal,
 }
@@ -33,27 +33,27 @@ pub(crate) struct Ledger {
     worker: WorkerId,
     /// Attempts that ended and are not recorded yet.
     unsettled: Vec<Settlement>,
-    /// The records that say that they were started.
+    /// The slot records of these attempts.
     records: Vec<u64>,
-    /// How many of them the slots have run.
-    run: usize,
-    pace: Pace,
+    /// How many of them came from slots.
+    from_slots: usize,
+    prefetch: Prefetch,
     spawn_backoff: SpawnBackoff,
-    /// What the spawn_backoff was when it was last met.
+    /// The error of the last command that could not be started.
     obstacle: String,
     next_due: Option<Timestamp>,
     may_be_more: bool,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct TurnResult {
     pub(crate) claimed: usize,
     /// Something was recorded.
     pub(crate) has_settled: bool,
-    /// There may be more, for this worker or for others.
+    /// There may be more jobs, for this worker or for others.
     pub(crate) may_be_more: bool,
-    /// Somebody declared this worker dead.
+    /// Another process has reaped this worker.
     pub(crate) is_retired: bool,
 }
 
@@ -63,8 +63,8 @@ impl Ledger {
             worker,
             unsettled: Vec::new(),
             records: Vec::new(),
-            run: 0,
-            pace: Pace::default(),
+            from_slots: 0,
+            prefetch: Prefetch::default(),
             spawn_backoff: SpawnBackoff::default(),
             obstacle: String::new(),
             next_due: None,
@@ -72,34 +72,39 @@ impl Ledger {
         }
     }
 
-    /// When the next job that waits for its time becomes due, as of the last turn.
+    /// When the next delayed job becomes due, as of the last turn.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         self.next_due
     }
 
-    /// Whether anything is left to record.
+    /// Whether nothing is left to record.
     pub(crate) fn is_settled(&self) -> bool {
         self.unsettled.is_empty()
     }
 
-    /// Whether it would be of no use to claim anything now.
-    pub(crate) fn is_hindered(&self) -> bool {
-        self.spawn_backoff.holds(Instant::now())
+    /// Whether the worker must not claim now, because its commands cannot be started.
+    pub(crate) fn is_backing_off(&self) -> bool {
+        self.spawn_backoff.is_active(Instant::now())
     }
 
-    /// What keeps attempts from being started.
+    /// Why commands cannot be started.
     pub(crate) fn obstacle(&self) -> Option<&str> {
-        self.spawn_backoff.lasts(Instant::now()).then_some(&self.obstacle)
+        self.spawn_backoff.is_recent(Instant::now()).then_some(&self.obstacle)
     }
 
-    /// Records what has ended, and claims for the free ones of this many slots. With nothing to record it asks the store
-    /// only if there is reason to `look`.
-    pub(crate) fn turn(&mut self, tools: &Tools<'_>, slots: usize, look: bool) -> Result<Turn, StoreError> {
+    /// Settles ended attempts, and claims jobs for the free ones of this many slots. With nothing to settle it asks the
+    /// store only if `poll` is set or the last turn left jobs.
+    pub(crate) fn turn(
+        &mut self,
+        tools: &LedgerTools<'_>,
+        slots: usize,
+        poll: bool,
+    ) -> Result<TurnResult, StoreError> {
         self.collect(tools);
-        let (want, want_limited) = self.wanted(tools, slots);
-        let looks = want > 0 && (look || self.may_be_more);
-        if self.unsettled.is_empty() && !looks {
-            return Ok(Turn::default());
+        let (want, want_limited) = self.claim_counts(tools, slots);
+        let asks_store = want > 0 && (poll || self.may_be_more);
+        if self.unsettled.is_empty() && !asks_store {
+            return Ok(TurnResult::default());
         }
         let has_settled = !self.unsettled.is_empty();
         if has_settled {
@@ -112,20 +117,20 @@ impl Ledger {
         }
         self.note_settled(&exchanged, tools.journal);
         self.unsettled.clear();
-        tools.desk.note_recorded(std::mem::take(&mut self.run));
-        self.records.drain(..).for_each(|index| tools.slots.give_back(index));
+        tools.dispatcher.note_recorded(std::mem::take(&mut self.from_slots));
+        self.records.drain(..).for_each(|index| tools.slots.clear_record(index));
         self.next_due = exchanged.next_due;
         let claimed = exchanged.claimed.len();
         self.may_be_more = want > 0 && claimed == want;
         if claimed > 0 {
             failpoint::hit("ledger.after_claim");
         }
-        tools.desk.hand_out(exchanged.claimed, self.pace.low_stock(slots));
+        tools.dispatcher.dispatch(exchanged.claimed, self.prefetch.low_watermark(slots));
         let may_be_more = self.may_be_more || exchanged.has_left_some;
-        Ok(Turn { claimed, has_settled, may_be_more, is_retired: exchanged.retired })
+        Ok(TurnResult { claimed, has_settled, may_be_more, is_retired: exchanged.retired })
     }
 
-    /// The answers are in the order of what was handed in.
+    /// The results are in the order of the settlements; those of lost leases are missing.
     fn note_settled(&self, exchanged: &ExchangeResult, journal: &Journal) {
         let mut recorded = exchanged.settled.iter().peekable();
         for settlement in &self.unsettled {
@@ -136,52 +141,52 @@ impl Ledger {
         }
     }
 
-    /// How many jobs to claim: for free slots, and where attempts are very short a few more. How many of them may be of
-    /// queues with a limit: never are more of those in hand than there are slots, because one that waits here uses up a
-    /// place that another worker could use.
-    fn wanted(&self, tools: &Tools<'_>, slots: usize) -> (usize, usize) {
-        if self.is_hindered() {
+    /// How many jobs to claim (for free slots, plus some prefetched ones while attempts are very short), and how many
+    /// of them may belong to queues with a limit. The worker never holds more of the latter than it has slots, because
+    /// a queued claim uses up capacity that another worker could use.
+    fn claim_counts(&self, tools: &LedgerTools<'_>, slots: usize) -> (usize, usize) {
+        if self.is_backing_off() {
             return (0, 0);
         }
-        let load = tools.desk.load();
+        let load = tools.dispatcher.load();
         if load.is_reserved {
             return (0, 0);
         }
-        let want = (slots + self.pace.ahead(slots)).saturating_sub(load.running + load.waiting);
+        let want = (slots + self.prefetch.limit(slots)).saturating_sub(load.running + load.waiting);
         (want, slots.saturating_sub(load.limited))
     }
 
-    /// Takes over what the slots have finished.
-    pub(crate) fn collect(&mut self, tools: &Tools<'_>) {
-        for Finished { began, settlement, record, obstacle } in tools.desk.take_finished() {
-            let is_hindered = obstacle.is_some();
+    /// Collects the attempts that slots have finished.
+    pub(crate) fn collect(&mut self, tools: &LedgerTools<'_>) {
+        for FinishedAttempt { began, settlement, record, obstacle } in tools.dispatcher.take_finished() {
+            let has_not_started = obstacle.is_some();
             match obstacle {
                 Some(obstacle) => {
-                    tools.journal.trouble(&obstacle);
+                    tools.journal.error(&obstacle);
                     self.obstacle = Chain(&obstacle).to_string();
-                    self.spawn_backoff.note(Instant::now());
+                    self.spawn_backoff.note_failed_start(Instant::now());
                 }
-                None if record.is_some() => self.spawn_backoff.clear_by(began),
+                None if record.is_some() => self.spawn_backoff.note_started(began),
                 None => {}
             }
             match settlement {
                 Some(settlement) => {
-                    if !is_hindered {
-                        self.pace.note(settlement.duration);
+                    if !has_not_started {
+                        self.prefetch.note(settlement.duration);
                     }
                     self.unsettled.push(settlement);
-                    self.run += 1;
+                    self.from_slots += 1;
                     self.records.extend(record);
                 }
-                None => record.into_iter().for_each(|index| tools.slots.give_back(index)),
+                None => record.into_iter().for_each(|index| tools.slots.clear_record(index)),
             }
         }
     }
 
-    /// A heartbeat: lengthens every lease in hand, and ends the attempts whose lease turns out to be lost.
-    pub(crate) fn beat(&mut self, tools: &Tools<'_>) -> Result<(), StoreError> {
+    /// Extends every lease of this worker, and ends the attempts whose lease is lost.
+    pub(crate) fn heartbeat(&mut self, tools: &LedgerTools<'_>) -> Result<(), StoreError> {
         self.collect(tools);
-        let mut leases = tools.desk.leases();
+        let mut leases = tools.dispatcher.leases();
         leases.extend(self.unsettled.iter().map(|settlement| settlement.lease.clone()));
         let statuses = tools.store.extend(&self.worker, &leases)?;
         let (mut cancelled, mut lost) = (Vec::new(), Vec::new());
@@ -192,29 +197,29 @@ impl Ledger {
                 LeaseStatus::Lost => lost.push(lease),
             }
         }
-        tools.desk.interrupt(&lost, Interrupt::Lost);
+        tools.dispatcher.interrupt(&lost, Interrupt::Lost);
         self.cancel(tools, &cancelled);
         Ok(())
     }
 
-    /// Ends these attempts, and gives those back that were never started.
-    pub(crate) fn cancel(&mut self, tools: &Tools<'_>, leases: &[LeaseRef]) {
-        self.settle_unstarted(tools.desk.interrupt(leases, Interrupt::Cancel));
+    /// Ends these attempts, and releases those that were never started.
+    pub(crate) fn cancel(&mut self, tools: &LedgerTools<'_>, leases: &[LeaseRef]) {
+        self.settle_unstarted(tools.dispatcher.interrupt(leases, Interrupt::Cancel));
     }
 
-    /// Gives back everything that no slot has taken.
-    pub(crate) fn recall(&mut self, tools: &Tools<'_>) {
-        self.give_back(tools.desk.recall());
+    /// Releases every claim that no slot has taken.
+    pub(crate) fn recall(&mut self, tools: &LedgerTools<'_>) {
+        self.release(tools.dispatcher.recall());
     }
 
-    /// Gives back what was claimed ahead and found no slot since before this moment.
-    pub(crate) fn recall_ahead(&mut self, tools: &Tools<'_>, before: Instant) {
-        self.give_back(tools.desk.recall_ahead(before));
+    /// Releases the prefetched claims if one of them has waited for a slot since before this moment.
+    pub(crate) fn recall_prefetched(&mut self, tools: &LedgerTools<'_>, before: Instant) {
+        self.release(tools.dispatcher.recall_prefetched(before));
     }
 
-    fn give_back(&mut self, recalled: Vec<Claim>) {
+    fn release(&mut self, recalled: Vec<Claim>) {
         if !recalled.is_empty() {
-            self.pace.note_wait();
+            self.prefetch.note_wait();
             self.may_be_more = false;
         }
         self.settle_unstarted(recalled);
@@ -224,8 +229,8 @@ impl Ledger {
         self.unsettled.extend(claims.into_iter().map(|claim| Settlement::never_started(claim.lease)));
     }
 
-    /// When the oldest claim for which there was no slot will have waited for too long.
-    pub(crate) fn recall_at(desk: &Desk) -> Option<Instant> {
-        desk.oldest_ahead().and_then(|since| since.checked_add(prefetch::PATIENCE))
+    /// When the oldest prefetched claim will have waited for too long.
+    pub(crate) fn recall_at(dispatcher: &Dispatcher) -> Option<Instant> {
+        dispatcher.oldest_prefetched().and_then(|since| since.checked_add(prefetch::MAX_CLAIM_WAIT))
     }
 }

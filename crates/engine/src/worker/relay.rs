@@ -1,22 +1,22 @@
-//! Rings that a worker leaves to others, and whether anybody hears them.
+//! Forwarding a ring of the shared bell to other workers, and noticing when no other worker listens.
 
-/// How often a ring may come back unheard before it is clear that nobody else listens.
-const UNHEARD: u8 = 3;
+/// How often a ring may return unchanged before the worker concludes that no other worker listens.
+const MAX_RETURNS: u8 = 3;
 
-/// The ring that was passed on last.
+/// The ring that was forwarded last.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Passed {
+pub(crate) struct Relay {
     hops: u8,
-    unheard: u8,
+    returns: u8,
 }
 
-impl Passed {
-    /// Whether a ring that may go on so often is worth passing on. One that others have heard has gone on once more than
-    /// it was told to; one that comes back as it was has been heard by nobody.
-    pub(crate) fn goes_on(&mut self, hops: u8) -> bool {
-        let unheard = if hops == self.hops { self.unheard + 1 } else { 0 };
-        *self = Self { hops: hops.saturating_sub(1), unheard };
-        unheard < UNHEARD
+impl Relay {
+    /// Whether a ring with this hop count is worth forwarding. Each worker that hears it lowers the count; a ring that
+    /// returns with the count that this worker gave it was heard by no other worker.
+    pub(crate) fn should_forward(&mut self, hops: u8) -> bool {
+        let returns = if hops == self.hops { self.returns + 1 } else { 0 };
+        *self = Self { hops: hops.saturating_sub(1), returns };
+        returns < MAX_RETURNS
     }
 }
 
@@ -25,10 +25,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_that_nobody_else_hears_soon_dies() {
-        let mut passed = Passed::default();
-        assert_eq!([64, 63, 62, 61].map(|hops| passed.goes_on(hops)), [true, true, true, false]);
-        assert!(passed.goes_on(64), "a new one");
-        assert_eq!([62, 60, 58, 56].map(|hops| passed.goes_on(hops)), [true; 4], "others passed it on too");
+    fn a_ring_that_no_other_worker_hears_dies_out_soon() {
+        let mut relay = Relay::default();
+        assert_eq!([64, 63, 62, 61].map(|hops| relay.should_forward(hops)), [true, true, true, false]);
+        assert!(relay.should_forward(64), "a new one");
+        assert_eq!(
+            [62, 60, 58, 56].map(|hops| relay.should_forward(hops)),
+            [true; 4],
+            "other workers forwarded it too"
+        );
     }
 }

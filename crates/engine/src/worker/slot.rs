@@ -1,39 +1,39 @@
-//! A slot: a thread that runs one attempt after the other.
+//! A slot: a thread that runs one attempt after another.
 
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 
-use super::dispatcher::{Desk, SlotBell};
+use super::dispatcher::{Dispatcher, SlotBell};
 use crate::attempt;
-use crate::attempt::{Place, Surroundings};
+use crate::attempt::{AttemptContext, SlotContext};
 use crate::journal::Journal;
 use sys::process::brand::Brand;
 
 /// Enough for an attempt, which keeps its buffers elsewhere; there may be hundreds of slots.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Starts a slot; it ends when the desk is closed and empty, or after an attempt that could not be killed, because another
-/// has taken its place by then.
+/// Starts a slot; it ends when the dispatcher is closed and empty, or after an attempt that could not be killed,
+/// because the worker has replaced it by then.
 pub(crate) fn start(
-    desk: &Arc<Desk>,
-    around: &Arc<Surroundings>,
+    dispatcher: &Arc<Dispatcher>,
+    context: &Arc<AttemptContext>,
     journal: &Arc<Journal>,
 ) -> io::Result<JoinHandle<()>> {
-    let (at, around, journal) = (Arc::clone(desk), Arc::clone(around), Arc::clone(journal));
-    spawn(desk, STACK_BYTES, move |number, bell| {
+    let (at, context, journal) = (Arc::clone(dispatcher), Arc::clone(context), Arc::clone(journal));
+    spawn(dispatcher, STACK_BYTES, move |number, bell| {
         let (bell, brand) = (&bell, brand(number));
-        let place = Place { bell, brand, journal: &journal, desk: &at, number };
+        let slot = SlotContext { bell, brand, journal: &journal, dispatcher: &at, number };
         while let Some((claim, rules)) = at.take(number) {
-            at.hand_in(number, attempt::run(&claim, rules, &around, place));
+            at.submit(number, attempt::run(&claim, rules, &context, slot));
         }
     })
 }
 
-/// Runs this in a thread that has a slot at the desk. The desk gets the slot only when there is a thread for it: another
-/// one would count as able to take a claim.
+/// Runs `run` in a thread that has a slot. The slot is added only when its thread exists: a slot without a thread would
+/// count as able to take a claim.
 fn spawn(
-    desk: &Desk,
+    dispatcher: &Dispatcher,
     stack_bytes: usize,
     run: impl FnOnce(usize, Arc<SlotBell>) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
@@ -43,15 +43,16 @@ fn spawn(
             run(number, bell);
         }
     })?;
-    // Where the desk has no slot for it, the thread ends: there is no sender any more.
-    let slot = desk.add_slot()?;
-    // The thread waits for this, so it is there to receive it.
+    // If this fails, the sender is dropped and the thread ends.
+    let slot = dispatcher.add_slot()?;
+    // The thread is waiting, so this cannot fail.
     let _ = sender.send(slot);
     Ok(thread)
 }
 
-/// Brands this thread with a number of its own: so what it starts can be told from what others start. A worker inside a
-/// job leaves the brand that it came with, or what it leaves behind could not be told by the worker that runs that job.
+/// Brands this thread with its own number, which its processes inherit: so they can be told from those of other slots.
+/// A worker inside a job keeps the brand that it inherited, or the worker that runs that job could not recognise
+/// orphans.
 fn brand(slot: usize) -> Option<Brand> {
     Brand::new(u32::try_from(slot).ok()?.checked_add(1)?)?.apply()
 }
@@ -67,12 +68,14 @@ mod tests {
     const TOO_LARGE: usize = usize::MAX / 8;
 
     #[test]
-    fn a_slot_whose_thread_cannot_be_started_is_not_at_the_desk() {
+    fn a_slot_whose_thread_cannot_be_started_is_not_added() {
         let rules = Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 };
-        let desk = Desk::new(rules, Order::Turn).expect("a desk");
-        spawn(&desk, TOO_LARGE, |_, _| {}).expect_err("there is no room for its stack");
+        let dispatcher = Dispatcher::new(rules, Order::Turn).expect("a dispatcher");
+        spawn(&dispatcher, TOO_LARGE, |_, _| {}).expect_err("the stack is too large");
         let (sender, receiver) = mpsc::channel();
-        let thread = spawn(&desk, STACK_BYTES, move |number, _| sender.send(number).expect("it is heard"));
+        let thread = spawn(&dispatcher, STACK_BYTES, move |number, _| {
+            sender.send(number).expect("the test receives it")
+        });
         assert_eq!(receiver.recv().expect("it runs"), 0, "the first slot");
         thread.expect("started").join().expect("it ends");
     }

@@ -1,4 +1,4 @@
-//! What a worker sleeps on.
+//! The epoll instance that a worker sleeps on.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,26 +11,27 @@ use rustix::event::{Timespec, epoll};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Signal,
-    /// Somebody has orders for this worker.
+    /// There are orders for this worker.
     Orders,
-    /// There may be work for anybody.
+    /// There may be work for any worker.
     Work,
     /// An attempt has finished.
-    Finished,
-    /// A hook was told something, or could not be.
-    Told,
+    AttemptFinished,
+    /// A delivery to a hook has ended.
+    DeliveryFinished,
 }
 
 impl Event {
-    const ALL: [Self; 5] = [Self::Signal, Self::Orders, Self::Work, Self::Finished, Self::Told];
+    const ALL: [Self; 5] =
+        [Self::Signal, Self::Orders, Self::Work, Self::AttemptFinished, Self::DeliveryFinished];
 
     fn number(self) -> u64 {
         match self {
             Self::Signal => 0,
             Self::Orders => 1,
             Self::Work => 2,
-            Self::Finished => 3,
-            Self::Told => 4,
+            Self::AttemptFinished => 3,
+            Self::DeliveryFinished => 4,
         }
     }
 }
@@ -50,7 +51,7 @@ impl Wake {
         self.add(source, event, epoll::EventFlags::IN)
     }
 
-    /// Listens to the bell that all workers share, or leaves it to the others. Of those who listen one is woken.
+    /// Starts or stops listening to the bell that all workers share. A ring wakes one of the listening workers.
     pub(crate) fn watch_work(&mut self, bell: impl AsFd, watches: bool) -> io::Result<()> {
         if watches == self.watches_work {
             return Ok(());
@@ -68,11 +69,11 @@ impl Wake {
         Ok(epoll::add(&self.epoll, source, epoll::EventData::new_u64(event.number()), flags)?)
     }
 
-    /// Sleeps until something happens, for this long at most.
-    pub(crate) fn wait(&self, patience: Duration) -> Vec<Event> {
+    /// Sleeps until an event arrives or `timeout` expires.
+    pub(crate) fn wait(&self, timeout: Duration) -> Vec<Event> {
         let mut events = Vec::with_capacity(Event::ALL.len());
-        let timeout = Timespec::try_from(patience).ok();
-        // An interrupted sleep is a short one.
+        let timeout = Timespec::try_from(timeout).ok();
+        // An interrupted sleep just ends early.
         let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref());
         let happened = |known: &Event| events.iter().any(|event| event.data.u64() == known.number());
         Event::ALL.into_iter().filter(happened).collect()

@@ -1,4 +1,4 @@
-//! What stays in memory and what goes to a file, on a clock that the test turns; and a file that gives trouble.
+//! What stays in memory and what goes to a file, with times chosen by the test; and files that cannot be written.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use domain::log::{HEADER_BYTES, Header};
 
 const PLENTY: u64 = 16 << 20;
 
-/// An attempt whose time the test tells.
+/// An attempt with times chosen by the test.
 struct Attempt {
     folder: TempDir,
     start: Instant,
@@ -46,8 +46,8 @@ impl Attempt {
         self.path().exists()
     }
 
-    /// What became of it, with the entries wherever they are.
-    fn finish(self) -> (Captured, Vec<(Stream, u64, String)>) {
+    /// The captured output, and its entries from memory or from the file.
+    fn finish(self) -> (CapturedOutput, Vec<(Stream, u64, String)>) {
         let path = self.path();
         let mut captured = self.capture.finish();
         let entries = captured.output.take().unwrap_or_else(|| in_file(&path));
@@ -77,7 +77,7 @@ fn readable(bytes: &[u8]) -> Vec<(Stream, u64, String)> {
             Entry::Cut { bytes } => (Stream::Out, 0, format!("<{bytes}>")),
         })
         .collect();
-    assert_eq!(reading.read(), bytes.len(), "nothing is torn");
+    assert_eq!(reading.read(), bytes.len(), "no entry is incomplete");
     shown
 }
 
@@ -90,18 +90,18 @@ fn err(millis: u64, text: &str) -> (Stream, u64, String) {
 }
 
 #[test]
-fn what_somebody_waits_to_see_does_not_stay_in_memory() {
+fn output_with_a_reader_goes_to_the_file_at_once() {
     let mut attempt = Attempt::new();
     attempt.print(0, Stream::Out, "one\n");
     assert!(!attempt.has_file());
     attempt.capture.watch();
-    assert!(attempt.has_file(), "what was there is moved");
+    assert!(attempt.has_file(), "earlier output is moved");
 
     let mut attempt = Attempt::new();
     attempt.capture.watch();
-    assert!(!attempt.has_file(), "there is nothing to see");
+    assert!(!attempt.has_file(), "there is no output yet");
     attempt.print(1, Stream::Err, "two\n");
-    assert!(attempt.has_file(), "what comes later goes there at once");
+    assert!(attempt.has_file(), "later output goes there at once");
     let path = attempt.path();
     let captured = attempt.capture.finish();
     let entries = readable(&captured.output.expect("it is stored with the outcome"));
@@ -113,21 +113,21 @@ fn what_somebody_waits_to_see_does_not_stay_in_memory() {
     attempt.print(600, Stream::Out, "late\n");
     let (captured, entries) = attempt.finish();
     let expected = [(1, "soon\n"), (600, "late\n")].map(|(at, text)| (Stream::Out, at, text.to_owned()));
-    assert_eq!((captured.output, entries), (None, expected.to_vec()), "what is late stays in the file");
+    assert_eq!((captured.output, entries), (None, expected.to_vec()), "late output stays in the file");
 }
 
 #[test]
-fn an_attempt_that_prints_nothing_leaves_nothing() {
+fn an_attempt_without_output_creates_no_file() {
     let mut attempt = Attempt::new();
     attempt.print(3, Stream::Out, "");
     assert_eq!(attempt.capture.spill_due(), None);
     attempt.capture.spill();
     assert!(!attempt.has_file());
-    assert_eq!(attempt.capture.finish(), Captured::default());
+    assert_eq!(attempt.capture.finish(), CapturedOutput::default());
 }
 
 #[test]
-fn what_is_small_and_soon_stays_in_memory() {
+fn small_and_early_output_stays_in_memory() {
     let mut attempt = Attempt::new();
     attempt.print(1, Stream::Out, "hello\n");
     attempt.print(300, Stream::Err, "oh\n");
@@ -139,7 +139,7 @@ fn what_is_small_and_soon_stays_in_memory() {
 }
 
 #[test]
-fn what_a_stream_prints_in_one_moment_shares_a_frame() {
+fn output_of_one_stream_in_quick_succession_shares_a_frame() {
     let mut attempt = Attempt::new();
     for (millis, stream, text) in [
         (1, Stream::Out, "a"),
@@ -156,7 +156,7 @@ fn what_a_stream_prints_in_one_moment_shares_a_frame() {
 }
 
 #[test]
-fn a_file_is_made_when_there_is_too_much_for_memory() {
+fn a_file_is_created_when_the_output_exceeds_the_memory_limit() {
     let mut attempt = Attempt::new();
     attempt.print(1, Stream::Out, "x".repeat(SMALL_BYTES));
     assert!(!attempt.has_file());
@@ -173,7 +173,7 @@ fn a_file_is_made_when_there_is_too_much_for_memory() {
 }
 
 #[test]
-fn a_file_is_made_when_an_attempt_that_is_no_longer_young_prints() {
+fn a_file_is_created_when_an_attempt_prints_late() {
     let mut attempt = Attempt::new();
     attempt.print(499, Stream::Out, "early ");
     assert!(!attempt.has_file());
@@ -184,11 +184,11 @@ fn a_file_is_made_when_an_attempt_that_is_no_longer_young_prints() {
 }
 
 #[test]
-fn what_is_in_memory_can_be_seen_when_it_is_spilled() {
+fn spilled_output_can_be_read_while_the_attempt_runs() {
     let mut attempt = Attempt::new();
     attempt.print(1, Stream::Out, "working…\n");
     attempt.capture.spill();
-    assert_eq!(readable(&in_file(&attempt.path())), [out(1, "working…\n")], "while it still runs");
+    assert_eq!(readable(&in_file(&attempt.path())), [out(1, "working…\n")], "the attempt still runs");
     assert_eq!(attempt.capture.spill_due(), None);
 }
 
@@ -204,7 +204,7 @@ fn a_file_grows_with_each_print() {
 }
 
 #[test]
-fn memory_keeps_no_more_than_the_limit_either() {
+fn the_limit_also_applies_to_output_in_memory() {
     for (limit, kept) in [(6, "abc<4>hij"), (7, "abcd<3>hij"), (1, "a<9>"), (0, "<10>"), (10, "abcdefghij")] {
         let mut attempt = Attempt::with_limit(limit);
         attempt.print(1, Stream::Out, "abcdefghij");
@@ -215,7 +215,7 @@ fn memory_keeps_no_more_than_the_limit_either() {
 }
 
 #[test]
-fn a_file_keeps_exactly_both_ends() {
+fn a_file_keeps_exactly_the_start_and_the_end() {
     let lines: Vec<String> = (0..30_000).map(|number| format!("{number:05}")).collect();
     let text = lines.join("\n");
     for limit in [0, 1, 2, 101, 100_000, 179_998] {
@@ -235,7 +235,7 @@ fn a_file_keeps_exactly_both_ends() {
 }
 
 #[test]
-fn no_more_than_the_limit_is_no_reason_to_cut() {
+fn output_of_exactly_the_limit_is_not_cut() {
     let mut attempt = Attempt::with_limit(100_000);
     attempt.print(1, Stream::Out, "x".repeat(60_000));
     attempt.print(2, Stream::Out, "y".repeat(40_000));
@@ -254,9 +254,9 @@ fn long_reads_are_split_into_frames() {
 }
 
 #[test]
-fn where_no_file_can_be_made_the_beginning_stays_in_memory() {
+fn if_no_file_can_be_created_the_start_stays_in_memory() {
     let mut attempt = Attempt::new();
-    fs::write(attempt.folder.path().join("logs"), "in the way").expect("a file in the way");
+    fs::write(attempt.folder.path().join("logs"), "not a folder").expect("a file instead of the folder");
     attempt.print(1, Stream::Out, "x".repeat(SMALL_BYTES - 10));
     attempt.print(600, Stream::Out, "fits");
     attempt.print(700, Stream::Out, "too much for it");
@@ -268,16 +268,16 @@ fn where_no_file_can_be_made_the_beginning_stays_in_memory() {
 }
 
 #[test]
-fn a_file_that_can_be_made_later_is_made_later() {
+fn a_file_that_could_not_be_created_is_created_later() {
     let mut attempt = Attempt::new();
     let obstacle = attempt.folder.path().join("logs");
-    fs::write(&obstacle, "in the way").expect("a file in the way");
+    fs::write(&obstacle, "not a folder").expect("a file instead of the folder");
     attempt.print(600, Stream::Out, "one ");
     assert_eq!(attempt.capture.spill_due(), Some(attempt.at(1_600)));
     attempt.print(700, Stream::Out, "x".repeat(SMALL_BYTES));
-    fs::remove_file(&obstacle).expect("it goes away");
+    fs::remove_file(&obstacle).expect("the obstacle is removed");
     attempt.print(1_599, Stream::Out, "lost");
-    assert!(!attempt.has_file(), "it is left alone for a while");
+    assert!(!attempt.has_file(), "the next try is not due yet");
     attempt.print(1_600, Stream::Out, "two");
     let (captured, entries) = attempt.finish();
     assert_eq!(entries, [out(600, "one "), out(0, &format!("<{}>", SMALL_BYTES + 4)), out(1_600, "two")]);
@@ -285,15 +285,15 @@ fn a_file_that_can_be_made_later_is_made_later() {
 }
 
 #[test]
-fn a_job_may_delete_its_log_or_all_of_them() {
+fn a_job_may_delete_its_log_or_all_logs() {
     for delete_folder in [false, true] {
         let mut attempt = Attempt::with_limit(50_000);
         attempt.print(600, Stream::Out, "before");
         let logs = attempt.folder.path().join("logs");
         if delete_folder {
-            fs::remove_dir_all(&logs).expect("logs/ goes");
+            fs::remove_dir_all(&logs).expect("logs/ is removed");
         } else {
-            fs::remove_file(attempt.path()).expect("the log goes");
+            fs::remove_file(attempt.path()).expect("the log is removed");
         }
         for millis in 700..800 {
             attempt.print(millis, Stream::Err, "more than the limit allows".repeat(100));
@@ -305,7 +305,7 @@ fn a_job_may_delete_its_log_or_all_of_them() {
 }
 
 #[test]
-fn nothing_is_written_through_a_link_that_a_job_has_laid() {
+fn nothing_is_written_through_a_symlink_of_a_job() {
     let mut attempt = Attempt::new();
     let victim = attempt.folder.path().join("precious");
     fs::write(&victim, "untouched").expect("a file");

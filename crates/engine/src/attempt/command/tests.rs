@@ -46,7 +46,7 @@ fn context() -> Context {
 }
 
 fn plan(claim: &Claim) -> Plan {
-    prepare(claim, &context()).expect("nothing in the way")
+    prepare(claim, &context()).expect("the command can be prepared")
 }
 
 fn texts(strings: &[CString]) -> Vec<&str> {
@@ -61,17 +61,17 @@ fn os(text: &CString) -> &OsStr {
     OsStr::from_bytes(text.as_bytes())
 }
 
-fn run(prepared: &Prepared) -> Output {
-    let mut command = Command::new(os(&prepared.program));
-    command.arg0(os(&prepared.argv[0])).args(prepared.argv[1..].iter().map(os)).env_clear();
-    for entry in variables(&prepared.envp) {
+fn run(invocation: &Invocation) -> Output {
+    let mut command = Command::new(os(&invocation.program));
+    command.arg0(os(&invocation.argv[0])).args(invocation.argv[1..].iter().map(os)).env_clear();
+    for entry in variables(&invocation.envp) {
         let (name, value) = entry.split_once('=').expect("NAME=value");
         command.env(name, value);
     }
-    command.current_dir(os(&prepared.cwd)).output().expect("it starts")
+    command.current_dir(os(&invocation.cwd)).output().expect("it starts")
 }
 
-/// Output by the line, without what bash adds when it is `sh`.
+/// The lines of the output, without the variables that bash adds when it runs as `sh`.
 fn lines(output: &Output) -> Vec<String> {
     let is_bash = |line: &&str| line.starts_with("_=") || line.starts_with("SHLVL=");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -83,10 +83,10 @@ fn lines(output: &Output) -> Vec<String> {
 #[test]
 fn a_plain_command_is_started_directly_and_can_fall_back() {
     let plan = plan(&claim("ls -l 'a b'", None));
-    let prepared = plan.prepared();
-    assert_eq!(prepared.program.as_c_str(), c"/bin/ls");
-    assert_eq!(texts(&prepared.argv), ["ls", "-l", "a b"]);
-    let (envp, cwd) = (prepared.envp.clone(), prepared.cwd.clone());
+    let invocation = plan.invocation();
+    assert_eq!(invocation.program.as_c_str(), c"/bin/ls");
+    assert_eq!(texts(&invocation.argv), ["ls", "-l", "a b"]);
+    let (envp, cwd) = (invocation.envp.clone(), invocation.cwd.clone());
     let shell = plan.fallback().expect("it was direct");
     assert_eq!(shell.program.as_c_str(), c"/bin/sh");
     assert_eq!(texts(&shell.argv), ["sh", "-c", "ls -l 'a b'"]);
@@ -94,10 +94,10 @@ fn a_plain_command_is_started_directly_and_can_fall_back() {
 }
 
 #[test]
-fn a_command_for_the_shell_goes_there_and_nowhere_else() {
+fn a_command_that_needs_the_shell_has_no_fallback() {
     for command in ["ls | wc", "echo a", "no-such-program-anywhere a", "true --help", "cd /; ls"] {
         let plan = plan(&claim(command, None));
-        assert_eq!(texts(&plan.prepared().argv), ["sh", "-c", command]);
+        assert_eq!(texts(&plan.invocation().argv), ["sh", "-c", command]);
         assert_eq!(plan.fallback(), None);
     }
 }
@@ -105,9 +105,9 @@ fn a_command_for_the_shell_goes_there_and_nowhere_else() {
 #[test]
 fn a_command_that_looks_like_an_option_is_still_a_command() {
     for command in ["-x", "+x; ls", "--"] {
-        let prepared = plan(&claim(command, None)).prepared().clone();
-        assert_eq!(texts(&prepared.argv), ["sh", "-c", "--", command]);
-        assert_ne!(run(&prepared).status.code(), Some(2), "{command}");
+        let invocation = plan(&claim(command, None)).invocation().clone();
+        assert_eq!(texts(&invocation.argv), ["sh", "-c", "--", command]);
+        assert_ne!(run(&invocation).status.code(), Some(2), "{command}");
     }
 }
 
@@ -116,14 +116,14 @@ fn builtins_with_a_fixed_result_are_started_as_programs() {
     for (command, name, code) in [("true", "true", 0), (" : ", "true", 0), ("false", "false", 1)] {
         let plan = plan(&claim(command, None));
         assert!(matches!(plan, Plan::Direct { .. }), "{command}");
-        assert_eq!(texts(&plan.prepared().argv), [name]);
-        assert_eq!(run(plan.prepared()).status.code(), Some(code));
+        assert_eq!(texts(&plan.invocation().argv), [name]);
+        assert_eq!(run(plan.invocation()).status.code(), Some(code));
         assert_eq!(run(&plan.fallback().expect("it was direct")).status.code(), Some(code));
     }
 }
 
 #[test]
-fn nobody_can_tell_whether_a_shell_stood_in_between() {
+fn a_direct_start_cannot_be_distinguished_from_one_through_a_shell() {
     let folder = tempfile::tempdir().expect("tempdir");
     let cwd = folder.path().join("cwd");
     let link = folder.path().join("link");
@@ -154,7 +154,7 @@ fn nobody_can_tell_whether_a_shell_stood_in_between() {
         );
         claim.env.insert("ADDED".to_owned(), "a b\n".to_owned());
         let plan = plan(&claim);
-        let direct = run(plan.prepared());
+        let direct = run(plan.invocation());
         let shell = run(&plan.fallback().expect("it was direct"));
         assert_eq!(lines(&direct), lines(&shell), "{command}");
         assert_eq!(direct.status, shell.status, "{command}");
@@ -163,7 +163,7 @@ fn nobody_can_tell_whether_a_shell_stood_in_between() {
 }
 
 #[test]
-fn a_script_sees_the_name_by_which_a_shell_would_call_it() {
+fn a_script_sees_the_same_name_as_from_a_shell() {
     let folder = tempfile::tempdir().expect("tempdir");
     fs::create_dir(folder.path().join("bin")).expect("folder");
     for (command, path, program) in
@@ -176,17 +176,17 @@ fn a_script_sees_the_name_by_which_a_shell_would_call_it() {
         }
         let mut claim = claim(command, Some(folder.path()));
         claim.environment = Some(environment(&[("PATH", path)]).into());
-        assert_eq!(plan(&claim).prepared().program.to_str(), Ok(program));
+        assert_eq!(plan(&claim).invocation().program.to_str(), Ok(program));
     }
 }
 
 #[test]
-fn the_environment_says_which_attempt_it_is() {
+fn the_environment_identifies_the_attempt() {
     let mut claim = claim("env", Some(Path::new("/usr")));
     claim.environment = Some(environment(&[("A", "1"), ("QUEUECTL_JOB_ID", "x"), ("OLDPWD", "/")]).into());
     claim.env.insert("QUEUECTL_HOME".to_owned(), "/elsewhere".to_owned());
     assert_eq!(
-        variables(&plan(&claim).prepared().envp),
+        variables(&plan(&claim).invocation().envp),
         [
             "A=1",
             "QUEUECTL_JOB_ID=job1",
@@ -200,11 +200,11 @@ fn the_environment_says_which_attempt_it_is() {
 }
 
 #[test]
-fn a_job_without_an_environment_gets_the_workers() {
+fn a_job_without_an_environment_gets_that_of_the_worker() {
     let mut claim = claim("ls", None);
     claim.environment = None;
     let plan = plan(&claim);
-    assert!(variables(&plan.prepared().envp).contains(&"OWN=1"));
+    assert!(variables(&plan.invocation().envp).contains(&"OWN=1"));
     assert!(matches!(plan, Plan::Direct { .. }), "its PATH is the worker's as well");
 }
 
@@ -218,7 +218,7 @@ fn variables_that_a_shell_would_change_are_left_to_it() {
 }
 
 #[test]
-fn a_job_without_a_folder_starts_where_its_user_would() {
+fn a_job_without_a_cwd_starts_in_the_home_directory_of_its_user() {
     let home = tempfile::tempdir().expect("tempdir");
     fs::create_dir(home.path().join("sub")).expect("folder");
     let path = home.path().to_str().expect("UTF-8");
@@ -235,18 +235,18 @@ fn a_job_without_a_folder_starts_where_its_user_would() {
     ] {
         let mut claim = claim("ls", cwd.map(Path::new));
         claim.env.extend(variable.map(|home| ("HOME".to_owned(), home.to_owned())));
-        let prepared = plan(&claim).prepared().clone();
-        assert_eq!(prepared.cwd.to_str(), Ok(folder), "{cwd:?} {variable:?}");
-        assert!(variables(&prepared.envp).contains(&format!("PWD={folder}").as_str()));
+        let invocation = plan(&claim).invocation().clone();
+        assert_eq!(invocation.cwd.to_str(), Ok(folder), "{cwd:?} {variable:?}");
+        assert!(variables(&invocation.envp).contains(&format!("PWD={folder}").as_str()));
     }
 }
 
 #[test]
-fn a_folder_that_is_none_is_named() {
+fn the_error_for_a_bad_cwd_names_it() {
     for (cwd, message) in [
         ("/no/such/dir", "cwd /no/such/dir does not exist"),
         ("/bin/sh/x", "cwd /bin/sh/x does not exist"),
-        ("/bin/sh", "cwd /bin/sh is no folder"),
+        ("/bin/sh", "cwd /bin/sh is not a directory"),
         ("no/such", "cwd /no/such does not exist"),
     ] {
         let problem = check_cwd(plan(&claim("ls", Some(Path::new(cwd)))).cwd()).expect_err("no such folder");
@@ -258,7 +258,7 @@ fn a_folder_that_is_none_is_named() {
 }
 
 #[test]
-fn a_nul_byte_is_a_problem_and_no_panic() {
+fn a_nul_byte_is_an_error_and_not_a_panic() {
     let message = |claim: &Claim| prepare(claim, &context()).expect_err("a NUL byte").to_string();
     assert_eq!(message(&claim("ls \0", None)), "its command contains a NUL byte");
     let mut in_variable = claim("ls", None);

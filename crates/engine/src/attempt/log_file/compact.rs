@@ -1,25 +1,25 @@
-//! Writing a log anew when its attempt is over: without the hole, and with no more than the limit allows.
+//! Rewriting a log after its attempt has ended: without the hole, and within the limit.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 
-use super::{LogFile, Place, new_name};
+use super::{Boundary, LogFile, new_name};
 use domain::log::{Entry, HEADER_BYTES, Header, MAX_ENTRY_BYTES, encode_cut_into, encode_into, entries};
 use sys::fs::owner_only;
 
-/// Where the end that is kept begins.
+/// Where the kept end begins.
 struct Resume {
-    /// The first entry that is kept whole.
+    /// The offset of the first entry that is kept whole.
     offset: u64,
-    /// How many bytes had been printed before what is kept.
+    /// How many bytes had been printed before the kept end.
     printed: u64,
-    /// The last part of the entry before it.
+    /// The kept part of the entry before it.
     part: Vec<u8>,
 }
 
 impl Resume {
-    /// Goes on over as many of these entries as it takes; returns how many bytes are left to be skipped.
+    /// Skips `bytes` of output in these entries; returns how many bytes are left to skip.
     fn skip(&mut self, mut bytes: u64, read: &[u8]) -> io::Result<u64> {
         let mut reading = entries(read);
         while bytes > 0 {
@@ -27,7 +27,7 @@ impl Resume {
                 None if reading.read() == 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 None => break,
                 Some(Err(error)) => return Err(io::Error::other(error)),
-                // Whoever shares our user can have written any number into it.
+                // A job of the same user can have written any number into the file.
                 Some(Ok(Entry::Cut { bytes })) => self.printed = self.printed.saturating_add(bytes),
                 Some(Ok(Entry::Output(frame))) => {
                     let (skipped, kept) = frame.split_at(bytes);
@@ -54,7 +54,7 @@ impl LogFile {
     }
 
     fn write_compacted(&self, new: &mut File) -> io::Result<()> {
-        let (Some(head), Some(first)) = (self.head, self.places.front()) else {
+        let (Some(head), Some(first)) = (self.head, self.boundaries.front()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let resume = self.find_resume(*first)?;
@@ -67,10 +67,10 @@ impl LogFile {
         self.copy(resume.offset, self.end.offset, new)
     }
 
-    /// Goes on from `place` to where exactly as much is left as may be kept.
-    fn find_resume(&self, place: Place) -> io::Result<Resume> {
-        let mut skip = self.end.written - self.tail_bytes() - place.written;
-        let mut resume = Resume { offset: place.offset, printed: place.printed, part: Vec::new() };
+    /// Finds the point after `boundary` from which exactly as much output is left as may be kept.
+    fn find_resume(&self, boundary: Boundary) -> io::Result<Resume> {
+        let mut skip = self.end.written - self.tail_bytes() - boundary.written;
+        let mut resume = Resume { offset: boundary.offset, printed: boundary.printed, part: Vec::new() };
         let mut buffer = vec![0; 4 * MAX_ENTRY_BYTES];
         while skip > 0 {
             let length = self.file.read_at(&mut buffer, resume.offset)?;
@@ -82,7 +82,7 @@ impl LogFile {
     fn copy(&self, from: u64, to: u64, new: &mut File) -> io::Result<()> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(from))?;
-        // Where it does not go on before its end, it is not what was written.
+        // If the end comes first, the file was changed by another process.
         let length = to.checked_sub(from).ok_or(io::ErrorKind::InvalidData)?;
         let copied = io::copy(&mut file.take(length), new)?;
         if copied < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }

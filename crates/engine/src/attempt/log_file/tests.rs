@@ -1,4 +1,4 @@
-//! A file that grows beyond its limit, and one that cannot be written to.
+//! Log files that exceed their limit, and log files that cannot be written to.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -37,16 +37,16 @@ impl Log {
         self.file.file.metadata().expect("its size").blocks() * 512
     }
 
-    /// How many bytes it says it keeps, and what it keeps, with marks as `<7>`.
+    /// The reported number of kept bytes, and the kept output, with marks shown as `<7>`.
     fn finish(self) -> (u64, String) {
         let kept = self.file.finish();
         let names: Vec<_> = fs::read_dir(self.folder.path()).expect("its folder").collect();
-        assert_eq!(names.len(), 1, "nothing lies around: {names:?}");
+        assert_eq!(names.len(), 1, "no temporary file is left: {names:?}");
         (kept, shown(&self.folder.path().join("1-1.log")))
     }
 }
 
-/// What a file holds that has no hole.
+/// The contents of a file without a hole.
 fn shown(path: &Path) -> String {
     let bytes = fs::read(path).expect("the log");
     let (header, kept) = bytes.split_first_chunk::<HEADER_BYTES>().expect("a header");
@@ -59,11 +59,11 @@ fn shown(path: &Path) -> String {
             Entry::Cut { bytes } => format!("<{bytes}>"),
         })
         .collect();
-    assert_eq!(reading.read(), kept.len(), "nothing is torn");
+    assert_eq!(reading.read(), kept.len(), "no entry is incomplete");
     shown
 }
 
-/// A file to which nothing can be added, as on a full disk.
+/// A file that cannot grow, as on a full disk.
 fn full_disk(length: u64) -> File {
     let file = memfd_create("full", MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC).expect("a file");
     ftruncate(&file, length).expect("its length");
@@ -72,7 +72,7 @@ fn full_disk(length: u64) -> File {
 }
 
 #[test]
-fn disk_stays_bounded_while_much_is_printed() {
+fn disk_use_is_bounded_while_much_is_printed() {
     const LIMIT: u64 = 4 * MIB;
     let mut log = Log::new(LIMIT);
     let line = format!("{}\n", "x".repeat(127));
@@ -80,9 +80,9 @@ fn disk_stays_bounded_while_much_is_printed() {
     for _ in 0..1_600 {
         log.print(&chunk);
         assert!(log.disk_bytes() <= LIMIT + 2 * log.file.step_bytes() + MIB / 2, "{}", log.disk_bytes());
-        assert!(log.file.places.len() <= 16, "{}", log.file.places.len());
+        assert!(log.file.boundaries.len() <= 16, "{}", log.file.boundaries.len());
     }
-    assert!(log.file.end.offset > 100 * MIB, "that was something");
+    assert!(log.file.end.offset > 100 * MIB, "much was printed");
     let printed = log.file.end.printed;
     let (kept, shown) = log.finish();
     assert_eq!(kept, LIMIT);
@@ -95,7 +95,7 @@ fn disk_stays_bounded_while_much_is_printed() {
 }
 
 #[test]
-fn the_file_itself_is_short_again_when_it_is_over() {
+fn the_finished_file_has_no_hole() {
     let mut log = Log::new(MIB);
     log.print("y".repeat(10 << 20));
     let path = log.folder.path().join("1-1.log");
@@ -105,7 +105,7 @@ fn the_file_itself_is_short_again_when_it_is_over() {
 }
 
 #[test]
-fn what_a_full_disk_swallows_is_counted() {
+fn output_lost_on_a_full_disk_is_counted() {
     let mut log = Log::new(MIB);
     log.print("before ");
     let full = full_disk(log.file.end.offset);
@@ -120,11 +120,11 @@ fn what_a_full_disk_swallows_is_counted() {
 }
 
 #[test]
-fn half_an_entry_is_taken_away_again() {
+fn a_partially_written_entry_is_removed() {
     let mut log = Log::new(MIB);
     log.print("before");
     let end = log.file.end.offset;
-    // Room for a part of what follows: the kernel writes that part, then says that the disk is full.
+    // Space for a part of the next entry: the kernel writes that part, then reports a full disk.
     let full = full_disk(end + 4_096);
     let original = std::mem::replace(&mut log.file.file, full);
     log.print("z".repeat(60_000));
@@ -134,7 +134,7 @@ fn half_an_entry_is_taken_away_again() {
 }
 
 #[test]
-fn behind_half_an_entry_that_stays_nothing_follows() {
+fn nothing_follows_a_partial_entry_that_could_not_be_removed() {
     let mut log = Log::new(MIB);
     log.print("before");
     let read_only = File::open(&log.file.path).expect("it is there");
@@ -147,7 +147,7 @@ fn behind_half_an_entry_that_stays_nothing_follows() {
 }
 
 #[test]
-fn losses_at_the_beginning_and_at_the_end_add_up() {
+fn losses_in_the_start_and_in_the_end_add_up() {
     let mut log = Log::new(8);
     log.print("abc");
     log.file.drop_bytes(5);
@@ -155,12 +155,12 @@ fn losses_at_the_beginning_and_at_the_end_add_up() {
     log.file.drop_bytes(2);
     log.print("lmnop");
     log.file.drop_bytes(1);
-    // abc<5>d efghijk<2>l mnop<1>: the beginning ends after d, the end begins with m.
+    // abc<5>d efghijk<2>l mnop<1>: the start ends after d, the end begins with m.
     assert_eq!(log.finish(), (8, "abc<5>d<10>mnop<1>".to_owned()));
 }
 
 #[test]
-fn without_holes_the_beginning_is_kept() {
+fn without_support_for_holes_the_start_is_kept() {
     let mut log = Log::new(10);
     log.print("abcde");
     let path = log.file.path.clone();
@@ -178,15 +178,15 @@ fn without_holes_the_beginning_is_kept() {
 }
 
 #[test]
-fn while_no_space_can_be_given_back_nothing_more_is_taken() {
+fn nothing_is_written_while_no_space_can_be_freed() {
     let mut log = Log::new(10);
     let chunk = "x".repeat(64 << 10);
-    while log.file.places.len() < 3 {
+    while log.file.boundaries.len() < 3 {
         log.print(&chunk);
     }
     let before = log.file.end.offset;
-    // The next cut is due, and cannot be made.
-    log.file.owes_cut = true;
+    // The next cut is due and fails.
+    log.file.cut_pending = true;
     let path = log.file.path.clone();
     let file = std::mem::replace(&mut log.file.file, File::open(path).expect("it is there"));
     log.print(&chunk);
@@ -195,16 +195,16 @@ fn while_no_space_can_be_given_back_nothing_more_is_taken() {
     assert_eq!(log.file.dropped, chunk.len() as u64);
     log.later();
     log.print(&chunk);
-    assert!(log.file.end.offset > before && !log.file.owes_cut);
+    assert!(log.file.end.offset > before && !log.file.cut_pending);
     assert_eq!(log.finish().0, 10);
 }
 
 #[test]
-fn a_file_that_cannot_be_written_anew_is_left_as_it_is() {
+fn a_file_that_cannot_be_rewritten_is_kept_as_it_is() {
     let mut log = Log::new(MIB);
     log.print("w".repeat(5 << 20));
     let path = log.file.path.clone();
-    fs::create_dir(new_name(&path)).expect("something in the way");
+    fs::create_dir(new_name(&path)).expect("an obstacle to the rename");
     let kept = log.file.finish();
     assert!((MIB..2 * MIB).contains(&kept), "{kept}");
     let bytes = fs::read(&path).expect("the log");
@@ -218,5 +218,5 @@ fn a_file_that_cannot_be_written_anew_is_left_as_it_is() {
             Entry::Cut { bytes } => bytes,
         })
         .sum();
-    assert_eq!(cut.resume_printed + end, 5 << 20, "all that is missing is accounted for");
+    assert_eq!(cut.resume_printed + end, 5 << 20, "the header accounts for all missing output");
 }

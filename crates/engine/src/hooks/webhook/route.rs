@@ -1,6 +1,7 @@
-//! The way to a receiver: directly or through a proxy, and which certificates prove that it is the receiver.
+//! The route to a receiver: directly or through a proxy, and the root certificates that authenticate it.
 //!
-//! Both come from the environment of the process that posts, which is the worker's (or the caller's of `hook test`).
+//! Both come from the environment of the posting process, which is that of the worker (or of the caller of `hook
+//! test`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -9,21 +10,21 @@ use ureq::Proxy;
 use ureq::http::Uri;
 use ureq::tls::{Certificate, PemItem, RootCerts, parse_pem};
 
-/// Names a PEM file whose certificates are trusted instead of the built-in ones, as with OpenSSL and curl.
-const TRUSTED: &str = "SSL_CERT_FILE";
+/// The variable that names a PEM file of root certificates to use instead of the built-in ones, as in OpenSSL and curl.
+const CERT_FILE: &str = "SSL_CERT_FILE";
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    #[error("failed to read `{}`, which {TRUSTED} names: {source}", path.display())]
+    #[error("failed to read `{}`, named by {CERT_FILE}: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("`{}`, which {TRUSTED} names, holds no certificate in PEM form", path.display())]
+    #[error("`{}`, named by {CERT_FILE}, contains no certificate in PEM format", path.display())]
     NoCertificate { path: PathBuf },
 }
 
-/// Whom to trust: the certificates of the named file, or those that browsers trust. Only https needs the file.
-pub(super) fn trusted(url: &str) -> Result<RootCerts, TrustError> {
+/// The root certificates: those of the named file, or those that browsers trust. The file is read only for https.
+pub(super) fn root_certs(url: &str) -> Result<RootCerts, TrustError> {
     let is_https = url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
-    let named = std::env::var_os(TRUSTED).filter(|path| is_https && !path.is_empty());
+    let named = std::env::var_os(CERT_FILE).filter(|path| is_https && !path.is_empty());
     let Some(path) = named.map(PathBuf::from) else {
         return Ok(RootCerts::WebPki);
     };
@@ -45,30 +46,30 @@ fn certificate(item: Result<PemItem<'static>, ureq::Error>) -> Option<Certificat
     }
 }
 
-/// The proxy of the environment, for receivers outside. A receiver on this machine or in its network is reached directly:
-/// the proxy would connect to a machine of its own by that address, and see what was meant for this one.
+/// The proxy of the environment, for receivers outside the local network. Receivers on this machine or in its network
+/// are reached directly: the proxy would connect to a different machine with that address, which would see the event.
 pub(super) fn proxy(url: &str) -> Option<Proxy> {
     let proxy = Proxy::try_from_env()?;
     let uri: Uri = url.parse().ok()?;
-    (!proxy.is_no_proxy(&uri) && !is_near(&uri)).then_some(proxy)
+    (!proxy.is_no_proxy(&uri) && !is_local(&uri)).then_some(proxy)
 }
 
-/// Whether the receiver is on this machine or in a private network, by its address or by that of its name. A name that
-/// cannot be looked up here is left to the proxy.
-fn is_near(uri: &Uri) -> bool {
+/// Whether the receiver is on this machine or in a private network, by its address or by the address of its name. The
+/// proxy resolves names that cannot be resolved here.
+fn is_local(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
     if let Ok(address) = host.parse() {
-        return is_near_address(address);
+        return is_local_address(address);
     }
     let found = (host.as_str(), uri.port_u16().unwrap_or_default()).to_socket_addrs();
     let mut found = found.into_iter().flatten().peekable();
     let is_known = found.peek().is_some();
     host == "localhost"
         || host.ends_with(".localhost")
-        || is_known && found.all(|found| is_near_address(found.ip()))
+        || is_known && found.all(|found| is_local_address(found.ip()))
 }
 
-fn is_near_address(address: IpAddr) -> bool {
+fn is_local_address(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => {
             address.is_loopback()
@@ -90,8 +91,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_on_this_machine_or_in_its_network_is_near() {
-        for (url, near) in [
+    fn loopback_and_private_addresses_are_local() {
+        for (url, local) in [
             ("http://127.0.0.1:8080/x", true),
             ("http://127.8.9.1", true),
             ("https://localhost/", true),
@@ -111,7 +112,7 @@ mod tests {
             ("https://8.8.8.8", false),
             ("https://receiver.invalid/", false),
         ] {
-            assert_eq!(is_near(&url.parse().expect("a URL")), near, "{url}");
+            assert_eq!(is_local(&url.parse().expect("a URL")), local, "{url}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The journal in a folder of its own, with time as the test wants it.
+//! The journal in its own folder, with times chosen by the test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ impl Home {
         Lines::open(self.0.path(), who, false)
     }
 
-    /// A journal whose files are full after so many bytes.
+    /// A journal whose files are full after `max_bytes`.
     fn small_journal(&self, who: &str, max_bytes: u64) -> Lines {
         let mut journal = self.journal(who);
         journal.file.max_bytes = max_bytes;
@@ -47,7 +47,7 @@ fn noon(day: &str) -> Timestamp {
     at(&format!("{day}T12:00:00Z"))
 }
 
-fn say(journal: &mut Lines, now: Timestamp, text: &str) {
+fn write_line(journal: &mut Lines, now: Timestamp, text: &str) {
     journal.note(now, format_args!("{text}"));
     journal.flush();
 }
@@ -65,32 +65,32 @@ fn a_line_has_its_time_its_writer_and_its_text() {
 }
 
 #[test]
-fn hostile_text_stays_on_its_line() {
+fn text_with_control_characters_is_escaped() {
     let home = Home::new();
     let mut journal = home.journal("w1");
-    say(&mut journal, noon("2026-01-31"), "a\nb\u{1b}[2J\u{202e}c");
+    write_line(&mut journal, noon("2026-01-31"), "a\nb\u{1b}[2J\u{202e}c");
     assert_eq!(home.read("worker.log"), "2026-01-31T12:00:00.000Z w1 a\\nb\\u{1b}[2J\\u{202e}c\n");
 }
 
 #[test]
-fn a_long_line_is_cut() {
+fn a_long_line_is_truncated() {
     let home = Home::new();
     let mut journal = home.journal("w1");
-    say(&mut journal, noon("2026-01-31"), &"ä".repeat(100_000));
+    write_line(&mut journal, noon("2026-01-31"), &"ä".repeat(100_000));
     let text = home.read("worker.log");
     assert!(text.ends_with("ä…\n"), "{}", text.len());
     assert!((MAX_LINE_BYTES - 1..MAX_LINE_BYTES + 5).contains(&text.len()), "{}", text.len());
 }
 
 #[test]
-fn a_new_day_begins_a_new_file() {
+fn a_new_day_starts_a_new_file() {
     let home = Home::new();
     let mut journal = home.journal("w1");
-    say(&mut journal, at("2026-01-30T23:59:59.999Z"), "late");
-    say(&mut journal, at("2026-01-31T00:00:00Z"), "early");
-    say(&mut journal, at("2026-01-31T12:00:00Z"), "noon");
-    // A clock that is set back starts nothing new.
-    say(&mut journal, at("2026-01-29T12:00:00Z"), "back");
+    write_line(&mut journal, at("2026-01-30T23:59:59.999Z"), "late");
+    write_line(&mut journal, at("2026-01-31T00:00:00Z"), "early");
+    write_line(&mut journal, at("2026-01-31T12:00:00Z"), "noon");
+    // A clock that is set back does not start a new file.
+    write_line(&mut journal, at("2026-01-29T12:00:00Z"), "back");
     assert_eq!(home.read("worker.log.2026-01-30"), "2026-01-30T23:59:59.999Z w1 late\n");
     assert_eq!(home.read("worker.log").lines().count(), 3);
     assert_eq!(home.names().len(), 2);
@@ -99,11 +99,11 @@ fn a_new_day_begins_a_new_file() {
 #[test]
 fn a_file_of_an_earlier_day_is_rotated_by_the_next_process() {
     let home = Home::new();
-    say(&mut home.journal("w1"), noon("2026-01-28"), "old");
+    write_line(&mut home.journal("w1"), noon("2026-01-28"), "old");
     let mut idle = home.journal("w2");
     idle.flush();
-    assert_eq!(home.names().len(), 1, "who has nothing to say does nothing");
-    say(&mut idle, noon("2026-01-31"), "new");
+    assert_eq!(home.names().len(), 1, "a flush without lines does nothing");
+    write_line(&mut idle, noon("2026-01-31"), "new");
     assert!(home.read("worker.log.2026-01-28").ends_with("w1 old\n"));
     assert!(home.read("worker.log").ends_with("w2 new\n"));
 }
@@ -113,7 +113,7 @@ fn a_file_that_is_full_is_rotated_and_numbered() {
     let home = Home::new();
     let mut journal = home.small_journal("w1", 60);
     for text in ["one", "two", "three", "four", "five"] {
-        say(&mut journal, noon("2026-01-31"), text);
+        write_line(&mut journal, noon("2026-01-31"), text);
     }
     let in_order =
         ["worker.log.2026-01-31", "worker.log.2026-01-31.1", "worker.log"].map(|name| home.read(name));
@@ -126,7 +126,7 @@ fn a_file_that_is_full_is_rotated_and_numbered() {
 }
 
 #[test]
-fn old_files_are_deleted_and_strangers_are_not() {
+fn old_files_are_deleted_and_other_files_are_not() {
     let home = Home::new();
     let old = ["worker.log.2025-12-31", "worker.log.2025-12-31.7", "worker.log.2020-02-29"];
     let kept = [
@@ -143,21 +143,21 @@ fn old_files_are_deleted_and_strangers_are_not() {
         fs::write(home.path(name), "").expect("file");
     }
     let mut journal = home.journal("w1");
-    say(&mut journal, noon("2026-01-30"), "yesterday");
-    say(&mut journal, noon("2026-01-31"), "today");
+    write_line(&mut journal, noon("2026-01-30"), "yesterday");
+    write_line(&mut journal, noon("2026-01-31"), "today");
     let expected =
         kept.into_iter().chain(["worker.log", "worker.log.2026-01-30"]).map(str::to_owned).collect();
     assert_eq!(home.names(), expected);
 }
 
 #[test]
-fn only_so_many_files_are_kept_and_the_newest_of_them() {
+fn only_the_newest_files_are_kept() {
     let home = Home::new();
     let mut journal = home.small_journal("w1", 1);
     for number in 0..70 {
-        say(&mut journal, noon("2026-01-31"), &format!("line {number}"));
+        write_line(&mut journal, noon("2026-01-31"), &format!("line {number}"));
     }
-    // The last line is in the file itself, and the 64 before it in those that were rotated.
+    // The last line is in the current file, and the 64 before it are in rotated files.
     assert_eq!(home.names().len(), 65);
     assert!(home.read("worker.log").ends_with("line 69\n"));
     assert!(home.read("worker.log.2026-01-31.68").ends_with("line 68\n"));
@@ -166,7 +166,7 @@ fn only_so_many_files_are_kept_and_the_newest_of_them() {
 }
 
 #[test]
-fn writers_that_rotate_at_once_lose_no_line() {
+fn concurrent_writers_that_rotate_lose_no_line() {
     const WRITERS: usize = 4;
     const LINES: usize = 300;
     let home = Home::new();
@@ -178,7 +178,7 @@ fn writers_that_rotate_at_once_lose_no_line() {
                 let mut journal = home.small_journal(&format!("w{writer}"), 1_200);
                 for line in 0..LINES {
                     let day = if line < LINES / 2 { "2026-01-30" } else { "2026-01-31" };
-                    say(&mut journal, noon(day), &format!("line {line}"));
+                    write_line(&mut journal, noon(day), &format!("line {line}"));
                 }
             });
         }
@@ -187,7 +187,7 @@ fn writers_that_rotate_at_once_lose_no_line() {
     let mut seen = BTreeSet::new();
     for name in &names {
         for line in home.read(name).lines() {
-            assert!(seen.insert(line[25..].to_owned()), "{line} came twice");
+            assert!(seen.insert(line[25..].to_owned()), "{line} appears twice");
         }
     }
     assert_eq!(seen.len(), WRITERS * LINES);
@@ -195,53 +195,53 @@ fn writers_that_rotate_at_once_lose_no_line() {
 }
 
 #[test]
-fn whoever_finds_another_file_at_the_path_goes_there() {
+fn a_writer_switches_to_a_new_file_at_the_path() {
     let home = Home::new();
     let mut journal = home.journal("w1");
-    say(&mut journal, noon("2026-01-31"), "one");
+    write_line(&mut journal, noon("2026-01-31"), "one");
     fs::rename(home.path("worker.log"), home.path("taken-away")).expect("rename");
-    say(&mut journal, noon("2026-01-31"), "two");
+    write_line(&mut journal, noon("2026-01-31"), "two");
     assert!(home.read("taken-away").ends_with("one\n"));
     assert!(home.read("worker.log").ends_with("two\n"));
     fs::remove_file(home.path("worker.log")).expect("remove");
-    say(&mut journal, noon("2026-01-31"), "three");
+    write_line(&mut journal, noon("2026-01-31"), "three");
     assert!(home.read("worker.log").ends_with("three\n"));
 }
 
 #[test]
-fn a_file_that_somebody_else_wrote_is_appended_to() {
+fn a_file_of_another_program_is_appended_to() {
     let home = Home::new();
-    fs::write(home.path("worker.log"), "something that begins with no time\n").expect("file");
+    fs::write(home.path("worker.log"), "a line without a time\n").expect("file");
     let mut journal = home.journal("w1");
-    say(&mut journal, noon("2026-01-30"), "one");
+    write_line(&mut journal, noon("2026-01-30"), "one");
     assert_eq!(home.read("worker.log").lines().count(), 2);
-    say(&mut journal, noon("2026-01-31"), "two");
+    write_line(&mut journal, noon("2026-01-31"), "two");
     assert_eq!(home.read("worker.log.2026-01-30").lines().count(), 2);
 }
 
 #[test]
-fn a_full_disk_silences_the_journal_until_there_is_room() {
+fn lines_are_written_late_after_the_disk_was_full() {
     let home = Home::new();
     symlink("/dev/full", home.path("worker.log")).expect("link");
     let mut journal = home.journal("w1");
-    say(&mut journal, noon("2026-01-31"), "one");
-    say(&mut journal, noon("2026-01-31"), "two");
+    write_line(&mut journal, noon("2026-01-31"), "one");
+    write_line(&mut journal, noon("2026-01-31"), "two");
     fs::remove_file(home.path("worker.log")).expect("remove");
-    say(&mut journal, noon("2026-01-31"), "three");
+    write_line(&mut journal, noon("2026-01-31"), "three");
     let text = home.read("worker.log");
     assert_eq!(text.lines().map(|line| &line[28..]).collect::<Vec<_>>(), ["one", "two", "three"]);
 }
 
 #[test]
-fn a_deleted_home_is_no_problem_and_is_not_made_again() {
+fn a_deleted_home_is_not_created_again() {
     let parent = Home::new();
     let home = parent.path("home");
     let mut journal = Lines::open(&home, "w1", false);
-    say(&mut journal, noon("2026-01-31"), "too early");
+    write_line(&mut journal, noon("2026-01-31"), "too early");
     fs::create_dir(&home).expect("home");
-    say(&mut journal, noon("2026-01-31"), "one");
+    write_line(&mut journal, noon("2026-01-31"), "one");
     fs::remove_dir_all(&home).expect("remove");
-    say(&mut journal, noon("2026-01-31"), "two");
+    write_line(&mut journal, noon("2026-01-31"), "two");
     assert!(!home.exists());
     fs::create_dir(&home).expect("home");
     journal.flush();
@@ -249,13 +249,13 @@ fn a_deleted_home_is_no_problem_and_is_not_made_again() {
 }
 
 #[test]
-fn what_does_not_fit_is_dropped_and_counted() {
+fn lines_beyond_the_limit_are_dropped_and_counted() {
     let parent = Home::new();
     let home = parent.path("home");
     let mut journal = Lines::open(&home, "w1", false);
     let text = "x".repeat(1_000);
     for _ in 0..2_000 {
-        say(&mut journal, noon("2026-01-31"), &text);
+        write_line(&mut journal, noon("2026-01-31"), &text);
     }
     assert!(journal.pending.len() <= MAX_BUFFER_BYTES);
     fs::create_dir(&home).expect("home");
@@ -264,19 +264,19 @@ fn what_does_not_fit_is_dropped_and_counted() {
     let kept = written.lines().count() - 1;
     assert!(written.ends_with(&format!(" w1 … {} lines dropped\n", 2_000 - kept)));
     assert!(written.len() > MAX_BUFFER_BYTES - 2_000);
-    say(&mut journal, noon("2026-01-31"), "after");
-    assert!(parent.read("home/worker.log").ends_with(" w1 after\n"), "said once");
+    write_line(&mut journal, noon("2026-01-31"), "after");
+    assert!(parent.read("home/worker.log").ends_with(" w1 after\n"), "the count is written once");
 }
 
 #[test]
 fn a_rotation_that_fails_keeps_the_file_in_use() {
     let home = Home::new();
     let mut journal = home.journal("w1");
-    say(&mut journal, noon("2026-01-30"), "one");
-    // A folder with something in it cannot be replaced by a file.
+    write_line(&mut journal, noon("2026-01-30"), "one");
+    // A non-empty folder cannot be replaced by a file.
     fs::create_dir_all(home.path("worker.log.2026-01-30/x")).expect("folder");
     fs::create_dir_all(home.path(&format!("worker.log.2026-01-30.{}/x", u32::MAX))).expect("folder");
-    say(&mut journal, noon("2026-01-31"), "two");
+    write_line(&mut journal, noon("2026-01-31"), "two");
     assert_eq!(home.read("worker.log").lines().count(), 2);
 }
 
@@ -295,22 +295,22 @@ impl Write for Screen {
 }
 
 #[test]
-fn echoed_lines_are_shown_once_whatever_becomes_of_the_file() {
+fn lines_are_echoed_once_even_if_the_file_cannot_be_written() {
     let home = Home::new();
     let screen = Screen::default();
-    let file = LogFile::new(home.path("not-yet/worker.log"));
+    let file = JournalFile::new(home.path("not-yet/worker.log"));
     let mut journal = Lines::new(file, "w1", Some(Box::new(screen.clone())));
-    say(&mut journal, noon("2026-01-31"), "one");
-    say(&mut journal, noon("2026-01-31"), "two");
+    write_line(&mut journal, noon("2026-01-31"), "one");
+    write_line(&mut journal, noon("2026-01-31"), "two");
     fs::create_dir(home.path("not-yet")).expect("folder");
-    say(&mut journal, noon("2026-01-31"), "three");
+    write_line(&mut journal, noon("2026-01-31"), "three");
     let shown = String::from_utf8(screen.0.lock().expect("not poisoned").clone()).expect("UTF-8");
     assert_eq!(shown.lines().map(|line| &line[28..]).collect::<Vec<_>>(), ["one", "two", "three"]);
     assert_eq!(home.read("not-yet/worker.log"), shown);
 }
 
 #[test]
-fn a_burst_does_not_keep_its_memory() {
+fn the_buffer_shrinks_after_a_burst() {
     let home = Home::new();
     let mut journal = home.journal("w1");
     for _ in 0..1_000 {

@@ -1,4 +1,4 @@
-//! How threads of a worker wake each other.
+//! Bells by which the threads of a worker wake each other.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,16 +8,16 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::Interrupt;
 
-/// How the ledger reaches the one slot that runs something.
+/// How the ledger interrupts or notifies one slot.
 #[derive(Debug)]
 pub(crate) struct SlotBell {
     bell: EventBell,
-    told: Mutex<Told>,
+    notice: Mutex<Notice>,
 }
 
-/// What a slot was told and has not heard yet.
+/// What a slot has been notified of and has not taken yet.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Notice {
     pub(crate) interrupt: Option<Interrupt>,
     /// A reader follows the output.
     pub(crate) is_watched: bool,
@@ -25,37 +25,37 @@ pub(crate) struct Told {
 
 impl SlotBell {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { bell: EventBell::new()?, told: Mutex::default() })
+        Ok(Self { bell: EventBell::new()?, notice: Mutex::default() })
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn notice(&self) -> MutexGuard<'_, Notice> {
+        self.notice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn ring(&self, why: Interrupt) {
-        let mut told = self.told();
-        // What was not heard yet must not be softened.
-        told.interrupt = told.interrupt.max(Some(why));
-        drop(told);
+        let mut notice = self.notice();
+        // A softer interrupt must not replace a pending stronger one.
+        notice.interrupt = notice.interrupt.max(Some(why));
+        drop(notice);
         self.bell.ring();
     }
 
-    pub(super) fn ring_of_reader(&self) {
-        self.told().is_watched = true;
+    pub(super) fn ring_for_reader(&self) {
+        self.notice().is_watched = true;
         self.bell.ring();
     }
 
-    /// What the slot was told, once.
-    pub(crate) fn take(&self) -> Told {
-        // Silenced first: a ring that comes in between is heard again.
-        self.bell.silence();
-        std::mem::take(&mut self.told())
+    /// Takes the pending notice.
+    pub(crate) fn take(&self) -> Notice {
+        // Cleared first: a ring that comes in between rings the bell again.
+        self.bell.clear();
+        std::mem::take(&mut self.notice())
     }
 
-    /// What was meant for the last attempt does not concern the next.
-    pub(super) fn forget(&self) {
-        if std::mem::take(&mut *self.told()) != Told::default() {
-            self.bell.silence();
+    /// Discards a notice that was addressed to the previous attempt.
+    pub(super) fn reset(&self) {
+        if std::mem::take(&mut *self.notice()) != Notice::default() {
+            self.bell.clear();
         }
     }
 }
@@ -66,7 +66,7 @@ impl AsFd for SlotBell {
     }
 }
 
-/// A descriptor that is readable from the first ring until it is silenced.
+/// A descriptor that is readable from the first ring until it is cleared.
 #[derive(Debug)]
 pub(crate) struct EventBell(OwnedFd);
 
@@ -76,12 +76,12 @@ impl EventBell {
     }
 
     pub(crate) fn ring(&self) {
-        // It can only fail because it rings already.
+        // It can only fail if the bell already rings.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    pub(crate) fn silence(&self) {
-        // It can only fail because it does not ring.
+    pub(crate) fn clear(&self) {
+        // It can only fail if the bell does not ring.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }

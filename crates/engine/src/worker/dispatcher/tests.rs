@@ -1,6 +1,6 @@
-//! What lies on the desk, who takes it, and who gets it back.
+//! Queueing claims, taking them, and recalling them.
 
-use super::bell::Told;
+use super::bell::Notice;
 use crate::worker::dispatcher::*;
 use domain::job::limits::Limits;
 use domain::values::timestamp::Timestamp;
@@ -30,8 +30,8 @@ fn claim_of(priority: i32, id: &str) -> Claim {
     }
 }
 
-fn desk(order: Order) -> Desk {
-    Desk::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }, order).expect("a desk")
+fn dispatcher(order: Order) -> Dispatcher {
+    Dispatcher::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }, order).expect("a dispatcher")
 }
 
 fn ids(claims: &[Claim]) -> Vec<&str> {
@@ -39,128 +39,137 @@ fn ids(claims: &[Claim]) -> Vec<&str> {
 }
 
 #[test]
-fn a_softer_order_does_not_replace_one_that_was_not_heard_yet() {
+fn a_softer_interrupt_does_not_replace_a_pending_stronger_one() {
     let bell = SlotBell::new().expect("a bell");
     bell.ring(Interrupt::Cancel);
     bell.ring(Interrupt::Lost);
     bell.ring(Interrupt::Release);
     assert_eq!(bell.take().interrupt, Some(Interrupt::Lost));
     bell.ring(Interrupt::Cancel);
-    assert_eq!(bell.take().interrupt, Some(Interrupt::Cancel), "what was heard is over");
-    assert_eq!(bell.take(), Told::default());
+    assert_eq!(bell.take().interrupt, Some(Interrupt::Cancel), "a taken notice is gone");
+    assert_eq!(bell.take(), Notice::default());
 }
 
 #[test]
-fn a_slot_hears_of_the_reader_of_its_job_whenever_that_comes() {
-    let desk = desk(Order::Turn);
-    let (slot, bell) = desk.add_slot().expect("a slot");
+fn a_slot_is_notified_of_a_reader_before_and_after_its_job_is_claimed() {
+    let dispatcher = dispatcher(Order::Turn);
+    let (slot, bell) = dispatcher.add_slot().expect("a slot");
     let numbered = |id, number| Claim { number, ..claim(id) };
-    desk.note_readers(&[3]);
-    desk.hand_out(vec![numbered("unread", 1), numbered("read", 2), numbered("early", 3)], 0);
-    desk.note_readers(&[2]);
-    let mut heard = Vec::new();
+    dispatcher.note_readers(&[3]);
+    dispatcher.dispatch(vec![numbered("unread", 1), numbered("read", 2), numbered("early", 3)], 0);
+    dispatcher.note_readers(&[2]);
+    let mut notices = Vec::new();
     for _ in 0..3 {
-        desk.take(slot).expect("a claim");
-        heard.push(bell.take().is_watched);
+        dispatcher.take(slot).expect("a claim");
+        notices.push(bell.take().is_watched);
     }
-    assert_eq!(heard, [false, true, true]);
-    desk.note_readers(&[3]);
-    assert_eq!(bell.take(), Told { interrupt: None, is_watched: true }, "it runs");
-    desk.note_readers(&[3]);
-    desk.hand_out(vec![numbered("next", 4)], 0);
-    desk.take(slot).expect("a claim");
-    assert_eq!(bell.take(), Told::default(), "that was about another job");
+    assert_eq!(notices, [false, true, true]);
+    dispatcher.note_readers(&[3]);
+    assert_eq!(bell.take(), Notice { interrupt: None, is_watched: true }, "the job is running");
+    dispatcher.note_readers(&[3]);
+    dispatcher.dispatch(vec![numbered("next", 4)], 0);
+    dispatcher.take(slot).expect("a claim");
+    assert_eq!(bell.take(), Notice::default(), "the notice was for another job");
 }
 
-fn finished(id: &str) -> Finished {
+fn finished(id: &str) -> FinishedAttempt {
     let settlement = Some(store::Settlement::never_started(claim(id).lease));
-    Finished { began: Instant::now(), settlement, record: None, obstacle: None }
+    FinishedAttempt { began: Instant::now(), settlement, record: None, obstacle: None }
 }
 
 #[test]
-fn a_claim_that_must_be_alone_waits_for_all_others_and_nothing_is_started_beside_it() {
-    let desk = desk(Order::Turn);
-    let slots: Vec<usize> = (0..3).map(|_| desk.add_slot().expect("a slot").0).collect();
+fn a_claim_that_must_run_alone_waits_for_all_others_and_blocks_new_ones() {
+    let dispatcher = dispatcher(Order::Turn);
+    let slots: Vec<usize> = (0..3).map(|_| dispatcher.add_slot().expect("a slot").0).collect();
     let suspect = Claim { runs_alone: true, ..claim_of(9, "suspect") };
-    desk.hand_out(vec![suspect, claim("a"), claim("b")], 0);
-    assert!(desk.load().is_reserved, "nothing more is claimed");
-    let next = |desk: &Desk| desk.lock().next().map(|waiting| waiting.claim.lease.job.to_string());
-    let take = |slot: usize| desk.take(slot).expect("a claim").0.lease.job.to_string();
+    dispatcher.dispatch(vec![suspect, claim("a"), claim("b")], 0);
+    assert!(dispatcher.load().is_reserved, "the worker claims nothing more");
+    let next =
+        |dispatcher: &Dispatcher| dispatcher.lock().next().map(|queued| queued.claim.lease.job.to_string());
+    let take = |slot: usize| dispatcher.take(slot).expect("a claim").0.lease.job.to_string();
     assert_eq!([take(slots[0]), take(slots[1])], ["a", "b"]);
-    assert_eq!(next(&desk), None);
-    desk.hand_in(slots[0], finished("a"));
-    desk.hand_in(slots[1], finished("b"));
-    assert_eq!(next(&desk), None, "what has ended is not recorded yet, so it would be lost too");
-    desk.note_recorded(2);
+    assert_eq!(next(&dispatcher), None);
+    dispatcher.submit(slots[0], finished("a"));
+    dispatcher.submit(slots[1], finished("b"));
+    assert_eq!(
+        next(&dispatcher),
+        None,
+        "the ended attempts are not recorded yet, so a crash would lose them too"
+    );
+    dispatcher.note_recorded(2);
     assert_eq!(take(slots[0]), "suspect");
-    desk.hand_out(vec![claim("c")], 0);
-    assert_eq!((next(&desk), desk.load().is_reserved), (None, true));
-    desk.hand_in(slots[0], finished("suspect"));
-    assert_eq!((take(slots[1]).as_str(), desk.load().is_reserved), ("c", false));
+    dispatcher.dispatch(vec![claim("c")], 0);
+    assert_eq!((next(&dispatcher), dispatcher.load().is_reserved), (None, true));
+    dispatcher.submit(slots[0], finished("suspect"));
+    assert_eq!((take(slots[1]).as_str(), dispatcher.load().is_reserved), ("c", false));
 }
 
 #[test]
-fn a_claim_that_must_be_alone_starts_beside_others_that_do_not_end() {
-    let desk = desk(Order::Turn);
-    let slots: Vec<usize> = (0..3).map(|_| desk.add_slot().expect("a slot").0).collect();
+fn a_claim_that_must_run_alone_starts_anyway_when_the_others_do_not_end() {
+    let dispatcher = dispatcher(Order::Turn);
+    let slots: Vec<usize> = (0..3).map(|_| dispatcher.add_slot().expect("a slot").0).collect();
     let suspect = Claim { runs_alone: true, ..claim_of(9, "suspect") };
-    desk.hand_out(vec![claim("long"), suspect], 0);
-    desk.take(slots[0]).expect("the long one");
-    let left = desk.lock().solitude_left().expect("it waits");
-    assert!(left <= SOLITUDE_PATIENCE && desk.lock().next().is_none());
-    if let Some(waiting) = desk.lock().claims.front_mut() {
-        waiting.since -= SOLITUDE_PATIENCE;
+    dispatcher.dispatch(vec![claim("long"), suspect], 0);
+    dispatcher.take(slots[0]).expect("the long one");
+    let left = dispatcher.lock().alone_wait_left().expect("it waits");
+    assert!(left <= MAX_ALONE_WAIT && dispatcher.lock().next().is_none());
+    if let Some(queued) = dispatcher.lock().claims.front_mut() {
+        queued.since -= MAX_ALONE_WAIT;
     }
-    let (taken, _) = desk.take(slots[1]).expect("the suspect");
+    let (taken, _) = dispatcher.take(slots[1]).expect("the suspect");
     assert_eq!((taken.lease.job.as_str(), taken.runs_alone), ("suspect", false));
-    desk.hand_out(vec![claim("next")], 0);
-    assert_eq!(desk.take(slots[2]).expect("the next").0.lease.job.as_str(), "next", "nothing is reserved");
+    dispatcher.dispatch(vec![claim("next")], 0);
+    assert_eq!(
+        dispatcher.take(slots[2]).expect("the next").0.lease.job.as_str(),
+        "next",
+        "nothing is reserved"
+    );
 }
 
 #[test]
-fn a_slot_that_was_given_up_reserves_nothing_and_frees_nothing() {
-    let desk = desk(Order::Turn);
-    let slots: Vec<usize> = (0..3).map(|_| desk.add_slot().expect("a slot").0).collect();
+fn a_slot_that_was_given_up_neither_reserves_nor_frees_the_worker() {
+    let dispatcher = dispatcher(Order::Turn);
+    let slots: Vec<usize> = (0..3).map(|_| dispatcher.add_slot().expect("a slot").0).collect();
     let alone = |id: &str| Claim { runs_alone: true, ..claim(id) };
-    desk.hand_out(vec![alone("stuck")], 0);
-    desk.take(slots[0]).expect("the first");
-    desk.give_up(slots[0], Vec::new());
-    desk.hand_out(vec![alone("second")], 0);
-    desk.take(slots[1]).expect("the second");
-    desk.hand_in(slots[0], finished("stuck"));
-    assert!(desk.load().is_reserved, "the second must still be alone");
+    dispatcher.dispatch(vec![alone("stuck")], 0);
+    dispatcher.take(slots[0]).expect("the first");
+    dispatcher.give_up(slots[0], Vec::new());
+    dispatcher.dispatch(vec![alone("second")], 0);
+    dispatcher.take(slots[1]).expect("the second");
+    dispatcher.submit(slots[0], finished("stuck"));
+    assert!(dispatcher.load().is_reserved, "the second must still run alone");
 }
 
 #[test]
-fn what_an_idle_slot_is_about_to_take_is_not_recalled_as_claimed_ahead() {
-    let desk = desk(Order::Turn);
-    let (slot, _bell) = desk.add_slot().expect("a slot");
-    desk.hand_out(vec![claim("first"), claim("second"), claim("third")], 0);
+fn a_claim_that_an_idle_slot_is_about_to_take_is_not_recalled_as_prefetched() {
+    let dispatcher = dispatcher(Order::Turn);
+    let (slot, _bell) = dispatcher.add_slot().expect("a slot");
+    dispatcher.dispatch(vec![claim("first"), claim("second"), claim("third")], 0);
     let later = Instant::now() + Duration::from_secs(1);
-    assert!(desk.oldest_ahead().is_some_and(|since| since < later));
-    assert_eq!(ids(&desk.recall_ahead(later)), ["second", "third"]);
-    assert_eq!(desk.oldest_ahead(), None, "nobody need look again");
-    desk.take(slot).expect("the first");
-    desk.hand_out(vec![claim("fourth")], 0);
-    assert_eq!(ids(&desk.recall_ahead(later)), ["fourth"], "the slot is busy");
-    desk.hand_out(vec![claim("fifth")], 0);
-    assert_eq!(ids(&desk.recall()), ["fifth"]);
+    assert!(dispatcher.oldest_prefetched().is_some_and(|since| since < later));
+    assert_eq!(ids(&dispatcher.recall_prefetched(later)), ["second", "third"]);
+    assert_eq!(dispatcher.oldest_prefetched(), None, "no recall is due");
+    dispatcher.take(slot).expect("the first");
+    dispatcher.dispatch(vec![claim("fourth")], 0);
+    assert_eq!(ids(&dispatcher.recall_prefetched(later)), ["fourth"], "the slot is busy");
+    dispatcher.dispatch(vec![claim("fifth")], 0);
+    assert_eq!(ids(&dispatcher.recall()), ["fifth"]);
 }
 
 #[test]
-fn what_is_interrupted_is_out_of_reach_at_once() {
-    let desk = desk(Order::Turn);
-    let (slot, bell) = desk.add_slot().expect("a slot");
-    desk.hand_out(["runs", "long", "other", "waits"].map(claim).to_vec(), 0);
-    desk.take(slot).expect("the first");
+fn an_interrupted_claim_cannot_be_taken_any_more() {
+    let dispatcher = dispatcher(Order::Turn);
+    let (slot, bell) = dispatcher.add_slot().expect("a slot");
+    dispatcher.dispatch(["runs", "long", "other", "waits"].map(claim).to_vec(), 0);
+    dispatcher.take(slot).expect("the first");
     let leases = ["waits", "long", "runs", "gone"].map(|id| claim(id).lease);
-    assert_eq!(ids(&desk.interrupt(&leases, Interrupt::Cancel)), ["long", "waits"]);
+    assert_eq!(ids(&dispatcher.interrupt(&leases, Interrupt::Cancel)), ["long", "waits"]);
     assert_eq!(bell.take().interrupt, Some(Interrupt::Cancel));
-    assert_eq!(ids(&desk.recall()), ["other"]);
+    assert_eq!(ids(&dispatcher.recall()), ["other"]);
 }
 
 #[test]
-fn what_is_claimed_later_takes_its_turn_before_what_lies_there() {
+fn a_later_claim_is_queued_by_order_and_not_by_arrival() {
     let name = |name: &str| name.parse::<QueueName>().expect("a name");
     let in_queue = |queue: &str, claim: Claim| Claim { queue: name(queue), ..claim };
     let due = |millis, claim: Claim| Claim { due_at: Timestamp::from_millis(millis), ..claim };
@@ -168,10 +177,11 @@ fn what_is_claimed_later_takes_its_turn_before_what_lies_there() {
         (Order::Turn, ["urgent", "early", "first", "second", "late"]),
         (Order::Queues(vec![name("a"), name("b")]), ["first", "late", "urgent", "early", "second"]),
     ] {
-        let desk = desk(order);
-        let (slot, _bell) = desk.add_slot().expect("a slot");
-        desk.hand_out(vec![in_queue("a", due(5, claim("first"))), in_queue("b", due(6, claim("second")))], 0);
-        desk.hand_out(
+        let dispatcher = dispatcher(order);
+        let (slot, _bell) = dispatcher.add_slot().expect("a slot");
+        dispatcher
+            .dispatch(vec![in_queue("a", due(5, claim("first"))), in_queue("b", due(6, claim("second")))], 0);
+        dispatcher.dispatch(
             vec![
                 in_queue("b", due(9, claim_of(1, "urgent"))),
                 in_queue("a", due(7, claim_of(-1, "late"))),
@@ -179,59 +189,63 @@ fn what_is_claimed_later_takes_its_turn_before_what_lies_there() {
             ],
             0,
         );
-        let taken = expected.map(|_| desk.take(slot).expect("a claim").0);
+        let taken = expected.map(|_| dispatcher.take(slot).expect("a claim").0);
         assert_eq!(ids(&taken), expected);
     }
 }
 
 #[test]
 fn claims_of_limited_queues_are_counted_while_they_wait_and_while_they_run() {
-    let desk = desk(Order::Turn);
-    let (slot, _bell) = desk.add_slot().expect("a slot");
+    let dispatcher = dispatcher(Order::Turn);
+    let (slot, _bell) = dispatcher.add_slot().expect("a slot");
     let limited = |id| Claim { is_limited: true, ..claim(id) };
-    desk.hand_out(vec![limited("first"), claim("plain"), limited("second")], 0);
-    assert_eq!(desk.load(), Load { running: 0, waiting: 3, limited: 2, is_reserved: false });
-    desk.take(slot).expect("the first");
-    assert_eq!(desk.load(), Load { running: 1, waiting: 2, limited: 2, is_reserved: false });
-    desk.recall();
-    assert_eq!(desk.load(), Load { running: 1, waiting: 0, limited: 1, is_reserved: false });
+    dispatcher.dispatch(vec![limited("first"), claim("plain"), limited("second")], 0);
+    assert_eq!(dispatcher.load(), Load { running: 0, waiting: 3, limited: 2, is_reserved: false });
+    dispatcher.take(slot).expect("the first");
+    assert_eq!(dispatcher.load(), Load { running: 1, waiting: 2, limited: 2, is_reserved: false });
+    dispatcher.recall();
+    assert_eq!(dispatcher.load(), Load { running: 1, waiting: 0, limited: 1, is_reserved: false });
 }
 
 #[test]
-fn what_others_overtake_is_not_forgotten() {
-    let desk = desk(Order::Turn);
-    let (slot, _bell) = desk.add_slot().expect("a slot");
-    desk.hand_out(vec![claim("first"), claim("second")], 0);
-    desk.take(slot).expect("the first");
+fn a_claim_that_others_overtook_is_still_recalled_by_its_age() {
+    let dispatcher = dispatcher(Order::Turn);
+    let (slot, _bell) = dispatcher.add_slot().expect("a slot");
+    dispatcher.dispatch(vec![claim("first"), claim("second")], 0);
+    dispatcher.take(slot).expect("the first");
     let between = Instant::now();
-    desk.hand_out(vec![claim_of(1, "urgent")], 0);
-    assert!(desk.oldest_ahead().is_some_and(|since| since <= between));
-    assert_eq!(ids(&desk.recall_ahead(between)), ["urgent", "second"]);
+    dispatcher.dispatch(vec![claim_of(1, "urgent")], 0);
+    assert!(dispatcher.oldest_prefetched().is_some_and(|since| since <= between));
+    assert_eq!(ids(&dispatcher.recall_prefetched(between)), ["urgent", "second"]);
 }
 
 #[test]
-fn a_claim_is_not_recalled_without_those_behind_it() {
-    let desk = desk(Order::Turn);
-    let (slot, _bell) = desk.add_slot().expect("a slot");
-    desk.hand_out(vec![claim("first"), claim("second")], 0);
-    desk.take(slot).expect("the first");
+fn a_claim_is_recalled_together_with_all_claims_after_it() {
+    let dispatcher = dispatcher(Order::Turn);
+    let (slot, _bell) = dispatcher.add_slot().expect("a slot");
+    dispatcher.dispatch(vec![claim("first"), claim("second")], 0);
+    dispatcher.take(slot).expect("the first");
     let between = Instant::now();
-    desk.hand_out(vec![claim("third")], 0);
-    assert_eq!(ids(&desk.recall_ahead(between)), ["second", "third"], "or the third would overtake it");
+    dispatcher.dispatch(vec![claim("third")], 0);
+    assert_eq!(
+        ids(&dispatcher.recall_prefetched(between)),
+        ["second", "third"],
+        "otherwise the third would overtake it"
+    );
 }
 
 #[test]
-fn no_more_run_than_may_although_there_are_more_slots() {
-    let desk = desk(Order::Turn);
-    let (first, _bell) = desk.add_slot().expect("a slot");
-    let (second, _other_bell) = desk.add_slot().expect("a slot");
-    desk.set_most(1);
-    desk.hand_out(vec![claim("first"), claim("second")], 0);
-    desk.take(first).expect("the first");
-    assert!(desk.oldest_ahead().is_some(), "the second waits for the slot that is taken");
+fn no_more_attempts_run_than_allowed_although_there_are_more_slots() {
+    let dispatcher = dispatcher(Order::Turn);
+    let (first, _bell) = dispatcher.add_slot().expect("a slot");
+    let (second, _other_bell) = dispatcher.add_slot().expect("a slot");
+    dispatcher.set_max_running(1);
+    dispatcher.dispatch(vec![claim("first"), claim("second")], 0);
+    dispatcher.take(first).expect("the first");
+    assert!(dispatcher.oldest_prefetched().is_some(), "the second waits for the busy slot");
     std::thread::scope(|scope| {
-        let taken = scope.spawn(|| desk.take(second).expect("the second").0.lease.job);
-        desk.set_most(2);
-        assert_eq!(taken.join().expect("it is taken").as_str(), "second");
+        let taken = scope.spawn(|| dispatcher.take(second).expect("the second").0.lease.job);
+        dispatcher.set_max_running(2);
+        assert_eq!(taken.join().expect("the slot takes it").as_str(), "second");
     });
 }

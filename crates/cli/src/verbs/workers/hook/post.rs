@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use engine::{Envelope, post as post_envelope};
+use engine::{Request, post as send_request};
 use sys::clock::{Clock, SystemClock};
 
 /// Post what comes on standard input
@@ -18,9 +18,9 @@ const MAX_BYTES: u64 = 16 << 20;
 pub(crate) fn post(_: &PostArgs, context: &Context) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     std::io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text)?;
-    let envelope: Envelope = serde_json::from_str(&text)
+    let request: Request = serde_json::from_str(&text)
         .map_err(|_| Failure::usage("queuectl calls this itself; use `queuectl hook add --url`"))?;
-    match post_envelope(&envelope, SystemClock.wall_millis() / 1000) {
+    match send_request(&request, SystemClock.wall_millis() / 1000) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         // Whoever called takes the last line for the error.
         Err(error) => {

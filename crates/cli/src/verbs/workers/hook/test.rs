@@ -9,7 +9,7 @@ use crate::context::{Context, catch};
 use crate::failure::Failure;
 use crate::render::report_name;
 use crate::render::report_name::Named;
-use engine::rehearse;
+use engine::test_hook;
 use ops::OpError;
 use ops::hook::{find, parse_name, sample};
 use store::DeliveryResult;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let delivery = sample(&hook, store.now()?, fastrand::u64(..));
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let location = context.location()?.absolute()?;
-    let sent = match rehearse(&delivery, &location.home, location.other_store(), &interrupts)? {
+    let sent = match test_hook(&delivery, &location.home, location.other_store(), &interrupts)? {
         Ok(sent) => sent,
         Err(signal) => interrupts.end_by(signal),
     };

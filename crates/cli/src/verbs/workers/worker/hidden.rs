@@ -10,7 +10,7 @@ use super::pool::PoolArguments;
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::name::WorkerId;
-use engine::{Farewell, READY_DESCRIPTOR, UP, WorkerPlan};
+use engine::{READY_DESCRIPTOR, UP, WorkerExit, WorkerPlan};
 use ops::home::location;
 use sys::process::spawn;
 
@@ -67,8 +67,8 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
         ready: inherited_pipe()?,
     };
     Ok(match engine::run_worker(&plan, &|| location::reopen(&location.store))? {
-        Farewell::Stopped => ExitCode::SUCCESS,
-        Farewell::LeftBehind => ExitCode::from(Farewell::LEFT_BEHIND),
+        WorkerExit::Stopped => ExitCode::SUCCESS,
+        WorkerExit::HoldsLeases => ExitCode::from(WorkerExit::HOLDS_LEASES_CODE),
     })
 }
 
