@@ -1,4 +1,4 @@
-//! A disk, a clock and a machine that misbehave: what must not break queuectl however its surroundings fail.
+//! Faults of the disk, the clock and the machine, which must not break a promise of queuectl.
 
 #[cfg(debug_assertions)]
 mod clock;
@@ -9,7 +9,7 @@ mod every_call;
 mod file_limit;
 #[cfg(debug_assertions)]
 mod full_disk;
-#[cfg(debug_assertions)] // Released builds are linked statically: no library can step in.
+#[cfg(debug_assertions)] // Release builds are linked statically, so no library can be preloaded.
 pub(crate) mod shim;
 #[cfg(debug_assertions)]
 mod slow;

@@ -14,13 +14,13 @@ use super::failure::{Exit, Failure};
 use super::root::Global;
 use ops::escape::write_json;
 use ops::home::location;
-use ops::home::location::{Location, Wanted};
+use ops::home::location::{Location, LocationArgs};
 use store::Store;
 use sys::signal::interrupts::Interrupts;
 
 #[derive(Debug)]
 pub(super) struct Context {
-    wanted: Wanted,
+    wanted: LocationArgs,
     location: OnceCell<Location>,
     store: OnceCell<Box<dyn Store>>,
     /// A person reads the results: standard output is a terminal.
@@ -33,7 +33,7 @@ pub(super) struct Context {
 impl Context {
     pub(super) fn new(global: &Global) -> Self {
         Self {
-            wanted: Wanted { home: global.home.clone(), store: global.store.clone() },
+            wanted: LocationArgs { home: global.home.clone(), store: global.store.clone() },
             location: OnceCell::new(),
             store: OnceCell::new(),
             person_reads: io::stdout().is_terminal(),
@@ -49,14 +49,14 @@ impl Context {
             return Ok(location.clone());
         }
         let location = location::locate(&self.wanted)?;
-        if let Some(passed) = &location.passed_over {
+        if let Some(passed) = &location.skipped_home {
             self.hint(&format!("{passed}; it is passed over, and {} is used", location.home.display()))?;
         }
         Ok(self.location.get_or_init(|| location).clone())
     }
 
     /// What was said about where things are, for those who look there themselves.
-    pub(super) fn wanted(&self) -> &Wanted {
+    pub(super) fn wanted(&self) -> &LocationArgs {
         &self.wanted
     }
 

@@ -139,7 +139,7 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::LiveWorkers { .. }
         | OpError::RestoreUnderWay
         | OpError::WaitsForItself { .. }
-        | OpError::OnlyPlaceTaken { .. }
+        | OpError::OnlySlotTaken { .. }
         | OpError::Import(ImportError::IdTaken(_) | ImportError::KeyTaken { .. }) => Exit::Conflict,
         OpError::Refused(EnqueueRefusal::UnknownDependency(_))
         | OpError::NoSuchJob(_)
@@ -151,9 +151,9 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::OutputGone { .. } => Exit::NotFound,
         OpError::Unsuccessful { .. }
         | OpError::UnsuccessfulBatch { .. }
-        | OpError::Untold { .. }
+        | OpError::HookFailed { .. }
         | OpError::CannotWrite { .. } => Exit::Failed,
-        OpError::HalfDone { source, .. } => match exit_of_store(source) {
+        OpError::PartlyDone { source, .. } => match exit_of_store(source) {
             exit @ (Exit::Unknown | Exit::Corrupt) => exit,
             // Something was changed, which the code for this denies.
             Exit::Unavailable
@@ -289,8 +289,8 @@ fn hint_for(error: &OpError) -> Option<String> {
             "what was stored stays; give ids and --if-absent to repeat the whole input safely"
         }
         OpError::WaitsForItself { .. } => WAIT_OUTSIDE,
-        OpError::OnlyPlaceTaken { queue, .. } => return Some(more_places(queue)),
-        OpError::HalfDone { .. } => "the rest was left as it is; the same command goes on with it",
+        OpError::OnlySlotTaken { queue, .. } => return Some(more_places(queue)),
+        OpError::PartlyDone { .. } => "the rest was left as it is; the same command goes on with it",
         OpError::ExposedHome { home, source } => return Some(advice_for_found(home, source)),
         OpError::ForeignFolder { home, source } => return Some(advice_for_making(home, source)),
         OpError::Store(error) => return hint_for_store(error),
@@ -314,7 +314,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::Json { .. }
         | OpError::Hook(_)
         | OpError::BadHookName { .. }
-        | OpError::Untold { .. }
+        | OpError::HookFailed { .. }
         | OpError::Refused(
             EnqueueRefusal::UnknownDependency(_) | EnqueueRefusal::Cycle(_) | EnqueueRefusal::TooLate,
         )

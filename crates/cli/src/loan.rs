@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::verbs::workers::worker::start_for_job;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
-use ops::jobs::inside::{Inside, is_ready, starved};
+use ops::jobs::inside::{CallingJob, first_starved, is_ready};
 use ops::worker::alive::live_workers;
 use store::{ServedJobs, Store, Worker, WorkerState};
 use sys::fs::liveness_lock::WaitMark;
@@ -20,7 +20,7 @@ const CROWD_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Loan<'a> {
     context: &'a Context,
     store: &'a dyn Store,
-    inside: Inside,
+    inside: CallingJob,
     _mark: Option<WaitMark>,
     began: Instant,
     was_told_of_crowd: bool,
@@ -31,8 +31,12 @@ pub(super) struct Loan<'a> {
 
 impl<'a> Loan<'a> {
     /// The waiting begins.
-    pub(super) fn new(context: &'a Context, store: &'a dyn Store, inside: Inside) -> Result<Self, Failure> {
-        let mark = inside.mark(store)?;
+    pub(super) fn new(
+        context: &'a Context,
+        store: &'a dyn Store,
+        inside: CallingJob,
+    ) -> Result<Self, Failure> {
+        let mark = inside.mark_waiting(store)?;
         let now = Instant::now();
         Ok(Self {
             context,
@@ -57,7 +61,7 @@ impl<'a> Loan<'a> {
             return Ok(());
         }
         let ids = ids()?;
-        let Some(job) = starved(self.store, ids.iter().cloned(), &live_workers(self.store)?)? else {
+        let Some(job) = first_starved(self.store, ids.iter().cloned(), &live_workers(self.store)?)? else {
             return self.tell_of_crowd(ids);
         };
         start_for_job(self.context, &job.id)?;
@@ -70,7 +74,7 @@ impl<'a> Loan<'a> {
         if self.was_told_of_crowd || self.began.elapsed() < CROWD_PATIENCE {
             return Ok(());
         }
-        let Some(waiting) = self.inside.crowds_out(self.store, ids)? else {
+        let Some(waiting) = self.inside.find_blocked_by_full_queue(self.store, ids)? else {
             return Ok(());
         };
         self.was_told_of_crowd = true;

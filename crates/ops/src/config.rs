@@ -1,4 +1,4 @@
-//! Settings with where their values come from.
+//! Reading and changing settings, with the origin of each value.
 
 use super::OpError;
 use super::worker::announce;
@@ -10,7 +10,7 @@ use store::{Store, StoreError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
     Default,
-    /// Somebody set it.
+    /// Set explicitly.
     Store,
 }
 
@@ -29,16 +29,14 @@ pub struct Setting {
     pub value: String,
     pub default: String,
     pub origin: SettingOrigin,
-    /// Whether the stored value can be understood.
+    /// Whether the stored value can be parsed.
     pub is_valid: bool,
 }
 
-/// The next command where a stored setting cannot be understood.
+/// The hint for a stored setting that cannot be parsed.
 pub fn how_to_repair(key: &str) -> String {
     let word = quote_words(&[key.to_owned()]);
-    format!(
-        "`queuectl config unset {word}` goes back to the default, `queuectl config set` gives it another value"
-    )
+    format!("`queuectl config unset {word}` restores the default, `queuectl config set` changes the value")
 }
 
 pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
@@ -57,21 +55,21 @@ pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
 
 pub fn get(store: &dyn Store, key: SettingKey) -> Result<Setting, StoreError> {
     let settings = list(store)?;
-    Ok(settings.into_iter().find(|setting| setting.key == key).expect("every key is listed"))
+    Ok(settings.into_iter().find(|setting| setting.key == key).expect("`list` returns every key"))
 }
 
-/// Sets a setting, or unsets it, and returns it as it is now.
+/// Sets a setting, or unsets it if `value` is `None`, and returns its new value.
 pub fn set(store: &dyn Store, key: SettingKey, value: Option<&str>, by: &str) -> Result<Setting, OpError> {
     store.set(key, value, by)??;
-    announce::to_all(store)?;
+    announce::wake_all(store)?;
     Ok(get(store, key)?)
 }
 
-/// Unsets what no setting of this program is called, if it was set.
+/// Unsets a stored setting whose key this program does not know. Returns whether it was set.
 pub fn unset_unknown(store: &dyn Store, key: &str, by: &str) -> Result<bool, StoreError> {
     let was_set = store.unset_unknown(key, by)?;
     if was_set {
-        announce::to_all(store)?;
+        announce::wake_all(store)?;
     }
     Ok(was_set)
 }

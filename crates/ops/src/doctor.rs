@@ -1,7 +1,7 @@
-//! What is wrong with a queue, and with the machine that it is on.
+//! `doctor`: diagnosing a queue and the machine that it is on.
 //!
-//! Every check becomes a finding, also one that could not be made: whoever asks has a reason, and a home that is broken
-//! is the best of them. Nothing is made, migrated or changed. One file per group of checks.
+//! Every check produces a finding, even if it could not be completed, because `doctor` must be useful on a broken home.
+//! A diagnosis creates, migrates and changes nothing. Each group of checks has its own file.
 
 mod account;
 mod database;
@@ -23,10 +23,10 @@ use std::path::Path;
 
 use super::OpError;
 use super::config::how_to_repair;
-use super::doctor::home::Condition;
+use super::doctor::home::HomeCondition;
 use super::error::chain;
 use super::home::location;
-use super::home::location::{CONFIG_FILE, Found, StoreAddress, Wanted};
+use super::home::location::{CONFIG_FILE, FoundHome, LocationArgs, StoreAddress};
 use super::home::ownership::advice_for_found;
 use domain::settings::Settings;
 use store::settings::in_force;
@@ -38,9 +38,9 @@ use sys::fs::ownership::OwnershipError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Ok,
-    /// It works, but somebody should know.
+    /// It works, but needs attention.
     Warning,
-    /// It does not work, or is not safe.
+    /// It does not work or is not safe.
     Error,
 }
 
@@ -56,25 +56,25 @@ impl Level {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at, in one word.
+    /// The name of the check.
     pub check: &'static str,
     pub level: Level,
-    pub said: String,
-    /// What to do about it.
+    pub message: String,
+    /// What to do about the problem.
     pub advice: Option<String>,
 }
 
 impl Finding {
-    fn ok(check: &'static str, said: impl Into<String>) -> Self {
-        Self { check, level: Level::Ok, said: said.into(), advice: None }
+    fn ok(check: &'static str, message: impl Into<String>) -> Self {
+        Self { check, level: Level::Ok, message: message.into(), advice: None }
     }
 
-    fn warning(check: &'static str, said: impl Into<String>) -> Self {
-        Self { level: Level::Warning, ..Self::ok(check, said) }
+    fn warning(check: &'static str, message: impl Into<String>) -> Self {
+        Self { level: Level::Warning, ..Self::ok(check, message) }
     }
 
-    fn error(check: &'static str, said: impl Into<String>) -> Self {
-        Self { level: Level::Error, ..Self::ok(check, said) }
+    fn error(check: &'static str, message: impl Into<String>) -> Self {
+        Self { level: Level::Error, ..Self::ok(check, message) }
     }
 
     fn advise(self, advice: impl Into<String>) -> Self {
@@ -85,9 +85,9 @@ impl Finding {
 #[derive(Debug, Default)]
 pub struct Diagnosis {
     pub findings: Vec<Finding>,
-    /// Why the queue cannot be used, where that was found: what any other verb would fail with.
+    /// Why the queue cannot be used: the error that any other command would fail with.
     pub refusal: Option<OpError>,
-    /// Where what the store keeps beside the jobs does not agree with them.
+    /// Where the store's derived data disagrees with the jobs.
     pub contradictions: Vec<Contradiction>,
 }
 
@@ -96,7 +96,7 @@ impl Diagnosis {
         self.findings.iter().filter(|finding| finding.level == level).count()
     }
 
-    /// Whether there is no error; warnings are allowed.
+    /// Whether there are no errors; warnings are allowed.
     pub fn is_ok(&self) -> bool {
         self.count(Level::Error) == 0
     }
@@ -105,13 +105,13 @@ impl Diagnosis {
         self.findings.push(finding);
     }
 
-    /// Whether the file itself is whole, so that what is wrong in it can be mended.
+    /// Whether the database file itself is intact, which is required for a repair.
     pub fn is_database_whole(&self) -> bool {
         let is_broken = |finding: &Finding| finding.level == Level::Error && finding.check == "database";
         !self.findings.iter().any(is_broken)
     }
 
-    /// Adds an error for which every other verb would give up. The first one counts.
+    /// Adds an error that makes every other command fail. The first one is kept as the refusal.
     fn refuse(&mut self, check: &'static str, error: impl Into<OpError>, advice: Option<&str>) {
         let error = error.into();
         let finding = Finding::error(check, chain(&error));
@@ -120,30 +120,30 @@ impl Diagnosis {
     }
 }
 
-/// How to look.
-struct Examiner<'a> {
-    wanted: &'a Wanted,
+/// How to examine the queue.
+struct ExamineOptions<'a> {
+    args: &'a LocationArgs,
     depth: Depth,
-    before_reading: &'a dyn Fn(u64),
+    on_full_read: &'a dyn Fn(u64),
 }
 
-/// Looks at everything. `before_reading` is told how large the database is, before it is read from end to end.
-pub fn diagnose(wanted: &Wanted, depth: Depth, before_reading: &dyn Fn(u64)) -> Diagnosis {
+/// Runs all checks. `on_full_read` is called with the size of the database before all of it is read.
+pub fn diagnose(args: &LocationArgs, depth: Depth, on_full_read: &dyn Fn(u64)) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
-    let examiner = Examiner { wanted, depth, before_reading };
-    let settings = match location::find_home(wanted) {
-        Ok(Found { home, passed_over }) => {
+    let options = ExamineOptions { args, depth, on_full_read };
+    let settings = match location::find_home(args) {
+        Ok(FoundHome { home, skipped_home }) => {
             let warn =
-                |passed: OwnershipError| Finding::warning("home", format!("{passed}; it is passed over"));
-            passed_over.map(warn).into_iter().for_each(|finding| diagnosis.add(finding));
-            look_at_home(&mut diagnosis, &examiner, &home)
-                .and_then(|store| look_at_queue(&mut diagnosis, &store, &home))
+                |passed: OwnershipError| Finding::warning("home", format!("{passed}; it was skipped"));
+            skipped_home.map(warn).into_iter().for_each(|finding| diagnosis.add(finding));
+            check_home(&mut diagnosis, &options, &home)
+                .and_then(|store| check_queue(&mut diagnosis, &store, &home))
         }
         Err(error) => {
             let advice = if let OpError::ExposedHome { home, source } = &error {
                 advice_for_found(home, source)
             } else {
-                "name a folder with --home".to_owned()
+                "choose a folder with --home".to_owned()
             };
             diagnosis.refuse("home", error, Some(&advice));
             None
@@ -157,49 +157,49 @@ pub fn diagnose(wanted: &Wanted, depth: Depth, before_reading: &dyn Fn(u64)) -> 
     diagnosis
 }
 
-/// Gives the queue in it, open for reading, if there is one.
-fn look_at_home(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, home: &Path) -> Option<SqliteStore> {
-    if home::check(diagnosis, home) == Condition::Broken {
+/// Checks the home and returns its queue, open for reading, if there is one.
+fn check_home(diagnosis: &mut Diagnosis, options: &ExamineOptions<'_>, home: &Path) -> Option<SqliteStore> {
+    if home::check(diagnosis, home) == HomeCondition::Broken {
         return None;
     }
     home::count_logs(diagnosis, home);
-    let StoreAddress::Sqlite(database) = find_store(diagnosis, examiner.wanted, home)?;
+    let StoreAddress::Sqlite(database) = find_store(diagnosis, options.args, home)?;
     disk::check(diagnosis, home, owner_only::folder_of(&database));
     if owner_only::folder_of(&database) != home {
         home::check_store(diagnosis, &database);
     }
-    let store = database::check(diagnosis, examiner, &database);
-    if let (Some(store), Depth::Full) = (&store, examiner.depth) {
+    let store = database::check(diagnosis, options, &database);
+    if let (Some(store), Depth::Full) = (&store, options.depth) {
         recount::check(diagnosis, store);
     }
     gate::check(diagnosis, &database);
     store
 }
 
-fn find_store(diagnosis: &mut Diagnosis, wanted: &Wanted, home: &Path) -> Option<StoreAddress> {
-    // Whose the file is was looked at with the others.
-    match location::find_store(wanted, home, |_, _| Ok(())) {
+fn find_store(diagnosis: &mut Diagnosis, args: &LocationArgs, home: &Path) -> Option<StoreAddress> {
+    // The owner of the file was checked with the other files.
+    match location::find_store(args, home, |_, _| Ok(())) {
         Ok(address) => {
             if home.join(CONFIG_FILE).exists() {
-                diagnosis.add(Finding::ok("config", format!("{CONFIG_FILE} is understood")));
+                diagnosis.add(Finding::ok("config", format!("{CONFIG_FILE} is valid")));
             }
             Some(address)
         }
         Err(error) => {
-            let advice = format!("correct {CONFIG_FILE} or what --store and QUEUECTL_STORE say");
+            let advice = format!("correct {CONFIG_FILE}, --store or QUEUECTL_STORE");
             diagnosis.refuse("config", error, Some(&advice));
             None
         }
     }
 }
 
-/// Gives the settings in force, if they can be read.
-fn look_at_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> Option<Settings> {
+/// Checks the queue and returns the settings in force, if they can be read.
+fn check_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> Option<Settings> {
     let settings = in_force(store);
     let lease = settings.as_ref().map_or_else(|_| Settings::default().lease, |settings| settings.lease);
-    let looked =
+    let checked =
         workers::check(diagnosis, store, home, lease).and_then(|()| machine::check_clock(diagnosis, store));
-    if let Err(error) = looked {
+    if let Err(error) = checked {
         diagnosis.refuse("queue", error, None);
     }
     match settings {

@@ -1,4 +1,4 @@
-//! Why a use-case did not do what was asked.
+//! The errors of use cases.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use store::transfer::ImportError;
 use store::{Conflict, EnqueueRefusal, RestoreError, StoreError};
 use sys::fs::ownership::OwnershipError;
 
-/// How many jobs are named in one message.
+/// How many unfinished jobs one message names.
 const MAX_UNFINISHED_NAMED: usize = 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum OpError {
     Request(#[from] RequestError),
     #[error("{} ({problem})", if *is_job { "invalid job" } else { "invalid JSON" })]
     Json {
-        /// It is JSON, but no job.
+        /// It is valid JSON, but not a valid job.
         is_job: bool,
         problem: String,
     },
@@ -37,7 +37,7 @@ pub enum OpError {
     #[error("the commit failed, and whether {} is unknown", stored(ids))]
     Unacknowledged {
         ids: Vec<JobId>,
-        /// One that is there if they were stored, and only then.
+        /// A job that exists if and only if they were stored.
         witness: Option<JobId>,
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -50,25 +50,25 @@ pub enum OpError {
     },
     #[error("there is no job `{0}`")]
     NoSuchJob(JobId),
-    #[error("job `{0}` was removed while somebody waited for it")]
+    #[error("job `{0}` was removed while it was being waited for")]
     Removed(JobId),
-    /// A call from inside a job.
+    /// The caller runs inside a job.
     #[error("{}", for_itself(job, dependent.as_ref()))]
     WaitsForItself {
         job: JobId,
-        /// The job that was to be waited for, where that is another one.
+        /// The job to wait for, if it is another one.
         dependent: Option<JobId>,
     },
-    /// A call from inside a job.
-    #[error("queue `{queue}` runs one job at a time, and job `{job}` is that job as long as it waits")]
-    OnlyPlaceTaken { job: JobId, queue: QueueName },
+    /// The caller runs inside a job.
+    #[error("queue `{queue}` runs one job at a time, and job `{job}` occupies it while it waits")]
+    OnlySlotTaken { job: JobId, queue: QueueName },
     #[error("job `{id}` is {} ({why})", state.name())]
     Unsuccessful { id: JobId, state: StateName, why: String },
     #[error("{}", timed_out(*after, unfinished, *of))]
     TimedOut { after: Duration, unfinished: Vec<(JobId, StateName)>, of: usize },
     #[error("job `{job}` has no attempt {attempt}")]
     NoSuchAttempt { job: JobId, attempt: u32, known: Vec<u32> },
-    #[error("the output of attempt {attempt} of job `{job}` is not here (it ran on `{host}`)")]
+    #[error("the output of attempt {attempt} of job `{job}` is not on this machine (it ran on `{host}`)")]
     OutputGone { job: JobId, attempt: u32, host: String },
     #[error("failed to read the output of attempt {attempt} of job `{job}`")]
     DamagedOutput {
@@ -89,7 +89,7 @@ pub enum OpError {
         #[source]
         source: std::io::Error,
     },
-    #[error("job `{id}` was left as it is")]
+    #[error("job `{id}` was not changed")]
     Conflict {
         id: JobId,
         #[source]
@@ -101,8 +101,8 @@ pub enum OpError {
     UnsuccessfulBatch { name: BatchName, count: u64, of: u64 },
     #[error("{unfinished} of the {of} jobs of batch `{name}` are unfinished after {}", format_span(*after))]
     BatchTimedOut { name: BatchName, after: Duration, unfinished: u64, of: u64 },
-    #[error("stopped after {done} of the jobs were changed")]
-    HalfDone {
+    #[error("stopped after changing {done} of the jobs")]
+    PartlyDone {
         done: u64,
         #[source]
         source: StoreError,
@@ -115,7 +115,7 @@ pub enum OpError {
     ScheduleTaken(ScheduleName),
     #[error("there is no schedule `{name}`")]
     NoSuchSchedule { name: ScheduleName, nearest: Option<String> },
-    #[error("line {line} was refused, nothing was stored")]
+    #[error("line {line} was refused; nothing was stored")]
     BadLine {
         line: u64,
         #[source]
@@ -130,7 +130,7 @@ pub enum OpError {
     },
     #[error("invalid line")]
     Each(#[from] EachError),
-    #[error("it is longer than {limit} bytes")]
+    #[error("the line is longer than {limit} bytes")]
     LineTooLong { limit: usize },
     #[error("failed to read `{}`", path.display())]
     CannotRead {
@@ -138,7 +138,7 @@ pub enum OpError {
         #[source]
         source: std::io::Error,
     },
-    #[error("failed to make `{}`", path.display())]
+    #[error("failed to create `{}`", path.display())]
     CannotMake {
         path: PathBuf,
         #[source]
@@ -156,53 +156,53 @@ pub enum OpError {
     NoSuchHook { name: HookName, nearest: Option<String> },
     #[error("there is already a hook `{0}`")]
     HookTaken(HookName),
-    #[error("hook `{hook}` could not be told ({why})")]
-    Untold { hook: HookName, why: String },
+    #[error("hook `{hook}` failed ({why})")]
+    HookFailed { hook: HookName, why: String },
     #[error("nothing was imported")]
     Import(#[source] ImportError),
-    #[error("failed to write")]
+    #[error("failed to write the output")]
     CannotWrite {
         #[source]
         source: std::io::Error,
     },
     #[error(transparent)]
     Edit(#[from] EditError),
-    #[error("the folder of a job is changed to an absolute one")]
+    #[error("the working directory of a job must be an absolute path")]
     RelativeFolder,
-    #[error("`{}` exists", .0.display())]
+    #[error("`{}` already exists", .0.display())]
     FileExists(PathBuf),
-    #[error("`{}` is the queue itself", .0.display())]
+    #[error("`{}` is the queue's own database", .0.display())]
     BackupOntoItself(PathBuf),
     #[error("{}", alive(*count))]
     LiveWorkers { count: usize },
-    #[error("another restore is under way")]
+    #[error("another restore is in progress")]
     RestoreUnderWay,
-    #[error("the backup `{}` cannot be used, and nothing was changed", path.display())]
+    #[error("the backup `{}` cannot be used; nothing was changed", path.display())]
     BadBackup {
         path: PathBuf,
         #[source]
         source: StoreError,
     },
-    #[error("there is no home folder: neither --home nor QUEUECTL_HOME nor HOME is set")]
+    #[error("no home folder: none of --home, QUEUECTL_HOME and HOME is set")]
     NoHome,
-    #[error("the home `{}` is not used", home.display())]
+    #[error("refused to use the home `{}`", home.display())]
     ExposedHome {
         home: PathBuf,
         #[source]
         source: OwnershipError,
     },
-    #[error("failed to make the home `{}`", home.display())]
+    #[error("failed to create the home `{}`", home.display())]
     ForeignFolder {
         home: PathBuf,
         #[source]
         source: OwnershipError,
     },
-    #[error("failed to understand the settings file `{}` ({problem})", path.display())]
+    #[error("failed to parse the settings file `{}` ({problem})", path.display())]
     BadConfigFile { path: PathBuf, problem: String },
     #[error("the path of the store is empty")]
     EmptyStore,
     /// The address is not quoted: there may be a password in it.
-    #[error("a store is a path or a postgres:// URL, and this is another URL")]
+    #[error("unsupported store URL: a store is a path or a postgres:// URL")]
     UnknownStore,
     #[error("PostgreSQL stores are not supported yet")]
     NoPostgres,
@@ -239,7 +239,7 @@ fn alive(count: usize) -> String {
     }
 }
 
-/// The whole story in one line: `what (why: because)`.
+/// The error with its chain of causes in one line: `what (why: because)`.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut causes = Vec::new();
     let mut source = error.source();
@@ -252,7 +252,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 
 impl From<serde_json::Error> for OpError {
     fn from(error: serde_json::Error) -> Self {
-        // Most JSON is one line, and where it comes from a file that line has another number.
+        // Most JSON is one line, and in a file that line has a different number.
         let problem = error.to_string().replace(" at line 1 column ", " at column ");
         Self::Json { is_job: error.is_data(), problem }
     }
@@ -293,11 +293,11 @@ fn stopped(line: u64, stored: u64, why: &OpError) -> String {
         _ => format!("{stored} jobs were stored before it"),
     };
     if let OpError::Unacknowledged { .. } = why {
-        return format!("stopped at line {line}, {before}, and whether more was stored is unknown");
+        return format!("stopped at line {line}, {before}; whether more was stored is unknown");
     }
-    // Where the store failed, the line is not to blame.
+    // If the store failed, the error is not in the line.
     if stored == 0 && !matches!(why, OpError::Store(_)) {
-        return format!("line {line} was refused, nothing was stored");
+        return format!("line {line} was refused; nothing was stored");
     }
     format!("stopped at line {line}, {before}")
 }

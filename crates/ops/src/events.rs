@@ -1,20 +1,20 @@
-//! What people and workers did.
+//! The event log: actions of people and workers.
 
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use store::{Event, EventPage, EventRange, Store, StoreError};
 
-/// How many events are read at once.
+/// How many events one query reads.
 const CHUNK: usize = 500;
 
-/// The latest events: at most so many, since that moment. The oldest first.
+/// The latest events, at most `limit`, not older than `since`; oldest first.
 pub fn latest(
     store: &dyn Store,
     job: Option<&JobId>,
     since: Option<Timestamp>,
     limit: usize,
 ) -> Result<Vec<Event>, StoreError> {
-    // The latest first, until it is turned round.
+    // Newest first until the final `reverse`.
     let mut events: Vec<Event> = Vec::new();
     let mut before = i64::MAX.unsigned_abs();
     while events.len() < limit {
@@ -22,9 +22,9 @@ pub fn latest(
         let page = EventPage { range: EventRange::Before(before), limit: wanted, job: job.cloned() };
         let found = store.events(&page)?;
         before = found.first().map_or(0, |first| first.number);
-        let is_meant = |event: &Event| since.is_none_or(|since| event.at >= since);
-        let is_over = found.len() < wanted || !found.iter().all(is_meant);
-        events.extend(found.into_iter().rev().filter(is_meant));
+        let is_recent = |event: &Event| since.is_none_or(|since| event.at >= since);
+        let is_over = found.len() < wanted || !found.iter().all(is_recent);
+        events.extend(found.into_iter().rev().filter(is_recent));
         if is_over {
             break;
         }
@@ -33,7 +33,7 @@ pub fn latest(
     Ok(events)
 }
 
-/// What came behind an event, as far as it is read at once.
+/// The next events after `number`, at most one chunk.
 pub fn after(store: &dyn Store, job: Option<&JobId>, number: u64) -> Result<Vec<Event>, StoreError> {
     store.events(&EventPage { range: EventRange::After(number), limit: CHUNK, job: job.cloned() })
 }

@@ -1,4 +1,4 @@
-//! Hooks: adding, finding and removing them, and what a sample of their event looks like.
+//! Hooks: adding, finding and removing them, and sample deliveries.
 
 mod json;
 mod sample;
@@ -15,7 +15,7 @@ pub fn parse_name(typed: &str) -> Result<HookName, OpError> {
     typed.parse().map_err(|source| OpError::BadHookName { name: typed.to_owned(), source })
 }
 
-/// Adds a hook, and returns it as it is stored.
+/// Adds a hook and returns it as stored.
 pub fn add(store: &dyn Store, hook: &NewHook, by: &str) -> Result<Hook, OpError> {
     if !store.add_hook(hook, by)? {
         return Err(OpError::HookTaken(hook.name.clone()));
@@ -31,7 +31,7 @@ pub fn find(store: &dyn Store, name: &HookName) -> Result<Hook, OpError> {
     }
 }
 
-/// Removes a hook, and returns it as it was.
+/// Removes a hook and returns its last version.
 pub fn remove(store: &dyn Store, name: &HookName, by: &str) -> Result<Hook, OpError> {
     let hook = find(store, name)?;
     if !store.remove_hook(name, by)? {

@@ -1,4 +1,4 @@
-//! The one JSON shape of a job, a worker and a status, for `--json` and for HTTP.
+//! The JSON forms of jobs, workers, status and settings, for `--json` and HTTP.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::config::Setting;
 use super::jobs::dlq::CauseGroup;
 use super::status::throughput::Pace;
-use super::status::watch::View;
+use super::status::watch::Snapshot;
 use super::status::{Problem, Status};
 use domain::job::backoff::{BackoffChoice, Strategy};
 use domain::job::graph::Graph;
@@ -21,7 +21,7 @@ use domain::values::span::format_span;
 use domain::values::timestamp::Timestamp;
 use store::{Queue, ServedJobs, Worker};
 
-/// A job that was enqueued; `existing` where an earlier job was found.
+/// An enqueued job; `existing` is true if an earlier job was returned.
 #[derive(Debug, Serialize)]
 pub struct EnqueuedJson<'a> {
     #[serde(flatten)]
@@ -30,7 +30,7 @@ pub struct EnqueuedJson<'a> {
     pub existing: bool,
 }
 
-/// What `show` says.
+/// The output of `show`.
 #[derive(Debug, Serialize)]
 pub struct RecordJson<'a> {
     #[serde(flatten)]
@@ -40,10 +40,10 @@ pub struct RecordJson<'a> {
     retry_on: Option<Vec<u8>>,
     no_retry_on: Option<Vec<u8>>,
     batch: Option<&'a str>,
-    /// Null without a key.
+    /// Null without a unique key.
     unique_for: Option<String>,
     on_dependency_failure: &'static str,
-    /// The schedule that made it.
+    /// The schedule that enqueued it.
     schedule: Option<&'a str>,
     scheduled_for: Option<Timestamp>,
     env: Vec<&'a str>,
@@ -80,9 +80,9 @@ fn listed(codes: Option<ExitCodes>) -> Option<Vec<u8>> {
     codes.map(|codes| codes.iter().collect())
 }
 
-/// A backoff in the form in which it is asked for.
+/// A backoff in the JSON form that `enqueue` accepts.
 pub(super) fn backoff_json(backoff: &BackoffChoice) -> serde_json::Value {
-    serde_json::to_value(BackoffJson::from(backoff)).expect("text and numbers become JSON")
+    serde_json::to_value(BackoffJson::from(backoff)).expect("text and numbers serialize to JSON")
 }
 
 #[derive(Debug, Serialize)]
@@ -162,7 +162,7 @@ impl<'a> From<&'a Attempt> for AttemptJson<'a> {
     }
 }
 
-/// Something that an attempt printed.
+/// A piece of an attempt's output.
 #[derive(Debug, Serialize)]
 pub struct OutputJson<'a> {
     pub attempt: u32,
@@ -171,7 +171,7 @@ pub struct OutputJson<'a> {
     pub text: &'a str,
 }
 
-/// Where output of an attempt was not kept.
+/// A gap where an attempt's output was not kept.
 #[derive(Debug, Serialize)]
 pub struct CutJson {
     pub attempt: u32,
@@ -197,29 +197,29 @@ impl<'a> From<&'a Status> for StatusJson<'a> {
     }
 }
 
-/// What one look of `status --watch` sees.
+/// One update of `status --watch`.
 #[derive(Debug, Serialize)]
-pub struct ViewJson<'a> {
+pub struct SnapshotJson<'a> {
     at: Timestamp,
     #[serde(flatten)]
     status: StatusJson<'a>,
-    /// Null at the first look.
+    /// Null in the first update.
     throughput: Option<ThroughputJson>,
     running: Vec<JobJson<'a>>,
     next_retries: Vec<JobJson<'a>>,
 }
 
-impl<'a> From<&'a View> for ViewJson<'a> {
-    fn from(view: &'a View) -> Self {
+impl<'a> From<&'a Snapshot> for SnapshotJson<'a> {
+    fn from(snapshot: &'a Snapshot) -> Self {
         Self {
-            at: view.at,
-            status: (&view.status).into(),
-            throughput: view
+            at: snapshot.at,
+            status: (&snapshot.status).into(),
+            throughput: snapshot
                 .pace
-                .zip(view.minute)
+                .zip(snapshot.minute)
                 .map(|(now, minute)| ThroughputJson { now: now.into(), minute: minute.into() }),
-            running: view.running.iter().map(JobJson::from).collect(),
-            next_retries: view.retries.iter().map(JobJson::from).collect(),
+            running: snapshot.running.iter().map(JobJson::from).collect(),
+            next_retries: snapshot.retries.iter().map(JobJson::from).collect(),
         }
     }
 }
@@ -261,7 +261,7 @@ pub struct QueueJson<'a> {
     pause_reason: Option<&'a str>,
     concurrency: Option<u32>,
     rate: Option<String>,
-    /// When its rate lets the next job start, if that is later than now.
+    /// When the rate limit allows the next start, if that is in the future.
     next_start_at: Option<Timestamp>,
     limits: Option<Limits>,
     retry_on: Option<Vec<u8>>,
@@ -295,7 +295,7 @@ pub struct WorkerJson<'a> {
     pid: u32,
     supervisor_pid: Option<u32>,
     host: &'a str,
-    /// Null: all queues. None: it serves one job only.
+    /// Null: all queues. Empty: the worker runs a single job.
     queues: Option<Vec<&'a str>>,
     concurrency: u32,
     running: u32,
@@ -337,20 +337,20 @@ impl From<&Problem> for ProblemJson {
     }
 }
 
-/// What `graph` says.
+/// The output of `graph`.
 #[derive(Debug, Serialize)]
 pub struct GraphJson<'a> {
     id: Option<&'a str>,
     nodes: Vec<NodeJson<'a>>,
     edges: Vec<EdgeJson<'a>>,
-    /// There are more jobs than these.
+    /// Whether jobs were omitted.
     cut: bool,
 }
 
 #[derive(Debug, Serialize)]
 struct NodeJson<'a> {
     id: &'a str,
-    /// Null: it was removed.
+    /// Null if the job was removed.
     state: Option<&'static str>,
 }
 

@@ -1,6 +1,4 @@
-//! What queuectl can do: one use-case per file, shared by every surface.
-//!
-//! No SQL and no printing here.
+//! The use cases of queuectl, one per file, shared by every interface. This layer contains no SQL and prints nothing.
 
 pub mod config;
 pub mod doctor;

@@ -1,4 +1,4 @@
-//! Changing a queue, and what it is afterwards.
+//! Changing a queue.
 
 use super::OpError;
 use domain::job::request::RequestError;
@@ -7,30 +7,35 @@ use domain::text::nearest::nearest;
 use domain::values::name::QueueName;
 use store::{Pause, Queue, QueueUpdate, Store, StoreError};
 
-/// A queue that was changed.
+/// A changed queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
-    /// As it is now.
+pub struct ChangedQueue {
+    /// Its new version.
     pub queue: Queue,
-    /// The queue was made by this, and another one has almost its name.
-    pub mistaken_for: Option<String>,
+    /// Another queue with a similar name, if this change created the queue.
+    pub similar_queue: Option<String>,
 }
 
-pub fn pause(store: &dyn Store, name: &QueueName, pause: &Pause) -> Result<Changed, OpError> {
+pub fn pause(store: &dyn Store, name: &QueueName, pause: &Pause) -> Result<ChangedQueue, OpError> {
     change(store, name, || store.pause_queue(name, pause))
 }
 
-pub fn resume(store: &dyn Store, name: &QueueName, by: &str) -> Result<Changed, OpError> {
+pub fn resume(store: &dyn Store, name: &QueueName, by: &str) -> Result<ChangedQueue, OpError> {
     change(store, name, || store.resume_queue(name, by))
 }
 
-pub fn set(store: &dyn Store, name: &QueueName, update: &QueueUpdate, by: &str) -> Result<Changed, OpError> {
+pub fn set(
+    store: &dyn Store,
+    name: &QueueName,
+    update: &QueueUpdate,
+    by: &str,
+) -> Result<ChangedQueue, OpError> {
     check_retry(store, name, update)?;
     change(store, name, || store.set_queue(name, update, by))
 }
 
-/// Lists that contradict each other are a mistake, also where only one of them is changed. Should two people do that at
-/// once, what is in both is not retried.
+/// Refuses lists that contradict each other, even if only one of them changes. If two concurrent changes bypass this
+/// check, exit codes in both lists are not retried.
 fn check_retry(store: &dyn Store, name: &QueueName, update: &QueueUpdate) -> Result<(), OpError> {
     let queue = store.queues()?.into_iter().find(|queue| queue.name == *name);
     let now = queue.map(|queue| queue.retry).unwrap_or_default();
@@ -44,26 +49,26 @@ fn change(
     store: &dyn Store,
     name: &QueueName,
     apply: impl FnOnce() -> Result<(), StoreError>,
-) -> Result<Changed, OpError> {
-    let mistaken_for = resembled(&store.queues()?, name);
+) -> Result<ChangedQueue, OpError> {
+    let similar_queue = similar_name(&store.queues()?, name);
     apply()?;
     let queue = store.queues()?.into_iter().find(|queue| queue.name == *name);
-    Ok(Changed { queue: queue.expect("it was made if it was not there"), mistaken_for })
+    Ok(ChangedQueue { queue: queue.expect("the change creates a missing queue"), similar_queue })
 }
 
-/// The queue that somebody may have meant who is about to enqueue to this one.
-pub fn mistaken_for(store: &dyn Store, name: &QueueName) -> Result<Option<String>, OpError> {
-    Ok(resembled(&store.queues()?, name))
+/// An existing queue whose name is similar to this new one, which may be a typing error.
+pub fn similar_queue(store: &dyn Store, name: &QueueName) -> Result<Option<String>, OpError> {
+    Ok(similar_name(&store.queues()?, name))
 }
 
-/// A shorter name is as far from any other of its kind.
-const SHORTEST_MISTAKEN: usize = 4;
+/// Any two shorter names are similar, so no suggestion is made for them.
+const MIN_SUGGESTED_LENGTH: usize = 4;
 
-/// The queue that somebody may have meant who names one that is not there. Those that differ by their number alone are
-/// siblings, and no slip.
-fn resembled(known: &[Queue], name: &QueueName) -> Option<String> {
+/// The nearest existing name, if `name` does not exist. Names that differ only in their digits are siblings, not typing
+/// errors.
+fn similar_name(known: &[Queue], name: &QueueName) -> Option<String> {
     let name = name.as_str();
-    if name.len() < SHORTEST_MISTAKEN || known.iter().any(|queue| queue.name.as_str() == name) {
+    if name.len() < MIN_SUGGESTED_LENGTH || known.iter().any(|queue| queue.name.as_str() == name) {
         return None;
     }
     let others = known.iter().map(|queue| queue.name.as_str());
@@ -79,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_looks_like_a_slip_is_offered() {
+    fn only_likely_typing_errors_get_a_suggestion() {
         let known: Vec<Queue> = ["mail", "video1", "a"]
             .into_iter()
             .map(|name| Queue::new(name.parse().expect("a name"), [].into()))
@@ -92,7 +97,7 @@ mod tests {
             ("b", None),
             ("aa", None),
         ] {
-            assert_eq!(resembled(&known, &typed.parse().expect("a name")).as_deref(), offered, "{typed}");
+            assert_eq!(similar_name(&known, &typed.parse().expect("a name")).as_deref(), offered, "{typed}");
         }
     }
 }

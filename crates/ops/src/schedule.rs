@@ -1,4 +1,4 @@
-//! Schedules: adding one, looking at it, holding it back, running it beside its times.
+//! Schedules: adding, showing, pausing, removing and running them.
 
 pub mod json;
 
@@ -16,16 +16,16 @@ use store::settings::in_force;
 use store::{EnqueueResult, NewSchedule, Pause, ScheduleRefusal, Store, StoreError};
 use sys::zone;
 
-/// What somebody wants done, and when.
+/// A new schedule: the job and when to enqueue it.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ScheduleRequest {
     pub name: ScheduleName,
     pub when: When,
     pub policy: Policy,
     pub job: JobRequest,
 }
 
-/// Whenever a clock shows a time of this line: that of the zone, or of this machine where none is named.
+/// Parses a cron line in the named time zone, or in this machine's zone.
 pub fn cron(line: &str, zone_name: Option<&str>) -> Result<When, OpError> {
     let zone = match zone_name {
         Some(name) => zone::find(name).ok_or_else(|| unknown_zone(name, &zone::names())),
@@ -34,20 +34,25 @@ pub fn cron(line: &str, zone_name: Option<&str>) -> Result<When, OpError> {
     Ok(When::cron(line, zone?).map_err(ScheduleError::from)?)
 }
 
-/// Adds a schedule, and tells the workers that there is one more to wake up for.
-pub fn add(store: &dyn Store, wanted: Wanted, caller: Caller, by: &str) -> Result<Schedule, OpError> {
-    let Wanted { name, when, policy, mut job } = wanted;
+/// Adds a schedule and wakes the workers, because it may be due next.
+pub fn add(
+    store: &dyn Store,
+    request: ScheduleRequest,
+    caller: Caller,
+    by: &str,
+) -> Result<Schedule, OpError> {
+    let ScheduleRequest { name, when, policy, mut job } = request;
     check_job(&job, policy)?;
     let environment = caller.environment.map(Arc::new);
     let origin =
         Origin { settings: in_force(store)?, cwd: caller.cwd, environment, if_absent: false, batch: None };
-    // What is wrong with the job is said now, and not each time.
+    // Report an invalid job now instead of at every run.
     let checked = job.clone().resolve(&origin, || JobIdSequence::default().next(Timestamp::EPOCH, 0))?;
     job.cwd = checked.cwd;
     let new = NewSchedule { name, when, job, environment: origin.environment, policy };
     match store.add_schedule(&new, by)? {
         Ok(schedule) => {
-            announce::to_all(store)?;
+            announce::wake_all(store)?;
             Ok(schedule)
         }
         Err(ScheduleRefusal::NameTaken(name)) => Err(OpError::ScheduleTaken(name)),
@@ -62,7 +67,7 @@ pub fn find(store: &dyn Store, name: &ScheduleName) -> Result<(Schedule, Vec<Run
     }
 }
 
-/// Holds a schedule back, or lets it go on.
+/// Pauses a schedule, or resumes it if `pause` is `None`.
 pub fn hold(
     store: &dyn Store,
     name: &ScheduleName,
@@ -72,11 +77,11 @@ pub fn hold(
     if !store.set_schedule_pause(name, pause, by)? {
         return Err(no_such(store, name)?);
     }
-    announce::to_all(store)?;
+    announce::wake_all(store)?;
     Ok(find(store, name)?.0)
 }
 
-/// Forgets a schedule, and returns it as it was.
+/// Removes a schedule and returns its last version.
 pub fn remove(store: &dyn Store, name: &ScheduleName, by: &str) -> Result<Schedule, OpError> {
     let (schedule, _) = find(store, name)?;
     if !store.remove_schedule(name, by)? {

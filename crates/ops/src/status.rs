@@ -1,4 +1,4 @@
-//! How things stand: counts, queues, workers, and what is wrong.
+//! The status of the queue: counts, queues, workers and problems.
 
 pub mod problem;
 pub mod throughput;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::OpError;
 pub use super::status::problem::{HOW_TO_START_A_WORKER, Problem};
 use super::status::watch::lease;
-use super::worker::alive::{is_any_for_all_comers, live_workers};
+use super::worker::alive::{any_takes_new_jobs, live_workers};
 
 use domain::job::life::StateName;
 use domain::settings::{Durability, Settings};
@@ -25,17 +25,17 @@ use sys::fs::{disk, liveness_lock};
 use sys::host::Vantage;
 use sys::process::Holder;
 
-/// Less free space than this is a problem.
+/// Less free space than this is reported as a problem.
 pub(super) const LOW_SPACE_BYTES: u64 = 64 << 20;
-/// A worker that missed more heartbeats than this is silent.
+/// A worker that missed more heartbeats than this is reported as silent.
 const MISSED_HEARTBEATS: u32 = 3;
-/// How many running jobs are looked at, and how many of them are named, where workers drain.
+/// How many running jobs of draining workers are read, and how many of them the message names.
 const MAX_RUNNING_LISTED: usize = 1_000;
 const MAX_RUNNING_NAMED: usize = 3;
-/// How long it is told that jobs died.
-const DEATHS: Duration = Duration::from_secs(3_600);
-/// How long it is told that a schedule missed its time, or that a hook was given up.
-const MISHAPS: Duration = Duration::from_secs(24 * 3_600);
+/// How long the death of a job is reported.
+const DEATH_WINDOW: Duration = Duration::from_secs(3_600);
+/// How long a missed run of a schedule or an abandoned hook delivery is reported.
+const RECENT_PROBLEM_WINDOW: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Debug)]
 pub struct Status {
@@ -50,34 +50,35 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     let workers = live_workers(store)?;
     let settings = in_force(store)?;
     let now = store.now()?;
-    let troubles = store.recent_problems(now.saturating_sub(DEATHS), now.saturating_sub(MISHAPS))?;
+    let troubles =
+        store.recent_problems(now.saturating_sub(DEATH_WINDOW), now.saturating_sub(RECENT_PROBLEM_WINDOW))?;
     let mut jobs: BTreeMap<StateName, u64> = StateName::ALL.into_iter().map(|state| (state, 0)).collect();
     for (state, count) in queues.iter().flat_map(|queue| &queue.counts) {
         *jobs.entry(*state).or_default() += count;
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
-    problems.extend(unattended(&jobs, &queues, &workers));
+    problems.extend(unserved_jobs(&jobs, &queues, &workers));
     problems.extend(store.writer().filter(|holder| holder.is_stopped).map(stopped_writer));
     problems.extend(draining(store, &workers, &jobs, &troubles)?);
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
     problems.extend(shared_home(&workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_there()).map(unkillable));
-    problems.extend(mishaps(&troubles, &workers, now));
-    problems.extend(circumstances(&settings, home));
+    problems.extend(recent_problems(&troubles, &workers, now));
+    problems.extend(environment_problems(&settings, home));
     Ok(Status { jobs, queues, workers, problems })
 }
 
-/// Jobs that nobody takes: because there is no worker, or none for their queue.
-fn unattended(jobs: &BTreeMap<StateName, u64>, queues: &[Queue], workers: &[Worker]) -> Vec<Problem> {
-    if !is_any_for_all_comers(workers) {
-        // A worker for one job has that one.
-        let waiting = (waiting(jobs) + left_behind(jobs)).saturating_sub(workers.len() as u64);
+/// Jobs that no worker serves, because there is no worker at all or none for their queue.
+fn unserved_jobs(jobs: &BTreeMap<StateName, u64>, queues: &[Queue], workers: &[Worker]) -> Vec<Problem> {
+    if !any_takes_new_jobs(workers) {
+        // A worker for a single job serves that one.
+        let waiting = (waiting(jobs) + orphaned(jobs)).saturating_sub(workers.len() as u64);
         return (waiting > 0).then_some(Problem::NoWorker { waiting }).into_iter().collect();
     }
     queues.iter().filter_map(|queue| unserved(queue, workers)).collect()
 }
 
-/// Workers that only finish what they run. Those that run nothing are gone in a moment.
+/// Workers that finish their running jobs and start no more. Idle ones exit at once and are not reported.
 fn draining(
     store: &dyn Store,
     workers: &[Worker],
@@ -162,8 +163,8 @@ fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Proble
         .then(|| Problem::SilentWorker { worker: worker.id.to_string(), silent_for })
 }
 
-/// What went wrong of late.
-fn mishaps(troubles: &RecentProblems, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
+/// Recent problems of jobs, schedules and hooks.
+fn recent_problems(troubles: &RecentProblems, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
     let mut problems = Vec::new();
     if troubles.deaths > 0 {
         let is_all = troubles.deaths < MAX_DEATHS_COUNTED;
@@ -182,14 +183,14 @@ fn mishaps(troubles: &RecentProblems, workers: &[Worker], now: Timestamp) -> Vec
             .map(|(schedule, at)| Problem::ScheduleFull { schedule: schedule.clone(), at: *at }),
     );
     for hook in &troubles.hooks {
-        problems.extend(untold(hook, workers, now));
+        problems.extend(undelivered(hook, workers, now));
         problems.extend(given_up(hook, now));
     }
     problems
 }
 
-/// A hook that cannot be told, or that nobody tells.
-fn untold(hook: &Hook, workers: &[Worker], now: Timestamp) -> Option<Problem> {
+/// A hook whose deliveries fail, or wait because no worker is running.
+fn undelivered(hook: &Hook, workers: &[Worker], now: Timestamp) -> Option<Problem> {
     let (name, pending) = (hook.name.to_string(), hook.pending);
     if let Some(since) = hook.failing_since {
         let error = hook.error.clone().unwrap_or_default();
@@ -199,14 +200,14 @@ fn untold(hook: &Hook, workers: &[Worker], now: Timestamp) -> Option<Problem> {
 }
 
 fn given_up(hook: &Hook, now: Timestamp) -> Option<Problem> {
-    hook.gave_up_at.filter(|at| now.since(*at) < MISHAPS).map(|_| Problem::HookGaveUp {
+    hook.gave_up_at.filter(|at| now.since(*at) < RECENT_PROBLEM_WINDOW).map(|_| Problem::HookGaveUp {
         hook: hook.name.to_string(),
         count: hook.gave_up,
         error: hook.error.clone().unwrap_or_default(),
     })
 }
 
-fn circumstances(settings: &Settings, home: &Path) -> Vec<Problem> {
+fn environment_problems(settings: &Settings, home: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     if settings.durability != Durability::Full {
         problems.push(Problem::DurabilityLowered);
@@ -219,9 +220,9 @@ fn circumstances(settings: &Settings, home: &Path) -> Vec<Problem> {
     problems
 }
 
-/// What would be running if there were a worker: where there is none, its own died with its supervisor, and it waits for
-/// the next one to notice.
-fn left_behind(counts: &BTreeMap<StateName, u64>) -> u64 {
+/// Jobs in state processing. Without any worker, their worker and its supervisor have died, and the jobs wait for the next
+/// worker to recover them.
+fn orphaned(counts: &BTreeMap<StateName, u64>) -> u64 {
     counts.get(&StateName::Processing).copied().unwrap_or(0)
 }
 

@@ -1,8 +1,7 @@
-//! What the jobs of a trial run: a command that writes down what happens to it.
+//! The command of the jobs in a trial, which records its events in the ledger.
 //!
-//! It says START, prints its nonce, leaves behind what it was told to, shows every now and then that it lives, says END
-//! and ends as it was told. What it leaves behind has shed some of the marks by which queuectl finds it, and does nothing
-//! but show that it lives.
+//! It writes START, prints its nonce, starts the requested escapees, writes a TICK at intervals, writes END and exits as
+//! requested. An escapee has shed some of the marks by which queuectl finds orphans; it only writes ticks.
 
 use std::ffi::{CString, OsString};
 use std::io::{self, Write};
@@ -17,45 +16,45 @@ use rustix::process::{
     setrlimit,
 };
 
-use super::ledger::{COMMAND, How, What, Writer, nonce};
+use super::ledger::{COMMAND, CommandEnd, LedgerEvent, Writer, nonce};
 use sys::process::cstr_array::CstrArray;
 use sys::process::spawn::{
     Limits, ProcessScope, Spawn, keep_descriptors_to_ourselves, own_environment, spawn,
 };
 use sys::signal::interrupts::Interrupts;
 
-/// How the program is called to be a command of a trial, and what one leaves behind.
+/// The hidden verbs that run the command of a trial and its escapees.
 pub const ACT: &str = "__act";
 pub const LINGER: &str = "__linger";
-/// How often a command shows that it lives.
-const TICK: Duration = Duration::from_millis(20);
-/// What was left behind ends by itself after this time, whatever else fails.
-const LONGEST: Duration = Duration::from_secs(120);
+/// How often a command writes a tick.
+const TICK_INTERVAL: Duration = Duration::from_millis(20);
+/// An escapee exits by itself after this time, even if it was never killed.
+const MAX_LINGER_TIME: Duration = Duration::from_secs(120);
 
-/// What one command is to do.
+/// How a command behaves.
 #[derive(Clone, Debug)]
-pub struct Act {
+pub struct CommandSpec {
     pub ledger: PathBuf,
     pub lives: Duration,
     /// How each attempt ends; all later ones end as the last.
-    pub ends: Vec<How>,
+    pub ends: Vec<CommandEnd>,
     pub escapes: Vec<Escape>,
-    /// Whether it goes on when it is asked to end.
-    pub is_deaf: bool,
+    /// Whether it ignores SIGTERM.
+    pub ignores_sigterm: bool,
 }
 
-/// Who speaks: the attempt, as the environment names it.
+/// The attempt that the command belongs to, from its environment.
 #[derive(Clone, Debug)]
-pub struct Who {
+pub struct AttemptRef {
     pub job: String,
     pub attempt: u32,
     pub worker: String,
 }
 
-/// A way to get away from an attempt, by the marks that are shed.
+/// A way for a process to escape from its attempt, named by the marks that it sheds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// None: it merely runs in the background.
+    /// No marks: it merely runs in the background.
     Child,
     /// The session.
     Daemon,
@@ -110,48 +109,48 @@ impl Escape {
     }
 }
 
-/// Does it all. Gives the exit code, unless it ends by a signal.
-pub fn act(act: &Act, who: &Who) -> io::Result<ExitCode> {
-    lift_file_limit();
-    let _deafness = act.is_deaf.then(|| Interrupts::catch(&[Signal::TERM])).transpose()?;
+/// Runs the command. Returns the exit code, unless it ends by a signal.
+pub fn act(act: &CommandSpec, who: &AttemptRef) -> io::Result<ExitCode> {
+    raise_file_size_limit();
+    let _ignored = act.ignores_sigterm.then(|| Interrupts::catch(&[Signal::TERM])).transpose()?;
     let nonce = nonce();
     let writer = Writer::new(&act.ledger, &who.job, who.attempt, &nonce);
-    writer.write(What::Start { worker: who.worker.clone() })?;
-    // Before it leaves anything behind: the nonce is the proof that what is recorded comes from here.
+    writer.write(LedgerEvent::Start { worker: who.worker.clone() })?;
+    // Print the nonce before starting escapees: it proves that the recorded output comes from this process.
     let mut out = io::stdout();
     writeln!(out, "{nonce}")?;
     out.flush()?;
-    leave_behind(act, who, &nonce)?;
-    show_life(&writer, COMMAND, act.lives)?;
+    start_escapees(act, who, &nonce)?;
+    write_ticks(&writer, COMMAND, act.lives)?;
     let at = usize::try_from(who.attempt.saturating_sub(1)).unwrap_or(usize::MAX);
-    let how = act.ends.get(at).or(act.ends.last()).copied().unwrap_or(How::Exit(0));
-    writer.write(What::End { how })?;
-    end(how)
+    let how = act.ends.get(at).or(act.ends.last()).copied().unwrap_or(CommandEnd::Exit(0));
+    writer.write(LedgerEvent::End { how })?;
+    end_process(how)
 }
 
-/// The ledger is no part of what is tried: a limit that a nemesis has set for a worker is none for it.
-fn lift_file_limit() {
+/// Raises the file size limit, because the ledger must not be subject to a limit that a nemesis set for a worker.
+fn raise_file_size_limit() {
     let limit = getrlimit(Resource::Fsize);
-    // Where it cannot be lifted, the first line that does not fit will tell.
+    // If this fails, the first line that exceeds the limit reports it.
     let _ = setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// Becomes this program with other arguments, and is asked to end when whoever started it does: workers of a trial must
-/// not outlive the one who holds it.
+/// Executes this program with other arguments, and with SIGTERM on the death of the parent: the workers of a trial must not
+/// outlive the process that runs it.
 pub fn become_tied(parent: u32, words: &[OsString]) -> io::Error {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::TERM)) {
         return error.into();
     }
     if getppid().map(|pid| pid.as_raw_pid().cast_unsigned()) != Some(parent) {
-        return io::Error::other("whoever started it has gone");
+        return io::Error::other("the parent process has exited");
     }
     Command::new("/proc/self/exe").args(words).exec()
 }
 
-fn end(how: How) -> io::Result<ExitCode> {
+fn end_process(how: CommandEnd) -> io::Result<ExitCode> {
     match how {
-        How::Exit(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))),
-        How::Signal(signal) => {
+        CommandEnd::Exit(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))),
+        CommandEnd::Signal(signal) => {
             let named = Signal::from_named_raw(signal.number());
             kill_process(getpid(), named.ok_or(io::ErrorKind::InvalidInput)?)?;
             Ok(ExitCode::FAILURE)
@@ -159,26 +158,26 @@ fn end(how: How) -> io::Result<ExitCode> {
     }
 }
 
-/// Shows that something lives, for so long.
-fn show_life(writer: &Writer, who: &str, length: Duration) -> io::Result<()> {
+/// Writes ticks for this long.
+fn write_ticks(writer: &Writer, who: &str, length: Duration) -> io::Result<()> {
     let until = Instant::now() + length;
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        // Not to wait for anything: this is what the command does.
-        std::thread::sleep(left.min(TICK));
-        writer.write(What::Tick { who: who.to_owned() })?;
+        // This sleep is the simulated work, not synchronisation.
+        std::thread::sleep(left.min(TICK_INTERVAL));
+        writer.write(LedgerEvent::Tick { who: who.to_owned() })?;
     }
     Ok(())
 }
 
-/// What was left behind: it shows that it lives until it is killed.
-pub fn linger(ledger: &Path, who: &Who, name: &str, nonce: &str) -> io::Result<ExitCode> {
-    let _deafness = Interrupts::catch(&[Signal::TERM, Signal::HUP])?;
-    show_life(&Writer::new(ledger, &who.job, who.attempt, nonce), name, LONGEST)?;
+/// Runs an escapee: writes ticks until it is killed.
+pub fn linger(ledger: &Path, who: &AttemptRef, name: &str, nonce: &str) -> io::Result<ExitCode> {
+    let _ignored = Interrupts::catch(&[Signal::TERM, Signal::HUP])?;
+    write_ticks(&Writer::new(ledger, &who.job, who.attempt, nonce), name, MAX_LINGER_TIME)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Those that keep the lock come first: there is no way to take it back when it was given up.
-fn leave_behind(act: &Act, who: &Who, nonce: &str) -> io::Result<()> {
+/// Starts the escapees. Those that keep the lock come first, because it cannot be regained after it was closed.
+fn start_escapees(act: &CommandSpec, who: &AttemptRef, nonce: &str) -> io::Result<()> {
     let start = |escape: &Escape| start_escapee(*escape, &act.ledger, who, nonce);
     let (locked, unlocked): (Vec<Escape>, Vec<Escape>) =
         act.escapes.iter().partition(|escape| escape.keeps_lock());
@@ -189,7 +188,7 @@ fn leave_behind(act: &Act, who: &Who, nonce: &str) -> io::Result<()> {
     unlocked.iter().try_for_each(start)
 }
 
-fn start_escapee(escape: Escape, ledger: &Path, who: &Who, nonce: &str) -> io::Result<()> {
+fn start_escapee(escape: Escape, ledger: &Path, who: &AttemptRef, nonce: &str) -> io::Result<()> {
     let attempt = who.attempt.to_string();
     let words: [&OsString; 6] = [
         &"queuectl".into(),

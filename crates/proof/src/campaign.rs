@@ -1,4 +1,4 @@
-//! Trials one after the other, and some beside each other, for as long as one likes; and what came of all of them.
+//! A campaign: many trials, some of them concurrently, for a given time.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -7,59 +7,59 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ProofError;
-use super::checker::{Verdict, story};
+use super::checker::{Verdict, timeline};
 use super::nemesis;
 use super::nemesis::Nemesis;
 use super::plan::Plan;
-use super::sandbox::{Field, Program};
-use super::trial::{Audience, Held, News, Terms, hold};
+use super::sandbox::{Program, Sandbox};
+use super::trial::{TrialLimits, TrialObserver, TrialOutcome, TrialProgress, run_trial};
 
-/// More beside each other would only be in each other's way.
-const MAX_BESIDE: usize = 4;
+/// More concurrent trials would only slow each other down.
+const MAX_CONCURRENT_TRIALS: usize = 4;
 
 #[derive(Clone, Debug)]
 pub struct Campaign {
     pub program: Program,
-    /// Where the folders of the trials are made.
+    /// Where the folders of the trials are created.
     pub inside: PathBuf,
-    /// The seed of the first trial; each further one has the next.
+    /// The seed of the first trial; each later trial uses the next number.
     pub seed: u64,
-    /// No trial is begun after this time.
+    /// No trial starts after this time.
     pub lasts: Duration,
-    /// The name of the only nemesis to try; else all take turns.
+    /// The name of the only nemesis to use; `None`: all take turns.
     pub only: Option<String>,
-    pub terms: Terms,
+    pub limits: TrialLimits,
 }
 
-/// What came of one trial.
+/// The result of one trial.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub seed: u64,
     pub nemesis: &'static str,
-    pub does: &'static str,
+    pub description: &'static str,
     pub strikes: u64,
     pub jobs: u64,
     pub attempts: u64,
     pub calls: u64,
     pub longest_abandoned: Option<Duration>,
     pub verdict: Verdict,
-    /// Each job that a violation is about, as everybody tells it.
-    pub stories: Vec<String>,
-    /// Where everything is that it left; kept only where something was violated.
+    /// The timeline of each job with a violation.
+    pub timelines: Vec<String>,
+    /// The folder of the trial, which is kept only after a violation.
     pub kept: Option<PathBuf>,
 }
 
-/// Who follows a campaign.
-pub trait Spectator: Sync {
-    /// Something happened in the trial of this number.
-    fn told(&self, trial: u64, nemesis: &'static str, news: &News);
-    fn has_enough(&self) -> bool;
+/// Receives the progress of a campaign.
+pub trait CampaignObserver: Sync {
+    /// Trial number `trial` made progress.
+    fn report(&self, trial: u64, nemesis: &'static str, progress: &TrialProgress);
+    fn is_interrupted(&self) -> bool;
 }
 
 impl Campaign {
-    /// Holds trials until the time is up; at least one, and with all of them at least one of each. An error ends it, and
-    /// so does a spectator who has enough: then there is what there is.
-    pub fn run(&self, spectator: &dyn Spectator) -> (Vec<Report>, Result<(), ProofError>) {
+    /// Runs trials until the time is up: at least one, or at least one per nemesis if all take turns. An error or an
+    /// interruption ends the campaign early; the finished reports are returned in any case.
+    pub fn run(&self, observer: &dyn CampaignObserver) -> (Vec<Report>, Result<(), ProofError>) {
         let at_least = if self.only.is_some() { 1 } else { nemesis::all().len() as u64 };
         let (began, next) = (Instant::now(), AtomicU64::new(0));
         let (reports, error) = (Mutex::new(Vec::new()), Mutex::new(None));
@@ -67,20 +67,21 @@ impl Campaign {
         let work = || loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let is_over = began.elapsed() >= self.lasts && number >= at_least;
-            if is_over || spectator.has_enough() || has_failed() {
+            if is_over || observer.is_interrupted() || has_failed() {
                 return;
             }
-            let house = House { spectator, has_failed: &has_failed };
-            match self.hold_one(number, &house) {
+            let shared = SharedState { observer, has_failed: &has_failed };
+            match self.run_one(number, &shared) {
                 Ok(report) => lock(&reports).push(report),
-                // Because somebody has enough, or because another trial failed.
+                // The campaign was interrupted, or another trial failed.
                 Err(ProofError::Interrupted) => return,
                 Err(failure) => _ = lock(&error).get_or_insert(failure),
             }
         };
-        let beside = std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_BESIDE);
+        let thread_count =
+            std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_CONCURRENT_TRIALS);
         let panicked = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..beside).map(|_| scope.spawn(work)).collect();
+            let threads: Vec<_> = (0..thread_count).map(|_| scope.spawn(work)).collect();
             threads.into_iter().filter_map(|thread| thread.join().err()).count() > 0
         });
         let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -94,18 +95,18 @@ impl Campaign {
         (reports, ended)
     }
 
-    fn hold_one(&self, number: u64, house: &House<'_>) -> Result<Report, ProofError> {
+    fn run_one(&self, number: u64, shared: &SharedState<'_>) -> Result<Report, ProofError> {
         let mut nemesis = self.nemesis(number);
         let seed = self.seed.wrapping_add(number);
         let plan = Plan::new(seed, nemesis.escapes());
-        let mut field = Field::new(&self.inside, self.program.clone())?;
-        let audience = Seat { house, trial: number, nemesis: nemesis.name() };
-        let held = hold(&plan, nemesis.as_mut(), &field, self.terms, &audience)?;
-        let kept = (!held.verdict.violations.is_empty()).then(|| {
-            field.keep();
-            field.folder().to_owned()
+        let mut sandbox = Sandbox::new(&self.inside, self.program.clone())?;
+        let observer = OneTrialObserver { shared, trial: number, nemesis: nemesis.name() };
+        let outcome = run_trial(&plan, nemesis.as_mut(), &sandbox, self.limits, &observer)?;
+        let kept = (!outcome.verdict.violations.is_empty()).then(|| {
+            sandbox.keep();
+            sandbox.folder().to_owned()
         });
-        Ok(Report::new(seed, nemesis.as_ref(), held, kept))
+        Ok(Report::new(seed, nemesis.as_ref(), outcome, kept))
     }
 
     fn nemesis(&self, number: u64) -> Box<dyn Nemesis> {
@@ -119,28 +120,28 @@ impl Campaign {
 }
 
 impl Report {
-    fn new(seed: u64, nemesis: &dyn Nemesis, held: Held, kept: Option<PathBuf>) -> Self {
-        let Held { verdict, evidence, strikes } = held;
+    fn new(seed: u64, nemesis: &dyn Nemesis, outcome: TrialOutcome, kept: Option<PathBuf>) -> Self {
+        let TrialOutcome { verdict, evidence, strikes } = outcome;
         let mut jobs: Vec<&str> = verdict.violations.iter().filter_map(|one| one.job.as_deref()).collect();
         jobs.sort_unstable();
         jobs.dedup();
-        let stories = jobs.iter().map(|job| format!("{job}\n{}", story(&evidence, job))).collect();
+        let timelines = jobs.iter().map(|job| format!("{job}\n{}", timeline(&evidence, job))).collect();
         Self {
             seed,
             nemesis: nemesis.name(),
-            does: nemesis.does(),
+            description: nemesis.description(),
             strikes,
             jobs: evidence.jobs.len() as u64,
             attempts: evidence.jobs.iter().map(|job| job.record.history.len() as u64).sum(),
             calls: evidence.calls.len() as u64,
             longest_abandoned: evidence.abandoned_limit.map(|_| evidence.longest_abandoned),
             verdict,
-            stories,
+            timelines,
             kept,
         }
     }
 
-    /// What to type to try the same again.
+    /// The command that repeats the trial.
     pub fn repeat(&self) -> String {
         format!("queuectl selftest --only {} --seed {} --seconds 0", self.nemesis, self.seed)
     }
@@ -150,26 +151,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the trials of a campaign have in common.
-struct House<'a> {
-    spectator: &'a dyn Spectator,
-    /// Whether another trial ended in an error.
+/// State shared by the trials of a campaign.
+struct SharedState<'a> {
+    observer: &'a dyn CampaignObserver,
+    /// Whether another trial ended with an error.
     has_failed: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Tells the spectator which trial the news is from.
-struct Seat<'a> {
-    house: &'a House<'a>,
+/// Tells the observer which trial the progress is from.
+struct OneTrialObserver<'a> {
+    shared: &'a SharedState<'a>,
     trial: u64,
     nemesis: &'static str,
 }
 
-impl Audience for Seat<'_> {
-    fn told(&self, news: &News) {
-        self.house.spectator.told(self.trial, self.nemesis, news);
+impl TrialObserver for OneTrialObserver<'_> {
+    fn report(&self, progress: &TrialProgress) {
+        self.shared.observer.report(self.trial, self.nemesis, progress);
     }
 
-    fn has_enough(&self) -> bool {
-        self.house.spectator.has_enough() || (self.house.has_failed)()
+    fn is_interrupted(&self) -> bool {
+        self.shared.observer.is_interrupted() || (self.shared.has_failed)()
     }
 }

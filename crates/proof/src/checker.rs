@@ -1,6 +1,6 @@
-//! The checker: holds what was asked for, what the commands wrote and what the store says against each other.
+//! The checker: compares the requests, the ledger of the commands and the contents of the store.
 //!
-//! One file per kind of question. Each looks at one job at a time, but for those about the whole.
+//! Each kind of check has its own file. Most checks examine one job at a time, some the whole trial.
 
 mod attempts;
 mod case;
@@ -21,7 +21,7 @@ mod verdict;
 pub use case::Case;
 pub use invariant::Invariant;
 pub use judge::check;
-pub use story::story;
+pub use story::timeline;
 pub use verdict::{Verdict, Violation};
 
 #[cfg(test)]

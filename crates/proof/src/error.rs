@@ -1,4 +1,4 @@
-//! What can keep a trial from being held. None of it says anything about a promise.
+//! Errors that prevent a trial. They say nothing about a promise.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use store::StoreError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
-    #[error("failed to make `{path}`")]
+    #[error("failed to create `{path}`")]
     CannotMake { path: PathBuf, source: io::Error },
     #[error("failed to read `{path}`")]
     CannotRead { path: PathBuf, source: io::Error },
-    #[error("`{path}` is no place for a trial: its name is not UTF-8")]
+    #[error("`{path}` cannot be used for a trial: its name is not UTF-8")]
     NotText { path: PathBuf },
     #[error("failed to start `{program}`")]
     CannotStart { program: PathBuf, source: io::Error },
@@ -24,7 +24,7 @@ pub enum ProofError {
     Store(#[from] StoreError),
     #[error("failed to read the output of a job")]
     Output(#[from] OpError),
-    #[error("a trial ended in a panic")]
+    #[error("a trial panicked")]
     Panicked,
     #[error("interrupted")]
     Interrupted,

@@ -1,4 +1,4 @@
-//! What is known when a trial is over: everything that the checker judges by, and nothing else.
+//! The evidence of a trial: all input of the checker.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::ProofError;
 use super::calls::Call;
 use super::hook_log;
-use super::hook_log::Telling;
+use super::hook_log::Notification;
 use super::ledger;
 use super::ledger::Line;
 use super::plan::JobPlan;
-use super::sandbox::Field;
+use super::sandbox::Sandbox;
 use super::trial::census::{command_line, processes_of};
 use domain::job::life::StateName;
 use domain::job::{Attempt, Job, JobRecord};
@@ -27,45 +27,45 @@ pub struct Evidence {
     pub calls: Vec<Call>,
     pub lines: Vec<Line>,
     pub jobs: Vec<JobEvidence>,
-    /// How many slots each worker had.
+    /// The slots of each worker.
     pub concurrency: u32,
-    /// How many jobs of a queue may run at once, where that is limited.
+    /// The concurrency limits of queues.
     pub queue_limits: BTreeMap<String, u32>,
-    /// How many may start in how much time, where that is limited.
+    /// The rate limits of queues.
     pub rates: BTreeMap<String, Rate>,
-    /// As they were when they were removed.
+    /// The schedules at the time of their removal.
     pub schedules: Vec<ScheduleEvidence>,
-    /// As the store counts them.
+    /// The batches with the store's counters.
     pub batches: Vec<Batch>,
-    /// What hooks were told.
-    pub told: Vec<Telling>,
-    /// Of how many events hooks are still to be told.
-    pub to_be_told: u64,
-    /// Whether the clock on the wall was set.
-    pub is_clock_turned: bool,
-    /// What the store counts, and what there is.
+    /// The deliveries that hooks received.
+    pub notifications: Vec<Notification>,
+    /// How many deliveries are still pending.
+    pub pending_notifications: u64,
+    /// Whether the nemesis changed the wall clock.
+    pub is_clock_set: bool,
+    /// The store's counters, by state.
     pub counted: BTreeMap<StateName, u64>,
-    /// What is left although all is over: processes, workers, files, damage.
+    /// Leftovers after the end: processes, workers, files, damage.
     pub left: Vec<String>,
-    /// How long jobs were in the hands of dead workers, at the longest.
+    /// The longest time that a dead worker kept a lease.
     pub longest_abandoned: Duration,
-    /// For how long that may be; `None` where nothing is promised.
+    /// The limit for that; `None` if nothing is promised.
     pub abandoned_limit: Option<Duration>,
-    /// Whether what commands print may be lost: a nemesis spoils the disk.
+    /// Whether output of commands may be lost, because the nemesis disturbs the disk.
     pub may_lose_output: bool,
-    /// Problems that `status` named while no worker ran.
+    /// The problems that `status` reported while no worker was running.
     pub problems: Vec<String>,
 }
 
-/// A job as the store tells it.
+/// A job as stored.
 #[derive(Clone, Debug)]
 pub struct JobEvidence {
     pub record: JobRecord,
-    /// What each attempt printed first, by its number: the nonce of its command.
+    /// The first output line of each attempt, by number: the nonce of its command.
     pub nonces: BTreeMap<u32, String>,
 }
 
-/// A schedule, and what its jobs do.
+/// A schedule and how its jobs behave.
 #[derive(Clone, Debug)]
 pub struct ScheduleEvidence {
     pub schedule: Schedule,
@@ -73,7 +73,7 @@ pub struct ScheduleEvidence {
 }
 
 impl Evidence {
-    /// The schedule whose jobs have such ids. It is gone, so the jobs themselves do not know it any more.
+    /// The schedule of a job, by the prefix of its id. The schedule was removed, so the job no longer refers to it.
     pub fn schedule_of(&self, id: &str) -> Option<&ScheduleEvidence> {
         let (name, _) = id.split_once(':')?;
         self.schedules.iter().find(|one| one.schedule.name.as_str() == name)
@@ -86,23 +86,23 @@ impl JobEvidence {
     }
 }
 
-/// Gathers it all.
-pub fn gather(field: &Field, concurrency: u32) -> Result<Evidence, ProofError> {
+/// Gathers the evidence.
+pub fn gather(sandbox: &Sandbox, concurrency: u32) -> Result<Evidence, ProofError> {
     Ok(Evidence {
-        calls: field.calls.all(),
-        lines: ledger::read(&field.ledger())?,
-        jobs: jobs(field)?,
+        calls: sandbox.calls.all(),
+        lines: ledger::read(&sandbox.ledger())?,
+        jobs: jobs(sandbox)?,
         concurrency,
-        counted: counted(field.store())?,
-        batches: field.store().batches(usize::MAX)?,
-        told: hook_log::read(&field.told())?,
-        to_be_told: to_be_told(field.store())?,
-        left: left(field)?,
+        counted: counted(sandbox.store())?,
+        batches: sandbox.store().batches(usize::MAX)?,
+        notifications: hook_log::read(&sandbox.notifications())?,
+        pending_notifications: pending_notifications(sandbox.store())?,
+        left: left(sandbox)?,
         ..Evidence::default()
     })
 }
 
-/// How many jobs there are in each state, as the store counts them.
+/// The store's counters, by state.
 pub(super) fn counted(store: &dyn Store) -> Result<BTreeMap<StateName, u64>, ProofError> {
     let mut counted = BTreeMap::new();
     for (state, count) in store.queues()?.into_iter().flat_map(|queue| queue.counts) {
@@ -111,13 +111,13 @@ pub(super) fn counted(store: &dyn Store) -> Result<BTreeMap<StateName, u64>, Pro
     Ok(counted)
 }
 
-/// Of how many events hooks are still to be told.
-pub(super) fn to_be_told(store: &dyn Store) -> Result<u64, ProofError> {
+/// How many deliveries are still pending.
+pub(super) fn pending_notifications(store: &dyn Store) -> Result<u64, ProofError> {
     Ok(store.hooks()?.iter().map(|hook| hook.pending).sum())
 }
 
-fn jobs(field: &Field) -> Result<Vec<JobEvidence>, ProofError> {
-    let store = field.store();
+fn jobs(sandbox: &Sandbox) -> Result<Vec<JobEvidence>, ProofError> {
+    let store = sandbox.store();
     let everything = Page { limit: usize::MAX, after: None };
     let mut jobs = Vec::new();
     for job in store.list(&JobFilter::default(), &everything)? {
@@ -126,7 +126,7 @@ fn jobs(field: &Field) -> Result<Vec<JobEvidence>, ProofError> {
         };
         let mut nonces = BTreeMap::new();
         for attempt in &record.history {
-            if let Some(nonce) = first_line(field, store, &record.job, attempt)? {
+            if let Some(nonce) = first_line(sandbox, store, &record.job, attempt)? {
                 nonces.insert(attempt.number, nonce);
             }
         }
@@ -136,12 +136,12 @@ fn jobs(field: &Field) -> Result<Vec<JobEvidence>, ProofError> {
 }
 
 fn first_line(
-    field: &Field,
+    sandbox: &Sandbox,
     store: &dyn Store,
     job: &Job,
     attempt: &Attempt,
 ) -> Result<Option<String>, ProofError> {
-    let pieces = AttemptOutput::new(&field.home(), job, attempt).read(store, true)?;
+    let pieces = AttemptOutput::new(&sandbox.home(), job, attempt).read(store, true)?;
     let bytes: Vec<u8> = pieces
         .into_iter()
         .flat_map(|piece| match piece {
@@ -153,19 +153,19 @@ fn first_line(
     Ok(text.lines().next().map(str::to_owned))
 }
 
-fn left(field: &Field) -> Result<Vec<String>, ProofError> {
+fn left(sandbox: &Sandbox) -> Result<Vec<String>, ProofError> {
     let mut left = Vec::new();
-    for pid in processes_of(field.folder()) {
+    for pid in processes_of(sandbox.folder()) {
         left.push(format!("process {}: {}", pid.as_raw_pid(), command_line(pid)));
     }
-    for worker in field.store().workers()? {
+    for worker in sandbox.store().workers()? {
         left.push(format!("worker {} is {}", worker.id, worker.state.name()));
     }
-    if let Ok(entries) = std::fs::read_dir(field.home().join("workers")) {
+    if let Ok(entries) = std::fs::read_dir(sandbox.home().join("workers")) {
         let files = entries.flatten().filter(|entry| entry.file_name() != HOME_ID);
         left.extend(files.map(|entry| format!("file {}", entry.path().display())));
     }
-    let examined = examine(&field.home().join(DATABASE), Depth::Full)?;
-    left.extend(examined.damage.into_iter().map(|damage| format!("damage of the database: {damage}")));
+    let examined = examine(&sandbox.home().join(DATABASE), Depth::Full)?;
+    left.extend(examined.damage.into_iter().map(|damage| format!("database damage: {damage}")));
     Ok(left)
 }

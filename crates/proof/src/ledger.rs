@@ -1,13 +1,13 @@
-//! The file to which every command of a trial writes when it starts, lives and ends. Nobody else writes to it.
+//! The ledger: a file to which only the commands of a trial write, when they start, at intervals, and when they end.
 //!
 //! ```text
 //!   START 81234567 j7 2 4711 9f3c… w-01abc      when, job, attempt, pid, nonce, worker
-//!   TICK  81254567 j7 2 4711 9f3c… daemon       … who says that it lives
+//!   TICK  81254567 j7 2 4711 9f3c… daemon       … which process is alive
 //!   END   81274567 j7 2 4711 9f3c… exit:3       … how it is about to end
 //! ```
 //!
-//! Each line is one write to a file that is only appended to, so lines of many processes neither mix nor change places.
-//! Times are microseconds of a clock that neither jumps nor counts sleep.
+//! Each line is one write to a file opened for appending, so lines of concurrent processes are neither mixed nor reordered.
+//! Times are microseconds of a clock that neither jumps nor counts suspended time.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -28,27 +28,27 @@ pub struct Line {
     pub job: String,
     pub attempt: u32,
     pub pid: u32,
-    /// Made up by the command: no two runs have the same.
+    /// Chosen at random by the command: no two runs have the same one.
     pub nonce: String,
-    pub what: What,
+    pub event: LedgerEvent,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum LedgerEvent {
     Start { worker: String },
     Tick { who: String },
-    End { how: How },
+    End { how: CommandEnd },
 }
 
-/// How a command ends by its own doing.
+/// How a command ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum CommandEnd {
     Exit(i32),
     Signal(Signal),
 }
 
-impl How {
-    /// What must be recorded of it.
+impl CommandEnd {
+    /// The outcome that queuectl must record.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Exit(0) => Outcome::Success,
@@ -58,7 +58,7 @@ impl How {
     }
 }
 
-impl fmt::Display for How {
+impl fmt::Display for CommandEnd {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exit(code) => write!(out, "exit:{code}"),
@@ -67,7 +67,7 @@ impl fmt::Display for How {
     }
 }
 
-impl FromStr for How {
+impl FromStr for CommandEnd {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -77,24 +77,24 @@ impl FromStr for How {
             Some(("signal", signal)) => number(signal).and_then(Signal::from_number).map(Self::Signal),
             Some(_) | None => None,
         };
-        how.ok_or_else(|| format!("`{text}` is no way to end; write exit:3 or signal:15"))
+        how.ok_or_else(|| format!("not a valid ending: `{text}` (use exit:3 or signal:15)"))
     }
 }
 
-/// The name under which a command itself shows that it lives.
+/// The name in the ticks of the command itself.
 pub const COMMAND: &str = "command";
 
 impl Line {
-    /// Whether the command itself says so, and not something that it left behind.
+    /// Whether the command itself wrote the line, not one of its escapees.
     pub fn is_by_command(&self) -> bool {
-        match &self.what {
-            What::Start { .. } | What::End { .. } => true,
-            What::Tick { who } => who == COMMAND,
+        match &self.event {
+            LedgerEvent::Start { .. } | LedgerEvent::End { .. } => true,
+            LedgerEvent::Tick { who } => who == COMMAND,
         }
     }
 }
 
-/// One run of a command, which speaks of itself in every line.
+/// Writes the lines of one run of a command.
 #[derive(Clone, Debug)]
 pub struct Writer {
     path: PathBuf,
@@ -108,40 +108,40 @@ impl Writer {
         Self { path: path.to_owned(), job: job.to_owned(), attempt, nonce: nonce.to_owned() }
     }
 
-    pub fn write(&self, what: What) -> io::Result<()> {
+    pub fn write(&self, event: LedgerEvent) -> io::Result<()> {
         let line = Line {
             at: since_boot(),
             job: self.job.clone(),
             attempt: self.attempt,
             pid: std::process::id(),
             nonce: self.nonce.clone(),
-            what,
+            event,
         };
         let mut file = File::options().append(true).create(true).open(&self.path)?;
-        // Whoever is killed in the middle of a line does not spoil the next.
+        // A process killed in the middle of a line must not corrupt the next line.
         file.write_all(format!("\n{line}\n").as_bytes())
     }
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (word, last) = match &self.what {
-            What::Start { worker } => ("START", worker.clone()),
-            What::Tick { who } => ("TICK", who.clone()),
-            What::End { how } => ("END", how.to_string()),
+        let (word, last) = match &self.event {
+            LedgerEvent::Start { worker } => ("START", worker.clone()),
+            LedgerEvent::Tick { who } => ("TICK", who.clone()),
+            LedgerEvent::End { how } => ("END", how.to_string()),
         };
-        let Self { at, job, attempt, pid, nonce, what: _ } = self;
+        let Self { at, job, attempt, pid, nonce, event: _ } = self;
         write!(out, "{word} {} {job} {attempt} {pid} {nonce} {last}", at.as_micros())
     }
 }
 
-/// What the commands have written so far.
+/// Reads the lines written so far.
 pub fn read(path: &Path) -> Result<Vec<Line>, ProofError> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.map_err(|source| ProofError::CannotRead { path: path.to_owned(), source })?,
     };
-    // The last line may be in the making, and so may be one whose writer was killed.
+    // The last line may be incomplete, and so may any line whose writer was killed.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     Ok(whole.lines().filter_map(parse).collect())
 }
@@ -151,10 +151,10 @@ fn parse(line: &str) -> Option<Line> {
     let [word, at, job, attempt, pid, nonce, last] = words[..] else {
         return None;
     };
-    let what = match word {
-        "START" => What::Start { worker: last.to_owned() },
-        "TICK" => What::Tick { who: last.to_owned() },
-        "END" => What::End { how: last.parse().ok()? },
+    let event = match word {
+        "START" => LedgerEvent::Start { worker: last.to_owned() },
+        "TICK" => LedgerEvent::Tick { who: last.to_owned() },
+        "END" => LedgerEvent::End { how: last.parse().ok()? },
         _ => return None,
     };
     Some(Line {
@@ -163,11 +163,11 @@ fn parse(line: &str) -> Option<Line> {
         attempt: attempt.parse().ok()?,
         pid: pid.parse().ok()?,
         nonce: nonce.to_owned(),
-        what,
+        event,
     })
 }
 
-/// Makes up a nonce.
+/// A random nonce.
 pub fn nonce() -> String {
     format!("{:016x}", fastrand::u64(..))
 }
@@ -177,34 +177,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn lines_that_were_written_can_be_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger");
-        assert_eq!(read(&path).expect("nothing is fine"), []);
+        assert_eq!(read(&path).expect("a missing file is empty"), []);
         let writer = Writer::new(&path, "a:b", 3, &nonce());
         let term = Signal::from_number(15).expect("a signal");
-        let said = [
-            What::Start { worker: "w-1".to_owned() },
-            What::Tick { who: "daemon".to_owned() },
-            What::End { how: How::Exit(3) },
-            What::End { how: How::Signal(term) },
+        let events = [
+            LedgerEvent::Start { worker: "w-1".to_owned() },
+            LedgerEvent::Tick { who: "daemon".to_owned() },
+            LedgerEvent::End { how: CommandEnd::Exit(3) },
+            LedgerEvent::End { how: CommandEnd::Signal(term) },
         ];
-        for what in said.clone() {
-            writer.write(what).expect("a line");
+        for event in events.clone() {
+            writer.write(event).expect("a line");
         }
         let lines = read(&path).expect("a ledger");
-        assert_eq!(lines.iter().map(|line| line.what.clone()).collect::<Vec<_>>(), said);
+        assert_eq!(lines.iter().map(|line| line.event.clone()).collect::<Vec<_>>(), events);
         assert!(lines.iter().all(|line| line.job == "a:b" && line.attempt == 3 && line.nonce.len() == 16));
         assert!(lines.is_sorted_by_key(|line| line.at));
     }
 
     #[test]
-    fn a_line_that_was_cut_off_spoils_no_other() {
+    fn an_incomplete_line_does_not_corrupt_other_lines() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger");
         fs::write(&path, "\nSTART 1 a 1 7 n w\n\nEND 2 a 1").expect("written");
         assert_eq!(read(&path).expect("a ledger").len(), 1);
-        Writer::new(&path, "b", 1, "n").write(What::End { how: How::Exit(0) }).expect("a line");
+        Writer::new(&path, "b", 1, "n").write(LedgerEvent::End { how: CommandEnd::Exit(0) }).expect("a line");
         let lines = read(&path).expect("a ledger");
         assert_eq!(lines.iter().map(|line| line.job.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     }

@@ -1,4 +1,4 @@
-//! The proof: attempts to make queuectl break its promises, with its real processes, on the machine at hand.
+//! Fault-injection trials: attempts to make queuectl break its promises, with real processes, on this machine.
 //!
 //! ```text
 //!   seed ──▶ plan ──▶ trial: load ─ strike ─ heal ─ drain ──▶ evidence ──▶ checker ──▶ verdict
@@ -6,13 +6,13 @@
 //!                        └─ calls (ok, failed, unknown) ── ledger of the commands ── store
 //! ```
 //!
-//! A [`plan`] says, for a seed, which jobs there are and what becomes of them. A [`trial`] runs it on a home of its own
-//! while a [`nemesis`] does damage, and gathers the [`evidence`]: what was asked for and answered ([`calls`]), what the
-//! commands themselves wrote down ([`ledger`]), and what the store says. The [`checker`] holds these against each other.
-//! It knows nothing of how queuectl works.
+//! A [`plan`] is derived from a seed: the jobs, how their commands behave, and what clients do. A [`trial`] runs it in its
+//! own home while a [`nemesis`] injects faults, and gathers the [`evidence`]: the requests and their answers ([`calls`]),
+//! the events that the commands recorded ([`ledger`]), and the contents of the store. The [`checker`] compares these. It
+//! knows nothing of how queuectl works.
 //!
-//! A seed repeats the plan and the choices of the nemesis. How processes take turns is up to the kernel, so a violation
-//! that hangs on it may need several runs to come back.
+//! A seed reproduces the plan and the choices of the nemesis. The kernel schedules the processes, so a violation that
+//! depends on timing may need several runs to reappear.
 
 pub mod actor;
 pub mod calls;

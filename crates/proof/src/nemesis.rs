@@ -1,6 +1,6 @@
-//! Those who do damage: one kind of it each.
+//! Nemeses: fault injectors, one per kind of fault.
 //!
-//! Those here need nothing but the right to signal one's own processes, so they come with `queuectl selftest`. Tests
+//! The ones here only need permission to signal the user's own processes, so `queuectl selftest` includes them. The tests
 //! add others, which need a debug build or a C compiler.
 
 mod enqueue;
@@ -21,32 +21,32 @@ use fastrand::Rng;
 
 use super::ProofError;
 use super::plan::Escapes;
-use super::sandbox::Field;
+use super::sandbox::Sandbox;
 
 pub trait Nemesis: Send {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// What it does, for a table.
-    fn does(&self) -> &'static str;
+    /// The fault, for a table.
+    fn description(&self) -> &'static str;
 
-    /// What commands may do that it strikes.
+    /// Which escapes commands may use.
     fn escapes(&self) -> Escapes {
         Escapes::All
     }
 
-    /// Whether whatever it does must be noticed in under a second.
-    fn is_noticed_at_once(&self) -> bool {
+    /// Whether queuectl must notice the fault in under a second.
+    fn must_be_noticed_at_once(&self) -> bool {
         false
     }
 
-    /// Whether what commands print may be lost.
-    fn may_cost_output(&self) -> bool {
+    /// Whether output of commands may be lost.
+    fn may_lose_output(&self) -> bool {
         false
     }
 
-    /// Whether it sets the clock on the wall: then nothing that waits for a time of day can be told by it.
-    fn turns_clock(&self) -> bool {
+    /// Whether it changes the wall clock. Times of day are then not checked.
+    fn sets_clock(&self) -> bool {
         false
     }
 
@@ -55,9 +55,9 @@ pub trait Nemesis: Send {
         Duration::from_millis(random.u64(150..600))
     }
 
-    /// Does its damage once. Gives whether there was anything to damage.
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError>;
+    /// Injects the fault once. Returns whether it took effect.
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError>;
 
-    /// Undoes what does not pass by itself.
-    fn heal(&mut self, _field: &Field) {}
+    /// Undoes lasting effects.
+    fn heal(&mut self, _sandbox: &Sandbox) {}
 }

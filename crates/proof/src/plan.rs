@@ -1,4 +1,4 @@
-//! What a trial consists of, made up from its seed: jobs, schedules, what is done to them, and the pools that run them.
+//! The plan of a trial, derived from its seed: jobs, schedules, client actions, and worker pools.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 use super::actor::{ACT, Escape};
-use super::ledger::How;
+use super::ledger::CommandEnd;
 use domain::queue::rate::Rate;
 use domain::schedule::{OnMissed, OnOverlap};
 use domain::text::shell::quote_words;
 use domain::values::signal::Signal;
 
-/// Short, so that a trial sees many of them run out. The shortest jobs are much shorter, the longest much longer.
+/// Short, so that many leases expire in a trial. The shortest jobs are much shorter, the longest much longer.
 pub const LEASE: Duration = Duration::from_secs(1);
 pub const HEARTBEAT: Duration = Duration::from_millis(300);
 pub const KILL_GRACE: Duration = Duration::from_millis(200);
@@ -21,17 +21,17 @@ pub const KILL_GRACE: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub seed: u64,
-    /// Stored before anything else happens.
+    /// Stored before the workers start.
     pub jobs: Vec<JobPlan>,
-    /// What clients do while the nemesis is at work: each list is one client's, in this order.
-    pub clients: Vec<Vec<Deed>>,
+    /// The actions of each client during the faults, in order.
+    pub clients: Vec<Vec<Action>>,
     pub pools: Vec<PoolPlan>,
-    /// Queues beside the default one.
+    /// Queues in addition to the default one.
     pub queues: Vec<QueuePlan>,
-    /// Added before the workers start, removed when the nemesis has healed.
+    /// Added before the workers start, removed after the nemesis has healed.
     pub schedules: Vec<SchedulePlan>,
-    /// How long the nemesis is at work.
-    pub strikes_for: Duration,
+    /// How long the nemesis injects faults.
+    pub strike_time: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct PoolPlan {
     pub concurrency: u32,
 }
 
-/// A queue in which only so many jobs may run at once, or start in so much time.
+/// A queue with a concurrency or rate limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuePlan {
     pub name: &'static str,
@@ -48,85 +48,86 @@ pub struct QueuePlan {
     pub rate: Option<Rate>,
 }
 
-/// A schedule, and the job that it makes each time.
+/// A schedule and its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulePlan {
     pub every: Duration,
     pub on_overlap: OnOverlap,
     pub on_missed: OnMissed,
-    /// Its id is the name of the schedule.
+    /// Its id is the schedule's name.
     pub job: JobPlan,
 }
 
-/// Something that a client does after a pause.
+/// A request that a client sends after a pause.
 #[derive(Clone, Debug)]
-pub struct Deed {
+pub struct Action {
     pub pause: Duration,
-    pub what: Wish,
+    pub request: Request,
 }
 
 #[derive(Clone, Debug)]
-pub enum Wish {
+pub enum Request {
     Enqueue(Vec<JobPlan>),
     Cancel(String),
     Retry(String),
 }
 
-/// A job, and how its command behaves.
+/// A job and how its command behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPlan {
     pub id: String,
-    /// None: the default one.
+    /// `None`: the default queue.
     pub queue: Option<&'static str>,
     pub lives: Duration,
     /// How each attempt ends; all later ones end as the last.
-    pub ends: Vec<How>,
+    pub ends: Vec<CommandEnd>,
     pub escapes: Vec<Escape>,
-    pub is_deaf: bool,
-    /// Whether a shell stays between the worker and the command.
+    pub ignores_sigterm: bool,
+    /// Whether a shell remains between the worker and the command.
     pub in_shell: bool,
-    /// In so many of its first attempts the shell kills the worker before it goes on.
+    /// In how many of its first attempts the shell kills the worker before it runs the command.
     pub kills_worker: u32,
-    /// A program that runs the command, with other rights than the worker has.
+    /// A program that runs the command with other privileges than the worker's.
     pub runs_through: Option<PathBuf>,
     pub max_retries: u32,
-    /// Before the first retry, half of it: it doubles with each failure.
+    /// The base of the backoff, which doubles with each failure; the first retry waits twice this time.
     pub retry_delay: Duration,
     pub delay: Option<Duration>,
     pub timeout: Option<Duration>,
     pub depends_on: Vec<String>,
-    /// Whether it runs although one of these failed.
+    /// Whether it runs even if a dependency failed.
     pub runs_anyway: bool,
     pub unique_key: Option<String>,
-    /// The same for all that are enqueued with one call.
+    /// The same for all jobs that are enqueued with one call.
     pub batch: Option<&'static str>,
     pub priority: i32,
 }
 
-/// What a nemesis leaves room for.
+/// Which escapes are allowed with a nemesis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escapes {
-    /// Whatever a command can do.
+    /// Every way to escape.
     All,
-    /// Worker and supervisor may die at once: what then has shed every mark cannot be found, and is not promised to be.
+    /// Worker and supervisor may die together. A process that has shed every mark can then not be found, and no promise
+    /// says that it is.
     Findable,
 }
 
 const FIRST_JOBS: usize = 24;
 const CLIENTS: usize = 2;
-const DEEDS: usize = 12;
-/// So few that some of the jobs with a key find another there.
-const KEYS: u32 = 3;
-/// So narrow that the slots together want more.
-const QUEUES: [&str; 3] = ["narrow", "wider", PACED];
-/// So slow that jobs have to wait, and so fast that a trial does not take much longer for it.
-pub const PACED: &str = "paced";
-const PACE: u32 = 4;
+const ACTIONS_PER_CLIENT: usize = 12;
+/// Few enough that some jobs with a key find it taken.
+const UNIQUE_KEYS: u32 = 3;
+/// Queues with limits below the total number of slots.
+const QUEUES: [&str; 3] = ["narrow", "wider", RATE_LIMITED];
+/// A queue with a rate slow enough that jobs wait, and fast enough that a trial does not take much longer.
+pub const RATE_LIMITED: &str = "paced";
+const STARTS_PER_SECOND: u32 = 4;
 const BATCHES: [&str; 2] = ["red", "green"];
 const SCHEDULES: [&str; 2] = ["tick", "tock"];
-/// How many of the first jobs go into one batch, or into none, together.
-const FIRST_TOGETHER: usize = 4;
-const MOST_DEPENDENCIES: usize = 3;
+/// How many consecutive jobs of the first ones share a batch, or have none.
+const FIRST_GROUP_SIZE: usize = 4;
+const MAX_DEPENDENCIES: usize = 3;
 
 impl Plan {
     pub fn new(seed: u64, escapes: Escapes) -> Self {
@@ -136,38 +137,39 @@ impl Plan {
             let job = job(&mut random, format!("j{at}"), escapes, &jobs);
             jobs.push(job);
         }
-        for together in jobs.chunks_mut(FIRST_TOGETHER) {
+        for together in jobs.chunks_mut(FIRST_GROUP_SIZE) {
             put_into_batch(&mut random, together);
         }
-        let clients = (0..CLIENTS).map(|client| client_deeds(&mut random, client, escapes, &jobs)).collect();
+        let clients =
+            (0..CLIENTS).map(|client| client_actions(&mut random, client, escapes, &jobs)).collect();
         let concurrency = random.u32(1..=3);
         let pool = |random: &mut Rng| PoolPlan { count: random.u32(1..=2), concurrency };
         let pools = vec![pool(&mut random), pool(&mut random)];
         let schedules = schedules(&mut random, escapes);
-        let strikes_for = Duration::from_millis(random.u64(2_500..3_500));
-        Self { seed, jobs, clients, pools, queues: queues(), schedules, strikes_for }
+        let strike_time = Duration::from_millis(random.u64(2_500..3_500));
+        Self { seed, jobs, clients, pools, queues: queues(), schedules, strike_time }
     }
 
-    /// Every job that anybody may ask for.
+    /// All jobs that may be requested.
     pub fn all_jobs(&self) -> impl Iterator<Item = &JobPlan> {
-        let later = self.clients.iter().flatten().flat_map(|deed| match &deed.what {
-            Wish::Enqueue(jobs) => jobs.as_slice(),
-            Wish::Cancel(_) | Wish::Retry(_) => &[],
+        let later = self.clients.iter().flatten().flat_map(|action| match &action.request {
+            Request::Enqueue(jobs) => jobs.as_slice(),
+            Request::Cancel(_) | Request::Retry(_) => &[],
         });
         self.jobs.iter().chain(later).chain(self.schedules.iter().map(|schedule| &schedule.job))
     }
 
-    /// Changes every job that anybody may ask for.
+    /// Changes every job that may be requested.
     pub fn each_job(&mut self, mut change: impl FnMut(&mut JobPlan)) {
-        let later = self.clients.iter_mut().flatten().flat_map(|deed| match &mut deed.what {
-            Wish::Enqueue(jobs) => jobs.as_mut_slice(),
-            Wish::Cancel(_) | Wish::Retry(_) => &mut [],
+        let later = self.clients.iter_mut().flatten().flat_map(|action| match &mut action.request {
+            Request::Enqueue(jobs) => jobs.as_mut_slice(),
+            Request::Cancel(_) | Request::Retry(_) => &mut [],
         });
         let scheduled = self.schedules.iter_mut().map(|schedule| &mut schedule.job);
         self.jobs.iter_mut().chain(later).chain(scheduled).for_each(&mut change);
     }
 
-    /// All workers have as many slots.
+    /// The slots of every worker.
     pub fn concurrency(&self) -> u32 {
         self.pools.iter().map(|pool| pool.concurrency).max().unwrap_or(1)
     }
@@ -176,11 +178,11 @@ impl Plan {
 fn queues() -> Vec<QueuePlan> {
     let limited = (1..).zip(["narrow", "wider"]);
     let limited = limited.map(|(limit, name)| QueuePlan { name, concurrency: Some(limit), rate: None });
-    let rate = Rate::new(PACE, Duration::from_secs(1)).ok();
-    limited.chain([QueuePlan { name: PACED, concurrency: None, rate }]).collect()
+    let rate = Rate::new(STARTS_PER_SECOND, Duration::from_secs(1)).ok();
+    limited.chain([QueuePlan { name: RATE_LIMITED, concurrency: None, rate }]).collect()
 }
 
-/// One or two; their jobs are mostly over before the next one comes, but not always.
+/// One or two schedules. Their jobs mostly end before the next run, but not always.
 fn schedules(random: &mut Rng, escapes: Escapes) -> Vec<SchedulePlan> {
     let count = random.usize(1..=SCHEDULES.len());
     let one = |name: &str| {
@@ -209,41 +211,41 @@ fn put_into_batch(random: &mut Rng, together: &mut [JobPlan]) {
     }
 }
 
-fn client_deeds(random: &mut Rng, client: usize, escapes: Escapes, first: &[JobPlan]) -> Vec<Deed> {
+fn client_actions(random: &mut Rng, client: usize, escapes: Escapes, first: &[JobPlan]) -> Vec<Action> {
     let mut own: Vec<JobPlan> = Vec::new();
-    let mut deeds = Vec::new();
-    for at in 0..DEEDS {
+    let mut actions = Vec::new();
+    for at in 0..ACTIONS_PER_CLIENT {
         let pause = Duration::from_millis(random.u64(20..250));
-        let what = match random.u32(0..10) {
-            0 | 1 => Wish::Cancel(any_id(random, first)),
-            2 | 3 => Wish::Retry(any_id(random, first)),
+        let request = match random.u32(0..10) {
+            0 | 1 => Request::Cancel(any_id(random, first)),
+            2 | 3 => Request::Retry(any_id(random, first)),
             4 => {
                 let mut some = (0..random.usize(2..6))
                     .map(|part| job(random, format!("c{client}.{at}.{part}"), escapes, &own))
                     .collect::<Vec<_>>();
                 put_into_batch(random, &mut some);
                 own.extend(some.clone());
-                Wish::Enqueue(some)
+                Request::Enqueue(some)
             }
             _ => {
                 let mut one = vec![job(random, format!("c{client}.{at}"), escapes, &own)];
                 put_into_batch(random, &mut one);
                 own.extend(one.clone());
-                Wish::Enqueue(one)
+                Request::Enqueue(one)
             }
         };
-        deeds.push(Deed { pause, what });
+        actions.push(Action { pause, request });
     }
-    deeds
+    actions
 }
 
 fn any_id(random: &mut Rng, jobs: &[JobPlan]) -> String {
     random.choice(jobs).map_or_else(String::new, |job| job.id.clone())
 }
 
-/// Up to a few of them, each once.
+/// Up to [`MAX_DEPENDENCIES`] different ids.
 fn some_ids(random: &mut Rng, jobs: &[JobPlan]) -> Vec<String> {
-    let count = random.usize(1..=MOST_DEPENDENCIES);
+    let count = random.usize(1..=MAX_DEPENDENCIES);
     random.choose_multiple(jobs.iter(), count).into_iter().map(|job| job.id.clone()).collect()
 }
 
@@ -261,9 +263,9 @@ fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> J
         id,
         queue: one_in(random, 4).then(|| random.choice(QUEUES)).flatten(),
         lives,
-        ends: if lives > LEASE { vec![How::Exit(0)] } else { endings(random, in_shell) },
+        ends: if lives > LEASE { vec![CommandEnd::Exit(0)] } else { endings(random, in_shell) },
         escapes: if one_in(random, 3) { some_escapes(random, escapes) } else { Vec::new() },
-        is_deaf: one_in(random, 6),
+        ignores_sigterm: one_in(random, 6),
         in_shell,
         kills_worker: 0,
         runs_through: None,
@@ -273,26 +275,27 @@ fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> J
         timeout: one_in(random, 8).then(|| millis(random, 100..400)),
         depends_on,
         runs_anyway: one_in(random, 2),
-        unique_key: one_in(random, 8).then(|| format!("k{}", random.u32(0..KEYS))),
+        unique_key: one_in(random, 8).then(|| format!("k{}", random.u32(0..UNIQUE_KEYS))),
         batch: None,
         priority: random.i32(-2..3),
     }
 }
 
-/// Most commands succeed, at once or after some failures; some never do. A shell would turn a signal into an exit code.
-fn endings(random: &mut Rng, in_shell: bool) -> Vec<How> {
-    /// They end a process without a core, and mean nothing to a worker.
+/// Most commands succeed, at once or after some failures; some never do. In a shell no signals are used, because the shell
+/// would turn them into exit codes.
+fn endings(random: &mut Rng, in_shell: bool) -> Vec<CommandEnd> {
+    /// Signals that end a process without a core dump and have no meaning for a worker.
     const SIGNALS: [i32; 3] = [1, 10, 15];
     let failure = |random: &mut Rng| {
         let signal = random.choice(SIGNALS).and_then(Signal::from_number).filter(|_| random.bool());
         match signal {
-            Some(signal) if !in_shell => How::Signal(signal),
-            Some(_) | None => How::Exit(random.i32(1..=255)),
+            Some(signal) if !in_shell => CommandEnd::Signal(signal),
+            Some(_) | None => CommandEnd::Exit(random.i32(1..=255)),
         }
     };
-    let mut ends: Vec<How> = (0..random.usize(0..3)).map(|_| failure(random)).collect();
+    let mut ends: Vec<CommandEnd> = (0..random.usize(0..3)).map(|_| failure(random)).collect();
     if ends.is_empty() || random.u32(0..4) > 0 {
-        ends.push(How::Exit(0));
+        ends.push(CommandEnd::Exit(0));
     }
     ends
 }
@@ -306,7 +309,7 @@ fn some_escapes(random: &mut Rng, escapes: Escapes) -> Vec<Escape> {
 }
 
 impl JobPlan {
-    /// What is handed to `enqueue`.
+    /// The JSON for `enqueue`.
     pub fn to_json(&self, program: &Path, ledger: &Path) -> Value {
         let millis = |span: Duration| format!("{}ms", span.as_millis());
         let mut job = json!({
@@ -349,13 +352,13 @@ impl JobPlan {
             ACT.to_owned(),
             ledger.display().to_string(),
             format!("--lives={}ms", self.lives.as_millis()),
-            format!("--ends={}", listed(self.ends.iter().map(How::to_string).collect())),
+            format!("--ends={}", listed(self.ends.iter().map(CommandEnd::to_string).collect())),
         ]);
         if !self.escapes.is_empty() {
             let names = self.escapes.iter().map(|escape| escape.name().to_owned()).collect();
             words.push(format!("--escapes={}", listed(names)));
         }
-        if self.is_deaf {
+        if self.ignores_sigterm {
             words.push("--deaf".to_owned());
         }
         let line = quote_words(&words);
@@ -372,7 +375,7 @@ impl SchedulePlan {
         &self.job.id
     }
 
-    /// What is handed to `schedule add`.
+    /// The arguments for `schedule add`.
     pub fn words(&self, program: &Path, ledger: &Path) -> Vec<String> {
         let every = format!("{}s", self.every.as_secs());
         let (retries, backoff) = (self.job.max_retries.to_string(), self.job.backoff().to_string());
@@ -402,14 +405,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_one_plan_and_another_gives_another() {
+    fn a_seed_determines_the_plan() {
         let shown = |seed| format!("{:?}", Plan::new(seed, Escapes::All));
         assert_eq!(shown(7), shown(7));
         assert_ne!(shown(7), shown(8));
     }
 
     #[test]
-    fn every_plan_has_jobs_that_outlive_a_lease_and_ids_that_are_unique() {
+    fn every_plan_has_jobs_that_outlive_a_lease_and_unique_ids() {
         for seed in 0..50 {
             let plan = Plan::new(seed, Escapes::Findable);
             assert!(plan.all_jobs().any(|job| job.lives > LEASE), "seed {seed}");
@@ -423,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_what_enqueue_takes() {
+    fn enqueue_accepts_the_json_of_every_job() {
         use domain::job::request::JobRequest;
         for job in Plan::new(3, Escapes::All).all_jobs() {
             let json = job.to_json(Path::new("/a b/queuectl"), Path::new("/tmp/x/ledger"));

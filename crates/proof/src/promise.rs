@@ -1,4 +1,4 @@
-//! The promises of queuectl, and what in a trial would break them.
+//! The promises of queuectl and the invariants that verify them.
 
 use super::checker::Invariant;
 
@@ -15,33 +15,33 @@ impl Promise {
     pub const ALL: [Self; 5] =
         [Self::NeverLost, Self::RecordedOnce, Self::NoOverlap, Self::NoticedSoon, Self::NothingSilent];
 
-    pub fn says(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
-            Self::NeverLost => "a job that was acknowledged is never lost",
-            Self::RecordedOnce => "an attempt starts once, and one result is recorded",
+            Self::NeverLost => "an acknowledged job is never lost",
+            Self::RecordedOnce => "an attempt starts at most once, and one result is recorded",
             Self::NoOverlap => "two attempts of one job never overlap",
             Self::NoticedSoon => "a dead worker is noticed in under a second",
             Self::NothingSilent => "nothing is done silently",
         }
     }
 
-    /// What must hold for it.
-    pub fn rests_on(self) -> &'static [Invariant] {
+    /// The invariants that must hold for it.
+    pub fn invariants(self) -> &'static [Invariant] {
         match self {
-            Self::NeverLost => &[Invariant::Kept, Invariant::Wanted, Invariant::Terminal],
+            Self::NeverLost => &[Invariant::NoneLost, Invariant::NoneInvented, Invariant::Terminal],
             Self::RecordedOnce => &[
                 Invariant::OneSuccess,
                 Invariant::StartedOnce,
                 Invariant::NoGaps,
                 Invariant::RealOutcome,
-                Invariant::InTime,
+                Invariant::NotTooEarly,
                 Invariant::CancelHolds,
                 Invariant::WithinLimits,
                 Invariant::Fenced,
             ],
             Self::NoOverlap => &[Invariant::NoOverlap, Invariant::NothingLeft],
             Self::NoticedSoon => &[Invariant::NoticedSoon],
-            Self::NothingSilent => &[Invariant::Heard, Invariant::Told],
+            Self::NothingSilent => &[Invariant::HooksNotified, Invariant::ProblemsReported],
         }
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn every_invariant_belongs_to_one_promise() {
         for invariant in Invariant::ALL {
-            let promises = Promise::ALL.iter().filter(|promise| promise.rests_on().contains(&invariant));
+            let promises = Promise::ALL.iter().filter(|promise| promise.invariants().contains(&invariant));
             assert_eq!(promises.count(), 1, "{invariant}");
         }
     }

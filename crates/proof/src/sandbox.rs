@@ -1,6 +1,6 @@
-//! Where a trial takes place: a folder of its own with a home and a ledger, and the processes that belong to it.
+//! The sandbox of a trial: a folder with a home and a ledger, and the processes that belong to it.
 //!
-//! Dropping it kills whatever is left and removes the folder, unless it is to be kept for a look.
+//! Dropping it kills the remaining processes and deletes the folder, unless it is kept for inspection.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -16,8 +16,8 @@ use rustix::process::{Pid, Signal};
 
 use super::ProofError;
 use super::calls::{Answer, Call, CallLog};
-use super::plan::{JobPlan, PoolPlan, Wish};
-use super::trial::census::{is_of, processes_of};
+use super::plan::{JobPlan, PoolPlan, Request};
+use super::trial::census::{belongs_to, processes_of};
 use super::trial::folder::Folder;
 use ops::home::location::{DATABASE, StoreAddress, reopen};
 use ops::worker::alive::live_workers;
@@ -26,16 +26,16 @@ use sys::clock::since_boot;
 use sys::fs::owner_only;
 use sys::process::ProcessHandle;
 
-/// How often to look where nothing tells.
-pub const LOOK: Duration = Duration::from_millis(10);
-/// How long to wait for killed processes to be gone.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How often a condition is polled.
+pub const SANDBOX_POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long to wait until killed processes have disappeared.
+const KILL_WAIT_LIMIT: Duration = Duration::from_secs(20);
 
-/// What the processes of a trial are started with.
+/// The program under test and its environment.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub path: PathBuf,
-    /// Added to the environment of calls, and so of commands.
+    /// Added to the environment of calls, and therefore of commands.
     pub for_calls: Vec<(OsString, OsString)>,
     /// Added to the environment of supervisors and workers.
     pub for_workers: Vec<(OsString, OsString)>,
@@ -46,25 +46,25 @@ impl Program {
         Self { path, for_calls: Vec::new(), for_workers: Vec::new() }
     }
 
-    /// The one that runs here.
+    /// This program.
     pub fn own() -> Result<Self, ProofError> {
         Ok(Self::new(std::env::current_exe().map_err(ProofError::system("find this program"))?))
     }
 }
 
 #[derive(Debug)]
-pub struct Field {
+pub struct Sandbox {
     program: Program,
     store: Box<dyn Store>,
     pools: Mutex<Vec<Child>>,
-    /// Supervisors whose workers were seen.
-    were_up: Mutex<HashSet<Pid>>,
+    /// Supervisors that have had a live worker.
+    had_workers: Mutex<HashSet<Pid>>,
     pub calls: CallLog,
     folder: Folder,
 }
 
-impl Field {
-    /// Makes the folder, inside this one, and the queue in it.
+impl Sandbox {
+    /// Creates a folder in `inside`, with a queue.
     pub fn new(inside: &Path, program: Program) -> Result<Self, ProofError> {
         let folder = Folder::new(inside)?;
         let home = folder.path.join("home");
@@ -75,7 +75,7 @@ impl Field {
             store,
             program,
             pools: Mutex::default(),
-            were_up: Mutex::default(),
+            had_workers: Mutex::default(),
             calls: CallLog::default(),
             folder,
         })
@@ -93,9 +93,9 @@ impl Field {
         self.folder().join("ledger")
     }
 
-    /// What hooks were told.
-    pub fn told(&self) -> PathBuf {
-        self.folder().join("told")
+    /// The file in which hooks record their deliveries.
+    pub fn notifications(&self) -> PathBuf {
+        self.folder().join("notifications")
     }
 
     pub fn program(&self) -> &Path {
@@ -106,48 +106,48 @@ impl Field {
         self.store.as_ref()
     }
 
-    /// Gives supervisors and workers these variables too.
-    pub fn equip_workers(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
+    /// Adds variables to the environment of supervisors and workers.
+    pub fn add_worker_env(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
         self.program.for_workers.extend(variables);
     }
 
-    /// Gives calls these variables too, and so the commands that they enqueue.
-    pub fn equip_calls(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
+    /// Adds variables to the environment of calls, and therefore of the commands they enqueue.
+    pub fn add_call_env(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
         self.program.for_calls.extend(variables);
     }
 
-    /// Leaves the folder behind, for somebody to look at.
+    /// Keeps the folder for inspection.
     pub fn keep(&mut self) {
         self.folder.is_kept = true;
     }
 
     // Calls
 
-    /// The program with these arguments, on this home, which is named in the environment: so whatever it starts is found.
+    /// The program with these arguments. The home is named in the environment, so that the processes it starts can be found.
     pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(&self.program.path);
         command.args(args).current_dir(self.folder()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.folder()).env("QUEUECTL_HOME", self.home());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C is for the one who holds the trial.
+        // Only the process that runs the trial handles Ctrl-C.
         command.process_group(0);
         command
     }
 
-    fn command_of_client(&self, args: &[&str]) -> Command {
+    fn client_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(args);
         command.envs(self.program.for_calls.iter().cloned());
         command
     }
 
-    /// Calls the program and waits for its end.
+    /// Calls the program and waits for it to end.
     pub fn run(&self, args: &[&str]) -> Result<Output, ProofError> {
-        self.command_of_client(args).output().map_err(|source| self.cannot_start(source))
+        self.client_command(args).output().map_err(|source| self.cannot_start(source))
     }
 
-    /// Calls the program for what makes the trial possible.
-    pub fn need(&self, args: &[&str]) -> Result<String, ProofError> {
+    /// Calls the program to prepare the trial; fails if the call fails.
+    pub fn run_or_fail(&self, args: &[&str]) -> Result<String, ProofError> {
         let output = self.run(args)?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -156,31 +156,31 @@ impl Field {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Does what somebody wishes and logs what came of it. With a deadline the call is killed when that has passed.
-    pub fn ask(&self, wish: Wish, killed_after: Option<Duration>) -> Result<Answer, ProofError> {
-        let (args, stdin) = self.wording(&wish);
-        let mut command = self.command_of_client(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    /// Sends a request and logs the call. With `kill_after`, the call is killed after that time.
+    pub fn send(&self, request: Request, kill_after: Option<Duration>) -> Result<Answer, ProofError> {
+        let (args, stdin) = self.arguments(&request);
+        let mut command = self.client_command(&args.iter().map(String::as_str).collect::<Vec<_>>());
         command.stdin(Stdio::piped());
         let began = since_boot();
         let mut child = command.spawn().map_err(|source| self.cannot_start(source))?;
         if let Some(mut pipe) = child.stdin.take() {
-            // One that was killed reads nothing, and one with bad input stops.
+            // A killed call reads nothing, and a call with bad input stops reading.
             let _ = pipe.write_all(stdin.as_bytes());
         }
-        if let Some(time) = killed_after {
-            // Not to wait for anything: this is when the fault strikes.
+        if let Some(time) = kill_after {
+            // This sleep chooses the time of the fault; it is not synchronisation.
             std::thread::sleep(time);
             let _ = child.kill();
         }
         let output = child.wait_with_output().map_err(ProofError::system("wait for a call"))?;
-        let call = Call::new(wish, (began, since_boot()), &output);
+        let call = Call::new(request, (began, since_boot()), &output);
         let answer = call.answer;
         self.calls.add(call);
         Ok(answer)
     }
 
-    /// Jobs are handed over in all the ways that there are: alone, as an array, as a stream.
-    fn wording(&self, wish: &Wish) -> (Vec<String>, String) {
+    /// The arguments and standard input of a request. Jobs are passed in every possible way: alone, as an array, as a stream.
+    fn arguments(&self, request: &Request) -> (Vec<String>, String) {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let json = |job: &JobPlan| job.to_json(&self.program.path, &self.ledger());
         let enqueue = |jobs: &[JobPlan], more: &[&str]| {
@@ -188,10 +188,10 @@ impl Field {
             let verb = ["enqueue"].into_iter().chain(batch.into_iter().flatten());
             words(&verb.chain(more.iter().copied()).collect::<Vec<_>>())
         };
-        match wish {
-            Wish::Cancel(id) => (words(&["--json", "cancel", id]), String::new()),
-            Wish::Retry(id) => (words(&["-q", "retry", id]), String::new()),
-            Wish::Enqueue(jobs) => match jobs.as_slice() {
+        match request {
+            Request::Cancel(id) => (words(&["--json", "cancel", id]), String::new()),
+            Request::Retry(id) => (words(&["-q", "retry", id]), String::new()),
+            Request::Enqueue(jobs) => match jobs.as_slice() {
                 [job] => (enqueue(jobs, &[&json(job).to_string()]), String::new()),
                 jobs if jobs.len() % 2 == 0 => {
                     let array: Vec<_> = jobs.iter().map(json).collect();
@@ -231,53 +231,53 @@ impl Field {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The supervisors that were started here and have not ended.
+    /// The running supervisors that this sandbox started.
     pub fn supervisors(&self) -> Vec<Pid> {
         let mut pools = self.pools();
         pools.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         pools.iter().filter_map(|child| pid(child.id())).collect()
     }
 
-    /// The workers that are alive.
+    /// The live workers.
     pub fn workers(&self) -> Result<Vec<Worker>, StoreError> {
         let workers = live_workers(self.store())?;
-        let mut were_up = self.were_up.lock().unwrap_or_else(PoisonError::into_inner);
-        were_up.extend(workers.iter().filter_map(|worker| worker.supervisor_pid.and_then(pid)));
+        let mut had_workers = self.had_workers.lock().unwrap_or_else(PoisonError::into_inner);
+        had_workers.extend(workers.iter().filter_map(|worker| worker.supervisor_pid.and_then(pid)));
         Ok(workers)
     }
 
-    /// Whether every pool that was started here has had a worker. One that has not is not concerned by an order to stop.
-    pub fn all_were_up(&self) -> bool {
+    /// Whether every pool of this sandbox has had a worker. A stop order does not reach a pool without one.
+    pub fn all_pools_had_workers(&self) -> bool {
         let _ = self.workers();
-        let were_up = self.were_up.lock().unwrap_or_else(PoisonError::into_inner);
-        self.supervisors().iter().all(|supervisor| were_up.contains(supervisor))
+        let had_workers = self.had_workers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.supervisors().iter().all(|supervisor| had_workers.contains(supervisor))
     }
 
     // Processes
 
-    /// Sends a signal to a process of this trial; one that has gone, or whose pid is somebody else's by now, gets none.
+    /// Sends a signal to a process of this trial; does nothing if it has ended or its pid was reused by another process.
     pub fn signal(&self, target: Pid, signal: Signal) -> bool {
         let Ok(handle) = ProcessHandle::open(target) else {
             return false;
         };
-        // Looked at after the handle was opened: it is the same process.
-        is_of(target, self.folder()) && handle.signal(signal).is_ok()
+        // Checked after the handle was opened, so it is the same process.
+        belongs_to(target, self.folder()) && handle.signal(signal).is_ok()
     }
 
-    /// Waits until this is so, or for so long. Gives whether it is.
-    pub fn wait(&self, patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    /// Waits until the condition is true, at most for `limit`. Returns whether it became true.
+    pub fn wait(&self, limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
         let began = Instant::now();
-        while !is_so() {
-            if began.elapsed() > patience {
+        while !condition() {
+            if began.elapsed() > limit {
                 return false;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(SANDBOX_POLL_INTERVAL);
         }
         true
     }
 
     fn kill_all(&self) {
-        self.wait(PATIENCE, || {
+        self.wait(KILL_WAIT_LIMIT, || {
             let left = processes_of(self.folder());
             for pid in &left {
                 self.signal(*pid, Signal::KILL);
@@ -292,11 +292,11 @@ pub fn pid(number: u32) -> Option<Pid> {
     Pid::from_raw(number.try_into().ok()?)
 }
 
-impl Drop for Field {
+impl Drop for Sandbox {
     fn drop(&mut self) {
         self.kill_all();
         for child in self.pools().iter_mut() {
-            // Where nobody could be found, those that were started here are known all the same.
+            // Pools are killed by their handles even if they were not found as processes of the folder.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,5 +1,5 @@
-//! A clock that jumps under running workers: leases do not run out, the queue does not freeze. A retry waits until the
-//! clock shows its time, as what was enqueued with `run_at` does, whichever way the clock got there.
+//! A wall clock that jumps while workers run: leases do not expire, and the queue does not freeze. A retry, like a job with
+//! `run_at`, waits until the clock shows its time, even if the clock was set to get there.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::crash_engine::processes::{pid, wait};
 
 const DAY: i64 = 86_400;
 
-/// Everything but the test itself goes by the clock of the shim.
+/// All processes except the test itself use the clock of the shim.
 fn ground() -> (Ground, Shim) {
     under_shim(Ground::with_short_leases())
 }
@@ -23,17 +23,17 @@ fn under_shim(ground: Ground) -> (Ground, Shim) {
     (ground.under(shim.variables()), shim)
 }
 
-/// A job by the clock of the shim, not before this time has passed.
+/// Enqueues a job with this delay, by the clock of the shim.
 fn enqueue(ground: &Ground, id: &str, delay: &str) {
     let command = ". ./job.sh; say START; say END";
     ground.run(&["enqueue", "-q", "--id", id, "--delay", delay, "--command", command]).ok();
 }
 
-/// Lets the clock jump, and waits until every worker has beaten by the new time.
+/// Makes the clock jump, and waits until every worker has sent a heartbeat with the new time.
 fn jump(ground: &Ground, shim: &Shim, seconds: i64) {
     shim.shift_clock(seconds);
     let since = ground.store.now().expect("a time").as_millis() + seconds * 1000;
-    wait("every worker lives by the new time", || {
+    wait("every worker uses the new time", || {
         let beats: Vec<i64> =
             ground.workers().iter().map(|worker| worker.last_heartbeat.as_millis()).collect();
         !beats.is_empty() && beats.iter().all(|beat| (since..since + 60_000).contains(beat))
@@ -46,7 +46,7 @@ fn has_problems(ground: &Ground) -> bool {
 }
 
 #[test]
-fn fault_33_leases_outlast_jumps_of_the_clock_and_the_queue_goes_on() {
+fn fault_33_leases_survive_jumps_of_the_clock_and_the_queue_keeps_running() {
     let (ground, shim) = ground();
     ground.jobs(4, |_| "until_there go");
     ground.pool_of(&["--count", "2", "--concurrency", "3"]);
@@ -54,11 +54,11 @@ fn fault_33_leases_outlast_jumps_of_the_clock_and_the_queue_goes_on() {
     for (at, seconds) in [DAY, -DAY, 0, 365 * DAY, 0].into_iter().enumerate() {
         jump(&ground, &shim, seconds);
         enqueue(&ground, &format!("plain-{at}"), "0");
-        wait("what was enqueued after the jump is completed", || {
+        wait("the job enqueued after the jump is completed", || {
             ground.state(&format!("plain-{at}")) == StateName::Completed
         });
-        assert!(!has_problems(&ground), "nobody is silent, nothing waits");
-        // Not to wait for anything: longer than a lease, in which nobody may lose one.
+        assert!(!has_problems(&ground), "no worker is silent and no job waits");
+        // This sleep is longer than a lease; no worker may lose one in this time.
         std::thread::sleep(Duration::from_millis(1_500));
         assert_eq!(ground.processing(), 4, "after a jump by {seconds} s");
     }
@@ -69,13 +69,13 @@ fn fault_33_leases_outlast_jumps_of_the_clock_and_the_queue_goes_on() {
         assert_eq!(ground.story_of_started(&format!("j{at}")), "completed: success");
     }
     assert!(shim.clock_shifted() > 0 && !ground.journal().contains("died"), "{}", ground.journal());
-    // How long an attempt took is measured, and not told by the clock.
+    // The duration of an attempt is measured with the monotonic clock.
     let took = ground.home.show("j0")["history"][0]["duration_ms"].as_u64().expect("a number");
     assert!(took < 120_000, "{took} ms");
 }
 
 #[test]
-fn fault_33_a_clock_set_forward_makes_due_what_waits_for_its_time() {
+fn fault_33_a_clock_set_forward_makes_waiting_jobs_due() {
     let (ground, shim) = ground();
     ground.set("backoff_strategy", "fixed");
     ground.set("retry_delay", "1h");
@@ -84,33 +84,33 @@ fn fault_33_a_clock_set_forward_makes_due_what_waits_for_its_time() {
     enqueue(&ground, "in-an-hour", "1h");
     enqueue(&ground, "in-two-days", "48h");
     ground.pool();
-    wait("it has failed", || ground.state("retry") == StateName::Failed);
+    wait("the job has failed", || ground.state("retry") == StateName::Failed);
     assert_eq!(ground.state("in-an-hour"), StateName::Pending);
     let run_at = ground.home.show("in-two-days")["run_at"].clone();
 
     jump(&ground, &shim, DAY);
-    wait("its time has come", || ground.state("retry") == StateName::Completed);
-    wait("its time has come", || ground.state("in-an-hour") == StateName::Completed);
+    wait("the job that became due is completed", || ground.state("retry") == StateName::Completed);
+    wait("the job that became due is completed", || ground.state("in-an-hour") == StateName::Completed);
     let late = ground.home.show("in-two-days");
     assert_eq!(
         (&late["state"], &late["run_at"]),
         (&"pending".into(), &run_at),
-        "the time itself does not move"
+        "run_at itself does not change"
     );
     jump(&ground, &shim, 2 * DAY + 60);
-    wait("its time has come", || ground.state("in-two-days") == StateName::Completed);
+    wait("the job that became due is completed", || ground.state("in-two-days") == StateName::Completed);
     ground.finish();
     assert_eq!(ground.story_of_started("retry"), "completed: failure success");
 }
 
 #[test]
-fn fault_33_a_clock_set_back_puts_off_what_waits_for_its_time_and_nothing_else() {
-    // Where the time comes before the clock could be set back, the machine needs more of it.
-    assert!([3, 12, 48].into_iter().any(puts_off), "the machine is too slow");
+fn fault_33_a_clock_set_back_delays_only_jobs_that_wait_for_a_time() {
+    // On a slow machine the jobs may become due before the clock is set back; then try longer delays.
+    assert!([3, 12, 48].into_iter().any(delays_waiting_jobs), "the machine is too slow");
 }
 
-/// Jobs that wait for so many seconds; `false` if that was too short a time.
-fn puts_off(seconds: u64) -> bool {
+/// Uses jobs that wait for `seconds`; returns `false` if that was too short.
+fn delays_waiting_jobs(seconds: u64) -> bool {
     let (ground, shim) = ground();
     let delay = format!("{seconds}s");
     ground.set("backoff_strategy", "fixed");
@@ -118,12 +118,12 @@ fn puts_off(seconds: u64) -> bool {
     ground.job("retry", "first && exit 1; true");
     ground.pool();
     enqueue(&ground, "timed", &delay);
-    wait("it has failed", || ground.find("retry").life.failures == 1);
+    wait("the job has failed", || ground.find("retry").life.failures == 1);
     shim.shift_clock(-DAY);
     enqueue(&ground, "plain", "0");
     enqueue(&ground, "soon", "1s");
-    wait("what waits for nothing runs", || ground.state("plain") == StateName::Completed);
-    wait("what was enqueued by the new time runs", || ground.state("soon") == StateName::Completed);
+    wait("a job without a delay runs", || ground.state("plain") == StateName::Completed);
+    wait("a job enqueued by the new time runs", || ground.state("soon") == StateName::Completed);
     let waiting = || (ground.state("retry"), ground.state("timed"));
     let both = (StateName::Failed, StateName::Pending);
     if waiting() != both {
@@ -131,7 +131,7 @@ fn puts_off(seconds: u64) -> bool {
         ground.finish();
         return false;
     }
-    // Not to wait for anything: the time in which they would have run.
+    // This sleep is the time in which they would have run.
     std::thread::sleep(Duration::from_secs(seconds + 1));
     assert_eq!(waiting(), both);
     jump(&ground, &shim, 0);
@@ -141,13 +141,13 @@ fn puts_off(seconds: u64) -> bool {
     true
 }
 
-/// They have shed all marks but their session, whose leader has gone too.
+/// Orphans that have shed all marks except their session, whose leader has exited too.
 const HIDDEN: &str = "escape by_session env -i PATH=$PATH bash unlock.sh";
 
 #[test]
-fn fault_33_what_the_dead_left_behind_is_found_after_a_jump_of_the_clock() {
+fn fault_33_orphans_of_dead_workers_are_found_after_a_jump_of_the_clock() {
     for seconds in [DAY, -DAY] {
-        // What is started when the leases have run out may be a stranger's, so they must not.
+        // Leases must not expire: a process started after that may belong to an unrelated program.
         let (ground, shim) = under_shim(Ground::new());
         ground.job("a", &format!("first && {{ {HIDDEN}; until_there go; exit 0; }}"));
         let pool = ground.pool();
@@ -155,7 +155,7 @@ fn fault_33_what_the_dead_left_behind_is_found_after_a_jump_of_the_clock() {
         ground.kill_pool(pool);
         ground.put("go");
         let shell = pid(ground.ledger()[0].who.parse().expect("a pid"));
-        wait("the shell has gone, and init knows", || process::stat(shell).is_none());
+        wait("the shell has exited and was reaped", || process::stat(shell).is_none());
         shim.shift_clock(seconds);
         ground.pool();
         ground.finish();

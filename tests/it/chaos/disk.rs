@@ -1,4 +1,4 @@
-//! A disk that fails for a while: what is promised about commits, for those who enqueue and for workers.
+//! A disk that fails for a while: the promises about commits, for `enqueue` and for workers.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -17,11 +17,11 @@ use crate::crash_engine::processes::{kill, wait};
 // Enqueuing
 
 #[test]
-fn fault_29_an_id_whose_commit_is_unknown_is_asked_for_again() {
+fn fault_29_an_enqueue_with_unknown_outcome_can_be_repeated() {
     for is_open_elsewhere in [false, true] {
         let home = Home::with_jobs(&["first"]);
         let shim = Shim::new(&home);
-        // Where nobody else has the store open, what was written is found by the next one who opens it.
+        // If no other process has the store open, the next one to open it finds the written data.
         let other = is_open_elsewhere.then(|| home.store());
         for (id, again) in [("a", &["--if-absent"][..]), ("b", &[])] {
             let call = || {
@@ -43,7 +43,7 @@ fn fault_29_an_id_whose_commit_is_unknown_is_asked_for_again() {
             match (ran.status.code(), again.is_empty()) {
                 (Some(0), _) => {}
                 (Some(4), true) => assert!(home.jobs().iter().any(|job| job.id.as_str() == id), "{ran}"),
-                _ => panic!("one of the two was expected: {ran}"),
+                _ => panic!("expected exit code 0 or 4: {ran}"),
             }
             println!(
                 "open elsewhere: {is_open_elsewhere}, {id}: {stored} stored before, then {}",
@@ -52,12 +52,12 @@ fn fault_29_an_id_whose_commit_is_unknown_is_asked_for_again() {
         }
         assert_eq!(home.count(), 3, "one job for each id");
         drop(other);
-        assert_eq!(home.count(), 3, "nothing comes back later");
+        assert_eq!(home.count(), 3, "no job reappears later");
     }
 }
 
 #[test]
-fn fault_29_an_id_that_was_made_up_is_told_when_its_commit_is_unknown() {
+fn fault_29_a_generated_id_is_reported_when_its_commit_is_unknown() {
     let home = Home::with_jobs(&["first"]);
     let shim = Shim::new(&home);
     shim.sync_fails(Errno::IO, When::Always);
@@ -67,11 +67,12 @@ fn fault_29_an_id_that_was_made_up_is_told_when_its_commit_is_unknown() {
     let words: Vec<&str> = hint.split([' ', '`']).collect();
     let at = words.iter().position(|word| *word == "--id").expect("the hint names the id");
     home.run(["enqueue", "--id", words[at + 1], "--if-absent", "--", "true"]).ok();
-    assert_eq!(home.count(), 2, "the first one, and one that was asked for twice");
+    assert_eq!(home.count(), 2, "the first job, and one that was requested twice");
 }
 
-/// Enqueues jobs without ids while no commit succeeds, and gives the error. What it names tells whether they are stored.
-fn told_of_many(args: &[&str], stdin: &str, count: usize) -> Value {
+/// Enqueues jobs without ids while every commit fails, and returns the error, which names a job that shows whether they
+/// were stored.
+fn unknown_outcome_of_many(args: &[&str], stdin: &str, count: usize) -> Value {
     let home = Home::with_jobs(&["first"]);
     let shim = Shim::new(&home);
     shim.sync_fails(Errno::IO, When::Always);
@@ -89,22 +90,22 @@ fn told_of_many(args: &[&str], stdin: &str, count: usize) -> Value {
 }
 
 #[test]
-fn fault_29_all_ids_of_a_batch_are_told_when_its_commit_is_unknown() {
+fn fault_29_all_ids_of_a_batch_are_reported_when_its_commit_is_unknown() {
     let batch = format!("[{}]", vec![r#"{"command":"true"}"#; 60].join(","));
-    let error = told_of_many(&["enqueue", "--json", &batch], "", 60);
+    let error = unknown_outcome_of_many(&["enqueue", "--json", &batch], "", 60);
     let hint = error["hint"].as_str().expect("a hint");
     assert!(hint.starts_with("all of them or none was stored: "), "{error}");
 }
 
 #[test]
-fn fault_29_all_ids_of_a_stream_are_told_when_its_commit_is_unknown() {
+fn fault_29_all_ids_of_a_stream_are_reported_when_its_commit_is_unknown() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(file.path(), "{\"command\":\"true\"}\n".repeat(60)).expect("60 lines");
     let path = file.path().to_str().expect("text");
-    let error = told_of_many(&["enqueue", "--json", "-q", "--file", path], "", 60);
+    let error = unknown_outcome_of_many(&["enqueue", "--json", "-q", "--file", path], "", 60);
     let hint = error["hint"].as_str().expect("a hint");
     assert!(hint.starts_with("of 60 jobs from line 1 on all or none was stored: "), "{error}");
-    let error = told_of_many(&["enqueue", "--json", "-q", "-"], "\n{\"command\":\"true\"}\n", 1);
+    let error = unknown_outcome_of_many(&["enqueue", "--json", "-q", "-"], "\n{\"command\":\"true\"}\n", 1);
     assert!(error["hint"].as_str().expect("a hint").ends_with("the job of line 2 was stored"), "{error}");
 }
 
@@ -112,14 +113,14 @@ fn fault_29_all_ids_of_a_stream_are_told_when_its_commit_is_unknown() {
 fn fault_29_nothing_is_stored_on_a_full_disk() {
     let home = Home::with_jobs(&["first"]);
     let shim = Shim::new(&home);
-    // While somebody has the store open.
+    // While another process has the store open.
     let other = home.store();
     shim.is_full();
     let call = || home.call(["enqueue", "--id", "a", "--", "true"]).envs(shim.variables());
     call().run().fails(5).prints("").says("the disk is full");
     assert_eq!(home.count(), 1);
     drop(other);
-    // The first of all makes the shared memory anew, and there is no room for that either.
+    // The first process to open the store must create the shared memory, for which there is no space either.
     call().run().fails(5).prints("").says("the disk is full");
     home.call(["list"]).envs(shim.variables()).run().fails(5).says("the disk is full");
     assert!(shim.struck(Fault::Write) >= 3);
@@ -128,16 +129,17 @@ fn fault_29_nothing_is_stored_on_a_full_disk() {
     call().run().ok().prints("a\n");
 }
 
-/// More than are stored with one commit.
+/// More jobs than one commit stores.
 const LINES: usize = 11_000;
 
-/// Strikes one call of a stream of jobs, or none to count them. Gives the exit code, and how many calls there were.
+/// Makes the nth call of this kind fail while a stream of jobs is stored (with a large `nth`, only counts the calls). Returns
+/// the exit code and the number of calls.
 fn strike_stream(fault: Fault, error: Errno, nth: u64) -> (Option<i32>, u64) {
     let lines: Vec<String> =
         (0..LINES).map(|at| format!("{{\"id\":\"j{at}\",\"command\":\"true\"}}")).collect();
     let home = Home::with_jobs(&["first"]);
     let shim = Shim::new(&home);
-    // While somebody has the store open, nobody finds what was written and not acknowledged.
+    // While another process has the store open, written data without a commit is not recovered.
     let _other = home.store();
     let stream = || home.call(["enqueue", "-q", "--if-absent", "-"]).with_stdin(lines.join("\n"));
     shim.fails(fault, error, When::Nth(nth));
@@ -146,7 +148,7 @@ fn strike_stream(fault: Fault, error: Errno, nth: u64) -> (Option<i32>, u64) {
     println!("{fault:?} {nth}: {stored} stored, {}", ran.stderr);
     let code = ran.status.code();
     if code == Some(0) {
-        assert_eq!(stored, LINES, "all were acknowledged");
+        assert_eq!(stored, LINES, "all jobs were acknowledged");
     } else {
         let said =
             if stored == 0 { "nothing was stored".to_owned() } else { format!("{stored} jobs were stored") };
@@ -172,21 +174,21 @@ fn fault_29_a_stream_says_exactly_what_was_stored_before_the_disk_failed() {
 
 // Workers
 
-/// Processor time that a process has used.
+/// The processor time that a process has used.
 fn cpu_time(pid: Pid) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).expect("it lives");
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).expect("the process is alive");
     let after_name = stat.rsplit_once(')').expect("a name").1;
     let ticks: u64 =
         after_name.split_whitespace().skip(11).take(2).map(|word| word.parse::<u64>().expect("ticks")).sum();
     Duration::from_millis(ticks * 10)
 }
 
-/// How often workers complained in their journal.
+/// How many problems the workers wrote to their journal.
 fn comhealths(ground: &Ground) -> u64 {
     ground.journal().lines().filter(|line| line.contains("error: ")).count() as u64
 }
 
-/// A worker that cannot commit for three leases, while eight jobs end: each result is recorded once it can.
+/// A worker cannot commit for three leases, while eight jobs end; each result is recorded once commits succeed again.
 fn outage(fault: impl Fn(&Shim)) {
     let ground = Ground::with_short_leases();
     let shim = Shim::new(&ground.home);
@@ -208,16 +210,16 @@ fn outage(fault: impl Fn(&Shim)) {
     let (before, began) = (cpu_time(worker), Instant::now());
     ground.put("go");
     wait("every job has ended", || (0..8).all(|at| ground.has(LineKind::End, &format!("j{at}"), 1)));
-    // Where the disk is full it may have no room to say what is in its way.
-    let tells =
+    // If the disk is full, the worker may be unable to write the cause.
+    let is_reported =
         |problem: &Value| problem["problem"] == "hindered_worker" || problem["problem"] == "silent_worker";
-    wait("status says that the worker cannot go on", || {
+    wait("status reports the blocked worker", || {
         let status = ground.home.run(["status", "--json"]).ok().json();
-        status["problems"].as_array().expect("a list").iter().any(tells)
+        status["problems"].as_array().expect("a list").iter().any(is_reported)
     });
-    // Not to wait for anything: this is how long the fault lasts.
+    // This sleep is the duration of the fault, not synchronisation.
     std::thread::sleep(Duration::from_secs(3));
-    let used = cpu_time(worker).checked_sub(before).expect("it grows");
+    let used = cpu_time(worker).checked_sub(before).expect("processor time grows");
     let lasted = began.elapsed();
     assert_eq!(ground.state("j0"), StateName::Processing, "nothing can be recorded");
     assert_eq!(ground.state("next"), StateName::Pending, "nothing can be claimed");
@@ -228,10 +230,13 @@ fn outage(fault: impl Fn(&Shim)) {
     for id in ground.ids() {
         assert_eq!(ground.story_of_started(&id), "completed: success");
     }
-    assert!(used < lasted / 10, "{used:?} of processor time in {lasted:?}: it does not rest");
+    assert!(used < lasted / 10, "{used:?} of processor time in {lasted:?}: the worker busy-waits");
     let comhealths = comhealths(&ground);
-    // It tries four times a second.
-    assert!((1..=4 + lasted.as_secs()).contains(&comhealths), "{comhealths} in {lasted:?}: not each time");
+    // The worker tries four times a second.
+    assert!(
+        (1..=4 + lasted.as_secs()).contains(&comhealths),
+        "{comhealths} in {lasted:?}: not every retry may be logged"
+    );
 }
 
 #[test]
@@ -260,8 +265,8 @@ fn fault_29_a_worker_that_dies_on_a_full_disk_is_recovered_when_there_is_space()
     shim.is_full();
     kill(ground.worker_of(pool), Signal::KILL);
     wait("its command is dead", || !ground.has_shell("a", 1));
-    wait("the supervisor has tried", || ground.said().contains("the disk is full"));
-    assert_eq!(ground.state("a"), StateName::Processing, "nothing can be given back");
+    wait("the supervisor has tried to recover the job", || ground.said().contains("the disk is full"));
+    assert_eq!(ground.state("a"), StateName::Processing, "no job can be recovered");
     shim.heal();
     ground.finish();
     assert_eq!(ground.story_of_started("a"), "completed: lost success");
@@ -284,14 +289,14 @@ fn fault_29_workers_record_each_result_once_while_commits_fail_at_random() {
     for id in ground.ids() {
         let story = ground.story(&id);
         assert!(story.ends_with(" success") && story.matches("success").count() == 1, "{id}: {story}");
-        assert!(!story.contains("lost"), "{id}: {story}: its worker did not come back by itself");
-        assert!(!story.contains("spawn_error"), "{id}: {story}: the disk is not the fault of the job");
+        assert!(!story.contains("lost"), "{id}: {story}: its worker did not recover by itself");
+        assert!(!story.contains("spawn_error"), "{id}: {story}: a disk fault must not fail the job");
     }
     assert!(shim.struck(Fault::Sync) >= 5 && shim.struck(Fault::Write) >= 5, "the faults struck");
 }
 
 #[test]
-fn fault_29_a_worker_that_cannot_write_down_what_it_starts_gives_it_back() {
+fn fault_29_a_worker_that_cannot_record_an_attempt_releases_it() {
     let ground = Ground::new();
     let shim = Shim::new(&ground.home);
     let ground = ground.under(shim.variables());
@@ -300,13 +305,13 @@ fn fault_29_a_worker_that_cannot_write_down_what_it_starts_gives_it_back() {
     ground.home.run(["config", "set", "max_retries", "0"]).ok();
     ground.jobs(3, |_| "true");
     ground.pool_of(&["--concurrency", "2"]);
-    wait("it tries again", || ground.find("j0").life.attempts >= 2);
+    wait("the worker tries again", || ground.find("j0").life.attempts >= 2);
     shim.heal();
     ground.finish();
     for id in ground.ids() {
         let story = ground.story(&id);
-        assert!(story.ends_with(" success"), "{id}: {story}: the disk is not the fault of the job");
-        assert!(ground.find(&id).life.attempts <= 5, "{id}: {story}: it does not rest");
+        assert!(story.ends_with(" success"), "{id}: {story}: a disk fault must not fail the job");
+        assert!(ground.find(&id).life.attempts <= 5, "{id}: {story}: the worker busy-waits");
     }
-    assert!((1..=3).contains(&comhealths(&ground)), "it complains, but not each time");
+    assert!((1..=3).contains(&comhealths(&ground)), "the problem is logged, but not on every retry");
 }

@@ -1,4 +1,4 @@
-//! A limit on the size of files (`ulimit -f`): writing beyond it is an error, and not a signal that kills.
+//! A limit on file sizes (`ulimit -f`): exceeding it is an error for queuectl, not a fatal signal.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::cli::harness::{Call, Home, PROGRAM};
 use crate::crash_engine::harness::Ground;
 use crate::crash_engine::processes::wait;
 
-/// The program with a limit, in KiB.
+/// The program under a limit in KiB.
 fn limited(call: Call, kibibytes: u32) -> Call {
     let mut command = Command::new("/bin/bash");
     command.arg("-c").arg(format!("ulimit -f {kibibytes} && exec \"$0\" \"$@\"")).arg(PROGRAM);
@@ -14,7 +14,7 @@ fn limited(call: Call, kibibytes: u32) -> Call {
 }
 
 #[test]
-fn fault_29_an_enqueue_beyond_the_limit_of_file_sizes_is_refused() {
+fn fault_29_an_enqueue_that_exceeds_the_file_size_limit_is_refused() {
     let long = format!(": {}", "x".repeat(100_000));
     for (home, what) in [(Home::new(), "a new home"), (Home::with_jobs(&["first"]), "a home in use")] {
         let before = home.count();
@@ -32,7 +32,7 @@ fn fault_29_an_enqueue_beyond_the_limit_of_file_sizes_is_refused() {
 }
 
 #[test]
-fn fault_29_a_worker_lives_with_a_limit_of_file_sizes() {
+fn fault_29_a_worker_survives_a_file_size_limit() {
     let ground = Ground::new();
     ground.job("loud", "head -c 3000000 /dev/zero");
     ground.jobs(3, |_| "sleep 0.01");
@@ -44,7 +44,7 @@ fn fault_29_a_worker_lives_with_a_limit_of_file_sizes() {
 }
 
 #[test]
-fn fault_21_a_job_is_killed_by_the_limit_as_anybody_would_be() {
+fn fault_21_a_job_that_exceeds_its_file_size_limit_is_killed_by_sigxfsz() {
     let ground = Ground::new();
     ground
         .home
@@ -60,7 +60,7 @@ fn fault_21_a_job_is_killed_by_the_limit_as_anybody_would_be() {
         ])
         .ok();
     ground.pool();
-    wait("it has ended", || ground.unfinished().is_empty());
+    wait("the job has ended", || ground.unfinished().is_empty());
     let job = ground.home.show("a");
     assert_eq!(job["signal"], "SIGXFSZ", "{job}");
 }

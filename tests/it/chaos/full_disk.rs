@@ -10,11 +10,11 @@ use super::small_disk::SmallDisk;
 use crate::cli::harness::ids;
 use crate::crash_engine::processes::{kill, pid, wait};
 
-/// Waits until what `list --json` shows is so.
-fn wait_for_jobs(disk: &SmallDisk, what: &str, is_so: impl Fn(&Value) -> bool) {
+/// Waits until the condition holds for the output of `list --json`.
+fn wait_for_jobs(disk: &SmallDisk, what: &str, condition: impl Fn(&Value) -> bool) {
     wait(what, || {
         let ran = disk.call(&["list", "--json"]).run();
-        ran.status.success() && is_so(&ran.json())
+        ran.status.success() && condition(&ran.json())
     });
 }
 
@@ -22,7 +22,7 @@ fn are_all(jobs: &Value, state: &str) -> bool {
     jobs.as_array().expect("a list").iter().all(|job| job["state"] == state)
 }
 
-/// It answers, or says why not.
+/// The call succeeds, or fails with the reason.
 fn answers(disk: &SmallDisk, args: &[&str]) {
     let ran = disk.call(args).run();
     if ran.status.success() {
@@ -54,7 +54,7 @@ fn fault_29_jobs_are_enqueued_until_the_disk_is_full() {
         }
         assert_eq!(ran.stdout, format!("{id}\n"));
         stored.push(id);
-        assert!(stored.len() < 100, "the disk does not get full");
+        assert!(stored.len() < 100, "the disk never fills up");
     }
     println!("{} jobs were stored", stored.len());
     for args in [&["list"][..], &["list", "--json"], &["status"], &["show", "first"]] {
@@ -70,7 +70,7 @@ fn fault_29_jobs_are_enqueued_until_the_disk_is_full() {
     let listed = disk.call(&["list", "--json", "--limit", "1000"]).run().ok().json();
     let mut listed: Vec<&str> = ids(&listed);
     listed.reverse();
-    assert_eq!(listed, stored, "what was acknowledged, and nothing else");
+    assert_eq!(listed, stored, "exactly the acknowledged jobs");
     disk.call(&["enqueue", "--id", "later", "--command", &long]).run().ok().prints("later\n");
     if disk.is_real() {
         assert!(has_low_space(&disk), "a disk of 2 MiB is nearly full");
@@ -78,7 +78,7 @@ fn fault_29_jobs_are_enqueued_until_the_disk_is_full() {
 }
 
 #[test]
-fn fault_29_the_first_job_of_all_finds_the_disk_full() {
+fn fault_29_the_first_enqueue_on_a_full_disk_is_refused() {
     let disk = SmallDisk::new();
     disk.fill();
     let enqueue = || disk.call(&["enqueue", "--id", "a", "--", "true"]).run();
@@ -89,12 +89,12 @@ fn fault_29_the_first_job_of_all_finds_the_disk_full() {
     assert_eq!(ids(&disk.call(&["list", "--json"]).run().ok().json()), ["a"]);
 }
 
-/// A supervisor, which a test that fails does not leave behind.
+/// A supervisor that is killed on drop, even if the test fails.
 struct Supervisor(Child);
 
 impl Supervisor {
     fn ending(&mut self) -> Option<ExitStatus> {
-        self.0.try_wait().expect("a child of ours")
+        self.0.try_wait().expect("a child process")
     }
 }
 
@@ -122,7 +122,7 @@ fn said(disk: &SmallDisk) -> String {
 fn fault_29_a_worker_drains_on_a_full_disk() {
     let disk = SmallDisk::new();
     for id in ["a", "b", "c"] {
-        // What it prints is too long to be kept with the attempt.
+        // The output is too long to be stored with the attempt.
         let script = format!(
             "echo START {id} >> ledger; for _ in $(seq 1500); do [ -e go ] && break; sleep 0.02; done; head -c 300000 /dev/zero; echo END {id} >> ledger"
         );
@@ -134,22 +134,27 @@ fn fault_29_a_worker_drains_on_a_full_disk() {
     disk.fill();
     disk.home.file("go", "");
     wait("both have ended", || ledger().contains("END a") && ledger().contains("END b"));
-    // A log that begins anew needs no room.
+    // A write-ahead log that was reset needs no new space.
     let is_recorded = || {
         let ran = disk.call(&["list", "--json", "--state", "completed"]).run();
         ran.status.success() && ids(&ran.json()).len() >= 2
     };
-    wait("the worker says so, or found room", || said(&disk).contains("the disk is full") || is_recorded());
+    wait("the worker reports the full disk, or found space", || {
+        said(&disk).contains("the disk is full") || is_recorded()
+    });
     let waits = said(&disk).contains("the disk is full");
     println!("the worker has to wait: {waits}");
     answers(&disk, &["status"]);
     answers(&disk, &["worker", "list"]);
     kill(pid(supervisor.0.id()), Signal::TERM);
-    wait("it drains", || said(&disk).contains("stop requested"));
-    assert!(supervisor.ending().is_none() || !waits, "results are not thrown away");
+    wait("the worker drains", || said(&disk).contains("stop requested"));
+    assert!(
+        supervisor.ending().is_none() || !waits,
+        "the worker must not exit before its results are recorded"
+    );
     disk.empty();
     let mut ended = None;
-    wait("it ends", || {
+    wait("the supervisor exits", || {
         ended = supervisor.ending();
         ended.is_some()
     });
@@ -167,7 +172,7 @@ fn fault_29_a_worker_drains_on_a_full_disk() {
 }
 
 #[test]
-fn fault_29_a_worker_that_is_started_on_a_full_disk_says_why_not() {
+fn fault_29_a_worker_started_on_a_full_disk_reports_the_reason() {
     let disk = SmallDisk::new();
     disk.call(&["enqueue", "-q", "--id", "a", "--", "true"]).run().ok();
     disk.fill();
@@ -177,5 +182,5 @@ fn fault_29_a_worker_that_is_started_on_a_full_disk_says_why_not() {
     assert!(ran.stderr.contains("full") || ran.stderr.contains("No space left"), "{ran}");
     disk.empty();
     disk.call(&["worker", "run", "--until-empty"]).run().ok();
-    wait_for_jobs(&disk, "it is completed", |jobs| are_all(jobs, "completed"));
+    wait_for_jobs(&disk, "the job is completed", |jobs| are_all(jobs, "completed"));
 }

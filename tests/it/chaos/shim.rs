@@ -1,5 +1,5 @@
-//! Faults of disk and clock on demand, for processes that run already: a library in C (`shim.c`) that steps between
-//! a program and the C library, and the handle with which a test switches faults on and off.
+//! Injects faults of disk and clock into running processes: a preloaded C library (`shim.c`) that wraps functions of the C
+//! library, and the handle with which a test switches faults on and off.
 //!
 //! ```ignore
 //! let shim = Shim::new(&home);
@@ -9,8 +9,8 @@
 //! shim.heal();
 //! ```
 //!
-//! Only regular files and folders below the home are struck, and only in a process whose environment has the variables.
-//! A supervisor hands them on to its workers. Jobs have the environment of the `enqueue` that asked for them.
+//! Faults affect only regular files and folders below the home, and only in processes whose environment has the variables.
+//! A supervisor passes them on to its workers. Jobs have the environment of the `enqueue` that stored them.
 
 mod control;
 mod handle;

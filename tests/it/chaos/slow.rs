@@ -1,4 +1,4 @@
-//! A disk on which every call takes long.
+//! A disk on which every call is slow.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn fault_29_a_slow_disk_loses_nothing() {
     ground.set("lease", "3s");
     let shim = Shim::new(&ground.home);
     let ground = ground.under(shim.variables());
-    // Some are longer than the lease.
+    // Some jobs run longer than the lease.
     ground.jobs(9, |at| if at % 4 == 0 { "sleep 4" } else { "true" });
     ground.pool_of(&["--count", "2", "--concurrency", "2"]);
     shim.slow(Duration::from_millis(20));
@@ -27,7 +27,7 @@ fn fault_29_a_slow_disk_loses_nothing() {
     println!("{} calls were slow\n{}", shim.delayed(), ground.journal());
     ground.finish();
     for id in ground.ids() {
-        // What was claimed ahead may have been given back.
+        // Prefetched claims may have been released.
         let story = ground.story(&id);
         assert!(story.ends_with(" success") && !story.contains("lost"), "{id}: {story}");
     }

@@ -1,6 +1,6 @@
-//! A home on a disk of its own that is small enough to be filled: a tmpfs that only processes of this test see.
+//! A home on its own small disk that a test can fill: a tmpfs that only processes of this test see.
 //!
-//! Where mounting is not allowed, the shim plays the full disk, and standard error says so.
+//! If mounting is not permitted, the shim simulates the full disk, with a warning on standard error.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use super::shim::Shim;
 use crate::cli::harness::{Call, Home, PROGRAM};
 
-/// Mounts a disk, says how that went, and keeps it until its standard input is closed.
+/// Mounts a disk, prints the result, and keeps it mounted until standard input is closed.
 const HOLD: &str =
     "mount -t tmpfs -o size=2m,mode=0700 tmpfs \"$0\" && echo mounted || echo refused; exec cat";
 
@@ -27,12 +27,10 @@ enum Kind {
 impl SmallDisk {
     pub(crate) fn new() -> Self {
         let home = Home::new();
-        fs::create_dir(home.path()).expect("the home is made");
+        fs::create_dir(home.path()).expect("the home is created");
         let kind = mount(&home).map_or_else(
             || {
-                eprintln!(
-                    "WARNING: no disk can be mounted here, so the full disk of this test is a simulation"
-                );
+                eprintln!("WARNING: no disk can be mounted here, so this test simulates the full disk");
                 Kind::Simulated(Shim::new(&home))
             },
             Kind::Mounted,
@@ -40,7 +38,7 @@ impl SmallDisk {
         Self { home, kind }
     }
 
-    /// The program on this home.
+    /// A call of the program on this home.
     pub(crate) fn call(&self, args: &[&str]) -> Call {
         let call = self.home.call(args);
         match &self.kind {
@@ -49,7 +47,7 @@ impl SmallDisk {
         }
     }
 
-    /// Leaves no room.
+    /// Fills the disk completely.
     pub(crate) fn fill(&self) {
         match &self.kind {
             Kind::Mounted(_) => self.shell("! head -c 4m /dev/zero 2>&- > home/ballast"),
@@ -57,16 +55,16 @@ impl SmallDisk {
         }
     }
 
-    /// Leaves so much room that a few jobs will fill it.
+    /// Leaves enough space that a few jobs fill the disk.
     pub(crate) fn fill_nearly(&self) {
         match &self.kind {
             Kind::Mounted(_) => self.shell("head -c 1m /dev/zero > home/ballast"),
-            // The disk is full when the test has enqueued enough.
+            // `has_taken` makes the disk full.
             Kind::Simulated(_) => {}
         }
     }
 
-    /// One job more than a real disk would have taken.
+    /// Makes a simulated disk full after it has taken this many jobs, like a real one.
     pub(crate) fn has_taken(&self, jobs: usize) {
         if let (Kind::Simulated(shim), 5..) = (&self.kind, jobs) {
             shim.is_full();
@@ -86,7 +84,7 @@ impl SmallDisk {
 
     fn shell(&self, script: &str) {
         let Kind::Mounted(holder) = &self.kind else {
-            panic!("there is no such disk");
+            panic!("the disk is simulated");
         };
         let mut command = enter(holder, &self.home, "/bin/sh");
         let status = command.args(["-c", script]).status().expect("a shell");
@@ -109,7 +107,7 @@ fn mount(home: &Home) -> Option<Child> {
     let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
     let mut said = String::new();
     let out = holder.stdout.take().expect("a pipe");
-    BufReader::new(out).read_line(&mut said).expect("it speaks");
+    BufReader::new(out).read_line(&mut said).expect("the holder prints a line");
     if said == "mounted\n" {
         return Some(holder);
     }
@@ -118,11 +116,11 @@ fn mount(home: &Home) -> Option<Child> {
     None
 }
 
-/// A program that sees the disk, in the folder that the home is in.
+/// A program in the mount namespace of the disk, in the parent folder of the home.
 fn enter(holder: &Child, home: &Home, program: &str) -> Command {
     let mut command = Command::new("nsenter");
     command.arg(format!("--mount=/proc/{}/ns/mnt", holder.id()));
-    // Entered after the namespace: before, it would be the folder without the disk.
+    // The working directory must be entered after the namespace, or it would be the folder without the disk.
     command.arg(format!("--wdns={}", home.folder().display())).arg(program);
     command
 }

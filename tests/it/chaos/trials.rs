@@ -1,6 +1,6 @@
-//! Trials: random damage by one nemesis each, and the checker's verdict (`crates/proof/src/`).
+//! Trials: random faults by one nemesis each, and the verdict of the checker (`crates/proof/src/`).
 //!
-//! A few seeds of each are part of every run of the tests. `tests/chaos` runs them for as long as one likes.
+//! Every test run tries a few seeds of each. `tests/chaos` runs them for a given time.
 
 mod built_in;
 mod containers;
@@ -14,5 +14,5 @@ mod clock;
 mod disk;
 mod file_size;
 
-#[cfg(debug_assertions)] // Released builds have no guards that can be taken away.
+#[cfg(debug_assertions)] // Release builds have no guards that can be disabled.
 mod controls;

@@ -67,9 +67,9 @@ fn a_backup_replaces_no_file_unless_told_and_never_the_queue() {
     home.file("copy.db", "precious");
     home.run(["backup", "copy.db"]).fails(4).says("`copy.db` exists").says("--force");
     assert_eq!(fs::read_to_string(home.folder().join("copy.db")).expect("it is there"), "precious");
-    home.run(["backup", "--force", "home/queue.db"]).fails(2).says("is the queue itself");
+    home.run(["backup", "--force", "home/queue.db"]).fails(2).says("is the queue's own database");
     home.run(["backup", "--force", "copy.db"]).ok();
-    home.run(["backup", "nowhere/copy.db"]).fails(5).says("failed to make `nowhere/copy.db`");
+    home.run(["backup", "nowhere/copy.db"]).fails(5).says("failed to create `nowhere/copy.db`");
     home.run(["restore", "--yes", "copy.db"]).ok();
     recount(&home);
 }

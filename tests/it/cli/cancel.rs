@@ -80,7 +80,7 @@ fn fault_11_finished_jobs_are_left_as_they_are() {
     home.run(["enqueue", "--id", "gone", "--", "true"]).ok();
     home.run(["cancel", "gone"]).ok();
     for (id, state) in [("done", "completed"), ("dead", "dead"), ("gone", "cancelled")] {
-        let refused = format!("job `{id}` was left as it is (it is {state})");
+        let refused = format!("job `{id}` was not changed (it is {state})");
         home.run(["cancel", id]).fails(4).prints("").says(&refused);
         assert_eq!(home.state_of(id), state);
     }

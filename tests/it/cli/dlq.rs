@@ -80,7 +80,7 @@ fn fault_11_jobs_that_are_not_dead_are_left_as_they_are() {
     let home = with_dead(&["a"]);
     home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
     for verb in ["retry", "purge"] {
-        home.run(["dlq", verb, "b"]).fails(4).prints("").says("job `b` was left as it is (it is pending)");
+        home.run(["dlq", verb, "b"]).fails(4).prints("").says("job `b` was not changed (it is pending)");
         home.run(["dlq", verb, "nope"]).fails(3).says("there is no job `nope`");
         assert_eq!(home.state_of("b"), "pending");
     }

@@ -87,7 +87,7 @@ fn tamper(home: &Home, sql: &str) {
 fn a_queue_in_order_has_no_errors() {
     let home = Home::new();
     home.completed_job("a");
-    let visit = Visit::pay(&home).code(0).finds("home", "ok", "for its owner only");
+    let visit = Visit::pay(&home).code(0).finds("home", "ok", "accessible only to its owner");
     let checks: Vec<String> =
         visit.findings().iter().map(|finding| finding["check"].as_str().expect("text").to_owned()).collect();
     for check in [
@@ -112,7 +112,11 @@ fn a_queue_in_order_has_no_errors() {
     ] {
         assert_eq!(checks.iter().filter(|found| *found == check).count(), 1, "{check} in {checks:?}");
     }
-    home.run(["doctor", "--full"]).ok().says_nothing().shows("whole, indexes too").shows("No errors, ");
+    home.run(["doctor", "--full"])
+        .ok()
+        .says_nothing()
+        .shows("intact, including its indexes")
+        .shows("No errors, ");
 }
 
 #[test]
@@ -167,6 +171,6 @@ fn names_steer_no_terminal() {
     let evil = home.folder().join("evil\u{1b}[31m");
     let call = home.call_without_home([Path::new("--home"), &evil, Path::new("doctor")]);
     let seen = on_terminal(call.env("NO_COLOR", "1").into_command(), 200, "");
-    assert!(seen.screen.contains("evil\\u{1b}[31m is not there yet"), "{}", seen.screen);
+    assert!(seen.screen.contains("evil\\u{1b}[31m does not exist yet"), "{}", seen.screen);
     assert!(!seen.screen.contains('\u{1b}'), "{}", seen.screen);
 }

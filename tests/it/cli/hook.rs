@@ -171,7 +171,7 @@ fn a_sample_that_does_not_arrive_is_a_failure() {
     let home = Home::new();
     home.run(["hook", "add", "h", "--on", "dead", "--command", "echo no luck >&2; exit 4"]).ok();
     let ran = home.run(["hook", "test", "h"]).fails(1).prints("");
-    assert_eq!(ran.stderr, "error: hook `h` could not be told (exit code 4: no luck)\n");
+    assert_eq!(ran.stderr, "error: hook `h` failed (exit code 4: no luck)\n");
     home.run(["hook", "add", "nobody", "--on", "dead", "--url", "http://127.0.0.1:1/"]).ok();
     home.run(["hook", "test", "nobody"]).fails(1).says("the receiver could not be reached");
 }

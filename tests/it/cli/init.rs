@@ -56,7 +56,7 @@ fn mode(path: &Path) -> u32 {
 fn where_none_can_be_made_it_says_so() {
     let home = Home::new();
     home.file("file", "");
-    home.call_without_home(["init", "file"]).run().fails(5).says("failed to make");
+    home.call_without_home(["init", "file"]).run().fails(5).says("failed to create");
     home.file("taken/.queuectl", "");
     home.call_without_home(["init", "taken"]).run().fails(7).says("is a file");
 }

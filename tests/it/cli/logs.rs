@@ -310,11 +310,11 @@ fn output_that_is_gone_is_not_taken_for_none() {
     home.run(["logs", "a"])
         .fails(3)
         .prints("")
-        .says("attempt 1 of job `a` is not here (it ran on `testhost`)");
-    let ran = home.run(["logs", "a", "-f"]).says("is not here").says("job a is completed");
+        .says("attempt 1 of job `a` is not on this machine (it ran on `testhost`)");
+    let ran = home.run(["logs", "a", "-f"]).says("is not on this machine").says("job a is completed");
     assert_eq!(ran.status.code(), Some(3));
     fs::remove_dir(log.parent().expect("logs/")).expect("all of them go");
-    home.run(["logs", "a"]).fails(3).says("is not here");
+    home.run(["logs", "a"]).fails(3).says("is not on this machine");
 }
 
 #[test]
@@ -325,10 +325,10 @@ fn what_a_job_puts_in_the_place_of_its_log_leads_nowhere() {
     let pipe = |path: &PathBuf| Command::new("mkfifo").arg(path).status().expect("mkfifo").success();
     fs::remove_file(&log).expect("it goes");
     assert!(pipe(&log));
-    home.run(["logs", "a"]).fails(3).says("is not here");
+    home.run(["logs", "a"]).fails(3).says("is not on this machine");
     fs::remove_file(&log).expect("it goes");
     symlink("/etc/passwd", &log).expect("a link");
-    home.run(["logs", "a"]).fails(3).prints("").says("is not here");
+    home.run(["logs", "a"]).fails(3).prints("").says("is not on this machine");
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn a_job_that_is_removed_is_a_failure() {
     home.run(["remove", "a"]).ok();
     let (status, notes) = following.ends();
     assert_eq!(status.code(), Some(3));
-    assert!(notes.contains("job `a` was removed while somebody waited for it"), "{notes}");
+    assert!(notes.contains("job `a` was removed while it was being waited for"), "{notes}");
 }
 
 #[test]

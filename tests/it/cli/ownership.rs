@@ -140,7 +140,7 @@ fn fault_39_a_home_or_a_file_of_it_that_others_can_write_is_refused() {
         allow(&path, before | 0o002);
         let ran = if args == ENQUEUE { refused(&home, home.call(args)) } else { home.run(args).fails(5) };
         ran.says(&format!("`{}` is writable by others", path.display()))
-            .says(&format!("hint: `chmod go-w {}`", path.display()));
+            .says(&format!("hint: run `chmod go-w {}`", path.display()));
         allow(&path, before & 0o7777);
         home.run(ENQUEUE).ok();
     }
@@ -318,7 +318,7 @@ fn fault_39_doctor_names_every_foreign_owner_and_whatever_others_can_write() {
     give_away(&home.path());
     let ran = home.run(["doctor", "--json"]).fails(5);
     assert!(
-        ran.stdout.contains("belongs to") && ran.stdout.contains("whole"),
+        ran.stdout.contains("belongs to") && ran.stdout.contains("intact"),
         "it looks at the queue: {ran}"
     );
     give_back(&home.path(), &gate);

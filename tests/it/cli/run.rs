@@ -120,7 +120,7 @@ fn what_is_not_the_commands_own_end_is_an_error() {
 fn a_job_that_waits_and_is_cancelled_or_removed_is_an_error() {
     for (verb, code, error) in [
         ("cancel", 1, "error: job `a` is cancelled (user)"),
-        ("remove", 3, "error: job `a` was removed while somebody waited for it"),
+        ("remove", 3, "error: job `a` was removed while it was being waited for"),
     ] {
         let home = WorkingHome::new();
         let _worker = TestWorker::new(&home, "w1");
@@ -372,7 +372,10 @@ fn output_that_is_gone_is_told_of() {
     worker.settle(lease, Outcome::Timeout, Some("timed out"));
     let (status, said) = running.end();
     assert_eq!(status.code(), Some(1));
-    assert!(said[0].starts_with("error: the output of attempt 1 of job `a` is not here"), "{said:?}");
+    assert!(
+        said[0].starts_with("error: the output of attempt 1 of job `a` is not on this machine"),
+        "{said:?}"
+    );
     assert_eq!(said[1], "error: job `a` is dead (retries exhausted: timed out)");
 }
 

@@ -12,7 +12,7 @@ fn a_worker_for_one_job_is_none_for_the_others() {
     let home = Home::with_jobs(&["a", "b"]);
     let _worker = TestWorker::for_job(&home, "w1", "a");
     home.run(["enqueue", "--id", "c", "--", "true"]).ok().says("hint: no worker is running");
-    home.run(["status"]).ok().shows("! 2 jobs wait and no worker is running");
+    home.run(["status"]).ok().shows("! 2 jobs wait, but no worker is running");
     home.run(["remove", "--yes", "b", "c"]).ok();
     home.run(["status"]).ok().shows_no("!");
 }
@@ -74,7 +74,7 @@ fn a_table_of_the_states() {
         "QUEUE    PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED\n\
          default        2           0          0       0     0          0\n\
          \n\
-         ! 2 jobs wait and no worker is running; start one with `queuectl worker start`\n",
+         ! 2 jobs wait, but no worker is running; start one with `queuectl worker start`\n",
     );
     home.run(["status", "-q"]).ok().prints("");
 }
@@ -86,7 +86,7 @@ fn problems(home: &Home) -> Value {
 #[test]
 fn what_is_wrong_is_said() {
     let home = Home::with_jobs(&["a"]);
-    let message = "1 job waits and no worker is running; start one with `queuectl worker start`";
+    let message = "1 job waits, but no worker is running; start one with `queuectl worker start`";
     assert_eq!(problems(&home), json!([{"problem": "no_worker", "message": message}]));
 
     let _worker = TestWorker::new(&home, "w1");
@@ -117,7 +117,7 @@ fn a_worker_that_missed_its_heartbeats_is_a_problem() {
     let silent = problems(&home);
     assert_eq!((silent.as_array().map(Vec::len), &silent[0]["problem"]), (Some(1), &json!("silent_worker")));
     let message = silent[0]["message"].as_str().expect("text");
-    assert!(message.starts_with("worker w2 was last heard from 4h"), "{message}");
+    assert!(message.starts_with("worker w2 has sent no heartbeat for 4h"), "{message}");
     home.run(["config", "set", "lease", "6h"]).ok();
     home.run(["config", "set", "heartbeat_interval", "2h"]).ok();
     assert_eq!(problems(&home), json!([]), "the setting says what is late");
@@ -149,7 +149,7 @@ fn jobs_that_died_of_late_are_a_problem() {
     let home = Home::new();
     home.dead_job("a", "exit code 1");
     home.dead_job("b", "exit code 1");
-    let line = "dlq_growing: 2 jobs died in the last hour; `queuectl dlq list --group` shows of what";
+    let line = "dlq_growing: 2 jobs died in the last hour; `queuectl dlq list --group` shows the causes";
     assert_eq!(messages(&home), [line]);
     let database = Connection::open(home.database()).expect("the database opens");
     database
@@ -187,8 +187,8 @@ fn a_schedule_that_missed_its_time_is_a_problem_for_a_day() {
     let messages = messages(&home);
     assert_eq!(messages.len(), 3, "{messages:?}");
     assert!(messages[2].starts_with("schedule_missed: schedule overdue missed its time"), "{messages:?}");
-    assert!(messages[0].starts_with("schedule_missed: schedule never-run missed its time at "));
-    assert!(messages[1].ends_with("`queuectl schedule show nightly` tells more"), "{messages:?}");
+    assert!(messages[0].starts_with("schedule_missed: schedule never-run missed its run at "));
+    assert!(messages[1].ends_with("see `queuectl schedule show nightly`"), "{messages:?}");
 }
 
 #[test]
@@ -197,19 +197,19 @@ fn a_hook_that_cannot_be_told_is_a_problem() {
     home.run(["hook", "add", "h", "--on", "success", "--command", "echo no luck >&2; exit 1"]).ok();
     assert_eq!(problems(&home), json!([]), "nothing has happened yet");
     home.completed_job("a");
-    let waits = "hook_waiting: 1 event waits for hook h and no worker is running; \
+    let waits = "hook_waiting: 1 event waits for hook h, but no worker is running; \
                  start one with `queuectl worker start`";
     assert_eq!(messages(&home), [waits]);
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     let failing = messages(&home).remove(0);
-    assert!(failing.starts_with("hook_failing: hook h could not be told for "), "{failing}");
+    assert!(failing.starts_with("hook_failing: hook h has been failing for "), "{failing}");
     assert!(failing.contains("(exit code 1: no luck), 1 event waits; `queuectl hook test h`"), "{failing}");
     let now = home.store().now().expect("the time").as_millis();
     let database = Connection::open(home.database()).expect("the database opens");
     let given_up = "update hooks set gave_up = 3, gave_up_at = ?1, failing_since = null";
     database.execute(given_up, [now]).expect("the statement is right");
     assert!(messages(&home).iter().any(|line| {
-        line.starts_with("hook_gave_up: hook h could never be told of 3 events (exit code 1: no luck)")
+        line.starts_with("hook_gave_up: delivery of 3 events to hook h was given up (exit code 1: no luck)")
     }));
     home.run(["hook", "remove", "h"]).ok();
     assert_eq!(problems(&home), json!([]));
@@ -225,9 +225,9 @@ fn a_person_sees_all_that_is_wrong_below_the_tables() {
 QUEUE    PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED
 default        1           0          0       0     1          0
 
-! 1 job waits and no worker is running; start one with `queuectl worker start`
-! 1 job died in the last hour; `queuectl dlq list --group` shows of what
-! durability is normal: a power cut can lose the last moments; `queuectl config unset durability` ends that
+! 1 job waits, but no worker is running; start one with `queuectl worker start`
+! 1 job died in the last hour; `queuectl dlq list --group` shows the causes
+! durability is normal: a power failure can lose the most recent changes; restore full durability with `queuectl config unset durability`
 ";
     home.run(["status"]).ok().prints(expected);
 }

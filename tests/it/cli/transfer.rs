@@ -331,7 +331,7 @@ fn a_bad_line_is_named_and_nothing_is_stored() {
     for (text, problem) in [
         (String::new(), "line 1 cannot be read"),
         ("hello\n".to_owned(), "line 1 cannot be read"),
-        (good.lines().skip(1).collect::<Vec<_>>().join("\n"), "the first line of an export"),
+        (good.lines().skip(1).collect::<Vec<_>>().join("\n"), "not an export: the first line"),
         (
             good.replace("{\"kind\":\"queuectl\",\"format\":1}", "{\"kind\":\"queuectl\",\"format\":99}"),
             "newer",

@@ -97,7 +97,7 @@ fn a_job_that_is_removed_meanwhile_counts_as_not_found() {
     let waiting = Background::start(home.call(["wait", "a"]));
     assert_eq!(waiting.says(), NO_WORKER, "it has looked");
     home.run(["remove", "a"]).ok();
-    assert_eq!(waiting.says(), "error: job `a` was removed while somebody waited for it");
+    assert_eq!(waiting.says(), "error: job `a` was removed while it was being waited for");
     let (status, rest) = waiting.end();
     assert_eq!((status.code(), rest), (Some(3), vec![]));
 }

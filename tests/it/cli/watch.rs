@@ -103,7 +103,7 @@ fn in_a_pipe_frames_follow_each_other() {
             lines[..6],
             [
                 "",
-                "! 1 job waits and no worker is running; start one with `queuectl worker start`",
+                "! 1 job waits, but no worker is running; start one with `queuectl worker start`",
                 "",
                 "QUEUE    PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED",
                 "default        1           0          0       0     0          0",
@@ -133,7 +133,7 @@ fn fault_13_watching_ends_when_nobody_reads_any_more() {
 fn on_a_terminal_it_is_drawn_over_and_given_back() {
     let home = with_slow_retries(&["a", "b"]);
     let mut terminal = watch_on_terminal(&home, &[]);
-    terminal.wait_until(|screen| has_line(screen, "! 2 jobs wait and no worker is running"));
+    terminal.wait_until(|screen| has_line(screen, "! 2 jobs wait, but no worker is running"));
     let worker = TestWorker::new(&home, "w1");
     terminal.wait_until(|screen| has_line(screen, "w1      running      0/1"));
     assert!(!has_line(&terminal.screen(), "!"), "nothing is wrong any more: {:?}", frame(&terminal.screen()));

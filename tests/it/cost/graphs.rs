@@ -9,7 +9,7 @@ use ops::jobs::bulk;
 use ops::jobs::bulk::Tally;
 use ops::jobs::change::change;
 use ops::upkeep::prune;
-use ops::upkeep::prune::Wanted;
+use ops::upkeep::prune::PruneScope;
 use rusqlite::{Connection, params};
 use store::{Change, JobFilter, JobRef, JobVerb, Phase};
 use tempfile::TempDir;
@@ -151,7 +151,7 @@ impl Graph {
     }
 
     fn prune(&self) {
-        let rest = Wanted::Chosen(self.select(StateName::Cancelled));
+        let rest = PruneScope::Chosen(self.select(StateName::Cancelled));
         prune::prune(self.fixture.store.as_ref(), self.folder.path(), &rest, SOMEBODY, |_| {})
             .expect("prune");
     }
@@ -275,5 +275,5 @@ fn what_was_changed_before_an_error_is_answered() {
     assert!((1..1_100).contains(&done), "{done} were removed");
     assert_eq!(graph.select(StateName::Pending).len(), 1_100 - done, "and these are answered");
     let stopped = answers.stopped.expect("an error");
-    assert!(matches!(stopped, OpError::HalfDone { done: told, .. } if told == done as u64), "{stopped:?}");
+    assert!(matches!(stopped, OpError::PartlyDone { done: told, .. } if told == done as u64), "{stopped:?}");
 }

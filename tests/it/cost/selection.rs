@@ -3,7 +3,7 @@
 use domain::job::life::StateName;
 use domain::settings::SettingKey;
 use ops::jobs::bulk;
-use ops::jobs::bulk::meant_by_default;
+use ops::jobs::bulk::default_phases;
 use store::{JobFilter, JobVerb};
 
 use super::tape;
@@ -38,7 +38,7 @@ fn filled(count: usize) -> (Fixture, tempfile::TempDir) {
 }
 
 fn filters(fixture: &Fixture) -> Vec<(&'static str, JobFilter)> {
-    let any = JobFilter { phases: meant_by_default(JobVerb::Cancel), ..JobFilter::default() };
+    let any = JobFilter { phases: default_phases(JobVerb::Cancel), ..JobFilter::default() };
     let command = Some("kind".parse().expect("a pattern"));
     let queue = Some(queue_name("kind"));
     let changed_before = Some(fixture.now());

@@ -35,7 +35,7 @@ fn fault_24_the_next_pool_does_so_if_no_other_is_running() {
     wait("no worker is alive", || ground.workers().is_empty());
     assert_eq!(ground.run(&["worker", "list", "--json"]).ok().json(), serde_json::json!([]));
     assert_eq!(ground.state("a"), StateName::Processing);
-    ground.run(&["status"]).ok().shows("1 job waits and no worker is running");
+    ground.run(&["status"]).ok().shows("1 job waits, but no worker is running");
     ground.recovers("a", || _ = ground.pool());
     ground.finish();
     assert_eq!(ground.story("a"), "completed: lost success");

@@ -26,7 +26,7 @@ fn fault_24_doctor_reports_a_killed_pool_until_another_has_cleaned_up() {
     ground.kill_pool(pool);
     wait("no worker is alive", || ground.workers().is_empty());
     let dead = said(&ground, "dead_worker").expect("it is reported");
-    assert!(dead.ends_with("died; 1 job waits to be given back"), "{dead}");
+    assert!(dead.ends_with("died; 1 job waits to be recovered"), "{dead}");
 
     ground.recovers("a", || _ = ground.pool());
     ground.finish();

@@ -21,7 +21,7 @@ fn a_job_that_cannot_be_started_without_descriptors_is_released() {
     let call = home.call(["worker", "run", "--concurrency", SLOTS]).with_limit(LIMIT);
     let _pool = Pool::up(&home, call.into_command());
     wait_until("the descriptors are used up", || home.journal().contains("Too many open files"));
-    let is_reported = || home.run(["status"]).ok().stdout.contains("is hindered (");
+    let is_reported = || home.run(["status"]).ok().stdout.contains("is blocked (");
     wait_until("status reports it", is_reported);
     home.file("go", "");
     for id in &ids {

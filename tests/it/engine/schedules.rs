@@ -6,7 +6,7 @@ use domain::schedule::{Policy, When};
 use domain::values::timestamp::Timestamp;
 use ops::jobs::enqueue::Caller;
 use ops::schedule;
-use ops::schedule::Wanted;
+use ops::schedule::ScheduleRequest;
 use serde_json::Value;
 use store::Store;
 
@@ -29,7 +29,7 @@ impl Home {
     fn schedule_in(&self, name: &str, millis: i64) {
         let store = self.store();
         let now = store.now().expect("the time");
-        let wanted = Wanted {
+        let wanted = ScheduleRequest {
             name: name.parse().expect("a name"),
             when: When::At(Timestamp::from_millis(now.as_millis() + millis)),
             policy: Policy::new(None, None, None).expect("the defaults"),

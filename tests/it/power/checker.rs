@@ -1,4 +1,4 @@
-//! Holds a home that was found after a power cut against what was promised before it.
+//! Checks a home after a power cut against the promises made before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -14,73 +14,75 @@ use ops::jobs::enqueue::{Caller, Enqueuer};
 use rusqlite::Connection;
 use store::{JobFilter, Page, Store, StoreError};
 
-use super::promise::{Found, Promise};
+use super::promise::{Promise, QueueContents};
 use crate::cli::background::end_of;
 use crate::cli::harness::PROGRAM;
 
-/// The job that shows that the queue still takes jobs.
+/// The job that shows that the queue still accepts jobs.
 const AFTERWARDS: &str = "after-the-cut";
 
-/// What is wrong with a home.
+/// The faults found in a home.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Promises that were broken.
+    /// The broken promises.
     pub broken: Vec<Promise>,
-    /// Everything worse: it cannot be opened, is corrupt, takes no jobs, holds jobs that nobody asked for.
-    pub unsound: Vec<String>,
+    /// Worse faults: the home cannot be opened, is corrupt, refuses jobs, or contains jobs that were not requested.
+    pub defects: Vec<String>,
 }
 
-/// What a home is held against.
+/// What a home must contain.
 #[derive(Clone, Copy, Debug)]
-pub struct Expected<'a> {
+pub struct Expectations<'a> {
     pub promises: &'a [&'a Promise],
-    /// The ids of all jobs that anybody ever asked for.
-    pub asked: &'a BTreeSet<String>,
-    /// Whether a worker has to finish what is left.
+    /// The ids of all jobs that were ever requested.
+    pub requested: &'a BTreeSet<String>,
+    /// Whether a worker must finish the remaining jobs.
     pub drain: bool,
 }
 
-/// Looks at the home, uses it, and looks into it.
-pub fn check(home: &Path, expected: &Expected<'_>) -> Faults {
+/// Reads the home, uses it, and checks its integrity.
+pub fn check(home: &Path, expected: &Expectations<'_>) -> Faults {
     let mut faults = Faults::default();
-    match look(home) {
+    match read_home(home) {
         Ok(found) => faults.compare(&found, expected),
-        Err(error) => faults.unsound.push(format!("it cannot be read: {}", chain(error.as_ref()))),
+        Err(error) => faults.defects.push(format!("the home cannot be read: {}", chain(error.as_ref()))),
     }
     faults.recount(home);
     if let Err(error) = enqueue(home) {
-        faults.unsound.push(format!("it takes no job: {}", chain(error.as_ref())));
+        faults.defects.push(format!("the queue refuses a job: {}", chain(error.as_ref())));
     }
-    if expected.drain && faults.unsound.is_empty() {
-        faults.unsound.extend(drain(home));
+    if expected.drain && faults.defects.is_empty() {
+        faults.defects.extend(drain(home));
         faults.recount(home);
     }
     match integrity(home) {
         Ok(answer) if answer == "ok" => {}
-        Ok(answer) => faults.unsound.push(format!("it is corrupt: {answer}")),
-        Err(error) => faults.unsound.push(format!("it cannot be checked: {error}")),
+        Ok(answer) => faults.defects.push(format!("the database is corrupt: {answer}")),
+        Err(error) => faults.defects.push(format!("the database cannot be checked: {error}")),
     }
     faults
 }
 
 impl Faults {
     pub fn is_empty(&self) -> bool {
-        self.broken.is_empty() && self.unsound.is_empty()
+        self.broken.is_empty() && self.defects.is_empty()
     }
 
-    fn compare(&mut self, found: &Found, expected: &Expected<'_>) {
+    fn compare(&mut self, found: &QueueContents, expected: &Expectations<'_>) {
         let broken = expected.promises.iter().filter(|promise| !found.keeps(promise));
         self.broken.extend(broken.map(|promise| (*promise).clone()));
-        let strange = found.ids().into_iter().filter(|id| !expected.asked.contains(*id));
-        self.unsound.extend(strange.map(|id| format!("nobody asked for job `{id}`")));
+        let strange = found.ids().into_iter().filter(|id| !expected.requested.contains(*id));
+        self.defects.extend(strange.map(|id| format!("job `{id}` was not requested")));
     }
 
-    /// The counters are kept beside the jobs, and must not part from them.
+    /// The counters are stored in addition to the jobs and must agree with them.
     fn recount(&mut self, home: &Path) {
         match counts(home) {
             Ok((kept, counted)) if kept == counted => {}
-            Ok((kept, counted)) => self.unsound.push(format!("it counts {kept:?}, but holds {counted:?}")),
-            Err(error) => self.unsound.push(format!("it cannot be counted: {}", chain(error.as_ref()))),
+            Ok((kept, counted)) => {
+                self.defects.push(format!("the counters are {kept:?}, but a recount gives {counted:?}"))
+            }
+            Err(error) => self.defects.push(format!("the jobs cannot be counted: {}", chain(error.as_ref()))),
         }
     }
 }
@@ -88,7 +90,7 @@ impl Faults {
 /// How many jobs of each queue are in each state.
 type Counts = BTreeMap<(QueueName, StateName), u64>;
 
-/// What the counters say, and what is there.
+/// The stored counters and a recount.
 fn counts(home: &Path) -> Result<(Counts, Counts), Box<dyn Error>> {
     let store = store(home)?;
     let mut kept = Counts::new();
@@ -106,20 +108,20 @@ fn all_jobs(store: &dyn Store) -> Result<Vec<Job>, StoreError> {
     store.list(&JobFilter::default(), &Page { limit: usize::MAX, after: None })
 }
 
-/// The store of a home, by the way that the program takes.
+/// Opens the store of a home as the program does.
 fn store(home: &Path) -> Result<Box<dyn Store>, Box<dyn Error>> {
     let location = Location {
         home: home.to_owned(),
         store: StoreAddress::Sqlite(home.join(DATABASE)),
-        passed_over: None,
+        skipped_home: None,
     };
     Ok(open(&location)?)
 }
 
-/// What is in a home.
-pub fn look(home: &Path) -> Result<Found, Box<dyn Error>> {
+/// Reads the contents of a home.
+pub fn read_home(home: &Path) -> Result<QueueContents, Box<dyn Error>> {
     let store = store(home)?;
-    Ok(Found::new(&all_jobs(store.as_ref())?, &store.settings()?, store.now()?))
+    Ok(QueueContents::new(&all_jobs(store.as_ref())?, &store.settings()?, store.now()?))
 }
 
 fn enqueue(home: &Path) -> Result<(), Box<dyn Error>> {
@@ -128,15 +130,15 @@ fn enqueue(home: &Path) -> Result<(), Box<dyn Error>> {
     let request: JobRequest = serde_json::from_str(&format!(r#"{{"id":"{AFTERWARDS}","command":"true"}}"#))?;
     Enqueuer::new(store.as_ref(), caller)?.enqueue(vec![request])?;
     let stored = store.find(&AFTERWARDS.parse()?)?;
-    Ok(stored.map(drop).ok_or("what was enqueued is not there")?)
+    Ok(stored.map(drop).ok_or("the enqueued job does not exist")?)
 }
 
-/// Lets a worker finish everything, on a machine that was started anew.
+/// Runs a worker until the queue is empty, as after a reboot.
 fn drain(home: &Path) -> Vec<String> {
     let reboot = Connection::open(home.join(DATABASE))
         .and_then(|database| database.execute("update workers set boot_id = 'before the cut'", []));
     if let Err(error) = reboot {
-        return vec![format!("its workers cannot be changed: {error}")];
+        return vec![format!("the workers cannot be updated: {error}")];
     }
     let mut command = Command::new(PROGRAM);
     command.arg("--home").arg(home).args(["worker", "run", "--quiet", "--until-empty", "--concurrency", "2"]);
@@ -144,11 +146,11 @@ fn drain(home: &Path) -> Vec<String> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let status = end_of(command.spawn().expect("a worker starts"));
     if !status.success() {
-        return vec![format!("a worker cannot empty it: {status}")];
+        return vec![format!("a worker cannot empty the queue: {status}")];
     }
-    match look(home) {
+    match read_home(home) {
         Ok(found) => found.unfinished().into_iter().map(|id| format!("job `{id}` was never run")).collect(),
-        Err(error) => vec![format!("it cannot be read afterwards: {}", chain(error.as_ref()))],
+        Err(error) => vec![format!("the home cannot be read after draining: {}", chain(error.as_ref()))],
     }
 }
 

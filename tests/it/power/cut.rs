@@ -1,31 +1,31 @@
-//! A power cut: when it comes, and what of the changes that were not synced is found afterwards.
+//! A power cut: its position, and which unsynced changes survive it.
 
 use std::fmt;
 use std::ops::Range;
 
-/// What a disk guarantees to write as a whole.
+/// The unit that a disk writes atomically.
 const SECTOR: usize = 512;
-/// What a kernel usually writes back at once.
+/// The unit that a kernel usually writes back.
 const PAGE: usize = 4_096;
 
-/// Which of the changes that no sync covers reached the disk.
+/// Which unsynced changes reached the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum Survivors {
     Nothing,
     Everything,
-    /// Those before this position: they were written back in their order.
+    /// The changes before this position: the kernel wrote them back in order.
     Until(usize),
-    /// Each block of this many bytes, each length and each name is as it was at a moment of its own.
+    /// Each block of this many bytes, each length and each name has its own cutoff.
     Scattered(usize),
 }
 
 /// A cut, fully determined by its seed.
 #[derive(Clone, Debug)]
 pub struct Cut {
-    /// The first record that did not happen any more.
+    /// The first record that did not happen.
     pub at: usize,
-    pub files: Kept,
-    pub folders: Kept,
+    pub files: Survivors,
+    pub folders: Survivors,
     pub seed: u64,
 }
 
@@ -33,26 +33,31 @@ impl Cut {
     /// A random cut before this position.
     pub fn random(at: usize, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        Self { at, files: Kept::random(&mut random, at), folders: Kept::random(&mut random, at), seed }
+        Self {
+            at,
+            files: Survivors::random(&mut random, at),
+            folders: Survivors::random(&mut random, at),
+            seed,
+        }
     }
 
-    /// The cut after which nothing is missing.
+    /// A cut that loses nothing.
     pub fn harmless(at: usize) -> Self {
-        Self { at, files: Kept::Everything, folders: Kept::Everything, seed: 0 }
+        Self { at, files: Survivors::Everything, folders: Survivors::Everything, seed: 0 }
     }
 
-    /// The moments at which files are found.
-    pub fn file_limits(&self) -> Limits {
-        Limits { kept: self.files, at: self.at, random: fastrand::Rng::with_seed(self.seed ^ 1) }
+    /// The cutoffs of file contents.
+    pub fn file_cutoffs(&self) -> Cutoffs {
+        Cutoffs { survivors: self.files, at: self.at, random: fastrand::Rng::with_seed(self.seed ^ 1) }
     }
 
-    /// The moments at which names are found.
-    pub fn name_limits(&self) -> Limits {
-        Limits { kept: self.folders, at: self.at, random: fastrand::Rng::with_seed(self.seed ^ 2) }
+    /// The cutoffs of names.
+    pub fn name_cutoffs(&self) -> Cutoffs {
+        Cutoffs { survivors: self.folders, at: self.at, random: fastrand::Rng::with_seed(self.seed ^ 2) }
     }
 }
 
-impl Kept {
+impl Survivors {
     fn random(random: &mut fastrand::Rng, at: usize) -> Self {
         match random.u8(..8) {
             0 | 1 => Self::Nothing,
@@ -66,43 +71,43 @@ impl Kept {
 
 impl fmt::Display for Cut {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "cut before record {}, of what was not synced: in files {}", self.at, self.files)?;
+        write!(out, "cut before record {}; surviving unsynced changes: in files {}", self.at, self.files)?;
         write!(out, ", in folders {} (seed {:#x})", self.folders, self.seed)
     }
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for Survivors {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => out.write_str("nothing"),
             Self::Everything => out.write_str("everything"),
-            Self::Until(at) => write!(out, "what came before record {at}"),
-            Self::Scattered(bytes) => write!(out, "each {bytes} bytes or name as at a moment of its own"),
+            Self::Until(at) => write!(out, "those before record {at}"),
+            Self::Scattered(bytes) => write!(out, "each {bytes} bytes or name up to its own cutoff"),
         }
     }
 }
 
-/// Draws, for one thing after the other, the moment at which it is found: changes before that position are kept.
+/// Draws a cutoff for each name, length or block: changes before that position survive.
 #[derive(Clone, Debug)]
-pub struct Limits {
-    kept: Kept,
+pub struct Cutoffs {
+    survivors: Survivors,
     at: usize,
     random: fastrand::Rng,
 }
 
-impl Limits {
+impl Cutoffs {
     pub fn everything() -> Self {
-        Self { kept: Kept::Everything, at: usize::MAX, random: fastrand::Rng::with_seed(0) }
+        Self { survivors: Survivors::Everything, at: usize::MAX, random: fastrand::Rng::with_seed(0) }
     }
 
-    /// The moment of something that is whole: a name, the length of a file.
-    pub fn moment(&mut self) -> usize {
-        match self.kept {
-            Kept::Nothing => 0,
-            Kept::Everything => usize::MAX,
-            Kept::Until(at) => at,
-            // The newest or the oldest are likelier than something in between: so are they on a disk.
-            Kept::Scattered(_) => match self.random.u8(..6) {
+    /// The cutoff of an indivisible item: a name, the length of a file.
+    pub fn draw(&mut self) -> usize {
+        match self.survivors {
+            Survivors::Nothing => 0,
+            Survivors::Everything => usize::MAX,
+            Survivors::Until(at) => at,
+            // As on a real disk, the newest and the oldest version are more likely than one in between.
+            Survivors::Scattered(_) => match self.random.u8(..6) {
                 0..=2 => usize::MAX,
                 3 | 4 => 0,
                 _ => self.random.usize(..=self.at),
@@ -110,37 +115,37 @@ impl Limits {
         }
     }
 
-    /// The moments of the blocks of a file of this length.
+    /// The cutoffs of the blocks of a file of this length.
     pub fn blocks(&mut self, length: usize) -> Blocks {
-        let size = match self.kept {
-            Kept::Nothing | Kept::Everything | Kept::Until(_) => length.max(1),
-            Kept::Scattered(size) => size,
+        let size = match self.survivors {
+            Survivors::Nothing | Survivors::Everything | Survivors::Until(_) => length.max(1),
+            Survivors::Scattered(size) => size,
         };
-        Blocks { size, limits: (0..length.div_ceil(size)).map(|_| self.moment()).collect() }
+        Blocks { size, cutoffs: (0..length.div_ceil(size)).map(|_| self.draw()).collect() }
     }
 }
 
 #[derive(Clone, Debug)]
 pub struct Blocks {
     size: usize,
-    limits: Vec<usize>,
+    cutoffs: Vec<usize>,
 }
 
-/// The part of a change that falls into one block.
+/// The part of a change that is in one block.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub range: Range<usize>,
-    pub limit: usize,
+    pub cutoff: usize,
 }
 
 impl Blocks {
-    /// A range, cut at the borders of blocks.
+    /// A range, split at block boundaries.
     pub fn touched(&self, range: &Range<usize>) -> impl Iterator<Item = Part> {
         let last = if range.is_empty() { 0 } else { range.end.div_ceil(self.size) };
         let blocks = range.start / self.size..last;
         blocks.map(|block| {
             let start = range.start.max(block * self.size);
-            Part { range: start..range.end.min((block + 1) * self.size), limit: self.limits[block] }
+            Part { range: start..range.end.min((block + 1) * self.size), cutoff: self.cutoffs[block] }
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The simulated disk: it takes the records one by one, and can be cut off from power between any two of them.
+//! The simulated disk: it applies the records one by one and can lose power between any two of them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,47 +8,47 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use super::cut::{Cut, Limits};
+use super::cut::{Cut, Cutoffs};
 use super::file::File;
 use super::folder::{Folder, Node};
 use super::record::{Record, Target};
 
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// How many records have happened.
+    /// How many records have been applied.
     at: usize,
     files: Vec<File>,
-    /// Which file has this inode now: the number is given to another one when a file is gone.
-    inodes: HashMap<u64, Known>,
-    /// The first is the root.
+    /// The file that has each inode number now; numbers are reused after a file is deleted.
+    inodes: HashMap<u64, InodeEntry>,
+    /// The first one is the root.
     folders: Vec<Folder>,
-    /// Where a sync began, and what it syncs.
-    syncs: HashMap<u64, (usize, SyncOf)>,
+    /// The position where each sync began, and its target.
+    syncs: HashMap<u64, (usize, SyncTarget)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct InodeEntry {
     file: usize,
-    /// Unless it was changed before it was made, as far as the records tell.
+    /// False if the records show a change before the creation.
     has_name: bool,
 }
 
-/// What decides what is found after a cut.
-struct After<'r> {
+/// What determines the state after a cut.
+struct RestoreContext<'r> {
     records: &'r [Record],
-    names: Limits,
-    files: Limits,
+    names: Cutoffs,
+    files: Cutoffs,
 }
 
-/// Identities, not names: what is synced may be renamed meanwhile.
+/// The target by identity, not by name, because it may be renamed during the sync.
 #[derive(Clone, Copy, Debug)]
-enum SyncOf {
+enum SyncTarget {
     File(usize),
     Folder(usize),
 }
 
 impl Disk {
-    /// A disk that holds what is in this folder, synced, as if it had always been there.
+    /// A disk with the contents of this folder, all synced.
     pub fn holding(folder: &Path) -> Self {
         let folders = vec![Folder::default()];
         let mut disk =
@@ -57,15 +57,15 @@ impl Disk {
         disk
     }
 
-    /// Lets everything before this record happen.
+    /// Applies all records before this position.
     pub fn advance(&mut self, records: &[Record], to: usize) {
         while self.at < to {
-            self.take(records, self.at);
+            self.apply(records, self.at);
             self.at += 1;
         }
     }
 
-    fn take(&mut self, records: &[Record], at: usize) {
+    fn apply(&mut self, records: &[Record], at: usize) {
         match &records[at] {
             Record::Create { inode, path, is_pipe } => {
                 let node = if *is_pipe { Node::Pipe } else { Node::File(self.new_file(*inode)) };
@@ -89,20 +89,20 @@ impl Disk {
             }
             Record::SyncBegin { token, target } => {
                 let target = match target {
-                    Target::File(inode) => SyncOf::File(self.file(*inode)),
-                    Target::Folder(path) => SyncOf::Folder(self.folder(path)),
+                    Target::File(inode) => SyncTarget::File(self.file(*inode)),
+                    Target::Folder(path) => SyncTarget::Folder(self.folder(path)),
                 };
                 self.syncs.insert(*token, (at, target));
             }
-            Record::SyncEnd { token } => match self.syncs.remove(token).expect("it has begun") {
-                (began, SyncOf::File(file)) => self.files[file].sync(records, began),
-                (began, SyncOf::Folder(folder)) => self.folders[folder].sync(began),
+            Record::SyncEnd { token } => match self.syncs.remove(token).expect("the sync has begun") {
+                (began, SyncTarget::File(file)) => self.files[file].sync(records, began),
+                (began, SyncTarget::Folder(folder)) => self.folders[folder].sync(began),
             },
             Record::Say { .. } | Record::End { .. } => {}
         }
     }
 
-    /// A new file with this inode. Somebody may have opened and changed it before its maker could write it down.
+    /// A new file with this inode. Another process may have opened and changed it before its creator recorded it.
     fn new_file(&mut self, inode: u64) -> usize {
         match self.inodes.get_mut(&inode) {
             Some(known) if !known.has_name => {
@@ -116,7 +116,7 @@ impl Disk {
     fn add_file(&mut self, inode: u64, content: File, has_name: bool) -> usize {
         let file = self.files.len();
         self.files.push(content);
-        self.inodes.insert(inode, Known { file, has_name });
+        self.inodes.insert(inode, InodeEntry { file, has_name });
         file
     }
 
@@ -131,8 +131,8 @@ impl Disk {
     fn rename(&mut self, at: usize, inode: u64, from: &str, to: &str) {
         let node = Node::File(self.file(inode));
         let ((folder, old), (to_folder, new)) = (self.place(from), self.place(to));
-        assert_eq!(folder, to_folder, "nothing is moved to another folder: {from} to {to}");
-        assert_eq!(self.folders[folder].now.get(old), Some(&node), "{from} is what was renamed");
+        assert_eq!(folder, to_folder, "renames stay within a folder: {from} to {to}");
+        assert_eq!(self.folders[folder].now.get(old), Some(&node), "{from} is the renamed file");
         self.folders[folder].rename(at, old, new, node);
     }
 
@@ -141,7 +141,7 @@ impl Disk {
         let names = path.split('/').filter(|name| !name.is_empty());
         names.fold(0, |folder, name| match self.folders[folder].now.get(name) {
             Some(Node::Folder(inner)) => *inner,
-            other => panic!("{path} is no folder: {other:?}"),
+            other => panic!("{path} is not a folder: {other:?}"),
         })
     }
 
@@ -154,8 +154,8 @@ impl Disk {
     fn load(&mut self, folder: usize, from: &Path) {
         for entry in fs::read_dir(from).expect("the folder is listed") {
             let entry = entry.expect("an entry");
-            let name = entry.file_name().into_string().expect("names here are text");
-            let meta = entry.metadata().expect("its metadata");
+            let name = entry.file_name().into_string().expect("names are UTF-8");
+            let meta = entry.metadata().expect("metadata");
             let node = if meta.is_dir() {
                 self.folders.push(Folder::default());
                 let inner = self.folders.len() - 1;
@@ -170,27 +170,27 @@ impl Disk {
         self.folders[folder].sync(usize::MAX);
     }
 
-    /// Writes what is found after this cut into an empty folder.
+    /// Writes the state after this cut into an empty folder.
     pub fn restore(&self, records: &[Record], cut: &Cut, to: &Path) {
-        assert_eq!(cut.at, self.at, "the disk is at the moment of the cut");
-        let mut after = After { records, names: cut.name_limits(), files: cut.file_limits() };
-        self.restore_folder(0, to, &mut after);
+        assert_eq!(cut.at, self.at, "the disk is at the position of the cut");
+        let mut context = RestoreContext { records, names: cut.name_cutoffs(), files: cut.file_cutoffs() };
+        self.restore_folder(0, to, &mut context);
     }
 
-    fn restore_folder(&self, folder: usize, to: &Path, after: &mut After<'_>) {
-        for (name, node) in self.folders[folder].names(&mut after.names) {
+    fn restore_folder(&self, folder: usize, to: &Path, context: &mut RestoreContext<'_>) {
+        for (name, node) in self.folders[folder].names(&mut context.names) {
             let path = to.join(name);
             match node {
                 Node::Folder(inner) => {
-                    fs::DirBuilder::new().mode(0o700).create(&path).expect("a folder is made");
-                    self.restore_folder(inner, &path, after);
+                    fs::DirBuilder::new().mode(0o700).create(&path).expect("the folder is created");
+                    self.restore_folder(inner, &path, context);
                 }
-                Node::Pipe => mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).expect("a pipe is made"),
+                Node::Pipe => mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).expect("the pipe is created"),
                 Node::File(file) => {
-                    let content = self.files[file].content(after.records, &mut after.files);
+                    let content = self.files[file].content(context.records, &mut context.files);
                     let mut made = fs::File::options().write(true).create_new(true).mode(0o600).open(&path);
-                    let file = made.as_mut().expect("a file is made");
-                    file.write_all(&content).expect("it is written");
+                    let file = made.as_mut().expect("the file is created");
+                    file.write_all(&content).expect("the file is written");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! FAULTS 28: after a power cut, whatever of the unsynced changes reached the disk, every promise holds.
+//! FAULTS 28: after a power cut every promise holds, regardless of which unsynced changes reached the disk.
 
 use std::collections::HashMap;
 
@@ -16,89 +16,89 @@ fn fault_28_nothing_acknowledged_is_lost_by_a_power_cut() {
     let kinds = Promises::of(&records, recording.old_jobs).kinds();
     assert!(
         kinds.iter().eq(&["cancelled", "completed", "exists", "retried", "set"]),
-        "some are missing: {kinds:?}"
+        "some kinds of promises are missing: {kinds:?}"
     );
     let test = "fault_28_nothing_acknowledged_is_lost_by_a_power_cut";
     assert_harmless(recording, Plan::new(28, 240), test);
 }
 
 #[test]
-fn fault_28_everything_that_is_written_is_recorded() {
+fn fault_28_every_write_is_recorded() {
     let recording = Recording::of(busy_queue);
     let again = tempfile::tempdir().expect("a temporary folder");
     restore_all(&recording, &recording.records(), again.path());
     assert_same(&recording.disk(), again.path());
 }
 
-/// All of them make the home, the database and its schema, and only one of them is the first.
+/// All processes try to create the home, the database and its schema, but only one is the first.
 #[test]
-fn fault_28_the_first_use_of_a_home_by_many_survives_a_power_cut() {
+fn fault_28_the_concurrent_first_use_of_a_home_survives_a_power_cut() {
     let recording = Recording::of(first_use_by_many);
     assert_harmless(
         recording,
         Plan::new(30, 60),
-        "fault_28_the_first_use_of_a_home_by_many_survives_a_power_cut",
+        "fault_28_the_concurrent_first_use_of_a_home_survives_a_power_cut",
     );
 }
 
-/// A process dies between making something and syncing its name; the next one finds it made, and promises.
+/// A process dies between creating a file and syncing its name; the next one finds it and makes a promise.
 #[test]
-fn fault_28_what_a_killed_process_did_not_sync_is_synced_by_the_next() {
+fn fault_28_changes_that_a_killed_process_did_not_sync_are_synced_by_the_next() {
     for (number, point) in
         ["folder.made=MARK", "folder.made=+MARK", "migrate.after_commit"].iter().enumerate()
     {
         let recording = Recording::of(|recording| {
-            recording.die_at(point, ["enqueue", "--id", "nobody-promised", "--", "true"]);
+            recording.die_at(point, ["enqueue", "--id", "not-promised", "--", "true"]);
             recording.enqueue("promised", "true");
         });
-        let test = "fault_28_what_a_killed_process_did_not_sync_is_synced_by_the_next";
+        let test = "fault_28_changes_that_a_killed_process_did_not_sync_are_synced_by_the_next";
         assert_harmless(recording, Plan::new(31 + number as u64, 20), test);
     }
 }
 
-/// A process dies between writing a job and syncing it; the next one finds the job, and promises that it exists.
+/// A process dies between writing a job and syncing it; the next one finds the job and promises that it exists.
 #[test]
-fn fault_28_a_job_that_was_found_is_as_safe_as_one_that_was_enqueued() {
+fn fault_28_an_existing_job_is_synced_before_it_is_reported() {
     let enqueue = ["enqueue", "--id", "twice", "--if-absent", "--no-env-capture", "--", "true"];
     let recording = unsynced(&enqueue, |recording| recording.run("enqueue", enqueue));
-    let test = "fault_28_a_job_that_was_found_is_as_safe_as_one_that_was_enqueued";
+    let test = "fault_28_an_existing_job_is_synced_before_it_is_reported";
     assert_harmless(recording, Plan::new(34, 40), test);
 }
 
-/// Whoever was not told whether a job was stored asks again with the same id, and takes the conflict for an answer.
+/// After an unknown outcome a caller enqueues again with the same id; the conflict tells it that the job is stored.
 #[test]
-fn fault_28_a_job_that_is_in_the_way_is_as_safe_as_one_that_was_enqueued() {
+fn fault_28_a_conflicting_job_is_synced_before_the_conflict_is_reported() {
     let enqueue = ["enqueue", "--id", "twice", "--no-env-capture", "--", "true"];
     let recording = unsynced(&enqueue, |recording| recording.conflict("exists twice", enqueue));
-    let test = "fault_28_a_job_that_is_in_the_way_is_as_safe_as_one_that_was_enqueued";
+    let test = "fault_28_a_conflicting_job_is_synced_before_the_conflict_is_reported";
     assert_harmless(recording, Plan::new(36, 40), test);
 }
 
-/// The same where the conflict is found in a file that is checked before anything is stored.
+/// The same with a file, which is checked before any job is stored.
 #[test]
-fn fault_28_a_job_that_is_in_the_way_of_a_file_is_as_safe_as_one_that_was_enqueued() {
+fn fault_28_a_job_that_conflicts_with_a_file_is_synced_before_the_conflict_is_reported() {
     let lines = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(lines.path(), "{\"id\":\"twice\",\"command\":\"true\"}\n").expect("a line");
-    let path = lines.path().to_str().expect("names here are text");
+    let path = lines.path().to_str().expect("names are UTF-8");
     let enqueue = ["enqueue", "--no-env-capture", "--file", path];
     let recording = unsynced(&enqueue, |recording| recording.conflict("exists twice", enqueue));
-    let test = "fault_28_a_job_that_is_in_the_way_of_a_file_is_as_safe_as_one_that_was_enqueued";
+    let test = "fault_28_a_job_that_conflicts_with_a_file_is_synced_before_the_conflict_is_reported";
     assert_harmless(recording, Plan::new(37, 40), test);
 }
 
-/// What comes after an enqueue that died before its sync. It has no environment, which would be written anew where it
-/// differs: so there is nothing to commit.
+/// Runs `then` after an enqueue that died before its sync. The job has no environment, because a different one would be
+/// stored again; so the next enqueue has nothing to commit.
 fn unsynced(enqueue: &[&str], then: impl FnOnce(&Recording)) -> Recording {
     Recording::of(|recording| {
         recording.enqueue("first", "true");
-        // This one folds in the log and begins it anew, so that the next has nothing to sync but its own commit.
+        // This one checkpoints and resets the log, so that the next has nothing to sync but its own commit.
         recording.enqueue("second", "true");
         recording.die_before_sync("queue.db-wal", enqueue);
         then(recording);
     })
 }
 
-/// The log was folded into the database, and begun anew.
+/// Asserts that the write-ahead log was checkpointed and reset.
 fn assert_has_checkpoints(records: &[Record]) {
     let mut names: HashMap<u64, &str> = HashMap::new();
     let (mut pages, mut headers) = (0, 0);
@@ -111,6 +111,6 @@ fn assert_has_checkpoints(records: &[Record]) {
             headers += usize::from(name.ends_with("-wal") && *offset == 0);
         }
     }
-    assert!(pages > 0, "nothing was folded into the database");
-    assert!(headers > 1, "the log was never begun anew");
+    assert!(pages > 0, "the log was never checkpointed");
+    assert!(headers > 1, "the log was never reset");
 }

@@ -1,20 +1,20 @@
-//! One file on the simulated disk: what was synced, and what was done to it since.
+//! A file on the simulated disk: its synced content and the later changes.
 
 use std::ops::Range;
 
-use super::cut::Limits;
+use super::cut::Cutoffs;
 use super::record::{Change, Record};
 
-/// The content of a file, through all that a power cut can make of it.
+/// The content of a file, in every state that a power cut can leave.
 #[derive(Clone, Debug, Default)]
 pub struct File {
     synced: Vec<u8>,
-    /// The positions of changes that no sync has covered yet, in their order.
+    /// The positions of the unsynced changes, in order.
     pending: Vec<usize>,
 }
 
 impl File {
-    /// One that was there before the recording, synced.
+    /// A synced file that existed before the recording.
     pub fn with_content(content: Vec<u8>) -> Self {
         Self { synced: content, pending: Vec::new() }
     }
@@ -23,27 +23,27 @@ impl File {
         self.pending.push(at);
     }
 
-    /// Everything before this position is safe from now on.
+    /// Makes all changes before this position durable.
     pub fn sync(&mut self, records: &[Record], until: usize) {
         let covered = self.pending.partition_point(|&at| at < until);
         let done = self.pending.drain(..covered).collect();
         let whole = Self { synced: std::mem::take(&mut self.synced), pending: done };
-        self.synced = whole.content(records, &mut Limits::everything());
+        self.synced = whole.content(records, &mut Cutoffs::everything());
     }
 
-    /// What is found after a cut. Each block shows a moment of its own, and so does the length.
-    pub fn content(&self, records: &[Record], limits: &mut Limits) -> Vec<u8> {
+    /// The content after a cut. Each block and the length have their own cutoffs.
+    pub fn content(&self, records: &[Record], cutoffs: &mut Cutoffs) -> Vec<u8> {
         let changes = || self.pending.iter().map(|&at| (at, change_at(records, at)));
         let longest = changes().map(|(_, change)| end(change)).max().unwrap_or(0).max(self.synced.len());
-        let (size_limit, blocks) = (limits.moment(), limits.blocks(longest));
+        let (size_cutoff, blocks) = (cutoffs.draw(), cutoffs.blocks(longest));
         let mut content = self.synced.clone();
         content.resize(longest, 0);
         let mut size = self.synced.len();
         for (at, change) in changes() {
-            if at < size_limit {
+            if at < size_cutoff {
                 size = size_after(change, size);
             }
-            for block in blocks.touched(&range(change, longest)).filter(|block| at < block.limit) {
+            for block in blocks.touched(&range(change, longest)).filter(|block| at < block.cutoff) {
                 apply(change, &mut content, block.range);
             }
         }
@@ -57,7 +57,7 @@ fn change_at(records: &[Record], at: usize) -> &Change {
     change
 }
 
-/// The length that a change needs or makes.
+/// The file length that a change requires or sets.
 fn end(change: &Change) -> usize {
     size_after(change, 0)
 }
@@ -70,7 +70,7 @@ fn size_after(change: &Change, size: usize) -> usize {
     }
 }
 
-/// The bytes that a change touches. What is cut off reads as zeros if the file grows again.
+/// The bytes that a change affects. Truncated bytes read as zeros if the file grows again.
 fn range(change: &Change, longest: usize) -> Range<usize> {
     match change {
         Change::Write { offset, data } => *offset..offset + data.len(),

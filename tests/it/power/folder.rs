@@ -1,10 +1,10 @@
-//! One folder on the simulated disk: the names that were synced, and what was done to them since.
+//! A folder on the simulated disk: its synced names and the later changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cut::Limits;
+use super::cut::Cutoffs;
 
-/// What a name stands for.
+/// The object that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
     File(usize),
@@ -18,46 +18,46 @@ pub type Names = BTreeMap<String, Node>;
 pub struct Folder {
     synced: Names,
     pending: Vec<Change>,
-    /// As the programs see it.
+    /// The names that programs see.
     pub now: Names,
 }
 
-/// A name goes, or comes, or both: then it is one name that changes, never half of it.
+/// Removes a name, adds one, or both atomically (a rename).
 #[derive(Clone, Debug)]
 struct Change {
     at: usize,
-    gone: Option<String>,
-    come: Option<(String, Node)>,
+    removed: Option<String>,
+    added: Option<(String, Node)>,
 }
 
 impl Change {
     fn apply(&self, names: &mut Names) {
-        if let Some(gone) = &self.gone {
-            names.remove(gone);
+        if let Some(removed) = &self.removed {
+            names.remove(removed);
         }
-        if let Some((name, node)) = &self.come {
+        if let Some((name, node)) = &self.added {
             names.insert(name.clone(), *node);
         }
     }
 
-    /// The name whose moment decides.
+    /// The name whose cutoff decides.
     fn name(&self) -> &str {
-        let come = self.come.as_ref().map(|(name, _)| name);
-        come.or(self.gone.as_ref()).expect("a change has a name")
+        let added = self.added.as_ref().map(|(name, _)| name);
+        added.or(self.removed.as_ref()).expect("a change has a name")
     }
 }
 
 impl Folder {
     pub fn add(&mut self, at: usize, name: &str, node: Node) {
-        self.change(Change { at, gone: None, come: Some((name.to_owned(), node)) });
+        self.change(Change { at, removed: None, added: Some((name.to_owned(), node)) });
     }
 
     pub fn remove(&mut self, at: usize, name: &str) {
-        self.change(Change { at, gone: Some(name.to_owned()), come: None });
+        self.change(Change { at, removed: Some(name.to_owned()), added: None });
     }
 
     pub fn rename(&mut self, at: usize, from: &str, to: &str, node: Node) {
-        self.change(Change { at, gone: Some(from.to_owned()), come: Some((to.to_owned(), node)) });
+        self.change(Change { at, removed: Some(from.to_owned()), added: Some((to.to_owned(), node)) });
     }
 
     fn change(&mut self, change: Change) {
@@ -65,7 +65,7 @@ impl Folder {
         self.pending.push(change);
     }
 
-    /// Everything before this position is safe from now on.
+    /// Makes all changes before this position durable.
     pub fn sync(&mut self, until: usize) {
         let covered = self.pending.partition_point(|change| change.at < until);
         for change in self.pending.drain(..covered) {
@@ -73,10 +73,10 @@ impl Folder {
         }
     }
 
-    /// The names that are found after a cut. Each shows a moment of its own.
-    pub fn names(&self, limits: &mut Limits) -> Names {
+    /// The names after a cut. Each has its own cutoff.
+    pub fn names(&self, cutoffs: &mut Cutoffs) -> Names {
         let touched: BTreeSet<&str> = self.pending.iter().map(Change::name).collect();
-        let moments: BTreeMap<&str, usize> = touched.iter().map(|name| (*name, limits.moment())).collect();
+        let moments: BTreeMap<&str, usize> = touched.iter().map(|name| (*name, cutoffs.draw())).collect();
         let mut names = self.synced.clone();
         for change in self.pending.iter().filter(|change| change.at < moments[change.name()]) {
             change.apply(&mut names);

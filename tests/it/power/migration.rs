@@ -1,4 +1,4 @@
-//! FAULTS 35: the power is cut while the schema is brought up to date. The old queue is found, or the new one.
+//! FAULTS 35: a power cut during a schema migration leaves the old queue or the new one.
 
 use std::fs;
 use std::path::Path;
@@ -17,14 +17,14 @@ const FIRST_JOBS: &str = "
     insert into counters values (1, 'pending', 2);
     pragma application_id = 1366648163; pragma user_version = 1;";
 
-/// A home as the first program left it.
+/// Creates a home with the first schema version.
 fn first_home(home: &Path) {
-    fs::create_dir_all(home).expect("the home is made");
-    fs::write(home.join("queue.db-gate"), "queuectl\n").expect("its gate is written");
-    let database = Connection::open(home.join("queue.db")).expect("the database is made");
+    fs::create_dir_all(home).expect("the home is created");
+    fs::write(home.join("queue.db-gate"), "queuectl\n").expect("the gate is written");
+    let database = Connection::open(home.join("queue.db")).expect("the database is created");
     let properties = "pragma page_size = 2048; pragma auto_vacuum = incremental; pragma journal_mode = wal;";
     for statements in [properties, FIRST_SCHEMA, FIRST_JOBS] {
-        database.execute_batch(statements).expect("the statements are right");
+        database.execute_batch(statements).expect("the statements are valid");
     }
 }
 

@@ -1,7 +1,7 @@
-//! What programs have promised by what they printed, or by ending well.
+//! The promises that programs made by their output or by a successful exit.
 //!
 //! A call is named `NUMBER#PROMISE`: `enqueue` promises that the ids it prints exist, `wait` that they are completed;
-//! `exists ID`, `cancel ID`, `retry ID` and `set KEY VALUE` promise by their end.
+//! `exists ID`, `cancel ID`, `retry ID` and `set KEY VALUE` are promised by the exit of the call.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,13 +12,13 @@ use domain::values::timestamp::Timestamp;
 
 use super::record::Record;
 
-/// Something that must be true after every cut from a position on.
+/// A fact that must hold after every cut from its position on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Promise {
     Exists(String),
     Completed(String),
     Cancelled(String),
-    /// It is not cancelled any more.
+    /// The job is no longer cancelled.
     Retried(String),
     Set(String, String),
 }
@@ -35,12 +35,12 @@ impl Promise {
     }
 }
 
-/// All promises, each with the position from which it holds.
+/// All promises, each with the position from which on it must hold.
 #[derive(Clone, Debug)]
 pub struct Promises(Vec<(usize, Promise)>);
 
 impl Promises {
-    /// Those that the records tell of; that these jobs exist was promised before.
+    /// The promises in the records, and the existence of the old jobs.
     pub fn of(records: &[Record], old_jobs: &[&str]) -> Self {
         let mut lines: HashMap<&str, Vec<u8>> = HashMap::new();
         let mut promises: Vec<_> = old_jobs.iter().map(|id| (0, Promise::Exists((*id).to_owned()))).collect();
@@ -57,17 +57,17 @@ impl Promises {
         Self(promises)
     }
 
-    /// Where each of those that the records tell of was made.
+    /// The positions of the promises in the records.
     pub fn positions(&self) -> Vec<usize> {
         self.0.iter().map(|(at, _)| *at).filter(|at| *at > 0).collect()
     }
 
-    /// Which kinds there are.
+    /// The kinds of promises that occur.
     pub fn kinds(&self) -> BTreeSet<&'static str> {
         self.0.iter().map(|(_, promise)| promise.kind()).collect()
     }
 
-    /// Those that a cut at this position must not break.
+    /// The promises that a cut at this position must not break.
     pub fn before(&self, cut: usize) -> impl Iterator<Item = &Promise> {
         self.0.iter().take_while(move |(at, _)| *at <= cut).map(|(_, promise)| promise)
     }
@@ -77,10 +77,10 @@ fn promise_of(call: &str) -> &str {
     call.split_once('#').expect("a call has a number").1
 }
 
-/// Takes the lines that are complete.
+/// Removes and returns the complete lines.
 fn whole_lines(said: &mut Vec<u8>) -> Vec<String> {
     let whole = said.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let text = String::from_utf8(said.drain(..whole).collect()).expect("ids are text");
+    let text = String::from_utf8(said.drain(..whole).collect()).expect("ids are UTF-8");
     text.lines().map(str::to_owned).collect()
 }
 
@@ -103,16 +103,16 @@ fn by_end(promise: &str) -> Option<Promise> {
     }
 }
 
-/// A queue as it was found.
+/// The contents of a queue after a cut.
 #[derive(Debug)]
-pub struct Found {
+pub struct QueueContents {
     jobs: BTreeMap<String, StateName>,
     settings: BTreeMap<String, String>,
-    /// Those whose time had not come.
+    /// Jobs that are not due yet.
     scheduled: BTreeSet<String>,
 }
 
-impl Found {
+impl QueueContents {
     pub fn new(jobs: &[Job], settings: &BTreeMap<SettingKey, String>, now: Timestamp) -> Self {
         let scheduled = jobs.iter().filter(|job| job.life.due_at > now);
         Self {
@@ -126,7 +126,7 @@ impl Found {
         self.jobs.keys().map(String::as_str).collect()
     }
 
-    /// What a worker should have finished.
+    /// The jobs that a worker should have finished.
     pub fn unfinished(&self) -> Vec<&str> {
         let over = [StateName::Completed, StateName::Cancelled];
         let rest =

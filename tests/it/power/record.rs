@@ -1,12 +1,12 @@
-//! What the recorder wrote down, read back. Its `enum kind` and `struct head` are the other half of this.
+//! Reads the record. Its format is defined by `enum kind` and `struct head` in `recorder.c`.
 
 use std::fs;
 use std::path::Path;
 
-/// One record. Positions in the list of records are the time that everything else here is told in.
+/// One record. All times in this module are positions in the list of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A file or pipe was made.
+    /// A file or pipe was created.
     Create {
         inode: u64,
         path: String,
@@ -46,7 +46,7 @@ pub enum Record {
     },
 }
 
-/// What was done to the content of a file.
+/// A change of the content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Write {
@@ -63,7 +63,7 @@ pub enum Change {
     },
 }
 
-/// What is synced.
+/// The target of a sync.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     File(u64),
@@ -72,22 +72,22 @@ pub enum Target {
 
 pub fn read(log: &Path) -> Vec<Record> {
     let bytes = fs::read(log).expect("the record is readable");
-    let mut rest = Rest(&bytes);
+    let mut reader = Reader(&bytes);
     let mut records = Vec::new();
-    while !rest.0.is_empty() {
-        records.push(rest.record());
+    while !reader.0.is_empty() {
+        records.push(reader.record());
     }
     records
 }
 
-/// What is not read yet.
-struct Rest<'a>(&'a [u8]);
+/// The unread bytes.
+struct Reader<'a>(&'a [u8]);
 
-impl Rest<'_> {
+impl Reader<'_> {
     fn record(&mut self) -> Record {
         let (kind, path_length, data_length, _) = (self.u32(), self.u32(), self.u32(), self.u32());
         let (inode, offset, length) = (self.u64(), self.u64(), self.u64());
-        let path = String::from_utf8(self.take(size(path_length)).to_vec()).expect("names here are text");
+        let path = String::from_utf8(self.take(size(path_length)).to_vec()).expect("names are UTF-8");
         let data = self.take(size(data_length)).to_vec();
         match kind {
             1 => Record::Create { inode, path, is_pipe: length != 0 },
@@ -104,8 +104,8 @@ impl Rest<'_> {
             9 => Record::SyncEnd { token: length },
             10 => Record::Say { call: path, text: data },
             11 => Record::End { call: path },
-            12 => panic!("the recorder does not understand `{}` on {path}", text(data)),
-            unknown => panic!("there is no record of kind {unknown}"),
+            12 => panic!("the recorder does not support `{}` on {path}", text(data)),
+            unknown => panic!("unknown kind of record: {unknown}"),
         }
     }
 
@@ -125,9 +125,9 @@ impl Rest<'_> {
 }
 
 fn size(number: impl TryInto<usize>) -> usize {
-    number.try_into().ok().expect("it fits into memory")
+    number.try_into().ok().expect("the number fits in memory")
 }
 
 fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).expect("names here are text")
+    String::from_utf8(bytes).expect("names are UTF-8")
 }

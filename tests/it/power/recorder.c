@@ -1,20 +1,21 @@
-/* Stands between queuectl and the C library, and writes down whatever changes or syncs a file below one folder.
- *
- * Loaded with LD_PRELOAD. Only the program under test is recorded; the shells of its jobs pass by. Every call is made as
- * a system call, so nothing here depends on what the library would have done.
- *
- * The order of records has to be sound across processes:
- * - a change is written down after it was made, and before whoever made it goes on;
- * - names change one at a time, behind a lock: nobody finds a folder and makes something in it before it is recorded;
- * - a sync is written down twice, before it begins and after it has ended: it covers the changes that stand before its
- *   beginning, and counts from its end;
- * - what goes to standard output is written down before it is said.
- * A record is one append, which the kernel does not mix with others. The log is opened anew each time: the program may
- * close any descriptor at any moment.
- *
- * Two things are not recorded: the shared-memory file of SQLite, which means nothing after a power cut, and what is
- * read. A way to write that is not understood is recorded as such, and fails the test.
- */
+/* Wraps functions of the C library and records every change and every sync of a file below one folder.
+*
+* Loaded with LD_PRELOAD. Only the program under test is recorded, not the shells of its jobs. Every call is made as a
+* system call, so nothing here depends on the behaviour of the C library.
+*
+* The order of records must be sound across processes:
+* - a change is recorded after it was made and before its process continues;
+* - names change one at a time, under a lock: no process finds a folder and creates a file in it before the folder is
+*   recorded;
+* - a sync is recorded twice, before it begins and after it has ended: it covers the changes recorded before its beginning
+*   and takes effect at its end;
+* - standard output is recorded before it is written.
+* A record is one append, which the kernel does not mix with others. The log is opened again each time, because the program
+* may close any descriptor at any time.
+*
+* Two things are not recorded: the shared-memory file of SQLite, which has no meaning after a power cut, and reads. An
+* unsupported way to write is recorded as such and fails the test.
+*/
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@
 #include <unistd.h>
 
 /* The numbers are shared with record.rs. */
-enum kind { CREATE = 1, MAKE_FOLDER, WRITE, RESIZE, ZERO, RENAME, REMOVE, SYNC_BEGIN, SYNC_END, SAY, END, STRANGE };
+enum kind { CREATE = 1, MAKE_FOLDER, WRITE, RESIZE, ZERO, RENAME, REMOVE, SYNC_BEGIN, SYNC_END, SAY, END, UNSUPPORTED };
 
 struct head {
     uint32_t kind, path_length, data_length, unused;
@@ -42,7 +43,7 @@ struct head {
 };
 
 static char root[PATH_MAX], record_path[PATH_MAX];
-static const char *tag = "", *deadly = "";
+static const char *tag = "", *die_before_sync = "";
 static int on;
 
 __attribute__((constructor)) static void begin(void) {
@@ -52,11 +53,11 @@ __attribute__((constructor)) static void begin(void) {
         return;
     snprintf(root, sizeof root, "%s", folder);
     snprintf(record_path, sizeof record_path, "%s", log);
-    /* Copied: the environment may change. */
+    /* Copied, because the environment may change. */
     const char *call = getenv("POWER_CALL");
     tag = call ? strdup(call) : "";
     const char *end = getenv("POWER_DIE_BEFORE_SYNC");
-    deadly = end ? strdup(end) : "";
+    die_before_sync = end ? strdup(end) : "";
     on = 1;
 }
 
@@ -68,14 +69,14 @@ static void put(enum kind kind, uint64_t inode, const char *path, uint64_t offse
         {&head, sizeof head}, {(void *)path, head.path_length}, {(void *)data, data_length}};
     ssize_t whole = sizeof head + head.path_length + data_length;
     int log = syscall(SYS_openat, AT_FDCWD, record_path, O_WRONLY | O_APPEND | O_CLOEXEC, 0);
-    /* A record that is missing would make every later answer worthless. */
+    /* A missing record would invalidate all results. */
     if (log < 0 || syscall(SYS_writev, log, parts, 3) != whole)
         abort();
     syscall(SYS_close, log);
     errno = before;
 }
 
-/* Lets one process after the other change names. Returns what to hand to `leave`. */
+/* Takes the lock for changing names. Returns the argument of `leave`. */
 static int enter(void) {
     int lock = on ? syscall(SYS_openat, AT_FDCWD, record_path, O_RDONLY | O_CLOEXEC, 0) : -1;
     while (lock >= 0 && syscall(SYS_flock, lock, LOCK_EX) && errno == EINTR)
@@ -95,7 +96,7 @@ __attribute__((destructor)) static void end(void) {
         put(END, 0, tag, 0, 0, "", 0);
 }
 
-/* The place of an open file below the root, without the root. 0 if it is elsewhere, has no name, or is not wanted. */
+/* The path of an open file relative to the root. Returns 0 if it is elsewhere, has no name, or is not recorded. */
 static int place_of(int fd, char *place) {
     char link[64], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -111,7 +112,7 @@ static int place_of(int fd, char *place) {
     return 1;
 }
 
-/* The same of a file that is not open. */
+/* The same for a file that is not open. */
 static int place_at(int folder, const char *path, char *place, uint64_t *inode) {
     int before = errno, found = 0;
     int fd = syscall(SYS_openat, folder, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -126,7 +127,7 @@ static int place_at(int folder, const char *path, char *place, uint64_t *inode) 
     return found;
 }
 
-/* Whether changes to this descriptor are recorded; no pipe, no socket. */
+/* Whether changes to this descriptor are recorded, which must be a regular file. */
 static int is_ours(int fd, struct stat *meta, char *place) {
     int before = errno;
     int ours = on && !fstat(fd, meta) && S_ISREG(meta->st_mode) && place_of(fd, place);
@@ -134,25 +135,25 @@ static int is_ours(int fd, struct stat *meta, char *place) {
     return ours;
 }
 
-static void strange(int fd, const char *what) {
+static void unsupported(int fd, const char *what) {
     struct stat meta;
     char place[PATH_MAX];
     if (is_ours(fd, &meta, place))
-        put(STRANGE, meta.st_ino, place, 0, 0, what, strlen(what));
+        put(UNSUPPORTED, meta.st_ino, place, 0, 0, what, strlen(what));
 }
 
-/* Where a write without an offset ended; appended or not, the position tells. */
+/* The file position, which is the end of the last write without an offset, appended or not. */
 static uint64_t position(int fd) { return syscall(SYS_lseek, fd, 0, SEEK_CUR); }
 
-static void wrote(int fd, int64_t offset, const void *data, ssize_t length) {
+static void record_write(int fd, int64_t offset, const void *data, ssize_t length) {
     struct stat meta;
     char place[PATH_MAX];
     if (length > 0 && is_ours(fd, &meta, place))
         put(WRITE, meta.st_ino, place, offset < 0 ? position(fd) - length : (uint64_t)offset, 0, data, length);
 }
 
-/* What the kernel copied by itself is read back. */
-static void copied(int fd, int64_t offset, ssize_t length) {
+/* Records a copy inside the kernel by reading the data back. */
+static void record_copy(int fd, int64_t offset, ssize_t length) {
     struct stat meta;
     char place[PATH_MAX], link[64];
     if (length <= 0 || !is_ours(fd, &meta, place))
@@ -175,18 +176,18 @@ ssize_t write(int fd, const void *data, size_t length) {
     if (on && fd == STDOUT_FILENO && *tag)
         put(SAY, 0, tag, 0, 0, data, length);
     ssize_t done = syscall(SYS_write, fd, data, length);
-    wrote(fd, -1, data, done);
+    record_write(fd, -1, data, done);
     return done;
 }
 
 ssize_t pwrite(int fd, const void *data, size_t length, off_t offset) {
     ssize_t done = syscall(SYS_pwrite64, fd, data, length, offset);
-    wrote(fd, offset, data, done);
+    record_write(fd, offset, data, done);
     return done;
 }
 ssize_t pwrite64(int, const void *, size_t, off_t) __attribute__((alias("pwrite")));
 
-/* One part after the other: that much may be written at once, or less. */
+/* Writes one part after the other, which is a permitted partial write. */
 ssize_t writev(int fd, const struct iovec *parts, int count) {
     ssize_t sum = 0;
     struct stat meta;
@@ -205,7 +206,7 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
 }
 
 ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
-    strange(fd, "pwritev");
+    unsupported(fd, "pwritev");
     return syscall(SYS_pwritev, fd, parts, count, offset, 0);
 }
 ssize_t pwritev64(int, const struct iovec *, int, off_t) __attribute__((alias("pwritev")));
@@ -213,13 +214,13 @@ ssize_t pwritev64(int, const struct iovec *, int, off_t) __attribute__((alias("p
 ssize_t copy_file_range(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length, unsigned flags) {
     int64_t offset = to_offset ? *to_offset : -1;
     ssize_t done = syscall(SYS_copy_file_range, from, from_offset, to, to_offset, length, flags);
-    copied(to, offset, done);
+    record_copy(to, offset, done);
     return done;
 }
 
 ssize_t sendfile(int to, int from, off_t *offset, size_t length) {
     ssize_t done = syscall(SYS_sendfile, to, from, offset, length);
-    copied(to, -1, done);
+    record_copy(to, -1, done);
     return done;
 }
 ssize_t sendfile64(int, int, off_t *, size_t) __attribute__((alias("sendfile")));
@@ -227,13 +228,13 @@ ssize_t sendfile64(int, int, off_t *, size_t) __attribute__((alias("sendfile")))
 ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length, unsigned flags) {
     int64_t offset = to_offset ? *to_offset : -1;
     ssize_t done = syscall(SYS_splice, from, from_offset, to, to_offset, length, flags);
-    copied(to, offset, done);
+    record_copy(to, offset, done);
     return done;
 }
 
 void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) {
     if (fd >= 0 && (flags & MAP_SHARED) && (protection & PROT_WRITE))
-        strange(fd, "mmap");
+        unsupported(fd, "mmap");
     return (void *)syscall(SYS_mmap, at, length, protection, flags, fd, offset);
 }
 void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
@@ -259,29 +260,29 @@ int fallocate(int fd, int mode, off_t offset, off_t length) {
     else if (mode == 0)
         put(RESIZE, meta.st_ino, place, meta.st_size, 0, "", 0);
     else
-        strange(fd, "fallocate");
+        unsupported(fd, "fallocate");
     return failed;
 }
 int fallocate64(int, int, off_t, off_t) __attribute__((alias("fallocate")));
 
-static void begin_file(int fd, int is_new, int is_cut) {
+static void begin_file(int fd, int is_new, int is_truncated) {
     struct stat meta;
     char place[PATH_MAX];
-    /* One that is gone already has no place that could be recorded. */
+    /* A deleted file has no path to record. */
     if (fd < 0 || !is_ours(fd, &meta, place) || !meta.st_nlink)
         return;
     if (is_new)
         put(CREATE, meta.st_ino, place, 0, 0, "", 0);
-    else if (is_cut)
+    else if (is_truncated)
         put(RESIZE, meta.st_ino, place, 0, 0, "", 0);
 }
 
-/* Whether the file was there is found out behind the lock, so nobody makes it between looking and making. */
-static int open_or_make(int folder, const char *path, int flags, mode_t mode) {
-    int is_cut = flags & O_TRUNC, fd;
+/* Checks under the lock whether the file exists, so that no other process creates it in between. */
+static int open_or_create(int folder, const char *path, int flags, mode_t mode) {
+    int is_truncated = flags & O_TRUNC, fd;
     if (!(flags & O_CREAT) || !on) {
         fd = syscall(SYS_openat, folder, path, flags, mode);
-        begin_file(on && is_cut ? fd : -1, 0, is_cut);
+        begin_file(on && is_truncated ? fd : -1, 0, is_truncated);
         return fd;
     }
     int lock = enter(), is_new = flags & O_EXCL;
@@ -290,7 +291,7 @@ static int open_or_make(int folder, const char *path, int flags, mode_t mode) {
         is_new = 1;
         fd = syscall(SYS_openat, folder, path, flags | O_EXCL, mode);
     }
-    begin_file(fd, is_new, is_cut);
+    begin_file(fd, is_new, is_truncated);
     leave(lock);
     return fd;
 }
@@ -306,13 +307,13 @@ static int open_or_make(int folder, const char *path, int flags, mode_t mode) {
 
 int open(const char *path, int flags, ...) {
     MODE_ARGUMENT(flags, mode)
-    return open_or_make(AT_FDCWD, path, flags, mode);
+    return open_or_create(AT_FDCWD, path, flags, mode);
 }
 int open64(const char *, int, ...) __attribute__((alias("open")));
 
 int openat(int folder, const char *path, int flags, ...) {
     MODE_ARGUMENT(flags, mode)
-    return open_or_make(folder, path, flags, mode);
+    return open_or_create(folder, path, flags, mode);
 }
 int openat64(int, const char *, int, ...) __attribute__((alias("openat")));
 
@@ -328,7 +329,7 @@ int mkdirat(int folder, const char *path, mode_t mode) {
 }
 int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }
 
-/* A pipe is made like a file; `length` tells them apart. */
+/* A pipe is recorded like a file; `length` distinguishes them. */
 int mknodat(int folder, const char *path, mode_t mode, dev_t device) {
     char place[PATH_MAX];
     uint64_t inode;
@@ -358,11 +359,11 @@ int renameat2(int from_folder, const char *from, int to_folder, const char *to, 
     uint64_t inode;
     int lock = enter(), ours = on && place_at(from_folder, from, old, &inode);
     int failed = syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
-    // One that may not replace anything did not, so it is a plain one.
+    // RENAME_NOREPLACE replaced nothing, so it is an ordinary rename.
     if (!failed && ours && !(flags & ~RENAME_NOREPLACE) && place_at(to_folder, to, new, &inode))
         put(RENAME, inode, old, 0, 0, new, strlen(new));
     else if (!failed && ours)
-        put(STRANGE, inode, old, 0, 0, "renameat2", 9);
+        put(UNSUPPORTED, inode, old, 0, 0, "renameat2", 9);
     leave(lock);
     return failed;
 }
@@ -376,7 +377,7 @@ int linkat(int from_folder, const char *from, int to_folder, const char *to, int
     uint64_t inode;
     int failed = syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
     if (on && !failed && place_at(to_folder, to, place, &inode))
-        put(STRANGE, inode, place, 0, 0, "linkat", 6);
+        put(UNSUPPORTED, inode, place, 0, 0, "linkat", 6);
     return failed;
 }
 int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
@@ -389,7 +390,7 @@ static int sync_by(long call, int fd) {
     int ours = on && !fstat(fd, &meta) && (S_ISREG(meta.st_mode) || S_ISDIR(meta.st_mode)) && place_of(fd, place);
     uint64_t token = (uint64_t)getpid() << 32 | atomic_fetch_add(&count, 1);
     errno = before;
-    if (ours && *deadly && !strcmp(place, deadly))
+    if (ours && *die_before_sync && !strcmp(place, die_before_sync))
         kill(getpid(), SIGKILL);
     if (ours)
         put(SYNC_BEGIN, meta.st_ino, place, S_ISDIR(meta.st_mode), token, "", 0);

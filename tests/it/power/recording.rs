@@ -1,4 +1,4 @@
-//! A folder that stands for a disk, and programs that are recorded while they write to it.
+//! Records programs while they write to a folder that represents a disk.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,17 +17,17 @@ use super::record::{self, Record};
 use crate::cli::background::end_of;
 use crate::cli::harness::PROGRAM;
 
-/// Where the home is on the disk. The folder above it is missing too, at first.
+/// The home on the disk. Its parent folder does not exist at first either.
 pub const HOME: &str = "made/home";
 
 pub struct Recording {
     folder: TempDir,
-    /// The disk before anything was recorded.
+    /// The disk before the recording.
     pub start: Disk,
-    /// The jobs that were on it.
+    /// The jobs that were on it before.
     pub old_jobs: &'static [&'static str],
     calls: AtomicUsize,
-    /// Variables that every call gets.
+    /// Environment variables of every call.
     variables: &'static [(&'static str, &'static str)],
 }
 
@@ -37,22 +37,22 @@ impl Recording {
         Self::with(&[], work)
     }
 
-    /// The same by programs with these variables.
+    /// The same with these environment variables.
     pub fn with(variables: &'static [(&'static str, &'static str)], work: impl FnOnce(&Self)) -> Self {
         Self { variables, ..Self::on_home(|_| {}, &[]) }.record(work)
     }
 
-    /// A recording that begins with a home that was made before, and holds these jobs.
+    /// A recording that starts with an existing home with these jobs.
     pub fn on_home(make: impl FnOnce(&Path), old_jobs: &'static [&'static str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let disk = folder.path().join("disk");
-        fs::create_dir(&disk).expect("the disk is made");
-        fs::write(folder.path().join("record"), "").expect("the record is begun");
+        fs::create_dir(&disk).expect("the disk is created");
+        fs::write(folder.path().join("record"), "").expect("the record is created");
         make(&disk.join(HOME));
         Self { start: Disk::holding(&disk), folder, old_jobs, calls: AtomicUsize::new(0), variables: &[] }
     }
 
-    /// Records this work. Where `QUEUECTL_POWER_RECORD` names an earlier record, that is taken instead.
+    /// Records this work. If `QUEUECTL_POWER_RECORD` names an earlier record, that one is used instead.
     pub fn record(self, work: impl FnOnce(&Self)) -> Self {
         match std::env::var_os("QUEUECTL_POWER_RECORD") {
             Some(earlier) => drop(fs::copy(earlier, self.log()).expect("the earlier record is copied")),
@@ -61,9 +61,9 @@ impl Recording {
         self
     }
 
-    /// The root of the disk, by the name that the kernel gives to it.
+    /// The root of the disk, as the kernel reports it.
     pub fn disk(&self) -> PathBuf {
-        self.folder.path().canonicalize().expect("it is there").join("disk")
+        self.folder.path().canonicalize().expect("the folder exists").join("disk")
     }
 
     pub fn home(&self) -> PathBuf {
@@ -78,13 +78,13 @@ impl Recording {
         record::read(&self.log())
     }
 
-    /// The program with these arguments, recorded. What it says and that it ends well is a promise, or none.
+    /// The recorded program with these arguments. `promise` says what its output or its exit promises; empty: nothing.
     pub fn command<A: AsRef<OsStr>>(&self, promise: &str, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(PROGRAM);
         command.arg("--home").arg(self.home()).args(args).current_dir(self.folder.path()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.folder.path());
         command.env("LD_PRELOAD", recorder()).env("POWER_LOG", self.log()).env("POWER_ROOT", self.disk());
-        command.env("POWER_PROGRAM", Path::new(PROGRAM).canonicalize().expect("the program is there"));
+        command.env("POWER_PROGRAM", Path::new(PROGRAM).canonicalize().expect("the program exists"));
         command.envs(self.variables.iter().copied());
         if !promise.is_empty() {
             let number = self.calls.fetch_add(1, Ordering::Relaxed);
@@ -94,51 +94,56 @@ impl Recording {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs a call that must succeed.
     #[track_caller]
     pub fn run<A: AsRef<OsStr>>(&self, promise: &str, args: impl IntoIterator<Item = A>) {
         let mut command = self.command(promise, args);
-        let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().expect("it starts");
+        let output =
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).output().expect("the program starts");
         let comhealth = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command:?}: {}: {comhealth}", output.status);
     }
 
-    /// Runs it to its end, which is that what it wants is there already.
+    /// Runs a call that must fail with a conflict.
     #[track_caller]
     pub fn conflict<A: AsRef<OsStr>>(&self, promise: &str, args: impl IntoIterator<Item = A>) {
         let mut command = self.command(promise, args);
-        let output = command.stderr(Stdio::piped()).output().expect("it starts");
+        let output = command.stderr(Stdio::piped()).output().expect("the program starts");
         let comhealth = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(4), "{command:?}: {}: {comhealth}", output.status);
     }
 
-    /// Runs it until it dies at this fail-point. `MARK` in it is a file beside the disk.
+    /// Runs a call that dies at this fail-point. `MARK` in it is replaced by a file outside the disk.
     pub fn die_at<A: AsRef<OsStr>>(&self, point: &str, args: impl IntoIterator<Item = A>) {
         let mark = self.folder.path().join("mark");
-        let point = point.replace("MARK", mark.to_str().expect("names here are text"));
+        let point = point.replace("MARK", mark.to_str().expect("names are UTF-8"));
         die(self.command("", args).env("QUEUECTL_FAILPOINT", point));
     }
 
-    /// Runs it until it is about to sync this file of the home for the first time.
+    /// Runs a call that dies just before it first syncs this file of the home.
     pub fn die_before_sync<A: AsRef<OsStr>>(&self, file: &str, args: impl IntoIterator<Item = A>) {
         die(self.command("", args).env("POWER_DIE_BEFORE_SYNC", format!("{HOME}/{file}")));
     }
 
-    /// Enqueues one job by a process of its own.
+    /// Enqueues one job with its own process.
     #[track_caller]
     pub fn enqueue(&self, id: &str, command: &str) {
         self.run("enqueue", ["enqueue", "--id", id, "--command", command]);
     }
 
-    /// Leaves the folder behind, for whoever wants to know what went wrong.
+    /// Keeps the folder for inspection.
     pub fn keep(&mut self) {
         self.folder.disable_cleanup(true);
     }
 }
 
 fn die(command: &mut Command) {
-    let status = end_of(command.spawn().expect("it starts"));
-    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "it does not die where it should: {command:?}");
+    let status = end_of(command.spawn().expect("the program starts"));
+    assert_eq!(
+        status.signal(),
+        Some(Signal::KILL.as_raw()),
+        "the program did not die at the expected point: {command:?}"
+    );
 }
 
 /// A stream of jobs into one process, which stores and acknowledges them in chunks.
@@ -151,7 +156,7 @@ pub struct Stream {
 impl Stream {
     pub fn open(recording: &Recording) -> Self {
         let mut command = recording.command("enqueue", ["enqueue", "-"]);
-        let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the program starts");
         let stdin = child.stdin.take().expect("stdin is a pipe");
         let printed = BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines();
         Self { child, stdin, printed }
@@ -165,20 +170,21 @@ impl Stream {
             lines += &line.to_string();
             lines.push('\n');
         }
-        self.stdin.write_all(lines.as_bytes()).expect("it reads");
+        self.stdin.write_all(lines.as_bytes()).expect("the stream reads its input");
         for (id, _) in jobs {
-            let printed = self.printed.next().expect("it acknowledges").expect("an id is text");
+            let printed =
+                self.printed.next().expect("the stream acknowledges every job").expect("an id is UTF-8");
             assert_eq!(printed, *id);
         }
     }
 
     pub fn close(self) {
         drop(self.stdin);
-        assert!(end_of(self.child).success(), "the stream ends well");
+        assert!(end_of(self.child).success(), "the stream succeeds");
     }
 }
 
-/// Workers that run beside everything else.
+/// Workers that run concurrently with the workload.
 pub struct Workers {
     child: Option<Child>,
 }
@@ -186,38 +192,38 @@ pub struct Workers {
 impl Workers {
     pub fn start(recording: &Recording) -> Self {
         let args = ["worker", "run", "--quiet", "--concurrency", "2"];
-        let child = recording.command("", args).stdout(Stdio::null()).spawn().expect("they start");
+        let child = recording.command("", args).stdout(Stdio::null()).spawn().expect("the workers start");
         Self { child: Some(child) }
     }
 
-    /// Lets them finish what they run.
+    /// Drains the workers.
     pub fn stop(mut self) {
-        let child = self.child.take().expect("they run");
-        kill_process(Pid::from_child(&child), Signal::TERM).expect("they get the signal");
-        assert!(end_of(child).success(), "they end well");
+        let child = self.child.take().expect("the workers are running");
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("the signal is sent");
+        assert!(end_of(child).success(), "the workers succeed");
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // A test that failed leaves nobody behind: workers end with their supervisor.
+            // A failed test must not leave processes: workers end with their supervisor.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// The library that records, compiled once.
+/// The recorder library, compiled once.
 fn recorder() -> &'static Path {
     static RECORDER: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, library) = RECORDER.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (source, library) = (folder.path().join("recorder.c"), folder.path().join("recorder.so"));
-        fs::write(&source, include_str!("recorder.c")).expect("its source is written");
+        fs::write(&source, include_str!("recorder.c")).expect("the source is written");
         let mut compile = Command::new("cc");
         compile.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(&source);
-        let output = compile.output().expect("there is a C compiler: SQLite was built with it");
+        let output = compile.output().expect("a C compiler is installed, because SQLite was built with it");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         (folder, library)
     });

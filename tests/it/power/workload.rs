@@ -1,15 +1,15 @@
-//! What is recorded: a queue from its first use on, with many enqueuers and with workers that drain it meanwhile.
+//! The recorded workload: a queue from its first use on, with many enqueuing processes and concurrent workers.
 
 use super::recording::{Recording, Stream, Workers};
 
-/// Long enough that a few of them fill many pages.
+/// Long enough that a few such commands fill many pages.
 const LONG: usize = 6_000;
-/// Prints more than is kept in the database.
+/// Prints more output than the database stores.
 const LOUD: &str = "head -c 50000 /dev/zero";
 const CHUNKS: usize = 16;
 const JOBS_PER_CHUNK: usize = 12;
 
-/// Enqueuing by one process after the other, and by one for many.
+/// Enqueues jobs with one process each, and many with one process.
 pub fn enqueue_only(recording: &Recording) {
     for number in 0..6 {
         recording.enqueue(&format!("single-{number}"), "true");
@@ -21,7 +21,7 @@ pub fn enqueue_only(recording: &Recording) {
     stream.close();
 }
 
-/// Several processes on a home that is not there yet.
+/// Several processes use a home that does not exist yet.
 pub fn first_use_by_many(recording: &Recording) {
     std::thread::scope(|scope| {
         for number in 0..8 {
@@ -30,7 +30,7 @@ pub fn first_use_by_many(recording: &Recording) {
     });
 }
 
-/// Everything at once.
+/// All kinds of calls concurrently.
 pub fn busy_queue(recording: &Recording) {
     enqueue_only(recording);
     let workers = Workers::start(recording);
@@ -51,7 +51,7 @@ fn stream(recording: &Recording) {
     stream.close();
 }
 
-/// Jobs whose end somebody has seen.
+/// Jobs that `wait` reports as completed.
 fn settle(recording: &Recording) {
     for round in 0..4 {
         let ids: Vec<String> = (0..3).map(|number| format!("settled-{round}-{number}")).collect();
@@ -62,7 +62,7 @@ fn settle(recording: &Recording) {
     }
 }
 
-/// What people do to jobs and settings.
+/// Changes of jobs and settings.
 fn change(recording: &Recording) {
     for (key, value) in [("max_retries", "5"), ("crash_limit", "7")] {
         recording.run(&format!("set {key} {value}"), ["config", "set", key, value]);
@@ -77,7 +77,7 @@ fn change(recording: &Recording) {
     }
 }
 
-/// One process that has the queue for itself and does not leave a long log behind; then others that go on with it.
+/// One process with exclusive use of the queue, which leaves a short log; then others that continue with it.
 fn leave_a_short_log(recording: &Recording) {
     let mut stream = Stream::open(recording);
     stream.send(&(0..12).flat_map(|chunk| jobs(200 + chunk)).collect::<Vec<_>>());
@@ -87,7 +87,7 @@ fn leave_a_short_log(recording: &Recording) {
     }
 }
 
-/// Jobs with ids and commands that no other chunk has.
+/// Jobs with ids and commands that are unique to the chunk.
 fn jobs(chunk: usize) -> Vec<(String, String)> {
     let job = |number: usize| {
         let padding = if number == 0 { "x".repeat(LONG) } else { String::new() };

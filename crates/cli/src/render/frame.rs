@@ -10,7 +10,7 @@ use super::text::{grouped, printable, rough};
 use crate::context::Size;
 use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
 use ops::status::throughput::Pace;
-use ops::status::watch::{View, lease};
+use ops::status::watch::{Snapshot, lease};
 
 /// A section is not cut to fewer lines than this: a head, something, and how much is missing.
 const FEWEST_LINES: usize = 3;
@@ -23,7 +23,7 @@ struct Section {
 }
 
 /// What is wrong comes first, and what there is no room for is left out from the end.
-pub(crate) fn compose(view: &View, title: &str, size: Size) -> Vec<String> {
+pub(crate) fn compose(view: &Snapshot, title: &str, size: Size) -> Vec<String> {
     let (status, width) = (&view.status, size.columns);
     let sections = [
         (vec![head(view, title)], 0),
@@ -85,14 +85,14 @@ impl Section {
 }
 
 /// The time by the store's clock, to the second, and what is shown.
-fn head(view: &View, title: &str) -> String {
+fn head(view: &Snapshot, title: &str) -> String {
     let at = view.at.to_string().replace('T', " ");
     let at = at.split('.').next().unwrap_or_default();
     let bold = Style::new().bold();
     format!("{bold}queuectl status{bold:#}  {at} UTC  {}", printable(title))
 }
 
-fn throughput_lines(view: &View, width: usize) -> Vec<String> {
+fn throughput_lines(view: &Snapshot, width: usize) -> Vec<String> {
     let mut table =
         Table::new(&[("THROUGHPUT", Align::Left), ("NOW", Align::Right), ("LAST MINUTE", Align::Right)]);
     let cell = |pace: Option<Pace>, count: fn(&Pace) -> u64| {
@@ -117,7 +117,7 @@ fn frequency(count: u64, over: Duration) -> String {
     }
 }
 
-fn running_lines(view: &View, width: usize) -> Vec<String> {
+fn running_lines(view: &Snapshot, width: usize) -> Vec<String> {
     if view.running.is_empty() {
         return Vec::new();
     }
@@ -138,7 +138,7 @@ fn running_lines(view: &View, width: usize) -> Vec<String> {
     table.lines(width)
 }
 
-fn retry_lines(view: &View, width: usize) -> Vec<String> {
+fn retry_lines(view: &Snapshot, width: usize) -> Vec<String> {
     if view.retries.is_empty() {
         return Vec::new();
     }
@@ -248,10 +248,10 @@ mod tests {
         }
     }
 
-    fn view(queues: Vec<Queue>) -> View {
+    fn view(queues: Vec<Queue>) -> Snapshot {
         let jobs = [(StateName::Pending, 2_400), (StateName::Completed, 14)].into();
         let problems = vec![Problem::DurabilityLowered];
-        View {
+        Snapshot {
             at: NOW,
             status: Status { jobs, queues, workers: vec![worker()], problems },
             pace: Some(Pace { completed: 25, failed: 1, over: Duration::from_secs(2) }),
@@ -261,7 +261,7 @@ mod tests {
         }
     }
 
-    fn seen(view: &View, columns: usize, rows: usize) -> Vec<String> {
+    fn seen(view: &Snapshot, columns: usize, rows: usize) -> Vec<String> {
         let lines = compose(view, "/home/ada/.queuectl, every 1s", Size { columns, rows });
         lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
     }
@@ -274,8 +274,8 @@ mod tests {
             "\
 queuectl status  2026-01-31 09:30:00 UTC  /home/ada/.queuectl, every 1s
 
-! durability is normal: a power cut can lose the last moments; `queuectl config
-  unset durability` ends that
+! durability is normal: a power failure can lose the most recent changes;
+  restore full durability with `queuectl config unset durability`
 
 QUEUE       PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED
 default       1,200           0          7       0     0          0

@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure, report};
 use domain::job::Job;
 use domain::values::name::JobId;
 use ops::OpError;
-use ops::jobs::change::{Answers, Changed, Verb, change, remove_logs};
+use ops::jobs::change::{ChangeResults, ChangedJob, Verb, change, remove_logs};
 use ops::json::JobJson;
 use store::Store;
 use sys::process::user;
@@ -26,9 +26,9 @@ pub(crate) fn change_ids(
     store: &dyn Store,
     verb: Verb,
     ids: &[JobId],
-    say: impl Fn(&Changed) -> String,
+    say: impl Fn(&ChangedJob) -> String,
 ) -> Result<Option<Exit>, Failure> {
-    let Answers { jobs, stopped, .. } = change(store, verb, ids, &user::name());
+    let ChangeResults { jobs, stopped, .. } = change(store, verb, ids, &user::name());
     let mut worst = None;
     let mut done = Vec::new();
     for answer in jobs {
@@ -48,7 +48,7 @@ pub(crate) fn change_ids(
 }
 
 /// Where no person reads what became of each job, its dependents are named on standard error.
-fn hint_at_dependents(context: &Context, done: &[Changed]) -> Result<(), Failure> {
+fn hint_at_dependents(context: &Context, done: &[ChangedJob]) -> Result<(), Failure> {
     if !context.json && !context.person_reads {
         for changed in done.iter().filter(|changed| !changed.dependents.is_empty()) {
             let (of, named) = (&changed.job.id, named(&changed.dependents));
@@ -93,7 +93,7 @@ struct ChangedJson<'a> {
 }
 
 impl<'a> ChangedJson<'a> {
-    fn new(verb: Verb, changed: &'a Changed) -> Self {
+    fn new(verb: Verb, changed: &'a ChangedJob) -> Self {
         let names = || changed.dependents.iter().map(JobId::as_str).collect();
         Self { job: JobJson::from(&changed.job), cancelled_dependents: (verb == Verb::Cancel).then(names) }
     }
@@ -102,8 +102,8 @@ impl<'a> ChangedJson<'a> {
 fn print(
     context: &Context,
     verb: Verb,
-    done: &[Changed],
-    say: impl Fn(&Changed) -> String,
+    done: &[ChangedJob],
+    say: impl Fn(&ChangedJob) -> String,
 ) -> Result<(), Failure> {
     if context.json {
         let jobs: Vec<ChangedJson<'_>> = done.iter().map(|changed| ChangedJson::new(verb, changed)).collect();

@@ -1,10 +1,10 @@
-//! The database: whether it is there, whole, and of a version that this program understands.
+//! The database: whether it exists, is intact, and has a schema that this program supports.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Diagnosis, Examiner, Finding, cannot_open};
+use super::{Diagnosis, ExamineOptions, Finding, cannot_open};
 use crate::config::how_to_repair;
 use crate::error::chain;
 use crate::home::ownership::{advice, word};
@@ -13,11 +13,15 @@ use store::StoreError;
 use store::sqlite::{Depth, Examination, SqliteStore, examine, is_initialized};
 use sys::clock::SystemClock;
 
-/// A write-ahead log longer than this was not folded in for long.
+/// A write-ahead log larger than this has not been checkpointed for a long time.
 const LONG_LOG_BYTES: u64 = 64 << 20;
 
-/// Gives the queue in it, open for reading, if there is one that this program understands.
-pub(super) fn check(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, path: &Path) -> Option<SqliteStore> {
+/// Checks the database and returns it, open for reading, if this program supports its schema.
+pub(super) fn check(
+    diagnosis: &mut Diagnosis,
+    options: &ExamineOptions<'_>,
+    path: &Path,
+) -> Option<SqliteStore> {
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             diagnosis.add(missing(path));
@@ -27,21 +31,21 @@ pub(super) fn check(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, path: &P
             refuse(diagnosis, "database", cannot_open(path, error), path);
             return None;
         }
-        Ok(meta) => (examiner.before_reading)(meta.len()),
+        Ok(meta) => (options.on_full_read)(meta.len()),
     }
-    match examine(path, examiner.depth) {
+    match examine(path, options.depth) {
         Ok(found) => {
             diagnosis.add(Finding::ok("sqlite", format!("version {}", found.library)));
-            integrity(diagnosis, &found, examiner.depth);
+            integrity(diagnosis, &found, options.depth);
             schema(diagnosis, &found);
             diagnosis.add(log(&found, path));
             (found.schema == found.newest_schema).then(|| open(diagnosis, path))?
         }
-        // That was found when the filesystem was looked at.
+        // The check of the filesystem reported this.
         Err(StoreError::NetworkFilesystem { .. }) => None,
-        // What was read may have been half of this and half of that.
+        // The file changed while it was read, so the result is meaningless.
         Err(error @ StoreError::Changing) => {
-            diagnosis.add(Finding::warning("database", chain(&error)).advise(ASK_AGAIN));
+            diagnosis.add(Finding::warning("database", chain(&error)).advise(RETRY_LATER));
             None
         }
         Err(error) => {
@@ -53,57 +57,67 @@ pub(super) fn check(diagnosis: &mut Diagnosis, examiner: &Examiner<'_>, path: &P
 
 fn missing(path: &Path) -> Finding {
     if is_initialized(path) {
-        let said =
-            format!("{} is gone, but a queue was there; a new one is made on next use", path.display());
-        return Finding::warning("database", said).advise("put it back before that, if it was lost");
+        let message = format!(
+            "{} is missing although a queue existed; the next command creates an empty one",
+            path.display()
+        );
+        return Finding::warning("database", message)
+            .advise("if you did not delete it, restore the file before running another command");
     }
-    Finding::ok("database", "there is none yet; it is made on first use")
+    Finding::ok("database", "does not exist yet; it is created on first use")
 }
 
 fn integrity(diagnosis: &mut Diagnosis, found: &Examination, depth: Depth) {
     let Some(first) = found.damage.first() else {
         let how = match depth {
-            Depth::Quick => "whole",
-            Depth::Full => "whole, indexes too",
+            Depth::Quick => "intact",
+            Depth::Full => "intact, including its indexes",
         };
         diagnosis.add(Finding::ok("database", format!("{how} ({})", rough_size(found.database_bytes))));
         return;
     };
-    // SQLite may say several things, a line for each.
-    let mut said = first.lines().collect::<Vec<_>>().join(", ");
+    // SQLite may report several problems, one per line.
+    let mut message = first.lines().collect::<Vec<_>>().join(", ");
     if let more @ 1.. = found.damage.len() - 1 {
-        said = format!("{said}, and {more} more");
+        message = format!("{message}, and {more} more");
     }
-    diagnosis.refuse("database", StoreError::Corrupt { source: said.into() }, Some(SAVE_FIRST));
+    diagnosis.refuse("database", StoreError::Corrupt { source: message.into() }, Some(COPY_FIRST));
 }
 
-const ASK_AGAIN: &str = "whether it is whole is not known; ask again when less is going on";
-const SAVE_FIRST: &str = "stop the workers and copy the whole folder away before anything else";
+const RETRY_LATER: &str =
+    "the database changed too often to be checked; run `queuectl doctor` again when it is less busy";
+const COPY_FIRST: &str = "before anything else, stop the workers and copy the whole folder to a safe place";
 
 fn schema(diagnosis: &mut Diagnosis, found: &Examination) {
     let (schema, newest) = (found.schema, found.newest_schema);
     if schema > newest {
         let error = StoreError::TooNew { found: schema.into(), known: newest.into() };
-        diagnosis.refuse("schema", error, Some("use the queuectl that last opened it, or a newer one"));
+        diagnosis.refuse(
+            "schema",
+            error,
+            Some("use the version of queuectl that last opened it, or a newer one"),
+        );
         return;
     }
-    let said = match schema {
-        0 => "nothing is in it yet".to_owned(),
+    let message = match schema {
+        0 => "empty".to_owned(),
         _ if schema == newest => format!("version {schema}"),
         _ => {
-            format!("version {schema}; it becomes {newest} when it is next used, and the rest can be checked")
+            format!(
+                "version {schema}; the next command upgrades it to {newest}, after which all checks can run"
+            )
         }
     };
-    diagnosis.add(Finding::ok("schema", said));
+    diagnosis.add(Finding::ok("schema", message));
 }
 
 fn log(found: &Examination, path: &Path) -> Finding {
-    let said = format!("the write-ahead log is {} long", rough_size(found.log_bytes));
+    let message = format!("the write-ahead log is {}", rough_size(found.log_bytes));
     if found.log_bytes <= LONG_LOG_BYTES {
-        return Finding::ok("wal", said);
+        return Finding::ok("wal", message);
     }
-    let advice = format!("look for a program that keeps the database open: `fuser -v {}`", word(path));
-    Finding::warning("wal", said).advise(advice)
+    let advice = format!("find the program that keeps the database open with `fuser -v {}`", word(path));
+    Finding::warning("wal", message).advise(advice)
 }
 
 fn open(diagnosis: &mut Diagnosis, path: &Path) -> Option<SqliteStore> {
@@ -123,20 +137,25 @@ fn refuse(diagnosis: &mut Diagnosis, check: &'static str, error: StoreError, pat
 
 fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
     let advice = match error {
-        StoreError::Corrupt { .. } | StoreError::Malformed { .. } => SAVE_FIRST,
-        StoreError::NotAStore { .. } => "put the right file there, or name another with --store",
+        StoreError::Corrupt { .. } | StoreError::Malformed { .. } => COPY_FIRST,
+        StoreError::NotAStore { .. } => "put the right file there, or choose another with --store",
         StoreError::CannotOpen { .. } => {
-            "you must be able to read it, and to enter each folder above it: `namei -l` shows who may"
+            "you need permission to read it and to enter each folder above it; `namei -l` shows the permissions"
         }
-        StoreError::Unavailable { .. } => "the disk may be failing: see what `dmesg` says of it",
-        StoreError::Full => "make room on the disk that it is on",
+        StoreError::Unavailable { .. } => "the disk may be failing; check `dmesg`",
+        StoreError::Full => "free some space on its disk",
         StoreError::FileLimit => "raise the limit (`ulimit -f`)",
         StoreError::ReadOnly => {
-            return Some(format!("see whether the disk is mounted read-only: `findmnt -T {}`", word(path)));
+            return Some(format!(
+                "check with `findmnt -T {}` whether the disk is mounted read-only",
+                word(path)
+            ));
         }
-        StoreError::Busy { .. } => return Some(format!("see who has it locked: `fuser -v {}`", word(path))),
-        StoreError::Changing => ASK_AGAIN,
-        StoreError::OldLibrary { .. } => "use a queuectl that was built with the SQLite that comes with it",
+        StoreError::Busy { .. } => {
+            return Some(format!("find the process that holds the lock with `fuser -v {}`", word(path)));
+        }
+        StoreError::Changing => RETRY_LATER,
+        StoreError::OldLibrary { .. } => "use a queuectl that was built with its bundled SQLite",
         StoreError::NotOwn(refused) => return Some(advice(refused)),
         StoreError::BadSetting { key, .. } => return Some(how_to_repair(key)),
         StoreError::NetworkFilesystem { .. }
@@ -154,7 +173,7 @@ mod tests {
     use crate::doctor::Level;
 
     #[test]
-    fn whatever_keeps_a_database_from_being_read_comes_with_advice() {
+    fn every_error_of_opening_a_database_has_advice() {
         let path = Path::new("/a b/queue.db");
         for (error, part) in [
             (cannot_open(path, io::ErrorKind::PermissionDenied.into()), "read"),
@@ -165,7 +184,7 @@ mod tests {
                 "`fuser -v '/a b/queue.db'`",
             ),
             (StoreError::OldLibrary { found: "1", needed: "2" }, "built with"),
-            (StoreError::Changing, "ask again"),
+            (StoreError::Changing, "again when it is less busy"),
         ] {
             let advice = advice_for(&error, path).unwrap_or_default();
             assert!(advice.contains(part), "{error}: {advice}");
@@ -173,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_nobody_folds_in_is_a_warning() {
+    fn a_large_write_ahead_log_is_a_warning() {
         let found = |log_bytes| Examination {
             library: "3",
             schema: 1,
@@ -185,7 +204,7 @@ mod tests {
         let judge = |log_bytes| log(&found(log_bytes), Path::new("/a b/queue.db"));
         assert_eq!(judge(64 << 20).level, Level::Ok);
         let long = judge(65 << 20);
-        assert_eq!((long.level, &*long.said), (Level::Warning, "the write-ahead log is 65 MiB long"));
+        assert_eq!((long.level, &*long.message), (Level::Warning, "the write-ahead log is 65 MiB"));
         assert!(long.advice.is_some_and(|advice| advice.contains("`fuser -v '/a b/queue.db'`")));
     }
 }

@@ -1,4 +1,4 @@
-//! The filesystem: whether a database can live on it, and how much room is left.
+//! The filesystem: whether it is suitable for a database, and how much space is free.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -10,13 +10,13 @@ use domain::values::size::rough_size;
 use store::StoreError;
 use sys::fs::disk::{Filesystem, free_bytes, free_inodes};
 
-/// With less than this not even a job can be stored.
-const NO_SPACE_BYTES: u64 = 1 << 20;
-/// Fewer files than this that can still be made are few.
+/// With less free space than this not even a job can be stored.
+const MIN_FREE_BYTES: u64 = 1 << 20;
+/// Fewer free inodes than this are a warning.
 const FEW_INODES: u64 = 1_000;
-const MAKE_ROOM: &str = "delete or move something away on that disk";
+const FREE_SPACE_ADVICE: &str = "delete or move files on that disk";
 
-/// Looks at the filesystem of the home, and at that of the database where it is another.
+/// Checks the filesystem of the database, and that of the home if it is a different one.
 pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path, folder: &Path) {
     let (home, folder) = (nearest(home), nearest(folder));
     check_place(diagnosis, folder);
@@ -25,7 +25,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path, folder: &Path) {
     }
 }
 
-/// A folder that is not made yet will be on the filesystem of the one above it.
+/// The nearest existing ancestor: a missing folder would be created on its filesystem.
 fn nearest(folder: &Path) -> &Path {
     folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."))
 }
@@ -48,31 +48,31 @@ fn try_check(diagnosis: &mut Diagnosis, folder: &Path) -> io::Result<()> {
     } else {
         diagnosis.add(filesystem(kind));
     }
-    add_room(diagnosis, space(free_bytes(folder)?));
+    add_free_space(diagnosis, space(free_bytes(folder)?));
     if let Some(free) = free_inodes(folder)? {
-        add_room(diagnosis, inodes(free));
+        add_free_space(diagnosis, inodes(free));
     }
     Ok(())
 }
 
 fn filesystem(kind: Filesystem) -> Finding {
-    let finding = |said: &str| Finding::ok("filesystem", said);
+    let finding = |message: &str| Finding::ok("filesystem", message);
     match kind {
         Filesystem::Network(name) | Filesystem::Disk(name) => finding(name),
         Filesystem::Memory(name) => {
-            let said = format!("{name}: all of it is gone after a reboot");
-            Finding::warning("filesystem", said).advise("choose another folder with --home")
+            let message = format!("{name}: everything on it is lost at reboot");
+            Finding::warning("filesystem", message).advise("choose another folder with --home")
         }
-        Filesystem::Overlay => finding("overlayfs: what is not in a volume is gone with its container"),
+        Filesystem::Overlay => finding("overlayfs: data outside a volume is lost with the container"),
         Filesystem::Fuse => {
-            let said = "FUSE: whether locks can be trusted depends on the program behind it";
-            Finding::warning("filesystem", said).advise("choose a folder on a local disk with --home")
+            let message = "FUSE: whether file locks are reliable depends on its implementation";
+            Finding::warning("filesystem", message).advise("choose a folder on a local disk with --home")
         }
-        Filesystem::Unknown(magic) => finding(&format!("of a kind that queuectl does not know ({magic:#x})")),
+        Filesystem::Unknown(magic) => finding(&format!("unknown type ({magic:#x})")),
     }
 }
 
-fn add_room(diagnosis: &mut Diagnosis, finding: Finding) {
+fn add_free_space(diagnosis: &mut Diagnosis, finding: Finding) {
     if finding.level == Level::Error {
         diagnosis.refusal.get_or_insert(StoreError::Full.into());
     }
@@ -80,20 +80,20 @@ fn add_room(diagnosis: &mut Diagnosis, finding: Finding) {
 }
 
 fn space(free: u64) -> Finding {
-    let said = format!("{} free", rough_size(free));
+    let message = format!("{} free", rough_size(free));
     match free {
-        ..NO_SPACE_BYTES => Finding::error("space", said).advise(MAKE_ROOM),
-        NO_SPACE_BYTES..LOW_SPACE_BYTES => Finding::warning("space", said).advise(MAKE_ROOM),
-        LOW_SPACE_BYTES.. => Finding::ok("space", said),
+        ..MIN_FREE_BYTES => Finding::error("space", message).advise(FREE_SPACE_ADVICE),
+        MIN_FREE_BYTES..LOW_SPACE_BYTES => Finding::warning("space", message).advise(FREE_SPACE_ADVICE),
+        LOW_SPACE_BYTES.. => Finding::ok("space", message),
     }
 }
 
 fn inodes(free: u64) -> Finding {
-    let said = format!("{free} free");
+    let message = format!("{free} free");
     match free {
-        0 => Finding::error("inodes", said).advise(MAKE_ROOM),
-        1..FEW_INODES => Finding::warning("inodes", said).advise(MAKE_ROOM),
-        FEW_INODES.. => Finding::ok("inodes", said),
+        0 => Finding::error("inodes", message).advise(FREE_SPACE_ADVICE),
+        1..FEW_INODES => Finding::warning("inodes", message).advise(FREE_SPACE_ADVICE),
+        FEW_INODES.. => Finding::ok("inodes", message),
     }
 }
 
@@ -102,16 +102,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_less_room_the_worse() {
+    fn little_free_space_is_a_warning_and_none_is_an_error() {
         let levels = |judge: fn(u64) -> Finding, free: [u64; 3]| free.map(|free| judge(free).level);
         let worse = [Level::Error, Level::Warning, Level::Ok];
         assert_eq!(levels(space, [0, 63 << 20, 64 << 20]), worse);
         assert_eq!(levels(inodes, [0, 1, 1_000]), worse);
-        assert_eq!(space(1_536 << 20).said, "1.5 GiB free");
+        assert_eq!(space(1_536 << 20).message, "1.5 GiB free");
     }
 
     #[test]
-    fn what_a_reboot_takes_away_is_a_warning() {
+    fn a_filesystem_that_can_lose_the_queue_is_a_warning() {
         assert_eq!(filesystem(Filesystem::Memory("tmpfs")).level, Level::Warning);
         assert_eq!(filesystem(Filesystem::Fuse).level, Level::Warning);
         for fine in [Filesystem::Overlay, Filesystem::Disk("ext4"), Filesystem::Unknown(1)] {

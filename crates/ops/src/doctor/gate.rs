@@ -1,4 +1,4 @@
-//! The gate that every writer passes: whether it is free, and who stands in it.
+//! The gate, the lock that every writer takes: whether it is free, and which process holds it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use sys::fs::lock::PatientLock;
 use sys::fs::owner_only;
 use sys::process;
 
-/// A writer is through in a few milliseconds. One that takes so long does not move.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A writer holds the gate for a few milliseconds. One that holds it this long is stuck.
+const GATE_WAIT_LIMIT: Duration = Duration::from_secs(2);
 
-/// The lock is taken and let go of at once, which keeps nobody.
+/// Takes the lock and releases it at once, so that no writer is delayed.
 pub(super) fn check(diagnosis: &mut Diagnosis, database: &Path) {
     let path = gate_path(database);
     let file = match owner_only::open_regular(&path) {
@@ -26,45 +26,45 @@ pub(super) fn check(diagnosis: &mut Diagnosis, database: &Path) {
     };
     let began = Instant::now();
     let lock = PatientLock::new(file);
-    diagnosis.add(match lock.take_within(PATIENCE) {
+    diagnosis.add(match lock.take_within(GATE_WAIT_LIMIT) {
         Ok(true) => {
             let _ = lock.let_go();
             free(began.elapsed())
         }
         Ok(false) => held(&path),
-        Err(error) => Finding::warning("gate", format!("it cannot be locked ({error})")),
+        Err(error) => Finding::warning("gate", format!("failed to lock it ({error})")),
     });
 }
 
 fn free(waited: Duration) -> Finding {
     match waited.as_millis().try_into() {
-        Ok(0) => Finding::ok("gate", "free to write"),
+        Ok(0) => Finding::ok("gate", "free"),
         millis => {
-            let waited = millis.map_or(PATIENCE, Duration::from_millis);
-            Finding::ok("gate", format!("free to write after {}", format_span(waited)))
+            let waited = millis.map_or(GATE_WAIT_LIMIT, Duration::from_millis);
+            Finding::ok("gate", format!("free after {}", format_span(waited)))
         }
     }
 }
 
 fn held(path: &Path) -> Finding {
-    let waited = format_span(PATIENCE);
+    let waited = format_span(GATE_WAIT_LIMIT);
     match process::any_holder_of(path) {
         None => Finding::warning(
             "gate",
-            format!("nobody could write for {waited}; who is in the way cannot be seen"),
+            format!("locked for {waited} by a process that cannot be seen from here"),
         )
-        .advise("ask again as root"),
+        .advise("run `queuectl doctor` as root to see the process"),
         Some(holder) if holder.is_stopped => {
-            let said =
-                format!("nobody could write for {waited}; {holder} is stopped in the middle of a write");
+            let message =
+                format!("locked for {waited} by {holder}, which is stopped in the middle of a write");
             let pid = holder.pid;
-            Finding::warning("gate", said)
-                .advise(format!("let it go on (`kill -CONT {pid}`), or end it (`kill -KILL {pid}`)"))
+            Finding::warning("gate", message)
+                .advise(format!("resume it with `kill -CONT {pid}` or kill it with `kill -KILL {pid}`"))
         }
         Some(holder) => {
-            let said = format!("nobody could write for {waited}; {holder} is in the way");
-            Finding::warning("gate", said)
-                .advise(format!("see what it does (`ps -fp {}`), and end it if it hangs", holder.pid))
+            let message = format!("locked for {waited} by {holder}");
+            Finding::warning("gate", message)
+                .advise(format!("inspect it with `ps -fp {}`, and kill it if it hangs", holder.pid))
         }
     }
 }

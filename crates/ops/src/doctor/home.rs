@@ -1,4 +1,4 @@
-//! The home: whether it is there, whose it is, and who else may look into it.
+//! The home: whether it exists, who owns it, and whether other users have access.
 
 use std::fs::{DirEntry, Metadata};
 use std::io;
@@ -17,63 +17,63 @@ use sys::fs::ownership::{Flaw, OwnershipError};
 use sys::fs::{liveness_lock, owner_only};
 use sys::process::user;
 
-/// What a home is good for.
+/// The state of the home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
+pub(super) enum HomeCondition {
     Ready,
-    /// Not made yet.
+    /// Not created yet.
     Missing,
-    /// Nothing in it can be looked at.
+    /// Nothing in it can be examined.
     Broken,
 }
 
-/// Rights of anybody but the owner.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
-/// How many files are named in one message.
+/// How many files one message names.
 const MAX_NAMED: usize = 3;
-/// How many files have a line of their own.
+/// How many files get their own finding.
 const MAX_LISTED: usize = 100;
 
-pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path) -> Condition {
+pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path) -> HomeCondition {
     let meta = match home.metadata() {
         Ok(meta) if meta.is_dir() => meta,
         Ok(_) => {
-            diagnosis.refuse("home", not_a_folder(home), Some("name another folder with --home"));
-            return Condition::Broken;
+            diagnosis.refuse("home", not_a_folder(home), Some("choose another folder with --home"));
+            return HomeCondition::Broken;
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return missing(diagnosis, home),
         Err(error) => {
             diagnosis.refuse("home", cannot_open(home, error), None);
-            return Condition::Broken;
+            return HomeCondition::Broken;
         }
     };
     folder(diagnosis, home, &meta);
     if let Err(error) = owner_only::may_write_in(home) {
-        let advice = "use the account that it belongs to, or another folder with --home";
+        let advice = "use the account that owns it, or choose another folder with --home";
         diagnosis.refuse("home", cannot_open(home, error), Some(advice));
     }
     match files(home) {
         Ok(files) => {
             owners(diagnosis, home, &meta, &files);
             diagnosis.add(modes(home, &files));
-            Condition::Ready
+            HomeCondition::Ready
         }
         Err(error) => {
             diagnosis.refuse("files", cannot_open(home, error), None);
-            Condition::Broken
+            HomeCondition::Broken
         }
     }
 }
 
-fn missing(diagnosis: &mut Diagnosis, home: &Path) -> Condition {
+fn missing(diagnosis: &mut Diagnosis, home: &Path) -> HomeCondition {
     let parent = home.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     if let Err(error) = owner_only::may_write_in(parent) {
-        diagnosis.refuse("home", cannot_open(home, error), Some("name another folder with --home"));
-        return Condition::Broken;
+        diagnosis.refuse("home", cannot_open(home, error), Some("choose another folder with --home"));
+        return HomeCondition::Broken;
     }
-    let said = format!("{} is not there yet; it is made on first use", home.display());
-    diagnosis.add(Finding::ok("home", said));
-    Condition::Missing
+    let message = format!("{} does not exist yet; it is created on first use", home.display());
+    diagnosis.add(Finding::ok("home", message));
+    HomeCondition::Missing
 }
 
 fn folder(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata) {
@@ -83,9 +83,9 @@ fn folder(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata) {
     }
     let (path, mode) = (home.display(), meta.mode() & 0o777);
     diagnosis.add(if mode & OTHERS == 0 {
-        Finding::ok("home", format!("{path}, for its owner only"))
+        Finding::ok("home", format!("{path}, accessible only to its owner"))
     } else {
-        Finding::warning("home", format!("{path} can be looked into by others (mode {mode:04o})"))
+        Finding::warning("home", format!("{path} is accessible to other users (mode {mode:04o})"))
             .advise(format!("run `chmod 700 {}`", word(home)))
     });
 }
@@ -96,7 +96,7 @@ struct Entry {
     meta: Metadata,
 }
 
-/// What is in the home, and in the folders that queuectl makes there.
+/// The entries of the home and of the folders that queuectl creates in it.
 fn files(home: &Path) -> io::Result<Vec<Entry>> {
     let mut found: Vec<Entry> = home.read_dir()?.flatten().filter_map(|found| entry(&found)).collect();
     for folder in [log::FOLDER, liveness_lock::FOLDER] {
@@ -106,28 +106,28 @@ fn files(home: &Path) -> io::Result<Vec<Entry>> {
     Ok(found)
 }
 
-/// One that has just gone is not missed.
+/// `None` if the file was just deleted.
 fn entry(found: &DirEntry) -> Option<Entry> {
     Some(Entry { meta: found.metadata().ok()?, path: found.path() })
 }
 
-/// Names each file of another owner than the home's, and each that others can write.
+/// Reports each file whose owner differs from the home's and each that other users can write.
 fn owners(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata, files: &[Entry]) {
     let flawed: Vec<OwnershipError> = files.iter().filter_map(|file| flaw(file, meta.uid())).collect();
     for OwnershipError { path, flaw } in flawed.iter().take(MAX_LISTED) {
-        let said = match flaw {
+        let message = match flaw {
             Flaw::Foreign { owner } => {
                 let [owner, of_home] = [*owner, meta.uid()].map(user::name_of);
-                format!("`{}` belongs to {owner}, and the home to {of_home}", path.display())
+                format!("`{}` belongs to {owner}, but the home belongs to {of_home}", path.display())
             }
             Flaw::Writable { .. } | Flaw::Link => format!("`{}` {flaw}", path.display()),
         };
-        diagnosis.add(Finding::error("owners", said));
+        diagnosis.add(Finding::error("owners", message));
     }
     if let more @ 1.. = flawed.len().saturating_sub(MAX_LISTED) {
-        diagnosis.add(Finding::error("owners", format!("the same goes for {more} more")));
+        diagnosis.add(Finding::error("owners", format!("and {more} more files")));
     }
-    // What lies in the home itself every other verb opens, and refuses.
+    // Every other command opens, and would refuse, the files directly in the home.
     let refused = flawed.iter().find(|flawed| flawed.path.parent() == Some(home)).cloned();
     let (owner, home) = (user::name_of(meta.uid()), word(home));
     if let Some(last) = diagnosis.findings.last_mut().filter(|_| !flawed.is_empty()) {
@@ -153,20 +153,20 @@ fn modes(home: &Path, files: &[Entry]) -> Finding {
     let is_loose = |file: &&Entry| !file.meta.is_symlink() && file.meta.mode() & OTHERS != 0;
     let loose: Vec<&Entry> = files.iter().filter(is_loose).collect();
     if loose.is_empty() {
-        let said = format!("{}, for their owner only", counted(files.len(), "file", "files"));
-        return Finding::ok("files", said);
+        let message = format!("{}, accessible only to their owner", counted(files.len(), "file", "files"));
+        return Finding::ok("files", message);
     }
     let name = |file: &&Entry| file.path.strip_prefix(home).unwrap_or(&file.path).display().to_string();
     let mut names: Vec<String> = loose.iter().take(MAX_NAMED).map(name).collect();
     if loose.len() > names.len() {
         names.push("…".to_owned());
     }
-    let said =
-        format!("others have rights to {} of {} files: {}", loose.len(), files.len(), names.join(", "));
-    Finding::warning("files", said).advise(format!("run `chmod -R go-rwx {}`", word(home)))
+    let message =
+        format!("other users have access to {} of {} files: {}", loose.len(), files.len(), names.join(", "));
+    Finding::warning("files", message).advise(format!("run `chmod -R go-rwx {}`", word(home)))
 }
 
-/// A database outside the home, with what lies beside it.
+/// Checks a database outside the home, with the files next to it.
 pub(super) fn check_store(diagnosis: &mut Diagnosis, database: &Path) {
     if let Err(StoreError::NotOwn(refused)) = check_files(database) {
         let advice = advice(&refused);
@@ -174,12 +174,12 @@ pub(super) fn check_store(diagnosis: &mut Diagnosis, database: &Path) {
     }
 }
 
-/// How much the output of jobs takes: for information.
+/// Reports the size of the logs, for information.
 pub(super) fn count_logs(diagnosis: &mut Diagnosis, home: &Path) {
     let Ok(entries) = home.join(log::FOLDER).read_dir() else {
         return;
     };
     let sizes: Vec<u64> = entries.flatten().filter_map(|entry| Some(entry.metadata().ok()?.len())).collect();
-    let said = format!("{}, {}", counted(sizes.len(), "file", "files"), rough_size(sizes.iter().sum()));
-    diagnosis.add(Finding::ok("logs", said));
+    let message = format!("{}, {}", counted(sizes.len(), "file", "files"), rough_size(sizes.iter().sum()));
+    diagnosis.add(Finding::ok("logs", message));
 }

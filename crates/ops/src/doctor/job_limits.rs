@@ -1,11 +1,12 @@
-//! Which limits of jobs a worker that is started from here can keep, and how.
+//! Which limits of jobs a worker started from here can enforce, and how.
 
 use super::{Diagnosis, Finding};
 use domain::settings::Settings;
 use sys::cgroup;
 use sys::cgroup::{Controllers, Obstacle};
 
-const DELEGATE: &str = "run workers as a systemd service with `Delegate=yes`, or leave limits.cpu out; docs/limits.md tells more";
+const DELEGATE: &str =
+    "run workers as a systemd service with `Delegate=yes`, or do not set limits.cpu; see docs/limits.md";
 
 pub(super) fn check(diagnosis: &mut Diagnosis, settings: &Settings) {
     diagnosis.add(limits(&cgroup::can_prepare(), settings.limits.cpu.is_some()));
@@ -13,20 +14,21 @@ pub(super) fn check(diagnosis: &mut Diagnosis, settings: &Settings) {
 
 fn limits(found: &Result<Controllers, Obstacle>, wants_cpu: bool) -> Finding {
     let (controllers, why) = match found {
-        Ok(controllers) => (*controllers, "without a cpu controller".to_owned()),
+        Ok(controllers) => (*controllers, "no cpu controller".to_owned()),
         Err(obstacle) => (Controllers::default(), obstacle.to_string()),
     };
-    let how = |by_group: bool| if by_group { "by a cgroup" } else { "by watching" };
-    let kept = format!("of jobs: memory {}, pids {}", how(controllers.memory), how(controllers.pids));
+    let how = |by_group: bool| if by_group { "by a cgroup" } else { "by polling" };
+    let kept =
+        format!("enforced for jobs: memory {}, pids {}", how(controllers.memory), how(controllers.pids));
     if controllers.cpu {
-        return Finding::ok("limits", format!("{kept}, cpu by a cgroup; nice and open_files always"));
+        return Finding::ok("limits", format!("{kept}, cpu by a cgroup, nice and open_files always"));
     }
-    let said = format!("{kept}; nice and open_files always; cpu not at all ({why})");
+    let message = format!("{kept}, nice and open_files always, but not cpu ({why})");
     if wants_cpu {
-        let said = format!("{said}, and the setting `limits` asks for it: no job will start");
-        return Finding::warning("limits", said).advise(DELEGATE);
+        let message = format!("{message}; the setting `limits` includes cpu, so no job will start");
+        return Finding::warning("limits", message).advise(DELEGATE);
     }
-    Finding::ok("limits", said)
+    Finding::ok("limits", message)
 }
 
 #[cfg(test)]
@@ -35,17 +37,21 @@ mod tests {
     use crate::doctor::Level;
 
     #[test]
-    fn it_says_what_is_kept_and_how() {
+    fn the_finding_says_which_limits_are_enforced_and_how() {
         let all = Controllers { memory: true, cpu: true, pids: true };
         let good = limits(&Ok(all), true);
         assert_eq!(good.level, Level::Ok);
-        assert!(good.said.contains("memory by a cgroup, pids by a cgroup, cpu by a cgroup"), "{}", good.said);
+        assert!(
+            good.message.contains("memory by a cgroup, pids by a cgroup, cpu by a cgroup"),
+            "{}",
+            good.message
+        );
         let some = limits(&Ok(Controllers { cpu: false, ..all }), false);
-        assert!(some.said.contains("cpu not at all (without a cpu controller)"), "{}", some.said);
+        assert!(some.message.contains("not cpu (no cpu controller)"), "{}", some.message);
         let none = limits(&Err(Obstacle::NotMounted), false);
         assert_eq!(none.level, Level::Ok);
-        assert!(none.said.contains("memory by watching, pids by watching"), "{}", none.said);
-        assert!(none.said.contains("(cgroup v2 is not mounted)"), "{}", none.said);
+        assert!(none.message.contains("memory by polling, pids by polling"), "{}", none.message);
+        assert!(none.message.contains("(cgroup v2 is not mounted)"), "{}", none.message);
         assert_eq!(limits(&Err(Obstacle::NotMounted), true).level, Level::Warning);
     }
 }

@@ -1,4 +1,4 @@
-//! The JSON shape of a diagnosis.
+//! The JSON form of a diagnosis.
 
 use serde::Serialize;
 
@@ -7,10 +7,10 @@ use super::{Diagnosis, Finding};
 #[derive(Debug, Serialize)]
 pub struct DiagnosisJson<'a> {
     ok: bool,
-    /// How many contradictions `doctor --repair` has repaired.
+    /// How many contradictions `doctor --repair` repaired.
     #[serde(skip_serializing_if = "Option::is_none")]
     repaired: Option<usize>,
-    /// The contradictions that are left after it.
+    /// The contradictions that remain after the repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Vec<&'a str>>,
     findings: Vec<FindingJson<'a>>,
@@ -25,7 +25,7 @@ struct FindingJson<'a> {
 }
 
 impl<'a> DiagnosisJson<'a> {
-    /// `repaired`: how many contradictions were repaired before this diagnosis, if that was asked for.
+    /// `repaired`: how many contradictions were repaired before this diagnosis, if a repair was requested.
     pub fn new(diagnosis: &'a Diagnosis, repaired: Option<usize>) -> Self {
         let left = diagnosis.contradictions.iter().map(|left| left.message.as_str());
         Self {
@@ -42,7 +42,7 @@ impl<'a> From<&'a Finding> for FindingJson<'a> {
         Self {
             check: finding.check,
             level: finding.level.name(),
-            said: &finding.said,
+            said: &finding.message,
             advice: finding.advice.as_deref(),
         }
     }

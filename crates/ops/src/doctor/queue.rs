@@ -1,4 +1,4 @@
-//! The queue itself: whether its settings make sense, and what `status` says is wrong with it.
+//! The queue: whether its settings are consistent, and the problems that `status` reports.
 
 use std::path::Path;
 
@@ -15,26 +15,25 @@ pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path, s
             let before = diagnosis.findings.len();
             status.problems.iter().filter_map(finding).for_each(|finding| diagnosis.add(finding));
             if diagnosis.findings.len() == before {
-                diagnosis.add(Finding::ok("queue", "no queue is paused, and nothing waits for a worker"));
+                diagnosis.add(Finding::ok("queue", "no queue is paused, and no job waits for a worker"));
             }
         }
         Err(error) => diagnosis.refuse("queue", error, None),
     }
 }
 
-/// Each value was readable. Whether they agree is asked when one of them is set.
+/// Each value was parsed already. Setting one of them to its own value checks that they are consistent.
 fn check_settings(settings: &Settings) -> Finding {
     let lease = settings.get(SettingKey::Lease);
     match settings.clone().set(SettingKey::Lease, &lease) {
         Ok(()) => Finding::ok("settings", "every value is valid"),
-        Err(error) => {
-            Finding::error("settings", chain(&error)).advise("change one of them with `queuectl config set`")
-        }
+        Err(error) => Finding::error("settings", chain(&error))
+            .advise("change one of these settings with `queuectl config set`"),
     }
 }
 
 fn finding(problem: &Problem) -> Option<Finding> {
-    // The filesystem was looked at already; all others say themselves what to do.
+    // The check of the filesystem covers this one. The messages of all others contain the advice.
     let is_known = matches!(problem, Problem::LowSpace { .. });
     (!is_known).then(|| Finding::warning(problem.code(), problem.to_string()))
 }

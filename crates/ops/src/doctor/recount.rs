@@ -1,4 +1,4 @@
-//! What the store keeps beside the jobs: whether it agrees with them.
+//! Derived data of the store (counters, queue order, keys): whether it agrees with the jobs.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::{Diagnosis, Finding};
 use crate::OpError;
 use store::{Contradiction, Store, StoreError};
 
-/// How to mend what was found.
-const REPAIR: &str = "`queuectl doctor --repair` rebuilds it from the jobs; workers can keep running";
+/// How to repair a contradiction.
+const REPAIR: &str = "run `queuectl doctor --repair` to rebuild it from the jobs; workers can keep running";
 
 pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store) {
     let found = match store.recount() {
@@ -15,11 +15,13 @@ pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store) {
         Err(error) => return diagnosis.refuse("recount", error, None),
     };
     if found.is_empty() {
-        diagnosis
-            .add(Finding::ok("recount", "counters, lines, dependencies, keys and tags agree with the jobs"));
+        diagnosis.add(Finding::ok(
+            "recount",
+            "counters, queue order, dependencies, keys and tags agree with the jobs",
+        ));
     }
-    for said in by_table(&found) {
-        diagnosis.refuse("recount", StoreError::Corrupt { source: said.into() }, Some(REPAIR));
+    for message in by_table(&found) {
+        diagnosis.refuse("recount", StoreError::Corrupt { source: message.into() }, Some(REPAIR));
     }
     diagnosis.contradictions = found;
 }
@@ -30,15 +32,15 @@ fn by_table(found: &[Contradiction]) -> Vec<String> {
     for contradiction in found {
         tables.entry(contradiction.derived.table()).or_default().push(&contradiction.message);
     }
-    let told = |(table, said): (&str, Vec<&str>)| match &said[..] {
+    let line = |(table, messages): (&str, Vec<&str>)| match &messages[..] {
         [] => table.to_owned(),
         [one] => format!("{table}: {one}"),
         [first, more @ ..] => format!("{table}: {first}, and {} more", more.len()),
     };
-    tables.into_iter().map(told).collect()
+    tables.into_iter().map(line).collect()
 }
 
-/// Rebuilds from the jobs whatever can be rebuilt.
+/// Rebuilds the derived data from the jobs.
 pub fn repair(store: &dyn Store, found: &[Contradiction], by: &str) -> Result<(), OpError> {
     Ok(store.repair(found, by)?)
 }

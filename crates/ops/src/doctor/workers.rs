@@ -1,4 +1,4 @@
-//! The workers: which have died without anybody noticing, which hang, and what they left lying about.
+//! The workers: which have died unnoticed, which hang, and which files they left.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::account::NOT_AS_ROOT;
 use super::{Diagnosis, Finding, counted};
 use crate::status::HOW_TO_START_A_WORKER;
-use crate::worker::alive::parted;
+use crate::worker::alive::live_and_dead_workers;
 use store::{Store, StoreError, Worker};
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, Role};
@@ -22,10 +22,10 @@ pub(super) fn check(
     home: &Path,
     lease: Duration,
 ) -> Result<(), StoreError> {
-    let (live, dead) = parted(store)?;
+    let (live, dead) = live_and_dead_workers(store)?;
     let running = match live.len() {
-        0 => "none runs".to_owned(),
-        count => counted(count, "runs", "run"),
+        0 => "none running".to_owned(),
+        count => counted(count, "running", "running"),
     };
     diagnosis.add(Finding::ok("workers", running));
     for worker in &dead {
@@ -40,40 +40,39 @@ pub(super) fn check(
         diagnosis.add(finding);
     }
     for worker in live.iter().filter(|worker| runs_as_root(worker)) {
-        let said = format!("worker {} runs as root, and so does each of its jobs", worker.id);
-        diagnosis.add(Finding::warning("root_worker", said).advise(NOT_AS_ROOT));
+        let message = format!("worker {} runs as root, and so do its jobs", worker.id);
+        diagnosis.add(Finding::warning("root_worker", message).advise(NOT_AS_ROOT));
     }
     Ok(())
 }
 
-/// A worker that did not say goodbye and is not there any more. Its supervisor, the next worker or the one after that
-/// gives its jobs back.
+/// A dead worker that did not deregister. Its supervisor or another worker recovers its jobs.
 fn died(worker: &Worker, is_noticed: bool) -> Finding {
     let reach = |vantage: Vantage| host::reach(&vantage, &worker.origin, &worker.folder, worker.id.as_str());
     let how = match Vantage::here().map_or(Reach::Elsewhere, reach) {
         Reach::Here => "died",
         Reach::Rebooted => "was running when the machine went down",
         Reach::Elsewhere => {
-            "was not heard from for a whole lease, in another container or on another machine,"
+            "in another container or on another machine has sent no heartbeat for a whole lease"
         }
     };
     let jobs = match worker.held {
         0 => String::new(),
-        held => format!("; {} to be given back", counted(held as usize, "job waits", "jobs wait")),
+        held => format!("; {} to be recovered", counted(held as usize, "job waits", "jobs wait")),
     };
-    let said = format!("worker {} (process {}) {how}{jobs}", worker.id, worker.pid);
+    let message = format!("worker {} (process {}) {how}{jobs}", worker.id, worker.pid);
     let supervisor_lives = liveness_lock::is_held(&worker.folder, worker.id.as_str(), Role::Supervisor);
     let advice = if supervisor_lives.unwrap_or(false) {
-        "its supervisor is about to clean up; ask again in a moment".to_owned()
+        "its supervisor is cleaning up; run `queuectl doctor` again in a few seconds".to_owned()
     } else if is_noticed {
-        "the other workers are about to; if it stays so, worker.log says why".to_owned()
+        "the other workers will clean up; if this persists, see worker.log".to_owned()
     } else {
-        format!("the next worker cleans up; {HOW_TO_START_A_WORKER}")
+        format!("the next worker will clean up; {HOW_TO_START_A_WORKER}")
     };
-    Finding::warning("dead_worker", said).advise(advice)
+    Finding::warning("dead_worker", message).advise(advice)
 }
 
-/// Whether it holds leases past their time and shows no other sign of life.
+/// Whether it holds expired leases and has not touched its lock file recently.
 fn hangs(worker: &Worker, lease: Duration) -> bool {
     worker.overdue && !liveness_lock::was_touched_within(&worker.folder, worker.id.as_str(), lease)
 }
@@ -82,18 +81,19 @@ fn hung(worker: &Worker) -> Finding {
     let (id, pid) = (&worker.id, worker.pid);
     Finding::warning(
         "hung_worker",
-        format!("worker {id} (process {pid}) holds jobs past its lease and hangs"),
+        format!("worker {id} (process {pid}) hangs; the leases of its jobs have expired"),
     )
-    .advise("its supervisor is about to replace it; if it stays so, worker.log says why")
+    .advise("its supervisor will replace it; if this persists, see worker.log")
 }
 
-/// Whoever made its lock runs it; its pid may be a stranger's where a home is shared between containers.
+/// The owner of its lock file runs the worker. Its pid cannot be used: if containers share the home, it may belong to
+/// an unrelated process here.
 fn runs_as_root(worker: &Worker) -> bool {
     let lock = liveness_lock::path(&worker.folder, worker.id.as_str());
     lock.metadata().is_ok_and(|meta| meta.uid() == user::ROOT)
 }
 
-/// Files of workers that have ended, where whoever was to remove them died before.
+/// Files of ended workers that were not deleted because their supervisor died too.
 fn leftovers(folder: &Path, is_known: impl Fn(&str) -> bool) -> Option<Finding> {
     let name = |path: PathBuf| Some(path.extension().and(path.file_stem())?.to_str()?.to_owned());
     let entries = folder.read_dir().ok()?;
@@ -105,6 +105,6 @@ fn leftovers(folder: &Path, is_known: impl Fn(&str) -> bool) -> Option<Finding> 
     let count @ 1.. = abandoned.count() else {
         return None;
     };
-    let said = format!("files of {} are left in {FOLDER}/", counted(count, "worker", "workers"));
-    Some(Finding::warning("worker_files", said).advise("they do no harm, and the next worker removes them"))
+    let message = format!("{FOLDER}/ contains files of {}", counted(count, "dead worker", "dead workers"));
+    Some(Finding::warning("worker_files", message).advise("they are harmless; the next worker deletes them"))
 }

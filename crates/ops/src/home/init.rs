@@ -1,33 +1,33 @@
-//! Making a home of its own for a project.
+//! Creating a home for a project.
 
 use std::path::{Path, PathBuf};
 
 use super::location;
-use super::location::{DATABASE, HOME_FOLDER, Wanted};
+use super::location::{DATABASE, HOME_FOLDER, LocationArgs};
 use crate::OpError;
 use sys::fs::owner_only;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum InitOutcome {
     New(PathBuf),
-    /// It was there already and was left as it is.
+    /// It already existed and was not changed.
     Existing(PathBuf),
 }
 
-/// Makes `.queuectl/` in `folder`, with an empty queue in it.
-pub fn init(folder: &Path) -> Result<Made, OpError> {
+/// Creates `.queuectl/` in `folder`, with an empty queue.
+pub fn init(folder: &Path) -> Result<InitOutcome, OpError> {
     let home = folder.join(HOME_FOLDER);
     let found = home.symlink_metadata().ok();
-    // Who works below is to find it.
+    // Refuse a folder where later commands would refuse the home.
     location::check_found(folder, found.as_ref())?;
     let existed = found.is_some();
     if !existed {
-        location::check_maker(&home)?;
+        location::check_creator(&home)?;
         owner_only::create_folder(&home)
             .map_err(|source| OpError::CannotMake { path: home.clone(), source })?;
     }
-    // Its own database, whatever the environment says about another.
-    let wanted = Wanted { home: Some(home.clone()), store: Some(home.join(DATABASE).into()) };
-    location::open(&location::locate(&wanted)?)?;
-    Ok(if existed { Made::Existing(home) } else { Made::New(home) })
+    // Always the home's own database, even if QUEUECTL_STORE names another.
+    let args = LocationArgs { home: Some(home.clone()), store: Some(home.join(DATABASE).into()) };
+    location::open(&location::locate(&args)?)?;
+    Ok(if existed { InitOutcome::Existing(home) } else { InitOutcome::New(home) })
 }

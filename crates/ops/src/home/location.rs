@@ -1,4 +1,4 @@
-//! Where the home and the store are.
+//! Locating the home and the store.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -18,15 +18,15 @@ use sys::fs::ownership;
 use sys::fs::ownership::{Flaw, OwnershipError};
 use sys::process::user;
 
-/// The name of a home inside a folder.
+/// The folder name of a home.
 pub const HOME_FOLDER: &str = ".queuectl";
-/// The name of the database in a home.
+/// The file name of the database in a home.
 pub const DATABASE: &str = "queue.db";
 pub(crate) const CONFIG_FILE: &str = "config.toml";
 
-/// What was said on the command line about where things are.
+/// `--home` and `--store` from the command line.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct LocationArgs {
     pub home: Option<PathBuf>,
     pub store: Option<OsString>,
 }
@@ -35,15 +35,15 @@ pub struct Wanted {
 pub struct Location {
     pub home: PathBuf,
     pub store: StoreAddress,
-    /// The nearest home above that belongs to another user.
-    pub passed_over: Option<OwnershipError>,
+    /// The nearest home here or above that was skipped because it belongs to another user.
+    pub skipped_home: Option<OwnershipError>,
 }
 
-/// A home, and the nearest one above that belongs to another user.
+/// A home, and the nearest one that was skipped because it belongs to another user.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundHome {
     pub(crate) home: PathBuf,
-    pub(crate) passed_over: Option<OwnershipError>,
+    pub(crate) skipped_home: Option<OwnershipError>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,42 +60,42 @@ struct ConfigFile {
 /// Finds the home: `--home`, then `QUEUECTL_HOME`, then the nearest `.queuectl/` here or above that belongs to this
 /// user, then `~/.queuectl`. The store: `--store`, then `QUEUECTL_STORE`, then the home's `config.toml`, then its
 /// database file.
-pub fn locate(wanted: &Wanted) -> Result<Location, OpError> {
-    let Found { home, passed_over } = find_home(wanted)?;
-    let store = find_store(wanted, &home, ownership::check_trusted)?;
-    Ok(Location { home, store, passed_over })
+pub fn locate(args: &LocationArgs) -> Result<Location, OpError> {
+    let FoundHome { home, skipped_home } = find_home(args)?;
+    let store = find_store(args, &home, ownership::check_trusted)?;
+    Ok(Location { home, store, skipped_home })
 }
 
-pub(crate) fn find_home(wanted: &Wanted) -> Result<Found, OpError> {
-    if let Some(home) = wanted.home.clone().or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from)) {
-        return Ok(Found { home, passed_over: None });
+pub(crate) fn find_home(args: &LocationArgs) -> Result<FoundHome, OpError> {
+    if let Some(home) = args.home.clone().or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from)) {
+        return Ok(FoundHome { home, skipped_home: None });
     }
-    let (nearest, passed_over) = nearest_home()?;
+    let (nearest, skipped_home) = nearest_home()?;
     let home = nearest.or_else(users_home).ok_or(OpError::NoHome)?;
-    // The user's own home is used whosever it is, and refused when it is opened.
-    Ok(Found { passed_over: passed_over.filter(|passed| passed.path != home), home })
+    // `~/.queuectl` is selected even if another user owns it, and refused when it is opened.
+    Ok(FoundHome { skipped_home: skipped_home.filter(|passed| passed.path != home), home })
 }
 
-/// `check` decides whether the settings file may be trusted.
+/// `check` decides whether to trust the settings file.
 pub(crate) fn find_store(
-    wanted: &Wanted,
+    args: &LocationArgs,
     home: &Path,
     check: fn(&Path, &Metadata) -> Result<(), OwnershipError>,
 ) -> Result<StoreAddress, OpError> {
-    match wanted.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
+    match args.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
         Some(address) => Ok(parse_address(&address)?.resolved()),
         None => Ok(configured_store(home, check)?
             .map_or_else(|| StoreAddress::Sqlite(home.join(DATABASE)), StoreAddress::resolved)),
     }
 }
 
-/// Opens the store; home and database are made on first use.
+/// Opens the store; creates the home and the database on first use.
 pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
     ensure_home(&location.home)?;
     Ok(reopen(&location.store)?)
 }
 
-/// Opens a store whose home was found before. Nothing is made: a home that was deleted stays so.
+/// Opens a store whose home existed before. Creates nothing: a deleted home must stay deleted.
 pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
     match store {
         StoreAddress::Sqlite(path) => Ok(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)),
@@ -103,7 +103,7 @@ pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
 }
 
 impl StoreAddress {
-    /// A link is what its user says it is: the file that it leads to, and what SQLite and we keep beside that.
+    /// Follows a symbolic link, so that SQLite's files and ours are created next to its target.
     fn resolved(self) -> Self {
         let Self::Sqlite(path) = self;
         let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
@@ -113,13 +113,13 @@ impl StoreAddress {
 }
 
 impl Location {
-    /// The database, where it is another than the home's own.
+    /// The database, if it is not the home's own.
     pub fn other_store(&self) -> Option<&Path> {
         let StoreAddress::Sqlite(store) = &self.store;
         (*store != self.home.join(DATABASE)).then_some(store)
     }
 
-    /// The same places by paths that do not depend on where a process stands.
+    /// The same location with absolute paths.
     pub fn absolute(&self) -> Result<Self, OpError> {
         let absolute = |path: &Path| {
             std::path::absolute(path).map_err(|source| OpError::CannotRead { path: path.to_owned(), source })
@@ -128,7 +128,7 @@ impl Location {
         Ok(Self {
             home: absolute(&self.home)?,
             store: StoreAddress::Sqlite(absolute(store)?),
-            passed_over: self.passed_over.clone(),
+            skipped_home: self.skipped_home.clone(),
         })
     }
 }
@@ -137,18 +137,18 @@ pub(crate) fn ensure_home(home: &Path) -> Result<(), OpError> {
     match home.metadata() {
         Ok(meta) if meta.is_dir() => Ok(ownership::check(home, &meta).map_err(StoreError::from)?),
         Ok(_) => Err(not_a_folder(home).into()),
-        Err(_) => make_home(home),
+        Err(_) => create_home(home),
     }
 }
 
-fn make_home(home: &Path) -> Result<(), OpError> {
-    check_maker(home)?;
+fn create_home(home: &Path) -> Result<(), OpError> {
+    check_creator(home)?;
     owner_only::create_folder(home)
         .map_err(|source| StoreError::CannotOpen { path: home.to_owned(), source: source.into() }.into())
 }
 
-/// Refuses to make a home in a folder of another user: root would lock that user out of it.
-pub(crate) fn check_maker(home: &Path) -> Result<(), OpError> {
+/// Refuses to create a home in another user's folder: root would lock that user out of it.
+pub(crate) fn check_creator(home: &Path) -> Result<(), OpError> {
     let mut above = home.ancestors().map(owner_only::folder_of);
     if let Some((folder, meta)) = above.find_map(|folder| Some((folder, folder.metadata().ok()?))) {
         ownership::check_owner(folder, &meta)
@@ -165,9 +165,9 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The nearest home here or above that belongs to this user, and the nearest that belongs to another.
+/// The nearest home here or above that belongs to this user, and the nearest that belongs to another user.
 fn nearest_home() -> Result<(Option<PathBuf>, Option<OwnershipError>), OpError> {
-    let mut passed_over = None;
+    let mut skipped_home = None;
     let Ok(here) = std::env::current_dir() else {
         return Ok((None, None));
     };
@@ -179,15 +179,15 @@ fn nearest_home() -> Result<(Option<PathBuf>, Option<OwnershipError>), OpError> 
         };
         if meta.uid() == user::number() {
             check_found(folder, Some(&meta))?;
-            return Ok((Some(home), passed_over));
+            return Ok((Some(home), skipped_home));
         }
-        passed_over.get_or_insert(OwnershipError { path: home, flaw: Flaw::Foreign { owner: meta.uid() } });
+        skipped_home.get_or_insert(OwnershipError { path: home, flaw: Flaw::Foreign { owner: meta.uid() } });
     }
-    Ok((None, passed_over))
+    Ok((None, skipped_home))
 }
 
-/// Refuses a home in `folder` that is found without being named, if it is a link or if others could put one there. The
-/// home of the user's own folder is not judged: it would be used anyway.
+/// Refuses a home in `folder` that was found without being named, if it is a symbolic link or if other users could
+/// replace it. `~/.queuectl` is exempt, because it would be used anyway.
 pub(crate) fn check_found(folder: &Path, home: Option<&Metadata>) -> Result<(), OpError> {
     let path = folder.join(HOME_FOLDER);
     let checked = if home.is_some_and(Metadata::is_symlink) {
@@ -201,9 +201,9 @@ pub(crate) fn check_found(folder: &Path, home: Option<&Metadata>) -> Result<(), 
     }
 }
 
-/// Refuses a folder to hold a home that is found by looking for it.
+/// Refuses a folder in which other users could create a home.
 fn check_holder(folder: &Path) -> Result<(), OwnershipError> {
-    // One that cannot be looked at shows when the home in it is used.
+    // If the folder cannot be examined, opening the home reports the error.
     folder.metadata().map_or(Ok(()), |meta| ownership::check_trusted(folder, &meta))
 }
 
@@ -218,7 +218,7 @@ fn users_home() -> Option<PathBuf> {
     variable("HOME").map(|home| Path::new(&home).join(HOME_FOLDER))
 }
 
-/// What the settings file says; a path in it is relative to the home.
+/// The store from the settings file; a path in it is relative to the home.
 fn configured_store(
     home: &Path,
     check: fn(&Path, &Metadata) -> Result<(), OwnershipError>,
@@ -227,7 +227,7 @@ fn configured_store(
     let cannot_read = |source| OpError::CannotRead { path: path.clone(), source };
     let mut file = match File::open(&path) {
         Ok(file) => file,
-        // Without the file there is nothing to say; a home that is no folder shows when the store is opened.
+        // The file is optional. If the home is not a folder, opening the store reports it.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
@@ -245,13 +245,13 @@ fn configured_store(
     Ok(Some(StoreAddress::Sqlite(home.join(store))))
 }
 
-/// What is wrong and where. The error's own text would quote the line, in which there may be a password; its message
-/// quotes a key at most, and an address can stand there by mistake.
+/// The problem and its line. The error's `Display` would quote the line, which may contain a password; its message quotes
+/// at most a key, and a misplaced address could be in that position.
 fn problem(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let message = error.message();
     let quotes_address = ["@", "://"].iter().any(|mark| message.contains(mark));
-    let message = if quotes_address { "an address stands where none belongs" } else { message };
+    let message = if quotes_address { "an address is in the wrong place" } else { message };
     format!("line {}: {message}", before.matches('\n').count() + 1)
 }
 

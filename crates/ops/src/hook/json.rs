@@ -1,4 +1,4 @@
-//! The JSON shape of a hook. Its secret is never part of it.
+//! The JSON form of a hook, without its secret.
 
 use serde::Serialize;
 
@@ -13,12 +13,12 @@ pub struct HookJson<'a> {
     event: &'static str,
     /// Null: all queues.
     queue: Option<&'a str>,
-    /// Of `dlq_above` only.
+    /// Null unless the event is `dlq_above`.
     above: Option<u64>,
     command: Option<&'a str>,
     cwd: Option<&'a str>,
     url: Option<&'a str>,
-    /// Whether it has one.
+    /// Whether the hook has a secret.
     secret: bool,
     created_at: Timestamp,
     created_by: &'a str,

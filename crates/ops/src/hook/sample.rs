@@ -1,4 +1,4 @@
-//! A sample of what a hook will be told, to see whether it arrives.
+//! Sample deliveries for `hook test`.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use domain::values::name::{JobIdSequence, QueueName};
 use domain::values::timestamp::Timestamp;
 use store::{Delivery, Hook};
 
-/// How many retries the job of a sample had.
+/// `max_retries` of the sample job.
 const RETRIES: u32 = 3;
 
-/// Something to deliver that never happened; its name says so.
+/// A delivery for a fictitious event; its name starts with `test-`.
 pub fn sample(hook: &Hook, now: Timestamp, random: u64) -> Delivery {
     let name = format!("test-{}", JobIdSequence::default().next(now, random));
     let (event, at) = (hook.trigger.event(), now);
@@ -59,7 +59,7 @@ fn sample_job(result: JobResult, queue: Option<QueueName>, now: Timestamp) -> Jo
     };
     let exit_code = i32::from(failures > 0);
     Job {
-        id: "sample".parse().expect("letters"),
+        id: "sample".parse().expect("`sample` is a valid id"),
         number: 0,
         queue: queue.unwrap_or_else(QueueName::default_queue),
         command: "echo sample".to_owned(),

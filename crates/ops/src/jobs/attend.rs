@@ -1,4 +1,4 @@
-//! Who sees to a job, what it waits for, and which exit code it ended with.
+//! Whether a worker serves a job, what the job waits for, and its exit code.
 
 use crate::OpError;
 use domain::job::Job;
@@ -7,11 +7,11 @@ use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{Pause, ServedJobs, Store, Worker, WorkerState};
 
-/// What a shell adds to the number of a signal that ended a command.
+/// A shell reports a command killed by signal n with exit code 128 + n.
 const SIGNAL_BASE: i32 = 128;
 
-/// Whether one of these workers, all alive, runs an unfinished job or would take it.
-pub fn is_attended(job: &Job, workers: &[Worker]) -> bool {
+/// Whether any of these live workers runs this job or would claim it. Always true for a finished job.
+pub fn has_worker(job: &Job, workers: &[Worker]) -> bool {
     let runs_in: Option<&WorkerId> = match &job.life.state {
         State::Processing(lease) => Some(&lease.worker),
         State::Pending { .. } | State::Failed => None,
@@ -29,37 +29,37 @@ fn would_take(worker: &Worker, job: &Job) -> bool {
     serves_it && worker.state == WorkerState::Running
 }
 
-/// Whether none of these workers has a slot for a job of its own that is ready.
-pub fn lacks_a_slot(job: &Job, workers: &[Worker]) -> bool {
+/// Whether none of these workers that would claim this job has a free slot.
+pub fn lacks_free_slot(job: &Job, workers: &[Worker]) -> bool {
     !workers.iter().any(|worker| would_take(worker, job) && worker.running < worker.concurrency)
 }
 
-/// What a job that does not run waits for.
+/// What a job that is not running waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WaitsFor {
-    /// Somebody has to let its queue go on.
+pub enum WaitReason {
+    /// Its queue must be resumed.
     PausedQueue(Pause),
     Jobs {
         count: u32,
     },
-    /// Its time, or the end of its backoff.
+    /// Its scheduled time or the end of its backoff.
     Time(Timestamp),
-    /// As many jobs of its queue run as may.
+    /// Its queue has reached its concurrency limit.
     FullQueue {
         running: u64,
     },
-    /// The rate of its queue lets the next job start then.
+    /// The rate limit of its queue allows the next start at this time.
     Rate(Timestamp),
-    /// This many jobs run.
+    /// A free slot; `running` jobs are running.
     Slot {
         running: u64,
     },
 }
 
-/// `None` if it runs or is finished.
-pub fn waits_for(store: &dyn Store, job: &Job) -> Result<Option<WaitsFor>, OpError> {
+/// `None` if the job is running or finished.
+pub fn wait_reason(store: &dyn Store, job: &Job) -> Result<Option<WaitReason>, OpError> {
     match &job.life.state {
-        State::Pending { blocked_by: count @ 1.. } => return Ok(Some(WaitsFor::Jobs { count: *count })),
+        State::Pending { blocked_by: count @ 1.. } => return Ok(Some(WaitReason::Jobs { count: *count })),
         State::Pending { blocked_by: 0 } | State::Failed => {}
         State::Processing(_) | State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
             return Ok(None);
@@ -68,23 +68,23 @@ pub fn waits_for(store: &dyn Store, job: &Job) -> Result<Option<WaitsFor>, OpErr
     let queues = store.queues()?;
     let own = queues.iter().find(|queue| queue.name == job.queue);
     if let Some((_, pause)) = own.and_then(|queue| queue.paused.as_ref()) {
-        return Ok(Some(WaitsFor::PausedQueue(pause.clone())));
+        return Ok(Some(WaitReason::PausedQueue(pause.clone())));
     }
     if job.life.due_at > store.now()? {
-        return Ok(Some(WaitsFor::Time(job.life.due_at)));
+        return Ok(Some(WaitReason::Time(job.life.due_at)));
     }
     if let Some(queue) = own.filter(|queue| queue.is_full()) {
-        return Ok(Some(WaitsFor::FullQueue { running: queue.running() }));
+        return Ok(Some(WaitReason::FullQueue { running: queue.running() }));
     }
     if let Some(at) = own.and_then(|queue| queue.next_start_at) {
-        return Ok(Some(WaitsFor::Rate(at)));
+        return Ok(Some(WaitReason::Rate(at)));
     }
     let running = queues.iter().filter_map(|queue| queue.counts.get(&StateName::Processing)).sum();
-    Ok(Some(WaitsFor::Slot { running }))
+    Ok(Some(WaitReason::Slot { running }))
 }
 
-/// What a shell would have said of the command of a finished job: its exit code, or 128 and the signal that ended it.
-/// `None` where the end was not the command's own.
+/// The exit code that a shell would report for the command of a finished job: its own, or 128 plus the signal that killed
+/// it. `None` if the job did not end with its command, for example because it was cancelled.
 pub fn exit_code(job: &Job) -> Option<u8> {
     let code = match job.life.state {
         State::Completed { .. } => Some(0),

@@ -11,10 +11,10 @@ use domain::values::name::BatchName;
 use domain::values::timestamp::Timestamp;
 use store::{Batch, Store};
 
-/// Among how many of the newest batches the one that was meant is looked for.
+/// How many of the newest batches are searched for a similar name.
 const NEAREST_AMONG: usize = 1_000;
 
-/// The batch of this name, or the nearest name.
+/// The batch with this name; the error contains the nearest name.
 pub fn find(store: &dyn Store, name: &BatchName) -> Result<Batch, OpError> {
     match store.batch(name)? {
         Some(batch) => Ok(batch),
@@ -33,7 +33,7 @@ pub fn nearest_to(store: &dyn Store, name: &BatchName) -> Result<Option<BatchNam
 pub struct BatchJson<'a> {
     name: &'a str,
     created_at: Timestamp,
-    /// Null while one of its jobs is not finished.
+    /// Null while any of its jobs is unfinished.
     finished_at: Option<Timestamp>,
     total: u64,
     /// Zeros included.

@@ -1,13 +1,13 @@
-//! Changing all jobs that are of a kind, however many.
+//! Changing all jobs that match a filter, however many there are.
 //!
-//! First they are selected, by reading only, so that a slow search is in nobody's way. Then they are changed in chunks, each
-//! one transaction; a job that has moved on since it was selected is left alone and counted.
+//! The jobs are first selected in a read-only transaction, so that a slow search does not block writers. They are then
+//! changed in chunks of one transaction each. A job whose state changed after it was selected is skipped and counted.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::time::Instant;
 
-use super::change::{CANCEL_LOOK, CANCEL_PATIENCE, first};
+use super::change::{CANCEL_POLL_INTERVAL, CANCEL_WAIT_LIMIT, first_chunk};
 use crate::OpError;
 use crate::worker::announce;
 use domain::job::life::StateName;
@@ -15,49 +15,49 @@ use domain::log;
 use domain::values::name::JobId;
 use store::{Change, JobFilter, JobRef, JobVerb, Phase, Portion, Store, StoreError, retention};
 
-/// What became of the jobs that were selected.
+/// The results for the selected jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub done: u64,
-    /// They had moved on, or others wait for them.
+    /// Jobs whose state had changed, or that other jobs wait for.
     pub skipped: u64,
-    /// Jobs beside those that were selected: they depend on one that was cancelled, and were cancelled with it.
+    /// Jobs that were not selected but were cancelled because they depend on a cancelled job.
     pub dependents: u64,
-    /// The workers are cancelling more of them.
+    /// Whether workers are still cancelling more dependents.
     pub leaves_dependents: bool,
-    /// Of those that are done: their workers are still ending them.
+    /// How many of the `done` jobs their workers have not ended yet.
     pub ending: u64,
-    /// The numbers of those that were removed.
-    gone: BTreeSet<u64>,
-    /// Those that were cancelled with a job that they depend on, and not yet met among the selected.
-    with_others: HashSet<JobId>,
+    /// The numbers of the removed jobs.
+    removed: BTreeSet<u64>,
+    /// Jobs that were cancelled with a job they depend on and have not been found among the selected ones yet.
+    cancelled_with_parent: HashSet<JobId>,
 }
 
 impl Tally {
     fn note_dependents(&mut self, portion: &Portion) {
-        self.with_others.extend(portion.dependents.iter().map(|dependent| dependent.id.clone()));
+        self.cancelled_with_parent.extend(portion.dependents.iter().map(|dependent| dependent.id.clone()));
         self.leaves_dependents |= portion.leaves_dependents;
     }
 
-    /// One that is no longer as it was selected. If it was cancelled with another, then what was wanted is done.
+    /// Counts a job whose state changed after it was selected. If it was cancelled with its parent, it counts as done.
     fn skip(&mut self, seen: &JobRef) {
-        if self.with_others.remove(&seen.id) {
+        if self.cancelled_with_parent.remove(&seen.id) {
             self.done += 1;
         } else {
             self.skipped += 1;
         }
     }
 
-    /// Those that are left were not among the selected.
+    /// The remaining dependents were not among the selected jobs.
     fn settle_dependents(&mut self) {
-        self.dependents = self.with_others.len() as u64;
-        self.with_others.clear();
+        self.dependents = self.cancelled_with_parent.len() as u64;
+        self.cancelled_with_parent.clear();
     }
 
-    /// Removes the log files of the jobs that are gone.
+    /// Deletes the log files of the removed jobs.
     pub fn remove_logs(&self, home: &Path) {
-        if !self.gone.is_empty() {
-            retention::remove_logs_of(&home.join(log::FOLDER), &self.gone);
+        if !self.removed.is_empty() {
+            retention::remove_logs_of(&home.join(log::FOLDER), &self.removed);
         }
     }
 }
@@ -95,18 +95,18 @@ pub fn changeable(verb: JobVerb) -> &'static [Phase] {
     }
 }
 
-/// The states that are meant where somebody names none: all that the verb can change, but what has succeeded is run again
-/// only if that is what somebody says.
-pub fn meant_by_default(verb: JobVerb) -> Vec<Phase> {
-    let is_meant = |phase: &&Phase| match phase {
+/// The states that a verb applies to if the caller names none: all that it can change, except that completed jobs are
+/// retried only on request.
+pub fn default_phases(verb: JobVerb) -> Vec<Phase> {
+    let is_default = |phase: &&Phase| match phase {
         Phase::State(state) => (verb, *state) != (JobVerb::Retry, StateName::Completed),
         Phase::Ready | Phase::Scheduled | Phase::Blocked => false,
     };
-    changeable(verb).iter().filter(is_meant).copied().collect()
+    changeable(verb).iter().filter(is_default).copied().collect()
 }
 
-/// All jobs that a filter lets through now, the newest first: in one look, because each page would begin anew to look for
-/// states of which there are few.
+/// All jobs that match a filter now, newest first. They are read in one query, because with pages each page would search
+/// again from the start for states that few jobs are in.
 pub fn select(store: &dyn Store, filter: &JobFilter) -> Result<Vec<JobRef>, StoreError> {
     store.select(filter, None, usize::MAX)
 }
@@ -119,7 +119,7 @@ pub fn by_state(jobs: &[JobRef]) -> BTreeMap<StateName, u64> {
     counts
 }
 
-/// Changes these, and tells `progress` how many more were looked at.
+/// Changes these jobs and calls `progress` with the size of each processed chunk.
 pub fn change_selected(
     store: &dyn Store,
     verb: JobVerb,
@@ -128,16 +128,17 @@ pub fn change_selected(
     mut progress: impl FnMut(u64),
 ) -> Result<Tally, OpError> {
     if verb == JobVerb::Retry {
-        // Those that others depend on first, so that these wait for them again.
+        // Retry parents before their dependents, so that the dependents wait for them again.
         jobs.reverse();
     }
     let mut tally = Tally::default();
     let mut marked = HashSet::new();
     let mut rest = &jobs[..];
     while !rest.is_empty() {
-        let portion = store.change(verb, first(rest), by).map_err(|source| half_done(tally.done, source))?;
-        let (chunk, behind) = rest.split_at(portion.changes.len());
-        rest = behind;
+        let portion =
+            store.change(verb, first_chunk(rest), by).map_err(|source| partly_done(tally.done, source))?;
+        let (chunk, remaining) = rest.split_at(portion.changes.len());
+        rest = remaining;
         tally.note_dependents(&portion);
         for (seen, change) in chunk.iter().zip(portion.changes) {
             match change {
@@ -147,37 +148,37 @@ pub fn change_selected(
                         marked.insert(seen.number);
                     }
                     if verb == JobVerb::Remove {
-                        tally.gone.insert(seen.number);
+                        tally.removed.insert(seen.number);
                     }
                 }
                 Change::NotFound | Change::Conflict(_) => tally.skip(seen),
             }
         }
         if !marked.is_empty() {
-            announce::to_all(store).map_err(|source| half_done(tally.done, source))?;
+            announce::wake_all(store).map_err(|source| partly_done(tally.done, source))?;
         }
         progress(chunk.len() as u64);
     }
     tally.settle_dependents();
-    tally.ending = wait_for_ends(store, &marked).map_err(|source| half_done(tally.done, source))?;
+    tally.ending = wait_until_ended(store, &marked).map_err(|source| partly_done(tally.done, source))?;
     Ok(tally)
 }
 
-/// An error of the store, after this many jobs were changed.
-pub(crate) fn half_done(done: u64, source: StoreError) -> OpError {
-    if done == 0 { source.into() } else { OpError::HalfDone { done, source } }
+/// Converts a store error that occurred after `done` jobs were changed.
+pub(crate) fn partly_done(done: u64, source: StoreError) -> OpError {
+    if done == 0 { source.into() } else { OpError::PartlyDone { done, source } }
 }
 
-/// Gives the workers a moment to end what they run; says how many they have not ended by then.
-fn wait_for_ends(store: &dyn Store, marked: &HashSet<u64>) -> Result<u64, StoreError> {
+/// Waits up to [`CANCEL_WAIT_LIMIT`] for the workers to end these jobs; returns how many are still running.
+fn wait_until_ended(store: &dyn Store, marked: &HashSet<u64>) -> Result<u64, StoreError> {
     let began = Instant::now();
     let running = JobFilter::in_phase(Phase::State(StateName::Processing));
     while !marked.is_empty() {
         let left = select(store, &running)?.iter().filter(|seen| marked.contains(&seen.number)).count();
-        if left == 0 || began.elapsed() >= CANCEL_PATIENCE {
+        if left == 0 || began.elapsed() >= CANCEL_WAIT_LIMIT {
             return Ok(left as u64);
         }
-        std::thread::sleep(CANCEL_LOOK);
+        std::thread::sleep(CANCEL_POLL_INTERVAL);
     }
     Ok(0)
 }
@@ -187,13 +188,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_meant_can_be_changed() {
+    fn default_phases_can_be_changed() {
         for verb in [JobVerb::Cancel, JobVerb::Retry, JobVerb::Remove] {
-            let meant = meant_by_default(verb);
-            assert!(!meant.is_empty());
-            assert!(meant.iter().all(|phase| changeable(verb).contains(phase)), "{verb:?}: {meant:?}");
+            let phases = default_phases(verb);
+            assert!(!phases.is_empty());
+            assert!(phases.iter().all(|phase| changeable(verb).contains(phase)), "{verb:?}: {phases:?}");
         }
-        let retried: Vec<&str> = meant_by_default(JobVerb::Retry).into_iter().map(Phase::name).collect();
+        let retried: Vec<&str> = default_phases(JobVerb::Retry).into_iter().map(Phase::name).collect();
         assert_eq!(retried, ["failed", "dead", "cancelled"]);
     }
 }

@@ -1,10 +1,10 @@
-//! Changing jobs by id: cancel, retry, remove.
+//! Cancelling, retrying and removing jobs by id.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::bulk::half_done;
+use super::bulk::partly_done;
 use crate::OpError;
 use crate::worker::announce;
 use domain::job::Job;
@@ -17,54 +17,54 @@ use store::{Change, Conflict, Dependent, Store, StoreError, retention};
 use sys::guards;
 use sys::guards::Guard;
 
-/// How many jobs are handed to the store at once. It changes as many of them as one short transaction takes.
+/// How many jobs are passed to the store at once. The store changes as many of them as fit in one short transaction.
 const CHUNK: usize = 1_000;
 
-/// How many jobs around one that ran are looked at, to name those that were cancelled with it.
-const MOST_NAMED: usize = 1_000;
+/// How many jobs of the graph around a running job are examined to list those that were cancelled with it.
+const MAX_DEPENDENTS_NAMED: usize = 1_000;
 
-/// How long a cancel waits for running jobs to end. One that takes longer goes on without being waited for.
-pub(crate) const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
-pub(crate) const CANCEL_LOOK: Duration = Duration::from_millis(5);
+/// How long `cancel` waits for running jobs to end. A job that takes longer ends after the command has returned.
+pub(crate) const CANCEL_WAIT_LIMIT: Duration = Duration::from_secs(1);
+pub(crate) const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A job that was changed: as it is now, or as it was if it is gone.
+/// A changed job: its present version, or its last version if it was removed.
 #[derive(Debug)]
-pub struct Changed {
+pub struct ChangedJob {
     pub job: Job,
     pub state: StateName,
-    /// Jobs that were cancelled because they depend on it, itself or through others.
+    /// Jobs that were cancelled because they depend on it directly or indirectly.
     pub dependents: Vec<JobId>,
-    /// The workers are cancelling more of them.
+    /// Whether workers are still cancelling more dependents.
     pub leaves_dependents: bool,
 }
 
-/// What became of the jobs with some ids, in the order of the ids.
+/// The results for a list of ids, in the order of the ids.
 #[derive(Debug, Default)]
-pub struct Answers {
-    pub jobs: Vec<Result<Changed, OpError>>,
-    /// Why the ids behind these have no answer.
+pub struct ChangeResults {
+    pub jobs: Vec<Result<ChangedJob, OpError>>,
+    /// Why the remaining ids have no result.
     pub stopped: Option<OpError>,
-    /// How many jobs the store has changed.
+    /// How many jobs were changed.
     done: u64,
-    /// Jobs that were cancelled with one that they depend on, and whose ids have not come up yet.
-    with_others: HashSet<JobId>,
+    /// Jobs that were cancelled with a job they depend on and whose ids have not been processed yet.
+    cancelled_with_parent: HashSet<JobId>,
 }
 
-/// Tries all of these ids, until the store fails.
-pub fn change(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> Answers {
-    let mut answers = Answers::default();
+/// Tries all of these ids; stops if the store fails.
+pub fn change(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> ChangeResults {
+    let mut answers = ChangeResults::default();
     while answers.jobs.len() < ids.len() {
-        let chunk = first(&ids[answers.jobs.len()..]);
+        let chunk = first_chunk(&ids[answers.jobs.len()..]);
         if let Err(source) = answers.add_portion(store, verb, chunk, by) {
-            answers.stopped = Some(half_done(answers.done, source));
+            answers.stopped = Some(partly_done(answers.done, source));
             break;
         }
     }
     answers
 }
 
-impl Answers {
-    /// Changes the first of these jobs, as many as one transaction takes.
+impl ChangeResults {
+    /// Changes as many of these jobs, from the first on, as fit in one transaction.
     fn add_portion(
         &mut self,
         store: &dyn Store,
@@ -76,10 +76,13 @@ impl Answers {
         let began = store.now()?;
         let portion = store.change_ids(verb, chunk, by)?;
         let chunk = &chunk[..portion.changes.len()];
-        let changes: Vec<Change> =
-            chunk.iter().zip(portion.changes).map(|(id, change)| self.or_with_others(id, change)).collect();
+        let changes: Vec<Change> = chunk
+            .iter()
+            .zip(portion.changes)
+            .map(|(id, change)| self.accept_earlier_cancel(id, change))
+            .collect();
         self.done += changes.iter().filter(|change| matches!(change, Change::Done(_))).count() as u64;
-        self.with_others.extend(portion.dependents.iter().map(|dependent| dependent.id.clone()));
+        self.cancelled_with_parent.extend(portion.dependents.iter().map(|dependent| dependent.id.clone()));
         if verb == Verb::Cancel {
             end_running(store, chunk, &changes)?;
         }
@@ -89,20 +92,22 @@ impl Answers {
             let was_running = change == Change::Done(StateName::Processing);
             let answer = answer(id, change, job).map(|changed| {
                 let known = dependents.remove(id).unwrap_or_default();
-                // The job is changed, also where its dependents cannot be named.
+                // Failing to list the dependents must not hide that the job was changed.
                 let with_it = || cancelled_with(store, &changed, began).unwrap_or_default();
                 let dependents = if was_running { with_it() } else { known };
-                Changed { dependents, leaves_dependents: portion.leaves_dependents, ..changed }
+                ChangedJob { dependents, leaves_dependents: portion.leaves_dependents, ..changed }
             });
             self.jobs.push(answer);
         }
         Ok(())
     }
 
-    /// Where an earlier portion cancelled the job together with one that it depends on, the caller has what it wanted.
-    fn or_with_others(&mut self, id: &JobId, change: Change) -> Change {
+    /// If an earlier portion cancelled the job with its parent, the conflict is a success.
+    fn accept_earlier_cancel(&mut self, id: &JobId, change: Change) -> Change {
         match change {
-            Change::Conflict(Conflict::State(StateName::Cancelled)) if self.with_others.remove(id) => {
+            Change::Conflict(Conflict::State(StateName::Cancelled))
+                if self.cancelled_with_parent.remove(id) =>
+            {
                 Change::Done(StateName::Cancelled)
             }
             Change::Done(_) | Change::Conflict(_) | Change::NotFound => change,
@@ -110,8 +115,8 @@ impl Answers {
     }
 }
 
-/// The first of these, as many as the store is given at once.
-pub(crate) fn first<T>(jobs: &[T]) -> &[T] {
+/// The first [`CHUNK`] of these.
+pub(crate) fn first_chunk<T>(jobs: &[T]) -> &[T] {
     let most = if guards::is_off(Guard::Portions) { usize::MAX } else { CHUNK };
     &jobs[..jobs.len().min(most)]
 }
@@ -124,12 +129,16 @@ fn dependents_by_root(dependents: Vec<Dependent>) -> HashMap<JobId, Vec<JobId>> 
     by_root
 }
 
-/// Dependents that the worker cancelled after it killed the command.
-fn cancelled_with(store: &dyn Store, changed: &Changed, began: Timestamp) -> Result<Vec<JobId>, StoreError> {
+/// The dependents that the worker cancelled after it killed the command.
+fn cancelled_with(
+    store: &dyn Store,
+    changed: &ChangedJob,
+    began: Timestamp,
+) -> Result<Vec<JobId>, StoreError> {
     if changed.state != StateName::Cancelled {
         return Ok(Vec::new());
     }
-    let graph = store.graph(&changed.job.id, MOST_NAMED)?.unwrap_or_default();
+    let graph = store.graph(&changed.job.id, MAX_DEPENDENTS_NAMED)?.unwrap_or_default();
     let mut cancelled = Vec::new();
     for node in graph.nodes.iter().skip(1).filter(|node| node.state == Some(StateName::Cancelled)) {
         let state = store.find(&node.id)?.map(|job| job.life.state);
@@ -142,29 +151,29 @@ fn cancelled_with(store: &dyn Store, changed: &Changed, began: Timestamp) -> Res
     Ok(cancelled)
 }
 
-/// Removes the log files of jobs that are gone.
+/// Deletes the log files of removed jobs.
 pub fn remove_logs<'a>(home: &Path, gone: impl Iterator<Item = &'a Job>) {
     for job in gone {
         retention::remove_logs(&home.join(log::FOLDER), job.number, job.life.attempts);
     }
 }
 
-/// Tells the workers of jobs that run and were cancelled, and gives them a moment to end them: mostly that is enough.
+/// Wakes the workers of cancelled running jobs and waits up to [`CANCEL_WAIT_LIMIT`] for the jobs to end; most end sooner.
 fn end_running(store: &dyn Store, ids: &[JobId], changes: &[Change]) -> Result<(), StoreError> {
     let marked =
         ids.iter().zip(changes).filter(|(_, change)| **change == Change::Done(StateName::Processing));
     let marked: Vec<JobId> = marked.map(|(id, _)| id.clone()).collect();
     let mut workers: Vec<WorkerId> = running_in(store, &marked)?;
-    announce::to(store, &workers)?;
+    announce::wake(store, &workers)?;
     let began = Instant::now();
-    while !workers.is_empty() && began.elapsed() < CANCEL_PATIENCE {
-        std::thread::sleep(CANCEL_LOOK);
+    while !workers.is_empty() && began.elapsed() < CANCEL_WAIT_LIMIT {
+        std::thread::sleep(CANCEL_POLL_INTERVAL);
         workers = running_in(store, &marked)?;
     }
     Ok(())
 }
 
-/// The workers that run these jobs now.
+/// The workers that are running these jobs.
 fn running_in(store: &dyn Store, ids: &[JobId]) -> Result<Vec<WorkerId>, StoreError> {
     let jobs = find_all(store, ids)?;
     let lease = |job: Job| match job.life.state {
@@ -182,22 +191,22 @@ fn find_all(store: &dyn Store, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreE
     ids.iter().map(|id| store.find(id)).collect()
 }
 
-fn answer(id: &JobId, change: Change, job: Option<Job>) -> Result<Changed, OpError> {
+fn answer(id: &JobId, change: Change, job: Option<Job>) -> Result<ChangedJob, OpError> {
     match (change, job) {
-        // By now it may have gone on.
+        // Its state may have changed since.
         (Change::Done(StateName::Processing), Some(job)) => {
             let state = job.life.state.name();
-            Ok(Changed { job, state, dependents: Vec::new(), leaves_dependents: false })
+            Ok(ChangedJob { job, state, dependents: Vec::new(), leaves_dependents: false })
         }
         (Change::Done(state), Some(job)) => {
-            Ok(Changed { job, state, dependents: Vec::new(), leaves_dependents: false })
+            Ok(ChangedJob { job, state, dependents: Vec::new(), leaves_dependents: false })
         }
         (Change::Conflict(conflict), _) => Err(OpError::Conflict { id: id.clone(), conflict }),
         (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),
     }
 }
 
-/// Refuses ids of jobs that are not dead, for the verbs of the dead-letter queue.
+/// Finds a job and refuses it unless it is dead, for the verbs of the dead-letter queue.
 pub fn only_dead(store: &dyn Store, id: &JobId) -> Result<Job, OpError> {
     let job = store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     match job.life.state.name() {

@@ -1,4 +1,4 @@
-//! Single fields of a job, for tables of the reader's choice.
+//! Selected fields of a job, for tables with custom columns.
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -9,7 +9,7 @@ use domain::job::Job;
 use domain::text::nearest::nearest;
 use domain::values::name::BatchName;
 
-/// The fields of a job in JSON, in their order.
+/// The fields of a job's JSON, in order.
 pub const COLUMNS: [&str; 25] = [
     "id",
     "queue",
@@ -38,7 +38,7 @@ pub const COLUMNS: [&str; 25] = [
     "reason",
 ];
 
-/// What is there for those who ask, though the JSON of a list does not have it.
+/// A column that can be requested although the JSON of a list does not contain it.
 const BATCH: &str = "batch";
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +62,7 @@ pub fn parse_column(typed: &str) -> Result<&'static str, ColumnError> {
     })
 }
 
-/// Some fields of a job, in the order in which they were asked for.
+/// Fields of a job, in the requested order.
 #[derive(Debug)]
 pub struct Fields {
     fields: Vec<(&'static str, Value)>,
@@ -70,13 +70,13 @@ pub struct Fields {
 
 impl Fields {
     pub fn of(job: &Job, columns: &[&'static str]) -> Self {
-        let mut all = serde_json::to_value(JobJson::from(job)).expect("a job becomes JSON");
+        let mut all = serde_json::to_value(JobJson::from(job)).expect("a job serializes to JSON");
         all[BATCH] = job.batch.as_ref().map(BatchName::as_str).into();
         let field = |name: &&'static str| (*name, all.get(name).cloned().unwrap_or(Value::Null));
         Self { fields: columns.iter().map(field).collect() }
     }
 
-    /// Each as text: nothing for null, lists separated by commas.
+    /// Each field as text: null is empty, lists are separated by commas.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.fields.iter().map(|(name, value)| (*name, text(value)))
     }

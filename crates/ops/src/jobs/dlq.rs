@@ -1,4 +1,4 @@
-//! The dead-letter queue by what killed the jobs.
+//! The dead-letter queue, grouped by cause of death.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use store::{Store, StoreError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CauseGroup {
     pub reason: String,
-    /// The error line with what differs from job to job blotted out.
+    /// The error line with numbers, paths and other variable parts masked.
     pub cause: String,
     pub count: u64,
     pub last_at: Timestamp,
     pub example: JobId,
 }
 
-/// The largest group first.
+/// Groups the dead jobs, largest group first.
 pub fn group_by_cause(store: &dyn Store) -> Result<Vec<CauseGroup>, StoreError> {
     let mut groups: BTreeMap<(String, String), CauseGroup> = BTreeMap::new();
     for dead in store.dead_by_error()? {

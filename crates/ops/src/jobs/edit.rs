@@ -1,4 +1,4 @@
-//! Changing a job that does not run.
+//! Editing a job that is not running.
 
 use serde_json::{Map, Value, json};
 
@@ -11,15 +11,15 @@ use domain::values::span::format_span;
 use store::{Change, Store};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum EditMode {
     Edit,
-    /// And run it again, with fresh retries.
+    /// Also retry the job, with `failures` reset.
     EditAndRetry,
 }
 
-/// Changes a job and gives it as it is then.
-pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, how: How, by: &str) -> Result<Job, OpError> {
-    if edit.is_empty() && how == How::Edit {
+/// Edits a job and returns its new version.
+pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, mode: EditMode, by: &str) -> Result<Job, OpError> {
+    if edit.is_empty() && mode == EditMode::Edit {
         return Err(EditError::Nothing.into());
     }
     if edit.cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
@@ -28,9 +28,9 @@ pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, how: How, by: &str) -> R
     if let Some(job) = store.find(id)? {
         edit.retry(&job.retry)?;
     }
-    let change = match how {
-        How::Edit => store.edit(id, edit, by)?,
-        How::EditAndRetry => store.edit_and_retry(id, edit, by)?,
+    let change = match mode {
+        EditMode::Edit => store.edit(id, edit, by)?,
+        EditMode::EditAndRetry => store.edit_and_retry(id, edit, by)?,
     };
     match change {
         Change::Done(_) => store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone())),
@@ -39,8 +39,8 @@ pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, how: How, by: &str) -> R
     }
 }
 
-/// What can be changed about a job, in the form in which jobs are enqueued. Variables are left out: their values are
-/// secrets.
+/// The editable fields of a job, in the JSON form that `enqueue` accepts. Environment variables are omitted, because their
+/// values are secret.
 pub fn editable(job: &Job) -> Value {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);

@@ -1,4 +1,4 @@
-//! Turning requests into jobs and storing them.
+//! Resolving job requests and storing the jobs.
 
 pub mod each;
 pub mod lines;
@@ -19,10 +19,10 @@ use store::{EnqueueError, EnqueueResult, Store, StoreError};
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub cwd: Option<String>,
-    /// The caller's environment, unless the worker's is to be taken.
+    /// The caller's environment; `None` if the jobs use the worker's.
     pub environment: Option<Environment>,
     pub if_absent: bool,
-    /// What the jobs are enqueued into.
+    /// The batch that the jobs are added to.
     pub batch: Option<BatchName>,
 }
 
@@ -60,7 +60,7 @@ impl<'s> Enqueuer<'s> {
         request.resolve(&self.origin, || ids.next(now, fastrand::u64(..)))
     }
 
-    /// Ids are made for the moment that this was called last.
+    /// Reads the clock. Generated ids contain the time of the last call.
     pub fn tick(&mut self) -> Result<(), OpError> {
         self.now = self.store.now()?;
         Ok(())
@@ -71,12 +71,12 @@ impl<'s> Enqueuer<'s> {
         let jobs: Result<Vec<NewJob>, RequestError> =
             requests.into_iter().map(|request| self.resolve(request)).collect();
         let jobs = jobs?;
-        self.store.enqueue(&jobs).map_err(|error| named(error, &jobs))
+        self.store.enqueue(&jobs).map_err(|error| with_ids(error, &jobs))
     }
 }
 
-/// Whoever is to ask again must know the ids, also those that were made up.
-pub(crate) fn named(error: EnqueueError, jobs: &[NewJob]) -> OpError {
+/// Adds the ids, including the generated ones, to an error with unknown outcome: the caller needs them to check again.
+pub(crate) fn with_ids(error: EnqueueError, jobs: &[NewJob]) -> OpError {
     match error {
         EnqueueError::Store(StoreError::OutcomeUnknown { source }) => {
             let ids = jobs.iter().map(|job| job.id.clone()).collect();
@@ -86,8 +86,8 @@ pub(crate) fn named(error: EnqueueError, jobs: &[NewJob]) -> OpError {
     }
 }
 
-/// They are stored with one commit, so one tells of all; but not one that may have been there before, nor one in whose
-/// place another may have been found.
+/// A job whose existence proves that the commit happened. All jobs are stored in one commit, so any of them would do, except
+/// one that may have existed before or whose unique key may have matched another job.
 fn witness(jobs: &[NewJob]) -> Option<JobId> {
     let is_new = |job: &&NewJob| !job.if_absent && job.unique_key.is_none();
     jobs.iter().find(is_new).map(|job| job.id.clone())

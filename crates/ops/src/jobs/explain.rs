@@ -1,4 +1,4 @@
-//! Why a job does not run now.
+//! Explaining why a job is not running.
 
 use serde::Serialize;
 
@@ -12,22 +12,22 @@ use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use store::{ExplainFacts, ServedJobs, Store, UnkillableProcess, Worker, WorkerState};
 
-/// A job, and what there is to say about it.
+/// A job and the explanation of its state.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Explained {
+pub struct JobExplanation {
     pub job: Job,
     pub now: Timestamp,
     pub explanation: Explanation,
 }
 
-pub fn explain(store: &dyn Store, id: &JobId) -> Result<Explained, OpError> {
+pub fn explain(store: &dyn Store, id: &JobId) -> Result<JobExplanation, OpError> {
     let situation = store.explain_facts(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let workers = live_workers(store)?;
     let mut unkillable = store.unkillable()?;
     unkillable.retain(|found| found.lease.job == *id && found.is_there());
     let facts = facts(situation, &workers, &unkillable);
     let explanation = explain::explain(&facts);
-    Ok(Explained { job: facts.job, now: facts.now, explanation })
+    Ok(JobExplanation { job: facts.job, now: facts.now, explanation })
 }
 
 fn facts(situation: ExplainFacts, workers: &[Worker], unkillable: &[UnkillableProcess]) -> Facts {
@@ -42,7 +42,7 @@ fn facts(situation: ExplainFacts, workers: &[Worker], unkillable: &[UnkillablePr
     };
     let all: Vec<&Worker> = workers.iter().filter(takes_new).collect();
     let serving: Vec<&Worker> = all.iter().copied().filter(serves).collect();
-    // Whoever serves all queues takes what is most urgent in any of them.
+    // A worker that serves all queues claims the highest priority across them, so jobs of other queues are ahead too.
     let serves_all = serving.iter().any(|worker| worker.served == ServedJobs::All);
     let elsewhere = if serves_all { situation.ahead_elsewhere } else { Count { least: 0, is_exact: true } };
     Facts {
@@ -68,7 +68,7 @@ fn facts(situation: ExplainFacts, workers: &[Worker], unkillable: &[UnkillablePr
 }
 
 #[derive(Debug, Serialize)]
-pub struct ExplainedJson<'a> {
+pub struct ExplanationJson<'a> {
     id: &'a str,
     state: &'static str,
     reasons: Vec<ReasonJson<'a>>,
@@ -90,8 +90,8 @@ struct JobStateJson<'a> {
     state: &'static str,
 }
 
-impl<'a> From<&'a Explained> for ExplainedJson<'a> {
-    fn from(explained: &'a Explained) -> Self {
+impl<'a> From<&'a JobExplanation> for ExplanationJson<'a> {
+    fn from(explained: &'a JobExplanation) -> Self {
         let Explanation { reasons, probable_start, estimated_from } = &explained.explanation;
         Self {
             id: explained.job.id.as_str(),

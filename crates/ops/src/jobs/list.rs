@@ -1,7 +1,7 @@
-//! Lists of jobs, which are read from the store in pages: however long one is, only a part of it is in memory.
+//! Listing jobs. The store is read in pages, so that memory is bounded however long the list is.
 //!
-//! Each page is a view of its own. In the order of enqueuing no job is listed twice, whatever happens meanwhile; one that
-//! changes may be listed as it was or as it is, or be left out if the filter no longer lets it through.
+//! Each page is a separate snapshot. In the order of enqueuing no job is listed twice, regardless of concurrent changes; a
+//! job that changes meanwhile may be listed before or after the change, or omitted if it no longer matches the filter.
 
 use std::cmp::{Ordering, Reverse};
 use std::str::FromStr;
@@ -12,10 +12,10 @@ use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use store::{After, JobFilter, Page, Store, StoreError};
 
-/// How many jobs are read at once.
+/// How many jobs a page contains.
 const CHUNK: usize = 1_000;
 
-/// What to sort by, and in which direction.
+/// The sort key and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
     key: SortKey,
@@ -42,11 +42,11 @@ enum SortKey {
 pub enum SortError {
     #[error("jobs cannot be sorted by `{typed}`; did you mean `{nearest}`?")]
     Near { typed: String, nearest: &'static str },
-    #[error("jobs cannot be sorted by `{typed}`; they can by {}", SortKey::ALL.map(SortKey::name).join(", "))]
+    #[error("jobs cannot be sorted by `{typed}`; the sort keys are {}", SortKey::ALL.map(SortKey::name).join(", "))]
     Unknown { typed: String },
 }
 
-/// A value to sort by; numbers and times are numbers.
+/// A value to sort by. Times are sorted as numbers.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Number(i64),
@@ -86,7 +86,7 @@ impl SortKey {
         }
     }
 
-    /// `None` where the job has nothing of the kind.
+    /// `None` if the job has no such value.
     fn value(self, job: &Job) -> Option<Value> {
         let text = |text: &str| Value::Text(text.to_owned());
         let moment = |at: Timestamp| Value::Number(at.as_millis());
@@ -107,7 +107,7 @@ impl SortKey {
     }
 }
 
-/// `priority`, `-updated`, and the names of JSON too: `created_at`.
+/// Parses `priority`, `-updated`, and JSON names such as `created_at`.
 impl FromStr for Sort {
     type Err = SortError;
 
@@ -125,7 +125,7 @@ impl FromStr for Sort {
     }
 }
 
-/// What is kept of a job until all are seen.
+/// The part of a job that is kept until all jobs have been read.
 #[derive(Debug)]
 struct Place {
     value: Option<Value>,
@@ -138,7 +138,7 @@ impl Sort {
         Place { value: self.key.value(&job), number: job.number, id: job.id }
     }
 
-    /// Those that have no such value come last in both directions; among equals the newest comes first.
+    /// Jobs without a value come last in both directions; among equal values the newest job comes first.
     fn compare(self, a: &Place, b: &Place) -> Ordering {
         let order = match (&a.value, &b.value) {
             (Some(a), Some(b)) if self.descending => b.cmp(a),
@@ -149,7 +149,7 @@ impl Sort {
     }
 }
 
-/// Jobs, read as far as somebody asks for them.
+/// An iterator over jobs that reads pages on demand.
 #[derive(Debug)]
 pub struct Listing<'s> {
     store: &'s dyn Store,
@@ -167,14 +167,14 @@ enum Source<'s> {
 #[derive(Debug)]
 struct Pages<'s> {
     filter: &'s JobFilter,
-    /// What is read and was not asked for yet.
+    /// The jobs that were read but not returned yet.
     page: std::vec::IntoIter<Job>,
-    /// How many may be listed beyond that.
+    /// How many more jobs may be read.
     left: usize,
 }
 
 impl<'s> Listing<'s> {
-    /// In the order that the store keeps them in.
+    /// Jobs in the order of the store.
     pub fn in_order(
         store: &'s dyn Store,
         filter: &'s JobFilter,
@@ -187,7 +187,7 @@ impl<'s> Listing<'s> {
         Ok(listing)
     }
 
-    /// The first of all jobs that a filter lets through. All are looked at; of few of them more is kept than their place.
+    /// The first `limit` matching jobs in sorted order. All matching jobs are read, but only their sort keys are kept.
     pub fn sorted(
         store: &'s dyn Store,
         filter: &JobFilter,
@@ -199,7 +199,7 @@ impl<'s> Listing<'s> {
         let mut after = None;
         loop {
             let page = store.list(filter, &Page { limit: CHUNK, after })?;
-            // By its place: that job may be gone before the next page is read.
+            // Continue by position: the job may be removed before the next page is read.
             after = page.last().map(After::from);
             first.extend(page.into_iter().map(|job| sort.place(job)));
             let is_last = after.is_none();
@@ -215,7 +215,7 @@ impl<'s> Listing<'s> {
         }
     }
 
-    /// Whether there is nothing to list, of what was read up to now.
+    /// Whether nothing has been found to list so far.
     pub fn is_empty(&self) -> bool {
         let left = match &self.source {
             Source::Pages(pages) => pages.page.len(),
@@ -224,7 +224,7 @@ impl<'s> Listing<'s> {
         left == 0 && !self.more
     }
 
-    /// Whether there are more than were asked for, and the last one that was listed: known when all are read.
+    /// Whether there are more jobs than the limit, and the last job listed. Valid after the iteration has ended.
     pub fn rest(self) -> (bool, Option<JobId>) {
         (self.more, self.last)
     }
@@ -234,7 +234,7 @@ impl<'s> Listing<'s> {
             return Ok(());
         };
         let want = pages.left.min(CHUNK);
-        // One more than is wanted tells whether there is more.
+        // Read one more than needed to know whether there are more.
         let mut page = self.store.list(pages.filter, &Page { limit: want + 1, after })?;
         self.more = page.len() > want;
         page.truncate(want);
@@ -247,7 +247,7 @@ impl<'s> Listing<'s> {
         match &mut self.source {
             Source::Ids(ids) => {
                 for id in ids {
-                    // One that is gone since is left out.
+                    // Omit a job that was removed since.
                     if let Some(job) = self.store.find(&id)? {
                         return Ok(Some(job));
                     }

@@ -1,4 +1,4 @@
-//! What an attempt printed: stored with it, or in a log file.
+//! The output of attempts, which is stored with the attempt or in a log file.
 
 pub mod follow;
 pub mod reader;
@@ -17,11 +17,11 @@ use store::Store;
 use sys::fs::liveness_lock::FOLDER;
 use sys::host;
 
-/// A piece of output, in the order in which it came.
+/// A piece of output, in the order of printing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     Output(Chunk),
-    /// This many bytes were printed here and not kept.
+    /// This many bytes were printed here but not kept.
     Cut {
         bytes: u64,
     },
@@ -56,26 +56,26 @@ impl From<Entry<'_>> for Piece {
     }
 }
 
-/// Where the log file of an attempt is, if it has one.
+/// The path of an attempt's log file, if it has one.
 pub fn log_path(home: &Path, job_number: u64, attempt: u32) -> PathBuf {
     home.join(log::FOLDER).join(log::file_name(job_number, attempt))
 }
 
-/// Where the log file of this attempt is, or will be: in this home, or in that of its worker where several homes share a
+/// The present or future path of this attempt's log file: in this home, or in its worker's home if several homes share a
 /// store.
 pub fn find_log(home: &Path, job_number: u64, attempt: &Attempt) -> PathBuf {
     let own = log_path(home, job_number, attempt.number);
     let WorkerHome { id, folder } = &attempt.home;
     let is_of = |folder: &Path| host::home_id(folder).is_some_and(|found| found == *id);
-    // Where the home of the worker cannot be found, its files may have been restored or moved to this one.
+    // If the worker's home is gone, its files may have been restored or moved to this home.
     if id.is_empty() || is_of(&home.join(FOLDER)) || !is_of(folder) {
         return own;
     }
     folder.parent().map_or(own, |home| log_path(home, job_number, attempt.number))
 }
 
-/// The attempt to show: the one that is wanted, else the latest that runs or has any output, else the latest. `None` if
-/// the job has not run yet.
+/// The attempt to show: the requested one, else the latest that is running or has output, else the latest. `None` if the
+/// job has not run yet.
 pub fn choose<'r>(
     record: &'r JobRecord,
     home: &Path,
@@ -91,13 +91,13 @@ pub fn choose<'r>(
     }
     let has_output = |attempt: &&Attempt| match &attempt.ending {
         None => true,
-        // Of an attempt that was lost nobody counted the output.
+        // The output of a lost attempt was never counted.
         Some(ending) => ending.log_bytes > 0 || find_log(home, record.job.number, attempt).exists(),
     };
     Ok(record.history.iter().rfind(has_output).or(record.history.last()))
 }
 
-/// Whether this attempt of the job is over.
+/// Whether this attempt of the job has ended.
 pub fn has_ended(job: &Job, attempt: u32) -> bool {
     match job.life.state {
         State::Processing(_) => job.life.attempts != attempt,
@@ -109,7 +109,7 @@ pub fn has_ended(job: &Job, attempt: u32) -> bool {
     }
 }
 
-/// The output of one attempt, read piece by piece.
+/// Reads the output of one attempt piece by piece.
 #[derive(Debug)]
 pub struct AttemptOutput {
     id: JobId,
@@ -120,9 +120,9 @@ pub struct AttemptOutput {
 
 #[derive(Debug)]
 enum Source {
-    /// Nothing has been found yet.
+    /// Not found yet.
     Unknown,
-    /// Stored with the attempt; what has been read is gone from it.
+    /// The unread rest of the output stored with the attempt.
     Stored(Vec<u8>),
     File(LogReader),
 }
@@ -133,7 +133,7 @@ impl AttemptOutput {
         Self { id: job.id.clone(), attempt: attempt.number, path, source: Source::Unknown }
     }
 
-    /// What comes next. Nothing: that was all, or all for now if the attempt had not ended when the caller looked.
+    /// The next pieces. Empty: the end, or nothing more for now if the attempt had not ended when the caller checked.
     pub fn read(&mut self, store: &dyn Store, has_ended: bool) -> Result<Vec<Piece>, OpError> {
         if let Source::Unknown = self.source {
             self.find(store, has_ended)?;
@@ -161,7 +161,8 @@ impl AttemptOutput {
     }
 }
 
-/// The pieces that can be read, and how many bytes they took. Damage is only told where it comes first.
+/// The complete pieces and how many bytes they took. Damage is an error only if it comes first; otherwise the next call
+/// reports it.
 pub(crate) fn whole_pieces(bytes: &[u8]) -> Result<(Vec<Piece>, usize), LogError> {
     let mut pieces = Vec::new();
     let mut reading = entries(bytes);

@@ -1,7 +1,7 @@
 //! Waiting until jobs are finished.
 //!
-//! Nothing here sleeps: [`Wait::poll`] says what has become of the jobs since the last look, and the caller decides
-//! how long to wait before the next.
+//! Nothing here sleeps: [`Wait::poll`] returns the jobs that ended since the last poll, and the caller decides how long to
+//! wait before the next.
 
 use std::collections::VecDeque;
 
@@ -12,39 +12,39 @@ use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use store::{Store, StoreError};
 
-/// How many jobs one poll looks at, so that waiting for thousands costs no more than waiting for some.
+/// How many jobs one poll reads, so that waiting for thousands of jobs costs no more than waiting for some.
 const JOBS_PER_POLL: usize = 500;
 
-/// Jobs that somebody waits for.
+/// The jobs to wait for.
 #[derive(Debug)]
 pub struct Wait {
-    unfinished: VecDeque<Unfinished>,
+    unfinished: VecDeque<UnfinishedJob>,
 }
 
-/// A job as it was when it was last looked at.
+/// A job as of its last poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedJob {
     pub id: JobId,
-    /// `None` before the first look.
+    /// `None` before the first poll.
     pub state: Option<StateName>,
-    /// Since when it runs, if it does.
+    /// When its current attempt started, if it is running.
     pub running_since: Option<Timestamp>,
 }
 
-/// Why a job is no longer waited for.
+/// Why the wait for a job ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum WaitEnd {
     /// It is completed, dead or cancelled.
     Finished(Box<Job>),
-    /// There was no such job from the beginning.
+    /// The job did not exist at the first poll.
     Unknown(JobId),
-    /// Somebody removed it.
+    /// The job was removed during the wait.
     Removed(JobId),
 }
 
 impl Wait {
     pub fn new(ids: impl IntoIterator<Item = JobId>) -> Self {
-        let unseen = |id| Unfinished { id, state: None, running_since: None };
+        let unseen = |id| UnfinishedJob { id, state: None, running_since: None };
         Self { unfinished: ids.into_iter().map(unseen).collect() }
     }
 
@@ -52,35 +52,35 @@ impl Wait {
         self.unfinished.is_empty()
     }
 
-    pub fn unfinished(&self) -> impl ExactSizeIterator<Item = &Unfinished> {
+    pub fn unfinished(&self) -> impl ExactSizeIterator<Item = &UnfinishedJob> {
         self.unfinished.iter()
     }
 
-    /// Looks at every unfinished job.
-    pub fn poll_all(&mut self, store: &dyn Store) -> Result<Vec<Ended>, StoreError> {
+    /// Polls every unfinished job.
+    pub fn poll_all(&mut self, store: &dyn Store) -> Result<Vec<WaitEnd>, StoreError> {
         let mut ended = Vec::new();
         let mut left = self.unfinished.len();
         while left > 0 {
             let count = JOBS_PER_POLL.min(left);
-            ended.extend(self.look_at_next(count, store)?);
+            ended.extend(self.poll_next(count, store)?);
             left -= count;
         }
         Ok(ended)
     }
 
-    /// Looks at some of the unfinished jobs; where there are many, they take turns.
-    pub fn poll(&mut self, store: &dyn Store) -> Result<Vec<Ended>, StoreError> {
-        self.look_at_next(JOBS_PER_POLL.min(self.unfinished.len()), store)
+    /// Polls up to [`JOBS_PER_POLL`] unfinished jobs; successive calls rotate through them.
+    pub fn poll(&mut self, store: &dyn Store) -> Result<Vec<WaitEnd>, StoreError> {
+        self.poll_next(JOBS_PER_POLL.min(self.unfinished.len()), store)
     }
 
-    fn look_at_next(&mut self, count: usize, store: &dyn Store) -> Result<Vec<Ended>, StoreError> {
-        // All are found before any is taken out: an error must not lose one.
+    fn poll_next(&mut self, count: usize, store: &dyn Store) -> Result<Vec<WaitEnd>, StoreError> {
+        // Read all jobs before draining the queue: an error must not lose one.
         let found = self.unfinished.range(..count).map(|last| store.find(&last.id));
         let found: Vec<Option<Job>> = found.collect::<Result<_, _>>()?;
-        let looked_at: Vec<Unfinished> = self.unfinished.drain(..count).collect();
+        let polled: Vec<UnfinishedJob> = self.unfinished.drain(..count).collect();
         let mut ended = Vec::new();
-        for (last, found) in looked_at.into_iter().zip(found) {
-            match look(last, found) {
+        for (last, found) in polled.into_iter().zip(found) {
+            match progress(last, found) {
                 Ok(unfinished) => self.unfinished.push_back(unfinished),
                 Err(end) => ended.push(end),
             }
@@ -89,22 +89,22 @@ impl Wait {
     }
 }
 
-fn look(last: Unfinished, found: Option<Job>) -> Result<Unfinished, Ended> {
+fn progress(last: UnfinishedJob, found: Option<Job>) -> Result<UnfinishedJob, WaitEnd> {
     let Some(job) = found else {
-        return Err(if last.state.is_none() { Ended::Unknown(last.id) } else { Ended::Removed(last.id) });
+        return Err(if last.state.is_none() { WaitEnd::Unknown(last.id) } else { WaitEnd::Removed(last.id) });
     };
     let running_since = match &job.life.state {
         State::Processing(lease) => Some(lease.started_at),
         State::Pending { .. } | State::Failed => None,
         State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
-            return Err(Ended::Finished(Box::new(job)));
+            return Err(WaitEnd::Finished(Box::new(job)));
         }
     };
-    Ok(Unfinished { id: last.id, state: Some(job.life.state.name()), running_since })
+    Ok(UnfinishedJob { id: last.id, state: Some(job.life.state.name()), running_since })
 }
 
-impl Ended {
-    /// The job if it completed; else why that is not what one hoped for.
+impl WaitEnd {
+    /// The job if it completed; otherwise the error to report.
     pub fn verdict(&self) -> Result<&Job, OpError> {
         match self {
             Self::Finished(job) => succeeded(job),
@@ -117,7 +117,7 @@ impl Ended {
 fn succeeded(job: &Job) -> Result<&Job, OpError> {
     let (reason, error) = match &job.life.state {
         State::Dead { reason, .. } => (reason.name(), job.latest.error.as_ref()),
-        // The last attempt may have said something, but that is not why.
+        // The error of the last attempt is not the reason for the cancellation.
         State::Cancelled { reason, .. } => (reason.name(), None),
         State::Pending { .. } | State::Processing(_) | State::Completed { .. } | State::Failed => {
             return Ok(job);

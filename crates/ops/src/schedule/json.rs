@@ -1,4 +1,4 @@
-//! The JSON shape of a schedule.
+//! The JSON form of a schedule.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,11 +12,11 @@ pub struct ScheduleJson<'a> {
     name: &'a str,
     kind: &'static str,
     expression: String,
-    /// Null unless it is cron.
+    /// Null unless the kind is cron.
     time_zone: Option<&'a str>,
     description: String,
     on_missed: &'static str,
-    /// Null unless all that is missed is made up for.
+    /// Null unless `on_missed` is `all`.
     missed_limit: Option<u32>,
     on_overlap: &'static str,
     paused: bool,
@@ -63,7 +63,7 @@ impl<'a> From<&'a Schedule> for ScheduleJson<'a> {
     }
 }
 
-/// When it fires, in words.
+/// The times in words.
 pub fn description(when: &When) -> String {
     match when {
         When::Cron { line, .. } => line.in_words(),
@@ -71,9 +71,9 @@ pub fn description(when: &When) -> String {
     }
 }
 
-/// What was asked for; of variables only the names.
+/// The requested job, with only the names of environment variables.
 fn job(request: &JobRequest) -> Value {
-    let mut job = serde_json::to_value(request).expect("a request becomes JSON");
+    let mut job = serde_json::to_value(request).expect("a request serializes to JSON");
     if let Value::Object(fields) = &mut job
         && let Some(Value::Object(env)) = fields.get("env")
     {
@@ -83,7 +83,7 @@ fn job(request: &JobRequest) -> Value {
     job
 }
 
-/// What was said about the job, field by field, for people.
+/// The fields of the requested job as text.
 pub fn job_facts(request: &JobRequest) -> Vec<(String, String)> {
     let Value::Object(fields) = job(request) else {
         return Vec::new();
@@ -125,15 +125,15 @@ impl<'a> From<&'a Run> for RunJson<'a> {
     }
 }
 
-/// A schedule in a list, with its latest run.
+/// A schedule with its latest run, for lists.
 #[derive(Debug, Serialize)]
-pub struct ListedJson<'a> {
+pub struct ScheduleSummaryJson<'a> {
     #[serde(flatten)]
     pub schedule: ScheduleJson<'a>,
     pub last_run: Option<RunJson<'a>>,
 }
 
-/// A schedule by itself, with its latest runs, the newest first.
+/// A schedule with its latest runs, newest first.
 #[derive(Debug, Serialize)]
 pub struct ScheduleRecordJson<'a> {
     #[serde(flatten)]

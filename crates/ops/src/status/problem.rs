@@ -1,4 +1,4 @@
-//! What can be wrong: a code for programs, a line for people, and what to do about it.
+//! The problems that `status` reports: a code for programs and a line for people that says what to do.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use domain::schedule::MAX_UNFINISHED_RUNS;
 use domain::values::span::format_span;
 use domain::values::timestamp::Timestamp;
 
-/// What to say where no worker is running.
+/// The hint if no worker is running.
 pub const HOW_TO_START_A_WORKER: &str = "start one with `queuectl worker start`";
 
-/// Something that a person should know about.
+/// A problem that needs attention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     QueuePaused {
@@ -22,22 +22,22 @@ pub enum Problem {
     NoWorker {
         waiting: u64,
     },
-    /// Workers run, but none of them takes jobs from this queue.
+    /// Workers are running, but none of them serves this queue.
     QueueUnserved {
         queue: String,
         waiting: u64,
     },
-    /// Workers finish what they run and start nothing more.
+    /// Workers finish their running jobs and start no more.
     Draining {
         workers: u64,
-        /// Who ordered it, where that is known: a signal names nobody.
+        /// Who ordered it; `None` after a signal.
         by: Option<String>,
         running: u64,
-        /// Some of those that run.
+        /// The ids of some of the running jobs.
         named: Vec<String>,
         waiting: u64,
     },
-    /// A process is stopped in the middle of a write, and keeps all others from writing.
+    /// A process is stopped in the middle of a write and blocks all other writers.
     StoppedWriter {
         pid: u32,
         name: String,
@@ -46,23 +46,23 @@ pub enum Problem {
         worker: String,
         silent_for: Duration,
     },
-    /// It lives, and says what is in its way.
+    /// The worker is alive and reports a problem.
     HinderedWorker {
         worker: String,
         why: String,
     },
-    /// Workers share this home from places whose processes cannot be seen from here.
+    /// Workers whose processes cannot be seen from here share this home.
     SharedHome {
         workers: Vec<String>,
         hosts: Vec<String>,
     },
-    /// A process of an attempt outlived SIGKILL.
+    /// A process of an attempt survived SIGKILL.
     Unkillable {
         job: String,
         pid: u32,
         why: String,
     },
-    /// So many jobs died in the last hour, or more.
+    /// `count` jobs died in the last hour; at least that many unless `is_all`.
     DlqGrowing {
         count: u64,
         is_all: bool,
@@ -87,7 +87,7 @@ pub enum Problem {
         count: u64,
         error: String,
     },
-    /// There is something to tell, and nobody to tell it.
+    /// Events are waiting for delivery, but no worker is running.
     HookWaiting {
         hook: String,
         pending: u64,
@@ -130,10 +130,10 @@ impl fmt::Display for Problem {
                 if let Some(reason) = reason {
                     write!(out, " ({reason})")?;
                 }
-                write!(out, ", {}; `queuectl queue resume {queue}` ends that", wait(*waiting, "job"))
+                write!(out, ", {}; resume it with `queuectl queue resume {queue}`", wait(*waiting, "job"))
             }
             Self::NoWorker { waiting } => {
-                write!(out, "{} and no worker is running; {HOW_TO_START_A_WORKER}", wait(*waiting, "job"))
+                write!(out, "{}, but no worker is running; {HOW_TO_START_A_WORKER}", wait(*waiting, "job"))
             }
             Self::QueueUnserved { queue, waiting } => {
                 write!(out, "{} in queue {queue}, which no worker serves", wait(*waiting, "job"))?;
@@ -141,71 +141,82 @@ impl fmt::Display for Problem {
             }
             Self::Draining { workers, by, running, named, waiting } => {
                 let by = by.as_ref().map_or_else(String::new, |by| format!(", ordered by {by}"));
-                let (are, they) = if *workers == 1 { ("is", "it starts") } else { ("are", "they start") };
-                write!(out, "{} {are} draining{by}: {they} nothing more", counted(*workers, "worker"))?;
+                let (are, they) = if *workers == 1 {
+                    ("is", "it starts no more jobs and exits")
+                } else {
+                    ("are", "they start no more jobs and exit")
+                };
+                write!(out, "{} {are} draining{by}: {they}", counted(*workers, "worker"))?;
                 let more = running.saturating_sub(named.len() as u64);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                write!(out, " and can end only after {}{more}; {}", named.join(", "), wait(*waiting, "job"))?;
-                out.write_str("; `queuectl worker start` starts another")
+                write!(out, " after {}{more}; {}", named.join(", "), wait(*waiting, "job"))?;
+                out.write_str("; start another with `queuectl worker start`")
             }
             Self::StoppedWriter { pid, name } => {
                 write!(
                     out,
-                    "process {pid} ({name}) is stopped in the middle of a write, and no other can write"
+                    "process {pid} ({name}) is stopped in the middle of a write and blocks all other writers"
                 )?;
-                write!(out, "; `kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it")
+                write!(out, "; resume it with `kill -CONT {pid}` or kill it with `kill -KILL {pid}`")
             }
             Self::SilentWorker { worker, silent_for } => {
-                write!(out, "worker {worker} was last heard from {} ago", in_seconds(*silent_for))?;
-                out.write_str("; it hangs, or cannot reach the store: worker.log may say why")
+                write!(out, "worker {worker} has sent no heartbeat for {}", in_seconds(*silent_for))?;
+                out.write_str("; it hangs or cannot reach the store, see worker.log")
             }
             Self::HinderedWorker { worker, why } => {
-                write!(out, "worker {worker} is hindered ({why}); it goes on when that is over")
+                write!(out, "worker {worker} is blocked ({why}); it resumes by itself when the cause is gone")
             }
             Self::SharedHome { workers, hosts } => {
                 let (names, hosts) = (workers.join(", "), hosts.join(", "));
                 write!(out, "another container or machine shares this home ({names} on {hosts})")?;
                 out.write_str(
-                    "; its processes cannot be seen from here, so only a missing heartbeat shows a death",
+                    "; its processes cannot be seen from here, so a dead worker is only noticed by its missing heartbeats",
                 )
             }
             Self::Unkillable { job, pid, why } => {
                 write!(out, "process {pid} of job {job} cannot be killed ({why})")?;
-                write!(out, "; the job is over when it has ended: `sudo kill -9 {pid}` may help")
+                write!(out, "; the job ends when this process ends, try `sudo kill -9 {pid}`")
             }
             Self::DlqGrowing { count, is_all } => {
                 let (jobs, more) = (counted(*count, "job"), if *is_all { "" } else { " or more" });
-                write!(out, "{jobs}{more} died in the last hour; `queuectl dlq list --group` shows of what")
+                write!(
+                    out,
+                    "{jobs}{more} died in the last hour; `queuectl dlq list --group` shows the causes"
+                )
             }
             Self::ScheduleMissed { schedule, at } => {
-                write!(out, "schedule {schedule} missed its time at {at}, because no worker was running")?;
-                write!(out, "; `queuectl schedule show {schedule}` tells more")
+                write!(out, "schedule {schedule} missed its run at {at} because no worker was running")?;
+                write!(out, "; see `queuectl schedule show {schedule}`")
             }
             Self::ScheduleFull { schedule, at } => {
-                write!(out, "schedule {schedule} left out its run at {at}")?;
-                write!(out, ", because {MAX_UNFINISHED_RUNS} earlier runs are unfinished")?;
-                write!(out, "; `queuectl schedule show {schedule}` shows them")
+                write!(out, "schedule {schedule} skipped its run at {at}")?;
+                write!(out, " because {MAX_UNFINISHED_RUNS} earlier runs are unfinished")?;
+                write!(out, "; see `queuectl schedule show {schedule}`")
             }
             Self::HookFailing { hook, failing_for, error, pending } => {
                 let (span, events) = (in_seconds(*failing_for), wait(*pending, "event"));
-                write!(out, "hook {hook} could not be told for {span} ({error}), {events}")?;
-                write!(out, "; `queuectl hook test {hook}` tries it")
+                write!(out, "hook {hook} has been failing for {span} ({error}), {events}")?;
+                write!(out, "; try it with `queuectl hook test {hook}`")
             }
             Self::HookGaveUp { hook, count, error } => {
                 let events = counted(*count, "event");
-                write!(out, "hook {hook} could never be told of {events} ({error})")?;
-                write!(out, "; `queuectl hook test {hook}` tries it")
+                write!(out, "delivery of {events} to hook {hook} was given up ({error})")?;
+                write!(out, "; try it with `queuectl hook test {hook}`")
             }
             Self::HookWaiting { hook, pending } => {
                 let events = wait(*pending, "event");
-                write!(out, "{events} for hook {hook} and no worker is running; {HOW_TO_START_A_WORKER}")
+                write!(out, "{events} for hook {hook}, but no worker is running; {HOW_TO_START_A_WORKER}")
             }
             Self::DurabilityLowered => out.write_str(
-                "durability is normal: a power cut can lose the last moments; \
-                 `queuectl config unset durability` ends that",
+                "durability is normal: a power failure can lose the most recent changes; \
+                 restore full durability with `queuectl config unset durability`",
             ),
             Self::LowSpace { free_bytes } => {
-                write!(out, "the disk is nearly full: {} MiB are left; make room", free_bytes >> 20)
+                write!(
+                    out,
+                    "the disk is nearly full ({} MiB free); delete or move files on it",
+                    free_bytes >> 20
+                )
             }
         }
     }
@@ -228,7 +239,7 @@ fn in_seconds(span: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// Each is one line that says what to do.
+    /// Each problem is one line that says what to do.
     fn assert_lines(problems: &[(Problem, &str, &str)]) {
         for (problem, code, line) in problems {
             assert_eq!((problem.code(), problem.to_string().as_str()), (*code, *line));
@@ -242,12 +253,12 @@ mod tests {
             (
                 Problem::QueuePaused { queue: queue.clone(), by: "ada".to_owned(), reason: None, waiting: 1 },
                 "queue_paused",
-                "queue mail is paused by ada, 1 job waits; `queuectl queue resume mail` ends that",
+                "queue mail is paused by ada, 1 job waits; resume it with `queuectl queue resume mail`",
             ),
             (
                 Problem::NoWorker { waiting: 2 },
                 "no_worker",
-                "2 jobs wait and no worker is running; start one with `queuectl worker start`",
+                "2 jobs wait, but no worker is running; start one with `queuectl worker start`",
             ),
             (
                 Problem::QueueUnserved { queue, waiting: 1 },
@@ -263,36 +274,36 @@ mod tests {
                     waiting: 2,
                 },
                 "draining",
-                "1 worker is draining, ordered by ada in job a: it starts nothing more and can end only after \
-                 a, b and 1 more; 2 jobs wait; `queuectl worker start` starts another",
+                "1 worker is draining, ordered by ada in job a: it starts no more jobs and exits after \
+                 a, b and 1 more; 2 jobs wait; start another with `queuectl worker start`",
             ),
             (
                 Problem::StoppedWriter { pid: 7, name: "queuectl".to_owned() },
                 "stopped_writer",
-                "process 7 (queuectl) is stopped in the middle of a write, and no other can write; \
-                 `kill -CONT 7` lets it go on, `kill -KILL 7` ends it",
+                "process 7 (queuectl) is stopped in the middle of a write and blocks all other writers; \
+                 resume it with `kill -CONT 7` or kill it with `kill -KILL 7`",
             ),
             (
                 Problem::SilentWorker { worker: "w1".to_owned(), silent_for: Duration::from_millis(61_500) },
                 "silent_worker",
-                "worker w1 was last heard from 1m1s ago; it hangs, or cannot reach the store: worker.log may say why",
+                "worker w1 has sent no heartbeat for 1m1s; it hangs or cannot reach the store, see worker.log",
             ),
             (
                 Problem::HinderedWorker { worker: "w1".to_owned(), why: "Too many open files".to_owned() },
                 "hindered_worker",
-                "worker w1 is hindered (Too many open files); it goes on when that is over",
+                "worker w1 is blocked (Too many open files); it resumes by itself when the cause is gone",
             ),
             (
                 Problem::SharedHome { workers: vec!["w1".to_owned()], hosts: vec!["box".to_owned()] },
                 "shared_home",
-                "another container or machine shares this home (w1 on box); its processes cannot be seen from here, \
-                 so only a missing heartbeat shows a death",
+                "another container or machine shares this home (w1 on box); its processes cannot be seen from here, so a dead \
+                 worker is only noticed by its missing heartbeats",
             ),
             (
                 Problem::Unkillable { job: "a".to_owned(), pid: 42, why: "this user may not".to_owned() },
                 "unkillable",
-                "process 42 of job a cannot be killed (this user may not); the job is over when it has ended: \
-                 `sudo kill -9 42` may help",
+                "process 42 of job a cannot be killed (this user may not); the job ends when this process ends, \
+                 try `sudo kill -9 42`",
             ),
         ]);
     }
@@ -304,24 +315,24 @@ mod tests {
             (
                 Problem::DlqGrowing { count: 1, is_all: true },
                 "dlq_growing",
-                "1 job died in the last hour; `queuectl dlq list --group` shows of what",
+                "1 job died in the last hour; `queuectl dlq list --group` shows the causes",
             ),
             (
                 Problem::DlqGrowing { count: 200, is_all: false },
                 "dlq_growing",
-                "200 jobs or more died in the last hour; `queuectl dlq list --group` shows of what",
+                "200 jobs or more died in the last hour; `queuectl dlq list --group` shows the causes",
             ),
             (
                 Problem::ScheduleMissed { schedule: "nightly".to_owned(), at: Timestamp::EPOCH },
                 "schedule_missed",
-                "schedule nightly missed its time at 1970-01-01T00:00:00.000Z, because no worker was running; \
-                 `queuectl schedule show nightly` tells more",
+                "schedule nightly missed its run at 1970-01-01T00:00:00.000Z because no worker was running; \
+                 see `queuectl schedule show nightly`",
             ),
             (
                 Problem::ScheduleFull { schedule: "poll".to_owned(), at: Timestamp::EPOCH },
                 "schedule_full",
-                "schedule poll left out its run at 1970-01-01T00:00:00.000Z, because 100 earlier runs are unfinished; \
-                 `queuectl schedule show poll` shows them",
+                "schedule poll skipped its run at 1970-01-01T00:00:00.000Z because 100 earlier runs are unfinished; \
+                 see `queuectl schedule show poll`",
             ),
             (
                 Problem::HookFailing {
@@ -331,27 +342,27 @@ mod tests {
                     pending: 3,
                 },
                 "hook_failing",
-                "hook site could not be told for 1m30s (exit code 1), 3 events wait; `queuectl hook test site` tries it",
+                "hook site has been failing for 1m30s (exit code 1), 3 events wait; try it with `queuectl hook test site`",
             ),
             (
                 Problem::HookGaveUp { hook: hook.clone(), count: 1, error: "exit code 1".to_owned() },
                 "hook_gave_up",
-                "hook site could never be told of 1 event (exit code 1); `queuectl hook test site` tries it",
+                "delivery of 1 event to hook site was given up (exit code 1); try it with `queuectl hook test site`",
             ),
             (
                 Problem::HookWaiting { hook, pending: 1 },
                 "hook_waiting",
-                "1 event waits for hook site and no worker is running; start one with `queuectl worker start`",
+                "1 event waits for hook site, but no worker is running; start one with `queuectl worker start`",
             ),
             (
                 Problem::DurabilityLowered,
                 "durability_lowered",
-                "durability is normal: a power cut can lose the last moments; `queuectl config unset durability` ends that",
+                "durability is normal: a power failure can lose the most recent changes; restore full durability with `queuectl config unset durability`",
             ),
             (
                 Problem::LowSpace { free_bytes: 3 << 20 },
                 "low_space",
-                "the disk is nearly full: 3 MiB are left; make room",
+                "the disk is nearly full (3 MiB free); delete or move files on it",
             ),
         ]);
     }

@@ -1,7 +1,7 @@
-//! How fast jobs go through, told from the counters that a store keeps.
+//! Throughput, computed from the store's counters.
 //!
-//! A counter says how many jobs are in a state, not how many came through it. By what it grew between two looks, so many
-//! jobs at least entered the state: one that failed and was claimed again in the meantime is not seen to have failed.
+//! A counter says how many jobs are in a state, not how many passed through it. The growth between two samples is a lower
+//! bound: a job that failed and was claimed again between them is not counted as failed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -10,26 +10,26 @@ use domain::job::life::StateName;
 use domain::values::name::QueueName;
 use store::Queue;
 
-/// How far back the longer of the two views goes.
+/// The length of the longer of the two intervals.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Watches the counters from look to look.
+/// Accumulates the growth of the counters between samples.
 #[derive(Debug, Default)]
 pub struct Throughput {
     counts: BTreeMap<(QueueName, StateName), u64>,
-    /// From old to new.
+    /// Oldest first.
     samples: VecDeque<Sample>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     at: Duration,
-    /// Counted from the first look.
+    /// Counted since the first sample.
     completed: u64,
     failed: u64,
 }
 
-/// Attempts that ended within a stretch of time.
+/// How many attempts ended within an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     pub completed: u64,
@@ -38,7 +38,7 @@ pub struct Pace {
 }
 
 impl Throughput {
-    /// Takes the counters as they are at `at`, counted from any beginning.
+    /// Adds a sample of the counters at time `at`, relative to any fixed start.
     pub fn take(&mut self, at: Duration, queues: &[Queue]) {
         let counts = queues.iter().flat_map(|queue| {
             queue.counts.iter().map(|(state, count)| ((queue.name.clone(), *state), *count))
@@ -61,12 +61,12 @@ impl Throughput {
         }
     }
 
-    /// Since the look before the last one.
+    /// Between the last two samples.
     pub fn since_last(&self) -> Option<Pace> {
         self.pace_since(self.samples.len().checked_sub(2)?)
     }
 
-    /// Over the last minute, or for as long as it was looked at.
+    /// Over the last minute, or since the first sample.
     pub fn last_minute(&self) -> Option<Pace> {
         self.pace_since(0)
     }
@@ -78,7 +78,7 @@ impl Throughput {
     }
 }
 
-/// By how much this state grew, in the queues in which it did.
+/// The growth of this state, summed over the queues in which it grew.
 fn growth(
     before: &BTreeMap<(QueueName, StateName), u64>,
     now: &BTreeMap<(QueueName, StateName), u64>,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_says_nothing_yet() {
+    fn one_sample_gives_no_rate() {
         let mut throughput = Throughput::default();
         assert_eq!((throughput.since_last(), throughput.last_minute()), (None, None));
         throughput.take(seconds(0), &[queue("a", &[(StateName::Completed, 7)])]);
@@ -109,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_state_grew_by_went_through_and_what_it_shrank_by_was_pruned() {
+    fn growth_of_a_state_is_counted_and_shrinkage_is_ignored() {
         let mut throughput = Throughput::default();
         throughput.take(seconds(0), &[queue("a", &[(StateName::Completed, 7), (StateName::Failed, 1)])]);
-        // The failed job was claimed again and died; in the meantime somebody used another queue.
+        // The failed job was claimed again and died; meanwhile jobs of a new queue completed.
         let there = queue("a", &[(StateName::Completed, 10), (StateName::Dead, 1)]);
         throughput.take(seconds(2), &[there, queue("b", &[(StateName::Completed, 4)])]);
         let pace = Pace { completed: 7, failed: 1, over: seconds(2) };
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_is_not_looked_back_further_than() {
+    fn the_window_is_at_most_a_minute_unless_samples_are_further_apart() {
         let mut throughput = Throughput::default();
         for second in 0..=100 {
             throughput.take(seconds(second), &[queue("a", &[(StateName::Completed, second * 3)])]);

@@ -1,4 +1,4 @@
-//! Watching a queue: each look is the status, how fast jobs go through, what runs, and what will be tried again.
+//! Watching a queue: status, throughput, running jobs and the next retries.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use domain::job::life::{Lease, State, StateName};
 use domain::values::timestamp::Timestamp;
 use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
 
-/// How many running jobs a look holds at most.
+/// How many running jobs a snapshot contains at most.
 const MAX_RUNNING: usize = 1_000;
-/// Where more jobs than this wait for a retry, it does not matter which of them is next.
+/// If more jobs than this wait for a retry, the next retries are not listed.
 const MAX_RETRIES: usize = 200;
-/// How many of the next retries a look holds.
+/// How many of the next retries a snapshot contains.
 const NEXT_RETRIES: usize = 5;
 
 #[derive(Debug)]
@@ -25,18 +25,18 @@ pub struct Watch<'s> {
     throughput: Throughput,
 }
 
-/// What one look sees.
+/// The queue at one moment.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct Snapshot {
     pub at: Timestamp,
     pub status: Status,
-    /// Since the last look; `None` at the first.
+    /// Since the last snapshot; `None` in the first.
     pub pace: Option<Pace>,
-    /// Over the last minute, or for as long as it was watched.
+    /// Over the last minute, or since the first snapshot.
     pub minute: Option<Pace>,
-    /// By worker, then the longest running first.
+    /// By worker, then longest-running first.
     pub running: Vec<Job>,
-    /// The soonest first.
+    /// Soonest first.
     pub retries: Vec<Job>,
 }
 
@@ -45,11 +45,11 @@ impl<'s> Watch<'s> {
         Self { store, home, throughput: Throughput::default() }
     }
 
-    /// Looks once more. `elapsed` is the time since the watching began.
-    pub fn look(&mut self, elapsed: Duration) -> Result<View, OpError> {
+    /// Takes a snapshot. `elapsed` is the time since watching began.
+    pub fn snapshot(&mut self, elapsed: Duration) -> Result<Snapshot, OpError> {
         let status = status(self.store, self.home)?;
         self.throughput.take(elapsed, &status.queues);
-        Ok(View {
+        Ok(Snapshot {
             at: self.store.now()?,
             pace: self.throughput.since_last(),
             minute: self.throughput.last_minute(),
@@ -84,7 +84,7 @@ impl<'s> Watch<'s> {
     }
 }
 
-/// The lease of a job that runs.
+/// The lease of a running job.
 pub fn lease(job: &Job) -> Option<&Lease> {
     if let State::Processing(lease) = &job.life.state { Some(lease) } else { None }
 }

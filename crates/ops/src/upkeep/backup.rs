@@ -1,4 +1,4 @@
-//! A copy of the whole queue in one file.
+//! Backing up the whole queue to one file.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,8 +12,8 @@ use store::{Backup, Progress, Store};
 use sys::failpoint;
 use sys::fs::owner_only;
 
-/// Writes a backup to `file`; one that is there already is replaced if `force` is given. Gives how long it is. Until it is
-/// whole it has another name, so there is never half a backup.
+/// Writes a backup to `file` and returns its size. An existing file is replaced only with `force`. The backup is written
+/// under a temporary name and renamed when it is complete, so a partial backup never has the final name.
 pub fn backup(
     store: &dyn Store,
     location: &Location,
@@ -22,18 +22,18 @@ pub fn backup(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<u64, OpError> {
     refuse_the_queue_itself(location, file)?;
-    let new = NewFile::make(file, force)?;
+    let new = NewFile::create(file, force)?;
     let logs = location.home.join(log::FOLDER);
     store.finish_restore(&logs)?;
     store.backup(&Backup { to: &new.partial, logs: &logs }, progress)?;
     failpoint::hit("backup.before_rename");
     let meta = new.partial.metadata();
     let bytes = meta.map_err(|source| OpError::CannotMake { path: file.to_owned(), source })?.len();
-    new.name()?;
+    new.publish()?;
     Ok(bytes)
 }
 
-/// Nobody means to write a copy of the queue over the queue.
+/// Refuses to overwrite the queue with its own backup.
 fn refuse_the_queue_itself(location: &Location, file: &Path) -> Result<(), OpError> {
     let StoreAddress::Sqlite(database) = &location.store;
     let is_same = file.canonicalize().ok().zip(database.canonicalize().ok());
@@ -43,8 +43,8 @@ fn refuse_the_queue_itself(location: &Location, file: &Path) -> Result<(), OpErr
     }
 }
 
-/// A file that only its owner may read, and that has another name beside the one that it will have until it is whole. Gone
-/// when it was not finished.
+/// A file with mode 0600 that has a temporary name in the destination folder until [`NewFile::publish`] renames it. Dropping
+/// it before that deletes it.
 #[derive(Debug)]
 pub struct NewFile {
     file: PathBuf,
@@ -53,8 +53,8 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// A file that is there already is replaced if `force` is given.
-    pub fn make(file: &Path, force: bool) -> Result<Self, OpError> {
+    /// An existing file is replaced only with `force`.
+    pub fn create(file: &Path, force: bool) -> Result<Self, OpError> {
         if !force && file.symlink_metadata().is_ok() {
             return Err(OpError::FileExists(file.to_owned()));
         }
@@ -65,19 +65,19 @@ impl NewFile {
         }
     }
 
-    /// The empty file.
+    /// Opens the temporary file, truncated.
     pub fn open(&self) -> io::Result<File> {
         owner_only::replace_file(&self.partial)
     }
 
-    /// It is whole: gives it its name.
-    pub fn name(self) -> Result<(), OpError> {
-        let named = if self.force {
+    /// Renames the complete file to its final name.
+    pub fn publish(self) -> Result<(), OpError> {
+        let renamed = if self.force {
             std::fs::rename(&self.partial, &self.file)
         } else {
             owner_only::rename_to_free(&self.partial, &self.file)
         };
-        match named.and_then(|()| owner_only::sync_entry(&self.file)) {
+        match renamed.and_then(|()| owner_only::sync_entry(&self.file)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(OpError::FileExists(self.file.clone()))
             }
@@ -88,7 +88,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // Where it was finished it has another name by now.
+        // After `publish` the temporary name no longer exists.
         let _ = std::fs::remove_file(&self.partial);
     }
 }

@@ -1,4 +1,4 @@
-//! Forgetting what is old, by hand.
+//! Pruning on request: deleting old jobs, logs and events.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,51 +7,51 @@ use domain::log;
 use store::retention::{PruneTotals, RetentionPass};
 use store::{Duty, JobRef, Store, StoreError, settings};
 
-/// When workers begin the next time.
-const REST: Duration = Duration::from_secs(3_600);
+/// How long after a manual prune the workers wait before their next one.
+const NEXT_AUTOMATIC_PRUNE: Duration = Duration::from_secs(3_600);
 
-/// What to forget.
+/// What to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// Everything that is older than the settings say.
+pub enum PruneScope {
+    /// Everything older than the retention settings allow.
     BySettings,
-    /// Those of these jobs that are finished, and for which nobody has use.
+    /// Those of these jobs that are finished, that no other job waits for, and that do not hold a unique key.
     Chosen(Vec<JobRef>),
 }
 
-/// What would be forgotten.
-pub fn count(store: &dyn Store, home: &Path, wanted: &Wanted) -> Result<PruneTotals, StoreError> {
-    let mut walk = walk(store, home, wanted)?.dry_run();
+/// Counts what would be deleted.
+pub fn count(store: &dyn Store, home: &Path, scope: &PruneScope) -> Result<PruneTotals, StoreError> {
+    let mut walk = walk(store, home, scope)?.dry_run();
     while walk.step(store)? {}
     Ok(walk.deleted())
 }
 
-/// Forgets it, and tells `progress` how many jobs are gone.
+/// Deletes it and calls `progress` with the number of jobs deleted in each step.
 pub fn prune(
     store: &dyn Store,
     home: &Path,
-    wanted: &Wanted,
+    scope: &PruneScope,
     by: &str,
     mut progress: impl FnMut(u64),
 ) -> Result<PruneTotals, StoreError> {
-    let mut walk = walk(store, home, wanted)?;
-    let mut told = 0;
+    let mut walk = walk(store, home, scope)?;
+    let mut reported = 0;
     while walk.step(store)? {
-        progress(walk.deleted().jobs - told);
-        told = walk.deleted().jobs;
+        progress(walk.deleted().jobs - reported);
+        reported = walk.deleted().jobs;
     }
     let forgotten = walk.deleted();
     if forgotten != PruneTotals::default() {
-        store.end_duty(Duty::Prune, REST, by, Some(&forgotten.to_string()))?;
+        store.end_duty(Duty::Prune, NEXT_AUTOMATIC_PRUNE, by, Some(&forgotten.to_string()))?;
     }
     Ok(forgotten)
 }
 
-fn walk(store: &dyn Store, home: &Path, wanted: &Wanted) -> Result<RetentionPass, StoreError> {
+fn walk(store: &dyn Store, home: &Path, scope: &PruneScope) -> Result<RetentionPass, StoreError> {
     let (logs, now) = (home.join(log::FOLDER), store.now()?);
     store.finish_restore(&logs)?;
-    Ok(match wanted {
-        Wanted::BySettings => RetentionPass::by_settings(&settings::in_force(store)?, now, &logs),
-        Wanted::Chosen(jobs) => RetentionPass::of_selected(jobs.clone(), now, &logs),
+    Ok(match scope {
+        PruneScope::BySettings => RetentionPass::by_settings(&settings::in_force(store)?, now, &logs),
+        PruneScope::Chosen(jobs) => RetentionPass::of_selected(jobs.clone(), now, &logs),
     })
 }

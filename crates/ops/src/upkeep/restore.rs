@@ -1,4 +1,4 @@
-//! Putting a backup in the place of the queue.
+//! Replacing the queue with a backup.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,23 +14,23 @@ use sys::clock::SystemClock;
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, LOCK, Role};
 
-/// A backup that was found sound and is ready to be put in the place of the queue.
+/// A checked backup that is ready to replace the queue.
 #[derive(Debug)]
-pub struct Ready {
+pub struct PreparedRestore {
     incoming: IncomingBackup,
     location: Location,
 }
 
-/// What would be replaced.
+/// The queue that would be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Present {
+pub enum ExistingQueue {
     Jobs(u64),
-    /// There is something, but it cannot be read.
+    /// It exists but cannot be read.
     Unreadable,
 }
 
-/// Checks a backup and makes it ready; the queue is not touched.
-pub fn prepare(location: &Location, file: &Path, by: &str) -> Result<Ready, OpError> {
+/// Checks a backup and prepares it; does not change the queue.
+pub fn prepare(location: &Location, file: &Path, by: &str) -> Result<PreparedRestore, OpError> {
     File::open(file).map_err(|source| OpError::CannotRead { path: file.to_owned(), source })?;
     ensure_home(&location.home)?;
     if let count @ 1.. = count_workers(location) {
@@ -39,19 +39,19 @@ pub fn prepare(location: &Location, file: &Path, by: &str) -> Result<Ready, OpEr
     let StoreAddress::Sqlite(database) = &location.store;
     let logs = location.home.join(log::FOLDER);
     let incoming = IncomingBackup::stage(file, database, &logs, Arc::new(SystemClock), by)?;
-    Ok(Ready { incoming, location: location.clone() })
+    Ok(PreparedRestore { incoming, location: location.clone() })
 }
 
-impl Ready {
-    /// What is there now.
-    pub fn present(&self) -> Present {
+impl PreparedRestore {
+    /// The queue at the destination.
+    pub fn existing_queue(&self) -> ExistingQueue {
         let StoreAddress::Sqlite(database) = &self.location.store;
         if database.metadata().map_or(0, |meta| meta.len()) == 0 {
-            return Present::Jobs(0);
+            return ExistingQueue::Jobs(0);
         }
         let counted = read(&self.location.store).and_then(|store| store.queues());
-        counted.map_or(Present::Unreadable, |queues| {
-            Present::Jobs(queues.iter().flat_map(|queue| queue.counts.values()).sum())
+        counted.map_or(ExistingQueue::Unreadable, |queues| {
+            ExistingQueue::Jobs(queues.iter().flat_map(|queue| queue.counts.values()).sum())
         })
     }
 
@@ -59,8 +59,8 @@ impl Ready {
         self.incoming.jobs()
     }
 
-    /// Puts it in the place of the queue, unless there are workers.
-    pub fn put(self) -> Result<RestoreSummary, OpError> {
+    /// Replaces the queue, unless workers are alive.
+    pub fn commit(self) -> Result<RestoreSummary, OpError> {
         let Self { incoming, location } = self;
         Ok(incoming.install(&|| count_workers(&location))?)
     }
@@ -71,13 +71,13 @@ fn read(store: &StoreAddress) -> Result<SqliteStore, StoreError> {
     SqliteStore::open_read_only(database, Arc::new(SystemClock))
 }
 
-/// How many workers and supervisors live that work on this queue, or are about to: those of this home, whom the queue may
-/// not know yet, and those whom it knows from elsewhere.
+/// How many live workers and supervisors use this queue or are about to: those of this home, which may not have registered
+/// yet, and registered ones of other homes.
 fn count_workers(location: &Location) -> usize {
     let folder = location.home.join(FOLDER);
     let here =
         folder.read_dir().into_iter().flatten().flatten().filter(|entry| is_held(&entry.path())).count();
-    // A queue that cannot be read knows nobody.
+    // An unreadable queue has no registered workers.
     let known = read(&location.store).and_then(|store| live_workers(&store)).unwrap_or_default();
     let home = folder.canonicalize().unwrap_or(folder);
     let elsewhere = known.iter().filter(|worker| worker.folder != home).count();
@@ -89,7 +89,7 @@ fn is_held(path: &Path) -> bool {
     let Some((folder, name)) = path.parent().zip(name.and_then(|name| name.to_str())) else {
         return false;
     };
-    // One whose lock cannot be looked at is taken for one that lives.
+    // If the lock cannot be checked, assume that its holder is alive.
     [Role::Worker, Role::Supervisor]
         .into_iter()
         .any(|role| liveness_lock::is_held(folder, name, role).unwrap_or(true))

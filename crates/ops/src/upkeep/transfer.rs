@@ -1,4 +1,4 @@
-//! A whole queue as JSON lines: `export` and `import`.
+//! `export` and `import`: a whole queue as JSON lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,39 +14,39 @@ use store::transfer::{FORMAT, ImportError, ImportSummary, JobLine, Line, LogLine
 use store::{ExportScope, Store};
 use sys::fs::{owner_only, sparse};
 
-/// The most that one line holds of a log file.
+/// How many bytes of a log file one line contains at most.
 const PART_BYTES: usize = 256 << 10;
-/// The longest line: a job with all that its attempts printed.
+/// The longest line: a job with the output of all its attempts.
 const MAX_LINE_BYTES: u64 = 1 << 30;
 
-/// Whether secrets are told: the values of variables, and what hooks sign with.
+/// Whether to export secrets: the values of environment variables and the signing secrets of hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variables {
-    With,
-    Without,
+pub enum Secrets {
+    Include,
+    Exclude,
 }
 
-/// What is exported.
+/// What to export.
 #[derive(Clone, Copy, Debug)]
 pub struct Export<'a> {
     pub home: &'a Path,
     pub which: &'a ExportScope<'a>,
-    pub variables: Variables,
+    pub secrets: Secrets,
 }
 
-/// Writes what is in the queue; `progress` hears of each job. Gives how many jobs there were.
+/// Writes the queue and returns the number of jobs; calls `progress` after each job.
 pub fn export(
     store: &dyn Store,
-    wanted: &Export<'_>,
+    request: &Export<'_>,
     out: &mut dyn Write,
     mut progress: impl FnMut(),
 ) -> Result<u64, OpError> {
-    store.finish_restore(&wanted.home.join(log::FOLDER))?;
+    store.finish_restore(&request.home.join(log::FOLDER))?;
     let mut jobs = 0;
     let mut written = Ok(());
-    store.export(wanted.which, &mut |line| {
+    store.export(request.which, &mut |line| {
         let is_job = matches!(line, Line::Job(_));
-        written = write_line(wanted.home, wanted.variables, line, out);
+        written = write_line(request.home, request.secrets, line, out);
         if is_job {
             jobs += 1;
             progress();
@@ -57,8 +57,8 @@ pub fn export(
     Ok(jobs)
 }
 
-fn write_line(home: &Path, variables: Variables, line: Line, out: &mut dyn Write) -> io::Result<()> {
-    match without(line, variables) {
+fn write_line(home: &Path, secrets: Secrets, line: Line, out: &mut dyn Write) -> io::Result<()> {
+    match redact(line, secrets) {
         None => Ok(()),
         Some(Line::Job(job)) => {
             let (id, number, attempts) = (job.id.clone(), job.number, job.attempts);
@@ -69,9 +69,9 @@ fn write_line(home: &Path, variables: Variables, line: Line, out: &mut dyn Write
     }
 }
 
-/// The line without what may be secret, if that is what is wanted.
-fn without(mut line: Line, variables: Variables) -> Option<Line> {
-    if variables == Variables::With {
+/// The line without secrets if they are excluded; `None` if nothing is left of it.
+fn redact(mut line: Line, secrets: Secrets) -> Option<Line> {
+    if secrets == Secrets::Include {
         return Some(line);
     }
     match &mut line {
@@ -106,7 +106,7 @@ fn put(out: &mut dyn Write, line: &Line) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The log file of an attempt, if it has one. Holes are left out.
+/// Writes the log file of an attempt, if it has one, skipping its holes.
 fn write_log(home: &Path, job: &str, number: u64, attempt: u32, out: &mut dyn Write) -> io::Result<()> {
     let Some(file) = owner_only::open_regular(&log_path(home, number, attempt))? else {
         return Ok(());
@@ -128,7 +128,7 @@ fn write_log(home: &Path, job: &str, number: u64, attempt: u32, out: &mut dyn Wr
     part(file.metadata()?.len().max(at), &[])
 }
 
-/// What is to be taken in.
+/// What to import.
 #[derive(Clone, Copy, Debug)]
 pub struct Import<'a> {
     pub home: &'a Path,
@@ -137,21 +137,21 @@ pub struct Import<'a> {
     pub by: &'a str,
 }
 
-/// What became of one more job of a file.
+/// A step in the import of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It can be read.
+    /// The job was parsed.
     Checked,
     Stored,
 }
 
-/// Takes in what was exported to a file, all of it or nothing. Every line is read before the first is stored.
+/// Imports an exported file atomically. Every line is parsed before the first is stored.
 pub fn import(
     store: &dyn Store,
-    wanted: &Import<'_>,
+    request: &Import<'_>,
     mut progress: impl FnMut(Step),
 ) -> Result<ImportSummary, OpError> {
-    let Import { home, file, if_absent, by } = *wanted;
+    let Import { home, file, if_absent, by } = *request;
     let open = || {
         let opened = File::open(file).map(BufReader::new);
         opened.map_err(|source| OpError::CannotRead { path: file.to_owned(), source })
@@ -166,63 +166,67 @@ pub fn import(
         line?;
     }
     store.finish_restore(&home.join(log::FOLDER))?;
-    let there = ids_there(store, Lines::new(open()?), if_absent)?;
+    let existing = existing_ids(store, Lines::new(open()?), if_absent)?;
     let mut lines = Lines::new(open()?).inspect(|line| count(line, Step::Stored));
     let imported = store.import(&mut lines, if_absent, by)?;
-    write_logs(store, home, Lines::new(open()?), &there)?;
+    write_logs(store, home, Lines::new(open()?), &existing)?;
     Ok(imported)
 }
 
-/// Copies a stream into a file of its own, because it is to be read more than once.
-pub fn spool(home: &Path, stream: &mut dyn Read) -> Result<Spool, OpError> {
+/// Copies a stream to a temporary file, because `import` reads its input several times.
+pub fn spool(home: &Path, stream: &mut dyn Read) -> Result<SpooledImport, OpError> {
     let path = home.join(format!("import-{}.jsonl", std::process::id()));
-    let spool = Spool { path: path.clone() };
+    let spool = SpooledImport { path: path.clone() };
     let copied = owner_only::replace_file(&path).and_then(|mut file| io::copy(stream, &mut file));
     copied.map_err(|source| OpError::CannotMake { path, source })?;
     Ok(spool)
 }
 
-/// A file that goes when it is dropped.
+/// A temporary file that is deleted on drop.
 #[derive(Debug)]
-pub struct Spool {
+pub struct SpooledImport {
     path: PathBuf,
 }
 
-impl Spool {
+impl SpooledImport {
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-impl Drop for Spool {
+impl Drop for SpooledImport {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// The jobs of the file that are in the store already: their logs are left alone.
-fn ids_there(store: &dyn Store, lines: Lines<impl BufRead>, if_absent: bool) -> Result<Vec<JobId>, OpError> {
-    let mut there = Vec::new();
+/// The jobs of the file that already exist in the store; their logs are not overwritten.
+fn existing_ids(
+    store: &dyn Store,
+    lines: Lines<impl BufRead>,
+    if_absent: bool,
+) -> Result<Vec<JobId>, OpError> {
+    let mut existing = Vec::new();
     if !if_absent {
-        return Ok(there);
+        return Ok(existing);
     }
     for line in lines {
         if let Line::Job(job) = line? {
             let JobLine { id, .. } = *job;
             let id: JobId = id.parse().map_err(|source| OpError::BadId { id, source })?;
-            there.extend(store.existing_ids(&[id])?);
+            existing.extend(store.existing_ids(&[id])?);
         }
     }
-    there.sort();
-    Ok(there)
+    existing.sort();
+    Ok(existing)
 }
 
-/// Writes the log files of jobs that were taken in.
+/// Writes the log files of the imported jobs.
 fn write_logs(
     store: &dyn Store,
     home: &Path,
     lines: Lines<impl BufRead>,
-    there: &[JobId],
+    existing: &[JobId],
 ) -> Result<(), OpError> {
     let mut open: Option<(String, u32, File)> = None;
     for line in lines {
@@ -231,7 +235,7 @@ fn write_logs(
         };
         let file = match open.take() {
             Some((job, attempt, file)) if job == part.job && attempt == part.attempt => file,
-            _ => match new_log(store, home, &part, there)? {
+            _ => match new_log(store, home, &part, existing)? {
                 Some(file) => file,
                 None => continue,
             },
@@ -247,10 +251,15 @@ fn write_logs(
     Ok(())
 }
 
-/// `None`: it belongs to a job that was not taken in.
-fn new_log(store: &dyn Store, home: &Path, part: &LogLine, there: &[JobId]) -> Result<Option<File>, OpError> {
+/// `None` if the log belongs to a job that was not imported.
+fn new_log(
+    store: &dyn Store,
+    home: &Path,
+    part: &LogLine,
+    existing: &[JobId],
+) -> Result<Option<File>, OpError> {
     let id: JobId = part.job.parse().map_err(|source| OpError::BadId { id: part.job.clone(), source })?;
-    let job = store.find(&id)?.filter(|_| there.binary_search(&id).is_err());
+    let job = store.find(&id)?.filter(|_| existing.binary_search(&id).is_err());
     let Some(job) = job.filter(|job| part.attempt <= job.life.attempts) else {
         return Ok(None);
     };
@@ -260,7 +269,7 @@ fn new_log(store: &dyn Store, home: &Path, part: &LogLine, there: &[JobId]) -> R
     made.map(Some).map_err(|source| OpError::CannotMake { path, source })
 }
 
-/// The lines of an export.
+/// Parses the lines of an export.
 struct Lines<R> {
     source: R,
     number: u64,
@@ -276,18 +285,18 @@ impl<R: BufRead> Lines<R> {
         let mut text = Vec::new();
         let length = self.source.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut text)?;
         if length == 0 {
-            // An export has a first line, also where nothing follows.
-            return if self.number == 0 { Err("it is empty".into()) } else { Ok(None) };
+            // Even an export without jobs has a header line.
+            return if self.number == 0 { Err("the file is empty".into()) } else { Ok(None) };
         }
         self.number += 1;
         let line: Line = serde_json::from_slice(&text)?;
         match (&line, self.number) {
             (Line::Queuectl { format }, 1) if *format > FORMAT => {
-                Err("it was exported by a newer queuectl".into())
+                Err("the file was exported by a newer queuectl".into())
             }
             (Line::Queuectl { .. }, 1) => Ok(Some(line)),
-            (_, 1) => Err("the first line of an export says `\"kind\":\"queuectl\"`".into()),
-            (Line::Queuectl { .. }, _) => Err("another export begins here".into()),
+            (_, 1) => Err("not an export: the first line must contain `\"kind\":\"queuectl\"`".into()),
+            (Line::Queuectl { .. }, _) => Err("a second export starts here".into()),
             _ => Ok(Some(line)),
         }
     }

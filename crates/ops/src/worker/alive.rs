@@ -1,8 +1,7 @@
 //! Which workers are alive.
 //!
-//! A row in the store says that a worker began and did not say goodbye; whether it still lives is another question,
-//! and this is the one place that answers it for a person. (What a reaper may do about a worker is decided by
-//! [`sys::host::reach`].)
+//! A row in the store only says that a worker registered and did not deregister. This module decides, for display,
+//! whether its process still exists. ([`sys::host::reach`] decides what a reaper may do about a worker.)
 
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
@@ -12,35 +11,35 @@ use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::Role;
 use sys::host;
 
-/// Whether a worker that did not say goodbye is still there: while it lives it holds a lock, in whatever container. Where
-/// its lock file cannot be found, it counts as alive if it was heard from after this time.
-pub fn is_alive(worker: &Worker, heard_after: impl FnOnce() -> Timestamp) -> bool {
+/// Whether a worker that did not deregister is still alive. A live worker holds a file lock, which is visible from any
+/// container. If its lock file cannot be found, the worker counts as alive if its last heartbeat is after `alive_since`.
+pub fn is_alive(worker: &Worker, alive_since: impl FnOnce() -> Timestamp) -> bool {
     let (folder, name) = (&worker.folder, worker.id.as_str());
     if host::finds_lock_of(&worker.origin, folder, name) {
-        // One whose lock cannot be looked at is taken at its word.
+        // If the lock cannot be checked, trust the row.
         liveness_lock::is_held(folder, name, Role::Worker).unwrap_or(true)
     } else {
-        worker.last_heartbeat > heard_after()
+        worker.last_heartbeat > alive_since()
     }
 }
 
-/// The workers that have not stopped and are alive.
+/// The live workers that have not stopped.
 pub fn live_workers(store: &dyn Store) -> Result<Vec<Worker>, StoreError> {
-    // What `enqueue` asks each time is worth a cheaper question first.
+    // `enqueue` calls this every time, so try the cheaper query first.
     if !store.has_worker()? {
         return Ok(Vec::new());
     }
-    Ok(parted(store)?.0)
+    Ok(live_and_dead_workers(store)?.0)
 }
 
-/// The workers that have not stopped: those that are alive, and those that are not.
-pub fn parted(store: &dyn Store) -> Result<(Vec<Worker>, Vec<Worker>), StoreError> {
+/// The workers that have not deregistered, partitioned into live and dead ones.
+pub fn live_and_dead_workers(store: &dyn Store) -> Result<(Vec<Worker>, Vec<Worker>), StoreError> {
     let workers = store.workers()?;
-    let heard_after = || a_lease_ago(store).unwrap_or(Timestamp::EPOCH);
-    Ok(workers.into_iter().partition(|worker| is_alive(worker, heard_after)))
+    let alive_since = || lease_cutoff(store).unwrap_or(Timestamp::EPOCH);
+    Ok(workers.into_iter().partition(|worker| is_alive(worker, alive_since)))
 }
 
-fn a_lease_ago(store: &dyn Store) -> Result<Timestamp, StoreError> {
+fn lease_cutoff(store: &dyn Store) -> Result<Timestamp, StoreError> {
     Ok(store.now()?.saturating_sub(in_force(store)?.lease))
 }
 
@@ -53,16 +52,16 @@ pub fn is_served(queue: &QueueName, workers: &[Worker]) -> bool {
     })
 }
 
-/// Whether one of these workers takes jobs as they come; one that serves a single job does not.
-pub fn is_any_for_all_comers(workers: &[Worker]) -> bool {
+/// Whether any of these workers claims new jobs. A worker that was started for a single job does not.
+pub fn any_takes_new_jobs(workers: &[Worker]) -> bool {
     workers.iter().any(|worker| match worker.served {
         ServedJobs::All | ServedJobs::InOrder(_) => true,
         ServedJobs::Job(_) => false,
     })
 }
 
-/// Why none of these workers, all alive, starts jobs as they come; `None` if one does, or one is there for a single job.
-pub fn why_nothing_starts(workers: &[Worker]) -> Option<&'static str> {
+/// Why none of these live workers starts new jobs; `None` if one of them does, or if one was started for a single job.
+pub fn why_no_job_starts(workers: &[Worker]) -> Option<&'static str> {
     if workers.is_empty() {
         return Some("no worker is running");
     }

@@ -1,4 +1,4 @@
-//! Stopping workers: an order in the store, and waiting until it is carried out.
+//! Stopping workers: recording the order in the store and checking which workers are still alive.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,37 +15,36 @@ use sys::host::{HostKey, Vantage};
 /// Which workers to stop.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'a> {
-    /// Those of this home on this machine.
+    /// The workers of this home on this machine.
     Home(&'a Path),
     Everywhere,
 }
 
-/// Workers that were told to stop.
+/// The workers that were ordered to stop.
 #[derive(Clone, Debug)]
-pub struct Stopping {
-    /// Those that were there, to report.
+pub struct StopOrder {
+    /// The workers that were alive when the order was given.
     pub workers: Vec<Worker>,
-    /// How many others of this store go on.
+    /// How many other workers of this store keep running.
     pub others: usize,
     ids: BTreeSet<WorkerId>,
     supervisors: BTreeSet<Supervisor>,
 }
 
-/// A supervisor by its pid and where that pid means something.
+/// A supervisor: its pid, with the host and pid namespace in which the pid is valid.
 type Supervisor = (HostKey, u64, u32);
 
 fn supervisor_of(worker: &Worker) -> Option<Supervisor> {
     Some((worker.origin.key.clone(), worker.origin.pid_namespace, worker.supervisor_pid?))
 }
 
-/// Tells workers to claim nothing more, finish what they run, and end. What runs for longer than `patience` is killed
-/// and given back.
+/// Orders workers to drain and exit. Attempts that run longer than `grace` are killed and released.
 pub fn order(
     store: &dyn Store,
     scope: Scope<'_>,
-    patience: Option<Duration>,
+    grace: Option<Duration>,
     by: &str,
-) -> Result<Stopping, StoreError> {
+) -> Result<StopOrder, StoreError> {
     let home = match scope {
         Scope::Home(home) => Some(key_of(home)),
         Scope::Everywhere => None,
@@ -58,10 +57,10 @@ pub fn order(
         .partition(|worker| home.as_ref().is_none_or(|home| is_of(worker, home)));
     if !workers.is_empty() {
         let now = store.now()?;
-        store.stop(&Stop { home, kill_at: patience.map(|patience| now.saturating_add(patience)) }, by)?;
-        announce::to_all(store)?;
+        store.stop(&Stop { home, kill_at: grace.map(|grace| now.saturating_add(grace)) }, by)?;
+        announce::wake_all(store)?;
     }
-    Ok(Stopping {
+    Ok(StopOrder {
         ids: workers.iter().map(|worker| worker.id.clone()).collect(),
         supervisors: workers.iter().filter_map(supervisor_of).collect(),
         workers,
@@ -69,7 +68,7 @@ pub fn order(
     })
 }
 
-/// The name of a machine may have changed since its workers were started, so it is not asked.
+/// Identifies this home and machine without the host name, which may have changed since the workers were started.
 fn key_of(home: &Path) -> HostKey {
     let home_id = host::home_id(&home.join(FOLDER)).unwrap_or_default();
     let vantage = Vantage::here().ok();
@@ -78,15 +77,15 @@ fn key_of(home: &Path) -> HostKey {
     HostKey { machine_id, boot_id, home_id }
 }
 
-impl Stopping {
-    /// Those that are still there, and those that took the place of one that crashed meanwhile.
+impl StopOrder {
+    /// The stopping workers that are still alive, and the replacements of those that crashed meanwhile.
     pub fn still_there(&self, store: &dyn Store) -> Result<Vec<Worker>, StoreError> {
-        let is_meant = |worker: &Worker| {
+        let is_target = |worker: &Worker| {
             self.ids.contains(&worker.id)
                 || supervisor_of(worker).is_some_and(|supervisor| self.supervisors.contains(&supervisor))
         };
         let mut workers = live_workers(store)?;
-        workers.retain(is_meant);
+        workers.retain(is_target);
         Ok(workers)
     }
 }

@@ -1,10 +1,10 @@
-//! Everything that concerns one job.
+//! The evidence about one job.
 
 use std::collections::BTreeMap;
 
 use crate::calls::{Answer, Call};
 use crate::evidence::{Evidence, JobEvidence, ScheduleEvidence};
-use crate::ledger::{Line, What};
+use crate::ledger::{LedgerEvent, Line};
 use crate::plan::JobPlan;
 use domain::job::outcome::Outcome;
 use domain::job::{Attempt, Ending};
@@ -12,22 +12,22 @@ use domain::job::{Attempt, Ending};
 #[derive(Debug, Default)]
 pub struct Case<'e> {
     pub id: &'e str,
-    /// How it was asked for, if it was.
+    /// How it was requested, if it was.
     pub plan: Option<&'e JobPlan>,
-    /// Whose moment it is for.
+    /// The schedule that it is a run of.
     pub schedule: Option<&'e ScheduleEvidence>,
     pub calls: Vec<&'e Call>,
-    /// In the order in which they were written.
+    /// In the order of writing.
     pub lines: Vec<&'e Line>,
-    /// As it is stored, if it is.
+    /// The stored job, if it exists.
     pub job: Option<&'e JobEvidence>,
     /// See [`Evidence::may_lose_output`].
     pub may_lose_output: bool,
-    /// See [`Evidence::is_clock_turned`].
-    pub is_clock_turned: bool,
+    /// See [`Evidence::is_clock_set`].
+    pub is_clock_set: bool,
 }
 
-/// One for each job that anybody asked for, that ran, or that is stored.
+/// One case for each job that was requested, has run, or is stored.
 pub(super) fn cases(evidence: &Evidence) -> Vec<Case<'_>> {
     let mut cases: BTreeMap<&str, Case<'_>> = BTreeMap::new();
     for call in &evidence.calls {
@@ -44,7 +44,7 @@ pub(super) fn cases(evidence: &Evidence) -> Vec<Case<'_>> {
     for (id, case) in &mut cases {
         case.id = id;
         case.may_lose_output = evidence.may_lose_output;
-        case.is_clock_turned = evidence.is_clock_turned;
+        case.is_clock_set = evidence.is_clock_set;
         case.schedule = evidence.schedule_of(id);
         case.plan = case.plan.or(case.schedule.map(|schedule| &schedule.job));
         case.calls = evidence.calls.iter().filter(|call| call.concerns(id)).collect();
@@ -62,7 +62,7 @@ impl<'e> Case<'e> {
     }
 
     pub(super) fn starts(&self) -> impl Iterator<Item = &'e Line> {
-        self.lines.iter().copied().filter(|line| matches!(line.what, What::Start { .. }))
+        self.lines.iter().copied().filter(|line| matches!(line.event, LedgerEvent::Start { .. }))
     }
 
     pub(super) fn start_of(&self, attempt: u32) -> Option<&'e Line> {
@@ -70,10 +70,10 @@ impl<'e> Case<'e> {
     }
 
     pub(super) fn end_of(&self, attempt: u32) -> Option<&'e Line> {
-        self.lines_of(attempt).find(|line| matches!(line.what, What::End { .. }))
+        self.lines_of(attempt).find(|line| matches!(line.event, LedgerEvent::End { .. }))
     }
 
-    /// Calls that may have made it pending again.
+    /// The calls that may have made it pending again.
     pub(super) fn retries(&self) -> impl Iterator<Item = &'e Call> {
         let counts = |call: &&Call| !matches!(call.answer, Answer::Failed(_));
         self.calls.iter().copied().filter(|call| call.retries(self.id)).filter(counts)
@@ -84,13 +84,13 @@ impl<'e> Case<'e> {
     }
 }
 
-/// Whether an attempt ended by the doing of its command.
-pub(super) fn is_own_doing(ending: &Ending) -> bool {
-    is_own_failure(ending) || ending.outcome == Outcome::Success
+/// Whether the command itself ended the attempt.
+pub(super) fn ended_by_command(ending: &Ending) -> bool {
+    is_command_failure(ending) || ending.outcome == Outcome::Success
 }
 
-/// Whether it used up a retry.
-pub(super) fn is_own_failure(ending: &Ending) -> bool {
+/// Whether the attempt used up a retry.
+pub(super) fn is_command_failure(ending: &Ending) -> bool {
     match ending.outcome {
         Outcome::Failure { .. } | Outcome::Signal { .. } | Outcome::Timeout | Outcome::SpawnError => true,
         Outcome::Success | Outcome::Lost | Outcome::Cancelled | Outcome::Released => false,

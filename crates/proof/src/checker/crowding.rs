@@ -1,4 +1,4 @@
-//! I11: never more run at once than a worker has slots, a queue allows, or a key or a schedule does.
+//! I11: never more attempts run at once than the slots of a worker, the limit of a queue, a unique key or a schedule allow.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -6,20 +6,20 @@ use std::fmt;
 use super::invariant::Invariant;
 use super::verdict::Verdict;
 use crate::evidence::{Evidence, JobEvidence};
-use crate::ledger::{Line, What};
+use crate::ledger::{LedgerEvent, Line};
 
 type Attempt<'e> = (&'e str, u32);
 
-/// What attempts may crowd.
+/// A scope with a concurrency limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Room<'e> {
+enum LimitScope<'e> {
     Worker(&'e str),
     Queue(&'e str),
     Key(&'e str),
     Schedule(&'e str),
 }
 
-impl fmt::Display for Room<'_> {
+impl fmt::Display for LimitScope<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Worker(name) => write!(out, "worker {name}"),
@@ -33,16 +33,16 @@ impl fmt::Display for Room<'_> {
 pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
     let last = last_signs_of_life(evidence);
     let jobs: HashMap<&str, &JobEvidence> = evidence.jobs.iter().map(|job| (job.id(), job)).collect();
-    let mut crowds: HashMap<Room<'_>, HashSet<Attempt<'_>>> = HashMap::new();
+    let mut crowds: HashMap<LimitScope<'_>, HashSet<Attempt<'_>>> = HashMap::new();
     for (at, line) in evidence.lines.iter().enumerate() {
         let attempt = attempt(line);
-        if let What::Start { worker } = &line.what {
-            for (room, limit) in rooms(evidence, worker, jobs.get(line.job.as_str()).copied()) {
-                let crowd = crowds.entry(room).or_default();
+        if let LedgerEvent::Start { worker } = &line.event {
+            for (scope, limit) in limits(evidence, worker, jobs.get(line.job.as_str()).copied()) {
+                let crowd = crowds.entry(scope).or_default();
                 crowd.insert(attempt);
                 let count = crowd.len();
                 verdict.expect(Invariant::WithinLimits, Some(&line.job), count <= limit, || {
-                    format!("{count} ran at once where {room} allows {limit}")
+                    format!("{count} attempts ran at once, but {scope} allows {limit}")
                 });
             }
         }
@@ -54,31 +54,31 @@ pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
     }
 }
 
-/// Where an attempt takes place, and how many may be there.
-fn rooms<'e>(
+/// The scopes of an attempt, each with its limit.
+fn limits<'e>(
     evidence: &'e Evidence,
     worker: &'e str,
     job: Option<&'e JobEvidence>,
-) -> Vec<(Room<'e>, usize)> {
-    let mut rooms = vec![(Room::Worker(worker), evidence.concurrency as usize)];
+) -> Vec<(LimitScope<'e>, usize)> {
+    let mut limits = vec![(LimitScope::Worker(worker), evidence.concurrency as usize)];
     let Some(job) = job.map(|job| &job.record.job) else {
-        return rooms;
+        return limits;
     };
     if let Some(limit) = evidence.queue_limits.get(job.queue.as_str()) {
-        rooms.push((Room::Queue(job.queue.as_str()), *limit as usize));
+        limits.push((LimitScope::Queue(job.queue.as_str()), *limit as usize));
     }
-    // Those of a trial wait for each other, or are left out.
+    // The runs of a schedule in a trial wait for each other or are skipped.
     let schedule = evidence.schedule_of(job.id.as_str());
-    rooms.extend(schedule.map(|of| (Room::Schedule(of.schedule.name.as_str()), 1)));
-    rooms.extend(job.unique_key.as_deref().map(|key| (Room::Key(key), 1)));
-    rooms
+    limits.extend(schedule.map(|of| (LimitScope::Schedule(of.schedule.name.as_str()), 1)));
+    limits.extend(job.unique_key.as_deref().map(|key| (LimitScope::Key(key), 1)));
+    limits
 }
 
 fn attempt(line: &Line) -> Attempt<'_> {
     (&line.job, line.attempt)
 }
 
-/// Where each attempt's command was heard of for the last time. What it left behind needs no room.
+/// The last line of each attempt's command. Its escapees do not count against a limit.
 fn last_signs_of_life(evidence: &Evidence) -> HashMap<Attempt<'_>, usize> {
     let lines = evidence.lines.iter().enumerate().filter(|(_, line)| line.is_by_command());
     lines.map(|(at, line)| (attempt(line), at)).collect()

@@ -1,4 +1,4 @@
-//! I1 and I2: what was acknowledged is there, and nothing else.
+//! I1 and I2: every acknowledged job exists, and no other.
 
 use super::case::Case;
 use super::invariant::Invariant;
@@ -9,32 +9,35 @@ use domain::values::name::BatchName;
 pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
     let is_stored = case.job.is_some();
     if let Some(call) = case.calls.iter().find(|call| call.acknowledges(case.id)) {
-        verdict.expect(Invariant::Kept, Some(case.id), is_stored, || {
-            format!("it is gone, and there was: {call}")
+        verdict.expect(Invariant::NoneLost, Some(case.id), is_stored, || {
+            format!("it does not exist, but it was acknowledged: {call}")
         });
     }
     if let Some(line) = case.lines.first() {
-        verdict
-            .expect(Invariant::Kept, Some(case.id), is_stored, || format!("it is gone, and it ran: {line}"));
+        verdict.expect(Invariant::NoneLost, Some(case.id), is_stored, || {
+            format!("it does not exist, but it ran: {line}")
+        });
     }
     let Some(job) = case.job else {
         return;
     };
     if let Some(of) = case.schedule {
         let is_its = schedules::asks_for(&of.schedule, &job.record);
-        verdict.expect(Invariant::Wanted, Some(case.id), is_its, || {
+        verdict.expect(Invariant::NoneInvented, Some(case.id), is_its, || {
             let (name, at) = (&of.schedule.name, job.record.scheduled_for);
-            format!("it is there for {at:?}, and schedule {name} has no such moment, or another job for it")
+            format!(
+                "it exists for {at:?}, but schedule {name} has no run at that time, or another job for it"
+            )
         });
     } else {
         let was_wanted = case.calls.iter().any(|call| call.may_have_stored(case.id));
-        verdict.expect(Invariant::Wanted, Some(case.id), was_wanted, || {
-            "it is there, but every call that wanted it said that nothing was changed".to_owned()
+        verdict.expect(Invariant::NoneInvented, Some(case.id), was_wanted, || {
+            "it exists, but every call that requested it reported that nothing was changed".to_owned()
         });
     }
     let batch = job.record.job.batch.as_ref().map(BatchName::as_str);
     let wanted = case.plan.and_then(|plan| plan.batch);
-    verdict.expect(Invariant::Wanted, Some(case.id), batch == wanted, || {
-        format!("it is in batch {batch:?}, and was to be in {wanted:?}")
+    verdict.expect(Invariant::NoneInvented, Some(case.id), batch == wanted, || {
+        format!("it is in batch {batch:?}, but was requested in {wanted:?}")
     });
 }

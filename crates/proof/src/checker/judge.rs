@@ -1,4 +1,4 @@
-//! All questions, asked.
+//! Runs all checks.
 
 use super::verdict::Verdict;
 use super::{
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::evidence::Evidence;
 
-/// Judges a trial.
+/// Checks the evidence of a trial.
 pub fn check(evidence: &Evidence) -> Verdict {
     let mut verdict = Verdict::default();
     for case in case::cases(evidence) {

@@ -1,4 +1,4 @@
-//! I11: no more jobs of a queue start in any time than its rate allows.
+//! I11: the starts of a queue never exceed its rate.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use domain::queue::rate::Rate;
 use domain::values::timestamp::Timestamp;
 
 pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
-    // By a clock that was set nobody can say how much time has passed.
-    let rates = evidence.rates.iter().filter(|_| !evidence.is_clock_turned);
+    // If the clock was changed, the elapsed time is unknown.
+    let rates = evidence.rates.iter().filter(|_| !evidence.is_clock_set);
     for (queue, rate) in rates {
         let starts = starts(evidence, queue);
         for (at, (last, job)) in starts.iter().enumerate() {
@@ -19,13 +19,13 @@ pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
             let excess = counts.filter(|(count, span)| *count as u128 > allowed(*rate, *span)).max();
             verdict.expect(Invariant::WithinLimits, Some(job), excess.is_none(), || {
                 let (count, span) = excess.unwrap_or_default();
-                format!("{count} of queue {queue} started within {span:?} where its rate is {rate}")
+                format!("{count} jobs of queue {queue} started within {span:?}, but its rate is {rate}")
             });
         }
     }
 }
 
-/// When claims were made that came to something, in their order, and for which jobs.
+/// The times and jobs of all claims that were not released, in order.
 fn starts<'e>(evidence: &'e Evidence, queue: &str) -> Vec<(Timestamp, &'e str)> {
     let jobs = evidence.jobs.iter().filter(|job| job.record.job.queue.as_str() == queue);
     let claims = jobs.flat_map(|job| job.record.history.iter().map(|attempt| (attempt, job.id())));
@@ -38,8 +38,7 @@ fn starts<'e>(evidence: &'e Evidence, queue: &str) -> Vec<(Timestamp, &'e str)> 
     starts
 }
 
-/// A bucket that was full, what flowed into it meanwhile, and one for what is lost in rounding and between a claim and its
-/// start.
+/// A full token bucket, its refill in the meantime, and one for rounding and for the time between a claim and its start.
 fn allowed(rate: Rate, span: Duration) -> u128 {
     let capacity = u128::from(rate.count());
     capacity + capacity * span.as_millis() / rate.period().as_millis() + 1

@@ -1,4 +1,4 @@
-//! I13, and what is promised beside the invariants: nothing is left, the counters are right, and people are told.
+//! I13, P4 and P5: nothing is left, the counters are correct, dead workers are noticed, and problems are reported.
 
 use std::collections::BTreeMap;
 
@@ -18,32 +18,31 @@ pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
         *counted.entry(job.record.job.life.state.name()).or_default() += 1;
     }
     verdict.expect(Invariant::NothingLeft, None, evidence.counted == counted, || {
-        format!("the counters say {:?}, and there are {counted:?}", evidence.counted)
+        format!("the counters are {:?}, but a recount gives {counted:?}", evidence.counted)
     });
     if let Some(limit) = evidence.abandoned_limit {
         verdict.expect(Invariant::NoticedSoon, None, evidence.longest_abandoned <= limit, || {
-            format!("a job was in the hands of a dead worker for {:?}", evidence.longest_abandoned)
+            format!("a dead worker kept a job for {:?}", evidence.longest_abandoned)
         });
     }
-    let is_told = evidence.problems.iter().any(|problem| problem == "no_worker");
-    verdict.expect(Invariant::Told, None, is_told, || {
-        format!("no worker ran, and `status` only knew of {:?}", evidence.problems)
+    let is_reported = evidence.problems.iter().any(|problem| problem == "no_worker");
+    verdict.expect(Invariant::ProblemsReported, None, is_reported, || {
+        format!("no worker was running, but `status` reported only {:?}", evidence.problems)
     });
     check_calls(evidence, verdict);
     check_batches(evidence, verdict);
     check_dependencies(evidence, verdict);
 }
 
-/// A call that fell over tells nobody what came of it. To the others it is one whose answer is unknown, so nothing else
-/// would notice.
+/// No call may panic. The other checks treat a panic as an unknown answer and would not notice it.
 fn check_calls(evidence: &Evidence, verdict: &mut Verdict) {
     for call in &evidence.calls {
-        let fell_over = call.said.contains("panicked at");
-        verdict.expect(Invariant::Told, None, !fell_over, || format!("it fell over: {call}"));
+        let panicked = call.said.contains("panicked at");
+        verdict.expect(Invariant::ProblemsReported, None, !panicked, || format!("a call panicked: {call}"));
     }
 }
 
-/// There is a batch for those of which there are jobs, it counts them right, and it knows whether all are finished.
+/// The stored batches are exactly those of the jobs, their counters are correct, and each records whether it is finished.
 fn check_batches(evidence: &Evidence, verdict: &mut Verdict) {
     let mut recounted: BTreeMap<&str, BTreeMap<StateName, u64>> = BTreeMap::new();
     for job in &evidence.jobs {
@@ -59,13 +58,13 @@ fn check_batches(evidence: &Evidence, verdict: &mut Verdict) {
         .map(|(name, counts)| (*name, *counts))
         .eq(recounted.iter().map(|(name, counts)| (*name, counts)));
     verdict.expect(Invariant::NothingLeft, None, is_right, || {
-        format!("the batches count {counted:?}, and there are {recounted:?}")
+        format!("the batches count {counted:?}, but a recount gives {recounted:?}")
     });
     for batch in &evidence.batches {
         let is_finished = batch.finished() == batch.total();
         verdict.expect(Invariant::NothingLeft, None, batch.finished_at.is_some() == is_finished, || {
             let Batch { name, finished_at, counts, .. } = batch;
-            format!("batch {name} has these jobs: {counts:?}, and was finished: {finished_at:?}")
+            format!("batch {name} has the jobs {counts:?}, but its finish time is {finished_at:?}")
         });
     }
 }
@@ -84,7 +83,7 @@ fn check_dependencies(evidence: &Evidence, verdict: &mut Verdict) {
     }
 }
 
-/// The job that `case` depends on because it held the unique key of `on` when both were enqueued.
+/// The job that `case` depends on instead of `on`, because it held the unique key of `on` when both were enqueued.
 fn holder_for<'c, 'e>(
     case: &Case<'e>,
     on: &Case<'e>,

@@ -1,6 +1,6 @@
-//! I3: every job comes to an end, and to one that its history accounts for.
+//! I3: every job reaches a final state that agrees with its history.
 
-use super::case::{Case, is_own_failure};
+use super::case::{Case, is_command_failure};
 use super::invariant::Invariant;
 use super::verdict::Verdict;
 use crate::calls::Answer;
@@ -19,15 +19,15 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
         State::Completed { .. } => completed(case),
         State::Dead { reason: DeadReason::RetriesExhausted, .. } => exhausted(case),
         State::Dead { reason: DeadReason::CrashLimit, .. } => {
-            Some("it is dead of losses, of which any number are allowed here".to_owned())
+            Some("it is dead because of the crash limit, which a trial never reaches".to_owned())
         }
         State::Dead { reason: DeadReason::NotRetried, .. } => {
-            Some("it is dead of its exit code, and all are retried here".to_owned())
+            Some("it is dead because of its exit code, but a trial retries all exit codes".to_owned())
         }
         State::Cancelled { reason: CancelReason::User, .. } => cancelled_by_user(case),
-        State::Cancelled { reason: CancelReason::Dependency, .. } => cancelled_along(case),
+        State::Cancelled { reason: CancelReason::Dependency, .. } => cancelled_by_dependency(case),
         State::Cancelled { reason: CancelReason::Replaced, .. } => {
-            Some("it was replaced by a newer run, and no schedule does that here".to_owned())
+            Some("it was replaced by a newer run, but no schedule of a trial does that".to_owned())
         }
     };
     verdict.expect(Invariant::Terminal, Some(case.id), problem.is_none(), || problem.unwrap_or_default());
@@ -39,25 +39,26 @@ fn last_outcome(case: &Case<'_>) -> Option<Outcome> {
 
 fn completed(case: &Case<'_>) -> Option<String> {
     let last = last_outcome(case);
-    (last != Some(Outcome::Success)).then(|| format!("it is completed, and its last attempt was: {last:?}"))
+    (last != Some(Outcome::Success))
+        .then(|| format!("it is completed, but its last attempt ended with: {last:?}"))
 }
 
-/// After a retry the count begins anew, and when that was is not in the history.
+/// A retry resets the count, but the history does not show when.
 fn exhausted(case: &Case<'_>) -> Option<String> {
     let endings = case.history().iter().filter_map(|attempt| attempt.ending.as_ref());
-    let failures = endings.filter(|ending| is_own_failure(ending)).count() as u64;
+    let failures = endings.filter(|ending| is_command_failure(ending)).count() as u64;
     let allowed = u64::from(case.plan?.max_retries) + 1;
     let is_enough = failures == allowed || case.retry_count() > 0 && failures >= allowed;
-    (!is_enough).then(|| format!("it is dead after {failures} failures, and {allowed} were allowed"))
+    (!is_enough).then(|| format!("it is dead after {failures} failures, but {allowed} were allowed"))
 }
 
 fn cancelled_by_user(case: &Case<'_>) -> Option<String> {
     let may_have = |answer: Answer| !matches!(answer, Answer::Failed(_));
     let was_asked = case.calls.iter().any(|call| call.cancels(case.id) && may_have(call.answer));
-    (!was_asked).then(|| "it is cancelled, and nobody asked for that".to_owned())
+    (!was_asked).then(|| "it is cancelled without a request".to_owned())
 }
 
-fn cancelled_along(case: &Case<'_>) -> Option<String> {
+fn cancelled_by_dependency(case: &Case<'_>) -> Option<String> {
     let depends = case.plan.is_some_and(|plan| !plan.depends_on.is_empty() && !plan.runs_anyway);
-    (!depends).then(|| "it is cancelled because of a dependency, and none can do that".to_owned())
+    (!depends).then(|| "it is cancelled because of a dependency, but it has none that can do that".to_owned())
 }

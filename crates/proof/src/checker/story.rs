@@ -1,36 +1,35 @@
-//! The story of one job, as everybody tells it: for whoever looks into a violation.
+//! The timeline of one job from all sources, for investigating a violation.
 
 use std::fmt::Write as _;
 
 use super::case;
 use super::case::Case;
 use crate::evidence::Evidence;
-use crate::ledger::What;
+use crate::ledger::LedgerEvent;
 
-/// What was asked for, what its commands wrote, and what the store says. Signs of life are left out, but for the last of
-/// each process.
-pub fn story(evidence: &Evidence, id: &str) -> String {
+/// The requests, the ledger lines and the stored history of a job. Of the ticks only the last of each process is included.
+pub fn timeline(evidence: &Evidence, id: &str) -> String {
     let cases = case::cases(evidence);
     let Some(case) = cases.iter().find(|case| case.id == id) else {
-        return format!("nothing is known of {id}\n");
+        return format!("no evidence about {id}\n");
     };
-    let mut told = String::new();
+    let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = tell(case, &mut told);
-    told
+    let _ = write_timeline(case, &mut text);
+    text
 }
 
-fn tell(case: &Case<'_>, told: &mut String) -> std::fmt::Result {
+fn write_timeline(case: &Case<'_>, out: &mut String) -> std::fmt::Result {
     if let Some(plan) = case.plan {
-        writeln!(told, "  planned: {plan:?}")?;
+        writeln!(out, "  planned: {plan:?}")?;
     }
     for call in &case.calls {
-        writeln!(told, "  {:>12} call    {call}", call.began.as_micros())?;
+        writeln!(out, "  {:>12} call    {call}", call.began.as_micros())?;
     }
     for (at, line) in case.lines.iter().enumerate() {
         let is_last = !case.lines[at + 1..].iter().any(|later| later.pid == line.pid);
-        if is_last || !matches!(line.what, What::Tick { .. }) {
-            writeln!(told, "  {:>12} ledger  {line}", line.at.as_micros())?;
+        if is_last || !matches!(line.event, LedgerEvent::Tick { .. }) {
+            writeln!(out, "  {:>12} ledger  {line}", line.at.as_micros())?;
         }
     }
     for attempt in case.history() {
@@ -40,10 +39,10 @@ fn tell(case: &Case<'_>, told: &mut String) -> std::fmt::Result {
             |ending| format!("ended {}: {}", ending.finished_at, ending.outcome),
         );
         let (number, worker) = (attempt.number, &attempt.worker);
-        writeln!(told, "  history: attempt {number} on {worker}, claimed {}, {ended}", attempt.started_at)?;
+        writeln!(out, "  history: attempt {number} on {worker}, claimed {}, {ended}", attempt.started_at)?;
     }
     if let Some(job) = case.job {
-        writeln!(told, "  stored: {:?}", job.record.job.life)?;
+        writeln!(out, "  stored: {:?}", job.record.job.life)?;
     }
     Ok(())
 }

@@ -1,26 +1,26 @@
-//! Every invariant turns red when its kind of evidence is doctored, and all are green when nothing is.
+//! Each falsification of good evidence violates the right invariant, and good evidence violates none.
 
 mod evidence;
 mod order;
 
 use std::time::Duration;
 
-use evidence::{at, attempt, call, cancel, completed, end, evidence, plan, start, tick, told};
+use evidence::{at, attempt, call, cancel, completed, end, evidence, notification, plan, start, tick};
 
-use super::{Invariant, check, story};
+use super::{Invariant, check, timeline};
 use crate::calls::Answer;
 use crate::evidence::Evidence;
-use crate::ledger::How;
-use crate::plan::Wish;
+use crate::ledger::CommandEnd;
+use crate::plan::Request;
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use domain::values::signal::Signal;
 
-/// What this change of good evidence breaks.
+/// The invariants that this change of good evidence violates.
 #[track_caller]
 fn breaks(change: impl FnOnce(&mut Evidence)) -> Vec<Invariant> {
     let mut evidence = evidence();
-    assert_eq!(check(&evidence).violations, [], "nothing is wrong before");
+    assert_eq!(check(&evidence).violations, [], "the unchanged evidence is good");
     change(&mut evidence);
     let mut broken: Vec<Invariant> = check(&evidence).violations.iter().map(|one| one.invariant).collect();
     broken.sort_unstable();
@@ -29,58 +29,62 @@ fn breaks(change: impl FnOnce(&mut Evidence)) -> Vec<Invariant> {
 }
 
 #[test]
-fn good_evidence_is_looked_at_from_every_side() {
+fn every_invariant_is_checked() {
     let verdict = check(&evidence());
     for invariant in Invariant::ALL {
-        assert!(verdict.looked_at.get(&invariant).is_some_and(|count| *count > 0), "{invariant}");
+        assert!(verdict.checks.get(&invariant).is_some_and(|count| *count > 0), "{invariant}");
     }
 }
 
 #[test]
-fn an_acknowledged_job_that_is_gone() {
+fn a_lost_acknowledged_job_is_detected() {
     let lost = breaks(|evidence| {
         evidence.jobs.retain(|job| job.id() != "b");
         evidence.lines.retain(|line| line.job != "b");
-        evidence.told.retain(|one| one.about != "b");
+        evidence.notifications.retain(|one| one.about != "b");
         evidence.counted.insert(StateName::Completed, 1);
     });
-    assert_eq!(lost, [Invariant::Kept]);
+    assert_eq!(lost, [Invariant::NoneLost]);
 }
 
 #[test]
-fn an_id_that_was_printed_before_the_call_was_killed() {
+fn an_id_printed_by_a_killed_call_is_an_acknowledgement() {
     let lost = breaks(|evidence| {
-        let mut killed = call(Wish::Enqueue(vec![plan("x")]), Answer::Unknown);
+        let mut killed = call(Request::Enqueue(vec![plan("x")]), Answer::Unknown);
         evidence.calls.push(killed.clone());
-        assert_eq!(check(evidence).violations, [], "nobody knows whether it is there");
+        assert_eq!(check(evidence).violations, [], "without a printed id the outcome is unknown");
         killed.printed.push("x".to_owned());
         evidence.calls.push(killed);
     });
-    assert_eq!(lost, [Invariant::Kept]);
+    assert_eq!(lost, [Invariant::NoneLost]);
 }
 
 #[test]
-fn one_with_a_key_is_acknowledged_by_its_own_id_only() {
+fn a_job_with_a_key_is_acknowledged_only_by_its_own_id() {
     let mut with_key = plan("x");
     with_key.unique_key = Some("k".to_owned());
-    let mut answered = call(Wish::Enqueue(vec![with_key]), Answer::Ok);
+    let mut answered = call(Request::Enqueue(vec![with_key]), Answer::Ok);
     answered.printed = vec!["a".to_owned()];
-    assert_eq!(breaks(|evidence| evidence.calls.push(answered.clone())), [], "another was found");
+    assert_eq!(
+        breaks(|evidence| evidence.calls.push(answered.clone())),
+        [],
+        "the key belongs to another job"
+    );
     answered.printed = vec!["x".to_owned()];
-    assert_eq!(breaks(|evidence| evidence.calls.push(answered)), [Invariant::Kept]);
+    assert_eq!(breaks(|evidence| evidence.calls.push(answered)), [Invariant::NoneLost]);
 }
 
 #[test]
-fn a_job_that_was_refused_and_is_there() {
+fn a_refused_job_that_exists_is_detected() {
     let unwanted = breaks(|evidence| {
         evidence.calls.retain(|call| !call.concerns("b"));
-        evidence.calls.push(call(Wish::Enqueue(vec![plan("b")]), Answer::Failed(5)));
+        evidence.calls.push(call(Request::Enqueue(vec![plan("b")]), Answer::Failed(5)));
     });
-    assert_eq!(unwanted, [Invariant::Wanted]);
+    assert_eq!(unwanted, [Invariant::NoneInvented]);
 }
 
 #[test]
-fn a_job_that_never_ends() {
+fn a_job_that_never_ends_is_detected() {
     let endless = breaks(|evidence| {
         evidence.jobs[1].record.job.life.state = domain::job::life::State::Failed;
         evidence.counted = [(StateName::Completed, 1), (StateName::Failed, 1)].into();
@@ -89,7 +93,7 @@ fn a_job_that_never_ends() {
 }
 
 #[test]
-fn an_end_that_the_history_does_not_account_for() {
+fn a_final_state_that_contradicts_the_history_is_detected() {
     use domain::job::life::{CancelReason, DeadReason, State};
     let now = domain::values::timestamp::Timestamp::from_millis(0);
     let ends = |state: State, outcome: Outcome| {
@@ -97,7 +101,7 @@ fn an_end_that_the_history_does_not_account_for() {
             evidence.counted = [(StateName::Completed, 1)].into();
             *evidence.counted.entry(state.name()).or_default() += 1;
             if !matches!(state, State::Completed { .. }) {
-                evidence.told[1] = told(state.name().name(), "b");
+                evidence.notifications[1] = notification(state.name().name(), "b");
             }
             evidence.jobs[1].record.job.life.state = state;
             evidence.jobs[1].record.history[0] = attempt(1, outcome);
@@ -113,20 +117,20 @@ fn an_end_that_the_history_does_not_account_for() {
     ] {
         assert_eq!(ends(state.clone(), outcome), [Invariant::Terminal], "{state:?}");
     }
-    let by_nobody = breaks(|evidence| {
+    let unexplained = breaks(|evidence| {
         evidence.counted = [(StateName::Completed, 1), (StateName::Cancelled, 1)].into();
         evidence.jobs[0].record.job.life.state = cancelled(CancelReason::User);
     });
-    assert_eq!(by_nobody, [Invariant::Terminal]);
+    assert_eq!(unexplained, [Invariant::Terminal]);
 }
 
 #[test]
-fn a_timeout_that_was_none() {
+fn a_false_timeout_is_detected() {
     let timed = |asked: Option<Duration>, outcome: Outcome, ran: Duration| {
         breaks(move |evidence| {
             let mut wanted = plan("b");
             wanted.timeout = asked;
-            evidence.calls[1] = call(Wish::Enqueue(vec![wanted]), Answer::Ok);
+            evidence.calls[1] = call(Request::Enqueue(vec![wanted]), Answer::Ok);
             evidence.jobs[1].record.history[0] = attempt(1, outcome);
             let ending = evidence.jobs[1].record.history[0].ending.as_mut().expect("it has ended");
             ending.duration = ran;
@@ -134,57 +138,61 @@ fn a_timeout_that_was_none() {
             if failed {
                 evidence.jobs[1].record.job.life.state = domain::job::life::State::Failed;
                 evidence.counted = [(StateName::Completed, 1), (StateName::Failed, 1)].into();
-                evidence.told.retain(|one| one.about != "b");
+                evidence.notifications.retain(|one| one.about != "b");
             }
         })
     };
     let hour = Duration::from_secs(3600);
     let unreal = [Invariant::Terminal, Invariant::RealOutcome];
-    assert_eq!(timed(None, Outcome::Timeout, hour), unreal, "none was asked for");
-    assert_eq!(timed(Some(hour), Outcome::Timeout, at(20)), unreal, "it had not passed");
-    assert_eq!(timed(Some(at(20)), Outcome::Success, hour), [Invariant::RealOutcome], "it had passed");
-    assert_eq!(timed(Some(at(20)), Outcome::Success, at(30)), [], "in the same moment");
+    assert_eq!(timed(None, Outcome::Timeout, hour), unreal, "no timeout was requested");
+    assert_eq!(timed(Some(hour), Outcome::Timeout, at(20)), unreal, "the timeout had not passed");
+    assert_eq!(
+        timed(Some(at(20)), Outcome::Success, hour),
+        [Invariant::RealOutcome],
+        "the timeout had passed"
+    );
+    assert_eq!(timed(Some(at(20)), Outcome::Success, at(30)), [], "it ended at the timeout");
 }
 
 #[test]
-fn a_success_without_an_end_and_a_second_one() {
+fn a_success_without_an_end_and_a_second_success_are_detected() {
     let unreal = breaks(|evidence| evidence.lines.retain(|line| line.job != "b" || line.at < at(225)));
     assert_eq!(unreal, [Invariant::OneSuccess, Invariant::RealOutcome]);
     let second = breaks(|evidence| {
         evidence.jobs[1].record.history.push(attempt(2, Outcome::Success));
         evidence.jobs[1].record.job.life.attempts = 2;
         evidence.jobs[1].nonces.insert(2, "b-2".to_owned());
-        evidence.lines.extend([start("b", 2, 900), end("b", 2, 910, How::Exit(0))]);
+        evidence.lines.extend([start("b", 2, 900), end("b", 2, 910, CommandEnd::Exit(0))]);
     });
     assert_eq!(second, [Invariant::OneSuccess]);
 }
 
 #[test]
-fn a_second_success_after_a_retry_is_fine() {
+fn a_second_success_after_a_retry_is_allowed() {
     let fine = breaks(|evidence| {
         evidence.jobs[1].record.history.push(attempt(2, Outcome::Success));
         evidence.jobs[1].record.job.life.attempts = 2;
         evidence.jobs[1].nonces.insert(2, "b-2".to_owned());
-        evidence.lines.extend([start("b", 2, 900), end("b", 2, 910, How::Exit(0))]);
-        evidence.calls.push(call(Wish::Retry("b".to_owned()), Answer::Ok));
+        evidence.lines.extend([start("b", 2, 900), end("b", 2, 910, CommandEnd::Exit(0))]);
+        evidence.calls.push(call(Request::Retry("b".to_owned()), Answer::Ok));
     });
     assert_eq!(fine, []);
 }
 
 #[test]
-fn an_attempt_that_starts_twice() {
+fn an_attempt_that_starts_twice_is_detected() {
     let twice = breaks(|evidence| evidence.lines.insert(4, start("b", 1, 211)));
     assert_eq!(twice, [Invariant::StartedOnce]);
 }
 
 #[test]
-fn a_daemon_that_outlives_its_attempt() {
+fn a_daemon_that_outlives_its_attempt_is_detected() {
     let overlap = breaks(|evidence| evidence.lines.push(tick("a", 1, 800, "daemon")));
     assert_eq!(overlap, [Invariant::NoOverlap]);
 }
 
 #[test]
-fn an_attempt_that_nobody_knows_of_and_more_than_are_allowed() {
+fn an_unrecorded_attempt_and_too_many_attempts_are_detected() {
     let unknown = breaks(|evidence| evidence.lines.push(start("b", 2, 300)));
     assert_eq!(unknown, [Invariant::NoGaps]);
     let gap = breaks(|evidence| evidence.jobs[0].record.job.life.attempts = 3);
@@ -194,16 +202,16 @@ fn an_attempt_that_nobody_knows_of_and_more_than_are_allowed() {
     let too_many = breaks(|evidence| {
         let mut wanted = plan("a");
         wanted.max_retries = 0;
-        evidence.calls[0] = call(Wish::Enqueue(vec![wanted]), Answer::Ok);
+        evidence.calls[0] = call(Request::Enqueue(vec![wanted]), Answer::Ok);
         evidence.jobs[0].record.history[1] = attempt(2, Outcome::Failure { exit_code: 3 });
         evidence.lines.retain(|line| line.job != "a" || line.at < at(610));
-        evidence.lines.push(end("a", 2, 620, How::Exit(3)));
+        evidence.lines.push(end("a", 2, 620, CommandEnd::Exit(3)));
     });
     assert_eq!(too_many, [Invariant::Terminal, Invariant::NoGaps]);
 }
 
 #[test]
-fn an_outcome_that_is_not_the_real_one() {
+fn a_false_outcome_is_detected() {
     for wrong in
         [Outcome::Failure { exit_code: 4 }, Outcome::Signal { signal: Signal::KILL }, Outcome::SpawnError]
     {
@@ -213,7 +221,7 @@ fn an_outcome_that_is_not_the_real_one() {
 }
 
 #[test]
-fn a_start_before_its_time() {
+fn an_early_start_is_detected() {
     let soon = |job: &'static str, number: u32, millis: u64| {
         breaks(move |evidence| {
             for line in evidence.lines.iter_mut().filter(|line| line.job == job && line.attempt == number) {
@@ -221,66 +229,66 @@ fn a_start_before_its_time() {
             }
         })
     };
-    assert_eq!(soon("a", 2, 150), [Invariant::InTime], "its backoff was not over");
+    assert_eq!(soon("a", 2, 150), [Invariant::NotTooEarly], "its backoff had not ended");
     let after_release = breaks(|evidence| {
         evidence.jobs[0].record.history.insert(1, attempt(2, Outcome::Released));
         evidence.jobs[0].record.history[2] = attempt(3, Outcome::Success);
         evidence.jobs[0].record.job.life.attempts = 3;
         evidence.jobs[0].nonces = [(1, "a-1".to_owned()), (3, "a-3".to_owned())].into();
         evidence.lines.truncate(5);
-        evidence.lines.extend([start("a", 3, 240), end("a", 3, 250, How::Exit(0))]);
+        evidence.lines.extend([start("a", 3, 240), end("a", 3, 250, CommandEnd::Exit(0))]);
     });
-    assert_eq!(after_release, [Invariant::InTime], "a claim that came to nothing does not end it");
+    assert_eq!(after_release, [Invariant::NotTooEarly], "a released claim does not end the backoff");
     let delayed = breaks(|evidence| {
         let mut wanted = plan("b");
         wanted.delay = Some(Duration::from_secs(1));
         evidence.calls.retain(|call| !call.concerns("b"));
-        evidence.calls.push(call(Wish::Enqueue(vec![wanted]), Answer::Ok));
+        evidence.calls.push(call(Request::Enqueue(vec![wanted]), Answer::Ok));
     });
-    assert_eq!(delayed, [Invariant::InTime], "its delay was not over");
+    assert_eq!(delayed, [Invariant::NotTooEarly], "its delay had not ended");
     let dependent = breaks(|evidence| {
         let mut wanted = plan("b");
         wanted.depends_on = vec!["a".to_owned()];
         evidence.calls.retain(|call| !call.concerns("b"));
-        evidence.calls.push(call(Wish::Enqueue(vec![wanted]), Answer::Ok));
+        evidence.calls.push(call(Request::Enqueue(vec![wanted]), Answer::Ok));
     });
-    assert_eq!(dependent, [Invariant::InTime], "what it depends on had not succeeded");
+    assert_eq!(dependent, [Invariant::NotTooEarly], "its dependency had not succeeded");
     let patient = breaks(|evidence| {
         let mut wanted = plan("b");
         (wanted.depends_on, wanted.runs_anyway) = (vec!["a".to_owned()], true);
         evidence.calls.retain(|call| !call.concerns("b"));
-        evidence.calls.push(call(Wish::Enqueue(vec![wanted]), Answer::Ok));
+        evidence.calls.push(call(Request::Enqueue(vec![wanted]), Answer::Ok));
     });
-    assert_eq!(patient, [Invariant::InTime], "what it depends on was not over");
+    assert_eq!(patient, [Invariant::NotTooEarly], "its dependency had not ended");
 }
 
 #[test]
-fn a_start_before_the_holder_of_the_key_of_a_dependency() {
+fn a_start_before_the_substitute_of_a_dependency_is_detected() {
     let depend_on_holder = |evidence: &mut Evidence| {
         let (mut keyed, mut wanted) = (plan("never-stored"), plan("a"));
         keyed.unique_key = Some("key".to_owned());
         wanted.depends_on = vec![keyed.id.clone()];
         evidence.calls.retain(|call| !call.concerns("a"));
-        evidence.calls.push(call(Wish::Enqueue(vec![keyed, wanted]), Answer::Ok));
+        evidence.calls.push(call(Request::Enqueue(vec![keyed, wanted]), Answer::Ok));
         evidence.jobs[0].record.job.depends_on = vec!["b".parse().expect("an id")];
         evidence.jobs[1].record.job.unique_key = Some("key".to_owned());
     };
-    assert_eq!(breaks(depend_on_holder), [Invariant::InTime], "the holder had not succeeded");
+    assert_eq!(breaks(depend_on_holder), [Invariant::NotTooEarly], "the holder of the key had not succeeded");
     let after_holder = breaks(|evidence| {
         depend_on_holder(evidence);
         evidence.lines.retain(|line| line.job != "b");
-        evidence.lines.splice(..0, [start("b", 1, 50), end("b", 1, 60, How::Exit(0))]);
+        evidence.lines.splice(..0, [start("b", 1, 50), end("b", 1, 60, CommandEnd::Exit(0))]);
     });
     assert_eq!(after_holder, []);
-    let forgotten = breaks(|evidence| {
+    let cleared = breaks(|evidence| {
         depend_on_holder(evidence);
         evidence.jobs[0].record.job.depends_on.clear();
     });
-    assert_eq!(forgotten, [Invariant::InTime], "it depends on nothing any more");
+    assert_eq!(cleared, [Invariant::NotTooEarly], "its dependency was dropped");
 }
 
 #[test]
-fn a_start_after_a_cancel() {
+fn a_start_after_an_acknowledged_cancel_is_detected() {
     let cancel = |answer| cancel("a", answer, (200, 300));
     assert_eq!(breaks(|evidence| evidence.calls.push(cancel(Answer::Ok))), [Invariant::CancelHolds]);
     assert_eq!(breaks(|evidence| evidence.calls.push(cancel(Answer::Failed(4)))), []);
@@ -289,20 +297,20 @@ fn a_start_after_a_cancel() {
         marked.printed = vec![r#"[{"id":"a","state":"processing"}]"#.to_owned()];
         evidence.calls.push(marked);
     });
-    assert_eq!(marked, [], "it was not cancelled yet");
+    assert_eq!(marked, [], "it was only marked");
     let revived = breaks(|evidence| {
         let retry = |span: (u64, u64)| {
-            let mut retry = call(Wish::Retry("a".to_owned()), Answer::Ok);
+            let mut retry = call(Request::Retry("a".to_owned()), Answer::Ok);
             (retry.began, retry.ended) = (at(span.0), at(span.1));
             retry
         };
-        // The one that began last was answered first.
+        // The retry that began last was answered first.
         evidence.calls.extend([cancel(Answer::Ok), retry((700, 710)), retry((310, 720))]);
     });
     assert_eq!(revived, []);
 }
 
-/// Lets `b` run while `a` does.
+/// Makes `b` run concurrently with `a`.
 fn crowd(evidence: &mut Evidence) {
     evidence.lines.sort_by_key(|line| line.at);
     let (first, rest): (Vec<_>, Vec<_>) = evidence.lines.drain(..).partition(|line| line.job == "b");
@@ -311,17 +319,17 @@ fn crowd(evidence: &mut Evidence) {
 }
 
 #[test]
-fn more_at_once_than_there_are_slots() {
+fn more_concurrent_attempts_than_slots_are_detected() {
     assert_eq!(breaks(crowd), [Invariant::WithinLimits]);
 }
 
 #[test]
-fn more_at_once_than_a_queue_or_a_key_allows() {
+fn more_concurrent_attempts_than_a_queue_or_a_key_allows_are_detected() {
     let crowded_with = |change: fn(&mut domain::job::Job)| {
         breaks(|evidence| {
             crowd(evidence);
             evidence.concurrency = 2;
-            assert_eq!(check(evidence).violations, [], "there is room for both");
+            assert_eq!(check(evidence).violations, [], "two slots allow both");
             evidence.jobs.iter_mut().for_each(|job| change(&mut job.record.job));
         })
     };
@@ -332,15 +340,15 @@ fn more_at_once_than_a_queue_or_a_key_allows() {
 }
 
 #[test]
-fn a_result_by_somebody_else() {
+fn a_result_of_another_process_is_detected() {
     let foreign = breaks(|evidence| {
         evidence.jobs[0].nonces.insert(2, "a-1".to_owned());
     });
     assert_eq!(foreign, [Invariant::Fenced]);
     let open = breaks(|evidence| evidence.jobs[0].record.history[0].ending = None);
     assert_eq!(open, [Invariant::Fenced]);
-    let by_nobody = breaks(|evidence| evidence.jobs[1].nonces.clear());
-    assert_eq!(by_nobody, [Invariant::Fenced]);
+    let unexplained = breaks(|evidence| evidence.jobs[1].nonces.clear());
+    assert_eq!(unexplained, [Invariant::Fenced]);
     let spoiled = breaks(|evidence| {
         evidence.jobs[1].nonces.clear();
         evidence.may_lose_output = true;
@@ -353,12 +361,12 @@ fn a_result_by_somebody_else() {
 }
 
 #[test]
-fn an_attempt_whose_time_was_over_before_it_could_say_anything() {
+fn an_attempt_may_time_out_before_it_writes_anything() {
     let timed_out = |printed: Option<&str>| {
         breaks(|evidence| {
             let mut wanted = plan("a");
             wanted.timeout = Some(at(20));
-            evidence.calls[0] = call(Wish::Enqueue(vec![wanted]), Answer::Ok);
+            evidence.calls[0] = call(Request::Enqueue(vec![wanted]), Answer::Ok);
             let mut first = attempt(1, Outcome::Timeout);
             first.ending.as_mut().expect("it has ended").duration = at(20);
             evidence.jobs[0].record.history[0] = first;
@@ -368,11 +376,11 @@ fn an_attempt_whose_time_was_over_before_it_could_say_anything() {
         })
     };
     assert_eq!(timed_out(None), []);
-    assert_eq!(timed_out(Some("a-1")), [Invariant::Fenced], "somebody has printed, and nobody started");
+    assert_eq!(timed_out(Some("a-1")), [Invariant::Fenced], "output without a start");
 }
 
 #[test]
-fn something_that_is_left() {
+fn leftovers_and_wrong_counters_are_detected() {
     let left = breaks(|evidence| evidence.left.push("process 7: sleep 600".to_owned()));
     assert_eq!(left, [Invariant::NothingLeft]);
     let miscounted = breaks(|evidence| _ = evidence.counted.insert(StateName::Completed, 3));
@@ -380,25 +388,25 @@ fn something_that_is_left() {
 }
 
 #[test]
-fn a_death_that_nobody_noticed_and_a_silent_problem() {
+fn a_late_notice_and_an_unreported_problem_are_detected() {
     let late = breaks(|evidence| evidence.longest_abandoned = Duration::from_secs(2));
     assert_eq!(late, [Invariant::NoticedSoon]);
-    assert_eq!(breaks(|evidence| evidence.problems.clear()), [Invariant::Told]);
-    let fell_over = breaks(|evidence| {
-        let mut call = call(Wish::Retry("a".to_owned()), Answer::Unknown);
+    assert_eq!(breaks(|evidence| evidence.problems.clear()), [Invariant::ProblemsReported]);
+    let panicked = breaks(|evidence| {
+        let mut call = call(Request::Retry("a".to_owned()), Answer::Unknown);
         call.said = "thread 'main' panicked at crates/cli/src/verbs/manage/retry.rs:1:1".to_owned();
         evidence.calls.push(call);
     });
-    assert_eq!(fell_over, [Invariant::Told]);
+    assert_eq!(panicked, [Invariant::ProblemsReported]);
 }
 
 #[test]
-fn a_story_has_all_sides() {
+fn a_timeline_contains_all_sources() {
     let mut evidence = evidence();
     evidence.jobs.push(completed("c"));
-    let told = story(&evidence, "a");
+    let told = timeline(&evidence, "a");
     for part in ["enqueue of 1 jobs", "START", "exit:3", "attempt 2 on w", "Completed"] {
         assert!(told.contains(part), "{part} is missing: {told}");
     }
-    assert_eq!(story(&evidence, "nobody"), "nothing is known of nobody\n");
+    assert_eq!(timeline(&evidence, "unknown"), "no evidence about unknown\n");
 }

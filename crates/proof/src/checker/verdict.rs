@@ -1,4 +1,4 @@
-//! What the checker found.
+//! The verdict of the checker.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,8 +7,8 @@ use super::invariant::Invariant;
 
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// How many facts each invariant was held against: one that was never looked at has not held.
-    pub looked_at: BTreeMap<Invariant, u64>,
+    /// How many facts were checked for each invariant. An invariant without a check is not verified.
+    pub checks: BTreeMap<Invariant, u64>,
     pub violations: Vec<Violation>,
 }
 
@@ -20,7 +20,7 @@ pub struct Violation {
 }
 
 impl Verdict {
-    /// One fact: it is as it must be, or this is what is wrong.
+    /// Records one check; `what` describes the violation if it does not hold.
     pub(super) fn expect(
         &mut self,
         invariant: Invariant,
@@ -28,7 +28,7 @@ impl Verdict {
         holds: bool,
         what: impl FnOnce() -> String,
     ) {
-        *self.looked_at.entry(invariant).or_default() += 1;
+        *self.checks.entry(invariant).or_default() += 1;
         if !holds {
             self.violations.push(Violation { invariant, job: job.map(str::to_owned), what: what() });
         }
@@ -38,10 +38,10 @@ impl Verdict {
         self.violations.iter().any(|violation| violation.invariant == invariant)
     }
 
-    /// Adds what another trial found.
-    pub fn add(&mut self, other: Self) {
-        for (invariant, count) in other.looked_at {
-            *self.looked_at.entry(invariant).or_default() += count;
+    /// Adds the verdict of another trial.
+    pub fn merge(&mut self, other: Self) {
+        for (invariant, count) in other.checks {
+            *self.checks.entry(invariant).or_default() += count;
         }
         self.violations.extend(other.violations);
     }

@@ -1,4 +1,4 @@
-//! kill -9 of `enqueue` in mid-call, at any moment from its start to its end.
+//! kill -9 of `enqueue`, at any moment from its start to its end.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use fastrand::Rng;
 use super::Nemesis;
 use crate::ProofError;
 use crate::calls::Answer;
-use crate::plan::{Escapes, JobPlan, PACED, Plan, Wish};
-use crate::sandbox::Field;
+use crate::plan::{Escapes, JobPlan, Plan, RATE_LIMITED, Request};
+use crate::sandbox::Sandbox;
 use sys::clock::since_boot;
 
 #[derive(Debug, Default)]
 pub struct KillEnqueue {
     killed: u64,
-    /// How long a call takes that nobody kills.
+    /// The duration of a call that is not killed.
     whole: Option<Duration>,
 }
 
@@ -23,44 +23,44 @@ impl Nemesis for KillEnqueue {
         "kill-enqueue"
     }
 
-    fn does(&self) -> &'static str {
-        "kill -9 of `enqueue` in mid-call"
+    fn description(&self) -> &'static str {
+        "kill -9 of `enqueue` during the call"
     }
 
     fn pause(&self, random: &mut Rng) -> Duration {
         Duration::from_millis(random.u64(0..20))
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        /// One call is soon over.
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+        /// Several per strike, because one call is short.
         const AT_ONCE: usize = 4;
         let mut struck = false;
         for _ in 0..AT_ONCE {
-            struck |= self.kill_one(field, random)?;
+            struck |= self.kill_one(sandbox, random)?;
         }
         Ok(struck)
     }
 }
 
 impl KillEnqueue {
-    fn kill_one(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
+    fn kill_one(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
         let jobs = self.jobs(random);
         let Some(whole) = self.whole else {
             let began = since_boot();
-            field.ask(Wish::Enqueue(jobs), None)?;
+            sandbox.send(Request::Enqueue(jobs), None)?;
             self.whole = Some(since_boot().saturating_sub(began));
             return Ok(false);
         };
         let after = whole.mul_f64(random.f64() * 1.2);
-        let answer = field.ask(Wish::Enqueue(jobs.clone()), Some(after))?;
-        // Whoever does not know asks again with the same id.
+        let answer = sandbox.send(Request::Enqueue(jobs.clone()), Some(after))?;
+        // After an unknown outcome, a client enqueues again with the same id.
         if answer == Answer::Unknown && jobs.len() == 1 && random.bool() {
-            field.ask(Wish::Enqueue(jobs), None)?;
+            sandbox.send(Request::Enqueue(jobs), None)?;
         }
         Ok(answer == Answer::Unknown)
     }
 
-    /// One job, or a few that are stored together.
+    /// One job, or a few in one call.
     fn jobs(&mut self, random: &mut Rng) -> Vec<JobPlan> {
         self.killed += 1;
         let number = self.killed;
@@ -73,8 +73,8 @@ impl KillEnqueue {
             job.lives = job.lives.min(Duration::from_millis(20));
             job.depends_on.clear();
             job.escapes.clear();
-            // So many would take too long at a pace.
-            job.queue = job.queue.filter(|queue| *queue != PACED);
+            // A rate limit would make so many jobs take too long.
+            job.queue = job.queue.filter(|queue| *queue != RATE_LIMITED);
             job.batch = batch;
         }
         jobs

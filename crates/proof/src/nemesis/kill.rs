@@ -1,4 +1,4 @@
-//! kill -9 of a worker, of a supervisor, of both in one moment.
+//! kill -9 of a worker, of a supervisor, or of both at once.
 
 use fastrand::Rng;
 use rustix::process::{Pid, Signal};
@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal};
 use super::Nemesis;
 use crate::ProofError;
 use crate::plan::Escapes;
-use crate::sandbox::{Field, pid};
+use crate::sandbox::{Sandbox, pid};
 use store::Worker;
 
 #[derive(Debug)]
@@ -17,17 +17,17 @@ impl Nemesis for KillWorker {
         "kill-worker"
     }
 
-    fn does(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "kill -9 of a worker"
     }
 
-    fn is_noticed_at_once(&self) -> bool {
+    fn must_be_noticed_at_once(&self) -> bool {
         true
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let workers: Vec<Pid> = field.workers()?.iter().filter_map(|worker| pid(worker.pid)).collect();
-        Ok(random.choice(workers).is_some_and(|worker| field.signal(worker, Signal::KILL)))
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+        let workers: Vec<Pid> = sandbox.workers()?.iter().filter_map(|worker| pid(worker.pid)).collect();
+        Ok(random.choice(workers).is_some_and(|worker| sandbox.signal(worker, Signal::KILL)))
     }
 }
 
@@ -39,14 +39,14 @@ impl Nemesis for KillSupervisor {
         "kill-supervisor"
     }
 
-    fn does(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "kill -9 of a supervisor"
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
         Ok(random
-            .choice(field.supervisors())
-            .is_some_and(|supervisor| field.signal(supervisor, Signal::KILL)))
+            .choice(sandbox.supervisors())
+            .is_some_and(|supervisor| sandbox.signal(supervisor, Signal::KILL)))
     }
 }
 
@@ -58,7 +58,7 @@ impl Nemesis for KillBoth {
         "kill-both"
     }
 
-    fn does(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "kill -9 of a supervisor and its workers at once"
     }
 
@@ -66,21 +66,21 @@ impl Nemesis for KillBoth {
         Escapes::Findable
     }
 
-    fn is_noticed_at_once(&self) -> bool {
+    fn must_be_noticed_at_once(&self) -> bool {
         true
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let Some(supervisor) = random.choice(field.supervisors()) else {
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+        let Some(supervisor) = random.choice(sandbox.supervisors()) else {
             return Ok(false);
         };
-        let workers = workers_of(supervisor, &field.workers()?);
-        // Stopped first, so that it does not see them die.
-        field.signal(supervisor, Signal::STOP);
+        let workers = workers_of(supervisor, &sandbox.workers()?);
+        // Stop the supervisor first, so that it does not see the workers die.
+        sandbox.signal(supervisor, Signal::STOP);
         for worker in workers {
-            field.signal(worker, Signal::KILL);
+            sandbox.signal(worker, Signal::KILL);
         }
-        Ok(field.signal(supervisor, Signal::KILL))
+        Ok(sandbox.signal(supervisor, Signal::KILL))
     }
 }
 

@@ -1,8 +1,8 @@
-//! Who takes turns in `queuectl selftest`.
+//! The nemeses of `queuectl selftest`.
 
 use super::{KillBoth, KillEnqueue, KillSupervisor, KillWorker, Nemesis, StopBoth, StopWorker, Storm};
 
-/// All that everybody can have.
+/// All nemeses that need no special build or privileges.
 pub fn all() -> Vec<Box<dyn Nemesis>> {
     vec![
         Box::new(KillWorker),

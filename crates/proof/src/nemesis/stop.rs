@@ -1,4 +1,4 @@
-//! SIGSTOP for twice the lease, then SIGCONT: a process that sleeps through its own funeral.
+//! SIGSTOP for twice the lease, then SIGCONT: the process resumes after it was declared dead.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::Nemesis;
 use super::kill::workers_of;
 use crate::ProofError;
 use crate::plan::{Escapes, LEASE};
-use crate::sandbox::{Field, pid};
+use crate::sandbox::{Sandbox, pid};
 
 #[derive(Debug)]
 pub struct StopWorker;
@@ -19,13 +19,13 @@ impl Nemesis for StopWorker {
         "stop-worker"
     }
 
-    fn does(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "SIGSTOP of a worker for twice its lease"
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let workers: Vec<Pid> = field.workers()?.iter().filter_map(|worker| pid(worker.pid)).collect();
-        Ok(random.choice(workers).is_some_and(|worker| stop(field, &[worker])))
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+        let workers: Vec<Pid> = sandbox.workers()?.iter().filter_map(|worker| pid(worker.pid)).collect();
+        Ok(random.choice(workers).is_some_and(|worker| stop(sandbox, &[worker])))
     }
 }
 
@@ -37,32 +37,32 @@ impl Nemesis for StopBoth {
         "stop-both"
     }
 
-    fn does(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         "SIGSTOP of a supervisor and its workers for twice the lease"
     }
 
-    /// Another pool kills worker and supervisor where both are overdue.
+    /// Another pool kills worker and supervisor if both are overdue.
     fn escapes(&self) -> Escapes {
         Escapes::Findable
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let Some(supervisor) = random.choice(field.supervisors()) else {
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+        let Some(supervisor) = random.choice(sandbox.supervisors()) else {
             return Ok(false);
         };
         let mut stopped = vec![supervisor];
-        stopped.extend(workers_of(supervisor, &field.workers()?));
-        Ok(stop(field, &stopped))
+        stopped.extend(workers_of(supervisor, &sandbox.workers()?));
+        Ok(stop(sandbox, &stopped))
     }
 }
 
-/// Gives whether any was stopped.
-fn stop(field: &Field, processes: &[Pid]) -> bool {
-    let stopped = processes.iter().filter(|process| field.signal(**process, Signal::STOP)).count();
-    // Not to wait for anything: this is how long the fault lasts.
+/// Returns whether any process was stopped.
+fn stop(sandbox: &Sandbox, processes: &[Pid]) -> bool {
+    let stopped = processes.iter().filter(|process| sandbox.signal(**process, Signal::STOP)).count();
+    // This sleep is the duration of the fault, not synchronisation.
     std::thread::sleep(if stopped == 0 { Duration::ZERO } else { LEASE * 2 });
     for process in processes {
-        field.signal(*process, Signal::CONT);
+        sandbox.signal(*process, Signal::CONT);
     }
     stopped > 0
 }

@@ -1,11 +1,11 @@
-//! Pools that are stopped and started again and again, in every way there is.
+//! Pools that are stopped and started repeatedly, in every possible way.
 
 use fastrand::Rng;
 use rustix::process::Signal;
 
 use super::Nemesis;
 use crate::ProofError;
-use crate::sandbox::Field;
+use crate::sandbox::Sandbox;
 
 #[derive(Debug)]
 pub struct Storm;
@@ -15,16 +15,16 @@ impl Nemesis for Storm {
         "storm"
     }
 
-    fn does(&self) -> &'static str {
-        "workers stopped and started, politely and not"
+    fn description(&self) -> &'static str {
+        "workers stopped and started, gracefully and not"
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let call = |args: &[&str]| Ok::<_, ProofError>(field.run(args)?.status.success());
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+        let call = |args: &[&str]| Ok::<_, ProofError>(sandbox.run(args)?.status.success());
         match random.u32(0..6) {
-            0 => Ok(tell_one(field, random, Signal::TERM)),
-            1 => Ok(tell_one(field, random, Signal::INT)),
-            2 => Ok(tell_one(field, random, Signal::QUIT)),
+            0 => Ok(signal_one(sandbox, random, Signal::TERM)),
+            1 => Ok(signal_one(sandbox, random, Signal::INT)),
+            2 => Ok(signal_one(sandbox, random, Signal::QUIT)),
             3 => call(&["-q", "worker", "stop", "--now"]),
             4 => call(&["-q", "worker", "stop", "--timeout", "200ms"]),
             _ => call(&["-q", "worker", "start"]),
@@ -32,7 +32,7 @@ impl Nemesis for Storm {
     }
 }
 
-/// Tells one of the supervisors.
-fn tell_one(field: &Field, random: &mut Rng, signal: Signal) -> bool {
-    random.choice(field.supervisors()).is_some_and(|supervisor| field.signal(supervisor, signal))
+/// Signals one of the supervisors.
+fn signal_one(sandbox: &Sandbox, random: &mut Rng, signal: Signal) -> bool {
+    random.choice(sandbox.supervisors()).is_some_and(|supervisor| sandbox.signal(supervisor, signal))
 }

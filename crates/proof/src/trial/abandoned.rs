@@ -1,29 +1,32 @@
-//! How long jobs stay in the hands of workers that are dead.
+//! Measures how long dead workers keep their leases.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::ProofError;
-use crate::sandbox::Field;
+use crate::sandbox::Sandbox;
 use domain::job::life::State;
 use store::{JobFilter, Page, Phase};
 
 #[derive(Debug, Default)]
-pub(crate) struct Abandoned {
-    /// Attempts, and since when nobody has seen their workers alive.
+pub(crate) struct AbandonmentMonitor {
+    /// Attempts of dead workers, with the time when each worker was first found dead.
     since: HashMap<String, Instant>,
     pub(crate) longest: Duration,
 }
 
-impl Abandoned {
-    /// To be called often: what is abandoned and taken back between two looks is not seen.
-    pub(crate) fn look(&mut self, field: &Field) -> Result<(), ProofError> {
-        let held = held(field)?;
-        // Read last: a job that was claimed in between must find its worker.
-        let live: Vec<String> = field.workers()?.iter().map(|worker| worker.id.to_string()).collect();
-        let abandoned: Vec<String> =
-            held.into_iter().filter(|(_, worker)| !live.contains(worker)).map(|(lease, _)| lease).collect();
-        // Where nobody is left to notice, the time begins with the next who is.
+impl AbandonmentMonitor {
+    /// Must be called often: an attempt that is abandoned and recovered between two calls is not seen.
+    pub(crate) fn observe(&mut self, sandbox: &Sandbox) -> Result<(), ProofError> {
+        let running = running_attempts(sandbox)?;
+        // Read the workers last, so that the worker of a job claimed in between is found.
+        let live: Vec<String> = sandbox.workers()?.iter().map(|worker| worker.id.to_string()).collect();
+        let abandoned: Vec<String> = running
+            .into_iter()
+            .filter(|(_, worker)| !live.contains(worker))
+            .map(|(lease, _)| lease)
+            .collect();
+        // While no worker is alive to notice, the time does not count.
         self.since.retain(|lease, _| abandoned.contains(lease) && !live.is_empty());
         for lease in abandoned {
             let since = *self.since.entry(lease).or_insert_with(Instant::now);
@@ -33,12 +36,12 @@ impl Abandoned {
     }
 }
 
-/// Attempts that run, each with its worker.
-fn held(field: &Field) -> Result<Vec<(String, String)>, ProofError> {
+/// The running attempts, each with its worker.
+fn running_attempts(sandbox: &Sandbox) -> Result<Vec<(String, String)>, ProofError> {
     let filter = JobFilter::in_phase(Phase::State(domain::job::life::StateName::Processing));
     let everything = Page { limit: usize::MAX, after: None };
-    let jobs = field.store().list(&filter, &everything)?;
-    let held = jobs.into_iter().filter_map(|job| match job.life.state {
+    let jobs = sandbox.store().list(&filter, &everything)?;
+    let running = jobs.into_iter().filter_map(|job| match job.life.state {
         State::Processing(lease) => {
             Some((format!("{} {}", job.id, job.life.attempts), lease.worker.to_string()))
         }
@@ -48,5 +51,5 @@ fn held(field: &Field) -> Result<Vec<(String, String)>, ProofError> {
         | State::Dead { .. }
         | State::Cancelled { .. } => None,
     });
-    Ok(held.collect())
+    Ok(running.collect())
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::ProofError;
 use sys::fs::owner_only;
 
-/// A folder that goes when it is dropped, unless it is to be kept.
+/// A folder that is deleted on drop, unless it is kept.
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) path: PathBuf,
@@ -14,7 +14,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// In one that is there. All paths of a trial are part of command lines in JSON, so they must be text.
+    /// Creates a folder in `inside`, which must exist. The paths of a trial are part of command lines in JSON, so they must be
+    /// UTF-8.
     pub(crate) fn new(inside: &Path) -> Result<Self, ProofError> {
         let inside = inside
             .canonicalize()

@@ -1,23 +1,23 @@
-//! The file through which faults are switched: its layout is `struct control` in `shim.c`.
+//! The control file that switches faults on and off. Its layout is `struct control` in `shim.c`.
 //!
-//! Processes map it, this side writes it: on Linux both see the same pages.
+//! Processes map the file and tests write it; on Linux both see the same pages.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What can go wrong, in the order in which the shim has it.
+/// The kinds of calls that can fail, in the order of the shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// fsync, fdatasync.
     Sync,
-    /// write and its kin.
+    /// write and related calls.
     Write,
     /// ftruncate.
     Truncate,
-    /// fallocate and its kin.
+    /// fallocate and related calls.
     Allocate,
-    /// read and its kin.
+    /// read and related calls.
     Read,
 }
 
@@ -25,16 +25,16 @@ impl Fault {
     pub(crate) const ALL: [Self; 5] = [Self::Sync, Self::Write, Self::Truncate, Self::Allocate, Self::Read];
 }
 
-/// Which calls fail, counted from the moment when the fault is set.
+/// Which calls fail, counted from the time when the fault is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Never,
     Always,
-    /// The next one.
+    /// The next call.
     Once,
-    /// This one, counted from 1.
+    /// The nth call, counted from 1.
     Nth(u64),
-    /// So many of 1000, the same ones for the same seed.
+    /// This many of 1000 calls, the same ones for the same seed.
     Chance {
         per_mille: u64,
         seed: u64,
@@ -55,7 +55,7 @@ impl When {
 }
 
 const WORD: u64 = 8;
-/// Words of one fault.
+/// The word offsets within a fault.
 const MODE: u64 = 0;
 const ERROR: u64 = 1;
 const NUMBER: u64 = 2;
@@ -63,7 +63,7 @@ const SEED: u64 = 3;
 const SEEN: u64 = 4;
 const STRUCK: u64 = 5;
 const FAULT_WORDS: u64 = 6;
-/// Words after the faults.
+/// The word offsets after the faults.
 const DELAY: u64 = FAULT_WORDS * Fault::ALL.len() as u64;
 const DELAYED: u64 = DELAY + 1;
 const SHIFT: u64 = DELAY + 2;
@@ -80,15 +80,15 @@ pub(super) struct Control {
 impl Control {
     pub(super) fn create(path: &Path) -> Self {
         let options = File::options().read(true).write(true).create_new(true).open(path);
-        let file = options.expect("the control file is made");
-        file.set_len(SUFFIX * WORD + SUFFIX_BYTES as u64).expect("it has its size");
+        let file = options.expect("the control file is created");
+        file.set_len(SUFFIX * WORD + SUFFIX_BYTES as u64).expect("the control file is resized");
         Self { file }
     }
 
     pub(super) fn set(&self, fault: Fault, error: i32, when: When) {
         let (mode, number, seed) = when.words();
         let word = |word: u64, value: u64| self.write(fault as u64 * FAULT_WORDS + word, value);
-        // Off first: nobody is to see half of it.
+        // Switch the fault off first, so that no process sees an incomplete setting.
         word(MODE, 0);
         word(ERROR, u64::from(error.unsigned_abs()));
         word(NUMBER, number);

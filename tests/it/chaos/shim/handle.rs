@@ -1,4 +1,4 @@
-//! What a test has in hand of the shim.
+//! The handle with which a test controls the shim.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::control::{Control, Fault, When};
 use super::library;
 use crate::cli::harness::Home;
 
-/// Faults for whoever is started with its [`variables`](Self::variables). All are off at first.
+/// Faults for processes that are started with its [`variables`](Self::variables). All are off at first.
 #[derive(Debug)]
 pub(crate) struct Shim {
     control: Control,
@@ -20,17 +20,17 @@ pub(crate) struct Shim {
 }
 
 impl Shim {
-    /// For files in this home.
+    /// A shim for the files of this home.
     pub(crate) fn new(home: &Home) -> Self {
         Self::below(&home.path())
     }
 
-    /// For files in this folder, which need not be there yet.
+    /// A shim for the files of this folder, which need not exist yet.
     pub(crate) fn below(home: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("control");
         let control = Control::create(&path);
-        // The kernel tells paths without symbolic links.
+        // The kernel reports paths without symbolic links.
         let inside = home.parent().and_then(|folder| folder.canonicalize().ok()).expect("a folder");
         let below = inside.join(home.file_name().expect("a home has a name"));
         let variables = vec![
@@ -41,7 +41,7 @@ impl Shim {
         Self { control, variables, _folder: folder }
     }
 
-    /// What a process must have in its environment.
+    /// The variables that a process needs in its environment.
     pub(crate) fn variables(&self) -> Vec<(String, OsString)> {
         self.variables.clone()
     }
@@ -54,7 +54,7 @@ impl Shim {
         self.fails(Fault::Write, error, when);
     }
 
-    /// No room for anything. Making a file shorter or giving it a hole needs none.
+    /// Simulates a full disk. Truncating a file or punching a hole still works.
     pub(crate) fn is_full(&self) {
         self.fails(Fault::Write, Errno::NOSPC, When::Always);
         self.fails(Fault::Allocate, Errno::NOSPC, When::Always);
@@ -64,28 +64,28 @@ impl Shim {
         self.control.set(fault, error.raw_os_error(), when);
     }
 
-    /// Every call that reads, writes, truncates or syncs takes this much longer.
+    /// Delays every call that reads, writes, truncates or syncs.
     pub(crate) fn slow(&self, delay: Duration) {
         self.control.delay(u64::try_from(delay.as_micros()).expect("a short delay"));
     }
 
-    /// Strikes only files whose paths end so; all of the home with an empty one.
+    /// Limits faults to files whose paths end with `suffix`; empty: all files of the home.
     pub(crate) fn only(&self, suffix: &str) {
         self.control.only(suffix);
     }
 
-    /// The wall clock goes ahead by so many seconds, or behind.
+    /// Shifts the wall clock by this many seconds.
     pub(crate) fn shift_clock(&self, seconds: i64) {
         self.control.shift_clock(seconds);
     }
 
-    /// The clock that counts from boot goes so many times slower, and those who wait for a time wait longer: whatever
-    /// happens seems to happen faster, however slow the machine is. For processes that are not started yet.
+    /// Makes the monotonic clock run this many times slower, and timeouts as much longer: everything seems to happen faster,
+    /// however slow the machine is. Only affects processes started later.
     pub(crate) fn slow_clock(&self, times: u64) {
         self.control.slow_clock(times);
     }
 
-    /// The disk works again, as fast as it can, and the clock is right. Counters stay.
+    /// Ends all faults of disk and wall clock. The counters keep their values.
     pub(crate) fn heal(&self) {
         self.heal_disk();
         self.shift_clock(0);
@@ -99,22 +99,22 @@ impl Shim {
         self.only("");
     }
 
-    /// How many calls there were since the fault was set; with `When::Nth(u64::MAX)` they are only counted.
+    /// How many calls there were since the fault was set; with `When::Nth(u64::MAX)` calls are only counted.
     pub(crate) fn seen(&self, fault: Fault) -> u64 {
         self.control.seen(fault)
     }
 
-    /// How many calls have failed because of this fault, ever.
+    /// How many calls have failed because of this fault in total.
     pub(crate) fn struck(&self, fault: Fault) -> u64 {
         self.control.struck(fault)
     }
 
-    /// How many calls were delayed, ever.
+    /// How many calls were delayed in total.
     pub(crate) fn delayed(&self) -> u64 {
         self.control.delayed()
     }
 
-    /// How often somebody was told a wrong time, ever.
+    /// How often a process read the shifted time, in total.
     pub(crate) fn clock_shifted(&self) -> u64 {
         self.control.clock_shifted()
     }

@@ -1,9 +1,9 @@
 /*
- * A disk and a clock that misbehave on demand, for whoever is started with this library in LD_PRELOAD.
+ * Injects faults of disk and clock into processes that are started with this library in LD_PRELOAD.
  *
- * What to do wrong is read from a file that the test writes and every such process maps (QUEUECTL_SHIM); so a fault
- * begins and ends while they run. Only files below one folder (QUEUECTL_SHIM_BELOW) are struck. The layout of the file
- * is in control.rs: both must agree.
+ * The faults are read from a file (QUEUECTL_SHIM) that the test writes and every process maps, so that a fault can begin
+ * and end while the process runs. Only files below one folder (QUEUECTL_SHIM_BELOW) are affected. The layout of the file
+ * must agree with control.rs.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,7 +35,7 @@ struct fault {
     _Atomic uint64_t seed;
     /* How many calls there were since the fault was set. */
     _Atomic uint64_t seen;
-    /* How many failed, ever. */
+    /* How many calls failed in total. */
     _Atomic uint64_t struck;
 };
 
@@ -45,18 +45,18 @@ struct control {
     _Atomic uint64_t delayed;
     _Atomic int64_t clock_shift_seconds;
     _Atomic uint64_t clock_shifted;
-    /* So many times slower does the clock go that counts from boot; 0 means as fast as it should. */
+    /* How many times slower the monotonic clock runs; 0 means normal speed. */
     _Atomic uint64_t slowdown;
-    /* Only files whose paths end so; an empty one means all. */
+    /* Only files whose paths end with this are affected; empty means all. */
     char suffix[128];
 };
 
 static struct control *control;
 static char below[PATH_MAX];
-/* What the clock that counts from boot showed at the beginning of this process. */
+/* The monotonic time at which this process started. */
 static struct timespec began;
 
-/* The function that this library stands before; looked up once. */
+/* The wrapped function of the C library; looked up once. */
 #define REAL(name)                                                                                                     \
     ({                                                                                                                 \
         static __typeof__(&name) found;                                                                                \
@@ -80,7 +80,7 @@ __attribute__((constructor)) static void attach(void) {
         control = mapped;
 }
 
-/* Whether a descriptor is one of the files that are struck. */
+/* Whether a descriptor refers to one of the affected files. */
 static int is_ours(int fd) {
     struct stat stat;
     if (fstat(fd, &stat) != 0 || !(S_ISREG(stat.st_mode) || S_ISDIR(stat.st_mode)))
@@ -97,7 +97,7 @@ static int is_ours(int fd) {
     return suffix <= (size_t)length && memcmp(path + length - suffix, control->suffix, suffix) == 0;
 }
 
-/* splitmix64: the n-th number of a seed, so that it does not matter who draws it. */
+/* splitmix64: the n-th number of a seed, so that the result does not depend on which process draws it. */
 static uint64_t draw(uint64_t seed, uint64_t n) {
     uint64_t z = seed + n * 0x9E3779B97F4A7C15u;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -119,7 +119,7 @@ static int is_struck(struct fault *fault) {
     }
 }
 
-/* Delays a call, and gives the error with which it has to fail, or 0. */
+/* Delays a call and returns the error with which it must fail, or 0. */
 static int strike(enum kind kind, int fd) {
     if (!control)
         return 0;
@@ -152,7 +152,7 @@ static int strike(enum kind kind, int fd) {
         }                                                                                                              \
     } while (0)
 
-/* A call of the C library that fails if its fault is on. */
+/* A function of the C library that fails if its fault is on. */
 #define FAIL(kind, result, name, parameters, arguments)                                                                \
     result name parameters {                                                                                           \
         STRIKE(kind, fd);                                                                                              \
@@ -189,7 +189,7 @@ FAIL(READ, ssize_t, pread, (int fd, void *data, size_t size, off_t at), (fd, dat
 FAIL(READ, ssize_t, pread64, (int fd, void *data, size_t size, off64_t at), (fd, data, size, at))
 FAIL(READ, ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count))
 
-/* The wall clock is shifted; those that count from boot are not. */
+/* Only the wall clock is shifted, not the monotonic clocks. */
 static int64_t shift(void) {
     int64_t seconds = control ? atomic_load(&control->clock_shift_seconds) : 0;
     if (seconds != 0)
@@ -215,7 +215,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     return result;
 }
 
-/* Whoever has a slow clock also waits for longer. */
+/* With a slow clock, timeouts are longer too. */
 int epoll_wait(int fd, struct epoll_event *events, int count, int millis) {
     return REAL(epoll_wait)(fd, events, count, millis > 0 ? millis * (int)slowdown() : millis);
 }

@@ -1,4 +1,4 @@
-//! The shim does what it is told, and no more: otherwise what is tested with it proves nothing.
+//! The shim injects exactly the requested faults; otherwise the tests that use it would prove nothing.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use super::{Fault, Shim, When};
 use crate::engine::harness::{Home, Pool, history};
 
-/// Runs a script in the folder that the home is in, and gives what it printed.
+/// Runs a script in the parent folder of the home and returns its output.
 fn run(home: &Home, shim: &Shim, script: &str) -> String {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", script]).current_dir(home.folder()).envs(shim.variables());
@@ -17,18 +17,18 @@ fn run(home: &Home, shim: &Shim, script: &str) -> String {
 
 fn home() -> (Home, Shim) {
     let home = Home::new();
-    std::fs::create_dir(home.path()).expect("the home is made");
+    std::fs::create_dir(home.path()).expect("the home is created");
     let shim = Shim::new(&home);
     (home, shim)
 }
 
-/// Writes to a file so often, and says of each write whether it went well: `+` or `-`.
+/// A script that writes to a file `count` times and prints `+` or `-` for each write.
 fn writes(path: &str, count: u32) -> String {
     format!("for _ in $(seq {count}); do echo x 2>&- >> {path} && printf + || printf -; done")
 }
 
 #[test]
-fn the_shim_strikes_when_it_is_told_to() {
+fn the_shim_fails_the_requested_calls() {
     let (home, shim) = home();
     for (when, expected) in [
         (When::Never, "++++"),
@@ -49,13 +49,13 @@ fn the_shim_strikes_when_it_is_told_to() {
     };
     let drawn = draw();
     assert!(drawn.contains('+') && drawn.contains('-'), "{drawn}");
-    assert_eq!(draw(), drawn, "the same seed strikes the same calls");
+    assert_eq!(draw(), drawn, "the same seed fails the same calls");
     shim.heal();
     assert_eq!(run(&home, &shim, &writes("home/file", 4)), "++++");
 }
 
 #[test]
-fn the_shim_strikes_only_what_it_is_told_to() {
+fn the_shim_fails_only_the_requested_files() {
     let (home, shim) = home();
     shim.write_fails(Errno::NOSPC, When::Always);
     assert_eq!(run(&home, &shim, &writes("outside", 1)), "+");
@@ -80,7 +80,7 @@ fn the_shim_shifts_the_wall_clock() {
 }
 
 #[test]
-fn the_shim_slows_the_clock_that_counts_from_boot() {
+fn the_shim_slows_the_monotonic_clock() {
     let home = Home::new();
     home.enqueue("it", "sleep 1");
     let shim = Shim::new(&home);
@@ -89,5 +89,5 @@ fn the_shim_slows_the_clock_that_counts_from_boot() {
     Pool::spawn(&home, call.interruptible().into_command()).ends_well();
     let job = home.show("it");
     let seemed = history(&job)[0]["duration_ms"].as_u64().expect("a duration");
-    assert!((33..500).contains(&seemed), "a second seemed to be {seemed} ms");
+    assert!((33..500).contains(&seemed), "a second was measured as {seemed} ms");
 }

@@ -7,11 +7,11 @@ use super::harness::Trials;
 
 #[test]
 fn fault_23_chaos_kill_worker() {
-    Trials::of("fault_23_chaos_kill_worker", |_| Box::new(KillWorker)).all_hold();
+    Trials::of("fault_23_chaos_kill_worker", |_| Box::new(KillWorker)).assert_all_hold();
 }
 
-/// Every third job with a shell kills its worker twice; with `crash_limit` far off it succeeds in the end.
-fn let_jobs_kill_their_workers(plan: &mut Plan) {
+/// Every third job with a shell kills its worker twice; because `crash_limit` is high, it succeeds in the end.
+fn make_jobs_kill_their_workers(plan: &mut Plan) {
     let mut count = 0;
     plan.each_job(|job| {
         count += u32::from(job.in_shell);
@@ -22,35 +22,35 @@ fn let_jobs_kill_their_workers(plan: &mut Plan) {
 #[test]
 fn fault_41_chaos_jobs_kill_their_workers() {
     let test = "fault_41_chaos_jobs_kill_their_workers";
-    Trials::of(test, |_| Box::new(KillWorker)).with_plans(let_jobs_kill_their_workers).all_hold();
+    Trials::of(test, |_| Box::new(KillWorker)).with_plans(make_jobs_kill_their_workers).assert_all_hold();
 }
 
 #[test]
 fn fault_24_chaos_kill_supervisor() {
-    Trials::of("fault_24_chaos_kill_supervisor", |_| Box::new(KillSupervisor)).all_hold();
+    Trials::of("fault_24_chaos_kill_supervisor", |_| Box::new(KillSupervisor)).assert_all_hold();
 }
 
 #[test]
 fn fault_24_chaos_kill_both() {
-    Trials::of("fault_24_chaos_kill_both", |_| Box::new(KillBoth)).all_hold();
+    Trials::of("fault_24_chaos_kill_both", |_| Box::new(KillBoth)).assert_all_hold();
 }
 
 #[test]
 fn fault_27_chaos_kill_enqueue() {
-    Trials::of("fault_27_chaos_kill_enqueue", |_| Box::new(KillEnqueue::default())).all_hold();
+    Trials::of("fault_27_chaos_kill_enqueue", |_| Box::new(KillEnqueue::default())).assert_all_hold();
 }
 
 #[test]
 fn fault_25_chaos_stop_worker() {
-    Trials::of("fault_25_chaos_stop_worker", |_| Box::new(StopWorker)).all_hold();
+    Trials::of("fault_25_chaos_stop_worker", |_| Box::new(StopWorker)).assert_all_hold();
 }
 
 #[test]
 fn fault_25_chaos_stop_both() {
-    Trials::of("fault_25_chaos_stop_both", |_| Box::new(StopBoth)).all_hold();
+    Trials::of("fault_25_chaos_stop_both", |_| Box::new(StopBoth)).assert_all_hold();
 }
 
 #[test]
 fn fault_34_chaos_storm() {
-    Trials::of("fault_34_chaos_storm", |_| Box::new(Storm)).all_hold();
+    Trials::of("fault_34_chaos_storm", |_| Box::new(Storm)).assert_all_hold();
 }

@@ -1,11 +1,11 @@
-//! A wall clock that jumps a day forward and back under running workers.
+//! A wall clock that jumps a day forward and back while workers run.
 
 use fastrand::Rng;
 use proof::ProofError;
 use proof::nemesis::Nemesis;
-use proof::sandbox::Field;
+use proof::sandbox::Sandbox;
 
-use super::disk::equip;
+use super::disk::preload;
 use super::harness::Trials;
 use crate::chaos::shim::Shim;
 
@@ -14,8 +14,8 @@ const DAY: i64 = 24 * 60 * 60;
 struct Clock {
     shim: Shim,
     days: i64,
-    /// How often somebody was told a wrong time so far.
-    told: u64,
+    /// How often processes have read the shifted time so far.
+    shifted_reads: u64,
 }
 
 impl Nemesis for Clock {
@@ -23,42 +23,41 @@ impl Nemesis for Clock {
         "clock"
     }
 
-    fn does(&self) -> &'static str {
-        "the clock a day forward and back"
+    fn description(&self) -> &'static str {
+        "the clock jumps a day forward and back"
     }
 
-    fn turns_clock(&self) -> bool {
+    fn sets_clock(&self) -> bool {
         true
     }
 
-    fn strike(&mut self, _field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let told = self.shim.clock_shifted();
-        let was_told_wrong = told > self.told;
-        self.told = told;
+    fn strike(&mut self, _sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+        let shifted_reads = self.shim.clock_shifted();
+        let took_effect = shifted_reads > self.shifted_reads;
+        self.shifted_reads = shifted_reads;
         self.days = if self.days == 0 { random.i64(0..=1) * 2 - 1 } else { 0 };
         self.shim.shift_clock(self.days * DAY);
-        Ok(was_told_wrong)
+        Ok(took_effect)
     }
 
-    fn heal(&mut self, _field: &Field) {
+    fn heal(&mut self, _sandbox: &Sandbox) {
         self.shim.heal();
     }
 }
 
 #[test]
 fn fault_33_chaos_clock() {
-    let summon = |field: &mut Field| -> Box<dyn Nemesis> {
-        let shim = Shim::below(&field.home());
-        equip(field, &shim);
-        Box::new(Clock { shim, days: 0, told: 0 })
+    let create = |sandbox: &mut Sandbox| -> Box<dyn Nemesis> {
+        let shim = Shim::below(&sandbox.home());
+        preload(sandbox, &shim);
+        Box::new(Clock { shim, days: 0, shifted_reads: 0 })
     };
-    // A wait that is written down as a time of day ends with a jump: that is what a jump is. What becomes of one is
-    // tested in `chaos/clock.rs`.
+    // A wait that is stored as a time of day necessarily changes with the clock; `chaos/clock.rs` tests that.
     let adjust = |plan: &mut proof::plan::Plan| {
         plan.each_job(|job| {
             job.delay = None;
             job.max_retries = 0;
         });
     };
-    Trials::of("fault_33_chaos_clock", summon).with_plans(adjust).all_hold();
+    Trials::of("fault_33_chaos_clock", create).with_plans(adjust).assert_all_hold();
 }

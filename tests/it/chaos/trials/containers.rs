@@ -1,5 +1,5 @@
-//! Containers that share the home of a trial: pools in mount and pid namespaces of their own, some with a boot id of their
-//! own, each killed whole when its time has come.
+//! Containers that share the home of a trial: pools in their own mount and pid namespaces, some with their own boot id,
+//! which are later killed with all their processes.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use fastrand::Rng;
 use proof::ProofError;
 use proof::nemesis::Nemesis;
-use proof::sandbox::Field;
+use proof::sandbox::Sandbox;
 
 use super::harness::Trials;
 
-const MOST_AT_ONCE: usize = 2;
-const PATIENCE: Duration = Duration::from_secs(30);
+const MAX_CONTAINERS: usize = 2;
+const REAP_WAIT_LIMIT: Duration = Duration::from_secs(30);
 const ANOTHER_BOOT: &str = "cat /proc/sys/kernel/random/uuid > boot-id
 mount --bind boot-id /proc/sys/kernel/random/boot_id\n";
 
@@ -22,19 +22,19 @@ struct Containers {
 }
 
 impl Containers {
-    fn start(&mut self, field: &Field, has_own_boot: bool) {
+    fn start(&mut self, sandbox: &Sandbox, has_own_boot: bool) {
         let setup = if has_own_boot { ANOTHER_BOOT } else { "" };
-        let inside = field.command(["-q", "worker", "run"]);
+        let inside = sandbox.command(["-q", "worker", "run"]);
         let mut command = Command::new("unshare");
         command.args(["-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-e", "-c"]);
         command.arg(format!("{setup}exec \"$0\" \"$@\"")).arg(inside.get_program()).args(inside.get_args());
-        command.current_dir(field.folder()).env_clear();
+        command.current_dir(sandbox.folder()).env_clear();
         command.envs(inside.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.running.push(command.spawn().expect("a container starts"));
     }
 
-    /// With everything in it.
+    /// Kills a container with all its processes.
     fn kill(&mut self, at: usize) {
         let mut container = self.running.swap_remove(at);
         let _ = container.kill();
@@ -47,28 +47,28 @@ impl Nemesis for Containers {
         "containers"
     }
 
-    fn does(&self) -> &'static str {
-        "containers come, share the home, and are killed"
+    fn description(&self) -> &'static str {
+        "containers start, share the home, and are killed"
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        if self.running.len() < MOST_AT_ONCE && random.u32(0..3) > 0 {
-            self.start(field, random.bool());
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+        if self.running.len() < MAX_CONTAINERS && random.u32(0..3) > 0 {
+            self.start(sandbox, random.bool());
         } else if !self.running.is_empty() {
             self.kill(random.usize(0..self.running.len()));
         }
         Ok(true)
     }
 
-    /// The workers of a killed container are given up only when they were silent for a lease: that has to happen while
-    /// others are there to notice.
-    fn heal(&mut self, field: &Field) {
+    /// The workers of a killed container are declared dead only after a lease without heartbeats. Wait for that while other
+    /// workers are there to notice.
+    fn heal(&mut self, sandbox: &Sandbox) {
         while !self.running.is_empty() {
             self.kill(0);
         }
-        field.wait(PATIENCE, || {
-            let registered = field.store().workers().map_or(0, |workers| workers.len());
-            field.workers().is_ok_and(|live| live.len() == registered)
+        sandbox.wait(REAP_WAIT_LIMIT, || {
+            let registered = sandbox.store().workers().map_or(0, |workers| workers.len());
+            sandbox.workers().is_ok_and(|live| live.len() == registered)
         });
     }
 }
@@ -85,8 +85,8 @@ impl Drop for Containers {
 fn fault_38_chaos_containers() {
     let can = Command::new("unshare").args(["-m", "-p", "-f", "--mount-proc", "true"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        println!("skipped: making a container takes root");
+        println!("skipped: creating a container requires root");
         return;
     }
-    Trials::of("fault_38_chaos_containers", |_| Box::new(Containers::default())).all_hold();
+    Trials::of("fault_38_chaos_containers", |_| Box::new(Containers::default())).assert_all_hold();
 }

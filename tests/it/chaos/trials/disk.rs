@@ -1,4 +1,4 @@
-//! A disk that fails, is full, or is slow, under workers and under those who enqueue.
+//! A disk that fails, is full, or is slow, for workers and for `enqueue`.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -6,44 +6,45 @@ use std::time::Duration;
 use fastrand::Rng;
 use proof::ProofError;
 use proof::nemesis::Nemesis;
-use proof::sandbox::Field;
+use proof::sandbox::Sandbox;
 use rustix::io::Errno;
 
 use super::harness::Trials;
 use crate::chaos::shim::{Fault, Shim, When};
 
-/// Does something to the disk for a while.
+/// Disturbs the disk for a while.
 struct Disk {
     shim: Shim,
     name: &'static str,
-    spoil: fn(&Shim, &mut Rng),
+    disturb: fn(&Shim, &mut Rng),
     lasts: fn(&mut Rng) -> Duration,
 }
 
 impl Disk {
-    fn summon(
-        field: &mut Field,
+    fn create(
+        sandbox: &mut Sandbox,
         name: &'static str,
-        spoil: fn(&Shim, &mut Rng),
+        disturb: fn(&Shim, &mut Rng),
         lasts: fn(&mut Rng) -> Duration,
     ) -> Box<dyn Nemesis> {
-        let shim = Shim::below(&field.home());
-        equip(field, &shim);
-        Box::new(Self { shim, name, spoil, lasts })
+        let shim = Shim::below(&sandbox.home());
+        preload(sandbox, &shim);
+        Box::new(Self { shim, name, disturb, lasts })
     }
 
-    /// How many calls have failed or were delayed.
+    /// How many calls failed or were delayed.
     fn struck(&self) -> u64 {
         let failed: u64 = Fault::ALL.iter().map(|fault| self.shim.struck(*fault)).sum();
         failed + self.shim.delayed()
     }
 }
 
-/// Lets workers and calls feel what the shim does. Commands do not: variables of ours are not handed on to them.
-pub(super) fn equip(field: &mut Field, shim: &Shim) {
+/// Preloads the shim into workers and calls. Commands are not affected, because queuectl does not pass its own variables on
+/// to them.
+pub(super) fn preload(sandbox: &mut Sandbox, shim: &Shim) {
     let variables = || shim.variables().into_iter().map(|(name, value)| (OsString::from(name), value));
-    field.equip_workers(variables());
-    field.equip_calls(variables());
+    sandbox.add_worker_env(variables());
+    sandbox.add_call_env(variables());
 }
 
 impl Nemesis for Disk {
@@ -51,24 +52,24 @@ impl Nemesis for Disk {
         self.name
     }
 
-    fn does(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         self.name
     }
 
-    fn may_cost_output(&self) -> bool {
+    fn may_lose_output(&self) -> bool {
         true
     }
 
-    fn strike(&mut self, _field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
+    fn strike(&mut self, _sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
         let before = self.struck();
-        (self.spoil)(&self.shim, random);
-        // Not to wait for anything: this is how long the fault lasts.
+        (self.disturb)(&self.shim, random);
+        // This sleep is the duration of the fault, not synchronisation.
         std::thread::sleep((self.lasts)(random));
         self.shim.heal();
         Ok(self.struck() > before)
     }
 
-    fn heal(&mut self, _field: &Field) {
+    fn heal(&mut self, _sandbox: &Sandbox) {
         self.shim.heal();
     }
 }
@@ -79,7 +80,7 @@ fn short(random: &mut Rng) -> Duration {
 
 #[test]
 fn fault_29_chaos_eio() {
-    let spoil = |shim: &Shim, random: &mut Rng| {
+    let disturb = |shim: &Shim, random: &mut Rng| {
         let when = When::Chance { per_mille: random.u64(50..600), seed: random.u64(..) };
         if random.bool() {
             shim.sync_fails(Errno::IO, when);
@@ -87,20 +88,21 @@ fn fault_29_chaos_eio() {
             shim.write_fails(Errno::IO, when);
         }
     };
-    Trials::of("fault_29_chaos_eio", move |field| Disk::summon(field, "eio", spoil, short)).all_hold();
+    Trials::of("fault_29_chaos_eio", move |sandbox| Disk::create(sandbox, "eio", disturb, short))
+        .assert_all_hold();
 }
 
 #[test]
 fn fault_29_chaos_full_disk() {
-    let spoil = |shim: &Shim, _: &mut Rng| shim.is_full();
-    Trials::of("fault_29_chaos_full_disk", move |field| Disk::summon(field, "full-disk", spoil, short))
-        .all_hold();
+    let disturb = |shim: &Shim, _: &mut Rng| shim.is_full();
+    Trials::of("fault_29_chaos_full_disk", move |sandbox| Disk::create(sandbox, "full-disk", disturb, short))
+        .assert_all_hold();
 }
 
 #[test]
 fn fault_29_chaos_slow_disk() {
-    let spoil = |shim: &Shim, random: &mut Rng| shim.slow(Duration::from_millis(random.u64(1..30)));
+    let disturb = |shim: &Shim, random: &mut Rng| shim.slow(Duration::from_millis(random.u64(1..30)));
     let lasts = |random: &mut Rng| Duration::from_millis(random.u64(300..1_500));
-    Trials::of("fault_29_chaos_slow_disk", move |field| Disk::summon(field, "slow-disk", spoil, lasts))
-        .all_hold();
+    Trials::of("fault_29_chaos_slow_disk", move |sandbox| Disk::create(sandbox, "slow-disk", disturb, lasts))
+        .assert_all_hold();
 }

@@ -1,11 +1,11 @@
-//! Workers that may not make a file any larger, for a while.
+//! Workers that cannot enlarge any file for a while.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 use proof::ProofError;
 use proof::nemesis::Nemesis;
-use proof::sandbox::{Field, pid};
+use proof::sandbox::{Sandbox, pid};
 use rustix::process::{Resource, Rlimit, prlimit};
 
 use super::harness::Trials;
@@ -13,10 +13,10 @@ use super::harness::Trials;
 struct FileSize;
 
 impl FileSize {
-    /// To everybody who works here.
-    fn limit(field: &Field, bytes: Option<u64>) -> Result<bool, ProofError> {
+    /// Sets the limit of all workers. Returns whether there were any.
+    fn limit(sandbox: &Sandbox, bytes: Option<u64>) -> Result<bool, ProofError> {
         let mut any = false;
-        for worker in field.workers()? {
+        for worker in sandbox.workers()? {
             let limit = Rlimit { current: bytes, maximum: None };
             any |= prlimit(pid(worker.pid), Resource::Fsize, limit).is_ok();
         }
@@ -29,24 +29,24 @@ impl Nemesis for FileSize {
         "file-size"
     }
 
-    fn does(&self) -> &'static str {
-        "no file may grow"
+    fn description(&self) -> &'static str {
+        "a limit on file sizes"
     }
 
-    fn may_cost_output(&self) -> bool {
+    fn may_lose_output(&self) -> bool {
         true
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
-        let any = Self::limit(field, Some(random.u64(0..200_000)))?;
-        // Not to wait for anything: this is how long the fault lasts.
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+        let any = Self::limit(sandbox, Some(random.u64(0..200_000)))?;
+        // This sleep is the duration of the fault, not synchronisation.
         std::thread::sleep(Duration::from_millis(random.u64(50..400)));
-        Self::limit(field, None)?;
+        Self::limit(sandbox, None)?;
         Ok(any)
     }
 }
 
 #[test]
 fn fault_29_chaos_file_size() {
-    Trials::of("fault_29_chaos_file_size", |_| Box::new(FileSize)).all_hold();
+    Trials::of("fault_29_chaos_file_size", |_| Box::new(FileSize)).assert_all_hold();
 }

@@ -1,13 +1,13 @@
-//! Deep and wide graphs of jobs that are cancelled and run again, while other clients enqueue.
+//! Deep and wide graphs of jobs that are cancelled and retried while other clients enqueue.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 use proof::ProofError;
-use proof::ledger::How;
+use proof::ledger::CommandEnd;
 use proof::nemesis::Nemesis;
-use proof::plan::{JobPlan, Wish};
-use proof::sandbox::Field;
+use proof::plan::{JobPlan, Request};
+use proof::sandbox::Sandbox;
 
 use super::harness::Trials;
 
@@ -16,15 +16,15 @@ struct Graphs {
     made: usize,
 }
 
-/// A job that is over at once when its turn comes.
+/// A job that ends at once.
 fn quick(id: String, depends_on: Vec<String>) -> JobPlan {
     JobPlan {
         id,
         queue: None,
         lives: Duration::from_millis(1),
-        ends: vec![How::Exit(0)],
+        ends: vec![CommandEnd::Exit(0)],
         escapes: Vec::new(),
-        is_deaf: false,
+        ignores_sigterm: false,
         kills_worker: 0,
         runs_through: None,
         in_shell: false,
@@ -40,7 +40,7 @@ fn quick(id: String, depends_on: Vec<String>) -> JobPlan {
     }
 }
 
-/// Layers of jobs, each of which depends on all jobs of the layer before.
+/// Layers of jobs, each of which depends on all jobs of the previous layer.
 fn layers(name: &str, depth: usize, width: usize) -> Vec<JobPlan> {
     let id = |layer: usize, at: usize| format!("{name}.{layer}.{at}");
     let parents = |layer: usize| match layer.checked_sub(1) {
@@ -55,19 +55,19 @@ impl Nemesis for Graphs {
         "graphs"
     }
 
-    fn does(&self) -> &'static str {
-        "graphs of jobs are cancelled and run again"
+    fn description(&self) -> &'static str {
+        "graphs of jobs are cancelled and retried"
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
         self.made += 1;
         let (depth, width) = if random.bool() { (24, 1) } else { (4, 6) };
         let jobs = layers(&format!("g{}", self.made), depth, width);
-        field.ask(Wish::Enqueue(jobs.clone()), None)?;
-        field.ask(Wish::Cancel(jobs[0].id.clone()), None)?;
-        // From the last to the first: each waits again for those that it depends on.
+        sandbox.send(Request::Enqueue(jobs.clone()), None)?;
+        sandbox.send(Request::Cancel(jobs[0].id.clone()), None)?;
+        // Retry from the last to the first, so that each job waits again for its dependencies.
         for job in jobs.iter().rev() {
-            field.ask(Wish::Retry(job.id.clone()), None)?;
+            sandbox.send(Request::Retry(job.id.clone()), None)?;
         }
         Ok(true)
     }
@@ -75,5 +75,5 @@ impl Nemesis for Graphs {
 
 #[test]
 fn fault_40_chaos_graphs() {
-    Trials::of("fault_40_chaos_graphs", |_| Box::new(Graphs::default())).all_hold();
+    Trials::of("fault_40_chaos_graphs", |_| Box::new(Graphs::default())).assert_all_hold();
 }

@@ -1,7 +1,7 @@
-//! Commands with other rights than their workers, as sudo and setuid programs have: no worker may signal them, and each
-//! runs until it ends by itself, also when its worker has gone.
+//! Commands with other privileges than their workers, like sudo and setuid programs. No worker may signal them, and each
+//! runs until it ends by itself, even after its worker has died.
 //!
-//! Root may signal every process. So the test starts itself again as another user, and that one holds the trials.
+//! Root may signal every process, so the test starts itself again as another user, which runs the trials.
 
 use std::collections::HashSet;
 use std::fs::{File, remove_file};
@@ -12,27 +12,27 @@ use std::process::Command;
 use fastrand::Rng;
 use proof::ProofError;
 use proof::nemesis::{KillBoth, KillSupervisor, KillWorker, Nemesis, Storm};
-use proof::plan::{Escapes, Plan, Wish};
-use proof::sandbox::Field;
+use proof::plan::{Escapes, Plan, Request};
+use proof::sandbox::Sandbox;
 
 use super::harness::Trials;
 use crate::cli::harness::{NOBODY, copy_program};
 use crate::engine::other_rights::{BECOME_ROOT, home_of_nobody};
 
 const TEST: &str = "fault_42_chaos_other_rights";
-/// Names the folder of the other user to the test that runs as that user.
+/// Passes the folder to the test process that runs as the other user.
 const FOLDER: &str = "QUEUECTL_CHAOS_OTHER_RIGHTS";
 
-/// Takes turns with all the ways in which a worker can go.
-struct Goodbyes([Box<dyn Nemesis>; 4]);
+/// Uses all the ways in which a worker can stop or die.
+struct WorkerExits([Box<dyn Nemesis>; 4]);
 
-impl Nemesis for Goodbyes {
+impl Nemesis for WorkerExits {
     fn name(&self) -> &'static str {
         "other-rights"
     }
 
-    fn does(&self) -> &'static str {
-        "workers go, and their commands cannot be killed"
+    fn description(&self) -> &'static str {
+        "workers exit, but cannot kill their commands"
     }
 
     /// As for the nemesis that kills a worker and its supervisor at once.
@@ -40,9 +40,9 @@ impl Nemesis for Goodbyes {
         Escapes::Findable
     }
 
-    fn strike(&mut self, field: &Field, random: &mut Rng) -> Result<bool, ProofError> {
+    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
         let at = random.usize(0..self.0.len());
-        self.0[at].strike(field, random)
+        self.0[at].strike(sandbox, random)
     }
 }
 
@@ -50,15 +50,15 @@ fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Every second job runs as root. A cancel or a timeout of such a job would let a worker replace its slot, and what the
-/// job leaves behind would outlive the trial: those are left out.
+/// Makes every second job run as root. Jobs that are cancelled are excluded, and escapes and timeouts removed: a worker would
+/// replace the slot of such a job, and its processes would outlive the trial.
 fn run_every_second_job_as_root(plan: &mut Plan) {
     let become_root = folder().map(|folder| folder.join(BECOME_ROOT));
-    let deeds = plan.clients.iter().flatten();
-    let cancelled: HashSet<String> = deeds
-        .filter_map(|deed| match &deed.what {
-            Wish::Cancel(id) => Some(id.clone()),
-            Wish::Enqueue(_) | Wish::Retry(_) => None,
+    let actions = plan.clients.iter().flatten();
+    let cancelled: HashSet<String> = actions
+        .filter_map(|action| match &action.request {
+            Request::Cancel(id) => Some(id.clone()),
+            Request::Enqueue(_) | Request::Retry(_) => None,
         })
         .collect();
     let mut count = 0;
@@ -72,33 +72,34 @@ fn run_every_second_job_as_root(plan: &mut Plan) {
     });
 }
 
-fn hold_trials(folder: &Path) {
-    let summon = |field: &mut Field| -> Box<dyn Nemesis> {
-        // A ledger that root makes is closed to the other commands.
-        File::create(field.ledger()).expect("a ledger");
-        let goodbyes: [Box<dyn Nemesis>; 4] =
+fn run_trials(folder: &Path) {
+    let create = |sandbox: &mut Sandbox| -> Box<dyn Nemesis> {
+        // Other commands could not write to a ledger created by root.
+        File::create(sandbox.ledger()).expect("a ledger");
+        let exits: [Box<dyn Nemesis>; 4] =
             [Box::new(KillWorker), Box::new(KillSupervisor), Box::new(KillBoth), Box::new(Storm)];
-        Box::new(Goodbyes(goodbyes))
+        Box::new(WorkerExits(exits))
     };
-    let trials = Trials::of(TEST, summon).with_plans(run_every_second_job_as_root);
-    trials.with_program(folder.join("queuectl")).all_hold();
+    let trials = Trials::of(TEST, create).with_plans(run_every_second_job_as_root);
+    trials.with_program(folder.join("queuectl")).assert_all_hold();
 }
 
 #[test]
 fn fault_42_chaos_other_rights() {
     if let Some(folder) = folder() {
-        return hold_trials(&folder);
+        return run_trials(&folder);
     }
     let Some(mut home) = home_of_nobody() else { return };
     copy_program(home.folder());
-    // The other user may not be able to enter the folder of this program, but it can start what it was forked from.
+    // The other user may not have access to the folder of this program, but it can execute /proc/self/exe.
     let mut again = Command::new("/proc/self/exe");
     again.args([TEST, "--nocapture"]).uid(NOBODY).gid(NOBODY).current_dir(home.folder());
-    let output = again.env(FOLDER, home.folder()).env("TMPDIR", home.folder()).output().expect("it starts");
+    let output =
+        again.env(FOLDER, home.folder()).env("TMPDIR", home.folder()).output().expect("the test starts");
     let said = String::from_utf8_lossy(&output.stdout);
     println!("{said}{}", String::from_utf8_lossy(&output.stderr));
     if !output.status.success() {
-        remove_file(home.folder().join(BECOME_ROOT)).expect("it was there");
+        remove_file(home.folder().join(BECOME_ROOT)).expect("the helper exists");
         home.keep();
     }
     assert!(output.status.success() && said.contains("1 passed"), "{}", output.status);

@@ -41,7 +41,7 @@ fn a_database_that_is_gone_is_told() {
     let home = Home::with_jobs(&["a"]);
     tamper(&home, "select 1");
     fs::remove_file(home.database()).expect("it was there");
-    Visit::pay(&home).code(0).finds("database", "warning", "is gone, but a queue was there");
+    Visit::pay(&home).code(0).finds("database", "warning", "is missing although a queue existed");
     assert!(!home.database().exists());
 }
 
@@ -53,15 +53,18 @@ fn fault_35_a_newer_schema_is_told() {
     Visit::pay(&home)
         .code(7)
         .finds("schema", "error", &format!("schema version {newer}, newer than the {SCHEMA_VERSION}"))
-        .finds("database", "ok", "whole")
-        .advises("use the queuectl that last opened it");
+        .finds("database", "ok", "intact")
+        .advises("use the version of queuectl that last opened it");
 }
 
 #[test]
 fn an_older_schema_is_told_and_not_migrated() {
     let home = Home::with_jobs(&["a"]);
     tamper(&home, "pragma user_version = 1");
-    Visit::pay(&home).code(0).finds("schema", "ok", "version 1; it becomes").finds_no("workers");
+    Visit::pay(&home)
+        .code(0)
+        .finds("schema", "ok", "version 1; the next command upgrades it to")
+        .finds_no("workers");
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn a_page_that_was_overwritten_is_found() {
     Visit::pay(&home)
         .code(7)
         .finds("database", "error", "the store is corrupt (")
-        .advises("copy the whole folder away before anything else");
+        .advises("copy the whole folder to a safe place");
     home.run(["doctor", "-q"]).fails(7).prints("").says("(database: the store is corrupt (");
 }
 
@@ -90,6 +93,6 @@ fn a_store_elsewhere_is_looked_at_where_it_is() {
     let home = Home::with_jobs(&["a"]);
     home.file("elsewhere.db", "precious words");
     home.run(["doctor", "--store", "elsewhere.db"]).fails(7).shows("`elsewhere.db` is not a database");
-    home.run(["doctor", "--store", "nowhere/queue.db"]).ok().shows("there is none yet");
+    home.run(["doctor", "--store", "nowhere/queue.db"]).ok().shows("does not exist yet");
     home.run(["doctor", "--store", "postgres://h/db"]).fails(1).shows("not supported yet");
 }

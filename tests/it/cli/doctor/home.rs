@@ -8,13 +8,13 @@ use super::{Visit, picture};
 #[test]
 fn a_home_that_is_not_there_yet_is_no_error_and_is_not_made() {
     let home = Home::new();
-    Visit::pay(&home).code(0).finds("home", "ok", "is not there yet").finds(
+    Visit::pay(&home).code(0).finds("home", "ok", "does not exist yet").finds(
         "database",
         "ok",
-        "there is none yet",
+        "does not exist yet",
     );
     assert!(!home.path().exists());
-    home.run(["doctor"]).ok().says_nothing().shows("it is made on first use");
+    home.run(["doctor"]).ok().says_nothing().shows("it is created on first use");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_home_that_others_may_enter_is_told() {
     allow(&home.path(), 0o750);
     Visit::pay(&home)
         .code(0)
-        .finds("home", "warning", "can be looked into by others (mode 0750)")
+        .finds("home", "warning", "is accessible to other users (mode 0750)")
         .advises(&format!("run `chmod 700 {}`", home.path().display()));
     allow(&home.path(), 0o777);
     Visit::pay(&home)
@@ -52,7 +52,7 @@ fn files_that_others_may_read_are_told() {
     allow(&home.path().join("logs/1-1.log"), 0o644);
     Visit::pay(&home)
         .code(0)
-        .finds("files", "warning", "others have rights to 1 of 6 files: logs/1-1.log")
+        .finds("files", "warning", "other users have access to 1 of 6 files: logs/1-1.log")
         .advises("chmod -R go-rwx ");
 
     allow(&home.path().join("logs/1-1.log"), 0o606);
@@ -110,7 +110,7 @@ fn a_queue_that_others_may_read_can_be_examined_by_them() {
         Visit { ran }
             .code(5)
             .finds("home", "error", "Permission denied")
-            .finds("database", "ok", "whole")
+            .finds("database", "ok", "intact")
             .finds("no_worker", "warning", "1 job waits");
     }
 }
@@ -122,15 +122,16 @@ fn a_settings_file_that_is_not_understood_is_told() {
     allow(&file, 0o600);
     Visit::pay(&home).code(1).finds("config", "error", "line 1").finds_no("database").finds("proc", "ok", "");
     home.file("home/config.toml", "store = \"other.db\"\n");
-    Visit::pay(&home)
-        .code(0)
-        .finds("config", "ok", "config.toml is understood")
-        .finds("database", "ok", "none yet");
+    Visit::pay(&home).code(0).finds("config", "ok", "config.toml is valid").finds(
+        "database",
+        "ok",
+        "not exist yet",
+    );
 }
 
 #[test]
 fn without_any_home_the_machine_is_looked_at() {
     let home = Home::new();
     let ran = home.call_without_home(["doctor", "--json"]).without_env("HOME").run();
-    Visit { ran }.code(1).finds("home", "error", "there is no home folder").finds("proc", "ok", "");
+    Visit { ran }.code(1).finds("home", "error", "no home folder: ").finds("proc", "ok", "");
 }

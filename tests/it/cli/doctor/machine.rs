@@ -28,7 +28,7 @@ fn limits_that_are_too_tight_are_told() {
     let visit = |limit: &str| Visit { ran: home.call(["doctor", "--json"]).with_limit(limit).run() };
     visit("-n 64").code(0).finds("open_files", "ok", "64 open files are allowed");
     visit("-n 39").code(0).finds("open_files", "warning", "a worker may need 40").advises("ulimit -n");
-    visit("-f 2048").code(0).finds("file_size", "warning", "no file may be longer than 1 MiB");
+    visit("-f 2048").code(0).finds("file_size", "warning", "are limited to 1 MiB");
     home.run(["config", "set", "concurrency", "100"]).ok();
     visit("-n 64").code(0).finds("open_files", "warning", "a worker may need 832");
     visit("-n 900; ulimit -Sn 64").code(0).finds("open_files", "ok", "900 open files are allowed");
@@ -43,14 +43,14 @@ fn a_home_in_memory_is_told() {
     let folder = tempfile::tempdir_in(memory).expect("a folder");
     let home = Home::new();
     let ran = home.call_without_home(["doctor", "--json"]).env("QUEUECTL_HOME", folder.path()).run();
-    Visit { ran }.code(0).finds("filesystem", "warning", "gone after a reboot");
+    Visit { ran }.code(0).finds("filesystem", "warning", "lost at reboot");
 }
 
 #[test]
-fn it_says_which_limits_of_jobs_are_kept_here() {
+fn the_report_says_which_limits_of_jobs_are_enforced() {
     let home = Home::with_jobs(&["a"]);
     // Whoever runs the tests is in the cgroup too, so that it cannot be divided.
-    Visit::pay(&home).code(0).finds("limits", "ok", "memory by watching");
+    Visit::pay(&home).code(0).finds("limits", "ok", "memory by polling");
     home.run(["config", "set", "limits", "cpu=1"]).ok();
     Visit::pay(&home).code(0).finds("limits", "warning", "no job will start");
 }

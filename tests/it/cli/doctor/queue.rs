@@ -12,8 +12,8 @@ fn a_setting_that_cannot_be_read_is_told() {
     Visit::pay(&home)
         .code(7)
         .finds("settings", "error", "lease")
-        .finds("database", "ok", "whole")
-        .finds("workers", "ok", "none runs")
+        .finds("database", "ok", "intact")
+        .finds("workers", "ok", "none running")
         .advises("`queuectl config unset lease`");
     home.run(["config", "unset", "lease"]).ok();
     Visit::pay(&home).code(0).finds("settings", "ok", "");
@@ -40,7 +40,7 @@ fn the_problems_of_status_are_warnings() {
     home.store().pause_queue(&"default".parse().expect("a name"), &pause).expect("it is paused");
     Visit::pay(&home)
         .code(0)
-        .finds("no_worker", "warning", "1 job waits and no worker is running")
+        .finds("no_worker", "warning", "1 job waits, but no worker is running")
         .finds("durability_lowered", "warning", "durability is normal")
         .finds("queue_paused", "warning", "paused by ada (the disk is full)")
         .finds_no("queue");

@@ -16,12 +16,12 @@ fn a_worker_that_died_is_told() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("a");
-    Visit::pay_among_others(&home).code(0).finds("workers", "ok", "1 runs").finds_no("dead_worker");
+    Visit::pay_among_others(&home).code(0).finds("workers", "ok", "1 running").finds_no("dead_worker");
     drop(worker);
     Visit::pay(&home)
         .code(0)
-        .finds("dead_worker", "warning", "worker w1 (process 4242) died; 1 job waits to be given back")
-        .finds("workers", "ok", "none runs")
+        .finds("dead_worker", "warning", "worker w1 (process 4242) died; 1 job waits to be recovered")
+        .finds("workers", "ok", "none running")
         .advises("queuectl worker start")
         .finds_no("worker_files");
 
@@ -45,11 +45,7 @@ fn a_worker_that_hangs_is_told() {
 
     let lock = File::options().write(true).open(home.path().join("workers/w1.lock")).expect("its lock");
     lock.set_modified(SystemTime::now() - Duration::from_secs(3_600)).expect("no sign of life");
-    Visit::pay_among_others(&home).code(0).finds(
-        "hung_worker",
-        "warning",
-        "worker w1 (process 4242) holds jobs",
-    );
+    Visit::pay_among_others(&home).code(0).finds("hung_worker", "warning", "worker w1 (process 4242) hangs");
 }
 
 #[test]
@@ -59,7 +55,7 @@ fn files_of_workers_that_have_ended_are_told() {
     let other = TestWorker::new(&home, "w2");
     Visit::pay_among_others(&home)
         .code(0)
-        .finds("worker_files", "warning", "files of 1 worker are left in workers/")
+        .finds("worker_files", "warning", "workers/ contains files of 1 dead worker")
         .finds_no("dead_worker");
     drop(other);
 }
@@ -69,7 +65,7 @@ fn whoever_stands_in_the_gate_is_named() {
     let home = Home::with_jobs(&["a"]);
     let gate = PatientLock::new(File::open(gate_path(&home.database())).expect("the gate"));
     assert!(gate.take_within(Duration::ZERO).expect("it is locked"));
-    let visit = Visit::pay(&home).code(0).finds("gate", "warning", "is in the way");
+    let visit = Visit::pay(&home).code(0).finds("gate", "warning", "locked for 2s by ");
     let said = visit.findings().into_iter().find(|finding| finding["check"] == "gate").expect("a gate");
     let words: Vec<&str> = said["said"].as_str().expect("text").split(' ').collect();
     let at = words.iter().position(|word| *word == "process").expect("a process is named");

@@ -58,7 +58,7 @@ fn a_queue_that_somebody_begins_to_use_is_not_called_corrupt() {
         shim.heal();
         doctor.join().expect("doctor ends")
     });
-    ran.ok().shows("whole, indexes too");
+    ran.ok().shows("intact, including its indexes");
 }
 
 #[test]

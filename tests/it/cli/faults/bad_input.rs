@@ -315,7 +315,7 @@ fn fault_06_100_mb_without_a_newline_are_refused_in_bounded_memory() {
     assert!(home.is_empty());
 }
 
-const TOO_LONG: &str = "it is longer than 4194304 bytes";
+const TOO_LONG: &str = "the line is longer than 4194304 bytes";
 /// Less than what was given to read. Addresses are counted, so the program and its stacks are in it.
 const MEMORY_KIB: u64 = 90_000;
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use ops::OpError;
-use ops::home::location::{DATABASE, StoreAddress, Wanted, locate};
+use ops::home::location::{DATABASE, LocationArgs, StoreAddress, locate};
 use tempfile::TempDir;
 
 use super::file::write_new;
@@ -54,7 +54,7 @@ pub fn run(data: &[u8]) {
     HOME.with_borrow_mut(|home| {
         let home = home.get_or_insert_with(|| tempfile::tempdir().expect("a temporary folder")).path();
         write_new(&home.join("config.toml"), data);
-        match locate(&Wanted { home: Some(home.to_owned()), store: None }) {
+        match locate(&LocationArgs { home: Some(home.to_owned()), store: None }) {
             Ok(location) => {
                 assert_eq!(location.home, home);
                 let StoreAddress::Sqlite(store) = location.store;

@@ -9,7 +9,7 @@ use domain::settings::SettingKey;
 use domain::values::name::JobId;
 use ops::OpError;
 use ops::jobs::enqueue::lines;
-use ops::jobs::enqueue::lines::{Form, Progress, Source};
+use ops::jobs::enqueue::lines::{LineFormat, Progress, Source};
 use ops::jobs::enqueue::{Caller, Enqueuer};
 use store::sqlite::SqliteStore;
 use store::{EnqueueResult, Store};
@@ -65,7 +65,7 @@ fn check(data: &[u8], store: &SqliteStore) {
     let lines: Vec<(&[u8], u64)> = numbered.filter(|(line, _)| !line.trim_ascii().is_empty()).collect();
     let no_job = lines.iter().find(|(line, _)| serde_json::from_slice::<JobRequest>(line).is_err());
     let mut progress = Counted::default();
-    match lines::check(&mut enqueuer(store), data, Form::Json, &mut progress) {
+    match lines::check(&mut enqueuer(store), data, LineFormat::Json, &mut progress) {
         Ok(total) => {
             assert_eq!(no_job, None, "a line that is no job is taken");
             assert_eq!((total, progress.checked), (lines.len() as u64, total));
@@ -87,8 +87,8 @@ fn check(data: &[u8], store: &SqliteStore) {
 /// What was checked is stored, all of it; then it is removed, children first.
 fn check_stored(data: &[u8], store: &SqliteStore, total: u64) {
     let mut progress = Counted::default();
-    let stored =
-        lines::store(&mut enqueuer(store), Bytes(data), Form::Json, &mut progress).expect("it was checked");
+    let stored = lines::store(&mut enqueuer(store), Bytes(data), LineFormat::Json, &mut progress)
+        .expect("it was checked");
     assert_eq!((stored.created + stored.existing, progress.stored.len() as u64), (total, total));
     let mut ids: Vec<JobId> = progress.stored.iter().map(|answer| answer.id().clone()).collect();
     ids.reverse();

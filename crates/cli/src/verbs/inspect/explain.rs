@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::resolve_id_to_show;
 use crate::render::text::{printable, rough, state_style, wrap};
-use ops::jobs::explain::{Explained, ExplainedJson, explain};
+use ops::jobs::explain::{ExplanationJson, JobExplanation, explain};
 
 /// Say why a job does not run now, and when it probably will
 ///
@@ -25,14 +25,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
     let explained = explain(store, &resolve_id_to_show(context, &args.id)?)?;
     if context.json {
-        context.print_json(&ExplainedJson::from(&explained))?;
+        context.print_json(&ExplanationJson::from(&explained))?;
     } else if !context.quiet {
         print(context, &explained)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(context: &Context, explained: &Explained) -> Result<(), Failure> {
+fn print(context: &Context, explained: &JobExplanation) -> Result<(), Failure> {
     let mut out = context.out();
     let state = explained.job.life.state.name();
     let style = state_style(state);
@@ -50,7 +50,7 @@ fn print(context: &Context, explained: &Explained) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-fn start(explained: &Explained) -> Option<String> {
+fn start(explained: &JobExplanation) -> Option<String> {
     let at = explained.explanation.probable_start?;
     let wait = rough(at.since(explained.now));
     match explained.explanation.estimated_from {

@@ -20,8 +20,8 @@ use domain::log::Stream;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
-use ops::jobs::inside::Inside;
-use ops::jobs::logs::follow::{Follower, News, missing};
+use ops::jobs::inside::CallingJob;
+use ops::jobs::logs::follow::{FollowEvent, Follower, missing};
 use ops::jobs::logs::{AttemptOutput, choose, has_ended};
 use store::Store;
 
@@ -79,9 +79,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     let id = resolve_id_to_show(context, &args.id)?;
     let store = context.store()?;
-    let inside = if args.follow { Inside::find(store)? } else { None };
+    let inside = if args.follow { CallingJob::find(store)? } else { None };
     if let Some(inside) = &inside {
-        inside.may_wait_for(store, [id.clone()])?;
+        inside.check_may_wait_for(store, [id.clone()])?;
     }
     let home = context.location()?.home;
     store.finish_restore(&home.join(log::FOLDER))?;
@@ -166,19 +166,21 @@ fn follow(
 ) -> Result<ExitCode, Failure> {
     let mut worst = None;
     loop {
-        let news = follower.look()?;
+        let news = follower.poll()?;
         if let (Some((loan, id)), true) = (&mut loan, news.is_empty()) {
             loan.look(|| Ok(vec![id.clone()]))?;
         }
-        if news.is_empty() && !wait(follower.pause())? {
+        if news.is_empty() && !wait(follower.poll_delay())? {
             return Ok(code_of(worst));
         }
         for event in news {
             match event {
-                News::Began(attempt) => printer.begin(&attempt),
-                News::Output(pieces) => printer.print(&pieces)?,
-                News::Unreadable(error) => worst = worst.max(Some(complain(context, &mut printer, error)?)),
-                News::Ended { attempt, job } => {
+                FollowEvent::Began(attempt) => printer.begin(&attempt),
+                FollowEvent::Output(pieces) => printer.print(&pieces)?,
+                FollowEvent::Unreadable(error) => {
+                    worst = worst.max(Some(complain(context, &mut printer, error)?))
+                }
+                FollowEvent::Ended { attempt, job } => {
                     printer.end()?;
                     if only_one {
                         return Ok(code_of(worst));
@@ -187,7 +189,7 @@ fn follow(
                         printer.note(&note)?;
                     }
                 }
-                News::Finished(job) => {
+                FollowEvent::Finished(job) => {
                     printer.note(&finished(&job))?;
                     return Ok(code_of(worst));
                 }

@@ -21,11 +21,11 @@ use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::jobs::bulk::select;
-use ops::jobs::inside::Inside;
-use ops::jobs::wait::{Ended, Unfinished, Wait};
+use ops::jobs::inside::CallingJob;
+use ops::jobs::wait::{UnfinishedJob, Wait, WaitEnd};
 use ops::json::JobJson;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::alive::{live_workers, why_nothing_starts};
+use ops::worker::alive::{live_workers, why_no_job_starts};
 use store::Store;
 
 /// Wait until jobs are finished
@@ -63,9 +63,9 @@ const MAX_RUNNING_NAMED: usize = 3;
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let ids = meant(args.which.resolve(context)?, context)?;
     let store = context.store()?;
-    let mut loan = match Inside::find(store)? {
+    let mut loan = match CallingJob::find(store)? {
         Some(inside) => {
-            inside.may_wait_for(store, ids.iter().cloned())?;
+            inside.check_may_wait_for(store, ids.iter().cloned())?;
             Some(Loan::new(context, store, inside)?)
         }
         None => None,
@@ -143,7 +143,7 @@ impl<'a> Waiting<'a> {
     }
 
     /// Says what became of jobs as soon as it is known.
-    fn tell(&mut self, ended: Vec<Ended>) -> Result<(), Failure> {
+    fn tell(&mut self, ended: Vec<WaitEnd>) -> Result<(), Failure> {
         if ended.is_empty() {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl<'a> Waiting<'a> {
                 Ok(job) => writeln!(out, "{}", job.id)?,
                 Err(error) => self.worst = self.worst.max(Some(tell(self.context, &error.into()))),
             }
-            if let (true, Ended::Finished(job)) = (self.context.json, end) {
+            if let (true, WaitEnd::Finished(job)) = (self.context.json, end) {
                 self.jobs.insert(job.id.clone(), *job);
             }
         }
@@ -167,7 +167,7 @@ impl<'a> Waiting<'a> {
     fn show(&mut self, wait: &Wait) -> Result<(), Failure> {
         if self.workers_due.is_some_and(|due| due <= Instant::now()) {
             self.workers_due = Instant::now().checked_add(WORKERS_PAUSE);
-            if let Some(why) = why_nothing_starts(&live_workers(self.store)?) {
+            if let Some(why) = why_no_job_starts(&live_workers(self.store)?) {
                 self.bar.clear();
                 self.context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"))?;
                 self.workers_due = None;
@@ -202,7 +202,7 @@ impl<'a> Waiting<'a> {
 }
 
 /// `2 processing (a for 12s, b for 3s), 1 failed, 5 pending`
-fn progress<'a>(unfinished: impl Iterator<Item = &'a Unfinished>, now: Timestamp) -> String {
+fn progress<'a>(unfinished: impl Iterator<Item = &'a UnfinishedJob>, now: Timestamp) -> String {
     let mut counts: HashMap<StateName, u64> = HashMap::new();
     let mut running = Vec::new();
     for job in unfinished {

@@ -13,8 +13,8 @@ use crate::render::frame::compose;
 use crate::render::screen::Screen;
 use domain::values::span::format_span;
 use ops::escape::write_json;
-use ops::json::ViewJson;
-use ops::status::watch::{View, Watch};
+use ops::json::SnapshotJson;
+use ops::status::watch::{Snapshot, Watch};
 use sys::signal::interrupts::{Interrupts, timespec};
 
 /// Shows how things stand until somebody has seen enough.
@@ -28,7 +28,7 @@ pub(crate) fn run(interval: Duration, context: &Context) -> Result<ExitCode, Fai
     let mut window = Window::open(context, title)?;
     let began = Instant::now();
     loop {
-        let view = watch.look(began.elapsed())?;
+        let view = watch.snapshot(began.elapsed())?;
         window.show(&view)?;
         if window.pause(interval, &view)? == Pause::Ended {
             return Ok(ExitCode::SUCCESS);
@@ -65,7 +65,7 @@ impl<'a> Window<'a> {
         Ok(Self { context, title, screen, interrupts, shown_before: false })
     }
 
-    fn show(&mut self, view: &View) -> Result<(), Failure> {
+    fn show(&mut self, view: &Snapshot) -> Result<(), Failure> {
         if let Some(screen) = &self.screen {
             return Ok(screen.draw(&compose(view, &self.title, screen.size()))?);
         }
@@ -85,7 +85,7 @@ impl<'a> Window<'a> {
     }
 
     /// Waits for the next look. A window of another size is drawn at once.
-    fn pause(&mut self, interval: Duration, view: &View) -> Result<Pause, Failure> {
+    fn pause(&mut self, interval: Duration, view: &Snapshot) -> Result<Pause, Failure> {
         let began = Instant::now();
         loop {
             let left = interval.saturating_sub(began.elapsed());
@@ -125,9 +125,9 @@ fn can_be_drawn_over() -> bool {
 }
 
 /// One line, whoever reads it.
-fn print_json(view: &View) -> Result<(), Failure> {
+fn print_json(view: &Snapshot) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    write_json(&mut out, &ViewJson::from(view), false)?;
+    write_json(&mut out, &SnapshotJson::from(view), false)?;
     out.write_all(b"\n")?;
     Ok(out.flush()?)
 }

@@ -16,13 +16,13 @@ use domain::job::request::JobRequest;
 use domain::text::shell::quote_words;
 use domain::values::name::{BatchName, QueueName};
 use ops::OpError;
-use ops::jobs::enqueue::each::Each;
-use ops::jobs::enqueue::lines::Form;
+use ops::jobs::enqueue::each::EachSpec;
+use ops::jobs::enqueue::lines::LineFormat;
 use ops::jobs::enqueue::{Caller, Enqueuer};
 use ops::json::EnqueuedJson;
-use ops::queues::mistaken_for;
+use ops::queues::similar_queue;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::alive::{is_any_for_all_comers, is_served, live_workers, why_nothing_starts};
+use ops::worker::alive::{any_takes_new_jobs, is_served, live_workers, why_no_job_starts};
 use store::{EnqueueResult, Store};
 
 /// Put jobs into the queue
@@ -83,7 +83,7 @@ enum Input {
     Batch(Vec<JobRequest>),
     File(PathBuf),
     Stream,
-    Each(PathBuf, Box<Each>),
+    Each(PathBuf, Box<EachSpec>),
 }
 
 impl Input {
@@ -102,13 +102,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
     let input = resolve(args)?;
     if let (true, Input::Each(path, each)) = (is_rehearsal, &input) {
-        lines::rehearse(context, path, Form::Each(each))?;
+        lines::dry_run(context, path, LineFormat::Each(each))?;
         return Ok(ExitCode::SUCCESS);
     }
     let store = context.store()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;
     let queue = input.queue().filter(|_| !context.quiet);
-    let mistaken_for = queue.as_ref().map(|queue| mistaken_for(store, queue)).transpose()?.flatten();
+    let similar_queue = queue.as_ref().map(|queue| similar_queue(store, queue)).transpose()?.flatten();
     match input {
         Input::One(request) => {
             let answers = enqueuer.enqueue(vec![*request])?;
@@ -120,15 +120,17 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             let answers = enqueuer.enqueue(requests)?;
             print_batch(context, store, &answers)?;
         }
-        Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path, Form::Json)?,
-        Input::Stream => lines::enqueue_stream(context, &mut enqueuer, Form::Json)?,
+        Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Json)?,
+        Input::Stream => lines::enqueue_stream(context, &mut enqueuer, LineFormat::Json)?,
         Input::Each(path, each) if path.as_os_str() == "-" => {
-            lines::enqueue_stream(context, &mut enqueuer, Form::Each(&each))?;
+            lines::enqueue_stream(context, &mut enqueuer, LineFormat::Each(&each))?;
         }
-        Input::Each(path, each) => lines::enqueue_file(context, &mut enqueuer, &path, Form::Each(&each))?,
+        Input::Each(path, each) => {
+            lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Each(&each))?
+        }
     }
     hint_at_workers(context, store, queue.as_ref())?;
-    if let (Some(queue), Some(other)) = (queue, mistaken_for) {
+    if let (Some(queue), Some(other)) = (queue, similar_queue) {
         context.hint(&format!("queue {queue} is new; did you mean {other}?"))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -137,10 +139,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
 /// Says so if nobody is there to run them.
 fn hint_at_workers(context: &Context, store: &dyn Store, queue: Option<&QueueName>) -> Result<(), Failure> {
     let workers = live_workers(store)?;
-    if let (Some(why), false) = (why_nothing_starts(&workers), workers.is_empty()) {
+    if let (Some(why), false) = (why_no_job_starts(&workers), workers.is_empty()) {
         return context.hint(&format!("{why}, so nothing runs yet; {HOW_TO_START_A_WORKER}"));
     }
-    if !is_any_for_all_comers(&workers) {
+    if !any_takes_new_jobs(&workers) {
         return context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"));
     }
     match queue.filter(|queue| !is_served(queue, &workers)) {
@@ -190,7 +192,7 @@ fn resolve_each(args: Args) -> Result<Input, Failure> {
         return Err(Failure::usage("--id names one job, and --each makes many"));
     }
     let path = each.unwrap_or_default();
-    Ok(Input::Each(path, Box::new(Each { words, is_csv: csv, request })))
+    Ok(Input::Each(path, Box::new(EachSpec { words, is_csv: csv, request })))
 }
 
 /// The words of a command without `--` before them are a common slip.

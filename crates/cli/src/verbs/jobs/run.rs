@@ -18,7 +18,7 @@ use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
 use follow::{Run, Stop};
 use ops::jobs::enqueue::Enqueuer;
-use ops::jobs::inside::Inside;
+use ops::jobs::inside::CallingJob;
 use sys::signal;
 
 /// Run a command as a job, show its output, exit with its exit code
@@ -61,14 +61,14 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let caller = args.caller.caller();
     let request = resolve(args)?;
     let store = context.store()?;
-    let inside = Inside::find(store)?;
+    let inside = CallingJob::find(store)?;
     if let Some(inside) = &inside {
         if !caller.if_absent && request.unique_key.is_none() {
             // Else there may be such a job already, which may have ended.
             let queue = request.queue.clone().unwrap_or_else(QueueName::default_queue);
-            inside.may_wait_in(store, &queue)?;
+            inside.check_may_wait_in(store, &queue)?;
         }
-        inside.may_wait_for(store, request.depends_on.iter().cloned())?;
+        inside.check_may_wait_for(store, request.depends_on.iter().cloned())?;
     }
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     // Whether the job goes on where nobody reads is not for the signal to decide.
@@ -77,7 +77,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let answer = answers.first().expect("there is an answer for each job");
     let loan = match inside {
         Some(inside) => {
-            inside.may_wait_for(store, [answer.id().clone()])?;
+            inside.check_may_wait_for(store, [answer.id().clone()])?;
             Some(Loan::new(context, store, inside)?)
         }
         None => None,

@@ -17,8 +17,8 @@ use crate::render::text::{grouped, jobs};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
-use ops::jobs::bulk::{Tally, by_state, change_selected, changeable, meant_by_default, select};
-use ops::jobs::change::Changed;
+use ops::jobs::bulk::{Tally, by_state, change_selected, changeable, default_phases, select};
+use ops::jobs::change::ChangedJob;
 use store::{JobFilter, JobRef, JobVerb, Phase};
 use sys::process::user;
 
@@ -51,7 +51,7 @@ pub(crate) fn run(
     which: Which,
     args: &BulkArgs,
     wording: &Wording,
-    say: impl Fn(&Changed) -> String,
+    say: impl Fn(&ChangedJob) -> String,
 ) -> Result<ExitCode, Failure> {
     match which {
         Which::Ids(ids) => run_ids(context, &ids, args, wording, say).map(code_of),
@@ -68,7 +68,7 @@ pub(crate) fn run_ids(
     ids: &[JobId],
     args: &BulkArgs,
     wording: &Wording,
-    say: impl Fn(&Changed) -> String,
+    say: impl Fn(&ChangedJob) -> String,
 ) -> Result<Option<Exit>, Failure> {
     if args.dry_run {
         return rehearse_ids(context, ids, wording);
@@ -80,7 +80,7 @@ pub(crate) fn run_ids(
 /// Only what the verb can change.
 fn meant(filter: JobFilter, wording: &Wording) -> Result<JobFilter, Failure> {
     if filter.phases.is_empty() {
-        return Ok(JobFilter { phases: meant_by_default(wording.verb), ..filter });
+        return Ok(JobFilter { phases: default_phases(wording.verb), ..filter });
     }
     let able = changeable(wording.verb);
     match filter.phases.iter().find(|phase| !able.contains(phase)) {
@@ -107,7 +107,7 @@ pub(crate) fn change_kind(
         hint_at_nothing(context, filter)?;
     }
     if args.dry_run {
-        return rehearse(context, &selected, wording);
+        return dry_run(context, &selected, wording);
     }
     confirm(context, wording.what, selected.len() as u64, args.yes)?;
     let mut bar = Bar::new(context, wording.done, Some(selected.len() as u64));
@@ -181,11 +181,11 @@ fn rehearse_ids(context: &Context, ids: &[JobId], wording: &Wording) -> Result<O
         }
     }
     seen.retain(|seen| changeable(wording.verb).contains(&Phase::State(seen.state)));
-    rehearse(context, &seen, wording)?;
+    dry_run(context, &seen, wording)?;
     Ok(worst)
 }
 
-fn rehearse(context: &Context, selected: &[JobRef], wording: &Wording) -> Result<(), Failure> {
+fn dry_run(context: &Context, selected: &[JobRef], wording: &Wording) -> Result<(), Failure> {
     let counts = by_state(selected);
     if context.json {
         let counts: BTreeMap<&str, u64> =

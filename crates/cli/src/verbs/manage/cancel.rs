@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::flags::selection::WhichArgs;
 use crate::render::report_change::named;
 use domain::job::life::StateName;
-use ops::jobs::change::{Changed, Verb};
+use ops::jobs::change::{ChangedJob, Verb};
 
 /// End jobs that nobody wants any more
 ///
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     bulk::run(context, which, &args.bulk, &CANCEL, say)
 }
 
-fn say(changed: &Changed) -> String {
+fn say(changed: &ChangedJob) -> String {
     let id = &changed.job.id;
     match changed.state {
         StateName::Processing => format!("Job {id} is being ended by its worker"),

@@ -16,7 +16,7 @@ use crate::verbs::inspect::list::{PageArgs, show_page};
 use crate::verbs::inspect::show;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
-use ops::jobs::change::{Changed, Verb, only_dead};
+use ops::jobs::change::{ChangedJob, Verb, only_dead};
 use ops::jobs::dlq::group_by_cause;
 use ops::json::CauseJson;
 use store::{JobFilter, Phase, Store};
@@ -123,7 +123,7 @@ fn change(context: &Context, which: WhichDead, wording: &Wording, done: &str) ->
             .with_hint("give ids or a selection, not both"));
     }
     let (dead, worst) = only_the_dead(context, &resolve_ids(context, &ids)?)?;
-    let say = |changed: &Changed| format!("Job {} {done}", changed.job.id);
+    let say = |changed: &ChangedJob| format!("Job {} {done}", changed.job.id);
     bulk::run_ids(context, &dead, &bulk, wording, say).map(|also| code_of(worst.max(also)))
 }
 

@@ -15,7 +15,7 @@ use crate::render::report_name::Named;
 use domain::job::edit::Edit;
 use domain::values::name::JobId;
 use ops::OpError;
-use ops::jobs::edit::{How, edit};
+use ops::jobs::edit::{EditMode, edit};
 use ops::json::JobJson;
 use store::Store;
 use sys::process::user;
@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     args.fixed.refuse().map_err(OpError::from)?;
     let id = resolve_id(context, &args.id)?;
     let wanted = wanted(context, store, &id, args.flags)?;
-    apply(context, store, &id, &wanted, How::Edit)?;
+    apply(context, store, &id, &wanted, EditMode::Edit)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,12 +77,12 @@ pub(crate) fn apply(
     store: &dyn Store,
     id: &JobId,
     wanted: &Edit,
-    how: How,
+    how: EditMode,
 ) -> Result<(), Failure> {
     let job = edit(store, id, wanted, how, &user::name())?;
     let sentence = match how {
-        How::Edit => format!("Job {} changed: {}", job.id, wanted.fields().join(", ")),
-        How::EditAndRetry => format!("Job {} changed, and is pending again", job.id),
+        EditMode::Edit => format!("Job {} changed: {}", job.id, wanted.fields().join(", ")),
+        EditMode::EditAndRetry => format!("Job {} changed, and is pending again", job.id),
     };
     report_name::tell(context, &Named { name: job.id.as_str(), json: JobJson::from(&job), sentence })
 }

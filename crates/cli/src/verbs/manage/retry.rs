@@ -11,7 +11,7 @@ use crate::flags::edit::EditFlags;
 use crate::flags::selection::{WhichArgs, resolve_ids};
 use crate::render::report_change::{code_of, tell};
 use ops::jobs::change::Verb;
-use ops::jobs::edit::How;
+use ops::jobs::edit::EditMode;
 
 /// Run jobs again, with fresh retries
 ///
@@ -63,7 +63,7 @@ fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let mut worst = None;
     for id in &resolve_ids(context, typed)? {
         let edited = edit::wanted(context, store, id, args.flags.clone())
-            .and_then(|wanted| edit::apply(context, store, id, &wanted, How::EditAndRetry));
+            .and_then(|wanted| edit::apply(context, store, id, &wanted, EditMode::EditAndRetry));
         if let Err(failure) = edited {
             worst = worst.max(Some(tell(context, &failure)));
         }

@@ -69,12 +69,12 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 fn look(args: &Args, context: &Context) -> Diagnosis {
     let depth = if args.full || args.repair { Depth::Full } else { Depth::Quick };
     let bar = RefCell::new(Bar::new(context, "", None));
-    let before_reading = |bytes: u64| {
+    let on_full_read = |bytes: u64| {
         if bytes >= LARGE_BYTES {
             bar.borrow_mut().say(|| format!("reading the database ({})", rough_size(bytes)));
         }
     };
-    diagnose(context.wanted(), depth, &before_reading)
+    diagnose(context.wanted(), depth, &on_full_read)
 }
 
 /// Repairs what was found, after asking.
@@ -121,7 +121,7 @@ fn lines(finding: &Finding, column: usize, width: usize) -> Vec<String> {
     let head = format!("{style}{level:LEVEL_COLUMN$}{style:#}  {check:column$}  ");
     let heads = std::iter::once(head).chain(std::iter::repeat(" ".repeat(indent)));
     let mut lines: Vec<String> =
-        heads.zip(wrap(&printable(&finding.said), room)).map(|(head, line)| head + &line).collect();
+        heads.zip(wrap(&printable(&finding.message), room)).map(|(head, line)| head + &line).collect();
     let dim = Style::new().dimmed();
     let advice = finding.advice.iter().flat_map(|advice| wrap(&printable(&format!("hint: {advice}")), room));
     lines.extend(advice.map(|line| format!("{}{dim}{line}{dim:#}", " ".repeat(indent))));
@@ -153,7 +153,7 @@ fn comhealth(diagnosis: &Diagnosis, context: &Context) -> String {
     };
     if context.quiet {
         let told: Vec<String> =
-            errors.map(|finding| format!("{}: {}", finding.check, finding.said)).collect();
+            errors.map(|finding| format!("{}: {}", finding.check, finding.message)).collect();
         return format!("{count} {were} found ({})", told.join("; "));
     }
     let mut checks: Vec<&str> = errors.map(|finding| finding.check).collect();

@@ -12,8 +12,8 @@ use crate::render::progress::Bar;
 use crate::render::text::{jobs, printable};
 use ops::OpError;
 use ops::upkeep::backup::NewFile;
-use ops::upkeep::spooled::Spooled;
-use ops::upkeep::transfer::{Export, Variables, export};
+use ops::upkeep::spooled::SpooledWriter;
+use ops::upkeep::transfer::{Export, Secrets, export};
 use store::ExportScope;
 
 /// Write what is in the queue as JSON lines
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let variables = if args.no_env { Variables::Without } else { Variables::With };
+    let secrets = if args.no_env { Secrets::Exclude } else { Secrets::Include };
     let (store, home) = (context.store()?, context.location()?.home);
     let which = if args.which.is_empty() { None } else { Some(args.which.resolve(context)?) };
     let which = match &which {
@@ -56,15 +56,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
             ExportScope::Kind(filter)
         }
     };
-    let wanted = Export { home: &home, which: &which, variables };
+    let wanted = Export { home: &home, which: &which, secrets };
     if args.file == Path::new("-") {
-        let mut out = io::BufWriter::with_capacity(BUFFER_BYTES, Spooled::new(Stdout, &home));
+        let mut out = io::BufWriter::with_capacity(BUFFER_BYTES, SpooledWriter::new(Stdout, &home));
         // Where the lines themselves are on the terminal, a bar would be among them.
         let mut bar = if context.person_reads { None } else { Some(bar(context, &which)?) };
         export(store, &wanted, &mut out, || bar.iter_mut().for_each(|bar| bar.advance(1)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let file = NewFile::make(&args.file, args.force)?;
+    let file = NewFile::create(&args.file, args.force)?;
     let cannot_make = |source: io::Error| OpError::CannotMake { path: args.file.clone(), source };
     let mut out = io::BufWriter::new(file.open().map_err(cannot_make)?);
     let mut bar = bar(context, &which)?;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         .map_err(io::IntoInnerError::into_error)
         .and_then(|file| file.sync_all())
         .map_err(cannot_make)?;
-    file.name()?;
+    file.publish()?;
     tell(context, &args.file, count)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::text::printable;
-use ops::home::init::{Made, init};
+use ops::home::init::{InitOutcome, init};
 
 /// Make a queue of its own for this folder
 ///
@@ -31,8 +31,8 @@ struct InitJson {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let (home, existing) = match init(&args.folder)? {
-        Made::New(home) => (home, false),
-        Made::Existing(home) => (home, true),
+        InitOutcome::New(home) => (home, false),
+        InitOutcome::Existing(home) => (home, true),
     };
     let home = home.canonicalize().unwrap_or(home).display().to_string();
     if context.json {

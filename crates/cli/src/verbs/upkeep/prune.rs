@@ -16,7 +16,7 @@ use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
 use ops::jobs::bulk::select;
-use ops::upkeep::prune::{Wanted, count, prune};
+use ops::upkeep::prune::{PruneScope, count, prune};
 use store::retention::PruneTotals;
 use store::{Conflict, JobFilter, JobRef, Phase};
 use sys::process::user;
@@ -48,9 +48,9 @@ pub(crate) struct Args {
 }
 
 /// What to forget, and the worst that happened on the way to know it.
-fn wanted(args: &Args, context: &Context) -> Result<(Wanted, Option<Exit>), Failure> {
+fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), Failure> {
     if args.which.is_empty() {
-        return Ok((Wanted::BySettings, None));
+        return Ok((PruneScope::BySettings, None));
     }
     match args.which.resolve(context)? {
         Which::Ids(ids) => finished(context, &ids),
@@ -60,13 +60,13 @@ fn wanted(args: &Args, context: &Context) -> Result<(Wanted, Option<Exit>), Fail
             if jobs.is_empty() {
                 hint_at_unknown(context, &filter)?;
             }
-            Ok((Wanted::Chosen(jobs), None))
+            Ok((PruneScope::Chosen(jobs), None))
         }
     }
 }
 
 /// Those of these jobs that are finished; the others are reported.
-fn finished(context: &Context, ids: &[JobId]) -> Result<(Wanted, Option<Exit>), Failure> {
+fn finished(context: &Context, ids: &[JobId]) -> Result<(PruneScope, Option<Exit>), Failure> {
     let (mut jobs, mut worst) = (Vec::new(), None);
     for id in ids {
         let seen = match context.store()?.find(id)? {
@@ -81,7 +81,7 @@ fn finished(context: &Context, ids: &[JobId]) -> Result<(Wanted, Option<Exit>), 
             Err(error) => worst = worst.max(Some(report(context, &error.into()))),
         }
     }
-    Ok((Wanted::Chosen(jobs), worst))
+    Ok((PruneScope::Chosen(jobs), worst))
 }
 
 fn only_finished(filter: JobFilter) -> Result<JobFilter, Failure> {
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         return Ok(code_of(worst));
     }
     // What the settings say has been agreed to.
-    if wanted != Wanted::BySettings && !args.yes {
+    if wanted != PruneScope::BySettings && !args.yes {
         confirm(context, "forget", count(store, &home, &wanted)?.jobs, false)?;
     }
     let mut bar = Bar::new(context, "forgetting", None);
@@ -124,10 +124,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     Ok(code_of(worst))
 }
 
-fn hint_at_kept(context: &Context, wanted: &Wanted, forgotten: u64) -> Result<(), Failure> {
+fn hint_at_kept(context: &Context, wanted: &PruneScope, forgotten: u64) -> Result<(), Failure> {
     let chosen = match wanted {
-        Wanted::BySettings => 0,
-        Wanted::Chosen(jobs) => jobs.len() as u64,
+        PruneScope::BySettings => 0,
+        PruneScope::Chosen(jobs) => jobs.len() as u64,
     };
     match chosen.saturating_sub(forgotten) {
         0 => Ok(()),

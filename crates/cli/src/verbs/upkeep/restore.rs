@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::render::progress::Bar;
 use crate::render::text::{grouped, jobs, printable};
 use ops::OpError;
-use ops::jobs::inside::Inside;
-use ops::upkeep::restore::{Present, prepare};
+use ops::jobs::inside::CallingJob;
+use ops::upkeep::restore::{ExistingQueue, prepare};
 use store::RestoreSummary;
 use sys::process::user;
 
@@ -51,16 +51,16 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         prepared => prepared?,
     };
     bar.clear();
-    let replaced = match ready.present() {
-        Present::Jobs(0) => None,
-        Present::Jobs(count) => Some(format!("replace a queue of {}", jobs(count))),
-        Present::Unreadable => Some("replace a queue that cannot be read".to_owned()),
+    let replaced = match ready.existing_queue() {
+        ExistingQueue::Jobs(0) => None,
+        ExistingQueue::Jobs(count) => Some(format!("replace a queue of {}", jobs(count))),
+        ExistingQueue::Unreadable => Some("replace a queue that cannot be read".to_owned()),
     };
     if let Some(what) = replaced {
         ask(context, &what, args.yes)?;
     }
     bar.say(|| "putting it in the place of the queue".to_owned());
-    let restored = ready.put()?;
+    let restored = ready.commit()?;
     drop(bar);
     tell(context, &restored)?;
     Ok(ExitCode::SUCCESS)
@@ -69,9 +69,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 /// Stopping the workers first does not help a job, which is run by one of them.
 fn hint_inside(context: &Context, error: OpError) -> Failure {
     let failure: Failure = error.into();
-    let inside = context.store().ok().and_then(|store| Inside::find(store).ok().flatten());
+    let inside = context.store().ok().and_then(|store| CallingJob::find(store).ok().flatten());
     match inside {
-        Some(Inside { job, .. }) => {
+        Some(CallingJob { job, .. }) => {
             failure.with_hint(format!("restore the backup outside of job `{}`, which a worker runs", job.id))
         }
         None => failure,

@@ -1,59 +1,59 @@
-//! One job for each line of a file, or for each row of a CSV file.
+//! `enqueue --each`: one job for each line of a file or each row of a CSV file.
 
 use std::io::BufRead;
 
-use super::lines::{Numbered, read_line};
+use super::lines::{NumberedRequest, read_line};
 use crate::OpError;
 use domain::job::request::{JobRequest, check_command};
 use domain::job::template::{Template, TemplateError};
 
-/// What becomes of a line.
+/// How a line becomes a job.
 #[derive(Clone, Debug)]
-pub struct Each {
-    /// The words of the command, with gaps.
+pub struct EachSpec {
+    /// The words of the command, with placeholders.
     pub words: Vec<String>,
-    /// Whether lines are rows of CSV, the first of which names the columns.
+    /// Whether the file is CSV whose first row names the columns.
     pub is_csv: bool,
-    /// What all of the jobs have in common.
+    /// The fields that all the jobs share.
     pub request: JobRequest,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum EachError {
-    #[error("it is not UTF-8")]
+    #[error("not valid UTF-8")]
     NotText,
     #[error(transparent)]
     Template(#[from] TemplateError),
-    #[error("it has {found} fields where the head has {expected}")]
+    #[error("it has {found} fields, but the header has {expected}")]
     Ragged { found: usize, expected: usize },
     #[error("a quote is not closed")]
     OpenQuote,
-    #[error("it is no CSV")]
+    #[error("not valid CSV")]
     Csv(#[from] csv::Error),
 }
 
-/// The commands of a file, one after the other.
+/// Reads the commands of a file one by one.
 #[derive(Debug)]
-pub struct Commands<'e> {
-    each: &'e Each,
-    /// In CSV it is known when the head was read.
+pub struct EachCommands<'e> {
+    each: &'e EachSpec,
+    /// For CSV, `None` until the header has been read.
     template: Option<Template>,
     columns: usize,
 }
 
-impl<'e> Commands<'e> {
-    pub fn new(each: &'e Each) -> Self {
+impl<'e> EachCommands<'e> {
+    pub fn new(each: &'e EachSpec) -> Self {
         let template = (!each.is_csv).then(|| Template::for_lines(&each.words));
         Self { each, template, columns: 1 }
     }
 
-    /// The job of the next line that is not blank. `line` counts the lines; `buffer` holds what was read last.
+    /// The request for the next line that is not blank. `line` counts the lines; `buffer` holds the last row read.
     pub(crate) fn read(
         &mut self,
         source: &mut impl BufRead,
         line: &mut u64,
         buffer: &mut Vec<u8>,
-    ) -> Result<Option<Numbered>, OpError> {
+    ) -> Result<Option<NumberedRequest>, OpError> {
         loop {
             let Some(number) = read_row(source, line, buffer, self.each.is_csv)? else {
                 return Ok(None);
@@ -64,12 +64,12 @@ impl<'e> Commands<'e> {
             if let Some(command) = self.command(text)? {
                 let request =
                     JobRequest { command: Some(check_command(command)?), ..self.each.request.clone() };
-                return Ok(Some(Numbered { line: number, request }));
+                return Ok(Some(NumberedRequest { line: number, request }));
             }
         }
     }
 
-    /// `None` for the head.
+    /// `None` for the header.
     fn command(&mut self, text: &str) -> Result<Option<String>, EachError> {
         if !self.each.is_csv {
             return Ok(self.template.as_ref().map(|template| template.fill(&[text])));
@@ -88,8 +88,8 @@ impl<'e> Commands<'e> {
     }
 }
 
-/// Reads a line that is not blank or, where a quote is still open at its end, as many as it takes to close it. Gives the
-/// number of the first.
+/// Reads the next line that is not blank; in CSV, continues until every quote is closed. Returns the number of the first
+/// line.
 fn read_row(
     source: &mut impl BufRead,
     line: &mut u64,
@@ -119,7 +119,7 @@ fn read_row(
     Ok(Some(first))
 }
 
-/// Whether more than what was open before is open behind this: quotes come in pairs, also where two stand for one.
+/// Whether these bytes toggle the quoted state. An escaped quote is two quotes and therefore toggles it twice.
 fn opens_quote(bytes: &[u8]) -> bool {
     bytes.iter().fold(false, |is_open, byte| is_open ^ (*byte == b'"'))
 }

@@ -1,52 +1,51 @@
-//! Enqueuing from lines, JSON or what a command is made of, with bounded memory.
+//! Enqueuing one job per line, from JSON or from arguments of a command, with bounded memory.
 //!
-//! A file is read twice: the first time every line is checked, the second time they are stored. A stream cannot be read
-//! twice; it is stored up to the first bad line. In both, jobs are stored in chunks, each of them all or nothing, and a
-//! job may depend on jobs of earlier lines.
+//! A file is read twice: the first pass checks every line, the second stores the jobs. A stream cannot be read twice, so
+//! it is stored up to the first bad line. Either way jobs are stored in chunks, each atomically, and a job may depend on
+//! jobs of earlier lines.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, Read};
 
-use super::each::{Commands, Each};
-use super::{Enqueuer, named};
+use super::each::{EachCommands, EachSpec};
+use super::{Enqueuer, with_ids};
 use crate::OpError;
 use domain::job::NewJob;
 use domain::job::request::{JobRequest, check_depends_on};
 use domain::values::name::JobId;
 use store::{EnqueueError, EnqueueRefusal, EnqueueResult};
 
-/// The longest line. The largest command, every byte of it escaped, fits.
+/// The longest line. It fits the largest command with every byte escaped.
 pub const MAX_LINE_BYTES: usize = 4 << 20;
-/// How many jobs are stored at once at most, and how many dependencies they may have together: other writers wait for
-/// the transaction that stores them.
+/// The limits of a chunk: jobs plus their dependencies, and bytes. Other writers wait for the transaction that stores it.
 const CHUNK_JOBS: usize = 10_000;
 const CHUNK_BYTES: usize = 16 << 20;
 
-/// Told about every chunk.
+/// Receives the progress of every chunk.
 pub trait Progress {
-    /// This many more lines are checked.
+    /// `lines` more lines were checked.
     fn checked(&mut self, lines: u64);
-    /// These are stored.
+    /// These jobs were stored.
     fn stored(&mut self, jobs: &[EnqueueResult]);
 }
 
-/// What a reader can say about what comes next.
+/// A reader that knows whether it would block.
 pub trait Source: BufRead {
     /// Whether more can be read without waiting.
     fn has_more_now(&self) -> bool;
 }
 
-/// What a line is.
+/// The format of a line.
 #[derive(Clone, Copy, Debug)]
-pub enum Form<'e> {
-    /// A job as JSON.
+pub enum LineFormat<'e> {
+    /// A JSON job.
     Json,
-    /// What the gaps of a command are filled with.
-    Each(&'e Each),
+    /// The values of the placeholders of a command.
+    Each(&'e EachSpec),
 }
 
-/// How many lines became jobs, and how many were jobs already.
+/// How many lines created jobs, and how many matched existing jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub created: u64,
@@ -57,7 +56,7 @@ pub struct Tally {
 pub fn check(
     enqueuer: &mut Enqueuer<'_>,
     source: impl BufRead,
-    form: Form<'_>,
+    form: LineFormat<'_>,
     progress: &mut dyn Progress,
 ) -> Result<u64, OpError> {
     let mut lines = Lines::new(source, form);
@@ -75,15 +74,15 @@ pub fn check(
     }
 }
 
-/// Stores line after line. At a bad one it stops, after storing those before it.
+/// Stores the lines in order. Stops at the first bad line, after storing those before it.
 pub fn store<S: Source>(
     enqueuer: &mut Enqueuer<'_>,
     source: S,
-    form: Form<'_>,
+    form: LineFormat<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Tally, OpError> {
     let mut lines = Lines::new(source, form);
-    let mut stored = Stored::default();
+    let mut stored = StoredLines::default();
     loop {
         let (chunk, bad) = lines.read_chunk(S::has_more_now);
         if chunk.is_empty() && bad.is_none() {
@@ -95,27 +94,27 @@ pub fn store<S: Source>(
     }
 }
 
-/// What became of the lines so far.
+/// The results of the lines so far.
 #[derive(Default)]
-struct Stored {
+struct StoredLines {
     tally: Tally,
-    /// For ids of lines that were not stored, because another job holds their unique key: that job. Later lines may depend
-    /// on them, if they named an id.
-    stand_ins: HashMap<JobId, JobId>,
+    /// Maps the id of a line that was not stored, because another job has its unique key, to that job. Later lines may
+    /// depend on the id.
+    substitutes: HashMap<JobId, JobId>,
 }
 
-impl Stored {
-    fn note(&mut self, chunk: &[Numbered], answers: &[EnqueueResult]) {
+impl StoredLines {
+    fn note(&mut self, chunk: &[NumberedRequest], answers: &[EnqueueResult]) {
         let created = answers.iter().filter(|answer| answer.is_created()).count() as u64;
         self.tally.created += created;
         self.tally.existing += answers.len() as u64 - created;
         for (numbered, answer) in chunk.iter().zip(answers) {
             match &numbered.request.id {
                 Some(id) if id != answer.id() => {
-                    self.stand_ins.insert(id.clone(), answer.id().clone());
+                    self.substitutes.insert(id.clone(), answer.id().clone());
                 }
                 Some(id) => {
-                    self.stand_ins.remove(id);
+                    self.substitutes.remove(id);
                 }
                 None => {}
             }
@@ -123,27 +122,27 @@ impl Stored {
     }
 }
 
-/// Tells the command of every line, and stores nothing.
-pub fn rehearse(
+/// Calls `show` with the command of every line; stores nothing.
+pub fn dry_run(
     source: impl BufRead,
-    form: Form<'_>,
-    mut tell: impl FnMut(&str) -> Result<(), OpError>,
+    form: LineFormat<'_>,
+    mut show: impl FnMut(&str) -> Result<(), OpError>,
 ) -> Result<u64, OpError> {
     let mut lines = Lines::new(source, form);
     let mut total = 0;
     loop {
         let next =
             lines.read_request().map_err(|source| BadLine { line: lines.line, source }.before_storing())?;
-        let Some(Numbered { request, .. }) = next else {
+        let Some(NumberedRequest { request, .. }) = next else {
             return Ok(total);
         };
         total += 1;
-        tell(request.command.as_deref().unwrap_or_default())?;
+        show(request.command.as_deref().unwrap_or_default())?;
     }
 }
 
-/// A request and the line it stood on.
-pub(crate) struct Numbered {
+/// A request and its line number.
+pub(crate) struct NumberedRequest {
     pub(crate) line: u64,
     pub(crate) request: JobRequest,
 }
@@ -165,16 +164,16 @@ impl BadLine {
 
 fn store_chunk(
     enqueuer: &mut Enqueuer<'_>,
-    chunk: &[Numbered],
+    chunk: &[NumberedRequest],
     progress: &mut dyn Progress,
-    stored: &mut Stored,
+    stored: &mut StoredLines,
 ) -> Result<(), BadLine> {
     let mut later: HashSet<&JobId> =
         chunk.iter().filter_map(|numbered| numbered.request.id.as_ref()).collect();
     let mut jobs = Vec::with_capacity(chunk.len());
     let mut bad = None;
-    for Numbered { line, request } in chunk {
-        match resolve(enqueuer, request, &mut later, &stored.stand_ins) {
+    for NumberedRequest { line, request } in chunk {
+        match resolve(enqueuer, request, &mut later, &stored.substitutes) {
             Ok(job) => jobs.push(job),
             Err(source) => {
                 bad = Some(BadLine { line: *line, source });
@@ -189,7 +188,8 @@ fn store_chunk(
         progress.stored(&answers);
         Ok(())
     };
-    // What is left when a job is cut off with all behind it may hold another that needed one of those.
+    // After a refused job and all later ones are cut off, another remaining job may have depended on one of them, so try
+    // again until the rest is accepted.
     let mut end = jobs.len();
     loop {
         match put(&jobs[..end]) {
@@ -199,23 +199,23 @@ fn store_chunk(
                 end = at;
             }
             Err(error @ EnqueueError::Store(_)) => {
-                return Err(BadLine { line: line_of(0), source: named(error, &jobs[..end]) });
+                return Err(BadLine { line: line_of(0), source: with_ids(error, &jobs[..end]) });
             }
         }
     }
 }
 
-/// A job may depend on earlier lines only: whether a later one is in the same chunk is an accident. `later` holds the
-/// ids of this line and those behind it.
+/// A job may depend on earlier lines only, because it is arbitrary whether a later line is in the same chunk. `later`
+/// holds the ids of this line and the following ones.
 fn resolve(
     enqueuer: &mut Enqueuer<'_>,
     request: &JobRequest,
     later: &mut HashSet<&JobId>,
-    stand_ins: &HashMap<JobId, JobId>,
+    substitutes: &HashMap<JobId, JobId>,
 ) -> Result<NewJob, OpError> {
     let mut renamed = request.clone();
-    if renamed.depends_on.iter().any(|id| stand_ins.contains_key(id)) {
-        let names = renamed.depends_on.iter().map(|id| stand_ins.get(id).unwrap_or(id).clone());
+    if renamed.depends_on.iter().any(|id| substitutes.contains_key(id)) {
+        let names = renamed.depends_on.iter().map(|id| substitutes.get(id).unwrap_or(id).clone());
         renamed.depends_on = check_depends_on(names.collect())?;
     }
     let job = enqueuer.resolve(renamed)?;
@@ -228,10 +228,14 @@ fn resolve(
     Ok(job)
 }
 
-fn check_chunk(enqueuer: &mut Enqueuer<'_>, seen: &mut SeenIds, chunk: &[Numbered]) -> Result<(), BadLine> {
+fn check_chunk(
+    enqueuer: &mut Enqueuer<'_>,
+    seen: &mut SeenIds,
+    chunk: &[NumberedRequest],
+) -> Result<(), BadLine> {
     let first_line = chunk.first().map_or(0, |numbered| numbered.line);
     let taken = taken_ids(enqueuer, chunk).map_err(|source| BadLine { line: first_line, source })?;
-    for Numbered { line, request } in chunk {
+    for NumberedRequest { line, request } in chunk {
         let bad = |source| BadLine { line: *line, source };
         enqueuer.resolve(request.clone()).map_err(|error| bad(error.into()))?;
         if let Some(parent) = request.depends_on.iter().find(|id| !seen.contains(id) && !taken.contains(id)) {
@@ -248,8 +252,8 @@ fn check_chunk(enqueuer: &mut Enqueuer<'_>, seen: &mut SeenIds, chunk: &[Numbere
     Ok(())
 }
 
-/// Which of the ids that a chunk names belong to stored jobs.
-fn taken_ids(enqueuer: &Enqueuer<'_>, chunk: &[Numbered]) -> Result<HashSet<JobId>, OpError> {
+/// The ids mentioned in a chunk that belong to stored jobs.
+fn taken_ids(enqueuer: &Enqueuer<'_>, chunk: &[NumberedRequest]) -> Result<HashSet<JobId>, OpError> {
     let requests = chunk.iter().map(|numbered| &numbered.request);
     let named: Vec<JobId> =
         requests.flat_map(|request| request.id.iter().chain(&request.depends_on)).cloned().collect();
@@ -259,7 +263,7 @@ fn taken_ids(enqueuer: &Enqueuer<'_>, chunk: &[Numbered]) -> Result<HashSet<JobI
     Ok(enqueuer.store().existing_ids(&named)?.into_iter().collect())
 }
 
-/// The ids of a file's earlier lines, kept as 128 bits each: a million of them must fit into memory.
+/// The ids of a file's earlier lines, as 128-bit hashes, so that a million of them fit in memory.
 #[derive(Default)]
 struct SeenIds {
     hashers: (RandomState, RandomState),
@@ -284,26 +288,26 @@ impl SeenIds {
 struct Lines<'e, R> {
     source: R,
     /// `None` for JSON.
-    commands: Option<Commands<'e>>,
+    commands: Option<EachCommands<'e>>,
     line: u64,
     buffer: Vec<u8>,
 }
 
 impl<'e, R: BufRead> Lines<'e, R> {
-    fn new(source: R, form: Form<'e>) -> Self {
+    fn new(source: R, form: LineFormat<'e>) -> Self {
         let commands = match form {
-            Form::Json => None,
-            Form::Each(each) => Some(Commands::new(each)),
+            LineFormat::Json => None,
+            LineFormat::Each(each) => Some(EachCommands::new(each)),
         };
         Self { source, commands, line: 0, buffer: Vec::new() }
     }
 
-    /// The next requests: as many as make a chunk, or as there are while `go_on` says so. A bad line ends them.
-    fn read_chunk(&mut self, go_on: impl Fn(&R) -> bool) -> (Vec<Numbered>, Option<BadLine>) {
+    /// Reads the next requests until the chunk is full, `has_more` returns false, or a line is bad.
+    fn read_chunk(&mut self, has_more: impl Fn(&R) -> bool) -> (Vec<NumberedRequest>, Option<BadLine>) {
         let mut chunk = Vec::new();
         let (mut bytes, mut weight) = (0, 0);
         while weight < CHUNK_JOBS && bytes < CHUNK_BYTES {
-            if !chunk.is_empty() && !go_on(&self.source) {
+            if !chunk.is_empty() && !has_more(&self.source) {
                 break;
             }
             match self.read_request() {
@@ -322,7 +326,7 @@ impl<'e, R: BufRead> Lines<'e, R> {
     }
 
     /// The request on the next line that is not blank.
-    fn read_request(&mut self) -> Result<Option<Numbered>, OpError> {
+    fn read_request(&mut self) -> Result<Option<NumberedRequest>, OpError> {
         if let Some(commands) = &mut self.commands {
             return commands.read(&mut self.source, &mut self.line, &mut self.buffer);
         }
@@ -334,13 +338,13 @@ impl<'e, R: BufRead> Lines<'e, R> {
             }
             if !self.buffer.trim_ascii().is_empty() {
                 let request = serde_json::from_slice(&self.buffer)?;
-                return Ok(Some(Numbered { line: self.line, request }));
+                return Ok(Some(NumberedRequest { line: self.line, request }));
             }
         }
     }
 }
 
-/// Puts the next line behind what is in the buffer, and says how long it is; 0 at the end.
+/// Appends the next line to the buffer and returns its length; 0 at the end of the file.
 pub(crate) fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>) -> Result<usize, OpError> {
     let room = MAX_LINE_BYTES.saturating_sub(buffer.len());
     let read = source
@@ -357,8 +361,8 @@ pub(crate) fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>) -> Resu
 mod tests {
     use super::*;
 
-    fn line(request: &str) -> Numbered {
-        Numbered { line: 1, request: serde_json::from_str(request).expect("a request") }
+    fn line(request: &str) -> NumberedRequest {
+        NumberedRequest { line: 1, request: serde_json::from_str(request).expect("a request") }
     }
 
     fn existing(id: &str) -> EnqueueResult {
@@ -366,14 +370,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_line_with_an_id_has_a_stand_in_until_a_job_has_the_id() {
-        let mut stored = Stored::default();
+    fn only_a_line_with_an_id_has_a_substitute_until_a_job_has_that_id() {
+        let mut stored = StoredLines::default();
         let lines = [line(r#"{"command":"a"}"#), line(r#"{"id":"b","command":"b"}"#)];
         stored.note(&lines, &[existing("holder"), existing("holder")]);
-        let names: Vec<&str> = stored.stand_ins.keys().map(JobId::as_str).collect();
+        let names: Vec<&str> = stored.substitutes.keys().map(JobId::as_str).collect();
         assert_eq!(names, ["b"]);
         stored.note(&lines[1..], &[existing("b")]);
-        assert!(stored.stand_ins.is_empty());
+        assert!(stored.substitutes.is_empty());
         assert_eq!(stored.tally, Tally { created: 0, existing: 3 });
     }
 }

@@ -1,7 +1,7 @@
-//! Following a job: its output as it comes, attempt after attempt, until it is finished.
+//! Following a job: its output as it is printed, attempt by attempt, until the job is finished.
 //!
-//! The waiting is left to the caller: [`Follower::look`] says what is new, [`Follower::pause`] how long to wait before the
-//! next look. There is nothing to be woken by: a log file is written by whoever runs the job.
+//! The caller does the waiting: [`Follower::poll`] returns new events, and [`Follower::poll_delay`] says how long to wait
+//! before the next poll. The follower has to poll, because the process that writes the log file sends no wake-ups.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use domain::job::{Attempt, Job};
 use domain::values::name::JobId;
 use store::Store;
 
-/// The pause between two looks grows from the first to the second while nothing happens.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// By which part of itself it grows. So it is that part of the time that has gone by, and what takes long may be
-/// noticed later than what is over in a moment.
-const GROWTH: u32 = 10;
+/// The delay between two polls grows from the minimum to the maximum while nothing happens.
+const MIN_POLL_DELAY: Duration = Duration::from_millis(1);
+const MAX_POLL_DELAY: Duration = Duration::from_millis(100);
+/// Each idle poll increases the delay by this fraction of itself. The delay is then about that fraction of the time
+/// already waited, so short jobs are noticed quickly and long ones cost few polls.
+const POLL_DELAY_GROWTH_DIVISOR: u32 = 10;
 
-/// Something that happened, in order.
+/// An event of a followed job, in order.
 #[derive(Debug)]
-pub enum News {
-    /// An attempt began; what follows is its output.
+pub enum FollowEvent {
+    /// An attempt began; its output follows.
     Began(Attempt),
     Output(Vec<Piece>),
-    /// Some of its output, or all, cannot be shown. The rest goes on.
+    /// Some or all of its output cannot be read. Following continues.
     Unreadable(OpError),
-    /// All of its output has been told. The job is as it was when that was noticed.
+    /// All output of the attempt has been returned. `job` is the job at the time of that poll.
     Ended {
         attempt: Attempt,
         job: Box<Job>,
     },
-    /// The job is completed, dead or cancelled: this was all.
+    /// The job is completed, dead or cancelled; no further events follow.
     Finished(Box<Job>),
 }
 
@@ -42,16 +42,16 @@ pub struct Follower<'s> {
     store: &'s dyn Store,
     home: PathBuf,
     id: JobId,
-    /// The attempt that is told next.
+    /// The lowest attempt number not yet followed.
     next: u32,
-    present: Option<Present>,
+    current: Option<CurrentAttempt>,
     is_over: bool,
-    pause: Duration,
+    poll_delay: Duration,
 }
 
-/// The attempt that is being told.
+/// The attempt that is being followed.
 #[derive(Debug)]
-struct Present {
+struct CurrentAttempt {
     number: u32,
     output: AttemptOutput,
     printed: u64,
@@ -59,82 +59,85 @@ struct Present {
 }
 
 impl<'s> Follower<'s> {
-    /// Follows a job that is there, from this attempt on. It need not have begun.
+    /// Follows an existing job from this attempt on. The attempt need not have begun.
     pub fn new(store: &'s dyn Store, home: PathBuf, id: JobId, from_attempt: u32) -> Self {
         let next = from_attempt.max(1);
-        Self { store, home, id, next, present: None, is_over: false, pause: SHORTEST_PAUSE }
+        Self { store, home, id, next, current: None, is_over: false, poll_delay: MIN_POLL_DELAY }
     }
 
-    /// What is new. Nothing: look again after [`Self::pause`].
-    pub fn look(&mut self) -> Result<Vec<News>, OpError> {
-        let news = self.look_once()?;
-        let longer = (self.pause + self.pause / GROWTH).min(LONGEST_PAUSE);
-        self.pause = if news.is_empty() { longer } else { SHORTEST_PAUSE };
-        Ok(news)
+    /// Returns new events. If there are none, poll again after [`Self::poll_delay`].
+    pub fn poll(&mut self) -> Result<Vec<FollowEvent>, OpError> {
+        let events = self.poll_once()?;
+        let longer = (self.poll_delay + self.poll_delay / POLL_DELAY_GROWTH_DIVISOR).min(MAX_POLL_DELAY);
+        self.poll_delay = if events.is_empty() { longer } else { MIN_POLL_DELAY };
+        Ok(events)
     }
 
-    /// Short while something happens, longer while nothing does.
-    pub fn pause(&self) -> Duration {
-        self.pause
+    /// How long to wait before the next poll: short while events arrive, longer while nothing happens.
+    pub fn poll_delay(&self) -> Duration {
+        self.poll_delay
     }
 
-    /// The job is looked at before its output: when it says that an attempt is over, then all of its output is there.
-    fn look_once(&mut self) -> Result<Vec<News>, OpError> {
+    /// Reads the job before its output: if the job says that an attempt has ended, all of its output has been written.
+    fn poll_once(&mut self) -> Result<Vec<FollowEvent>, OpError> {
         if self.is_over {
             return Ok(Vec::new());
         }
         let job = self.store.find(&self.id)?.ok_or_else(|| OpError::Removed(self.id.clone()))?;
-        let Some(present) = &mut self.present else {
+        let Some(current) = &mut self.current else {
             return self.begin(job);
         };
-        let has_ended = has_ended(&job, present.number);
-        match present.read(self.store, has_ended) {
-            Ok(pieces) if !pieces.is_empty() => Ok(vec![News::Output(pieces)]),
+        let has_ended = has_ended(&job, current.number);
+        match current.read(self.store, has_ended) {
+            Ok(pieces) if !pieces.is_empty() => Ok(vec![FollowEvent::Output(pieces)]),
             Ok(_) if has_ended => self.end(job),
             Ok(_) => Ok(Vec::new()),
             Err(error @ OpError::Store(_)) => Err(error),
             Err(error) => {
-                present.is_unreadable = true;
-                Ok(vec![News::Unreadable(error)])
+                current.is_unreadable = true;
+                Ok(vec![FollowEvent::Unreadable(error)])
             }
         }
     }
 
-    /// Goes on to the next attempt that there is, or to the end.
-    fn begin(&mut self, job: Job) -> Result<Vec<News>, OpError> {
+    /// Continues with the next existing attempt, or finishes.
+    fn begin(&mut self, job: Job) -> Result<Vec<FollowEvent>, OpError> {
         if self.next <= job.life.attempts {
-            // Older attempts may no longer be kept.
+            // Older attempts may have been pruned.
             let Some(attempt) = self.history()?.into_iter().find(|attempt| attempt.number >= self.next)
             else {
                 return Ok(Vec::new());
             };
             if attempt.ending.is_none() {
-                announce::reader(self.store, &attempt.worker, job.number)?;
+                announce::announce_reader(self.store, &attempt.worker, job.number)?;
             }
             let output = AttemptOutput::new(&self.home, &job, &attempt);
             self.next = attempt.number + 1;
-            self.present = Some(Present { number: attempt.number, output, printed: 0, is_unreadable: false });
-            return Ok(vec![News::Began(attempt)]);
+            self.current =
+                Some(CurrentAttempt { number: attempt.number, output, printed: 0, is_unreadable: false });
+            return Ok(vec![FollowEvent::Began(attempt)]);
         }
         if job.life.state.name().is_finished() {
             self.is_over = true;
-            return Ok(vec![News::Finished(Box::new(job))]);
+            return Ok(vec![FollowEvent::Finished(Box::new(job))]);
         }
         Ok(Vec::new())
     }
 
-    fn end(&mut self, job: Job) -> Result<Vec<News>, OpError> {
+    fn end(&mut self, job: Job) -> Result<Vec<FollowEvent>, OpError> {
         let history = self.history()?;
-        let Some(present) = self.present.take() else {
+        let Some(current) = self.current.take() else {
             return Ok(Vec::new());
         };
-        let mut news = Vec::new();
-        if let Some(attempt) = history.into_iter().find(|attempt| attempt.number == present.number) {
-            let found_nothing = present.printed == 0 && !present.is_unreadable;
-            news.extend(found_nothing.then(|| missing(&self.id, &attempt)).flatten().map(News::Unreadable));
-            news.push(News::Ended { attempt, job: Box::new(job) });
+        let mut events = Vec::new();
+        if let Some(attempt) = history.into_iter().find(|attempt| attempt.number == current.number) {
+            let found_nothing = current.printed == 0 && !current.is_unreadable;
+            events.extend(
+                found_nothing.then(|| missing(&self.id, &attempt)).flatten().map(FollowEvent::Unreadable),
+            );
+            events.push(FollowEvent::Ended { attempt, job: Box::new(job) });
         }
-        Ok(news)
+        Ok(events)
     }
 
     fn history(&self) -> Result<Vec<Attempt>, OpError> {
@@ -142,7 +145,7 @@ impl<'s> Follower<'s> {
     }
 }
 
-impl Present {
+impl CurrentAttempt {
     fn read(&mut self, store: &dyn Store, has_ended: bool) -> Result<Vec<Piece>, OpError> {
         if self.is_unreadable {
             return Ok(Vec::new());
@@ -153,7 +156,7 @@ impl Present {
     }
 }
 
-/// What is wrong with an attempt of which nothing was found: `None` if it printed nothing.
+/// The error for an attempt without any output found; `None` if it printed nothing.
 pub fn missing(job: &JobId, attempt: &Attempt) -> Option<OpError> {
     let ending = attempt.ending.as_ref()?;
     (ending.log_bytes > 0).then(|| OpError::OutputGone {

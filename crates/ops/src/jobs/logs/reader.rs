@@ -1,8 +1,7 @@
-//! Reading the log file of an attempt, also while it is written.
+//! Reading the log file of an attempt, also while the worker is writing it.
 //!
-//! While the attempt runs, the middle of a long log is cut out under the reader's eyes. The writer changes the header
-//! first and the file then, so the reader looks at the header last: what it has read before is good unless the header
-//! says that it was cut by then.
+//! While the attempt runs, the writer may cut the middle out of a long log. It changes the header before the file, so
+//! the reader reads the header last: the bytes read before it are valid unless the header says that they were cut.
 
 use std::fs::File;
 use std::io;
@@ -14,25 +13,25 @@ use crate::OpError;
 use domain::log::{Cut, HEADER_BYTES, Header, LogError, MAX_ENTRY_BYTES};
 use sys::fs::owner_only;
 
-/// How much is read at once.
+/// How many bytes one read requests.
 const READ_BYTES: usize = 256 << 10;
-const _: () = assert!(READ_BYTES >= MAX_ENTRY_BYTES, "an entry must fit, or reading would not get on");
-/// How often a header is read again that may just be being written.
+const _: () = assert!(READ_BYTES >= MAX_ENTRY_BYTES, "an entry must fit, or the reader could not advance");
+/// How often a damaged header is read again, because the worker may be writing it.
 const HEADER_TRIES: u32 = 1_000;
 
 #[derive(Debug)]
 pub struct LogReader {
     file: File,
     path: PathBuf,
-    /// The next entry.
+    /// The offset of the next entry.
     at: u64,
-    /// How many bytes had been printed before it.
+    /// How many bytes the command had printed before it.
     printed: u64,
     buffer: Vec<u8>,
 }
 
 impl LogReader {
-    /// `None` if there is no such file.
+    /// `None` if the file does not exist.
     pub fn open(path: &Path) -> Result<Option<Self>, OpError> {
         let cannot_read = |source| OpError::CannotReadLog { path: path.to_owned(), source };
         let file = owner_only::open_regular(path).map_err(cannot_read)?;
@@ -45,7 +44,7 @@ impl LogReader {
         }))
     }
 
-    /// What comes next. Nothing: that was all, for now.
+    /// The next pieces; empty if there is nothing more for now.
     pub fn read(&mut self) -> Result<Vec<Piece>, OpError> {
         let mut pieces = Vec::new();
         loop {
@@ -69,11 +68,11 @@ impl LogReader {
         }
     }
 
-    /// Takes the entries that are whole; one that is not is read again the next time, from its beginning.
+    /// Decodes the complete entries. An incomplete one is read again from its beginning next time.
     fn decode(&mut self, read: usize, pieces: &mut Vec<Piece>) -> Result<(), OpError> {
         let (found, taken) = whole_pieces(&self.buffer[..read]).map_err(|source| self.damaged(source))?;
         self.at += taken as u64;
-        // A damaged file can claim any number.
+        // A damaged file may contain any number.
         self.printed = found.iter().map(Piece::printed).fold(self.printed, u64::saturating_add);
         pieces.extend(found);
         Ok(())
@@ -86,7 +85,7 @@ impl LogReader {
         self.printed = cut.resume_printed;
     }
 
-    /// `None` if the file has only just been made.
+    /// `None` if the header has not been written yet.
     fn header(&self) -> Result<Option<Header>, OpError> {
         let mut tries = 0;
         loop {

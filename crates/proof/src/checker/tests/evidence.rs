@@ -1,13 +1,13 @@
-//! Evidence of a trial in which nothing went wrong: `a` failed once and then succeeded, `b` succeeded at once.
+//! Evidence of a good trial: `a` failed once and then succeeded, `b` succeeded at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::calls::{Answer, Call};
 use crate::evidence::{Evidence, JobEvidence};
-use crate::hook_log::Telling;
-use crate::ledger::{How, Line, What};
-use crate::plan::{JobPlan, Wish};
+use crate::hook_log::Notification;
+use crate::ledger::{CommandEnd, LedgerEvent, Line};
+use crate::plan::{JobPlan, Request};
 use domain::job::life::{Life, Losses, State, StateName};
 use domain::job::limits::Limits;
 use domain::job::outcome::Outcome;
@@ -23,18 +23,18 @@ pub(super) fn evidence() -> Evidence {
     let cancel = cancel("b", Answer::Ok, (900, 901));
     Evidence {
         calls: vec![
-            call(Wish::Enqueue(vec![plan("a")]), Answer::Ok),
-            call(Wish::Enqueue(vec![plan("b")]), Answer::Ok),
+            call(Request::Enqueue(vec![plan("a")]), Answer::Ok),
+            call(Request::Enqueue(vec![plan("b")]), Answer::Ok),
             cancel,
         ],
         lines: vec![
             start("a", 1, 100),
             tick("a", 1, 110, "daemon"),
-            end("a", 1, 120, How::Exit(3)),
+            end("a", 1, 120, CommandEnd::Exit(3)),
             start("b", 1, 210),
-            end("b", 1, 230, How::Exit(0)),
+            end("b", 1, 230, CommandEnd::Exit(0)),
             start("a", 2, 600),
-            end("a", 2, 620, How::Exit(0)),
+            end("a", 2, 620, CommandEnd::Exit(0)),
         ],
         jobs: vec![first, completed("b")],
         concurrency: 1,
@@ -43,9 +43,9 @@ pub(super) fn evidence() -> Evidence {
         rates: BTreeMap::new(),
         schedules: Vec::new(),
         batches: Vec::new(),
-        told: vec![told("success", "a"), told("success", "b")],
-        to_be_told: 0,
-        is_clock_turned: false,
+        notifications: vec![notification("success", "a"), notification("success", "b")],
+        pending_notifications: 0,
+        is_clock_set: false,
         left: Vec::new(),
         longest_abandoned: Duration::from_millis(3),
         abandoned_limit: Some(Duration::from_secs(1)),
@@ -54,10 +54,15 @@ pub(super) fn evidence() -> Evidence {
     }
 }
 
-/// Told once, and known by what it is about.
-pub(super) fn told(event: &str, about: &str) -> Telling {
+/// A delivery whose id is derived from its contents.
+pub(super) fn notification(event: &str, about: &str) -> Notification {
     let text = format!("{event} of {about}");
-    Telling { delivery: format!("d-{event}-{about}"), event: event.to_owned(), about: about.to_owned(), text }
+    Notification {
+        delivery: format!("d-{event}-{about}"),
+        event: event.to_owned(),
+        about: about.to_owned(),
+        text,
+    }
 }
 
 pub(super) fn at(millis: u64) -> Duration {
@@ -69,9 +74,9 @@ pub(super) fn plan(id: &str) -> JobPlan {
         id: id.to_owned(),
         queue: None,
         lives: at(20),
-        ends: vec![How::Exit(0)],
+        ends: vec![CommandEnd::Exit(0)],
         escapes: Vec::new(),
-        is_deaf: false,
+        ignores_sigterm: false,
         in_shell: false,
         kills_worker: 0,
         runs_through: None,
@@ -87,9 +92,9 @@ pub(super) fn plan(id: &str) -> JobPlan {
     }
 }
 
-/// A cancel that is answered so; where that is well, the job was cancelled.
+/// A cancel with this answer; if it is `Ok`, the job was cancelled.
 pub(super) fn cancel(id: &str, answer: Answer, span: (u64, u64)) -> Call {
-    let mut cancel = call(Wish::Cancel(id.to_owned()), answer);
+    let mut cancel = call(Request::Cancel(id.to_owned()), answer);
     (cancel.began, cancel.ended) = (at(span.0), at(span.1));
     if answer == Answer::Ok {
         cancel.printed = vec![format!(r#"[{{"id":"{id}","state":"cancelled"}}]"#)];
@@ -97,32 +102,32 @@ pub(super) fn cancel(id: &str, answer: Answer, span: (u64, u64)) -> Call {
     cancel
 }
 
-pub(super) fn call(wish: Wish, answer: Answer) -> Call {
-    Call { wish, began: at(10), ended: at(20), answer, printed: Vec::new(), said: String::new() }
+pub(super) fn call(request: Request, answer: Answer) -> Call {
+    Call { request, began: at(10), ended: at(20), answer, printed: Vec::new(), said: String::new() }
 }
 
-fn line(job: &str, attempt: u32, millis: u64, what: What) -> Line {
-    let by_command = !matches!(&what, What::Tick { .. });
+fn line(job: &str, attempt: u32, millis: u64, event: LedgerEvent) -> Line {
+    let by_command = !matches!(&event, LedgerEvent::Tick { .. });
     Line {
         at: at(millis),
         job: job.to_owned(),
         attempt,
         pid: attempt * 10 + u32::from(by_command),
         nonce: format!("{job}-{attempt}"),
-        what,
+        event,
     }
 }
 
 pub(super) fn start(job: &str, attempt: u32, millis: u64) -> Line {
-    line(job, attempt, millis, What::Start { worker: "w".to_owned() })
+    line(job, attempt, millis, LedgerEvent::Start { worker: "w".to_owned() })
 }
 
 pub(super) fn tick(job: &str, attempt: u32, millis: u64, who: &str) -> Line {
-    line(job, attempt, millis, What::Tick { who: who.to_owned() })
+    line(job, attempt, millis, LedgerEvent::Tick { who: who.to_owned() })
 }
 
-pub(super) fn end(job: &str, attempt: u32, millis: u64, how: How) -> Line {
-    line(job, attempt, millis, What::End { how })
+pub(super) fn end(job: &str, attempt: u32, millis: u64, how: CommandEnd) -> Line {
+    line(job, attempt, millis, LedgerEvent::End { how })
 }
 
 pub(super) fn attempt(number: u32, outcome: Outcome) -> Attempt {

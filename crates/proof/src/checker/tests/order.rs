@@ -1,14 +1,14 @@
-//! What schedules, rates, batches and hooks must keep to.
+//! Falsified evidence of schedules, rates, batches and hooks.
 
 use std::time::Duration;
 
 use super::breaks;
-use super::evidence::{attempt, call, completed, end, plan, start, told};
+use super::evidence::{attempt, call, completed, end, notification, plan, start};
 use crate::calls::Answer;
 use crate::checker::{Invariant, check};
 use crate::evidence::{Evidence, JobEvidence, ScheduleEvidence};
-use crate::ledger::How;
-use crate::plan::Wish;
+use crate::ledger::CommandEnd;
+use crate::plan::Request;
 use domain::job::Attempt;
 use domain::job::life::{DeadReason, State, StateName};
 use domain::job::outcome::Outcome;
@@ -28,7 +28,7 @@ fn claimed(number: u32, outcome: Outcome, at: Timestamp) -> Attempt {
 
 // Schedules
 
-/// Every second from the beginning of time; it was removed after its second moment.
+/// A schedule that fires every second from the epoch and was removed after its second run.
 fn schedule() -> ScheduleEvidence {
     let job: JobRequest = serde_json::from_str(r#"{"command":"true"}"#).expect("a job");
     let policy = Policy { on_missed: OnMissed::Once, missed_limit: 1, on_overlap: OnOverlap::Queue };
@@ -48,7 +48,7 @@ fn schedule() -> ScheduleEvidence {
     ScheduleEvidence { schedule, job: plan("tick") }
 }
 
-/// The job for a moment.
+/// The job for one time of the schedule.
 fn occurrence(at: Timestamp) -> JobEvidence {
     let mut job = completed(schedule().schedule.job_id(at, 1).as_str());
     job.record.scheduled_for = Some(at);
@@ -58,34 +58,34 @@ fn occurrence(at: Timestamp) -> JobEvidence {
 
 fn store(evidence: &mut Evidence, job: JobEvidence) {
     *evidence.counted.entry(job.record.job.life.state.name()).or_default() += 1;
-    evidence.told.push(told("success", job.id()));
+    evidence.notifications.push(notification("success", job.id()));
     evidence.jobs.push(job);
 }
 
 fn run(evidence: &mut Evidence, job: JobEvidence, from: u64) {
-    evidence.lines.extend([start(job.id(), 1, from), end(job.id(), 1, from + 10, How::Exit(0))]);
+    evidence.lines.extend([start(job.id(), 1, from), end(job.id(), 1, from + 10, CommandEnd::Exit(0))]);
     store(evidence, job);
 }
 
-/// What this change breaks where a schedule had a run for each of its moments.
+/// The invariants that this change violates, if the schedule had a run for each of its times.
 #[track_caller]
 fn breaks_with_schedule(change: impl FnOnce(&mut Evidence)) -> Vec<Invariant> {
     breaks(|evidence| {
         evidence.schedules.push(schedule());
         run(evidence, occurrence(second(1)), 1_000);
         run(evidence, occurrence(second(2)), 2_000);
-        assert_eq!(check(evidence).violations, [], "nothing is wrong before");
+        assert_eq!(check(evidence).violations, [], "the unchanged evidence is good");
         change(evidence);
     })
 }
 
 #[test]
-fn a_run_that_no_moment_asked_for() {
+fn a_run_at_a_wrong_time_is_detected() {
     let between =
         breaks_with_schedule(|evidence| run(evidence, occurrence(Timestamp::from_millis(3_500)), 3_500));
-    assert_eq!(between, [Invariant::Wanted]);
+    assert_eq!(between, [Invariant::NoneInvented]);
     let before = breaks_with_schedule(|evidence| run(evidence, occurrence(second(0)), 2_500));
-    assert_eq!(before, [Invariant::Wanted], "it fires for the first time after a second");
+    assert_eq!(before, [Invariant::NoneInvented], "the first run is after one second");
     let twice = breaks_with_schedule(|evidence| {
         let mut second_one = occurrence(second(2));
         second_one.record.job.id = schedule().schedule.job_id(second(2), 2);
@@ -93,63 +93,63 @@ fn a_run_that_no_moment_asked_for() {
         second_one.nonces = [(1, format!("{id}-1"))].into();
         run(evidence, second_one, 2_500);
     });
-    assert_eq!(twice, [Invariant::Wanted]);
+    assert_eq!(twice, [Invariant::NoneInvented]);
     let for_nothing = breaks_with_schedule(|evidence| evidence.jobs[2].record.scheduled_for = None);
-    assert_eq!(for_nothing, [Invariant::Wanted]);
+    assert_eq!(for_nothing, [Invariant::NoneInvented]);
     let later = breaks_with_schedule(|evidence| run(evidence, occurrence(second(3)), 3_000));
-    assert_eq!(later, [], "between the last look and the removal");
+    assert_eq!(later, [], "it ran between the last poll and the removal");
 }
 
-/// Takes the first run away, as if it had never been.
-fn forget_first(evidence: &mut Evidence) {
+/// Removes all traces of the first run.
+fn remove_first_run(evidence: &mut Evidence) {
     let id = evidence.jobs.remove(2).id().to_owned();
     evidence.lines.retain(|line| line.job != id);
-    evidence.told.retain(|one| one.about != id);
+    evidence.notifications.retain(|one| one.about != id);
     evidence.counted.insert(StateName::Completed, 3);
 }
 
 #[test]
-fn a_moment_without_a_run_and_a_schedule_that_never_fired() {
-    assert_eq!(breaks_with_schedule(forget_first), [Invariant::Kept]);
+fn a_missing_run_and_a_schedule_that_never_fired_are_detected() {
+    assert_eq!(breaks_with_schedule(remove_first_run), [Invariant::NoneLost]);
     let skipped = breaks_with_schedule(|evidence| {
         evidence.schedules[0].schedule.policy.on_overlap = OnOverlap::Skip;
-        forget_first(evidence);
+        remove_first_run(evidence);
     });
-    assert_eq!(skipped, [], "of two that come late and together the latter runs");
+    assert_eq!(skipped, [], "of two late runs only the second is enqueued");
     let none_ran = breaks(|evidence| {
         let mut fired = schedule();
         fired.schedule.policy.on_overlap = OnOverlap::Skip;
         evidence.schedules.push(fired);
     });
-    assert_eq!(none_ran, [Invariant::Kept]);
+    assert_eq!(none_ran, [Invariant::NoneLost]);
     let left_out = breaks_with_schedule(|evidence| {
         evidence.schedules[0].schedule.policy.on_overlap = OnOverlap::Skip;
         evidence.schedules[0].schedule.last_at = Some(second(9));
     });
-    assert_eq!(left_out, [], "an earlier run may have been in the way of those");
+    assert_eq!(left_out, [], "an earlier run may have caused the skips");
     let silent = breaks(|evidence| {
         let mut silent = schedule();
         silent.schedule.last_at = None;
         evidence.schedules.push(silent);
     });
-    assert_eq!(silent, [Invariant::Kept]);
+    assert_eq!(silent, [Invariant::NoneLost]);
 }
 
 #[test]
-fn a_run_that_was_claimed_before_its_moment() {
+fn a_run_that_was_claimed_too_early_is_detected() {
     let early = |evidence: &mut Evidence| {
         evidence.jobs[3].record.history[0].started_at = Timestamp::from_millis(1_999);
     };
-    assert_eq!(breaks_with_schedule(early), [Invariant::InTime]);
+    assert_eq!(breaks_with_schedule(early), [Invariant::NotTooEarly]);
     let turned = breaks_with_schedule(|evidence| {
-        evidence.is_clock_turned = true;
+        evidence.is_clock_set = true;
         early(evidence);
     });
-    assert_eq!(turned, [], "nobody knows what time it was");
+    assert_eq!(turned, [], "the clock was changed");
 }
 
 #[test]
-fn two_runs_of_a_schedule_at_once() {
+fn two_concurrent_runs_of_a_schedule_are_detected() {
     let overlap = breaks_with_schedule(|evidence| {
         evidence.concurrency = 2;
         let last = evidence.lines.len() - 1;
@@ -160,7 +160,7 @@ fn two_runs_of_a_schedule_at_once() {
 
 // Rates
 
-/// Lets a job of a queue with a rate of two in a second be claimed at these times.
+/// Adds a job of a queue with a rate of two per second, claimed at these times.
 fn claims(evidence: &mut Evidence, claims: &[(Outcome, i64)]) {
     let mut paced = completed("p");
     paced.record.job.queue = "paced".parse().expect("a queue");
@@ -170,24 +170,28 @@ fn claims(evidence: &mut Evidence, claims: &[(Outcome, i64)]) {
         .collect();
     paced.record.job.life.attempts = u32::try_from(claims.len()).expect("a few");
     evidence.rates.insert("paced".to_owned(), "2/s".parse().expect("a rate"));
-    evidence.calls.push(call(Wish::Enqueue(vec![plan("p")]), Answer::Ok));
+    evidence.calls.push(call(Request::Enqueue(vec![plan("p")]), Answer::Ok));
     let last = paced.record.job.life.attempts;
     paced.nonces = [(last, format!("p-{last}"))].into();
-    evidence.lines.extend([start("p", last, 9_000), end("p", last, 9_010, How::Exit(0))]);
+    evidence.lines.extend([start("p", last, 9_000), end("p", last, 9_010, CommandEnd::Exit(0))]);
     store(evidence, paced);
 }
 
 #[test]
-fn more_starts_than_a_rate_allows() {
+fn more_starts_than_a_rate_allows_are_detected() {
     use Outcome::{Lost, Released, Success};
     let paced = |times: &[(Outcome, i64)]| breaks(|evidence| claims(evidence, times));
-    assert_eq!(paced(&[(Lost, 0), (Lost, 0), (Lost, 0), (Success, 500)]), [], "three, and one for rounding");
+    assert_eq!(
+        paced(&[(Lost, 0), (Lost, 0), (Lost, 0), (Success, 500)]),
+        [],
+        "three starts, and one for rounding"
+    );
     assert_eq!(paced(&[(Lost, 0), (Lost, 0), (Lost, 0), (Success, 499)]), [Invariant::WithinLimits]);
     assert_eq!(paced(&[(Lost, 0), (Released, 0), (Lost, 0), (Released, 0), (Success, 0)]), []);
     let quiet_before = [(Lost, 0), (Lost, 60_000), (Lost, 60_000), (Lost, 60_000), (Success, 60_000)];
-    assert_eq!(paced(&quiet_before), [Invariant::WithinLimits], "what was not used is lost");
+    assert_eq!(paced(&quiet_before), [Invariant::WithinLimits], "unused tokens expire");
     let turned = breaks(|evidence| {
-        evidence.is_clock_turned = true;
+        evidence.is_clock_set = true;
         claims(evidence, &quiet_before);
     });
     assert_eq!(turned, []);
@@ -206,13 +210,13 @@ fn in_batch(evidence: &mut Evidence) {
     evidence.jobs[1].record.job.batch = Some(name);
     let mut wanted = plan("b");
     wanted.batch = Some("red");
-    evidence.calls[1] = call(Wish::Enqueue(vec![wanted]), Answer::Ok);
-    evidence.told.push(told("batch_finished", "red"));
-    assert_eq!(check(evidence).violations, [], "nothing is wrong before");
+    evidence.calls[1] = call(Request::Enqueue(vec![wanted]), Answer::Ok);
+    evidence.notifications.push(notification("batch_finished", "red"));
+    assert_eq!(check(evidence).violations, [], "the unchanged evidence is good");
 }
 
 #[test]
-fn a_batch_that_counts_wrong_or_does_not_know_that_it_is_finished() {
+fn wrong_counters_or_a_wrong_finish_time_of_a_batch_are_detected() {
     let breaks_batch = |change: fn(&mut Evidence)| {
         breaks(|evidence| {
             in_batch(evidence);
@@ -226,44 +230,44 @@ fn a_batch_that_counts_wrong_or_does_not_know_that_it_is_finished() {
     let gone = breaks_batch(|evidence| evidence.batches.clear());
     assert_eq!(gone, [Invariant::NothingLeft]);
     let elsewhere = breaks_batch(|evidence| evidence.jobs[1].record.job.batch = None);
-    assert_eq!(elsewhere, [Invariant::Wanted, Invariant::NothingLeft]);
-    let untold = breaks_batch(|evidence| evidence.told.retain(|one| one.about != "red"));
-    assert_eq!(untold, [Invariant::Heard]);
+    assert_eq!(elsewhere, [Invariant::NoneInvented, Invariant::NothingLeft]);
+    let not_notified = breaks_batch(|evidence| evidence.notifications.retain(|one| one.about != "red"));
+    assert_eq!(not_notified, [Invariant::HooksNotified]);
 }
 
 // Hooks
 
 #[test]
-fn something_that_a_hook_was_not_told() {
-    let untold = breaks(|evidence| evidence.told.retain(|one| one.about != "b"));
-    assert_eq!(untold, [Invariant::Heard]);
-    let still_to_be_told = breaks(|evidence| evidence.to_be_told = 1);
-    assert_eq!(still_to_be_told, [Invariant::Heard]);
+fn a_missing_delivery_is_detected() {
+    let not_notified = breaks(|evidence| evidence.notifications.retain(|one| one.about != "b"));
+    assert_eq!(not_notified, [Invariant::HooksNotified]);
+    let still_pending = breaks(|evidence| evidence.pending_notifications = 1);
+    assert_eq!(still_pending, [Invariant::HooksNotified]);
     let in_a_day = breaks(|evidence| {
-        evidence.is_clock_turned = true;
-        evidence.told.clear();
-        evidence.to_be_told = 2;
+        evidence.is_clock_set = true;
+        evidence.notifications.clear();
+        evidence.pending_notifications = 2;
     });
     assert_eq!(in_a_day, []);
-    let told_the_wrong_thing = breaks(|evidence| {
+    let wrong_event = breaks(|evidence| {
         let finished_at = second(0);
         evidence.jobs[1].record.job.life.state =
             State::Dead { finished_at, reason: DeadReason::RetriesExhausted };
         evidence.counted = [(StateName::Completed, 1), (StateName::Dead, 1)].into();
     });
-    assert!(told_the_wrong_thing.contains(&Invariant::Heard), "{told_the_wrong_thing:?}");
+    assert!(wrong_event.contains(&Invariant::HooksNotified), "{wrong_event:?}");
 }
 
 #[test]
-fn something_that_a_hook_was_told_and_is_not_so() {
-    let twice = breaks(|evidence| evidence.told.push(told("success", "a")));
-    assert_eq!(twice, [], "the same again is fine");
+fn a_false_or_changed_delivery_is_detected() {
+    let twice = breaks(|evidence| evidence.notifications.push(notification("success", "a")));
+    assert_eq!(twice, [], "an identical repetition is allowed");
     let differently = breaks(|evidence| {
-        let mut again = told("success", "a");
+        let mut again = notification("success", "a");
         again.text.push('!');
-        evidence.told.push(again);
+        evidence.notifications.push(again);
     });
-    assert_eq!(differently, [Invariant::Heard]);
-    let never = breaks(|evidence| evidence.told.push(told("success", "nobody")));
-    assert_eq!(never, [Invariant::Heard]);
+    assert_eq!(differently, [Invariant::HooksNotified]);
+    let never = breaks(|evidence| evidence.notifications.push(notification("success", "unknown")));
+    assert_eq!(never, [Invariant::HooksNotified]);
 }

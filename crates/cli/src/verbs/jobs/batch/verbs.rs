@@ -11,7 +11,7 @@ use crate::verbs::manage::bulk::{BulkArgs, change_kind};
 use crate::verbs::manage::cancel::CANCEL;
 use domain::values::name::BatchName;
 use ops::jobs::batch::find;
-use ops::jobs::bulk::meant_by_default;
+use ops::jobs::bulk::default_phases;
 use store::JobFilter;
 
 /// Jobs that were enqueued together under a name
@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         BatchVerb::Wait(args) => return wait::run(&args, context),
         BatchVerb::Cancel { name, bulk } => {
             find(context.store()?, &name)?;
-            let phases = meant_by_default(CANCEL.verb);
+            let phases = default_phases(CANCEL.verb);
             let filter = JobFilter { phases, batch: Some(name), ..JobFilter::default() };
             change_kind(context, &filter, &bulk, &CANCEL)?;
         }

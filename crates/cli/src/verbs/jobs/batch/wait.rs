@@ -18,9 +18,9 @@ use domain::values::name::{BatchName, JobId};
 use domain::values::span::parse_span;
 use ops::OpError;
 use ops::jobs::batch::find;
-use ops::jobs::inside::Inside;
+use ops::jobs::inside::CallingJob;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::alive::{live_workers, why_nothing_starts};
+use ops::worker::alive::{live_workers, why_no_job_starts};
 use store::{Batch, JobFilter, Page, Phase, Store};
 
 /// Wait until all jobs of a batch are finished
@@ -54,7 +54,7 @@ pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failur
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let store = context.store()?;
     let mut batch = find(store, &args.name)?;
-    let mut loan = match Inside::find(store)? {
+    let mut loan = match CallingJob::find(store)? {
         Some(inside) => Some(begin_loan(context, store, &batch, inside)?),
         None => None,
     };
@@ -88,10 +88,10 @@ fn begin_loan<'a>(
     context: &'a Context,
     store: &'a dyn Store,
     batch: &Batch,
-    inside: Inside,
+    inside: CallingJob,
 ) -> Result<Loan<'a>, Failure> {
     let own = inside.job.batch.as_ref().filter(|own| **own == batch.name).map(|_| inside.job.id.clone());
-    inside.may_wait_for(store, own.into_iter().chain(offered(store, batch)?))?;
+    inside.check_may_wait_for(store, own.into_iter().chain(offered(store, batch)?))?;
     Loan::new(context, store, inside)
 }
 
@@ -171,7 +171,7 @@ impl<'a> View<'a> {
         let workers = live_workers(store)?;
         let slots = workers.iter().map(|worker| worker.concurrency).sum();
         self.outlook = Some(EtaFacts { slots, ..store.eta_facts(batch)? });
-        if let (Some(why), false) = (why_nothing_starts(&workers), self.was_told) {
+        if let (Some(why), false) = (why_no_job_starts(&workers), self.was_told) {
             self.was_told = true;
             self.bar.clear();
             self.context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"))?;

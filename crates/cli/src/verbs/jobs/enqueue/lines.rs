@@ -17,7 +17,7 @@ use ops::OpError;
 use ops::escape::write_json;
 use ops::jobs::enqueue::Enqueuer;
 use ops::jobs::enqueue::lines;
-use ops::jobs::enqueue::lines::{Form, Progress, Tally};
+use ops::jobs::enqueue::lines::{LineFormat, Progress, Tally};
 use ops::json::EnqueuedJson;
 use store::{EnqueueResult, Store};
 
@@ -28,7 +28,7 @@ pub(crate) fn enqueue_file(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
     path: &Path,
-    form: Form<'_>,
+    form: LineFormat<'_>,
 ) -> Result<(), Failure> {
     let is_regular = path.metadata().is_ok_and(|meta| meta.is_file());
     if !is_regular {
@@ -43,7 +43,7 @@ pub(crate) fn enqueue_file(
 pub(crate) fn enqueue_stream(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
-    form: Form<'_>,
+    form: LineFormat<'_>,
 ) -> Result<(), Failure> {
     store_lines(context, enqueuer, Source::new(io::stdin()), form, None)
 }
@@ -52,7 +52,7 @@ pub(crate) fn enqueue_stream(
 const EXAMPLES: u64 = 10;
 
 /// Says what would be enqueued, and stores nothing.
-pub(crate) fn rehearse(context: &Context, path: &Path, form: Form<'_>) -> Result<(), Failure> {
+pub(crate) fn dry_run(context: &Context, path: &Path, form: LineFormat<'_>) -> Result<(), Failure> {
     let mut commands = Vec::new();
     let mut count = 0;
     let mut tell = |command: &str| {
@@ -63,9 +63,9 @@ pub(crate) fn rehearse(context: &Context, path: &Path, form: Form<'_>) -> Result
         Ok(())
     };
     if path.as_os_str() == "-" {
-        lines::rehearse(Source::new(io::stdin()), form, &mut tell)?;
+        lines::dry_run(Source::new(io::stdin()), form, &mut tell)?;
     } else {
-        lines::rehearse(open(path)?, form, &mut tell)?;
+        lines::dry_run(open(path)?, form, &mut tell)?;
     }
     if context.json {
         return context.print_json(&serde_json::json!({ "count": count, "commands": commands }));
@@ -97,7 +97,7 @@ fn store_lines<R: Read + AsFd>(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
     source: Source<R>,
-    form: Form<'_>,
+    form: LineFormat<'_>,
     total: Option<u64>,
 ) -> Result<(), Failure> {
     let began = Instant::now();

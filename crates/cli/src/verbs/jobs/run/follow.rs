@@ -20,11 +20,11 @@ use domain::job::error_line::reports_excess;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
-use ops::jobs::attend::{WaitsFor, exit_code, is_attended, waits_for};
+use ops::jobs::attend::{WaitReason, exit_code, has_worker, wait_reason};
 use ops::jobs::change::{Verb, change};
-use ops::jobs::logs::follow::{Follower, News};
+use ops::jobs::logs::follow::{FollowEvent, Follower};
 use ops::jobs::logs::{Chunk, Piece, choose};
-use ops::jobs::wait::Ended;
+use ops::jobs::wait::WaitEnd;
 use ops::json::EnqueuedJson;
 use ops::worker::alive::live_workers;
 use store::{EnqueueResult, Pause, Store};
@@ -110,10 +110,10 @@ impl<'a> Run<'a> {
         let was_there = if self.is_existing { " was there already" } else { "" };
         self.live.aside(&format!("job {id}{was_there} (queuectl logs -f {id})"));
         loop {
-            let news = self.follower.look()?;
+            let news = self.follower.poll()?;
             let signal = if news.is_empty() {
                 self.attend()?;
-                self.interrupts.sleep(self.follower.pause())
+                self.interrupts.sleep(self.follower.poll_delay())
             } else {
                 // Heard while the news are told: what was taken here would be forgotten where nobody reads them.
                 None
@@ -128,21 +128,21 @@ impl<'a> Run<'a> {
     }
 
     /// Shows something new. The job is returned when it is finished.
-    fn tell(&mut self, event: News) -> Result<Option<Box<Job>>, Stop> {
+    fn tell(&mut self, event: FollowEvent) -> Result<Option<Box<Job>>, Stop> {
         match event {
-            News::Began(_) => self.live.clear(),
-            News::Output(pieces) => self.pass_on_all(&pieces)?,
-            News::Unreadable(error) => {
+            FollowEvent::Began(_) => self.live.clear(),
+            FollowEvent::Output(pieces) => self.pass_on_all(&pieces)?,
+            FollowEvent::Unreadable(error) => {
                 self.live.break_line();
                 self.worst = self.worst.max(Some(tell(self.context, &error.into())));
             }
-            News::Ended { attempt, job } => {
+            FollowEvent::Ended { attempt, job } => {
                 if let Some(note) = between(&attempt, &job, self.store.now()?) {
                     self.live.note(&note);
                 }
                 self.waits_since = Instant::now();
             }
-            News::Finished(job) => return Ok(Some(job)),
+            FollowEvent::Finished(job) => return Ok(Some(job)),
         }
         Ok(None)
     }
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         }
         let Some(code) = exit_code(job) else {
             self.live.break_line();
-            Ended::Finished(Box::new(job.clone())).verdict()?;
+            WaitEnd::Finished(Box::new(job.clone())).verdict()?;
             return Ok(ExitCode::SUCCESS);
         };
         match (&job.latest.error, job.latest.signal) {
@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
             return Ok(());
         };
         let workers = live_workers(self.store)?;
-        if !is_attended(&job, &workers) {
+        if !has_worker(&job, &workers) {
             self.start_worker(&job, workers.is_empty())?;
         }
         if self.waits_since.elapsed() >= LOOK_PAUSE {
@@ -243,28 +243,28 @@ impl<'a> Run<'a> {
     }
 
     fn tell_of_waiting(&mut self, job: &Job) -> Result<(), Stop> {
-        let Some(waits_for) = waits_for(self.store, job)? else {
+        let Some(wait_reason) = wait_reason(self.store, job)? else {
             return Ok(());
         };
-        if let (WaitsFor::PausedQueue(pause), false) = (&waits_for, self.was_told_of_pause) {
+        if let (WaitReason::PausedQueue(pause), false) = (&wait_reason, self.was_told_of_pause) {
             let why = pause_of(job, pause);
             self.live.note(&format!("{why}, so the job waits; {}", self.how_to_come_back()));
             self.was_told_of_pause = true;
         }
         let now = self.store.now()?;
-        self.live.wait_for(|| match waits_for {
-            WaitsFor::PausedQueue(_) => format!("waiting for queue {} to go on", job.queue),
-            WaitsFor::Jobs { count } => format!("waiting for {} to complete", jobs(count.into())),
-            WaitsFor::Time(at) => format!("starts in {}", rough(at.since(now))),
-            WaitsFor::FullQueue { running } => {
+        self.live.wait_for(|| match wait_reason {
+            WaitReason::PausedQueue(_) => format!("waiting for queue {} to go on", job.queue),
+            WaitReason::Jobs { count } => format!("waiting for {} to complete", jobs(count.into())),
+            WaitReason::Time(at) => format!("starts in {}", rough(at.since(now))),
+            WaitReason::FullQueue { running } => {
                 format!("waiting for room in queue {} ({} run)", job.queue, jobs(running))
             }
-            WaitsFor::Rate(at) => {
+            WaitReason::Rate(at) => {
                 format!("queue {} starts its next job in {}", job.queue, rough(at.since(now)))
             }
-            WaitsFor::Slot { running: 0 } => "waiting for a worker".to_owned(),
-            WaitsFor::Slot { running: 1 } => "waiting for a free slot (1 job runs)".to_owned(),
-            WaitsFor::Slot { running } => format!("waiting for a free slot ({} run)", jobs(running)),
+            WaitReason::Slot { running: 0 } => "waiting for a worker".to_owned(),
+            WaitReason::Slot { running: 1 } => "waiting for a free slot (1 job runs)".to_owned(),
+            WaitReason::Slot { running } => format!("waiting for a free slot ({} run)", jobs(running)),
         });
         Ok(())
     }

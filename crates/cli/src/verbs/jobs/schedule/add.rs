@@ -17,7 +17,7 @@ use domain::text::shell::quote_words;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
-use ops::schedule::{Wanted, add, cron};
+use ops::schedule::{ScheduleRequest, add, cron};
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::alive::live_workers;
 use sys::process::user;
@@ -76,7 +76,7 @@ pub(super) struct Args {
 const REFUSED: [&str; 5] = ["id", "run_at", "delay", "depends_on", "on_dependency_failure"];
 
 pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
-    let wanted = Wanted {
+    let wanted = ScheduleRequest {
         name: parse_name(&args.name)?,
         when: when(&args)?,
         policy: Policy::new(args.on_missed, args.missed_limit, args.on_overlap)

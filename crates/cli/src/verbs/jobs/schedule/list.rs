@@ -8,7 +8,7 @@ use crate::render::table::{Align, Cell, Table};
 use crate::render::text::{ago, rough, state_style};
 use domain::schedule::{Run, Schedule};
 use domain::values::timestamp::Timestamp;
-use ops::schedule::json::ListedJson;
+use ops::schedule::json::ScheduleSummaryJson;
 
 /// Show all schedules: when they fire, and what came of their last run
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let schedules = store.schedules()?;
     if context.json {
-        let listed = schedules.iter().map(|(schedule, run)| ListedJson {
+        let listed = schedules.iter().map(|(schedule, run)| ScheduleSummaryJson {
             schedule: schedule.into(),
             last_run: run.as_ref().map(Into::into),
         });

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::failure::Failure;
 use domain::values::span::parse_span;
 use proof::actor;
-use proof::actor::{Act, Escape, Who};
-use proof::ledger::How;
+use proof::actor::{AttemptRef, CommandSpec, Escape};
+use proof::ledger::CommandEnd;
 
 /// One command of a trial
 #[derive(Debug, clap::Args)]
@@ -17,8 +17,8 @@ pub(crate) struct ActArgs {
     ledger: PathBuf,
     #[arg(long, value_parser = parse_lives)]
     lives: Duration,
-    #[arg(long, value_delimiter = ',', value_parser = str::parse::<How>)]
-    ends: Vec<How>,
+    #[arg(long, value_delimiter = ',', value_parser = str::parse::<CommandEnd>)]
+    ends: Vec<CommandEnd>,
     #[arg(long, value_delimiter = ',', value_parser = parse_escape)]
     escapes: Vec<Escape>,
     #[arg(long)]
@@ -48,14 +48,14 @@ pub(crate) struct LingerArgs {
 }
 
 pub(crate) fn act(args: ActArgs) -> Result<ExitCode, Failure> {
-    let act = Act {
+    let act = CommandSpec {
         ledger: args.ledger,
         lives: args.lives,
         ends: args.ends,
         escapes: args.escapes,
-        is_deaf: args.deaf,
+        ignores_sigterm: args.deaf,
     };
-    let who = Who {
+    let who = AttemptRef {
         job: variable("QUEUECTL_JOB_ID")?,
         attempt: variable("QUEUECTL_ATTEMPT")?.parse().map_err(|_| not_for_you())?,
         worker: variable("QUEUECTL_WORKER_ID")?,
@@ -65,7 +65,7 @@ pub(crate) fn act(args: ActArgs) -> Result<ExitCode, Failure> {
 
 pub(crate) fn linger(args: LingerArgs) -> Result<ExitCode, Failure> {
     let LingerArgs { ledger, job, attempt, name, nonce } = args;
-    let who = Who { job, attempt, worker: String::new() };
+    let who = AttemptRef { job, attempt, worker: String::new() };
     Ok(actor::linger(&ledger, &who, &name, &nonce)?)
 }
 

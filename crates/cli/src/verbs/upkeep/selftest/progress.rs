@@ -9,8 +9,8 @@ use rustix::process::Signal;
 use crate::context::Context;
 use crate::render::progress::Bar;
 use crate::render::text::jobs;
-use proof::campaign::Spectator;
-use proof::trial::News;
+use proof::campaign::CampaignObserver;
+use proof::trial::TrialProgress;
 use sys::signal::interrupts::Interrupts;
 
 pub(super) struct Progress {
@@ -45,10 +45,10 @@ impl Progress {
     }
 }
 
-impl Spectator for Progress {
-    fn told(&self, trial: u64, nemesis: &'static str, news: &News) {
+impl CampaignObserver for Progress {
+    fn report(&self, trial: u64, nemesis: &'static str, progress: &TrialProgress) {
         let mut scene = self.scene();
-        if let Some(words) = words(news) {
+        if let Some(words) = words(progress) {
             scene.under_way.insert(trial, format!("{nemesis}: {words}"));
         } else {
             scene.under_way.remove(&trial);
@@ -60,7 +60,7 @@ impl Spectator for Progress {
         scene.bar.say(|| line);
     }
 
-    fn has_enough(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         let mut scene = self.scene();
         if scene.interrupted_by.is_none() {
             scene.interrupted_by = self.interrupts.take();
@@ -69,12 +69,12 @@ impl Spectator for Progress {
     }
 }
 
-fn words(news: &News) -> Option<String> {
-    match news {
-        News::Loading => Some("loading".to_owned()),
-        News::Struck { strikes: 1 } => Some("1 strike".to_owned()),
-        News::Struck { strikes } => Some(format!("{strikes} strikes")),
-        News::Draining { left } => Some(format!("{} left", jobs(*left))),
-        News::Judging => None,
+fn words(progress: &TrialProgress) -> Option<String> {
+    match progress {
+        TrialProgress::Loading => Some("loading".to_owned()),
+        TrialProgress::Struck { strikes: 1 } => Some("1 strike".to_owned()),
+        TrialProgress::Struck { strikes } => Some(format!("{strikes} strikes")),
+        TrialProgress::Draining { left } => Some(format!("{} left", jobs(*left))),
+        TrialProgress::Judging => None,
     }
 }

@@ -76,7 +76,7 @@ impl Sum {
     fn of(campaign: &Campaign, reports: &[Report]) -> Self {
         let mut verdict = Verdict::default();
         for report in reports {
-            verdict.add(report.verdict.clone());
+            verdict.merge(report.verdict.clone());
         }
         let promises: Vec<Kept> =
             Promise::ALL.iter().map(|promise| Kept::of(*promise, &verdict, reports)).collect();
@@ -115,12 +115,12 @@ impl Sum {
 
 impl Kept {
     fn of(promise: Promise, verdict: &Verdict, reports: &[Report]) -> Self {
-        let invariants = promise.rests_on();
+        let invariants = promise.invariants();
         let longest = reports.iter().filter_map(|report| report.longest_abandoned).max();
-        let facts = invariants.iter().filter_map(|one| verdict.looked_at.get(one)).sum();
+        let facts = invariants.iter().filter_map(|one| verdict.checks.get(one)).sum();
         let is_kept = !invariants.iter().any(|invariant| verdict.is_broken(*invariant));
         Self {
-            promise: promise.says(),
+            promise: promise.description(),
             facts,
             held: (facts > 0).then_some(is_kept),
             measured: longest.filter(|_| promise == Promise::NoticedSoon).map(in_words),
@@ -145,7 +145,7 @@ fn in_words(longest: Duration) -> String {
 fn damage(reports: &[Report]) -> Vec<Damage> {
     let mut kinds: BTreeMap<&str, Damage> = BTreeMap::new();
     for report in reports {
-        let new = Damage { kind: report.nemesis, what: report.does, trials: 0, strikes: 0 };
+        let new = Damage { kind: report.nemesis, what: report.description, trials: 0, strikes: 0 };
         let kind = kinds.entry(report.nemesis).or_insert(new);
         kind.trials += 1;
         kind.strikes += report.strikes;
@@ -156,7 +156,7 @@ fn damage(reports: &[Report]) -> Vec<Damage> {
 fn violations(report: &Report) -> impl Iterator<Item = ViolationJson> {
     report.verdict.violations.iter().map(|violation| ViolationJson {
         invariant: violation.invariant.code(),
-        says: violation.invariant.says(),
+        says: violation.invariant.description(),
         job: violation.job.clone(),
         what: violation.what.clone(),
         repeat: report.repeat(),
@@ -172,7 +172,7 @@ fn tell_violations(context: &Context, reports: &[Report]) -> Result<(), Failure>
         for violation in &report.verdict.violations {
             writeln!(out, "{red}violated:{red:#} {}", printable(&violation.to_string()))?;
         }
-        for line in report.stories.iter().flat_map(|story| story.lines()) {
+        for line in report.timelines.iter().flat_map(|timeline| timeline.lines()) {
             writeln!(out, "{}", printable(line))?;
         }
         if let Some(kept) = &report.kept {
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use proof::checker::{Invariant, Violation};
     use proof::sandbox::Program;
-    use proof::trial::Terms;
+    use proof::trial::TrialLimits;
 
     fn broken() -> Report {
         let violation = Violation {
@@ -196,18 +196,18 @@ mod tests {
             job: Some("j7".to_owned()),
             what: "the daemon of attempt 1 was alive".to_owned(),
         };
-        let looked_at = [(Invariant::NoOverlap, 12), (Invariant::Kept, 3)].into();
+        let checks = [(Invariant::NoOverlap, 12), (Invariant::NoneLost, 3)].into();
         Report {
             seed: 8,
             nemesis: "kill-worker",
-            does: "kill -9 of a worker",
+            description: "kill -9 of a worker",
             strikes: 2,
             jobs: 5,
             attempts: 6,
             calls: 7,
             longest_abandoned: None,
-            verdict: Verdict { looked_at, violations: vec![violation] },
-            stories: vec!["j7\n  history".to_owned()],
+            verdict: Verdict { checks, violations: vec![violation] },
+            timelines: vec!["j7\n  history".to_owned()],
             kept: Some("/tmp/kept".into()),
         }
     }
@@ -219,7 +219,7 @@ mod tests {
             seed: 7,
             lasts: Duration::ZERO,
             only: None,
-            terms: Terms { notice_within: Duration::from_secs(1), up_to_load: 2.0 },
+            limits: TrialLimits { notice_within: Duration::from_secs(1), up_to_load: 2.0 },
         };
         Sum::of(&campaign, reports)
     }
@@ -235,8 +235,8 @@ mod tests {
         sum.write(&mut anstream::StripStream::new(&mut out), 80).expect("memory takes everything");
         let text = String::from_utf8(out).expect("text");
         assert!(text.contains("NO            12  two attempts of one job never overlap"), "{text}");
-        assert!(text.contains("yes            3  a job that was acknowledged is never lost"), "{text}");
-        assert!(text.contains("not tried      0  an attempt starts once"), "{text}");
+        assert!(text.contains("yes            3  an acknowledged job is never lost"), "{text}");
+        assert!(text.contains("not tried      0  an attempt starts at most once"), "{text}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use proof::campaign::Campaign;
 use proof::nemesis;
 use proof::sandbox::Program;
-use proof::trial::Terms;
+use proof::trial::TrialLimits;
 
 /// Try to make queuectl break its promises, on this machine
 ///
@@ -66,7 +66,7 @@ fn campaign(args: &Args) -> Result<Campaign, Failure> {
         seed: args.seed.unwrap_or_else(|| fastrand::u64(..SEEDS)),
         lasts: Duration::from_secs(args.seconds.into()),
         only: args.only.clone(),
-        terms: Terms { notice_within: NOTICE_WITHIN, up_to_load: BUSY },
+        limits: TrialLimits { notice_within: NOTICE_WITHIN, up_to_load: BUSY },
     })
 }
 

@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         Err(signal) => interrupts.end_by(signal),
     };
     if let DeliveryResult::Failed(why) = sent {
-        return Err(OpError::Untold { hook: name, why }.into());
+        return Err(OpError::HookFailed { hook: name, why }.into());
     }
     let json = TestedJson { hook: name.as_str(), delivery: &delivery.name, delivered: true };
     let sentence = format!("Hook {name} was told: it works");

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
 use ops::home::location;
-use ops::jobs::inside::Inside;
+use ops::jobs::inside::CallingJob;
 
 /// Run workers in the foreground, for systemd, containers and CI
 ///
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 /// Workers inside a job would wait until the queue of that job is empty, and the job until they have ended.
 fn refuse_inside(args: &Args, context: &Context) -> Result<(), Failure> {
     let queues = &args.flags.queues;
-    let Some(inside) = Inside::find(context.store()?)? else {
+    let Some(inside) = CallingJob::find(context.store()?)? else {
         return Ok(());
     };
     let (id, queue) = (&inside.job.id, &inside.job.queue);

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::name::JobId;
 
-use ops::jobs::inside::Inside;
+use ops::jobs::inside::CallingJob;
 
 /// Start workers in the background; returns when they are up
 ///
@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         let workers = if count == 1 { "worker" } else { "workers" };
         writeln!(context.notes(), "{count} {workers} started")?;
     }
-    if let Some(inside) = Inside::find(context.store()?)? {
+    if let Some(inside) = CallingJob::find(context.store()?)? {
         context.hint(&format!("they end with job {}, which started them", inside.job.id))?;
     }
     Ok(ExitCode::SUCCESS)

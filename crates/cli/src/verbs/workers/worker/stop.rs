@@ -15,9 +15,9 @@ use domain::job::life::{State, StateName};
 use domain::values::name::{JobId, WorkerId};
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
-use ops::jobs::inside::{Inside, kept_by_waiting};
+use ops::jobs::inside::{CallingJob, workers_blocked_by_waiting};
 use ops::json::WorkerJson;
-use ops::worker::stop::{Scope, Stopping, order};
+use ops::worker::stop::{Scope, StopOrder, order};
 use store::settings::in_force;
 use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
 use sys::process::user;
@@ -61,14 +61,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     };
     let home = context.location()?.home;
     let scope = if args.everywhere { Scope::Everywhere } else { Scope::Home(&home) };
-    let inside = Inside::find(store)?;
-    let by = inside.as_ref().map_or_else(user::name, Inside::by);
+    let inside = CallingJob::find(store)?;
+    let by = inside.as_ref().map_or_else(user::name, CallingJob::actor);
     if let (Some(inside), true) = (&inside, args.now) {
         let id = &inside.job.id;
         context.hint(&format!("job {id}, which calls this, is killed too and goes back to the queue"))?;
     }
     let stopping = order(store, scope, patience, &by)?;
-    let mark = inside.as_ref().map(|inside| inside.mark(store)).transpose()?;
+    let mark = inside.as_ref().map(|inside| inside.mark_waiting(store)).transpose()?;
     let kept = wait(&stopping, inside.as_ref(), store, context)?;
     drop(mark);
     tell(&stopping, &kept, context)?;
@@ -86,8 +86,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 /// Gives the workers that were not waited for, with what they run. Inside a job these are the workers that run nothing but
 /// this job and others that wait as it does.
 fn wait(
-    stopping: &Stopping,
-    inside: Option<&Inside>,
+    stopping: &StopOrder,
+    inside: Option<&CallingJob>,
     store: &dyn Store,
     context: &Context,
 ) -> Result<Vec<(WorkerId, Vec<JobId>)>, Failure> {
@@ -98,7 +98,7 @@ fn wait(
     loop {
         let mut left = stopping.still_there(store)?;
         let kept = match inside {
-            Some(inside) => kept_by_waiting(store, &left, &inside.job.id)?,
+            Some(inside) => workers_blocked_by_waiting(store, &left, &inside.job.id)?,
             None => Vec::new(),
         };
         left.retain(|worker| !kept.iter().any(|(id, _)| *id == worker.id));
@@ -133,7 +133,7 @@ fn runs_in(job: &Job, workers: &[Worker], now: Timestamp) -> Option<String> {
     is_one_of_them.then(|| format!("{} for {}", job.id, rough(now.since(lease.started_at))))
 }
 
-fn tell(stopping: &Stopping, kept: &[(WorkerId, Vec<JobId>)], context: &Context) -> Result<(), Failure> {
+fn tell(stopping: &StopOrder, kept: &[(WorkerId, Vec<JobId>)], context: &Context) -> Result<(), Failure> {
     if context.json {
         context.print_json(&stopping.workers.iter().map(WorkerJson::from).collect::<Vec<_>>())?;
     } else if !context.quiet {
