@@ -1,4 +1,4 @@
-//! The command line, run as a person or a script runs it: one file per verb, then what must not break it.
+//! The command line, run as a user or a script runs it: one file per verb, then the faults.
 
 pub(crate) mod background;
 mod backup;

@@ -1,4 +1,4 @@
-//! Asking before something that cannot be undone.
+//! Asks for confirmation before something that cannot be undone.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -6,7 +6,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::render::text::jobs;
 
-/// Goes on if the answer is yes, if `--yes` was given, or if only one job is at stake.
+/// Succeeds if the answer is yes, if `--yes` was given, or if at most one job is affected.
 pub(super) fn confirm(context: &Context, what: &str, count: u64, yes: bool) -> Result<(), Failure> {
     if yes || count <= 1 {
         return Ok(());
@@ -14,24 +14,29 @@ pub(super) fn confirm(context: &Context, what: &str, count: u64, yes: bool) -> R
     ask(context, &format!("{what} {}", jobs(count)), false)
 }
 
-/// Whether a person sees what is said, and can answer.
-pub(super) fn somebody_is_there() -> bool {
+/// Whether a person can read a question and answer it.
+pub(super) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Goes on if the answer is yes, or if `--yes` was given.
+/// Succeeds if the answer is yes, or if `--yes` was given.
 pub(super) fn ask(context: &Context, what: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         return Ok(());
     }
-    if !somebody_is_there() {
-        return Err(Failure::usage(format!("this would {what}")).with_hint("say --yes if you mean it"));
+    if !is_interactive() {
+        return Err(Failure::usage(format!("this would {what}")).with_hint("confirm with --yes"));
     }
-    write!(context.notes(), "{what}? [y/N] ")?;
+    write!(context.notes(), "{}? [y/N] ", capitalized(what))?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     if matches!(answer.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
     Err(Failure::new(Exit::Failed, "nothing was changed"))
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }

@@ -1,4 +1,4 @@
-//! What a verb works with: the store, where to print, and how.
+//! The context that every verb runs in: where the store is, and how to print results.
 
 use std::cell::OnceCell;
 use std::io::{self, IsTerminal, Write};
@@ -23,8 +23,8 @@ pub(super) struct Context {
     wanted: LocationArgs,
     location: OnceCell<Location>,
     store: OnceCell<Box<dyn Store>>,
-    /// A person reads the results: standard output is a terminal.
-    pub(super) person_reads: bool,
+    /// Results are written for a person, not for a program.
+    pub(super) stdout_is_terminal: bool,
     pub(super) color: ColorChoice,
     pub(super) json: bool,
     pub(super) quiet: bool,
@@ -36,31 +36,31 @@ impl Context {
             wanted: LocationArgs { home: global.home.clone(), store: global.store.clone() },
             location: OnceCell::new(),
             store: OnceCell::new(),
-            person_reads: io::stdout().is_terminal(),
+            stdout_is_terminal: io::stdout().is_terminal(),
             color: global.color,
             json: global.json,
             quiet: global.quiet,
         }
     }
 
-    /// Where home and store are, looked for when it is first asked.
+    /// Where home and store are, located on first use.
     pub(super) fn location(&self) -> Result<Location, Failure> {
         if let Some(location) = self.location.get() {
             return Ok(location.clone());
         }
         let location = location::locate(&self.wanted)?;
         if let Some(passed) = &location.skipped_home {
-            self.hint(&format!("{passed}; it is passed over, and {} is used", location.home.display()))?;
+            self.hint(&format!("{passed}; ignoring it and using {}", location.home.display()))?;
         }
         Ok(self.location.get_or_init(|| location).clone())
     }
 
-    /// What was said about where things are, for those who look there themselves.
-    pub(super) fn wanted(&self) -> &LocationArgs {
+    /// The `--home` and `--store` flags, for callers that locate them on their own.
+    pub(super) fn location_flags(&self) -> &LocationArgs {
         &self.wanted
     }
 
-    /// The store, opened when it is first asked for.
+    /// The store, opened on first use.
     pub(super) fn store(&self) -> Result<&dyn Store, Failure> {
         if let Some(store) = self.store.get() {
             return Ok(store.as_ref());
@@ -69,8 +69,8 @@ impl Context {
         Ok(self.store.get_or_init(|| store).as_ref())
     }
 
-    /// The end of a process that did one thing: what the next one would have to do is done, and the rest is left to
-    /// the kernel, which forgets it faster than we could free it.
+    /// Called once, before the process exits: does the store's pending maintenance now instead of leaving it to the next
+    /// process, and skips all destructors, because the kernel frees memory faster than we could.
     pub(super) fn leave(self) {
         if let Some(store) = self.store.get() {
             store.tidy();
@@ -78,7 +78,7 @@ impl Context {
         std::mem::forget(self);
     }
 
-    /// Standard output, for data. Colour goes where somebody can see it.
+    /// Standard output, for data; coloured as `--color` says.
     pub(super) fn out(&self) -> impl Write + use<> {
         io::BufWriter::new(results(self.color))
     }
@@ -88,20 +88,20 @@ impl Context {
         notes(self.color)
     }
 
-    /// Whether a person sees the progress.
-    pub(super) fn person_watches(&self) -> bool {
+    /// Whether to show progress on standard error.
+    pub(super) fn shows_progress(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// Columns of the terminal; unlimited in a pipe.
+    /// Columns of the terminal; unlimited where standard output is not a terminal.
     pub(super) fn width(&self) -> usize {
-        if !self.person_reads {
+        if !self.stdout_is_terminal {
             return usize::MAX;
         }
         size_of_terminal(io::stdout()).columns
     }
 
-    /// Whether results have colours.
+    /// Whether results are coloured.
     pub(super) fn has_colors(&self) -> bool {
         color_of(self.color, &io::stdout()) != anstream::ColorChoice::Never
     }
@@ -111,12 +111,12 @@ impl Context {
             return Ok(());
         }
         let mut out = io::BufWriter::new(io::stdout().lock());
-        write_json(&mut out, value, self.person_reads)?;
+        write_json(&mut out, value, self.stdout_is_terminal)?;
         out.write_all(b"\n")?;
         Ok(out.flush()?)
     }
 
-    /// Something worth knowing beside the result.
+    /// Prints a hint on standard error.
     pub(super) fn hint(&self, hint: &str) -> Result<(), Failure> {
         if !self.quiet {
             let style = anstyle::Style::new().dimmed();
@@ -126,7 +126,7 @@ impl Context {
     }
 }
 
-/// Lets signals wait until they are asked for.
+/// Blocks these signals until the caller reads them from the result.
 pub(super) fn catch(signals: &[Signal]) -> Result<Interrupts, Failure> {
     Interrupts::catch(signals)
         .map_err(|error| Failure::new(Exit::Failed, format!("failed to catch signals ({error})")))
@@ -138,7 +138,7 @@ pub(super) struct Size {
     pub(super) rows: usize,
 }
 
-/// What is usual where a terminal does not say.
+/// The size of a terminal; 80 by 24 where the terminal does not report one.
 pub(super) fn size_of_terminal(terminal: impl AsFd) -> Size {
     let (columns, rows) = tcgetwinsize(terminal).map_or((0, 0), |size| (size.ws_col, size.ws_row));
     Size {

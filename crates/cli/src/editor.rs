@@ -1,4 +1,4 @@
-//! Changing a job in an editor.
+//! Edits a job in the user's editor.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use ops::escape::write_json;
 use ops::jobs::edit::editable;
 use sys::fs::owner_only;
 
-/// What is there where nobody chose.
-const USUAL: &str = "vi";
+/// The editor if neither $VISUAL nor $EDITOR is set.
+const DEFAULT_EDITOR: &str = "vi";
 
-/// Opens an editor with the job as JSON. What cannot be understood is refused, and the file is kept.
+/// Opens an editor with the job as JSON. If the result is not valid, the file is kept.
 pub(super) fn edit_in_editor(context: &Context, job: &Job) -> Result<Edit, Failure> {
     let path = write(context, job)?;
     let edited = open(&path).and_then(|()| read(&path, job));
     match &edited {
         Ok(_) => drop(std::fs::remove_file(&path)),
-        Err(_) => context.hint(&format!("what you wrote is kept in {}", path.display()))?,
+        Err(_) => context.hint(&format!("your changes are kept in {}", path.display()))?,
     }
     edited
 }
 
-/// Beside the queue, where only its owner may read.
+/// Writes the job to a file in the home folder, which only its owner can read.
 fn write(context: &Context, job: &Job) -> Result<PathBuf, Failure> {
     let path = context.location()?.home.join(format!("edit-{}.json", std::process::id()));
     let cannot_make = |source: io::Error| OpError::CannotMake { path: path.clone(), source };
@@ -39,10 +39,11 @@ fn write(context: &Context, job: &Job) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// The editor may be a command with arguments, so the shell starts it, as git does.
+/// $EDITOR may contain arguments, so the shell starts it, as git does.
 fn open(path: &Path) -> Result<(), Failure> {
     let chosen = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok());
-    let editor = chosen.filter(|editor| !editor.trim().is_empty()).unwrap_or_else(|| USUAL.to_owned());
+    let editor =
+        chosen.filter(|editor| !editor.trim().is_empty()).unwrap_or_else(|| DEFAULT_EDITOR.to_owned());
     let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("edit").arg(path).status();
     match status {
         Ok(status) if status.success() => Ok(()),

@@ -1,4 +1,4 @@
-//! How a run ends that did not do what was asked: one line, a hint where it helps, and an exit code.
+//! Failures as the user sees them: one line, a hint where one helps, and an exit code.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ use store::transfer::ImportError;
 use store::{Conflict, EnqueueRefusal, StoreError};
 use sys::process::Holder;
 
-/// PRODUCT's exit codes, but for 0 and those that `run` passes on.
+/// The exit codes of the program, except 0 and the codes of commands that `run` passes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exit {
     Failed = 1,
@@ -47,11 +47,11 @@ pub(super) struct Failure {
     pub(super) exit: Exit,
     message: String,
     hint: Option<String>,
-    /// The jobs of which nobody knows whether they are stored.
+    /// Jobs that may or may not have been stored.
     ids: Vec<JobId>,
 }
 
-/// The longest message: what was typed may be quoted in it.
+/// Longer messages are truncated: they may quote input of any length.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
 impl Failure {
@@ -67,7 +67,7 @@ impl Failure {
         Self::new(Exit::Usage, message)
     }
 
-    /// What clap says about arguments, in our form: its first paragraph, and its tip.
+    /// Converts clap's error: its first paragraph becomes the message, its tip (else the usage line) the hint.
     pub(super) fn from_usage(error: &clap::Error) -> Self {
         let text = error.to_string();
         let message = text.split("\n\n").next().unwrap_or_default();
@@ -99,9 +99,9 @@ impl From<EngineError> for Failure {
         match error {
             EngineError::Store(error) => error.into(),
             EngineError::WorkerLives { .. } => Self::new(Exit::Conflict, chain(&error))
-                .with_hint("`queuectl worker stop` lets workers finish what they run, and ends them"),
+                .with_hint("`queuectl worker stop` stops workers after they finish their running jobs"),
             EngineError::CannotForget { .. } => Self::new(Exit::Conflict, chain(&error)).with_hint(
-                "a worker gives them back when that has ended; `queuectl status` names what is known",
+                "a worker releases them once those processes have ended; `queuectl status` shows the details",
             ),
             EngineError::System { .. }
             | EngineError::CannotMake { .. }
@@ -155,7 +155,7 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::CannotWrite { .. } => Exit::Failed,
         OpError::PartlyDone { source, .. } => match exit_of_store(source) {
             exit @ (Exit::Unknown | Exit::Corrupt) => exit,
-            // Something was changed, which the code for this denies.
+            // `Unavailable` would promise that nothing was changed.
             Exit::Unavailable
             | Exit::Failed
             | Exit::Usage
@@ -202,7 +202,7 @@ fn exit_of(error: &OpError) -> Exit {
     }
 }
 
-/// How `doctor` ends where it found an error: like every other verb on a store that cannot be used, else with 1.
+/// The exit code of `doctor` when it found an error: that of any other verb if the store cannot be used, else 1.
 pub(super) fn exit_of_diagnosis(refusal: Option<&OpError>) -> Exit {
     match refusal.map(exit_of) {
         Some(exit @ (Exit::Unavailable | Exit::Corrupt)) => exit,
@@ -238,10 +238,10 @@ fn exit_of_store(error: &StoreError) -> Exit {
 fn hint_for_conflict(id: &JobId, conflict: &Conflict) -> Option<String> {
     match conflict {
         Conflict::WaitedFor { .. } => {
-            Some(format!("cancel or remove those first; `queuectl graph {id}` shows them"))
+            Some(format!("cancel or remove the dependent jobs first; `queuectl graph {id}` shows them"))
         }
         Conflict::Cycle { through } => Some(format!(
-            "wait until job `{through}` is finished, or cancel it; `queuectl graph {id}` shows how they depend"
+            "wait until job `{through}` has finished, or cancel it; `queuectl graph {id}` shows the dependencies"
         )),
         Conflict::State(_) | Conflict::KeyTaken { .. } | Conflict::TooLate => None,
     }
@@ -249,13 +249,13 @@ fn hint_for_conflict(id: &JobId, conflict: &Conflict) -> Option<String> {
 
 fn hint_for(error: &OpError) -> Option<String> {
     let hint = match error {
-        OpError::NoSuchJob(_) => "`queuectl list` shows the jobs that are kept",
+        OpError::NoSuchJob(_) => "`queuectl list` shows all jobs",
         OpError::NoSuchSchedule { nearest, .. } => {
             return Some(did_you_mean(nearest.as_deref(), "`queuectl schedule list` shows the schedules"));
         }
-        OpError::ScheduleTaken(_) => "to change it, remove it and add it again; its jobs stay",
+        OpError::ScheduleTaken(_) => "to change it, remove it and add it again; its jobs are kept",
         OpError::Schedule(ScheduleError::UnknownZone { nearest, .. }) => {
-            let zones = "zones have names such as Europe/Berlin, America/New_York and UTC";
+            let zones = "time zones have names like Europe/Berlin, America/New_York and UTC";
             return Some(did_you_mean(nearest.as_deref(), zones));
         }
         OpError::NoSuchBatch { nearest, .. } => {
@@ -269,14 +269,14 @@ fn hint_for(error: &OpError) -> Option<String> {
         }
         OpError::Conflict { id, conflict } => return hint_for_conflict(id, conflict),
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
-        OpError::Unacknowledged { ids, witness, .. } => return Some(ask_again(ids, witness.as_ref())),
+        OpError::Unacknowledged { ids, witness, .. } => return Some(retry_hint(ids, witness.as_ref())),
         OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
-            "with --if-absent the job that has this id is returned"
+            "--if-absent returns the existing job instead"
         }
         OpError::BadLine { source, .. } | OpError::Stopped { stored: 0, source, .. }
             if matches!(**source, OpError::Refused(EnqueueRefusal::UnknownDependency(_))) =>
         {
-            "a line can depend on earlier lines and on jobs that are there, not on later lines"
+            "a line can depend on earlier lines and on existing jobs, not on later lines"
         }
         OpError::BadLine { source, .. } => return hint_for(source),
         OpError::Stopped { stored: 0, source, .. } if exit_of(source) != Exit::Unknown => {
@@ -284,32 +284,32 @@ fn hint_for(error: &OpError) -> Option<String> {
         }
         OpError::Stopped { line, source, .. } => {
             if let OpError::Unacknowledged { ids, witness: Some(witness), .. } = &**source {
-                return Some(lines_or_none(*line, ids.len(), witness));
+                return Some(retry_hint_for_lines(*line, ids.len(), witness));
             }
-            "what was stored stays; give ids and --if-absent to repeat the whole input safely"
+            "the jobs stored so far are kept; to repeat the whole input safely, give every job an id and use --if-absent"
         }
-        OpError::WaitsForItself { .. } => WAIT_OUTSIDE,
-        OpError::OnlySlotTaken { queue, .. } => return Some(more_places(queue)),
-        OpError::PartlyDone { .. } => "the rest was left as it is; the same command goes on with it",
+        OpError::WaitsForItself { .. } => SELF_WAIT_HINT,
+        OpError::OnlySlotTaken { queue, .. } => return Some(capacity_hint(queue)),
+        OpError::PartlyDone { .. } => "run the same command again to change the rest",
         OpError::ExposedHome { home, source } => return Some(advice_for_found(home, source)),
         OpError::ForeignFolder { home, source } => return Some(advice_for_making(home, source)),
         OpError::Store(error) => return hint_for_store(error),
-        OpError::NoHome => "name a folder with --home",
-        OpError::Import(ImportError::IdTaken(_)) => "with --if-absent jobs that are here already are skipped",
+        OpError::NoHome => "choose a folder with --home",
+        OpError::Import(ImportError::IdTaken(_)) => "--if-absent skips jobs that already exist",
         OpError::Import(ImportError::Malformed { .. }) => {
-            "correct that line, or export the queue again: all lines are taken in, or none"
+            "nothing was imported; fix that line or export the queue again"
         }
-        OpError::FileExists(_) => "say --force to replace it",
+        OpError::FileExists(_) => "use --force to replace it",
         OpError::LiveWorkers { .. } => "stop them first: `queuectl worker stop`",
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             return Some(settings(nearest.as_deref()));
         }
         OpError::Hook(HookError::UnknownEvent { nearest, .. }) => return Some(events(nearest.as_deref())),
-        OpError::Hook(HookError::NoThreshold) => "say it with --above N",
+        OpError::Hook(HookError::NoThreshold) => "set it with --above N",
         OpError::NoSuchHook { nearest, .. } => {
             return Some(did_you_mean(nearest.as_deref(), "`queuectl hook list` shows the hooks"));
         }
-        OpError::HookTaken(_) => "choose another name, or `queuectl hook remove` it first",
+        OpError::HookTaken(_) => "choose another name, or remove it first with `queuectl hook remove`",
         OpError::Request(_)
         | OpError::Json { .. }
         | OpError::Hook(_)
@@ -361,14 +361,14 @@ fn events(nearest: Option<&str>) -> String {
 }
 
 /// For a job that would wait for itself.
-const WAIT_OUTSIDE: &str =
-    "a job ends before what depends on it begins: wait outside of it, or let what follows depend on it";
+const SELF_WAIT_HINT: &str = "jobs that depend on this one start only after it ends: wait outside this job, or move \
+                              the rest into a job that depends on them";
 
-/// For a job that would wait in a queue in which it takes the only place.
-fn more_places(queue: &QueueName) -> String {
+/// For a job that would wait for a job in the queue whose only slot it occupies itself.
+fn capacity_hint(queue: &QueueName) -> String {
     format!(
-        "use another queue, allow more (`queuectl queue set {queue} --concurrency 2`), or enqueue it and do not wait \
-         for it"
+        "use another queue, raise its limit (`queuectl queue set {queue} --concurrency 2`), or enqueue the job without \
+         waiting for it"
     )
 }
 
@@ -376,61 +376,63 @@ fn hint_for_store(error: &StoreError) -> Option<String> {
     let hint = match error {
         StoreError::NotOwn(refused) => return Some(advice(refused)),
         StoreError::BadSetting { key, .. } => return Some(how_to_repair(key)),
-        StoreError::OutcomeUnknown { .. } => "ask again with the same id",
-        StoreError::TooNew { .. } => "use the queuectl that last opened this store, or a newer one",
-        StoreError::OldLibrary { .. } => "use a queuectl that was built with the SQLite that comes with it",
-        StoreError::NetworkFilesystem { .. } => "choose another folder with --home",
-        StoreError::Full => "make room on the disk that the home is on, and try again",
-        StoreError::FileLimit => "raise the limit (`ulimit -f`), and try again",
+        StoreError::OutcomeUnknown { .. } => "repeat the command with the same id",
+        StoreError::TooNew { .. } => "use the queuectl version that last opened this store, or a newer one",
+        StoreError::OldLibrary { .. } => "use a queuectl that was built with its bundled SQLite",
+        StoreError::NetworkFilesystem { .. } => "choose a folder on a local disk with --home",
+        StoreError::Full => "free some space on the disk of the home folder, then try again",
+        StoreError::FileLimit => "raise the limit (`ulimit -f`), then try again",
         StoreError::Busy { holder: Some(Holder { pid, is_stopped: true, .. }), .. } => {
-            return Some(format!("`kill -CONT {pid}` lets it go on, `kill -KILL {pid}` ends it"));
+            return Some(format!("`kill -CONT {pid}` resumes it, `kill -KILL {pid}` ends it"));
         }
-        StoreError::Busy { .. } => "`queuectl doctor` tells who is in the way",
-        StoreError::ReadOnly => "the disk may be mounted read-only; `queuectl doctor` tells more",
+        StoreError::Busy { .. } => "`queuectl doctor` shows which process holds the lock",
+        StoreError::ReadOnly => "the disk may be mounted read-only; `queuectl doctor` shows more",
         StoreError::CannotOpen { .. }
         | StoreError::Unavailable { .. }
         | StoreError::Changing
         | StoreError::Corrupt { .. }
         | StoreError::NotAStore { .. }
-        | StoreError::Malformed { .. } => "`queuectl doctor` tells more",
+        | StoreError::Malformed { .. } => "`queuectl doctor` shows more",
         StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => return None,
     };
     Some(hint.to_owned())
 }
 
-/// Those of which nobody knows whether they are stored.
+/// The jobs that may or may not have been stored.
 fn unacknowledged(error: &OpError) -> &[JobId] {
     let error = if let OpError::Stopped { source, .. } = error { source } else { error };
     if let OpError::Unacknowledged { ids, .. } = error { ids } else { &[] }
 }
 
-/// How to find out, and make it so.
-fn ask_again(ids: &[JobId], witness: Option<&JobId>) -> String {
+/// How to find out whether the jobs were stored, and to store them if not.
+fn retry_hint(ids: &[JobId], witness: Option<&JobId>) -> String {
     match (ids, witness) {
-        ([id], _) => format!("ask again with the same id: `--id {id} --if-absent`"),
+        ([id], _) => format!("repeat the command with the same id: `--id {id} --if-absent`"),
         (_, Some(witness)) => {
-            format!("all of them or none was stored: `queuectl show {witness}` tells which")
+            format!("either all or none were stored: `queuectl show {witness}` tells which")
         }
-        // There may be too many to name them here.
-        (_, None) => "ask again with the same ids and --if-absent; with --json they are told".to_owned(),
+        // There may be too many ids to list them here.
+        (_, None) => "repeat the command with the same ids and --if-absent; --json prints the ids".to_owned(),
     }
 }
 
-/// The same for lines, of which so many were to be stored with one commit.
-fn lines_or_none(line: u64, count: usize, witness: &JobId) -> String {
+/// As [`retry_hint`], for `count` lines that one commit was to store.
+fn retry_hint_for_lines(line: u64, count: usize, witness: &JobId) -> String {
     if count == 1 {
         return format!("`queuectl show {witness}` tells whether the job of line {line} was stored");
     }
     let jobs = jobs(count as u64);
-    format!("of {jobs} from line {line} on all or none was stored: `queuectl show {witness}` tells which")
+    format!(
+        "of the {jobs} from line {line} on, either all or none were stored: `queuectl show {witness}` tells which"
+    )
 }
 
-/// Which attempts there are.
+/// The attempts that exist.
 fn attempts(known: &[u32]) -> String {
     match known {
         [] => "it has not run yet".to_owned(),
-        [only] => format!("there is attempt {only}"),
-        [first, .., last] => format!("there are attempts {first} to {last}"),
+        [only] => format!("it has only attempt {only}"),
+        [first, .., last] => format!("it has attempts {first} to {last}"),
     }
 }
 
@@ -443,15 +445,14 @@ struct FailureJson<'a> {
     ids: Vec<&'a str>,
 }
 
-/// Says what went wrong on standard error.
+/// Prints the failure on standard error and returns its exit code.
 pub(super) fn report(failure: &Failure, as_json: bool, color: ColorChoice) -> ExitCode {
-    // Where even standard error is closed there is nobody left to tell.
+    // An error here means that standard error is closed, and there is nowhere left to report it.
     let _ = if as_json { report_json(failure) } else { report_text(failure, color) };
     failure.exit.into()
 }
 
-/// As much of a message as anybody wants to read.
-fn cut(message: &str) -> String {
+fn truncate(message: &str) -> String {
     let mut kept: String = message.chars().take(MAX_MESSAGE_CHARS).collect();
     if kept.len() < message.len() {
         kept.push('…');
@@ -460,12 +461,12 @@ fn cut(message: &str) -> String {
 }
 
 fn report_json(failure: &Failure) -> io::Result<()> {
-    let hint = failure.hint.as_deref().map(cut);
+    let hint = failure.hint.as_deref().map(truncate);
     let value = FailureJson {
-        error: &cut(&failure.message),
+        error: &truncate(&failure.message),
         exit_code: failure.exit as u8,
         hint: hint.as_deref(),
-        // Uncut: nobody else knows those that were made up.
+        // Never truncated: the caller has no other way to learn generated ids.
         ids: failure.ids.iter().map(JobId::as_str).collect(),
     };
     let mut out = io::stderr().lock();
@@ -476,9 +477,9 @@ fn report_json(failure: &Failure) -> io::Result<()> {
 fn report_text(failure: &Failure, color: ColorChoice) -> io::Result<()> {
     let mut out = notes(color);
     let (red, dim) = (anstyle::AnsiColor::Red.on_default().bold(), anstyle::Style::new().dimmed());
-    writeln!(out, "{red}error:{red:#} {}", printable(&cut(&failure.message)))?;
+    writeln!(out, "{red}error:{red:#} {}", printable(&truncate(&failure.message)))?;
     if let Some(hint) = &failure.hint {
-        writeln!(out, "{dim}hint: {}{dim:#}", printable(&cut(hint)))?;
+        writeln!(out, "{dim}hint: {}{dim:#}", printable(&truncate(hint)))?;
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! A call inside a job that waits for other jobs: it lends them the slot that its own job keeps meanwhile.
+//! Lends a job's slot while the job waits for other jobs: a call to `run` or `wait` inside a job occupies its slot
+//! without using it, so it may start one extra worker for a job that it waits for.
 
 use std::time::{Duration, Instant};
 
@@ -12,25 +13,25 @@ use ops::worker::alive::live_workers;
 use store::{ServedJobs, Store, Worker, WorkerState};
 use sys::fs::liveness_lock::WaitMark;
 
-/// How often to look whether a job needs the slot.
-const LOOK_PAUSE: Duration = Duration::from_millis(250);
+/// How often to check whether a job needs the slot.
+const LOAN_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a job waits for queue capacity before the caller is warned.
-const CROWD_PATIENCE: Duration = Duration::from_secs(1);
+const CAPACITY_HINT_DELAY: Duration = Duration::from_secs(1);
 
-pub(super) struct Loan<'a> {
+pub(super) struct SlotLoan<'a> {
     context: &'a Context,
     store: &'a dyn Store,
     inside: CallingJob,
     _mark: Option<WaitMark>,
     began: Instant,
-    was_told_of_crowd: bool,
-    look_at: Instant,
+    capacity_hint_given: bool,
+    next_check_at: Instant,
     /// The job that has the slot, or had it last.
     lent_to: Option<JobId>,
 }
 
-impl<'a> Loan<'a> {
-    /// The waiting begins.
+impl<'a> SlotLoan<'a> {
+    /// Marks the enclosing job as waiting, for as long as the loan exists.
     pub(super) fn new(
         context: &'a Context,
         store: &'a dyn Store,
@@ -44,50 +45,50 @@ impl<'a> Loan<'a> {
             inside,
             _mark: mark,
             began: now,
-            was_told_of_crowd: false,
-            look_at: now,
+            capacity_hint_given: false,
+            next_check_at: now,
             lent_to: None,
         })
     }
 
-    /// Starts a worker for one of these jobs, or one that they depend on, where it could run and all slots are busy.
-    pub(super) fn look(&mut self, ids: impl FnOnce() -> Result<Vec<JobId>, Failure>) -> Result<(), Failure> {
+    /// Starts a worker for one of these jobs, or one that they depend on, if it is ready and all slots are busy.
+    pub(super) fn check(&mut self, ids: impl FnOnce() -> Result<Vec<JobId>, Failure>) -> Result<(), Failure> {
         let now = Instant::now();
-        if now < self.look_at {
+        if now < self.next_check_at {
             return Ok(());
         }
-        self.look_at = now + LOOK_PAUSE;
+        self.next_check_at = now + LOAN_CHECK_INTERVAL;
         if self.is_lent()? {
             return Ok(());
         }
         let ids = ids()?;
         let Some(job) = first_starved(self.store, ids.iter().cloned(), &live_workers(self.store)?)? else {
-            return self.tell_of_crowd(ids);
+            return self.hint_at_capacity(ids);
         };
         start_for_job(self.context, &job.id)?;
         self.lent_to = Some(job.id);
         Ok(())
     }
 
-    /// Says once that a job waits for a place in the queue in which the caller takes one.
-    fn tell_of_crowd(&mut self, ids: Vec<JobId>) -> Result<(), Failure> {
-        if self.was_told_of_crowd || self.began.elapsed() < CROWD_PATIENCE {
+    /// Warns once that a job waits for capacity of the queue in which the caller itself occupies a place.
+    fn hint_at_capacity(&mut self, ids: Vec<JobId>) -> Result<(), Failure> {
+        if self.capacity_hint_given || self.began.elapsed() < CAPACITY_HINT_DELAY {
             return Ok(());
         }
         let Some(waiting) = self.inside.find_blocked_by_full_queue(self.store, ids)? else {
             return Ok(());
         };
-        self.was_told_of_crowd = true;
+        self.capacity_hint_given = true;
         let (own, queue) = (&self.inside.job.id, &waiting.queue);
         self.context.hint(&format!(
-            "job {} waits for a place in queue {queue}, and job {own}, which waits for it, takes one: it starts when \
-             another job of that queue has ended, or `queuectl queue set {queue} --concurrency N` allows more",
+            "job {} cannot start because queue {queue} is full, and job {own}, which waits for it, runs in the same \
+             queue; it starts when another job there ends; `queuectl queue set {queue} --concurrency N` raises the limit",
             waiting.id
         ))
     }
 
-    /// Whether the job that got the slot uses it: it runs, or is about to in the worker that was started for it. One that
-    /// waits for its time does not.
+    /// Whether the job that got the slot uses it: it is running, or ready and the worker started for it is alive. A job
+    /// that waits for its retry time does not use it.
     fn is_lent(&self) -> Result<bool, Failure> {
         let Some(id) = &self.lent_to else {
             return Ok(false);

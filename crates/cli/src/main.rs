@@ -1,6 +1,6 @@
-//! The command line: one verb per file. Arguments are parsed into what was typed, then resolved into what it means.
+//! The command line: one verb per file. Each verb parses its arguments, then resolves them into a request.
 //!
-//! Nothing is decided here: verbs call [`ops`] and show what comes back.
+//! Nothing is decided here: verbs call [`ops`] and print the result.
 
 mod ask;
 mod context;

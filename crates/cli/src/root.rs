@@ -1,4 +1,4 @@
-//! The root of the command line: its verbs, the flags that all of them share, and how a run ends.
+//! The root of the command line: the verbs, their shared flags, and the exit code.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -18,7 +18,7 @@ use super::verbs::upkeep::{backup, completions, doctor, export, import, init, pr
 use super::verbs::workers::{config, hook, queue, worker};
 use sys::signal;
 
-/// Runs shell commands in the background and never loses one.
+/// A durable job queue for shell commands
 #[derive(Debug, Parser)]
 #[command(
     name = "queuectl",
@@ -42,23 +42,23 @@ pub(super) struct Cli {
     verb: Verb,
 }
 
-/// What every verb takes.
+/// Flags of every verb.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 pub(super) struct Global {
-    /// Folder of the queue [default: the nearest .queuectl here or above, else ~/.queuectl]
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
+    /// The queue's folder [default: the nearest .queuectl in this or a parent directory, else ~/.queuectl]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) home: Option<PathBuf>,
-    /// Where the jobs are kept [default: queue.db in the home]
-    #[arg(long, global = true, value_name = "PATH", help_heading = "Everywhere")]
+    /// The queue's database [default: queue.db in the queue's folder]
+    #[arg(long, global = true, value_name = "PATH", help_heading = "Global options")]
     pub(super) store: Option<OsString>,
     /// Print JSON
-    #[arg(long, global = true, help_heading = "Everywhere")]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(super) json: bool,
-    /// Print no results, hints or progress, only errors
-    #[arg(short, long, global = true, help_heading = "Everywhere")]
+    /// Print only errors: no results, hints or progress
+    #[arg(short, long, global = true, help_heading = "Global options")]
     pub(super) quiet: bool,
     /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Everywhere")]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
     pub(super) color: ColorChoice,
 }
 
@@ -108,8 +108,8 @@ enum Verb {
     Completions(completions::Args),
 }
 
-/// To describe every verb and flag to the parser takes a good part of what a single `enqueue` costs, so its plain forms
-/// are read without it. Whatever is out of the ordinary is parsed, helped with and complained about by the whole.
+/// Building clap's description of every verb and flag takes a large part of the time of one `enqueue`, so its plain
+/// forms are parsed by hand. Everything else, including help and errors, goes through clap.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     match plain_enqueue(arguments) {
         Some(cli) => Ok(cli),
@@ -117,7 +117,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     }
 }
 
-/// `queuectl [--home DIR] [--json] [-q] enqueue -- WORD…`, and the same with one job as JSON instead of words.
+/// Parses `queuectl [--home DIR] [--json] [-q] enqueue -- WORD…`, or the same with one job as JSON instead of words.
 fn plain_enqueue(arguments: &[OsString]) -> Option<Cli> {
     let mut global = Global::default();
     let mut seen_verb = false;
@@ -142,7 +142,7 @@ fn plain_enqueue(arguments: &[OsString]) -> Option<Cli> {
     }
 }
 
-/// Parses the arguments, runs the verb, reports what went wrong.
+/// Parses the arguments, runs the verb, and reports its failure.
 pub(super) fn main() -> ExitCode {
     signal::end_quietly_on_closed_pipe();
     signal::survive_file_limit();
@@ -158,14 +158,14 @@ pub(super) fn main() -> ExitCode {
     }
 }
 
-/// Help and version are answers. Help because the verb is missing is one too, but whoever called gets a failure.
+/// Prints help, the version or clap's error. Help that was printed because the verb is missing still exits with an error.
 fn answer_unparsed(error: &clap::Error, as_json: bool, color: ColorChoice) -> ExitCode {
     let no_verb = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if no_verb && as_json {
-        return report(&Failure::usage("a command is missing"), as_json, color);
+        return report(&Failure::usage("no command given"), as_json, color);
     }
     let text = error.render().ansi().to_string();
-    // Where the stream is closed there is nobody left to tell.
+    // An error here means that the stream is closed.
     if no_verb {
         let _ = notes(color).write_all(text.as_bytes());
         return Exit::Usage.into();
@@ -237,12 +237,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_verb_has_two_flags_of_one_name() {
+    fn no_verb_has_two_flags_with_the_same_name() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn plain_forms_mean_what_the_whole_parser_says_they_mean() {
+    fn plain_enqueue_agrees_with_clap() {
         let taken = [
             "enqueue -- echo hi",
             "--home /tmp/x enqueue --json -q -- echo -- --home y",

@@ -94,7 +94,7 @@ fn fault_29_all_ids_of_a_batch_are_reported_when_its_commit_is_unknown() {
     let batch = format!("[{}]", vec![r#"{"command":"true"}"#; 60].join(","));
     let error = unknown_outcome_of_many(&["enqueue", "--json", &batch], "", 60);
     let hint = error["hint"].as_str().expect("a hint");
-    assert!(hint.starts_with("all of them or none was stored: "), "{error}");
+    assert!(hint.starts_with("either all or none were stored: "), "{error}");
 }
 
 #[test]

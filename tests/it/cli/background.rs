@@ -1,4 +1,4 @@
-//! The program in the background, at the end of two pipes: what it says arrives line by line.
+//! The program in the background, with its output read line by line from two pipes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ExitStatus};
@@ -10,8 +10,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::harness::Call;
 
-/// Longer than anything takes that works.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any successful operation takes.
+pub(crate) const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Background {
     child: Child,
@@ -31,13 +31,13 @@ impl Background {
     /// The next line on standard output.
     #[track_caller]
     pub(crate) fn prints(&self) -> String {
-        self.stdout.recv_timeout(PATIENCE).expect("a line on stdout")
+        self.stdout.recv_timeout(STEP_TIMEOUT).expect("a line on stdout")
     }
 
     /// The next line on standard error.
     #[track_caller]
     pub(crate) fn says(&self) -> String {
-        self.stderr.recv_timeout(PATIENCE).expect("a line on stderr")
+        self.stderr.recv_timeout(STEP_TIMEOUT).expect("a line on stderr")
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -48,7 +48,7 @@ impl Background {
         self.child.try_wait().expect("it is a child").is_none()
     }
 
-    /// Whether it has taken over the signals that would end it.
+    /// Whether it has installed handlers for the signals that would end it.
     pub(crate) fn waits(&self) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).unwrap_or("0");
@@ -61,10 +61,10 @@ impl Background {
         stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
     }
 
-    /// Waits for its end, and returns it with the lines that nobody took: from stdout, then from stderr.
+    /// Waits for its end, and returns it with the unread lines: from stdout, then from stderr.
     pub(crate) fn end(mut self) -> (ExitStatus, Vec<String>) {
         let rest = [&self.stdout, &self.stderr].into_iter().flat_map(|lines| {
-            std::iter::from_fn(|| match lines.recv_timeout(PATIENCE) {
+            std::iter::from_fn(|| match lines.recv_timeout(STEP_TIMEOUT) {
                 Ok(line) => Some(line),
                 Err(error) => {
                     assert_eq!(error, std::sync::mpsc::RecvTimeoutError::Disconnected, "it does not end");
@@ -79,18 +79,18 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // A test that failed leaves nobody behind.
+        // A failed test leaves no process behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Waits for the end of a program that nobody listens to.
+/// Waits for the end of a program whose output is not read.
 pub(crate) fn end_of(mut child: Child) -> ExitStatus {
     let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).expect("it is a child");
-    let patience = Timespec::try_from(PATIENCE).expect("a short time");
+    let timeout = Timespec::try_from(STEP_TIMEOUT).expect("a short time");
     let ended =
-        poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&patience)).expect("it can be waited for");
+        poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)).expect("it can be waited for");
     if ended == 0 {
         let _ = child.kill();
     }

@@ -1,4 +1,4 @@
-//! `queuectl backup` and `queuectl restore`. FAULTS 36.
+//! `queuectl backup` and `queuectl restore`; fault 36.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,10 +13,10 @@ use super::harness::Home;
 use super::working_home::{UNTIL_GO, WorkingHome, wait_until};
 use crate::store::fixture::Fixture;
 
-/// Long enough for a log file: longer than what is kept in memory before an attempt is over.
+/// Long enough for a log file: shorter output is kept in memory until the attempt ends.
 const LONG_OUTPUT: &str = "sleep 0.6; seq 1 20000";
 
-/// Runs all jobs that could run.
+/// Runs all jobs that are ready.
 fn drain(home: &Home) {
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
 }
@@ -41,7 +41,7 @@ fn small_home() -> Home {
 }
 
 #[test]
-fn a_backup_is_one_private_file_with_everything_in_it() {
+fn a_backup_is_one_complete_file_that_only_its_owner_can_read() {
     let home = small_home();
     home.run(["config", "set", "max_retries", "7"]).ok();
     home.run(["enqueue", "-q", "--id", "long", "--", "sh", "-c", LONG_OUTPUT]).ok();
@@ -62,7 +62,7 @@ fn a_backup_is_one_private_file_with_everything_in_it() {
 }
 
 #[test]
-fn a_backup_replaces_no_file_unless_told_and_never_the_queue() {
+fn a_backup_replaces_a_file_only_with_force_and_never_the_queue() {
     let home = small_home();
     home.file("copy.db", "precious");
     home.run(["backup", "copy.db"]).fails(4).says("`copy.db` exists").says("--force");
@@ -75,7 +75,7 @@ fn a_backup_replaces_no_file_unless_told_and_never_the_queue() {
 }
 
 #[test]
-fn what_is_replaced_is_kept_and_can_be_restored() {
+fn the_replaced_queue_is_kept_and_can_be_restored() {
     let home = small_home();
     home.run(["backup", "-q", "copy.db"]).ok();
     home.run(["enqueue", "-q", "--id", "newer", "--", "true"]).ok();
@@ -92,7 +92,7 @@ fn what_is_replaced_is_kept_and_can_be_restored() {
 }
 
 #[test]
-fn whoever_has_the_queue_open_goes_on_with_the_new_one() {
+fn a_process_with_the_queue_open_continues_with_the_restored_one() {
     let home = small_home();
     home.run(["backup", "-q", "copy.db"]).ok();
     home.run(["enqueue", "-q", "--id", "newer", "--", "true"]).ok();
@@ -172,7 +172,7 @@ fn fault_36_a_backup_under_load_is_restored_and_the_checker_holds() {
     recount(&fresh);
 }
 
-/// Sees to it that workers have something to do, however quick they are.
+/// Keeps the workers busy.
 fn top_up(home: &Home) {
     const ENOUGH: usize = 50;
     let unfinished = home.jobs().iter().filter(|job| !job.life.state.name().is_finished()).count();
@@ -199,7 +199,7 @@ fn assert_each_succeeded_once(home: &Home, count: usize) {
 }
 
 #[test]
-fn fault_36_what_is_lost_by_a_restore_brings_no_job_nearer_to_its_end() {
+fn fault_36_attempts_lost_by_a_restore_do_not_count_as_crashes() {
     let home = WorkingHome::new();
     home.run(["config", "set", "crash_limit", "1"]).ok();
     home.run(["enqueue", "-q", "--id", "stays", "--command", UNTIL_GO]).ok();
@@ -234,7 +234,7 @@ fn fault_36_a_restore_with_live_workers_is_a_conflict() {
 }
 
 #[test]
-fn fault_36_workers_of_another_home_on_the_same_queue_are_in_the_way_too() {
+fn fault_36_live_workers_of_another_home_also_prevent_a_restore() {
     let home = WorkingHome::new();
     home.run(["enqueue", "-q", "--id", "a", "--", "true"]).ok();
     home.run(["backup", "-q", "copy.db"]).ok();
@@ -243,7 +243,7 @@ fn fault_36_workers_of_another_home_on_the_same_queue_are_in_the_way_too() {
     other.run(["worker", "start", "-q", "--store", store]).ok();
     home.wait_for_state("a", "completed");
     let refused = home.run(["restore", "--yes", "copy.db"]);
-    // First of all, so that nobody is left behind.
+    // First of all, so that no process is left behind.
     other.run(["worker", "stop", "-q", "--store", store]).ok();
     refused.fails(4).says("a worker is running");
     assert_eq!(home.state_of("a"), "completed", "the queue was left as it was");
@@ -274,7 +274,7 @@ fn fault_36_a_truncated_backup_leaves_the_queue_untouched() {
     recount(&home);
 }
 
-/// The names in a home, but for what SQLite and the restore keep beside the queue.
+/// The names in a home, except the files that SQLite and the restore keep next to the queue.
 fn files(home: &Path) -> Vec<String> {
     let names = fs::read_dir(home).expect("a folder").flatten();
     let mut names: Vec<String> =
@@ -309,7 +309,7 @@ mod seams {
 
     use super::*;
 
-    /// Runs the program, which dies at this fail-point.
+    /// Runs the program, which crashes at this fail-point.
     fn die_at(home: &Home, place: &str, args: &[&str]) {
         let mark = home.folder().join("died");
         let armed = format!("{place}={}", mark.display());

@@ -16,7 +16,7 @@ fn with_batch() -> Home {
 }
 
 #[test]
-fn every_way_of_enqueuing_takes_a_batch() {
+fn every_form_of_enqueue_accepts_a_batch() {
     let home = Home::new();
     let lines = "{\"command\":\"true\"}\n".repeat(3);
     let file = home.file("jobs.jsonl", &lines);
@@ -33,7 +33,7 @@ fn every_way_of_enqueuing_takes_a_batch() {
 }
 
 #[test]
-fn list_and_show_say_how_far_it_is() {
+fn list_and_show_report_progress() {
     let home = with_batch();
     home.run(["cancel", "-q", "outside"]).ok();
     home.kill_next("a", "exit code 1");
@@ -43,7 +43,7 @@ fn list_and_show_say_how_far_it_is() {
         (&json!("nightly"), &json!(2), &json!(null))
     );
     let ran = home.run(["batch", "list"]).ok();
-    // How wide the times are depends on how long ago they are.
+    // The width of a relative time depends on its age.
     assert!(ran.lines()[0].starts_with("NAME     JOBS  DONE  DEAD  CANCELLED  RUNNING  CREATED "), "{ran}");
     assert!(ran.lines()[1].starts_with("nightly     2     1     1          0        0  "), "{ran}");
     for verb in ["show", "status"] {
@@ -60,7 +60,7 @@ fn list_and_show_say_how_far_it_is() {
 }
 
 #[test]
-fn none_is_said_to_be_none() {
+fn an_empty_list_prints_a_hint() {
     let home = with_batch();
     for args in [["show", "nightli"], ["wait", "nightli"], ["cancel", "nightli"]] {
         home.run(["batch"].iter().chain(&args)).fails(3).prints("").says("did you mean `nightly`?");
@@ -74,7 +74,7 @@ fn none_is_said_to_be_none() {
 }
 
 #[test]
-fn waiting_ends_as_the_batch_does() {
+fn wait_exits_with_the_result_of_the_batch() {
     let home = with_batch();
     home.run(["cancel", "-q", "outside"]).ok();
     let ran = home.run(["batch", "wait", "nightly", "--timeout", "50ms", "--json"]);
@@ -97,7 +97,7 @@ fn waiting_ends_as_the_batch_does() {
 }
 
 #[test]
-fn on_a_terminal_there_is_a_bar() {
+fn a_progress_bar_is_shown_on_a_terminal() {
     let home = with_batch();
     home.run(["cancel", "-q", "outside"]).ok();
     let command = home.call(["batch", "wait", "nightly"]).into_command();
@@ -112,14 +112,14 @@ fn on_a_terminal_there_is_a_bar() {
 }
 
 #[test]
-fn cancel_ends_what_is_unfinished_after_asking() {
+fn cancel_asks_and_then_cancels_the_unfinished_jobs() {
     let home = with_batch();
     home.run(["batch", "cancel", "nightly"]).fails(2).says("this would cancel 2 jobs");
-    home.run(["batch", "cancel", "nightly", "--dry-run"]).ok().shows("would cancel 2 jobs: 2 pending");
+    home.run(["batch", "cancel", "nightly", "--dry-run"]).ok().shows("Would cancel 2 jobs: 2 pending");
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("outside");
     home.run(["batch", "cancel", "nightly", "--yes"]).ok().prints("2\n");
-    home.run(["batch", "cancel", "nightly", "--yes"]).ok().prints("0\n").says("there are no such jobs");
+    home.run(["batch", "cancel", "nightly", "--yes"]).ok().prints("0\n").says("no jobs matched");
     assert_eq!(home.state_of("outside"), "processing");
     home.run(["batch", "wait", "nightly"]).fails(1);
 }

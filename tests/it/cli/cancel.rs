@@ -14,7 +14,7 @@ fn a_waiting_job_is_cancelled_at_once() {
 }
 
 #[test]
-fn a_failed_job_is_cancelled_too() {
+fn a_failed_job_can_be_cancelled() {
     let home = Home::new();
     home.failed_job("a");
     home.run(["cancel", "a"]).ok();
@@ -22,7 +22,7 @@ fn a_failed_job_is_cancelled_too() {
 }
 
 #[test]
-fn a_job_that_runs_is_marked_for_its_worker() {
+fn a_running_job_is_marked_for_its_worker() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("a");
@@ -31,7 +31,7 @@ fn a_job_that_runs_is_marked_for_its_worker() {
 }
 
 #[test]
-fn those_who_wait_for_it_are_cancelled_with_it() {
+fn dependents_are_cancelled_with_the_job() {
     let home = Home::with_jobs(&["a"]);
     home.run(["enqueue", "--id", "b", "--depends-on", "a", "--", "true"]).ok();
     home.run(["cancel", "a"]).ok();
@@ -39,7 +39,7 @@ fn those_who_wait_for_it_are_cancelled_with_it() {
 }
 
 #[test]
-fn the_dependents_that_are_cancelled_too_are_named() {
+fn cancelled_dependents_are_listed() {
     let home = Home::with_jobs(&["a", "b"]);
     for (id, parent) in [("c", "a"), ("d", "c"), ("e", "b")] {
         home.run(["enqueue", "-q", "--id", id, "--depends-on", parent, "--", "true"]).ok();
@@ -49,11 +49,11 @@ fn the_dependents_that_are_cancelled_too_are_named() {
     assert_eq!(said[0]["cancelled_dependents"], json!(["c", "d"]));
     assert_eq!(said[1]["cancelled_dependents"], json!(["e"]));
     home.run(["retry", "-q", "a", "b", "c", "d", "e"]).ok();
-    // In a pipe the ids are the data, and what else happened is said beside them.
+    // In a pipe, the ids are the data, and other effects are reported on standard error.
     home.run(["cancel", "a"])
         .ok()
         .prints("a\n")
-        .says("2 jobs that depend on it (c, d): cancelled too, with job a");
+        .says("cancelled with job a: 2 jobs that depend on it (c, d)");
     home.run(["cancel", "e"]).ok().prints("e\n").says_nothing();
     home.run(["retry", "-q", "a", "c", "d"]).ok();
     let tally = home.run(["cancel", "--yes", "--tag", "nothing", "--json"]).ok().json();
@@ -65,7 +65,7 @@ fn the_dependents_that_are_cancelled_too_are_named() {
 }
 
 #[test]
-fn a_person_reads_which_dependents_were_cancelled_too() {
+fn a_terminal_shows_the_cancelled_dependents() {
     let home = Home::with_jobs(&["a"]);
     home.run(["enqueue", "-q", "--id", "b", "--depends-on", "a", "--", "true"]).ok();
     let seen = on_terminal(home.call(["cancel", "a"]).into_command(), 80, "");
@@ -73,7 +73,7 @@ fn a_person_reads_which_dependents_were_cancelled_too() {
 }
 
 #[test]
-fn fault_11_finished_jobs_are_left_as_they_are() {
+fn fault_11_finished_jobs_stay_unchanged() {
     let home = Home::new();
     home.completed_job("done");
     home.dead_job("dead", "exit code 1");
@@ -103,7 +103,7 @@ fn a_bad_id_among_good_ones_changes_nothing() {
 }
 
 #[test]
-fn json_is_an_array_of_what_was_changed_and_an_object_for_each_failure() {
+fn json_is_an_array_of_changed_jobs_and_an_object_per_failure() {
     let home = Home::with_jobs(&["a"]);
     let ran = home.run(["cancel", "a", "nope", "--json"]).fails(3);
     assert_eq!(ids(&ran.json()), ["a"]);

@@ -1,7 +1,7 @@
 use super::harness::Home;
 
 #[test]
-fn every_shell_gets_a_script_that_knows_the_verbs() {
+fn every_script_completes_the_verbs() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = home.run(["completions", shell]).ok().says_nothing().shows("max-retries");
@@ -14,7 +14,7 @@ fn every_shell_gets_a_script_that_knows_the_verbs() {
 }
 
 #[test]
-fn bash_can_read_its_script() {
+fn bash_accepts_its_script() {
     let home = Home::new();
     let script = home.run(["completions", "bash"]).ok().stdout;
     let path = home.file("completions", script);

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::harness::Home;
 
-/// The settings and defaults of the contract.
+/// The documented settings and defaults.
 const DEFAULTS: [(&str, &str); 20] = [
     ("max_retries", "3"),
     ("backoff_strategy", "exponential"),
@@ -39,7 +39,7 @@ fn every_documented_setting_is_listed_with_its_default() {
 }
 
 #[test]
-fn a_change_survives_and_can_be_taken_back() {
+fn a_change_persists_and_can_be_unset() {
     let home = Home::new();
     home.run(["config", "set", "max-retries", "5"]).ok().prints("max_retries\n");
     home.run(["config", "get", "max_retries"]).ok().prints("5\n");
@@ -51,7 +51,7 @@ fn a_change_survives_and_can_be_taken_back() {
 }
 
 #[test]
-fn a_value_is_shown_in_the_one_way_in_which_it_is_written() {
+fn a_value_is_shown_in_its_canonical_form() {
     let home = Home::new();
     for (key, typed, shown) in [
         ("retry-delay", "0.5", "500ms"),
@@ -75,7 +75,7 @@ fn a_value_is_shown_in_the_one_way_in_which_it_is_written() {
 }
 
 #[test]
-fn wrong_values_are_refused_with_the_right_ones() {
+fn invalid_values_are_refused_with_the_valid_ones() {
     let home = Home::new();
     for (key, value, message) in [
         ("max-retries", "-1", "a whole number from 0 to 1000000"),
@@ -116,7 +116,7 @@ fn a_default_that_would_contradict_another_setting_is_refused() {
     home.run(["config", "set", "lease", "2m"]).ok();
     home.run(["config", "set", "heartbeat-interval", "30s"]).ok();
     let ran = home.run(["config", "set", "retry-delay", "soon"]).fails(2);
-    assert_eq!(ran.stderr.matches("not a valid duration").count(), 1, "it is said once: {ran}");
+    assert_eq!(ran.stderr.matches("not a valid duration").count(), 1, "it is reported once: {ran}");
     home.run(["config", "unset", "lease"]).fails(2).says("shorter than 3 heartbeats");
     home.run(["config", "get", "lease"]).ok().prints("2m\n");
 }
@@ -132,7 +132,7 @@ fn unknown_keys_are_refused_and_the_nearest_is_offered() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn a_missing_argument_is_named() {
     let home = Home::new();
     home.run(["config", "get"]).fails(2).says("<KEY>");
     home.run(["config", "set", "lease"]).fails(2).says("<VALUE>");
@@ -156,7 +156,9 @@ fn a_stored_setting_that_cannot_be_read_is_named_and_can_be_repaired() {
         .shows("soon")
         .says("`lease`")
         .says("`queuectl config unset durability`");
-    home.run(["config", "get", "lease", "--json"]).ok().says("hint: `queuectl config unset lease`");
+    home.run(["config", "get", "lease", "--json"])
+        .ok()
+        .says("hint: the stored value of `lease` is not valid; `queuectl config unset lease`");
     home.run(["config", "set", "lease", "later"]).fails(2).says("lease");
     home.run(["config", "set", "lease", "60s"]).ok();
     home.run(["config", "unset", "durability"]).ok().says_nothing();

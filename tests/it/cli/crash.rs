@@ -1,4 +1,4 @@
-//! FAULTS 27: kill -9 at any moment of `enqueue`. What was printed exists, and the database is sound.
+//! Fault 27: kill -9 at any moment of `enqueue`. Every printed job exists, and the database is intact.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Child;
@@ -17,19 +17,19 @@ struct Moments {
 }
 
 impl Moments {
-    /// Moments in twice the time that a whole run takes here, so that about half of the runs are cut short.
+    /// Moments within twice the duration of a whole run, so that about half of the runs are killed.
     fn within_twice(whole_run: Duration) -> Self {
         Self { random: fastrand::Rng::with_seed(27), span: whole_run * 2 }
     }
 
     fn kill_at_one(&mut self, child: &mut Child) {
-        // Not to wait for anything: this is the moment of the crash.
+        // Not synchronisation: this is the moment of the crash.
         std::thread::sleep(self.span.mul_f64(self.random.f64()));
         child.kill().expect("it is ours to kill");
     }
 }
 
-/// The ids that were printed whole.
+/// The ids that were printed completely.
 fn printed(child: &mut Child) -> Vec<JobId> {
     let mut text = String::new();
     child.stdout.take().expect("stdout is a pipe").read_to_string(&mut text).expect("stdout is text");
@@ -76,7 +76,7 @@ fn fault_27_an_id_that_was_printed_exists_after_kill_9() {
 }
 
 #[test]
-fn fault_27_the_first_use_of_a_home_can_be_killed_too() {
+fn fault_27_the_first_use_of_a_home_survives_kill_9() {
     const ROUNDS: usize = 25;
     let whole_run = time_of(Home::new().call(["enqueue", "--", "true"]));
     let mut moments = Moments::within_twice(whole_run);
@@ -93,7 +93,7 @@ fn fault_27_the_first_use_of_a_home_can_be_killed_too() {
 }
 
 #[test]
-fn fault_27_a_stream_that_is_killed_keeps_what_was_printed() {
+fn fault_27_enqueuing_a_stream_keeps_the_printed_jobs_after_kill_9() {
     const ROUNDS: usize = 30;
     let home = Home::with_jobs(&["first"]);
     let whole_run = time_of(home.call(["enqueue", "-"]).with_stdin("{\"command\":\"true\"}\n"));
@@ -134,7 +134,7 @@ fn feed_until_killed(mut stdin: impl Write, stdout: impl Read) -> Vec<JobId> {
 }
 
 #[test]
-fn fault_27_a_file_that_is_killed_is_stored_whole_or_not_at_all() {
+fn fault_27_enqueuing_a_file_survives_kill_9_whole_or_not_at_all() {
     const ROUNDS: usize = 25;
     const LINES: usize = 50;
     let home = Home::with_jobs(&["first"]);

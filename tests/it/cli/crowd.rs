@@ -1,4 +1,4 @@
-//! FAULTS 30: many processes at once. Nobody sees an error, nothing is counted wrong.
+//! Fault 30: many processes at once. No process fails, and every count is right.
 
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::harness::Home;
 use super::test_worker::TestWorker;
 
-/// Starts this many processes as fast as possible, each with a job of its own, and lets all of them end well.
+/// Starts this many processes as fast as possible, each with its own job, and asserts that all succeed.
 fn enqueue_at_once(home: &Home, names: impl Iterator<Item = String>) {
     let children: Vec<Child> =
         names.map(|id| home.call(["enqueue", "--id", &id, "--", "true"]).spawn()).collect();
@@ -21,7 +21,7 @@ fn enqueue_at_once(home: &Home, names: impl Iterator<Item = String>) {
 }
 
 #[test]
-fn fault_30_twenty_processes_on_a_fresh_home_make_one_queue() {
+fn fault_30_twenty_processes_on_a_new_home_create_one_queue() {
     for round in 0..6 {
         let home = Home::new();
         enqueue_at_once(&home, (0..20).map(|at| format!("j{at}")));
@@ -30,7 +30,7 @@ fn fault_30_twenty_processes_on_a_fresh_home_make_one_queue() {
 }
 
 #[test]
-fn fault_30_of_many_processes_with_one_unique_key_one_makes_a_job() {
+fn fault_30_many_processes_with_one_unique_key_create_one_job() {
     for unique_for in ["started", "finished", "1h"] {
         let home = Home::new();
         let args = ["enqueue", "--unique-key", "k", "--unique-for", unique_for, "--", "true"];

@@ -23,15 +23,15 @@ fn only_dead_jobs_are_listed() {
 }
 
 #[test]
-fn an_empty_one_is_an_empty_array() {
+fn an_empty_dlq_is_an_empty_array() {
     let home = Home::with_jobs(&["a"]);
     home.run(["dlq", "list", "--json"]).ok().prints("[]\n").says_nothing();
     home.run(["dlq", "list", "--group", "--json"]).ok().prints("[]\n");
-    home.run(["dlq", "list", "--group"]).ok().prints("").says("hint: there are no dead jobs");
+    home.run(["dlq", "list", "--group"]).ok().prints("").says("hint: no dead jobs");
 }
 
 #[test]
-fn groups_put_together_what_differs_only_in_numbers() {
+fn errors_that_differ_only_in_numbers_are_one_group() {
     let home = Home::new();
     for (id, error) in
         [("a", "exit code 1: no user 17"), ("b", "exit code 1: no user 4"), ("c", "killed by SIGKILL")]
@@ -50,7 +50,7 @@ fn groups_put_together_what_differs_only_in_numbers() {
 }
 
 #[test]
-fn show_takes_dead_jobs_only() {
+fn show_accepts_only_dead_jobs() {
     let home = with_dead(&["a"]);
     home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
     home.run(["dlq", "show", "a"]).ok().shows("a  dead").shows("retries exhausted");
@@ -68,7 +68,7 @@ fn retry_makes_them_pending_again() {
 }
 
 #[test]
-fn retry_all_says_how_many() {
+fn retry_all_prints_the_count() {
     let home = with_dead(&["a", "b", "c"]);
     home.run(["dlq", "retry", "--all"]).ok().prints("3\n");
     home.run(["dlq", "retry", "--all", "--json"]).ok().prints("{\"count\":0}\n");
@@ -76,7 +76,7 @@ fn retry_all_says_how_many() {
 }
 
 #[test]
-fn fault_11_jobs_that_are_not_dead_are_left_as_they_are() {
+fn fault_11_jobs_that_are_not_dead_stay_unchanged() {
     let home = with_dead(&["a"]);
     home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
     for verb in ["retry", "purge"] {
@@ -88,7 +88,7 @@ fn fault_11_jobs_that_are_not_dead_are_left_as_they_are() {
 }
 
 #[test]
-fn the_highest_code_counts_whoever_found_it() {
+fn the_highest_exit_code_of_both_steps_is_returned() {
     let home = Home::new();
     home.run(["enqueue", "-q", "--id", "a", "--unique-key", "k", "--max-retries", "0", "--", "false"]).ok();
     home.kill_next("a", "exit code 1");
@@ -97,7 +97,7 @@ fn the_highest_code_counts_whoever_found_it() {
 }
 
 #[test]
-fn purge_forgets_and_asks_before_more_than_one() {
+fn purge_deletes_and_asks_before_more_than_one() {
     let home = with_dead(&["a", "b", "c"]);
     home.run(["dlq", "purge", "a"]).ok().prints("a\n");
     home.run(["dlq", "purge", "b", "c"]).fails(2).says("this would purge 2 jobs").says("--yes");
@@ -109,7 +109,7 @@ fn purge_forgets_and_asks_before_more_than_one() {
 }
 
 #[test]
-fn which_ones_must_be_said_in_one_way() {
+fn jobs_are_given_either_by_id_or_by_selection() {
     let home = with_dead(&["a"]);
     for verb in ["retry", "purge"] {
         home.run(["dlq", verb]).fails(2);

@@ -1,4 +1,4 @@
-//! `doctor`: each finding is made to happen, and nothing is touched by looking for it.
+//! `doctor`: each test provokes a finding, and checking changes nothing.
 
 mod database;
 mod home;
@@ -17,22 +17,22 @@ use super::harness::{Home, Ran};
 use super::pseudo_terminal::on_terminal;
 use crate::picture::picture;
 
-/// What `doctor --json` says, which changes nothing in a home that nobody else uses.
-struct Visit {
+/// The report of `doctor --json`; it must change nothing in a home that no other process uses.
+struct Diagnosis {
     ran: Ran,
 }
 
-impl Visit {
+impl Diagnosis {
     #[track_caller]
-    fn pay(home: &Home) -> Self {
+    fn of(home: &Home) -> Self {
         let before = picture(home.folder());
-        let visit = Self { ran: home.run(["doctor", "--json"]) };
-        assert!(picture(home.folder()) == before, "something was changed: {}", visit.ran);
-        visit
+        let diagnosis = Self { ran: home.run(["doctor", "--json"]) };
+        assert!(picture(home.folder()) == before, "something was changed: {}", diagnosis.ran);
+        diagnosis
     }
 
-    /// The same where others are at work.
-    fn pay_among_others(home: &Home) -> Self {
+    /// As `of`, for a home that other processes use.
+    fn of_busy(home: &Home) -> Self {
         Self { ran: home.run(["doctor", "--json"]) }
     }
 
@@ -44,7 +44,7 @@ impl Visit {
         self
     }
 
-    /// There is a finding of this check and level, and this is in what it says.
+    /// Asserts a finding of this check and level whose message contains this.
     #[track_caller]
     fn finds(self, check: &str, level: &str, part: &str) -> Self {
         let findings = self.findings();
@@ -57,11 +57,11 @@ impl Visit {
         self
     }
 
-    /// Some finding advises this.
+    /// Asserts that some finding has this advice.
     #[track_caller]
     fn advises(self, part: &str) -> Self {
         let advises = |finding: &Value| finding["advice"].as_str().is_some_and(|text| text.contains(part));
-        assert!(self.findings().iter().any(advises), "nobody advises `{part}`: {}", self.ran);
+        assert!(self.findings().iter().any(advises), "no finding advises `{part}`: {}", self.ran);
         self
     }
 
@@ -76,7 +76,7 @@ impl Visit {
     }
 }
 
-/// Changes the database behind everybody's back, and puts all of it into the file.
+/// Changes the database without queuectl, and checkpoints it.
 fn tamper(home: &Home, sql: &str) {
     let connection = Connection::open(home.database()).expect("the database opens");
     connection.execute_batch(sql).expect(sql);
@@ -84,12 +84,15 @@ fn tamper(home: &Home, sql: &str) {
 }
 
 #[test]
-fn a_queue_in_order_has_no_errors() {
+fn a_healthy_queue_has_no_errors() {
     let home = Home::new();
     home.completed_job("a");
-    let visit = Visit::pay(&home).code(0).finds("home", "ok", "accessible only to its owner");
-    let checks: Vec<String> =
-        visit.findings().iter().map(|finding| finding["check"].as_str().expect("text").to_owned()).collect();
+    let diagnosis = Diagnosis::of(&home).code(0).finds("home", "ok", "accessible only to its owner");
+    let checks: Vec<String> = diagnosis
+        .findings()
+        .iter()
+        .map(|finding| finding["check"].as_str().expect("text").to_owned())
+        .collect();
     for check in [
         "home",
         "files",
@@ -122,7 +125,7 @@ fn a_queue_in_order_has_no_errors() {
 #[test]
 fn a_finding_has_the_documented_shape() {
     let home = Home::with_jobs(&["a"]);
-    let findings = Visit::pay(&home).findings();
+    let findings = Diagnosis::of(&home).findings();
     assert_eq!(
         findings.iter().find(|finding| finding["check"] == "schema"),
         Some(&json!({"check": "schema", "level": "ok", "said": "version 4", "advice": null})),
@@ -139,7 +142,7 @@ fn a_finding_has_the_documented_shape() {
 }
 
 #[test]
-fn quiet_leaves_the_exit_code_and_the_errors() {
+fn quiet_keeps_the_exit_code_and_the_errors() {
     let home = Home::with_jobs(&["a"]);
     home.run(["doctor", "-q"]).ok().prints("").says_nothing();
     let other = Home::new();
@@ -150,7 +153,7 @@ fn quiet_leaves_the_exit_code_and_the_errors() {
 }
 
 #[test]
-fn a_person_sees_colours_and_no_line_too_long() {
+fn a_terminal_shows_colours_and_wrapped_lines() {
     let home = Home::with_jobs(&["a"]);
     super::harness::allow(&home.path(), 0o755);
     let seen = on_terminal(home.call(["doctor"]).into_command(), 60, "");
@@ -166,7 +169,7 @@ fn a_person_sees_colours_and_no_line_too_long() {
 }
 
 #[test]
-fn names_steer_no_terminal() {
+fn control_characters_in_names_are_escaped() {
     let home = Home::new();
     let evil = home.folder().join("evil\u{1b}[31m");
     let call = home.call_without_home([Path::new("--home"), &evil, Path::new("doctor")]);

@@ -29,7 +29,7 @@ fn a_job_is_changed_by_flags() {
 }
 
 #[test]
-fn what_a_job_says_for_itself_is_changed_and_taken_away() {
+fn job_overrides_can_be_changed_and_removed() {
     let home = Home::with_jobs(&["p", "a"]);
     home.run([
         "enqueue",
@@ -105,10 +105,10 @@ fn what_a_job_says_for_itself_is_changed_and_taken_away() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_edits_are_refused() {
     let home = Home::with_jobs(&["a"]);
     let before = home.show("a");
-    home.run(["edit", "a"]).fails(2).says("nothing is to be changed");
+    home.run(["edit", "a"]).fails(2).says("no changes given");
     home.run(["edit", "nobody", "--priority", "1"]).fails(3);
     home.run(["edit", "a", "--command", " "]).fails(2).says("blank");
     home.run(["edit", "a", "--timeout", "0"]).fails(2);
@@ -135,11 +135,16 @@ fn a_dead_job_is_changed_and_retried() {
     home.run(["enqueue", "-q", "--id", "a", "--max-retries", "0", "--", "false"]).ok();
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     home.run(["retry", "a", "--command", "true"]).fails(2).says("--edit");
-    home.run(["retry", "a", "--edit"]).fails(2).says("nothing is to be changed");
-    home.run(["retry", "a", "--edit", "--queue", "other"]).fails(2).says("by their ids").says("--set-queue");
+    home.run(["retry", "a", "--edit"]).fails(2).says("no changes given");
+    home.run(["retry", "a", "--edit", "--queue", "other"])
+        .fails(2)
+        .says("--edit needs the ids of jobs")
+        .says("--set-queue");
     home.run(["retry", "a", "--set-queue", "other"]).fails(2).says("--edit");
-    home.run(["retry", "--edit", "--set-queue", "other"]).fails(2).says("by their ids");
-    home.run(["retry", "--queue", "default", "--edit", "--command", "true"]).fails(2).says("by their ids");
+    home.run(["retry", "--edit", "--set-queue", "other"]).fails(2).says("--edit needs the ids of jobs");
+    home.run(["retry", "--queue", "default", "--edit", "--command", "true"])
+        .fails(2)
+        .says("--edit needs the ids of jobs");
     assert_eq!(home.state_of("a"), "dead");
     home.run(["retry", "a", "nobody", "--edit", "--command", "true"]).fails(3).prints("a\n");
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
@@ -150,7 +155,7 @@ fn a_dead_job_is_changed_and_retried() {
 }
 
 #[test]
-fn a_job_is_moved_and_tagged_by_the_same_flags_in_both_verbs() {
+fn edit_and_retry_share_the_flags_for_queue_and_tags() {
     let home = Home::with_jobs(&["a"]);
     let place = |home: &Home| {
         let job = home.show("a");
@@ -178,7 +183,7 @@ fn a_job_is_moved_and_tagged_by_the_same_flags_in_both_verbs() {
         .says("cannot be used multiple times");
 }
 
-/// What a person sees who changes the job in an editor that is this command.
+/// The terminal output of `edit` with this command as the editor.
 fn in_editor(home: &Home, editor: &str) -> Seen {
     let call = home.call(["--color", "never", "edit", "a"]).env("EDITOR", editor);
     on_terminal(call.into_command(), 100, "")
@@ -202,7 +207,7 @@ fn a_job_is_changed_in_an_editor() {
 }
 
 #[test]
-fn an_editor_shows_what_the_job_says_for_itself() {
+fn an_editor_shows_only_the_fields_set_on_the_job() {
     let home = Home::new();
     home.run([
         "enqueue",
@@ -230,11 +235,11 @@ fn an_editor_shows_what_the_job_says_for_itself() {
 }
 
 #[test]
-fn what_cannot_be_understood_is_refused_and_kept() {
+fn invalid_editor_input_is_refused_and_kept() {
     let home = Home::with_jobs(&["a"]);
     let seen = in_editor(&home, "sed -i s/priority/pirority/");
     assert!(
-        seen.screen.contains("did you mean `priority`?") && seen.screen.contains("is kept in"),
+        seen.screen.contains("did you mean `priority`?") && seen.screen.contains("are kept in"),
         "{}",
         seen.screen
     );

@@ -87,7 +87,7 @@ fn fields() -> Vec<(Vec<&'static str>, Value, &'static str, Value)> {
 }
 
 #[test]
-fn every_field_has_a_flag_that_means_the_same() {
+fn every_json_field_has_an_equivalent_flag() {
     let (by_flag, by_json) = (Home::with_jobs(&["p", "q"]), Home::with_jobs(&["p", "q"]));
     for (flags, object, field, expected) in fields() {
         let mut args = vec!["enqueue", "--command", "true", "--json"];
@@ -103,7 +103,7 @@ fn every_field_has_a_flag_that_means_the_same() {
 }
 
 #[test]
-fn what_is_not_said_comes_from_the_settings() {
+fn omitted_fields_come_from_the_settings() {
     let home = Home::new();
     home.run(["config", "set", "max-retries", "7"]).ok();
     home.run(["config", "set", "job-timeout", "1h"]).ok();
@@ -168,7 +168,7 @@ fn a_job_has_the_documented_shape() {
 }
 
 #[test]
-fn if_absent_returns_the_job_that_has_the_id() {
+fn if_absent_returns_the_existing_job() {
     let home = Home::new();
     home.run(["enqueue", "--id", "a", "--command", "first"]).ok();
     let again =
@@ -197,7 +197,7 @@ fn quiet_prints_nothing_at_all() {
 }
 
 #[test]
-fn the_hint_about_workers_goes_when_one_runs() {
+fn the_hint_about_workers_disappears_when_one_is_running() {
     let home = Home::new();
     let worker = super::test_worker::TestWorker::new(&home, "w1");
     home.run(["enqueue", "--", "true"]).ok().says_nothing();
@@ -206,7 +206,7 @@ fn the_hint_about_workers_goes_when_one_runs() {
 }
 
 #[test]
-fn a_queue_that_nobody_serves_or_that_was_mistyped_is_hinted_at() {
+fn an_unserved_or_mistyped_queue_prints_a_hint() {
     let home = Home::new();
     home.run(["queue", "pause", "mail"]).ok();
     home.run(["enqueue", "--queue", "mial", "--", "true"]).ok().says("queue mial is new; did you mean mail?");
@@ -221,7 +221,7 @@ fn a_queue_that_nobody_serves_or_that_was_mistyped_is_hinted_at() {
 }
 
 #[test]
-fn a_job_runs_where_it_was_enqueued_unless_told_otherwise() {
+fn a_job_runs_where_it_was_enqueued_by_default() {
     let home = Home::new();
     let folder = home.folder().canonicalize().expect("a folder");
     let sub = folder.join("sub");
@@ -236,7 +236,7 @@ fn a_job_runs_where_it_was_enqueued_unless_told_otherwise() {
 }
 
 #[test]
-fn the_environment_is_kept_unless_told_otherwise() {
+fn the_environment_is_captured_by_default() {
     let home = Home::new();
     let enqueue = |args: &[&str]| {
         let call = home.call(["enqueue"].iter().chain(args).chain(&["--", "true"]));
@@ -273,7 +273,7 @@ fn jobs_of_an_array_may_depend_on_each_other_in_any_order() {
 }
 
 #[test]
-fn a_job_is_given_in_one_way_only() {
+fn a_job_given_in_two_ways_is_refused() {
     let json = r#"{"command":"true"}"#;
     for args in [
         vec![json, "--", "true"],
@@ -291,7 +291,7 @@ fn a_job_is_given_in_one_way_only() {
 }
 
 #[test]
-fn pairs_that_contradict_each_other_are_refused() {
+fn contradictory_fields_are_refused() {
     for (flags, json, message) in [
         (
             ["--max-retries", "1", "--max-attempts", "2"],
@@ -317,7 +317,7 @@ fn pairs_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn who_depends_on_a_deduplicated_sibling_depends_on_the_job_that_is_there() {
+fn a_dependency_on_a_deduplicated_sibling_becomes_one_on_the_existing_job() {
     let home = Home::new();
     home.run(["enqueue", "-q", "--id", "there", "--unique-key", "k", "--delay", "1h", "--", "true"]).ok();
     let array = r#"[{"id":"behind","command":"true","depends_on":["twin","there"]},
@@ -335,7 +335,7 @@ fn who_depends_on_a_deduplicated_sibling_depends_on_the_job_that_is_there() {
 }
 
 #[test]
-fn siblings_of_which_one_stands_in_for_another_may_close_no_circle() {
+fn deduplicated_siblings_cannot_form_a_cycle() {
     let home = Home::new();
     let array = r#"[{"id":"a","command":"true","unique_key":"k","depends_on":["c"]},
                     {"id":"b","command":"true","unique_key":"k"},
@@ -345,7 +345,7 @@ fn siblings_of_which_one_stands_in_for_another_may_close_no_circle() {
 }
 
 #[test]
-fn a_unique_key_is_held_for_as_long_as_it_was_said() {
+fn a_unique_key_is_held_for_the_given_time() {
     let home = Home::new();
     let enqueue = |id: &str, unique_for: &str| {
         let flags = ["--unique-key", "k", "--unique-for", unique_for];
@@ -357,7 +357,7 @@ fn a_unique_key_is_held_for_as_long_as_it_was_said() {
     home.run(["cancel", "-q", "a"]).ok();
     assert_eq!(enqueue("c", "finished")["id"], "a", "its hour has not passed");
     assert_eq!(home.show("a")["unique_for"], "1h");
-    home.run(["show", "a"]).ok().shows("k (for 1h from enqueuing)");
+    home.run(["show", "a"]).ok().shows("k (for 1h after enqueuing)");
     let lines = r#"{"id":"x","command":"true","unique_key":"l","unique_for":"started"}
 {"id":"y","command":"true","unique_key":"l"}
 "#;
@@ -370,7 +370,7 @@ fn a_unique_key_is_held_for_as_long_as_it_was_said() {
 }
 
 #[test]
-fn what_is_there_already_is_returned_in_every_way_of_enqueuing() {
+fn existing_jobs_are_returned_by_every_form_of_enqueue() {
     let home = Home::with_jobs(&["a"]);
     let json = r#"{"id":"a","command":"true"}"#;
     let file = home.file("jobs.jsonl", format!("{json}\n{json}\n"));

@@ -14,7 +14,7 @@ fn each(home: &Home, lines: &str, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_line_takes_the_place_of_the_braces() {
+fn a_line_replaces_the_braces() {
     let home = Home::new();
     each(&home, "a b.png\n\n$(reboot)\r\nit's", &["-q", "--", "convert", "{}", "out/{}.jpg"]).ok();
     let expected = [
@@ -26,14 +26,14 @@ fn a_line_takes_the_place_of_the_braces() {
 }
 
 #[test]
-fn without_braces_the_line_is_the_last_word() {
+fn without_braces_the_line_is_appended() {
     let home = Home::new();
     each(&home, "one\ntwo words\n", &["-q", "--", "echo", "-n"]).ok();
     assert_eq!(commands(&home), ["echo -n one", "echo -n 'two words'"]);
 }
 
 #[test]
-fn rows_of_csv_have_columns() {
+fn csv_columns_can_be_referenced() {
     let home = Home::new();
     let rows = "name,city\nAnn,\"Bonn, old\"\n\"B \"\"the\"\" ob\",\"two\nlines\"\n\n";
     each(&home, rows, &["-q", "--csv", "--", "mail", "{city}", "{1}", "{{x}}"]).ok();
@@ -44,7 +44,7 @@ fn rows_of_csv_have_columns() {
 }
 
 #[test]
-fn all_flags_apply_to_each() {
+fn flags_apply_to_every_job() {
     let home = Home::new();
     let flags = ["--queue", "mail", "--batch", "letters", "--tag", "t", "--max-retries", "0", "--", "true"];
     each(&home, "1\n2\n", &flags).ok();
@@ -57,7 +57,7 @@ fn all_flags_apply_to_each() {
 }
 
 #[test]
-fn a_file_is_checked_whole() {
+fn a_file_is_checked_before_anything_is_stored() {
     let home = Home::new();
     let good = home.file("good.txt", "a\nb\n");
     home.run(["enqueue", "--each", good.to_str().expect("a path"), "--", "echo"]).ok();
@@ -96,20 +96,20 @@ fn a_stream_is_stored_up_to_the_bad_line() {
 }
 
 #[test]
-fn a_rehearsal_shows_the_commands_and_stores_nothing() {
+fn a_dry_run_shows_the_commands_and_stores_nothing() {
     let home = Home::new();
     let lines: Vec<String> = (1..=12).map(|at| format!("f{at} \u{1b}\n")).collect();
     let ran = each(&home, &lines.concat(), &["--dry-run", "--", "echo"]).ok();
-    assert_eq!(ran.lines()[..2], ["would enqueue 12 jobs:", "  echo 'f1 \\u{1b}'"]);
+    assert_eq!(ran.lines()[..2], ["Would enqueue 12 jobs:", "  echo 'f1 \\u{1b}'"]);
     assert_eq!((ran.lines().len(), ran.lines()[11]), (12, "  and 2 more"), "{ran}");
     let told = each(&home, "a\nb\n", &["--dry-run", "--json", "--", "echo"]).ok().json();
     assert_eq!(told, json!({"count": 2, "commands": ["echo a", "echo b"]}));
-    each(&home, "", &["--dry-run", "--", "echo"]).ok().prints("would enqueue 0 jobs\n");
+    each(&home, "", &["--dry-run", "--", "echo"]).ok().prints("Would enqueue 0 jobs\n");
     assert!(!home.path().exists(), "not even a home");
 }
 
 #[test]
-fn the_command_is_given_by_its_words() {
+fn the_command_must_be_given_as_words() {
     let home = Home::new();
     for args in [
         vec!["--command", "echo {}"],

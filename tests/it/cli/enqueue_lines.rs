@@ -30,14 +30,14 @@ fn json_is_one_array() {
 }
 
 #[test]
-fn blank_lines_carriage_returns_and_a_missing_last_newline_do_no_harm() {
+fn blank_lines_carriage_returns_and_a_missing_last_newline_are_accepted() {
     let home = Home::new();
     let lines = "\n{\"id\":\"a\",\"command\":\"1\"}\r\n   \n\n{\"id\":\"b\",\"command\":\"2\"}";
     home.call(["enqueue", "-"]).with_stdin(lines).run().ok().prints("a\nb\n");
 }
 
 #[test]
-fn nothing_to_read_is_nothing_to_do() {
+fn empty_input_enqueues_nothing() {
     let home = Home::new();
     home.file("empty", "");
     home.run(["enqueue", "-"]).ok().prints("");
@@ -46,7 +46,7 @@ fn nothing_to_read_is_nothing_to_do() {
 }
 
 #[test]
-fn quiet_holds_for_lines_too() {
+fn quiet_also_applies_to_lines() {
     let home = Home::new();
     home.call(["enqueue", "-q", "-"]).with_stdin(TWO).run().ok().prints("").says_nothing();
     assert_eq!(home.count(), 2);
@@ -93,7 +93,7 @@ fn more_lines_than_one_chunk_holds_keep_their_order() {
 }
 
 #[test]
-fn a_stream_takes_dependencies_on_earlier_lines_only() {
+fn a_stream_accepts_dependencies_on_earlier_lines_only() {
     let home = Home::new();
     let forward =
         "{\"id\":\"a\",\"command\":\"x\",\"depends_on\":[\"b\"]}\n{\"id\":\"b\",\"command\":\"x\"}\n";
@@ -109,7 +109,7 @@ fn a_stream_takes_dependencies_on_earlier_lines_only() {
 }
 
 #[test]
-fn fault_10_a_stream_that_stored_nothing_is_bad_input_whatever_was_wrong() {
+fn fault_10_a_stream_that_stored_nothing_exits_as_bad_input() {
     let home = Home::with_jobs(&["a"]);
     let taken = "{\"id\":\"a\",\"command\":\"x\"}\n";
     home.call(["enqueue", "-"])
@@ -122,7 +122,7 @@ fn fault_10_a_stream_that_stored_nothing_is_bad_input_whatever_was_wrong() {
 }
 
 #[test]
-fn fault_10_a_job_that_was_there_already_is_not_counted_as_stored() {
+fn fault_10_an_existing_job_is_not_counted_as_stored() {
     let home = Home::with_jobs(&["a"]);
     home.run(["enqueue", "-q", "{\"command\":\"x\",\"unique_key\":\"k\"}"]).ok();
     let known = "{\"id\":\"a\",\"command\":\"x\"}\n{\"command\":\"x\",\"unique_key\":\"k\"}\n";
@@ -137,11 +137,11 @@ fn fault_10_a_job_that_was_there_already_is_not_counted_as_stored() {
 }
 
 #[test]
-fn a_person_reads_how_many_were_there_already() {
+fn a_terminal_shows_how_many_jobs_already_existed() {
     let home = Home::with_jobs(&["a"]);
     home.file("jobs.jsonl", TWO);
     let call = home.call(["enqueue", "--if-absent", "--file", "jobs.jsonl"]);
     let seen = on_terminal(call.into_command(), 100, "");
     assert!(seen.screen.contains("1 job enqueued"), "{}", seen.screen);
-    assert!(seen.screen.contains("1 job was there already"), "{}", seen.screen);
+    assert!(seen.screen.contains("1 job already existed"), "{}", seen.screen);
 }

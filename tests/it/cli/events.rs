@@ -17,9 +17,9 @@ fn names(events: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn what_people_did_is_told_with_who_and_what() {
+fn events_show_the_user_and_the_detail() {
     let home = Home::with_jobs(&["a", "b"]);
-    home.run(["events"]).ok().prints("").says("nothing has happened");
+    home.run(["events"]).ok().prints("").says("no events");
     let by = |args: &[&str]| {
         home.call(args).env("USER", "ada").run().ok();
     };
@@ -42,9 +42,9 @@ fn what_people_did_is_told_with_who_and_what() {
     home.run(["events"]).ok().shows("  cancel            ada         a\n").shows("  b\n");
 }
 
-/// Everything that people can do, in order, and what is noted of it. What changes nothing is not noted.
+/// Every change that a user can make, in order, with its event. A call that changes nothing records no event.
 #[test]
-fn every_verb_of_people_is_noted() {
+fn every_manual_change_is_recorded() {
     let home = Home::with_jobs(&["a", "b", "c"]);
     home.run(["enqueue", "-q", "--id", "in-batch", "--batch", "many", "--", "true"]).ok();
     home.run(["enqueue", "-q", "--id", "dies", "--max-retries", "0", "--priority", "9", "--", "false"]).ok();
@@ -94,17 +94,17 @@ fn every_verb_of_people_is_noted() {
 }
 
 #[test]
-fn workers_come_and_go() {
+fn starting_and_stopping_workers_is_recorded() {
     let home = Home::with_jobs(&["a"]);
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     home.run(["run", "-q", "--", "true"]).ok();
     let all = events(&home, &[]);
-    assert_eq!(names(&all), ["worker_started", "worker_stopped"], "the worker of a run is not told of");
+    assert_eq!(names(&all), ["worker_started", "worker_stopped"], "the worker of a run is not recorded");
     assert_eq!(all[0]["by"], all[1]["by"]);
 }
 
 #[test]
-fn what_happens_is_followed() {
+fn follow_prints_new_events() {
     let home = WorkingHome::new();
     for id in ["a", "b"] {
         home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();

@@ -12,7 +12,7 @@ fn codes(home: &Home, id: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_holds_a_job_is_told() {
+fn explain_reports_what_holds_a_job_back() {
     let home = Home::with_jobs(&["a"]);
     home.run(["explain", "a"]).ok().shows("Job a is pending.").shows("no worker is running");
     home.run(["enqueue", "-q", "--id", "b", "--delay", "1h", "--depends-on", "a", "--", "true"]).ok();
@@ -34,7 +34,7 @@ fn what_holds_a_job_is_told() {
 }
 
 #[test]
-fn the_line_and_the_workers_are_told() {
+fn explain_reports_jobs_ahead_and_workers() {
     let home = WorkingHome::new();
     home.run(["enqueue", "-q", "--id", "quick", "--", "true"]).ok();
     home.run(["worker", "start", "-q", "--queue", "default"]).ok();
@@ -49,6 +49,6 @@ fn the_line_and_the_workers_are_told() {
     assert_eq!(codes(&home, "next"), ["slots_busy"]);
     assert_eq!(codes(&home, "last"), ["slots_busy", "behind"]);
     assert_eq!(codes(&home, "elsewhere"), ["queue_not_served"]);
-    home.run(["explain", "last"]).ok().shows("1 job is before it").shows("going by the latest job");
+    home.run(["explain", "last"]).ok().shows("1 job is before it").shows("judging by the latest job");
     home.go();
 }

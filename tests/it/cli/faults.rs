@@ -1,4 +1,4 @@
-//! What must not break queuectl: the cases that a command alone can meet. Each test bears the number of its case.
+//! Faults that a single command can meet. Each test has the number of its case.
 
 mod bad_input;
 mod bad_numbers;

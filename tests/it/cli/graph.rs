@@ -17,7 +17,7 @@ fn pipeline() -> Home {
 }
 
 #[test]
-fn a_tree_shows_both_directions_and_marks_what_is_shared() {
+fn a_tree_shows_both_directions_and_marks_repeated_jobs() {
     let home = pipeline();
     let expected = "deploy  pending
 depends on
@@ -53,7 +53,7 @@ fn json_has_nodes_and_edges() {
 }
 
 #[test]
-fn dot_draws_arrows_in_the_order_of_running() {
+fn dot_arrows_follow_the_order_of_execution() {
     let home = pipeline();
     home.run(["graph", "deploy", "--dot"])
         .ok()
@@ -65,17 +65,17 @@ fn dot_draws_arrows_in_the_order_of_running() {
 }
 
 #[test]
-fn a_limit_is_told_of() {
+fn a_truncated_graph_prints_a_hint() {
     let home = pipeline();
     home.run(["graph", "build", "--limit", "2"])
         .ok()
-        .says("there are more than these 2 jobs; --limit shows more");
+        .says("only 2 jobs are shown; use a larger --limit to see more");
     let cut = home.run(["graph", "build", "--limit", "2", "--json"]).ok().json();
     assert_eq!((&cut["cut"], cut["nodes"].as_array().map(Vec::len)), (&json!(true), Some(2)));
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_arguments_are_refused() {
     let home = pipeline();
     home.run(["graph", "nope"]).fails(3).says("there is no job `nope`");
     home.run(["graph", "../x"]).fails(2).says("invalid id");

@@ -1,4 +1,4 @@
-//! A home of its own for each test, and what came of running the program on it.
+//! A separate home for each test, and assertions on runs of the program.
 //!
 //! ```ignore
 //! let home = Home::new();
@@ -23,12 +23,12 @@ use sys::clock::SystemClock;
 use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_queuectl");
-/// Tests of another build that run beside these are over by then.
+/// Tests of another build that run concurrently have ended by then.
 const OTHER_BUILD: std::time::Duration = std::time::Duration::from_secs(3_600);
-/// `nobody`, the user that tests become when they run as root, to whom no permission means anything.
+/// The user `nobody`, to which tests switch when they run as root, because permissions do not apply to root.
 pub(crate) const NOBODY: u32 = 65_534;
 
-/// A temporary folder in which the program runs, and in it the home of a queue that is not made yet.
+/// A temporary folder in which the program runs, containing the home of a queue that does not exist yet.
 pub(crate) struct Home {
     folder: TempDir,
 }
@@ -51,7 +51,7 @@ impl Home {
         self.folder.path()
     }
 
-    /// Leaves the folder behind when the test is over.
+    /// Keeps the folder after the test.
     pub(crate) fn keep(&mut self) {
         self.folder.disable_cleanup(true);
     }
@@ -84,7 +84,7 @@ impl Home {
         self.call_without_home(home.into_iter().chain(args.into_iter().map(|arg| arg.as_ref().to_owned())))
     }
 
-    /// The same, but the program has to find its home itself.
+    /// As `call`, but the program has to find its home itself.
     pub(crate) fn call_without_home<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Call {
         let mut command = Command::new(PROGRAM);
         command.args(args).current_dir(self.folder()).env_clear();
@@ -92,7 +92,7 @@ impl Home {
         Call { command, stdin: Vec::new() }
     }
 
-    /// The queue through the library, for what no command shows or does.
+    /// The queue through the library, for operations that no command offers.
     pub(crate) fn store(&self) -> SqliteStore {
         fs::create_dir_all(self.path()).expect("the home is made");
         SqliteStore::open(&self.database(), Arc::new(SystemClock)).expect("the store opens")
@@ -179,14 +179,14 @@ impl Call {
         self.through(command)
     }
 
-    /// Lets signals end the run, also where whoever started the tests had them ignored.
+    /// Lets signals end the run, even if the parent of the tests ignores them.
     pub(crate) fn interruptible(self) -> Self {
         let mut command = Command::new("env");
         command.args(["--default-signal=INT,TERM,HUP", PROGRAM]);
         self.through(command)
     }
 
-    /// The same call by way of another command, which gets the arguments.
+    /// The same call through another command, which gets the arguments.
     pub(crate) fn through(self, mut command: Command) -> Self {
         let variables = self.command.get_envs().filter_map(|(name, value)| Some((name, value?)));
         command.args(self.command.get_args()).env_clear().envs(variables);
@@ -208,7 +208,7 @@ impl Call {
         let mut stdin = child.stdin.take().expect("stdin is a pipe");
         let bytes = std::mem::take(&mut self.stdin);
         let writer = std::thread::spawn(move || {
-            // It may well stop reading before the end.
+            // The program may stop reading before the end.
             let _ = stdin.write_all(&bytes);
         });
         let output = child.wait_with_output().expect("the program ends");
@@ -226,8 +226,8 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The program in a folder that everybody may enter; the build's own may be below somebody's home. All tests share one copy
-/// of each build, and those of earlier builds go: nothing would remove a copy of a test's own when its process ends.
+/// The program in a folder that every user can enter; the build folder may be in a private home. All tests share one copy
+/// per build, and copies of earlier builds are deleted: no test could delete its own copy when its process ends.
 fn program_for_everybody() -> &'static Path {
     static COPY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     COPY.get_or_init(|| {
@@ -257,11 +257,11 @@ fn program_for_everybody() -> &'static Path {
     })
 }
 
-/// Puts the program into a folder, where everybody may execute it.
+/// Copies the program into a folder where every user can execute it.
 pub(crate) fn copy_program(folder: &Path) -> PathBuf {
     let program = folder.join("queuectl");
-    // By another process: what this one has open for writing, a process that another thread is about to start has open
-    // for a moment too, and then it cannot be executed.
+    // Copied by another process: a file that this one has open for writing is briefly also open in a process that another
+    // thread is starting, and then it cannot be executed.
     let copied = Command::new("cp").arg(PROGRAM).arg(&program).status().expect("cp runs");
     assert!(copied.success(), "the program is copied");
     allow(&program, 0o755);
@@ -272,7 +272,7 @@ pub(crate) fn allow(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the mode is set");
 }
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Ran {
     what: String,
     pub(crate) stdout: String,
@@ -281,14 +281,14 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// It did what was asked.
+    /// Asserts success.
     #[track_caller]
     pub(crate) fn ok(self) -> Self {
         assert_eq!(self.status.code(), Some(0), "{self}");
         self
     }
 
-    /// It failed with this code, and said so in the one form that errors have.
+    /// Asserts that it failed with this code and a well-formed error.
     #[track_caller]
     pub(crate) fn fails(self, code: i32) -> Self {
         assert_eq!(self.status.code(), Some(code), "{self}");
@@ -301,7 +301,7 @@ impl Ran {
         self
     }
 
-    /// Standard output is exactly this.
+    /// Asserts that standard output is exactly this.
     #[track_caller]
     pub(crate) fn prints(self, stdout: &str) -> Self {
         assert_eq!(self.stdout, stdout, "{self}");
@@ -320,14 +320,14 @@ impl Ran {
         self
     }
 
-    /// Standard error holds this.
+    /// Asserts that standard error contains this.
     #[track_caller]
     pub(crate) fn says(self, part: &str) -> Self {
         assert!(self.stderr.contains(part), "`{part}` is missing on stderr: {self}");
         self
     }
 
-    /// Nothing on standard error.
+    /// Asserts that standard error is empty.
     #[track_caller]
     pub(crate) fn says_nothing(self) -> Self {
         assert_eq!(self.stderr, "", "{self}");

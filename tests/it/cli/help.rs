@@ -4,9 +4,10 @@ use super::harness::Home;
 
 /// The verbs in a help text: under `Commands:`, or in groups under the usage of the whole.
 fn verbs_in(help: &str) -> Vec<String> {
-    let is_whole = help.lines().any(|line| line == "Upkeep:");
+    let is_whole = help.lines().any(|line| line == "Maintenance:");
     let section = help.lines().skip_while(|line| *line != "Commands:" && !(is_whole && *line == "Jobs:"));
-    let section = section.take_while(|line| if is_whole { *line != "Everywhere:" } else { !line.is_empty() });
+    let section =
+        section.take_while(|line| if is_whole { *line != "Global options:" } else { !line.is_empty() });
     let entries = section.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = entries.filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_owned).collect()
@@ -28,7 +29,7 @@ fn all_verbs(home: &Home) -> Vec<Vec<String>> {
     found
 }
 
-/// What people type, and what none of the groups may lose.
+/// Every verb that the help must list.
 const KNOWN: [&str; 60] = [
     "enqueue",
     "run",
@@ -123,7 +124,7 @@ fn the_version_is_that_of_the_package() {
 }
 
 #[test]
-fn without_a_verb_there_is_help_on_stderr_and_a_failure() {
+fn a_missing_verb_prints_help_on_stderr_and_fails() {
     for args in
         [vec![], vec!["dlq"], vec!["config"], vec!["worker"], vec!["schedule"], vec!["queue"], vec!["hook"]]
     {
@@ -180,17 +181,17 @@ fn with_json_an_error_is_an_object() {
 }
 
 #[test]
-fn after_two_dashes_json_is_a_word_like_any_other() {
+fn json_after_two_dashes_is_an_ordinary_word() {
     Home::new().run(["enqueue", "--bogus", "--", "--json"]).fails(2).says("error: ");
 }
 
 #[test]
-fn quiet_errors_are_still_said() {
+fn quiet_still_prints_errors() {
     Home::new().run(["-q", "show", "nope"]).fails(3).says("error: there is no job `nope`");
 }
 
 #[test]
-fn what_was_typed_is_quoted_only_so_far() {
+fn quoted_input_is_truncated_in_errors() {
     let long = "x".repeat(100_000);
     for args in
         [vec!["show", &long], vec!["config", "get", &long], vec!["list", "--state", &long], vec![&long]]

@@ -4,10 +4,10 @@ use super::harness::Home;
 use super::pseudo_terminal::on_terminal;
 
 #[test]
-fn without_hooks_it_is_an_empty_array_and_a_hint() {
+fn without_hooks_list_prints_an_empty_array_or_a_hint() {
     let home = Home::new();
     home.run(["hook", "list", "--json"]).ok().prints("[]\n").says_nothing();
-    home.run(["hook", "list"]).ok().prints("").says("hint: there are no hooks");
+    home.run(["hook", "list"]).ok().prints("").says("hint: no hooks");
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_hook_has_the_documented_shape() {
 }
 
 #[test]
-fn a_table_with_a_row_for_each_hook() {
+fn list_prints_one_row_per_hook() {
     let home = Home::new();
     home.run(["hook", "add", "mourn", "--on", "dead", "--queue", "mail", "--", "echo", "a b"])
         .ok()
@@ -47,7 +47,7 @@ fn a_table_with_a_row_for_each_hook() {
         "x",
     ])
     .ok();
-    let table = "HOOK   ON              PENDING  SECRET  TELLS\n\
+    let table = "HOOK   ON              PENDING  SECRET  TARGET\n\
                  crash  worker_crashed        0  yes     http://localhost\n\
                  mourn  dead in mail          0          echo 'a b'\n";
     home.run(["hook", "list"]).ok().prints(table);
@@ -55,15 +55,15 @@ fn a_table_with_a_row_for_each_hook() {
 }
 
 #[test]
-fn a_person_is_told_what_came_of_it() {
+fn a_terminal_shows_sentences() {
     let home = Home::new();
     let seen =
         |args: &[&str]| on_terminal(home.call(args).into_command(), 100, "").screen.trim_end().to_owned();
     assert_eq!(
         seen(&["hook", "add", "h", "--on", "dead", "--", "true"]),
-        "Hook h added; `queuectl hook test h` shows whether it works"
+        "Hook h added; try it with `queuectl hook test h`"
     );
-    assert_eq!(seen(&["hook", "test", "h"]), "Hook h was told: it works");
+    assert_eq!(seen(&["hook", "test", "h"]), "Hook h works: the sample event was delivered");
     assert_eq!(seen(&["hook", "remove", "h"]), "Hook h removed");
 }
 
@@ -96,20 +96,20 @@ fn secrets_are_never_printed() {
 }
 
 #[test]
-fn what_is_wrong_with_a_hook_is_said_and_nothing_is_added() {
+fn an_invalid_hook_is_refused_and_not_added() {
     let home = Home::new();
     let long = "x".repeat(65);
     for (args, message) in [
         (vec!["h", "--on", "daed", "--", "true"], "did you mean `dead`?"),
         (vec!["h", "--on", "everything", "--", "true"], "the events are success, failure"),
-        (vec!["h", "--on", "dead"], "nobody is named who is to be told"),
-        (vec!["h", "--on", "dead", "--command", "a", "--", "b"], "more than one is named"),
-        (vec!["h", "--on", "dead", "--url", "http://a", "--", "b"], "more than one is named"),
+        (vec!["h", "--on", "dead"], "no target given"),
+        (vec!["h", "--on", "dead", "--command", "a", "--", "b"], "more than one target given"),
+        (vec!["h", "--on", "dead", "--url", "http://a", "--", "b"], "more than one target given"),
         (vec!["h", "--on", "dead", "--command", " "], "the command is blank"),
         (vec!["h", "--on", "dead", "--url", "ftp://a"], "http:// or https://"),
         (vec!["h", "--on", "dead", "--url", "http://ada:pw@a"], "must not contain a user or a password"),
         (vec!["h", "--on", "dead", "--above", "3", "--", "true"], "does not take a threshold"),
-        (vec!["h", "--on", "dlq-above", "--", "true"], "say it with --above N"),
+        (vec!["h", "--on", "dlq-above", "--", "true"], "set it with --above N"),
         (vec!["h", "--on", "dlq-above", "--above", "-1", "--", "true"], "error: "),
         (vec!["h", "--on", "worker-crashed", "--queue", "a", "--", "true"], "does not take a queue"),
         (vec!["h", "--on", "dead", "--queue", "a b", "--", "true"], "error: "),
@@ -144,7 +144,7 @@ fn an_unknown_hook_is_not_found_and_the_nearest_is_offered() {
 }
 
 #[test]
-fn a_sample_is_sent_at_once_and_needs_no_worker() {
+fn a_test_delivery_is_immediate_and_needs_no_worker() {
     let home = Home::new();
     for (event, flags, about) in [
         ("success", vec![], "job"),
@@ -167,7 +167,7 @@ fn a_sample_is_sent_at_once_and_needs_no_worker() {
 }
 
 #[test]
-fn a_sample_that_does_not_arrive_is_a_failure() {
+fn a_failed_test_delivery_is_an_error() {
     let home = Home::new();
     home.run(["hook", "add", "h", "--on", "dead", "--command", "echo no luck >&2; exit 4"]).ok();
     let ran = home.run(["hook", "test", "h"]).fails(1).prints("");
@@ -177,6 +177,6 @@ fn a_sample_that_does_not_arrive_is_a_failure() {
 }
 
 #[test]
-fn nobody_else_calls_what_posts() {
+fn the_hidden_post_verb_refuses_other_callers() {
     Home::new().run(["__post"]).fails(2).says("use `queuectl hook add --url`");
 }

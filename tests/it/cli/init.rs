@@ -6,7 +6,7 @@ use serde_json::json;
 use super::harness::Home;
 
 #[test]
-fn a_folder_gets_a_queue_of_its_own() {
+fn init_creates_a_queue_in_the_folder() {
     let home = Home::new();
     let folder = home.folder().canonicalize().expect("a folder");
     let made = folder.join(".queuectl");
@@ -18,7 +18,7 @@ fn a_folder_gets_a_queue_of_its_own() {
 }
 
 #[test]
-fn another_folder_can_be_named() {
+fn another_folder_can_be_given() {
     let home = Home::new();
     std::fs::create_dir(home.folder().join("site")).expect("a folder");
     home.call_without_home(["init", "site"]).run().ok();
@@ -27,7 +27,7 @@ fn another_folder_can_be_named() {
 }
 
 #[test]
-fn what_was_there_stays() {
+fn an_existing_queue_stays_unchanged() {
     let home = Home::new();
     home.call_without_home(["init"]).run().ok();
     home.call_without_home(["enqueue", "--id", "a", "--", "true"]).run().ok();
@@ -36,7 +36,7 @@ fn what_was_there_stays() {
 }
 
 #[test]
-fn only_its_owner_may_look_into_it() {
+fn only_the_owner_can_read_the_new_queue() {
     let home = Home::new();
     home.call_without_home(["init"]).run().ok();
     home.call_without_home(["enqueue", "-q", "--", "true"]).run().ok();
@@ -53,7 +53,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn where_none_can_be_made_it_says_so() {
+fn a_failure_to_create_a_queue_is_reported() {
     let home = Home::new();
     home.file("file", "");
     home.call_without_home(["init", "file"]).run().fails(5).says("failed to create");

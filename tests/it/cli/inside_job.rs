@@ -1,4 +1,4 @@
-//! Calls from inside a job: none of them may wait for what can only happen after that job has ended.
+//! Calls from inside a job: none may wait for something that can only happen after that job has ended.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::background::Background;
 use super::harness::PROGRAM;
 use super::working_home::{WorkingHome, wait_until};
 
-/// A home with a pool of so many slots.
+/// A home with a pool of this many slots.
 fn home(slots: &str) -> WorkingHome {
     let home = WorkingHome::new();
     home.run(["worker", "start", "--concurrency", slots]).ok();
@@ -20,7 +20,7 @@ fn enqueue(home: &WorkingHome, id: &str, flags: &[&str], line: &str) {
     home.run(args.iter().chain(flags)).ok();
 }
 
-/// Waits for a job and gives what it printed, on both streams.
+/// Waits for a job and returns its output on both streams.
 #[track_caller]
 fn output(home: &WorkingHome, id: &str) -> String {
     home.run(["wait", "-q", id, "--timeout", "30s"]).ok();
@@ -43,7 +43,7 @@ fn fault_43_run_inside_run_inside_run_ends() {
 }
 
 #[test]
-fn fault_43_a_pool_whose_slots_all_wait_goes_on() {
+fn fault_43_a_pool_whose_slots_all_wait_makes_progress() {
     let home = home("2");
     // Both run before either waits, so no slot is left.
     let line = |own: &str, other: &str| {
@@ -67,7 +67,7 @@ fn fault_43_waiting_inside_a_job_of_a_full_pool_lends_its_slot() {
 }
 
 #[test]
-fn fault_43_what_can_only_end_after_the_caller_is_not_waited_for() {
+fn fault_43_waiting_for_a_job_that_depends_on_the_caller_is_refused() {
     let home = home("1");
     home.run(["queue", "set", "narrow", "--concurrency", "1"]).ok();
     enqueue(
@@ -88,7 +88,10 @@ fn fault_43_what_can_only_end_after_the_caller_is_not_waited_for() {
         ("run --id d --if-absent -- true", "job `p` cannot wait for job `d`, which depends on it"),
         ("run --queue narrow -- true", "queue `narrow` runs one job at a time, and job `p` is that job"),
         ("wait n", "queue `narrow` runs one job at a time, and job `p` is that job"),
-        ("worker run --until-empty", "is empty only after job `p`, which calls this"),
+        (
+            "worker run --until-empty",
+            "cannot become empty while job `p`, which runs this command, is running",
+        ),
     ];
     let script: Vec<String> =
         refused.iter().map(|(call, _)| format!("{PROGRAM} {call} 2>&1; echo $?\n")).collect();
@@ -108,7 +111,7 @@ fn fault_43_what_can_only_end_after_the_caller_is_not_waited_for() {
 }
 
 #[test]
-fn fault_43_a_queue_that_is_full_of_jobs_that_wait_is_told_of() {
+fn fault_43_a_queue_full_of_waiting_jobs_prints_a_hint() {
     let home = home("2");
     home.run(["queue", "set", "two", "--concurrency", "2"]).ok();
     let line = |own: &str, other: &str| {
@@ -118,7 +121,7 @@ fn fault_43_a_queue_that_is_full_of_jobs_that_wait_is_told_of() {
     };
     enqueue(&home, "p", &["--queue", "two"], &line("one", "two"));
     enqueue(&home, "q", &["--queue", "two"], &line("two", "one"));
-    let hint = "hint: job in-one waits for a place in queue two, and job p, which waits for it, takes one";
+    let hint = "hint: job in-one cannot start because queue two is full, and job p, which waits for it, runs in the same queue";
     wait_until("it is said", || home.run(["logs", "p"]).stdout.contains(hint));
     home.run(["queue", "set", "two", "--concurrency", "3"]).ok();
     output(&home, "p");
@@ -126,7 +129,7 @@ fn fault_43_a_queue_that_is_full_of_jobs_that_wait_is_told_of() {
 }
 
 #[test]
-fn a_job_that_is_claimed_by_nobody_or_again_is_not_believed_to_be_the_caller() {
+fn a_job_that_is_not_running_this_attempt_is_not_the_caller() {
     let home = WorkingHome::new();
     enqueue(&home, "p", &[], "true");
     let call = home.call(["wait", "p", "--timeout", "10ms"]);
@@ -154,7 +157,10 @@ fn fault_43_worker_stop_inside_a_job_waits_for_all_others() {
     home.go();
     home.wait_until_deserted();
     let said = home.run(["logs", "p"]).ok().stdout;
-    assert_eq!(said, "1 worker ends when it has finished what waits here: p\n0\n\"state\":\"completed\n");
+    assert_eq!(
+        said,
+        "1 worker will stop when these waiting jobs have finished: p\n0\n\"state\":\"completed\n"
+    );
 }
 
 #[test]
@@ -180,7 +186,7 @@ fn fault_43_worker_stop_inside_a_job_that_another_waits_for_ends() {
 }
 
 #[test]
-fn stopping_now_inside_a_job_gives_that_job_back() {
+fn worker_stop_now_inside_a_job_releases_that_job() {
     let home = home("1");
     enqueue(&home, "p", &[], "@ worker stop --now; until [ -e go ]; do sleep 0.02; done");
     home.wait_until_deserted();
@@ -200,18 +206,18 @@ fn a_job_may_cancel_itself_and_cannot_restore_the_queue() {
     );
     home.wait_for_state("p", "cancelled");
     let said = home.run(["logs", "p"]).ok().stdout;
-    assert!(said.contains("restore the backup outside of job `p`") && said.contains("\n4\n"), "{said}");
+    assert!(said.contains("run restore outside of job `p`") && said.contains("\n4\n"), "{said}");
 }
 
 #[test]
-fn workers_that_a_job_starts_are_said_to_end_with_it() {
+fn workers_started_inside_a_job_print_a_hint_that_they_end_with_it() {
     let home = home("1");
     enqueue(&home, "p", &[], "@ worker start --queue other");
-    assert!(output(&home, "p").contains("hint: they end with job p, which started them"));
+    assert!(output(&home, "p").contains("hint: they stop when job p, which started them, ends"));
 }
 
 #[test]
-fn a_waiting_person_is_told_that_all_workers_drain() {
+fn waiting_prints_a_hint_if_all_workers_drain() {
     let home = home("1");
     enqueue(&home, "o", &[], "until [ -e go ]; do sleep 0.02; done");
     home.wait_for_state("o", "processing");

@@ -57,7 +57,7 @@ fn filters_choose_by_state_queue_and_tag() {
 }
 
 #[test]
-fn nothing_is_an_empty_array_and_a_hint_for_people() {
+fn an_empty_list_is_an_empty_array_or_a_hint() {
     let home = Home::new();
     home.run(["list", "--json"]).ok().prints("[]\n").says_nothing();
     home.run(["list"]).ok().prints("").says("hint: ");
@@ -65,7 +65,7 @@ fn nothing_is_an_empty_array_and_a_hint_for_people() {
 }
 
 #[test]
-fn a_table_with_the_newest_first() {
+fn the_table_lists_the_newest_first() {
     let home = Home::new();
     home.run(["enqueue", "--id", "first", "--", "echo", "hello world"]).ok();
     home.run(["enqueue", "--id", "b", "--queue", "mail", "--priority", "10", "--delay", "3h", "--", "true"])
@@ -81,7 +81,7 @@ fn a_table_with_the_newest_first() {
 }
 
 #[test]
-fn pages_follow_each_other_without_a_gap() {
+fn pages_have_no_gaps() {
     let names: Vec<String> = (0..7).map(|at| format!("j{at}")).collect();
     let home = Home::new();
     let batch: Vec<_> = names.iter().map(|id| json!({"id": id, "command": "true"})).collect();
@@ -96,7 +96,7 @@ fn pages_follow_each_other_without_a_gap() {
         let Some(last) = seen.last().filter(|_| !ran.stderr.is_empty()).cloned() else {
             break;
         };
-        assert_eq!(ran.stderr, format!("hint: there are more; go on with --after {last}\n"));
+        assert_eq!(ran.stderr, format!("hint: there are more; continue with --after {last}\n"));
         args = ["--limit", "3", "--after", &last].map(str::to_owned).to_vec();
     }
     let newest_first: Vec<String> = names.into_iter().rev().collect();
@@ -104,7 +104,7 @@ fn pages_follow_each_other_without_a_gap() {
 }
 
 #[test]
-fn a_page_that_ends_with_the_list_says_nothing() {
+fn the_last_page_prints_no_hint() {
     let home = Home::with_jobs(&["a", "b"]);
     home.run(["list", "--limit", "2"]).ok().says_nothing();
     home.run(["list", "--limit", "1"]).ok().says("--after b");
@@ -112,7 +112,7 @@ fn a_page_that_ends_with_the_list_says_nothing() {
 }
 
 #[test]
-fn a_hundred_unless_told_otherwise() {
+fn the_default_limit_is_100() {
     let home = Home::new();
     let lines = "{\"command\":\"true\"}\n".repeat(150);
     home.call(["enqueue", "-q", "-"]).with_stdin(lines).run().ok();
@@ -191,7 +191,7 @@ fn every_field_of_a_job_is_a_column() {
 }
 
 #[test]
-fn every_format_says_the_same() {
+fn every_format_has_the_same_content() {
     let home = Home::with_jobs(&["a"]);
     home.run(["enqueue", "-q", "--id", "b", "--tags", "x,y", "--", "echo", "a, \"b\"\nc"]).ok();
     home.run(["list", "--format", "ids"]).ok().prints("b\na\n");
@@ -213,7 +213,7 @@ fn every_format_says_the_same() {
 }
 
 #[test]
-fn an_empty_list_has_its_form_too() {
+fn an_empty_list_is_valid_in_every_format() {
     let home = Home::new();
     home.run(["list", "--format", "csv", "--columns", "id,state"]).ok().prints("id,state\n").says_nothing();
     home.run(["list", "--format", "jsonl"]).ok().prints("").says_nothing();
@@ -240,7 +240,8 @@ fn a_list_is_sorted_over_all_jobs() {
         ("finished", ["c", "e", "d", "b", "a"]),
     ] {
         assert_eq!(listed(&home, &["--sort", sort]), expected, "{sort}");
-        let ran = home.run(["list", "--sort", sort, "--limit", "2", "--json"]).ok().says("raise --limit");
+        let ran =
+            home.run(["list", "--sort", sort, "--limit", "2", "--json"]).ok().says("use a larger --limit");
         assert_eq!(ids(&ran.json()), expected[..2], "{sort}");
     }
     home.run(["list", "--sort", "priorty"]).fails(2).says("did you mean `priority`?");
@@ -250,7 +251,7 @@ fn a_list_is_sorted_over_all_jobs() {
 }
 
 #[test]
-fn the_dead_are_listed_in_every_form_too() {
+fn dlq_list_supports_every_format() {
     let home = Home::new();
     home.dead_job("b", "exit code 1");
     home.dead_job("a", "exit code 1");
@@ -269,7 +270,7 @@ fn long_list() -> (Home, usize) {
 }
 
 #[test]
-fn a_long_list_is_whole_in_every_format() {
+fn a_long_list_is_complete_in_every_format() {
     let (home, count) = long_list();
     let newest_first: Vec<String> = (0..count).rev().map(|at| format!("j{at}")).collect();
     let list = |args: &[&str]| home.run(["list", "--limit", "1000000"].iter().chain(args)).ok();
@@ -284,14 +285,14 @@ fn a_long_list_is_whole_in_every_format() {
     assert_eq!(list(&["--sort", "created", "--format", "ids"]).lines(), oldest_first);
     let page = home.run(["list", "--limit", "2000", "--format", "ids"]).ok();
     assert_eq!(page.lines(), newest_first[..2_000]);
-    page.says("there are more; go on with --after j500");
+    page.says("there are more; continue with --after j500");
     let rest =
         home.run(["list", "--limit", "2000", "--after", "j500", "--format", "ids"]).ok().says_nothing();
     assert_eq!(rest.lines(), newest_first[2_000..]);
 }
 
 #[test]
-fn a_long_list_is_read_as_it_is_printed() {
+fn a_long_list_is_streamed() {
     let (home, count) = long_list();
     for format in ["json", "jsonl", "csv"] {
         let mut list = home.call(["list", "--limit", "1000000", "--format", format]).spawn();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::harness::{Home, Ran, allow, is_root};
 
-/// A folder with a place for each way to name a home: flag, variable, `.queuectl` above, the user's.
+/// A folder with a home for each way to specify one: flag, variable, `.queuectl` in a parent, the user's.
 struct Places {
     home: Home,
     below: PathBuf,
@@ -25,7 +25,7 @@ impl Places {
         self.home.folder().join(name)
     }
 
-    /// Enqueues from deep below, with the user's home elsewhere.
+    /// Enqueues from a deep subfolder, with the user's home elsewhere.
     fn enqueue(&self, args: &[&str], variable: Option<&OsStr>) -> Ran {
         let call = self.home.call_without_home(args.iter().chain(&["enqueue", "-q", "--", "true"]));
         let call = call.at(&self.below).env("HOME", self.in_folder("user"));
@@ -62,7 +62,7 @@ fn the_flag_comes_first_then_the_variable_then_the_nearest_then_the_users() {
 }
 
 #[test]
-fn a_file_called_queuectl_is_no_home_and_an_empty_variable_says_nothing() {
+fn a_file_called_queuectl_and_an_empty_variable_are_ignored() {
     let places = Places::new();
     places.home.file("project/.queuectl", "");
     places.enqueue(&[], Some(OsStr::new(""))).ok();
@@ -78,9 +78,9 @@ fn a_variable_need_not_be_utf_8() {
 }
 
 #[test]
-fn a_home_above_that_belongs_to_another_user_is_passed_by() {
+fn a_parent_home_of_another_user_is_ignored() {
     if !is_root() {
-        return; // Only root can make a folder that belongs to somebody else.
+        return; // Only root can create a folder that belongs to another user.
     }
     let places = Places::new();
     places.home.call_without_home(["init", "-q", "project"]).run().ok();
@@ -106,7 +106,7 @@ fn an_empty_flag_is_refused() {
 }
 
 #[test]
-fn no_home_at_all_is_said() {
+fn a_missing_home_is_reported() {
     let home = Home::new();
     let root = Path::new("/");
     home.call_without_home(["list"]).at(root).without_env("HOME").run().fails(2).says("no home folder: ");
@@ -138,7 +138,7 @@ fn a_path_in_the_settings_file_is_relative_to_it() {
 }
 
 #[test]
-fn a_settings_file_that_cannot_be_understood_is_refused() {
+fn an_invalid_settings_file_is_refused() {
     for (content, message) in [
         (b"store = ".as_slice(), "line 1"),
         (b"stor = \"x.db\"", "unknown field `stor`"),
@@ -181,7 +181,7 @@ fn a_server_is_refused_and_its_password_never_printed() {
 }
 
 #[test]
-fn a_password_in_a_broken_settings_file_is_not_printed_either() {
+fn a_password_in_an_invalid_settings_file_is_not_printed() {
     for url in URLS {
         for line in [
             format!("store = {url:?}"),

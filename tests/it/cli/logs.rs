@@ -15,10 +15,10 @@ use super::harness::Home;
 use super::pseudo_terminal::on_terminal;
 use super::test_worker::TestWorker;
 
-const PLENTY: u64 = 16 << 20;
+const LARGE_LOG_LIMIT: u64 = 16 << 20;
 const FAILURE: Outcome = Outcome::Failure { exit_code: 1 };
 
-/// What an attempt prints.
+/// The output of an attempt.
 type Printed<'a> = &'a [(Stream, &'a [u8])];
 
 const HELLO: Printed<'_> =
@@ -35,7 +35,7 @@ impl Home {
         ])
         .ok();
         for (printed, outcome) in attempts {
-            home.run_attempt(printed, *outcome, PLENTY);
+            home.run_attempt(printed, *outcome, LARGE_LOG_LIMIT);
         }
         home
     }
@@ -85,20 +85,20 @@ fn frame(stream: Stream, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn both_streams_in_the_order_in_which_they_came() {
+fn both_streams_are_shown_in_order() {
     let home = Home::that_printed(HELLO);
     home.run(["logs", "a"]).ok().prints("one\noh\ntwo\nno\n").says_nothing();
 }
 
 #[test]
-fn one_stream_alone() {
+fn one_stream_can_be_selected() {
     let home = Home::that_printed(HELLO);
     home.run(["logs", "a", "--stdout"]).ok().prints("one\ntwo\n").says_nothing();
     home.run(["logs", "a", "--stderr"]).ok().prints("oh\nno\n").says_nothing();
 }
 
 #[test]
-fn in_a_pipe_the_bytes_come_as_they_are() {
+fn bytes_are_unchanged_in_a_pipe() {
     let bytes: Vec<u8> = (0..=255).chain(*b"\x1b[31m\r\n no newline").collect();
     let home = Home::that_printed(&[(Stream::Out, &bytes)]);
     let ran = home.logs(&[]).output().expect("it runs");
@@ -107,7 +107,7 @@ fn in_a_pipe_the_bytes_come_as_they_are() {
 }
 
 #[test]
-fn fault_15_on_a_terminal_nothing_steers_it() {
+fn fault_15_control_characters_are_escaped_on_a_terminal() {
     let hostile = "tab\there \u{1b}[2J\u{1b}]0;title\u{7} \u{202e}txt\u{9b} ä\r\nbar\r50%\n".as_bytes();
     let home = Home::that_printed(&[(Stream::Out, hostile), (Stream::Out, b"\xff\x00\n")]);
     let seen = on_terminal(home.logs(&["--color", "never"]), 100, "");
@@ -118,13 +118,13 @@ fn fault_15_on_a_terminal_nothing_steers_it() {
 }
 
 #[test]
-fn on_a_terminal_too_bytes_can_be_had_as_they_are() {
+fn raw_bytes_can_be_shown_on_a_terminal() {
     let home = Home::that_printed(&[(Stream::Err, b"\x1b[1mbold\x1b[0m\rx")]);
     assert_eq!(on_terminal(home.logs(&["--raw"]), 100, "").screen, "\u{1b}[1mbold\u{1b}[0m\rx");
 }
 
 #[test]
-fn on_a_terminal_stderr_is_told_apart() {
+fn stderr_is_red_on_a_terminal() {
     let home = Home::that_printed(HELLO);
     let seen = on_terminal(home.logs(&[]), 100, "");
     assert_eq!(seen.screen, "one\n\u{1b}[31moh\n\u{1b}[0mtwo\n\u{1b}[31mno\n\u{1b}[0m");
@@ -134,7 +134,7 @@ fn on_a_terminal_stderr_is_told_apart() {
 }
 
 #[test]
-fn on_a_terminal_the_prompt_begins_a_line() {
+fn output_ends_with_a_newline_on_a_terminal() {
     let home = Home::that_printed(&[(Stream::Out, b"no newline")]);
     assert_eq!(on_terminal(home.logs(&[]), 100, "").screen, "no newline\n");
     home.run(["logs", "a"]).ok().prints("no newline");
@@ -184,16 +184,16 @@ fn the_latest_attempt_that_printed_anything_is_shown() {
         .fails(3)
         .prints("")
         .says("job `a` has no attempt 4")
-        .says("hint: there are attempts 1 to 3");
+        .says("hint: it has attempts 1 to 3");
 }
 
 #[test]
-fn an_attempt_that_runs_is_the_latest() {
+fn a_running_attempt_is_the_latest() {
     let home = Home::with_attempts(&[(&[(Stream::Out, b"old\n")], FAILURE)]);
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_soon("a");
     home.run(["logs", "a"]).ok().prints("").says("attempt 2 has printed nothing yet");
-    let mut capture = worker.capture(&home, &lease, PLENTY);
+    let mut capture = worker.capture(&home, &lease, LARGE_LOG_LIMIT);
     capture.take(Stream::Out, b"working\n");
     capture.spill();
     home.run(["logs", "a"]).ok().prints("working\n").says_nothing();
@@ -202,7 +202,7 @@ fn an_attempt_that_runs_is_the_latest() {
 #[test]
 fn a_job_that_has_not_run_says_so() {
     let home = Home::with_jobs(&["a"]);
-    home.run(["logs", "a"]).ok().prints("").says("job a has not run yet: it is pending");
+    home.run(["logs", "a"]).ok().prints("").says("job a has not run yet (state: pending)");
     home.run(["logs", "a", "-q"]).ok().prints("").says_nothing();
     home.run(["logs", "a", "--json"]).ok().prints("").says_nothing();
     home.run(["logs", "a", "--attempt", "1"]).fails(3).says("hint: it has not run yet");
@@ -218,7 +218,7 @@ fn an_attempt_that_printed_nothing_says_so() {
 fn a_long_output_is_read_from_its_file() {
     let home = Home::with_jobs(&["a"]);
     let text = "0123456789\n".repeat(20_000);
-    home.run_attempt(&[(Stream::Out, text.as_bytes())], Outcome::Success, PLENTY);
+    home.run_attempt(&[(Stream::Out, text.as_bytes())], Outcome::Success, LARGE_LOG_LIMIT);
     assert!(home.log(1).is_file());
     home.run(["logs", "a"]).ok().prints(&text).says_nothing();
     assert_eq!(home.show("a")["history"][0]["log_bytes"], text.len());
@@ -239,18 +239,18 @@ fn a_cut_is_marked() {
 }
 
 #[test]
-fn a_cut_in_what_is_stored_is_marked_too() {
+fn a_cut_in_stored_output_is_marked() {
     let home = Home::with_jobs(&["a"]);
     home.run_attempt(&[(Stream::Out, b"0123456789")], Outcome::Success, 4);
     home.run(["logs", "a"]).ok().prints("0189").says("[… 6 bytes cut …]");
 }
 
 #[test]
-fn what_a_lost_attempt_printed_is_shown() {
+fn the_output_of_a_lost_attempt_is_shown() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
-    let mut capture = worker.capture(&home, &lease, PLENTY);
+    let mut capture = worker.capture(&home, &lease, LARGE_LOG_LIMIT);
     capture.take(Stream::Out, b"last words\n");
     capture.spill();
     worker.die();
@@ -282,7 +282,7 @@ fn a_damaged_log_is_shown_as_far_as_it_goes() {
 }
 
 #[test]
-fn a_log_that_claims_to_lack_more_than_can_be_counted_is_shown_all_the_same() {
+fn a_log_with_an_overflowing_cut_size_is_still_shown() {
     let mut entries = Vec::new();
     log::encode_cut_into(&mut entries, u64::MAX);
     log::encode_cut_into(&mut entries, u64::MAX);
@@ -291,7 +291,7 @@ fn a_log_that_claims_to_lack_more_than_can_be_counted_is_shown_all_the_same() {
 }
 
 #[test]
-fn damage_in_what_is_stored_is_noticed_too() {
+fn damage_in_stored_output_is_detected() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
@@ -302,9 +302,9 @@ fn damage_in_what_is_stored_is_noticed_too() {
 }
 
 #[test]
-fn output_that_is_gone_is_not_taken_for_none() {
+fn deleted_output_is_not_mistaken_for_empty_output() {
     let home = Home::with_jobs(&["a"]);
-    home.run_attempt(&[(Stream::Out, &vec![b'x'; 40_000])], Outcome::Success, PLENTY);
+    home.run_attempt(&[(Stream::Out, &vec![b'x'; 40_000])], Outcome::Success, LARGE_LOG_LIMIT);
     let log = home.log(1);
     fs::remove_file(&log).expect("it goes");
     home.run(["logs", "a"])
@@ -318,9 +318,9 @@ fn output_that_is_gone_is_not_taken_for_none() {
 }
 
 #[test]
-fn what_a_job_puts_in_the_place_of_its_log_leads_nowhere() {
+fn a_link_or_fifo_in_place_of_a_log_is_not_read() {
     let home = Home::with_jobs(&["a"]);
-    home.run_attempt(&[(Stream::Out, &vec![b'x'; 40_000])], Outcome::Success, PLENTY);
+    home.run_attempt(&[(Stream::Out, &vec![b'x'; 40_000])], Outcome::Success, LARGE_LOG_LIMIT);
     let log = home.log(1);
     let pipe = |path: &PathBuf| Command::new("mkfifo").arg(path).status().expect("mkfifo").success();
     fs::remove_file(&log).expect("it goes");
@@ -346,9 +346,13 @@ fn bad_usage_is_refused() {
 }
 
 #[test]
-fn fault_13_a_closed_pipe_is_a_quiet_end() {
+fn fault_13_a_closed_pipe_ends_the_command_quietly() {
     let home = Home::with_jobs(&["a"]);
-    home.run_attempt(&[(Stream::Out, "line\n".repeat(100_000).as_bytes())], Outcome::Success, PLENTY);
+    home.run_attempt(
+        &[(Stream::Out, "line\n".repeat(100_000).as_bytes())],
+        Outcome::Success,
+        LARGE_LOG_LIMIT,
+    );
     let mut child = home.call(["logs", "a"]).spawn();
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("it ends");

@@ -1,4 +1,4 @@
-//! `logs -f`: a reader beside a worker that the test plays.
+//! `logs -f` while the test plays the worker.
 
 use std::io::Read;
 use std::process::{Child, ExitStatus};
@@ -12,9 +12,9 @@ use engine::attempt::capture::CapturedOutput;
 use super::harness::Home;
 use super::test_worker::TestWorker;
 
-const PLENTY: u64 = 16 << 20;
+const LARGE_LOG_LIMIT: u64 = 16 << 20;
 const FAILURE: Outcome = Outcome::Failure { exit_code: 1 };
-/// Longer than anything here takes.
+/// Longer than any step here takes.
 const BOUND: Duration = Duration::from_secs(20);
 
 /// A running `logs -f` and what it has printed so far.
@@ -69,7 +69,7 @@ impl Following {
         }
     }
 
-    /// Waits for its end; returns what else it said on standard error.
+    /// Waits for its end; returns the rest of its standard error.
     #[track_caller]
     fn ends(&mut self) -> (ExitStatus, String) {
         while let Ok(chunk) = self.chunks.recv_timeout(BOUND) {
@@ -83,7 +83,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        // Only where the test failed; else it is gone already.
+        // Only if the test failed; otherwise the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -99,11 +99,11 @@ fn home(max_retries: u32) -> Home {
 }
 
 #[test]
-fn output_is_shown_as_it_comes_until_the_job_is_finished() {
+fn output_is_shown_live_until_the_job_has_finished() {
     let home = home(0);
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
-    let mut capture = worker.capture(&home, &lease, PLENTY);
+    let mut capture = worker.capture(&home, &lease, LARGE_LOG_LIMIT);
     let mut following = Following::new(&home, &[]);
     capture.take(Stream::Out, b"one\n");
     capture.spill();
@@ -118,15 +118,15 @@ fn output_is_shown_as_it_comes_until_the_job_is_finished() {
 }
 
 #[test]
-fn it_goes_on_through_further_attempts() {
+fn following_continues_through_further_attempts() {
     let home = home(1);
     let mut following = Following::new(&home, &[]);
-    following.wait_for_note("job a has not run yet: it is pending\n");
+    following.wait_for_note("job a has not run yet (state: pending)\n");
     for (number, (text, outcome)) in [("first\n", FAILURE), ("second\n", Outcome::Success)].iter().enumerate()
     {
         let worker = TestWorker::new(&home, &format!("w{number}"));
         let lease = worker.claim_soon("a");
-        let mut capture = worker.capture(&home, &lease, PLENTY);
+        let mut capture = worker.capture(&home, &lease, LARGE_LOG_LIMIT);
         capture.take(Stream::Err, text.as_bytes());
         worker.settle_captured(lease, *outcome, capture.finish());
     }
@@ -139,7 +139,7 @@ fn it_goes_on_through_further_attempts() {
 }
 
 #[test]
-fn it_tells_when_the_next_attempt_starts() {
+fn the_start_of_the_next_attempt_is_shown() {
     let home = Home::new();
     home.run(["enqueue", "-q", "--id", "a", "--backoff", r#"{"strategy":"fixed","delay":"5m"}"#, "--", "x"])
         .ok();
@@ -147,7 +147,7 @@ fn it_tells_when_the_next_attempt_starts() {
     let lease = worker.claim_job("a");
     worker.settle_captured(lease, FAILURE, CapturedOutput::default());
     let mut following = Following::new(&home, &[]);
-    following.wait_for_note("attempt 1 ended: exit code 1, the next one starts in 4m");
+    following.wait_for_note("attempt 1 ended: exit code 1; the next one starts in 4m");
     home.run(["cancel", "a"]).ok();
     let (status, notes) = following.ends();
     assert_eq!(status.code(), Some(0));
@@ -155,11 +155,11 @@ fn it_tells_when_the_next_attempt_starts() {
 }
 
 #[test]
-fn one_attempt_alone_can_be_followed() {
+fn a_single_attempt_can_be_followed() {
     let home = home(3);
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
-    let mut capture = worker.capture(&home, &lease, PLENTY);
+    let mut capture = worker.capture(&home, &lease, LARGE_LOG_LIMIT);
     let mut following = Following::new(&home, &["--attempt", "1", "--stdout"]);
     capture.take(Stream::Err, b"not this\n");
     capture.take(Stream::Out, b"this\n");
@@ -169,11 +169,11 @@ fn one_attempt_alone_can_be_followed() {
 }
 
 #[test]
-fn a_finished_job_is_shown_and_that_was_all() {
+fn following_a_finished_job_shows_it_and_ends() {
     let home = home(0);
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
-    let mut capture = worker.capture(&home, &lease, PLENTY);
+    let mut capture = worker.capture(&home, &lease, LARGE_LOG_LIMIT);
     capture.take(Stream::Err, b"no luck\n");
     worker.settle_captured(lease, FAILURE, capture.finish());
     home.run(["logs", "a", "-f"]).ok().prints("no luck\n").says("job a is dead: exit code 1: no luck\n");
@@ -182,18 +182,18 @@ fn a_finished_job_is_shown_and_that_was_all() {
 }
 
 #[test]
-fn a_job_that_never_ran_and_never_will_is_not_waited_for() {
+fn following_a_cancelled_job_that_never_ran_ends() {
     let home = home(0);
     home.run(["cancel", "a"]).ok();
     home.run(["logs", "a", "-f"])
         .ok()
         .prints("")
-        .says("job a has not run yet: it is cancelled")
+        .says("job a has not run yet (state: cancelled)")
         .says("job a is cancelled");
 }
 
 #[test]
-fn a_job_that_is_removed_is_a_failure() {
+fn a_removed_job_is_an_error() {
     let home = home(0);
     let mut following = Following::new(&home, &[]);
     following.wait_for_note("has not run yet");
@@ -204,7 +204,7 @@ fn a_job_that_is_removed_is_a_failure() {
 }
 
 #[test]
-fn it_stays_live_beyond_the_limit_and_tells_what_it_missed() {
+fn following_continues_beyond_the_log_limit_and_marks_the_gap() {
     const LINES: usize = 400_000;
     let home = home(0);
     let worker = TestWorker::new(&home, "w");
@@ -236,7 +236,7 @@ fn it_stays_live_beyond_the_limit_and_tells_what_it_missed() {
 }
 
 #[test]
-fn fault_13_nobody_waits_for_a_reader_that_is_gone() {
+fn fault_13_following_ends_when_the_reader_is_gone() {
     let home = home(0);
     let mut alone = home.call(["logs", "a", "-f"]).spawn();
     drop(alone.stdout.take());

@@ -10,7 +10,7 @@ use crate::picture::picture;
 const ENQUEUE: [&str; 4] = ["enqueue", "-q", "--", "true"];
 const RUN: [&str; 4] = ["worker", "run", "-q", "--until-empty"];
 
-/// A project folder in which the program runs, and the user's own home beside it.
+/// A project folder in which the program runs, next to the user's home.
 struct Project {
     home: Home,
 }
@@ -30,7 +30,7 @@ impl Project {
         self.folder().join(".queuectl")
     }
 
-    /// From below the project, so that the program looks for a home on its way up.
+    /// Runs below the project, so that the program looks for a home in parent folders.
     fn call(&self, args: &[&str]) -> Call {
         let call = self.home.call_without_home(args).at(&self.folder().join("src"));
         call.env("HOME", self.home.folder().join("user"))
@@ -67,7 +67,7 @@ fn refused(home: &Home, call: Call) -> Ran {
 }
 
 #[test]
-fn fault_39_a_link_on_the_way_up_is_not_followed() {
+fn fault_39_a_linked_home_in_a_parent_folder_is_not_followed() {
     let project = Project::new();
     let target = project.home.folder().join("target");
     project.home.call_without_home(["--home".as_ref(), target.as_os_str(), "list".as_ref()]).run().ok();
@@ -80,7 +80,7 @@ fn fault_39_a_link_on_the_way_up_is_not_followed() {
 }
 
 #[test]
-fn fault_39_what_another_user_planted_on_the_way_up_is_passed_over_and_named() {
+fn fault_39_a_home_planted_by_another_user_is_ignored_and_named() {
     if !is_root() {
         return; // Only root can make what belongs to another user.
     }
@@ -94,7 +94,7 @@ fn fault_39_what_another_user_planted_on_the_way_up_is_passed_over_and_named() {
     let before = picture(&open);
     let ran = project.call(&["enqueue", "--", "true"]).run().ok();
     let said = format!("`{}` belongs to ", project.found().display());
-    assert!(ran.stderr.contains(&said) && ran.stderr.contains("passed over"), "{ran}");
+    assert!(ran.stderr.contains(&said) && ran.stderr.contains("ignoring it"), "{ran}");
     assert!(picture(&open) == before, "the planted home was used");
     assert_eq!(project.count_in_users_home(), 1);
 }
@@ -158,7 +158,7 @@ fn fault_39_a_file_of_the_home_that_is_a_link_is_refused() {
 }
 
 #[test]
-fn a_home_that_is_named_may_be_a_link_and_its_target_is_checked() {
+fn a_given_home_may_be_a_link_and_its_target_is_checked() {
     let home = Home::with_jobs(&["a"]);
     let link = home.folder().join("link");
     symlink(home.path(), &link).expect("a link");
@@ -172,7 +172,7 @@ fn a_home_that_is_named_may_be_a_link_and_its_target_is_checked() {
 }
 
 #[test]
-fn a_store_that_is_named_may_be_a_link_and_is_one_queue_by_both_names() {
+fn a_given_store_may_be_a_link_to_the_same_queue() {
     let home = Home::new();
     let (store, link) = (home.folder().join("store.db"), home.folder().join("link.db"));
     for name in [&store, &link] {
@@ -197,7 +197,7 @@ fn fault_39_a_store_in_a_folder_that_others_can_write_is_refused() {
     assert_eq!(shared.read_dir().expect("a folder").count(), 0, "nothing is made");
 }
 
-/// Verbs of every kind: those that write, those that run, those that read.
+/// Verbs of every kind: writing, running, reading.
 const VERBS: [&[&str]; 18] = [
     &ENQUEUE,
     &["list"],
@@ -235,7 +235,7 @@ fn fault_39_root_in_a_home_of_another_user_is_refused_and_leaves_nothing_behind(
             .says("hint: ")
             .says("sudo -u ");
     }
-    // Nor where it has to look for it.
+    // The same if the program has to find the home itself.
     let (below, user) = (home.folder().join("below"), home.folder().join("user"));
     fs::create_dir(&below).expect("a folder");
     fs::create_dir(&user).expect("a folder");
@@ -243,7 +243,7 @@ fn fault_39_root_in_a_home_of_another_user_is_refused_and_leaves_nothing_behind(
     refused(&home, home.call_without_home(ENQUEUE).at(&below).env("HOME", &user)).says("belongs to ");
     fs::rename(home.path(), home.folder().join(".queuectl")).expect("renamed");
     let ran = refused(&home, home.call_without_home(["list"]).at(&below)).says("sudo -u ");
-    assert!(!ran.stderr.contains("passed over"), "the user's own home is refused: {ran}");
+    assert!(!ran.stderr.contains("ignoring it"), "the user's own home is refused: {ran}");
     refused(&home, home.call_without_home(ENQUEUE).env("QUEUECTL_HOME", user.join("a/b"))).says("sudo -u ");
 }
 
@@ -292,7 +292,7 @@ fn fault_39_a_store_of_another_user_is_refused() {
 }
 
 #[test]
-fn fault_39_doctor_names_every_foreign_owner_and_whatever_others_can_write() {
+fn fault_39_doctor_reports_foreign_owners_and_writable_files() {
     if !is_root() {
         return; // As above.
     }

@@ -1,4 +1,4 @@
-//! The program on a terminal: what a person sees, and what a person types.
+//! The program on a pseudo-terminal: its screen and its keyboard.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,16 +11,16 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
-use super::background::PATIENCE;
+use super::background::STEP_TIMEOUT;
 
-/// What was on the screen, with its escape sequences, and the exit code.
+/// The output, with its escape sequences, and the exit code.
 pub(crate) struct Seen {
     pub(crate) screen: String,
     pub(crate) code: Option<i32>,
     pub(crate) status: ExitStatus,
 }
 
-/// Runs a command on a terminal of this many columns and types this.
+/// Runs a command on a terminal of this many columns, with this input.
 pub(crate) fn on_terminal(command: Command, columns: u16, typed: &str) -> Seen {
     let mut terminal = Terminal::start(command, columns, 30);
     terminal.type_in(typed);
@@ -42,7 +42,7 @@ impl Terminal {
         unlockpt(&master).expect("it is unlocked");
         let master = File::from(master);
         set_size(&master, columns, rows);
-        // What is typed is not shown: it could stand in the middle of what the program says.
+        // No echo: typed text could appear in the middle of the program's output.
         let mut modes = tcgetattr(&master).expect("its modes are known");
         modes.local_modes.remove(LocalModes::ECHO);
         tcsetattr(&master, OptionalActions::Now, &modes).expect("its modes are set");
@@ -53,8 +53,8 @@ impl Terminal {
 
         let end = || Stdio::from(terminal.try_clone().expect("its other end is shared"));
         command.env("TERM", "xterm-256color").stdin(end()).stdout(end()).stderr(end());
-        // Only the program's own ends may stay open: when they close, reading ends. Nobody has the other end but us: when
-        // that closes, the program is hung up on.
+        // Only the program may keep its ends open: when they close, reading ends. Only this process has the other end: when
+        // that closes, the program gets SIGHUP.
         Self { child: command.spawn().expect("the program starts"), master, seen: Vec::new() }
     }
 
@@ -79,7 +79,7 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().expect("it is a child") {
                 return status;
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end");
+            assert!(began.elapsed() < STEP_TIMEOUT, "the program does not end");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -89,7 +89,7 @@ impl Terminal {
         String::from_utf8_lossy(&self.seen).replace("\r\n", "\n")
     }
 
-    /// Reads on until what was written so far is as wanted.
+    /// Reads until the output so far satisfies the condition.
     #[track_caller]
     pub(crate) fn wait_until(&mut self, wanted: impl Fn(&str) -> bool) {
         let began = Instant::now();
@@ -98,17 +98,17 @@ impl Terminal {
         }
     }
 
-    /// Waits until the program is stopped, as Ctrl-Z does it.
+    /// Waits until the program is stopped, as by Ctrl-Z.
     pub(crate) fn wait_until_stopped(&self) {
         let stopped = waitpid(Some(Pid::from_child(&self.child)), WaitOptions::UNTRACED);
         let (_, status) = stopped.expect("it can be waited for").expect("it is a child");
         assert!(status.stopped(), "it ended: {status:?}");
     }
 
-    /// Reads what comes next; `false` where nobody has the other end open, which Linux reports as an IO error.
+    /// Reads more output; `false` if no process has the other end open, which Linux reports as an I/O error.
     #[track_caller]
     fn read(&mut self, began: Instant) -> bool {
-        let left = PATIENCE.checked_sub(began.elapsed()).unwrap_or_default();
+        let left = STEP_TIMEOUT.checked_sub(began.elapsed()).unwrap_or_default();
         let left = Timespec::try_from(left).expect("a short time");
         let ready = poll(&mut [PollFd::new(&self.master, PollFlags::IN)], Some(&left));
         assert_ne!(ready, Ok(0), "this was too long in coming: {:?}", self.screen());
@@ -131,7 +131,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A test that failed leaves nobody behind.
+        // A failed test leaves no process behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

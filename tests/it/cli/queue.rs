@@ -17,7 +17,7 @@ fn a_pause_is_shown_with_who_and_why_and_ends_with_resume() {
     assert_eq!(paused["jobs"]["pending"], 2);
     home.run(["queue", "list"]).ok().shows("paused ").shows("(the disk is full)");
     home.run(["worker", "run", "--until-empty"]).ok();
-    assert_eq!(home.state_of("a"), "pending", "a paused queue holds nobody up");
+    assert_eq!(home.state_of("a"), "pending", "a paused queue does not block other queues");
     home.run(["queue", "resume", "default"]).ok().prints("default\n").says_nothing();
     assert_eq!(queues(&home)[0]["paused"], false);
     home.run(["worker", "run", "--until-empty"]).ok();
@@ -25,7 +25,7 @@ fn a_pause_is_shown_with_who_and_why_and_ends_with_resume() {
 }
 
 #[test]
-fn limits_are_set_shown_and_taken_away() {
+fn limits_are_set_shown_and_removed() {
     let home = Home::new();
     let set =
         home.run(["queue", "set", "mail", "--concurrency", "2", "--rate", "100/h", "--json"]).ok().json();
@@ -39,10 +39,10 @@ fn limits_are_set_shown_and_taken_away() {
 }
 
 #[test]
-fn a_verb_that_names_a_queue_makes_it_and_offers_the_one_that_was_meant() {
+fn using_a_new_queue_creates_it_and_suggests_a_similar_name() {
     let home = Home::new();
     home.run(["queue", "list", "--json"]).ok().prints("[]\n").says_nothing();
-    home.run(["queue", "list"]).ok().prints("").says("hint: there are no queues");
+    home.run(["queue", "list"]).ok().prints("").says("hint: no queues yet");
     home.run(["queue", "resume", "email"]).ok().says_nothing();
     home.run(["queue", "pause", "emial"]).ok().says("hint: queue emial is new; did you mean email?");
     home.run(["queue", "pause", "emial"]).ok().says_nothing();
@@ -53,18 +53,18 @@ fn a_verb_that_names_a_queue_makes_it_and_offers_the_one_that_was_meant() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_nothing_is_made() {
+fn invalid_limits_are_refused_and_no_queue_is_created() {
     let home = Home::new();
     for (arguments, message) in [
         (&["queue", "pause"][..], "<QUEUE>"),
         (&["queue", "pause", "a b"], "must not contain ' '"),
         (&["queue", "pause", "a", "--reason", ""], "--reason"),
         (&["queue", "resume", ""], "it is empty"),
-        (&["queue", "set", "a"], "nothing is to be changed"),
-        (&["queue", "set", "a", "--concurrency", "0"], "write a number from 1 to 100000, or none"),
-        (&["queue", "set", "a", "--concurrency", "-1"], "write a number"),
-        (&["queue", "set", "a", "--concurrency", "1.5"], "write a number"),
-        (&["queue", "set", "a", "--concurrency", "9223372036854775808"], "write a number"),
+        (&["queue", "set", "a"], "no changes given"),
+        (&["queue", "set", "a", "--concurrency", "0"], "must be a number from 1 to 100000, or none"),
+        (&["queue", "set", "a", "--concurrency", "-1"], "must be a number"),
+        (&["queue", "set", "a", "--concurrency", "1.5"], "must be a number"),
+        (&["queue", "set", "a", "--concurrency", "9223372036854775808"], "must be a number"),
         (&["queue", "set", "a", "--rate", "10"], "not a valid rate: `10`; write 10/m"),
         (&["queue", "set", "a", "--rate", "0/m"], "must allow 1 to 1000000 jobs"),
         (&["queue", "set", "a", "--rate", "-1/m"], "must allow 1 to 1000000 jobs"),
@@ -78,7 +78,7 @@ fn what_makes_no_sense_is_refused_and_nothing_is_made() {
 }
 
 #[test]
-fn what_a_queue_says_of_its_jobs_is_set_shown_and_taken_away() {
+fn job_defaults_of_a_queue_are_set_shown_and_removed() {
     let home = Home::new();
     let flags = ["--limits", r#"{"memory":"1024M","nice":5}"#, "--retry-on", "75,1", "--json"];
     let set = home.run(["queue", "set", "mail"].into_iter().chain(flags)).ok().json();

@@ -2,7 +2,7 @@ use super::harness::{Home, ids};
 use super::test_worker::TestWorker;
 
 #[test]
-fn one_job_goes_without_asking() {
+fn one_job_is_removed_without_confirmation() {
     let home = Home::with_jobs(&["a", "b"]);
     home.run(["remove", "a"]).ok().prints("a\n").says_nothing();
     home.run(["show", "a"]).fails(3);
@@ -10,7 +10,7 @@ fn one_job_goes_without_asking() {
 }
 
 #[test]
-fn several_need_a_yes() {
+fn several_jobs_need_confirmation() {
     let home = Home::with_jobs(&["a", "b"]);
     home.run(["remove", "a", "b"]).fails(2).says("this would remove 2 jobs").says("--yes");
     assert_eq!(home.count(), 2);
@@ -26,7 +26,7 @@ fn a_removed_id_is_free_again() {
 }
 
 #[test]
-fn a_job_that_runs_stays() {
+fn a_running_job_is_not_removed() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("a");
@@ -35,13 +35,13 @@ fn a_job_that_runs_stays() {
 }
 
 #[test]
-fn a_job_that_others_wait_for_stays() {
+fn a_job_with_waiting_dependents_is_not_removed() {
     let home = Home::with_jobs(&["a"]);
     home.run(["enqueue", "--id", "b", "--depends-on", "a", "--", "true"]).ok();
     let refused = home.run(["remove", "a"]).fails(4);
     refused
         .says("an unfinished job depends on it")
-        .says("hint: cancel or remove those first; `queuectl graph a`");
+        .says("hint: cancel or remove the dependent jobs first; `queuectl graph a`");
     assert_eq!(home.count(), 2);
 }
 

@@ -4,7 +4,7 @@ use super::harness::Home;
 use super::test_worker::TestWorker;
 
 #[test]
-fn every_job_that_is_not_waiting_runs_again_with_fresh_retries() {
+fn every_job_that_is_not_waiting_can_be_retried_with_all_its_retries() {
     let home = Home::new();
     home.completed_job("completed");
     home.dead_job("dead", "exit code 1");
@@ -25,7 +25,7 @@ fn every_job_that_is_not_waiting_runs_again_with_fresh_retries() {
 }
 
 #[test]
-fn fault_11_a_job_that_waits_or_runs_is_a_conflict() {
+fn fault_11_retrying_a_pending_or_running_job_is_a_conflict() {
     let home = Home::with_jobs(&["runs", "waits"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("runs");
@@ -38,7 +38,7 @@ fn fault_11_a_job_that_waits_or_runs_is_a_conflict() {
 }
 
 #[test]
-fn a_job_whose_key_another_holds_is_a_conflict() {
+fn a_job_whose_unique_key_is_taken_is_a_conflict() {
     let home = Home::new();
     home.run(["enqueue", "--id", "a", "--unique-key", "k", "--", "true"]).ok();
     home.run(["cancel", "a"]).ok();
@@ -48,7 +48,7 @@ fn a_job_whose_key_another_holds_is_a_conflict() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn an_unknown_job_is_not_found() {
     let home = Home::new();
     home.run(["retry", "nope"]).fails(3).says("there is no job `nope`");
     home.run(["retry"]).fails(2);

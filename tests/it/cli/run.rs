@@ -1,4 +1,4 @@
-//! `run` in a pipe: a command's output and exit code, as if nobody stood between.
+//! `run` in a pipe: the command's output and exit code pass through unchanged.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -38,7 +38,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn output_and_exit_code_are_the_commands_own() {
+fn output_and_exit_code_are_those_of_the_command() {
     let home = WorkingHome::new();
     let output = run(&home, &["--id", "a"], "echo out; echo err >&2; exit 7", 7);
     assert_eq!((text(&output.stdout), text(&output.stderr)), ("out\n", "err\n"));
@@ -56,7 +56,7 @@ fn output_and_exit_code_are_the_commands_own() {
 }
 
 #[test]
-fn bytes_come_as_they_are() {
+fn output_is_passed_through_unchanged() {
     let home = WorkingHome::new();
     let output = run(&home, &[], r"printf '\000\377\033[31m\r\n\303'; printf '\300\r' >&2", 0);
     assert_eq!(output.stdout, b"\x00\xff\x1b[31m\r\n\xc3");
@@ -88,7 +88,7 @@ fn exit_codes_are_those_of_a_shell() {
 }
 
 #[test]
-fn a_command_that_was_killed_for_its_limits_is_told_of() {
+fn exceeding_a_limit_is_reported() {
     let home = WorkingHome::new();
     home.run(["worker", "start"]).ok();
     let args = ["run", "--limits", "pids=2", "--command", "sleep 60 & sleep 60 & sleep 60 & wait"];
@@ -98,7 +98,7 @@ fn a_command_that_was_killed_for_its_limits_is_told_of() {
 }
 
 #[test]
-fn what_is_not_the_commands_own_end_is_an_error() {
+fn an_end_not_caused_by_the_command_is_an_error() {
     let home = WorkingHome::new();
     home.run(["worker", "start"]).ok();
     for (args, error) in [
@@ -133,7 +133,7 @@ fn a_job_that_waits_and_is_cancelled_or_removed_is_an_error() {
 }
 
 #[test]
-fn a_worker_that_runs_is_used() {
+fn a_running_worker_is_used() {
     let home = WorkingHome::new();
     home.run(["worker", "start"]).ok();
     let [worker] = home.workers().try_into().expect("one worker");
@@ -143,7 +143,7 @@ fn a_worker_that_runs_is_used() {
 }
 
 #[test]
-fn workers_that_would_not_take_it_do_not_count() {
+fn workers_that_do_not_serve_the_job_are_ignored() {
     let home = WorkingHome::new();
     home.run(["worker", "start", "--queue", "other"]).ok();
     let [worker] = home.workers().try_into().expect("one worker");
@@ -155,9 +155,9 @@ fn workers_that_would_not_take_it_do_not_count() {
 }
 
 #[test]
-fn two_at_once_do_not_stand_in_each_others_way() {
+fn two_concurrent_runs_do_not_disturb_each_other() {
     let home = WorkingHome::new();
-    // Each ends only after the other has begun.
+    // Each ends only after the other has started.
     let command = |own: &str, other: &str| format!("touch {own}; until [ -e {other} ]; do sleep 0.02; done");
     let one = Background::start(home.call(["run", "--command", &command("one", "two")]));
     let two = Background::start(home.call(["run", "--command", &command("two", "one")]));
@@ -169,7 +169,7 @@ fn two_at_once_do_not_stand_in_each_others_way() {
 }
 
 #[test]
-fn a_worker_that_leaves_is_replaced() {
+fn a_worker_that_exits_is_replaced() {
     let home = WorkingHome::new();
     let worker = TestWorker::new(&home, "w1");
     let running = start(&home, &[], "echo done");
@@ -181,7 +181,7 @@ fn a_worker_that_leaves_is_replaced() {
 }
 
 #[test]
-fn a_job_that_lost_its_worker_is_seen_to() {
+fn a_job_that_lost_its_worker_gets_a_new_one() {
     let home = WorkingHome::new();
     let running = start(&home, &[], "[ $QUEUECTL_ATTEMPT = 2 ] || sleep 60; echo again");
     home.wait_for_state("a", "processing");
@@ -190,12 +190,12 @@ fn a_job_that_lost_its_worker_is_seen_to() {
     let (status, said) = running.end();
     assert_eq!(
         (status.code(), said),
-        (Some(0), vec!["attempt 1 ended: released, the next one is due".to_owned()])
+        (Some(0), vec!["attempt 1 ended: released; the next one is due".to_owned()])
     );
 }
 
 #[test]
-fn retries_are_followed_and_told_of() {
+fn retries_are_followed_and_reported() {
     let home = WorkingHome::new();
     let flags: Vec<&str> = QUICK_RETRY.iter().copied().chain(["--max-retries", "1"]).collect();
     let output = run(&home, &flags, "echo $QUEUECTL_ATTEMPT; [ $QUEUECTL_ATTEMPT = 2 ] || exit 3", 0);
@@ -219,7 +219,7 @@ fn output_is_shown_while_the_command_runs() {
 }
 
 #[test]
-fn json_is_the_job_as_it_is_in_the_end() {
+fn json_is_the_finished_job() {
     let home = WorkingHome::new();
     let output = run(&home, &["--json", "--id", "a"], "echo out; echo err >&2; exit 3", 3);
     let job: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
@@ -259,7 +259,7 @@ fn a_job_with_the_same_key_is_followed() {
 }
 
 #[test]
-fn a_paused_queue_is_told_of() {
+fn a_paused_queue_is_reported() {
     let home = WorkingHome::new();
     let queue: QueueName = "ci".parse().expect("a name");
     let pause = Pause { by: "ann".to_owned(), reason: Some("release".to_owned()) };
@@ -267,7 +267,7 @@ fn a_paused_queue_is_told_of() {
     let running = start(&home, &["--queue", "ci"], "echo done");
     assert_eq!(
         running.says(),
-        "queue ci is paused by ann (release), so the job waits; `queuectl logs -f a` shows the job, \
+        "queue ci was paused by ann (release), so the job waits; `queuectl logs -f a` follows the job, \
          `queuectl wait a` waits for it"
     );
     home.store().resume_queue(&queue, "tester").expect("it goes on");
@@ -276,7 +276,7 @@ fn a_paused_queue_is_told_of() {
 }
 
 #[test]
-fn a_signal_ends_the_watching_and_not_the_job() {
+fn a_signal_ends_run_but_not_the_job() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let home = WorkingHome::new();
         let running = start(&home, &[], UNTIL_GO);
@@ -284,7 +284,7 @@ fn a_signal_ends_the_watching_and_not_the_job() {
         running.signal(signal);
         let (status, said) = running.end();
         assert_eq!(status.signal(), Some(signal.as_raw()), "{said:?}");
-        assert_eq!(said, ["detached: `queuectl logs -f a` shows the job, `queuectl wait a` waits for it"]);
+        assert_eq!(said, ["detached: `queuectl logs -f a` follows the job, `queuectl wait a` waits for it"]);
         assert_eq!(home.state_of("a"), "processing");
         home.go();
         home.run(["wait", "a"]).ok().prints("a\n");
@@ -293,7 +293,7 @@ fn a_signal_ends_the_watching_and_not_the_job() {
 }
 
 #[test]
-fn a_signal_is_heeded_also_where_nobody_reads() {
+fn a_signal_is_handled_while_the_output_is_blocked() {
     let home = WorkingHome::new();
     let mut call = home.call(["run", "-q", "--id", "a", "--", "yes"]).interruptible();
     let mut child = call.spawn();
@@ -307,7 +307,7 @@ fn a_signal_is_heeded_also_where_nobody_reads() {
     assert_eq!(home.state_of("a"), "processing");
 }
 
-/// Reads one line of what `yes` prints, and goes away.
+/// Reads one line of the output of `yes`, and exits.
 fn read_a_line_of(home: &WorkingHome, args: &[&str]) {
     let args = ["run", "--id", "a"].iter().chain(args).chain(&["--", "yes"]);
     let mut child = home.call(args).interruptible().spawn();
@@ -323,7 +323,7 @@ fn read_a_line_of(home: &WorkingHome, args: &[&str]) {
 }
 
 #[test]
-fn fault_13_a_reader_that_goes_away_ends_the_job_as_it_would_end_the_command() {
+fn fault_13_a_closed_output_cancels_the_job() {
     let home = WorkingHome::new();
     read_a_line_of(&home, &[]);
     assert_eq!(home.state_of("a"), "cancelled");
@@ -331,7 +331,7 @@ fn fault_13_a_reader_that_goes_away_ends_the_job_as_it_would_end_the_command() {
 }
 
 #[test]
-fn it_does_not_end_the_job_of_somebody_else() {
+fn a_job_enqueued_by_another_caller_is_not_cancelled() {
     let home = WorkingHome::new();
     home.run(["enqueue", "--id", "a", "--", "yes"]).ok();
     read_a_line_of(&home, &["--if-absent"]);
@@ -339,7 +339,7 @@ fn it_does_not_end_the_job_of_somebody_else() {
 }
 
 #[test]
-fn fault_13_output_that_cannot_be_written_is_an_error_and_the_job_goes_on() {
+fn fault_13_an_unwritable_output_is_an_error_and_the_job_continues() {
     let home = WorkingHome::new();
     let full = std::fs::File::options().write(true).open("/dev/full").expect("it opens");
     let mut command = home.call(["run", "--id", "a", "--command", UNTIL_GO]).into_command();
@@ -355,7 +355,7 @@ fn fault_13_output_that_cannot_be_written_is_an_error_and_the_job_goes_on() {
 }
 
 #[test]
-fn a_worker_that_cannot_be_started_is_an_error_and_the_job_stays() {
+fn failing_to_start_a_worker_is_an_error_and_keeps_the_job() {
     let home = WorkingHome::new();
     home.file("home/workers", "no folder");
     let ran = home.run(["run", "--id", "a", "--", "true"]).fails(1).prints("");
@@ -364,7 +364,7 @@ fn a_worker_that_cannot_be_started_is_an_error_and_the_job_stays() {
 }
 
 #[test]
-fn output_that_is_gone_is_told_of() {
+fn deleted_output_is_reported() {
     let home = WorkingHome::new();
     let worker = TestWorker::new(&home, "w1");
     let running = start(&home, &[], "x");
@@ -380,7 +380,7 @@ fn output_that_is_gone_is_told_of() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_nothing_is_stored() {
+fn invalid_arguments_are_refused_and_nothing_is_stored() {
     let home = WorkingHome::new();
     for args in [
         ["run"].as_slice(),

@@ -1,4 +1,4 @@
-//! `run` for a person who watches: a few words beside the output, and Ctrl-C.
+//! `run` on a terminal: notes next to the output, and Ctrl-C.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -11,16 +11,16 @@ use super::test_worker::TestWorker;
 use super::working_home::{UNTIL_GO, WorkingHome};
 
 const ABOUT: &str = "job a (queuectl logs -f a)\n";
-const STARTED: &str = "no worker is running: started one for this job\n";
-const QUESTION: &str = "\n[c]ancel the job, [d]etach and let it run, or [w]ait on? [d] ";
-const DETACHED: &str = "detached: `queuectl logs -f a` shows the job, `queuectl wait a` waits for it\n";
+const STARTED: &str = "no worker is running; started one for it\n";
+const QUESTION: &str = "\n[c]ancel the job, [d]etach and let it run, or keep [w]aiting? [d] ";
+const DETACHED: &str = "detached: `queuectl logs -f a` follows the job, `queuectl wait a` waits for it\n";
 
 fn start(home: &WorkingHome, args: &[&str]) -> Terminal {
     let args = ["run", "--color", "never", "--id", "a"].iter().chain(args);
     Terminal::start(home.call(args).interruptible().into_command(), 100, 30)
 }
 
-/// A job that runs until it is let go, and somebody who pressed Ctrl-C.
+/// A job that runs until released, after Ctrl-C was pressed.
 fn interrupted(home: &WorkingHome) -> Terminal {
     let mut terminal = start(home, &["--command", UNTIL_GO]);
     terminal.wait_until(|screen| screen.ends_with("ready\n"));
@@ -35,7 +35,7 @@ fn press_ctrl_c(terminal: &mut Terminal) {
 }
 
 #[test]
-fn a_person_is_told_which_job_it_is_and_who_runs_it() {
+fn a_terminal_shows_the_job_id_and_the_started_worker() {
     let home = WorkingHome::new();
     let call = home.call(["run", "--color", "never", "--id", "a", "--", "printf", "\\033[1mhi"]);
     let seen = on_terminal(call.into_command(), 100, "");
@@ -46,37 +46,37 @@ fn a_person_is_told_which_job_it_is_and_who_runs_it() {
     home.wait_until_deserted();
     let call = home.call(["run", "--color", "never", "--id", "a", "--if-absent", "--", "true"]);
     let seen = on_terminal(call.into_command(), 100, "");
-    assert_eq!(seen.screen, "job a was there already (queuectl logs -f a)\n\u{1b}[1mhi");
+    assert_eq!(seen.screen, "job a already exists (queuectl logs -f a)\n\u{1b}[1mhi");
     let seen = on_terminal(home.call(["run", "-q", "--command", "kill -9 $$"]).into_command(), 100, "");
     assert_eq!((seen.screen.as_str(), seen.code), ("", Some(137)));
 }
 
 #[test]
-fn our_words_do_not_stand_in_the_commands_line() {
+fn notes_start_on_their_own_line() {
     let home = WorkingHome::new();
     let seen = start(&home, &["--command", "printf half; kill -9 $$"]).end();
     assert_eq!((seen.screen, seen.code), (format!("{ABOUT}{STARTED}half\nkilled by SIGKILL\n"), Some(137)));
 }
 
 #[test]
-fn waiting_for_a_slot_is_told_of_and_forgotten() {
+fn the_wait_for_a_slot_is_shown_and_cleared() {
     let home = WorkingHome::new();
     home.run(["enqueue", "-q", "--id", "first", "--", "x"]).ok();
     let worker = TestWorker::new(&home, "w1");
     let first = worker.claim_job("first");
     let mut terminal = start(&home, &["--", "x"]);
-    terminal.wait_until(|screen| screen.ends_with("\r\u{1b}[Kwaiting for a free slot (1 job runs)"));
+    terminal.wait_until(|screen| screen.ends_with("\r\u{1b}[Kwaiting for a free slot (1 job running)"));
     worker.settle(first, Outcome::Success, None);
     let own = worker.claim_job("a");
     terminal.wait_until(|screen| screen.ends_with("\r\u{1b}[K"));
     let capture = worker.capture(&home, &own, 1 << 20);
     worker.settle_captured(own, Outcome::Success, capture.finish());
     let seen = terminal.end();
-    assert!(seen.screen.ends_with("(1 job runs)\r\u{1b}[K") && seen.code == Some(0), "{:?}", seen.screen);
+    assert!(seen.screen.ends_with("(1 job running)\r\u{1b}[K") && seen.code == Some(0), "{:?}", seen.screen);
 }
 
 #[test]
-fn a_job_whose_time_has_not_come_is_waited_for() {
+fn a_scheduled_job_is_waited_for() {
     let home = WorkingHome::new();
     let mut terminal = start(&home, &["--delay", "1h", "--", "true"]);
     terminal.wait_until(|screen| screen.contains("\r\u{1b}[Kstarts in 59m"));
@@ -128,7 +128,7 @@ fn a_second_ctrl_c_detaches_and_so_do_other_signals() {
 }
 
 #[test]
-fn ctrl_c_can_be_thought_better_of() {
+fn after_ctrl_c_the_user_can_keep_waiting() {
     let home = WorkingHome::new();
     let in_steps = format!("echo begun; until [ -e on ]; do sleep 0.02; done; {UNTIL_GO}");
     let mut terminal = start(&home, &["--command", &in_steps]);
@@ -148,7 +148,7 @@ fn ctrl_c_can_be_thought_better_of() {
 }
 
 #[test]
-fn a_job_that_ends_while_somebody_thinks_is_not_asked_about_any_more() {
+fn the_question_ends_when_the_job_does() {
     let home = WorkingHome::new();
     let terminal = interrupted(&home);
     home.go();
@@ -157,7 +157,7 @@ fn a_job_that_ends_while_somebody_thinks_is_not_asked_about_any_more() {
 }
 
 #[test]
-fn nobody_is_asked_who_cannot_answer() {
+fn without_a_terminal_on_stdin_there_is_no_question() {
     let home = WorkingHome::new();
     let call = home.call(["run", "--color", "never", "--id", "a", "--command", UNTIL_GO]).interruptible();
     let call = call.into_command();

@@ -4,7 +4,7 @@ use super::harness::Home;
 use super::pseudo_terminal::on_terminal;
 use super::test_worker::TestWorker;
 
-const NO_WORKER: &str = "hint: no worker is running, and only workers fire schedules; start one with `queuectl worker \
+const NO_WORKER: &str = "hint: no worker is running, and only workers run schedules; start one with `queuectl worker \
                          start`\n";
 
 fn add(home: &Home, name: &str, flags: &str) {
@@ -17,7 +17,7 @@ fn show(home: &Home, name: &str) -> Value {
 }
 
 #[test]
-fn adding_prints_the_name_and_says_who_is_missing() {
+fn adding_prints_the_name_and_a_hint_without_workers() {
     let home = Home::new();
     let ran = home.run(["schedule", "add", "s", "--every", "15m", "--", "true"]).ok().prints("s\n");
     assert_eq!(ran.stderr, NO_WORKER);
@@ -26,13 +26,13 @@ fn adding_prints_the_name_and_says_who_is_missing() {
 }
 
 #[test]
-fn a_person_is_told_the_next_five_runs() {
+fn a_terminal_shows_the_next_five_runs() {
     let home = Home::new();
     let _worker = TestWorker::new(&home, "w");
     let args = ["schedule", "add", "nightly", "--cron", "0 3 1 1 *", "--tz", "europe/berlin", "--", "true"];
     let seen = on_terminal(home.call(args).into_command(), 100, "");
     let lines: Vec<&str> = seen.screen.lines().collect();
-    assert_eq!((lines[0], lines.len()), ("Schedule nightly is added", 6), "{}", seen.screen);
+    assert_eq!((lines[0], lines.len()), ("Schedule nightly added", 6), "{}", seen.screen);
     assert!(lines[1].starts_with("  next  20"), "{}", seen.screen);
     assert!(lines[2..6].iter().all(|line| line.starts_with("  then  20")), "{}", seen.screen);
     assert!(lines[1..].iter().all(|line| line.contains("-01-01 03:00:00 CET (in ")), "{}", seen.screen);
@@ -78,7 +78,7 @@ fn a_schedule_has_the_documented_shape() {
 }
 
 #[test]
-fn the_zone_of_the_machine_counts_where_none_is_named() {
+fn the_default_zone_is_that_of_the_machine() {
     let home = Home::new();
     let add = |name: &str, zone: &str| {
         let call = home.call(["schedule", "add", name, "--cron", "@daily", "--", "true"]);
@@ -90,10 +90,10 @@ fn the_zone_of_the_machine_counts_where_none_is_named() {
 }
 
 #[test]
-fn list_shows_when_and_what_came_of_it() {
+fn list_shows_the_next_and_the_last_run() {
     let home = Home::new();
     home.run(["schedule", "list", "--json"]).ok().prints("[]\n").says_nothing();
-    home.run(["schedule", "list"]).ok().prints("").says("there are no schedules");
+    home.run(["schedule", "list"]).ok().prints("").says("no schedules");
     add(&home, "b", "--every 1h");
     add(&home, "a", "--every 100w");
     let id = home.run(["schedule", "run", "a"]).ok().lines()[0].to_owned();
@@ -124,17 +124,17 @@ fn a_schedule_is_paused_resumed_and_removed() {
     home.run(["schedule", "pause", "s", "--reason", "why"]).ok().prints("s\n");
     let paused = show(&home, "s");
     assert_eq!((&paused["paused"], &paused["pause_reason"]), (&json!(true), &json!("why")));
-    home.run(["schedule", "show", "s"]).ok().shows("because       why");
+    home.run(["schedule", "show", "s"]).ok().shows("reason        why");
     let resumed = home.run(["schedule", "resume", "s", "--json"]).ok().json();
     assert_eq!((&resumed["paused"], &resumed["paused_by"]), (&json!(false), &Value::Null));
     assert!(resumed["next_at"].is_string());
     let seen = on_terminal(home.call(["schedule", "remove", "s"]).into_command(), 100, "");
-    assert_eq!(seen.screen, "Schedule s is removed; its jobs stay\n");
+    assert_eq!(seen.screen, "Schedule s removed; its jobs are kept\n");
     home.run(["schedule", "list", "--json"]).ok().prints("[]\n");
 }
 
 #[test]
-fn a_run_by_hand_is_a_job_that_knows_its_schedule() {
+fn a_manual_run_is_a_job_that_knows_its_schedule() {
     let home = Home::new();
     add(&home, "s", "--every 1h");
     let job = home.run(["schedule", "run", "s", "--json"]).ok().json();
@@ -143,8 +143,8 @@ fn a_run_by_hand_is_a_job_that_knows_its_schedule() {
     assert_eq!(job["command"], json!("echo 'a b'"));
     let shown = home.show(id);
     assert_eq!((&shown["schedule"], &shown["scheduled_for"]), (&json!("s"), &Value::Null));
-    home.run(["show", id]).ok().shows("schedule      s, by hand");
-    home.run(["schedule", "show", "s"]).ok().shows(id).shows("by hand");
+    home.run(["show", id]).ok().shows("schedule      s, manual run");
+    home.run(["schedule", "show", "s"]).ok().shows(id).shows("manual");
     let seen = on_terminal(home.call(["schedule", "run", "s"]).into_command(), 100, "");
     assert!(seen.screen.starts_with("Job s:20"), "{}", seen.screen);
 }
@@ -169,7 +169,7 @@ fn an_unknown_schedule_is_not_found_and_the_nearest_offered() {
 }
 
 #[test]
-fn fault_12_a_schedule_that_makes_no_sense_is_refused() {
+fn fault_12_an_invalid_schedule_is_refused() {
     let home = Home::new();
     for (flags, expected) in [
         (&["--cron", "0 0 30 2 *"][..], "the cron line `0 0 30 2 *` never fires"),
@@ -188,8 +188,8 @@ fn fault_12_a_schedule_that_makes_no_sense_is_refused() {
         (&["--every", "5m", "--tz", "UTC"], "--cron"),
         (&["--every", "5m", "--at", "2099-01-01T00:00:00Z"], "cannot be used with"),
         (&[], "required"),
-        (&["--every", "5m", "--on-missed", "never"], "there are skip, once and all"),
-        (&["--every", "5m", "--on-overlap", "wait"], "there are skip, queue and replace"),
+        (&["--every", "5m", "--on-missed", "never"], "possible values are skip, once and all"),
+        (&["--every", "5m", "--on-overlap", "wait"], "possible values are skip, queue and replace"),
         (&["--every", "5m", "--missed-limit", "3"], "--missed-limit requires --on-missed all"),
         (&["--every", "5m", "--on-missed", "all", "--missed-limit", "101"], "101"),
         (&["--every", "5m", "--on-missed", "all", "--on-overlap", "skip"], "requires --on-overlap queue"),
@@ -205,7 +205,7 @@ fn fault_12_a_schedule_that_makes_no_sense_is_refused() {
         let args = ["schedule", "add", "s"].into_iter().chain(flags.iter().copied()).chain(["--", "true"]);
         home.run(args).fails(2).prints("").says(expected);
     }
-    home.run(["schedule", "add", "s", "--every", "5m"]).fails(2).says("a schedule needs a command");
+    home.run(["schedule", "add", "s", "--every", "5m"]).fails(2).says("no command given");
     home.run(["schedule", "add", "a/b", "--every", "5m", "--", "true"]).fails(2).says("invalid name `a/b`");
     home.run(["schedule", "list", "--json"]).ok().prints("[]\n");
 }
@@ -213,7 +213,14 @@ fn fault_12_a_schedule_that_makes_no_sense_is_refused() {
 #[test]
 fn help_lists_only_flags_that_a_schedule_takes() {
     let help = Home::new().run(["schedule", "add", "--help"]).ok();
-    for refused in ["--id", "--run-at", "--delay", "--depends-on", "--on-dependency-failure", "Not before"] {
+    for refused in [
+        "--id",
+        "--run-at",
+        "--delay",
+        "--depends-on",
+        "--on-dependency-failure",
+        "Start time and dependencies",
+    ] {
         assert!(!help.stdout.contains(&format!("{refused} ")), "{refused}: {help}");
     }
     for taken in ["--queue", "--unique-key", "--timeout", "--limits", "--no-retry-on", "--tags"] {

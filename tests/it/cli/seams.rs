@@ -1,4 +1,4 @@
-//! FAULTS 26: a crash at each seam of `enqueue`.
+//! Fault 26: a crash at each fail-point of `enqueue`.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -22,7 +22,7 @@ fn fault_26_a_commit_is_whole_or_not_at_all() {
         let stored = home.jobs().iter().any(|job| job.id.as_str() == place);
         assert_eq!(stored, is_stored, "{place}");
         assert_sound(&home);
-        // A fail-point fires once: the same call goes through now, and there is one job.
+        // A fail-point fires once: the same call succeeds now, and there is one job.
         call().run().ok().prints(&format!("{place}\n"));
         assert_eq!(home.jobs().iter().filter(|job| job.id.as_str() == place).count(), 1);
         std::fs::remove_file(&mark).expect("it was made");

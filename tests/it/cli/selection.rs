@@ -1,4 +1,4 @@
-//! One grammar for every verb that takes jobs.
+//! The selection of jobs, which is the same for every verb.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn listed(home: &Home, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn list_takes_the_whole_grammar() {
+fn list_accepts_every_filter() {
     let home = mixed();
     for (args, expected) in [
         (["--state", "failed,dead"].as_slice(), ["failed", "dead"].as_slice()),
@@ -48,20 +48,24 @@ fn list_takes_the_whole_grammar() {
 }
 
 #[test]
-fn the_beginning_of_an_id_is_enough_where_it_is_the_only_one() {
+fn a_unique_prefix_of_an_id_is_enough() {
     let home = Home::new();
     home.dead_job("doomed", "x");
     for id in ["alpha", "beta-1", "beta-2", "beta-2x"] {
         home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
     }
-    assert_eq!(home.run(["show", "al", "--json"]).ok().says("alpha is meant").json()["id"], "alpha");
+    assert_eq!(
+        home.run(["show", "al", "--json"]).ok().says("using alpha (the only id starting with \"al\")").json()
+            ["id"],
+        "alpha"
+    );
     home.run(["show", "beta-2", "-q"]).ok().says_nothing();
     for verb in ["show", "logs", "cancel", "retry", "remove", "wait"] {
         home.run([verb, "beta"])
             .fails(3)
             .prints("")
             .says("there is no job `beta`")
-            .says("hint: beta-1, beta-2, beta-2x begin with beta; name one of them whole");
+            .says("hint: \"beta\" is ambiguous: beta-1, beta-2, beta-2x");
         home.run([verb, "gamma"]).fails(3);
     }
     home.run(["list", "--after", "beta-2x", "--limit", "1", "--json"]).ok().shows("\"beta-2\"");
@@ -69,7 +73,7 @@ fn the_beginning_of_an_id_is_enough_where_it_is_the_only_one() {
 }
 
 #[test]
-fn what_somebody_called_another_job_is_not_changed_for_one_that_is_gone() {
+fn a_deleted_chosen_id_does_not_match_a_longer_one() {
     let home = Home::new();
     home.dead_job("doomed", "x");
     for id in ["build-1", "build-10"] {
@@ -78,21 +82,28 @@ fn what_somebody_called_another_job_is_not_changed_for_one_that_is_gone() {
     home.run(["remove", "build-1"]).ok();
     for verb in ["remove", "cancel", "retry", "wait", "prune"] {
         let refused = home.run([verb, "build-1"]).fails(3);
-        refused.says("there is no job `build-1`").says("hint: build-10 begins with build-1");
+        refused.says("there is no job `build-1`").says("hint: build-10 starts with \"build-1\"");
     }
-    home.run(["edit", "build-1", "--priority", "1"]).fails(3).says("build-10 begins with build-1");
-    home.run(["dlq", "retry", "doom"]).fails(3).says("doomed begins with doom");
+    home.run(["edit", "build-1", "--priority", "1"]).fails(3).says("build-10 starts with \"build-1\"");
+    home.run(["dlq", "retry", "doom"]).fails(3).says("doomed starts with \"doom\"");
     assert_eq!(home.state_of("build-10"), "pending");
     let seen = on_terminal(home.call(["cancel", "build-1"]).into_command(), 100, "");
-    assert!(seen.screen.contains("build-10 is meant"), "{}", seen.screen);
-    assert_eq!(home.state_of("build-10"), "cancelled", "somebody reads it");
+    assert!(
+        seen.screen.contains("using build-10 (the only id starting with \"build-1\")"),
+        "{}",
+        seen.screen
+    );
+    assert_eq!(home.state_of("build-10"), "cancelled", "the user reads which job was used");
     home.run(["retry", "-q", "build-10"]).ok();
     let id = home.run(["enqueue", "--", "true"]).ok().lines().remove(0).to_owned();
-    home.run(["cancel", &id[..8], "build-10"]).ok().prints(&format!("{id}\nbuild-10\n")).says("is meant");
+    home.run(["cancel", &id[..8], "build-10"])
+        .ok()
+        .prints(&format!("{id}\nbuild-10\n"))
+        .says("the only id starting with");
 }
 
 #[test]
-fn an_id_that_is_gone_and_begins_several_others_stops_nothing() {
+fn an_ambiguous_prefix_does_not_stop_the_other_ids() {
     let home = Home::new();
     home.completed_job("done");
     home.dead_job("dead", "x");
@@ -102,13 +113,13 @@ fn an_id_that_is_gone_and_begins_several_others_stops_nothing() {
     }
     let tried = |args: &[&str], done: &str| {
         let ran = home.run(args).fails(3).prints(done);
-        ran.says("there is no job `j1`").says("hint: j10, j11 begin with j1");
+        ran.says("there is no job `j1`").says("hint: \"j1\" is ambiguous: j10, j11");
     };
     tried(&["cancel", "j1", "a", "b"], "a\nb\n");
     tried(&["retry", "a", "j1", "b"], "a\nb\n");
     home.run(["cancel", "c"]).ok();
     tried(&["retry", "j1", "c", "--edit", "--priority", "1"], "c\n");
-    home.run(["cancel", "a", "j1", "--dry-run"]).fails(3).shows("would cancel 1 job: 1 pending\n");
+    home.run(["cancel", "a", "j1", "--dry-run"]).fails(3).shows("Would cancel 1 job: 1 pending\n");
     tried(&["remove", "a", "j1", "--yes"], "a\n");
     tried(&["wait", "done", "j1"], "done\n");
     tried(&["dlq", "retry", "j1", "dead"], "dead\n");
@@ -118,34 +129,34 @@ fn an_id_that_is_gone_and_begins_several_others_stops_nothing() {
 }
 
 #[test]
-fn many_begin_alike_and_ten_are_named() {
+fn at_most_ten_ids_of_an_ambiguous_prefix_are_listed() {
     let names: Vec<String> = (10..30).map(|at| format!("j{at}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let home = Home::with_jobs(&names);
-    home.run(["show", "j"]).fails(3).says("j19 and more begin with j");
+    home.run(["show", "j"]).fails(3).says("j19 and more");
 }
 
 #[test]
-fn a_kind_is_cancelled_after_it_was_said_that_it_is_meant() {
+fn a_selection_is_cancelled_after_confirmation() {
     let home = mixed();
     home.run(["cancel", "--queue", "mail"]).fails(2).says("this would cancel 2 jobs").says("--yes");
     assert_eq!(home.state_of("mail1"), "pending");
     home.run(["cancel", "--queue", "mail", "--yes"]).ok().prints("2\n").says_nothing();
     assert_eq!(home.state_of("mail1"), "cancelled");
-    home.run(["cancel", "--queue", "mail", "--yes"]).ok().prints("0\n").says("there are no such jobs");
+    home.run(["cancel", "--queue", "mail", "--yes"]).ok().prints("0\n").says("no jobs matched");
     home.run(["cancel", "--tag", "nice", "--json"]).ok().prints("{\"count\":1}\n");
     home.run(["cancel", "--queue", "maill", "--yes"]).ok().prints("0\n").says("did you mean mail?");
 }
 
 #[test]
-fn on_a_terminal_somebody_is_asked() {
+fn a_terminal_asks_for_confirmation() {
     let home = mixed();
     let call = |answer: &str| {
         let command = home.call(["cancel", "--queue", "mail"]).into_command();
         on_terminal(command, 80, answer)
     };
     let seen = call("n\n");
-    assert!(seen.screen.contains("cancel 2 jobs? [y/N]"), "{}", seen.screen);
+    assert!(seen.screen.contains("Cancel 2 jobs? [y/N]"), "{}", seen.screen);
     assert_eq!((seen.code, home.state_of("mail1")), (Some(1), "pending".to_owned()));
     let seen = call("y\n");
     assert!(seen.screen.contains("2 jobs cancelled"), "{}", seen.screen);
@@ -153,27 +164,27 @@ fn on_a_terminal_somebody_is_asked() {
 }
 
 #[test]
-fn a_rehearsal_changes_nothing() {
+fn a_dry_run_changes_nothing() {
     let home = mixed();
     let args = ["--state", "failed,pending", "--dry-run"];
     let ran = home.run(["cancel"].iter().chain(&args)).ok();
-    assert_eq!(ran.lines()[0], "would cancel 6 jobs: 5 pending, 1 failed");
+    assert_eq!(ran.lines()[0], "Would cancel 6 jobs: 5 pending, 1 failed");
     assert_eq!(ran.lines().len(), 1 + 1 + 6, "a head and a line for each: {ran}");
     let told = home.run(["remove", "--json"].iter().chain(&args)).ok().json();
     assert_eq!((&told["count"], &told["jobs"]), (&json!(6), &json!({"failed": 1, "pending": 5})));
     assert_eq!(told["examples"].as_array().expect("a list").len(), 6);
     home.run(["remove", "plain", "dead", "nope", "--dry-run"])
         .fails(3)
-        .shows("would remove 2 jobs: 1 pending, 1 dead");
-    home.run(["retry", "plain", "dead", "--dry-run"]).ok().shows("would retry 1 job: 1 dead");
-    home.run(["dlq", "purge", "--all", "--dry-run"]).ok().shows("would purge 1 job: 1 dead");
-    home.run(["dlq", "purge", "dead", "--dry-run"]).ok().shows("would purge 1 job: 1 dead");
+        .shows("Would remove 2 jobs: 1 pending, 1 dead");
+    home.run(["retry", "plain", "dead", "--dry-run"]).ok().shows("Would retry 1 job: 1 dead");
+    home.run(["dlq", "purge", "--all", "--dry-run"]).ok().shows("Would purge 1 job: 1 dead");
+    home.run(["dlq", "purge", "dead", "--dry-run"]).ok().shows("Would purge 1 job: 1 dead");
     assert_eq!(home.count(), 8);
     assert_eq!(home.state_of("failed"), "failed");
 }
 
 #[test]
-fn a_rehearsal_shows_ten_at_most() {
+fn a_dry_run_shows_at_most_ten_jobs() {
     let home = Home::new();
     home.call(["enqueue", "-q", "-"]).with_stdin("{\"command\":\"true\"}\n".repeat(15)).run().ok();
     let ran = home.run(["remove", "--state", "pending", "--dry-run"]).ok();
@@ -182,7 +193,7 @@ fn a_rehearsal_shows_ten_at_most() {
 }
 
 #[test]
-fn retry_leaves_out_what_succeeded_unless_told() {
+fn retry_excludes_completed_jobs_by_default() {
     let home = mixed();
     home.run(["retry", "--older-than", "0", "--yes"]).ok().prints("2\n");
     assert_eq!(home.state_of("completed"), "completed");
@@ -191,7 +202,7 @@ fn retry_leaves_out_what_succeeded_unless_told() {
 }
 
 #[test]
-fn those_that_depend_on_each_other_begin_again_in_their_order() {
+fn dependent_jobs_are_retried_in_their_order() {
     let home = Home::with_jobs(&["parent"]);
     home.run(["enqueue", "-q", "--id", "child", "--depends-on", "parent", "--", "true"]).ok();
     home.run(["cancel", "--state", "pending", "--yes"]).ok();
@@ -209,21 +220,28 @@ fn a_state_that_the_verb_cannot_change_is_refused() {
         ("retry", "ready"),
         ("remove", "processing"),
     ] {
-        home.run([verb, "--state", state, "--yes"]).fails(2).prints("").says(state).says("the states are");
+        home.run([verb, "--state", state, "--yes"])
+            .fails(2)
+            .prints("")
+            .says(state)
+            .says("possible states are");
     }
 }
 
 #[test]
-fn jobs_that_run_are_cancelled_in_bulk_too() {
+fn running_jobs_can_be_cancelled_by_selection() {
     let home = Home::with_jobs(&["a", "b"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("a");
-    home.run(["cancel", "--state", "pending,processing", "--yes"]).ok().prints("2\n").says("1 job still");
+    home.run(["cancel", "--state", "pending,processing", "--yes"])
+        .ok()
+        .prints("2\n")
+        .says("1 job is still running");
     assert_eq!((home.state_of("a"), home.state_of("b")), ("processing".to_owned(), "cancelled".to_owned()));
 }
 
 #[test]
-fn what_others_wait_for_is_skipped_and_counted() {
+fn jobs_with_waiting_dependents_are_skipped_and_counted() {
     let home = Home::with_jobs(&["parent"]);
     home.run(["enqueue", "-q", "--id", "child", "--queue", "q", "--depends-on", "parent", "--", "true"]).ok();
     let ran = home.run(["remove", "--queue", "default", "--json"]).ok();
@@ -232,21 +250,23 @@ fn what_others_wait_for_is_skipped_and_counted() {
 }
 
 #[test]
-fn which_jobs_must_be_said_in_one_way() {
+fn jobs_are_given_either_by_id_or_by_selection() {
     let home = mixed();
     for verb in ["cancel", "retry", "remove", "wait"] {
-        home.run([verb]).fails(2).says("which jobs are meant is missing");
-        home.run([verb, "plain", "--queue", "mail"]).fails(2).says("not both");
+        home.run([verb]).fails(2).says("no jobs given");
+        home.run([verb, "plain", "--queue", "mail"]).fails(2).says("ids cannot be combined with a selection");
         home.run([verb, "--state", "daed"]).fails(2).says("did you mean `dead`?");
         home.run([verb, "--batch", "a b"]).fails(2).says("invalid batch `a b`");
         home.run([verb, "--older-than", "soon"]).fails(2);
         home.run([verb, "--command-like", ""]).fails(2);
     }
-    home.run(["dlq", "purge", "dead", "--queue", "mail"]).fails(2).says("not both");
+    home.run(["dlq", "purge", "dead", "--queue", "mail"])
+        .fails(2)
+        .says("ids cannot be combined with a selection");
 }
 
 #[test]
-fn the_dead_are_narrowed_like_all_others() {
+fn dlq_verbs_accept_the_same_filters() {
     let home = Home::new();
     for (id, queue) in [("a", "mail"), ("b", "mail"), ("c", "web")] {
         home.run(["enqueue", "-q", "--id", id, "--queue", queue, "--max-retries", "0", "--", "false"]).ok();
@@ -259,7 +279,7 @@ fn the_dead_are_narrowed_like_all_others() {
 }
 
 #[test]
-fn a_kind_can_be_waited_for() {
+fn wait_accepts_a_selection() {
     let home = mixed();
     home.run(["wait", "--state", "completed", "--timeout", "5"]).ok().prints("completed\n");
     home.run(["wait", "--state", "dead", "--timeout", "5"]).fails(1).says("job `dead` is dead");

@@ -1,4 +1,4 @@
-//! `queuectl selftest`. What it finds is tested where the trials are (`chaos`); this is about the verb.
+//! `queuectl selftest`: the verb. The trials themselves are tested in `chaos`.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -24,7 +24,7 @@ fn assert_left_nothing(home: &Home) {
 }
 
 #[test]
-fn a_short_run_tells_what_was_tried_and_what_held() {
+fn a_short_run_reports_the_damage_and_the_promises() {
     let home = Home::new();
     let ran =
         selftest(&home, &["--only", "kill-enqueue", "--seed", "42", "--seconds", "0", "--json"]).run().ok();
@@ -42,7 +42,7 @@ fn a_short_run_tells_what_was_tried_and_what_held() {
 }
 
 #[test]
-fn a_person_sees_two_tables() {
+fn a_terminal_shows_two_tables() {
     let home = Home::new();
     let ran = selftest(&home, &["--only", "kill-supervisor", "--seed", "7", "--seconds", "0"]).run().ok();
     ran.shows("kill -9 of a supervisor").shows("yes").shows("1 trials with seed 7").says_nothing();
@@ -83,20 +83,20 @@ fn workers_do_not_outlive_a_run_that_is_killed() {
 }
 
 #[test]
-fn a_place_that_is_none_is_refused() {
+fn an_unusable_temporary_folder_is_refused() {
     let home = Home::new();
     let only_one = ["selftest", "--only", "kill-supervisor", "--seconds", "0"];
     let at = |place: &str| home.call(only_one).env("TMPDIR", place);
     at("/nowhere/at/all").run().fails(1).says("failed to read `/nowhere/at/all`");
     assert!(!std::path::Path::new("/nowhere").exists());
-    // Where a program stands is not where its workers do.
+    // The workers do not run in the program's working directory.
     fs::create_dir(home.folder().join("tmp")).expect("a folder");
     at("tmp").run().ok();
     assert_left_nothing(&home);
 }
 
 #[test]
-fn what_the_trials_call_is_for_nobody_else() {
+fn the_hidden_trial_verbs_refuse_other_callers() {
     let home = Home::new();
     home.run(["__act", "ledger", "--lives", "1s"]).fails(2).says("use `queuectl selftest`");
     assert!(!home.folder().join("ledger").exists());

@@ -4,7 +4,7 @@ use super::harness::Home;
 use super::test_worker::TestWorker;
 
 #[test]
-fn a_new_job_in_words() {
+fn a_new_job_is_described() {
     let home = Home::new();
     home.run([
         "enqueue",
@@ -37,7 +37,7 @@ fn a_new_job_in_words() {
 }
 
 #[test]
-fn json_adds_what_a_list_leaves_out() {
+fn json_includes_fields_that_list_omits() {
     let home = Home::with_jobs(&["a"]);
     let job = home.show("a");
     for (field, expected) in [
@@ -55,7 +55,7 @@ fn json_adds_what_a_list_leaves_out() {
 }
 
 #[test]
-fn the_history_tells_every_attempt() {
+fn the_history_lists_every_attempt() {
     let home = Home::new();
     home.failed_job("a");
     let job = home.show("a");
@@ -80,13 +80,13 @@ fn the_history_tells_every_attempt() {
     assert_ne!(job["next_retry_at"], Value::Null);
     home.run(["show", "a"])
         .ok()
-        .shows("waits for     its next try")
+        .shows("waits for     its next retry")
         .shows("exit code 2: no luck")
         .shows("ATTEMPT");
 }
 
 #[test]
-fn a_job_that_runs_names_its_worker() {
+fn a_running_job_shows_its_worker() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("a");
@@ -98,7 +98,7 @@ fn a_job_that_runs_names_its_worker() {
 }
 
 #[test]
-fn events_tell_what_people_did() {
+fn manual_changes_are_shown_as_events() {
     let home = Home::with_jobs(&["a"]);
     home.call(["cancel", "a"]).env("USER", "ada").run().ok();
     home.call(["retry", "a"]).env("USER", "bob").run().ok();
@@ -109,7 +109,7 @@ fn events_tell_what_people_did() {
 }
 
 #[test]
-fn what_is_not_there_or_no_id_is_refused() {
+fn unknown_and_invalid_ids_are_refused() {
     let home = Home::new();
     home.run(["show", "nope"]).fails(3).prints("").says("there is no job `nope`").says("hint: ");
     home.run(["show", "a/b"]).fails(2).says("invalid id `a/b`");

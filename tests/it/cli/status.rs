@@ -8,7 +8,7 @@ use super::harness::Home;
 use super::test_worker::TestWorker;
 
 #[test]
-fn a_worker_for_one_job_is_none_for_the_others() {
+fn a_worker_for_one_job_does_not_count_for_other_jobs() {
     let home = Home::with_jobs(&["a", "b"]);
     let _worker = TestWorker::for_job(&home, "w1", "a");
     home.run(["enqueue", "--id", "c", "--", "true"]).ok().says("hint: no worker is running");
@@ -68,7 +68,7 @@ fn a_worker_for_one_job_serves_no_queue() {
 }
 
 #[test]
-fn a_table_of_the_states() {
+fn status_prints_a_table_of_the_states() {
     let home = Home::with_jobs(&["a", "b"]);
     home.run(["status"]).ok().says_nothing().prints(
         "QUEUE    PENDING  PROCESSING  COMPLETED  FAILED  DEAD  CANCELLED\n\
@@ -84,7 +84,7 @@ fn problems(home: &Home) -> Value {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn problems_are_reported() {
     let home = Home::with_jobs(&["a"]);
     let message = "1 job waits, but no worker is running; start one with `queuectl worker start`";
     assert_eq!(problems(&home), json!([{"problem": "no_worker", "message": message}]));
@@ -145,7 +145,7 @@ fn a_queue_that_no_worker_serves_is_a_problem() {
 }
 
 #[test]
-fn jobs_that_died_of_late_are_a_problem() {
+fn recently_dead_jobs_are_a_problem() {
     let home = Home::new();
     home.dead_job("a", "exit code 1");
     home.dead_job("b", "exit code 1");
@@ -192,7 +192,7 @@ fn a_schedule_that_missed_its_time_is_a_problem_for_a_day() {
 }
 
 #[test]
-fn a_hook_that_cannot_be_told_is_a_problem() {
+fn a_failing_hook_is_a_problem() {
     let home = Home::new();
     home.run(["hook", "add", "h", "--on", "success", "--command", "echo no luck >&2; exit 1"]).ok();
     assert_eq!(problems(&home), json!([]), "nothing has happened yet");
@@ -216,7 +216,7 @@ fn a_hook_that_cannot_be_told_is_a_problem() {
 }
 
 #[test]
-fn a_person_sees_all_that_is_wrong_below_the_tables() {
+fn problems_are_listed_below_the_tables() {
     let home = Home::new();
     home.dead_job("a", "exit code 1");
     home.run(["enqueue", "-q", "--", "true"]).ok();
@@ -233,7 +233,7 @@ default        1           0          0       0     1          0
 }
 
 #[test]
-fn workers_and_what_is_wrong_stand_apart() {
+fn workers_and_problems_are_separate_sections() {
     let home = Home::with_jobs(&["a"]);
     let _worker = TestWorker::new(&home, "w1");
     home.run(["queue", "pause", "mail"]).ok();

@@ -1,4 +1,4 @@
-//! A process without a lease that is stopped in the middle of a write: it is named, and Ctrl-Z waits for its end.
+//! A process without a lease that is stopped in the middle of a write: it is named, and Ctrl-Z waits until the write ends.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::harness::Home;
 use super::working_home::wait_until;
 use crate::chaos::shim::Shim;
 
-/// The process that is in the gate, and whether it is stopped there.
+/// The process that holds the gate, and whether it is stopped.
 fn writer(home: &Home) -> Option<(u32, bool)> {
     holder_of(&gate_path(&home.database())).map(|holder| (holder.pid, holder.is_stopped))
 }
 
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 #[test]
-fn a_writer_that_is_stopped_is_named_by_status_and_doctor() {
+fn status_and_doctor_name_a_stopped_writer() {
     let home = Home::with_jobs(&["a"]);
     let mark = home.folder().join("stopped");
     let call = home.call(["enqueue", "--id", "b", "--", "true"]);

@@ -1,4 +1,4 @@
-//! What a person sees on a terminal, and a pipe does not.
+//! Output that only a terminal gets.
 
 use super::harness::Home;
 use super::pseudo_terminal::{Seen, on_terminal};
@@ -11,17 +11,17 @@ fn see(home: &Home, args: &[&str]) -> Seen {
 }
 
 #[test]
-fn enqueue_speaks_to_a_person() {
+fn enqueue_prints_sentences_on_a_terminal() {
     let home = Home::new();
     let seen = see(&home, &["enqueue", "--color", "never", "--id", "job1", "--", "true"]);
     assert!(seen.screen.starts_with("Job job1 enqueued\nhint: no worker is running"), "{}", seen.screen);
     assert_eq!(seen.code, Some(0));
     let seen = see(&home, &["enqueue", "--if-absent", "--id", "job1", "--", "true"]);
-    assert!(seen.screen.starts_with("Job job1 was there already\n"), "{}", seen.screen);
+    assert!(seen.screen.starts_with("Job job1 already exists\n"), "{}", seen.screen);
 }
 
 #[test]
-fn the_other_verbs_do_too() {
+fn other_verbs_print_sentences_on_a_terminal() {
     let home = Home::new();
     home.dead_job("dead", "exit code 1");
     home.run(["enqueue", "-q", "--id", "a", "--", "true"]).ok();
@@ -38,7 +38,7 @@ fn the_other_verbs_do_too() {
 }
 
 #[test]
-fn lines_are_counted_with_their_rate() {
+fn enqueuing_lines_prints_the_count_and_the_rate() {
     let home = Home::new();
     home.file("jobs.jsonl", "{\"command\":\"1\"}\n{\"command\":\"2\"}\n");
     let seen = see(&home, &["enqueue", "--color", "never", "--file", "jobs.jsonl"]);
@@ -47,7 +47,7 @@ fn lines_are_counted_with_their_rate() {
 }
 
 #[test]
-fn colours_are_for_terminals() {
+fn colours_are_used_on_terminals_only() {
     let home = Home::with_jobs(&["a"]);
     home.run(["cancel", "a"]).ok();
     for args in [["list"].as_slice(), &["status"], &["show", "a"], &["config", "list"]] {
@@ -62,7 +62,7 @@ fn colours_are_for_terminals() {
 }
 
 #[test]
-fn errors_and_help_have_colours_too() {
+fn errors_and_help_are_coloured() {
     let home = Home::new();
     for args in [["show", "nope"].as_slice(), &["bogus"], &["list", "--help"]] {
         assert!(see(&home, args).screen.contains(ESC), "{args:?} on a terminal");
@@ -72,7 +72,7 @@ fn errors_and_help_have_colours_too() {
 }
 
 #[test]
-fn a_long_command_is_cut_to_the_width_of_the_terminal() {
+fn a_long_command_is_truncated_to_the_width_of_the_terminal() {
     let home = Home::new();
     home.run(["enqueue", "-q", "--id", "a", "--", "echo", &"x".repeat(300)]).ok();
     let seen = see(&home, &["list", "--color", "never"]);
@@ -84,25 +84,25 @@ fn a_long_command_is_cut_to_the_width_of_the_terminal() {
 }
 
 #[test]
-fn json_is_laid_out_for_a_person() {
+fn json_is_indented_on_a_terminal() {
     let home = Home::with_jobs(&["a"]);
     assert!(see(&home, &["show", "a", "--json"]).screen.starts_with("{\n  \"id\": \"a\",\n"));
     assert_eq!(home.run(["show", "a", "--json"]).ok().lines().len(), 1);
 }
 
 #[test]
-fn more_than_one_job_is_removed_only_after_a_yes() {
+fn removing_several_jobs_asks_for_confirmation() {
     for (answer, code, left) in [("y\n", 0, 0), ("yes\n", 0, 0), ("n\n", 1, 2), ("\n", 1, 2), ("\u{4}", 1, 2)]
     {
         let home = Home::with_jobs(&["a", "b"]);
         let seen = on_terminal(home.call(["remove", "a", "b"]).into_command(), 100, answer);
-        assert!(seen.screen.contains("remove 2 jobs? [y/N]"), "{}", seen.screen);
+        assert!(seen.screen.contains("Remove 2 jobs? [y/N]"), "{}", seen.screen);
         assert_eq!((seen.code, home.count()), (Some(code), left), "{answer:?}: {}", seen.screen);
     }
 }
 
 #[test]
-fn nothing_runs_over_the_edge_of_a_narrow_terminal() {
+fn every_table_fits_a_narrow_terminal() {
     let home = Home::new();
     home.dead_job("dead", "cannot open a connection to the database: timeout after 30s");
     let long = "a-very-long-identifier-of-a-job-that-somebody-has-chosen-2026-11-16";
@@ -128,7 +128,7 @@ fn nothing_runs_over_the_edge_of_a_narrow_terminal() {
         &["explain", long],
     ] {
         let seen = on_terminal(home.call([&["--color", "never"], args].concat()).into_command(), 60, "");
-        // Only names are never broken.
+        // Names are never wrapped.
         let wide = seen.screen.lines().find(|line| line.chars().count() > 60 && !line.contains(long));
         assert_eq!((seen.code, wide), (Some(0), None), "{args:?}\n{}", seen.screen);
         let whole = home.run(args).ok().stdout;

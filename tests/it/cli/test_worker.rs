@@ -19,7 +19,7 @@ use super::harness::Home;
 pub(crate) struct TestWorker {
     pub(crate) id: WorkerId,
     store: SqliteStore,
-    /// As long as it is held, the worker counts as alive.
+    /// While this is held, the worker counts as alive.
     _liveness_lock: LivenessLock,
 }
 
@@ -28,7 +28,7 @@ impl TestWorker {
         Self::serving(home, name, ServedJobs::All)
     }
 
-    /// One that takes this job and nothing else.
+    /// A worker that takes only this job.
     pub(crate) fn for_job(home: &Home, name: &str, id: &str) -> Self {
         Self::serving(home, name, ServedJobs::Job(id.parse().expect("a job id")))
     }
@@ -71,13 +71,13 @@ impl TestWorker {
         self.exchange(&[settlement], 0);
     }
 
-    /// Takes what an attempt prints, as a worker does.
+    /// Captures the output of an attempt, as a worker does.
     pub(crate) fn capture(&self, home: &Home, lease: &LeaseRef, max_bytes: u64) -> Capture {
         let job = self.store.find(&lease.job).expect("the job is read").expect("the job is there");
         Capture::new(log_path(&home.path(), job.number, lease.attempt), max_bytes)
     }
 
-    /// Its worker is found dead.
+    /// The reaper finds the worker dead.
     pub(crate) fn die(&self) {
         self.store.reap(&self.id, None).expect("it is reaped");
     }
@@ -99,7 +99,7 @@ impl TestWorker {
 }
 
 impl TestWorker {
-    /// The same for a job whose time comes in a moment.
+    /// As `claim_job`, for a job that is due very soon.
     pub(crate) fn claim_soon(&self, id: &str) -> LeaseRef {
         let began = Instant::now();
         loop {
@@ -115,7 +115,7 @@ impl TestWorker {
 
 impl Drop for TestWorker {
     fn drop(&mut self) {
-        // With a lease that the test left open it stays, so that its job goes on.
+        // With a lease that the test left open, the worker stays registered, so that its job is not reaped.
         let workers = self.store.workers().unwrap_or_default();
         if workers.iter().any(|worker| worker.id == self.id && worker.running == 0) {
             let _ = self.store.set_worker_state(&self.id, WorkerState::Stopped);
@@ -148,7 +148,7 @@ impl Home {
         self.settle_next(id, Outcome::Failure { exit_code: 1 }, Some(error));
     }
 
-    /// A job that waits for its backoff, for longer than any test takes.
+    /// A failed job whose backoff is longer than any test takes.
     pub(crate) fn failed_job(&self, id: &str) {
         let backoff = r#"{"strategy":"fixed","delay":"1h","max":"1h"}"#;
         self.run(["enqueue", "-q", "--id", id, "--backoff", backoff, "--", "false"]).ok();
@@ -160,7 +160,7 @@ impl Home {
         self.settle_next(id, Outcome::Success, None);
     }
 
-    /// Lets a worker's last heartbeat be so long ago.
+    /// Sets the age of a worker's last heartbeat.
     pub(crate) fn silence(&self, worker: &str, ago: Duration) {
         let ago = i64::try_from(ago.as_millis()).expect("a moment ago");
         let heard = self.store().now().expect("the time").as_millis() - ago;

@@ -13,7 +13,7 @@ use super::pseudo_terminal::on_terminal;
 use super::working_home::{UNTIL_GO, WorkingHome, wait_until};
 use crate::store::fixture::Fixture;
 
-/// Makes a log file.
+/// A command whose output is long enough for a log file.
 const LONG_OUTPUT: &str = "sleep 0.6; seq 1 100000";
 
 /// A home with jobs of many kinds.
@@ -37,7 +37,7 @@ fn full_home() -> Home {
     home
 }
 
-/// The same, with everything that stands beside jobs, and jobs that have to do with it.
+/// The same, with schedules, hooks, batches and queues, and jobs that use them.
 fn fuller_home() -> Home {
     let home = full_home();
     home.run([
@@ -131,7 +131,7 @@ pub(super) fn lines(home: &Home, args: &[&str]) -> Vec<Value> {
     let ran = home.run([&["export"], args].concat()).ok();
     let lines =
         ran.lines().iter().map(|line| serde_json::from_str(line).expect("an object")).collect::<Vec<Value>>();
-    // That an import took place is an event of its own.
+    // The import itself is recorded as an event.
     lines.into_iter().filter(|line| line["event"] != "import").collect()
 }
 
@@ -146,7 +146,7 @@ fn recount(home: &Home) {
 }
 
 #[test]
-fn what_is_exported_and_imported_is_exported_the_same() {
+fn an_imported_queue_exports_identically() {
     let home = fuller_home();
     home.run(["export", "all.jsonl"]).ok().prints("all.jsonl\n");
     let file = home.folder().join("all.jsonl");
@@ -196,13 +196,13 @@ fn what_is_exported_and_imported_is_exported_the_same() {
         assert_eq!(other.state_of(id), "completed", "{id}");
     }
     assert!(other.run(["batch", "show", "many", "--json"]).ok().json()["finished_at"].is_string());
-    // Nobody may take a key that is held for a time.
+    // No other job may take a key that is still held.
     other.run(["enqueue", "--id", "b3", "--unique-key", "u", "--", "true"]).ok().prints("b2\n");
     recount(&other);
 }
 
 #[test]
-fn what_is_here_stays_and_what_is_imported_gets_no_part_of_it() {
+fn an_import_does_not_change_existing_queues_schedules_and_hooks() {
     let home = fuller_home();
     home.run(["export", "-q", "all.jsonl"]).ok();
     let other = Home::new();
@@ -229,11 +229,15 @@ fn what_is_here_stays_and_what_is_imported_gets_no_part_of_it() {
         .iter()
         .map(|hook| (hook["name"].as_str().expect("a name"), hook["pending"].as_u64().expect("a number")))
         .collect();
-    assert_eq!(pending, [("dlq", 1), ("pager", 0), ("web", 0)], "only who was here is told");
+    assert_eq!(
+        pending,
+        [("dlq", 1), ("pager", 0), ("web", 0)],
+        "only hooks that existed before are notified"
+    );
 }
 
 #[test]
-fn some_jobs_are_exported_with_what_belongs_to_them() {
+fn selected_jobs_are_exported_with_their_queues_and_batches() {
     let home = fuller_home();
     let exported = lines(&home, &["-", "--state", "dead"]);
     assert_eq!(kinds(&exported), ["queuectl", "queue", "environment", "job"]);
@@ -254,7 +258,7 @@ fn some_jobs_are_exported_with_what_belongs_to_them() {
 }
 
 #[test]
-fn ids_that_are_taken_are_a_conflict_or_skipped() {
+fn existing_ids_are_a_conflict_or_skipped() {
     let home = full_home();
     home.run(["export", "-q", "all.jsonl"]).ok();
     let before = lines(&home, &[]);
@@ -268,7 +272,7 @@ fn ids_that_are_taken_are_a_conflict_or_skipped() {
 }
 
 #[test]
-fn values_of_variables_can_be_left_out() {
+fn environments_can_be_left_out() {
     let home = fuller_home();
     let secret = home.run(["export", "-"]).ok().stdout;
     let left_out = ["\"A\":\"secret\"", "\"S\":\"hush\"", "\"secret\":\"hush-hush\""];
@@ -284,7 +288,7 @@ fn values_of_variables_can_be_left_out() {
 }
 
 #[test]
-fn what_was_running_is_lost_and_runs_again() {
+fn a_running_job_is_imported_as_lost_and_runs_again() {
     let home = WorkingHome::new();
     home.run(["enqueue", "-q", "--id", "runs", "--command", UNTIL_GO]).ok();
     home.run(["worker", "start", "-q"]).ok();
@@ -301,7 +305,7 @@ fn what_was_running_is_lost_and_runs_again() {
 }
 
 #[test]
-fn what_was_to_be_cancelled_while_it_ran_does_not_run_again() {
+fn a_job_being_cancelled_is_imported_as_cancelled() {
     let home = WorkingHome::new();
     home.run(["enqueue", "-q", "--id", "runs", "--unique-key", "k", "--command", UNTIL_GO]).ok();
     home.run(["enqueue", "-q", "--id", "next", "--depends-on", "runs", "--", "true"]).ok();
@@ -357,7 +361,7 @@ fn a_bad_line_is_named_and_nothing_is_stored() {
 }
 
 #[test]
-fn a_key_whose_time_has_passed_is_in_nobodys_way() {
+fn an_expired_unique_key_is_not_a_conflict() {
     let (home, other) = (Home::new(), Home::new());
     home.run(["enqueue", "-q", "--id", "old", "--unique-key", "k", "--unique-for", "1ms", "--", "true"]).ok();
     other.run(["enqueue", "-q", "--id", "new", "--unique-key", "k", "--", "true"]).ok();
@@ -370,7 +374,7 @@ fn a_key_whose_time_has_passed_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_job_that_waits_no_longer_is_known_to_depend_on_others() {
+fn dependencies_of_finished_jobs_are_imported() {
     let (home, other) = (Home::new(), Home::new());
     home.run(["enqueue", "-q", "--id", "build", "--", "true"]).ok();
     home.run(["enqueue", "-q", "--id", "test", "--depends-on", "build", "--", "true"]).ok();
@@ -385,7 +389,7 @@ fn a_job_that_waits_no_longer_is_known_to_depend_on_others() {
 }
 
 #[test]
-fn workers_are_kept_for_as_long_as_what_was_imported() {
+fn workers_of_imported_attempts_are_kept() {
     let home = Home::new();
     home.run(["run", "-q", "--id", "a", "--", "true"]).ok();
     home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
@@ -401,7 +405,7 @@ fn workers_are_kept_for_as_long_as_what_was_imported() {
 }
 
 #[test]
-fn on_a_terminal_there_is_a_bar() {
+fn a_progress_bar_is_shown_on_a_terminal() {
     let home = full_home();
     let seen = on_terminal(home.call(["export", "all.jsonl"]).into_command(), 100, "");
     assert!(seen.screen.contains("exporting") && seen.screen.contains("of 8"), "{}", seen.screen);
@@ -416,7 +420,7 @@ fn on_a_terminal_there_is_a_bar() {
 }
 
 #[test]
-fn a_reader_that_pauses_does_not_hold_the_log_of_the_database() {
+fn a_paused_reader_does_not_block_wal_checkpoints() {
     let home = Home::new();
     let line = |at: usize| format!("{{\"id\":\"j{at}\",\"command\":\"true {}\"}}\n", "x".repeat(2_000));
     home.call(["enqueue", "-q", "-"]).with_stdin((0..300).map(line).collect::<String>()).run().ok();
@@ -424,7 +428,7 @@ fn a_reader_that_pauses_does_not_hold_the_log_of_the_database() {
     let mut stdout = export.stdout.take().expect("a pipe");
     let mut exported = vec![0];
     stdout.read_exact(&mut exported).expect("it begins");
-    // More than a pipe holds, and nobody reads on: still the view is given up, so that the log can begin anew.
+    // More than a pipe holds, and no further reading: the snapshot must still be released, so that the log can restart.
     let database = Connection::open(home.database()).expect("the database opens");
     database.busy_timeout(Duration::ZERO).expect("it does not wait");
     wait_until("the log can begin anew", || {
@@ -440,7 +444,7 @@ fn a_reader_that_pauses_does_not_hold_the_log_of_the_database() {
     assert_eq!(exported.lines().filter(|line| line.contains("\"kind\":\"job\"")).count(), 300, "as it was");
 }
 
-/// An export of jobs that wait for each other, the first of which was made to wait for the last.
+/// An export of dependent jobs, changed so that the first waits for the last.
 fn cyclic_export(home: &Home) -> Vec<Value> {
     home.run(["enqueue", "-q", "--id", "a", "--delay", "1h", "--", "true"]).ok();
     home.run(["enqueue", "-q", "--id", "b", "--depends-on", "a", "--", "true"]).ok();
@@ -461,7 +465,7 @@ fn import_lines(home: &Home, lines: &[Value]) -> Ran {
 }
 
 #[test]
-fn an_import_in_which_jobs_wait_for_each_other_is_refused() {
+fn an_import_with_a_dependency_cycle_is_refused() {
     let (home, other) = (Home::new(), Home::new());
     let lines = cyclic_export(&home);
     import_lines(&other, &lines)
@@ -473,7 +477,7 @@ fn an_import_in_which_jobs_wait_for_each_other_is_refused() {
 }
 
 #[test]
-fn an_import_in_which_a_wait_is_said_twice_or_made_up_is_refused() {
+fn an_import_with_duplicate_or_invented_dependencies_is_refused() {
     for waits_for in ["a", "c"] {
         let (home, other) = (Home::new(), Home::new());
         let mut lines = cyclic_export(&home);

@@ -1,4 +1,4 @@
-//! `queuectl export` and `queuectl import`: what hooks are still to be told
+//! `queuectl export` and `queuectl import`: pending hook deliveries
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn pending(home: &Home) -> Vec<u64> {
 }
 
 #[test]
-fn what_a_hook_is_still_to_be_told_comes_with_it_and_only_once() {
+fn pending_deliveries_are_imported_once() {
     let home = Home::new();
     home.run(["hook", "add", "-q", "mourn", "--on", "dead", "--command", "cat > told"]).ok();
     for id in ["a", "b"] {
@@ -46,7 +46,7 @@ fn what_a_hook_is_still_to_be_told_comes_with_it_and_only_once() {
 }
 
 #[test]
-fn a_delivery_that_makes_no_sense_is_refused() {
+fn an_invalid_delivery_is_refused() {
     let home = Home::new();
     home.run(["hook", "add", "-q", "mourn", "--on", "dead", "--command", "cat"]).ok();
     home.run(["enqueue", "-q", "--id", "a", "--max-retries", "0", "--", "false"]).ok();

@@ -18,7 +18,7 @@ fn wait_on_terminal(home: &Home, args: &[&str]) -> Terminal {
 }
 
 #[test]
-fn what_is_finished_is_not_waited_for() {
+fn finished_jobs_are_reported_at_once() {
     let home = Home::new();
     home.completed_job("a");
     home.completed_job("b");
@@ -43,7 +43,7 @@ fn jobs_are_printed_as_they_complete() {
 }
 
 #[test]
-fn a_failed_job_is_waited_for_until_its_retry_is_over() {
+fn waiting_for_a_failed_job_includes_its_retry() {
     let home = Home::with_jobs(&["a"]);
     home.run(["config", "set", "retry-delay", "0"]).ok();
     let worker = TestWorker::new(&home, "w1");
@@ -79,12 +79,12 @@ fn dead_and_cancelled_jobs_are_errors_with_their_reason() {
 }
 
 #[test]
-fn unknown_jobs_are_said_at_once_and_the_others_waited_for() {
+fn unknown_jobs_are_reported_at_once_and_the_others_waited_for() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     let waiting = Background::start(home.call(["wait", "nope", "a"]));
     assert_eq!(waiting.says(), "error: there is no job `nope`");
-    assert_eq!(waiting.says(), "hint: `queuectl list` shows the jobs that are kept");
+    assert_eq!(waiting.says(), "hint: `queuectl list` shows all jobs");
     let lease = worker.claim_job("a");
     worker.settle(lease, Outcome::Success, None);
     assert_eq!(waiting.prints(), "a");
@@ -103,7 +103,7 @@ fn a_job_that_is_removed_meanwhile_counts_as_not_found() {
 }
 
 #[test]
-fn a_time_that_ran_out_says_what_is_unfinished() {
+fn a_timeout_lists_the_unfinished_jobs() {
     let home = Home::with_jobs(&["a", "b", "c"]);
     let worker = TestWorker::new(&home, "w1");
     let lease = worker.claim_job("a");
@@ -121,7 +121,7 @@ fn a_time_that_ran_out_says_what_is_unfinished() {
     assert_eq!(home.state_of("b"), "pending", "the job goes on");
 }
 
-/// More jobs than one look is about.
+/// More jobs than one poll covers.
 fn many_jobs(home: &Home) -> Vec<String> {
     let names: Vec<String> = (0..1_200).map(|number| format!("j{number}")).collect();
     let lines: Vec<String> =
@@ -131,7 +131,7 @@ fn many_jobs(home: &Home) -> Vec<String> {
 }
 
 #[test]
-fn only_so_many_unfinished_jobs_are_named() {
+fn at_most_ten_unfinished_jobs_are_listed() {
     let home = Home::new();
     let names = many_jobs(&home);
     let wait = ["wait", "--timeout", "0", "-q"].into_iter().chain(names.iter().map(String::as_str));
@@ -142,7 +142,7 @@ fn only_so_many_unfinished_jobs_are_named() {
 }
 
 #[test]
-fn thousands_of_jobs_are_waited_for_in_turns() {
+fn thousands_of_jobs_are_polled_in_turn() {
     let home = Home::new();
     let names = many_jobs(&home);
     let worker = TestWorker::new(&home, "w1");
@@ -167,7 +167,7 @@ fn the_highest_code_is_returned() {
 }
 
 #[test]
-fn json_is_an_array_of_the_jobs_as_they_are_in_the_end() {
+fn json_is_an_array_of_the_jobs_in_their_final_state() {
     let home = Home::new();
     home.dead_job("dead", "exit code 1");
     home.completed_job("done");
@@ -190,7 +190,7 @@ fn json_is_an_array_of_the_jobs_as_they_are_in_the_end() {
 }
 
 #[test]
-fn nobody_at_work_is_said_once() {
+fn the_missing_worker_hint_is_printed_once() {
     let home = Home::with_jobs(&["a"]);
     let waiting = Background::start(home.call(["wait", "a"]));
     assert_eq!(waiting.says(), NO_WORKER);
@@ -202,7 +202,7 @@ fn nobody_at_work_is_said_once() {
 }
 
 #[test]
-fn a_worker_that_leaves_meanwhile_is_missed() {
+fn a_hint_is_printed_when_the_last_worker_exits() {
     let home = Home::with_jobs(&["a", "b"]);
     let worker = TestWorker::new(&home, "w1");
     let waiting = Background::start(home.call(["wait", "a", "b"]));
@@ -214,7 +214,7 @@ fn a_worker_that_leaves_meanwhile_is_missed() {
 }
 
 #[test]
-fn a_person_sees_how_far_it_is() {
+fn a_terminal_shows_the_progress() {
     let home = Home::new();
     home.completed_job("done");
     for id in ["a", "b", "c"] {
@@ -234,7 +234,7 @@ fn a_person_sees_how_far_it_is() {
 }
 
 #[test]
-fn ctrl_c_ends_the_waiting_and_nothing_else() {
+fn ctrl_c_ends_only_the_wait() {
     let home = Home::with_jobs(&["a"]);
     for signal in [Signal::INT, Signal::TERM] {
         let mut terminal = wait_on_terminal(&home, &["a"]);
@@ -248,7 +248,7 @@ fn ctrl_c_ends_the_waiting_and_nothing_else() {
 }
 
 #[test]
-fn what_is_typed_wrong_is_refused() {
+fn invalid_arguments_are_refused() {
     let home = Home::with_jobs(&["a"]);
     for args in [
         ["wait"].as_slice(),

@@ -1,4 +1,4 @@
-//! `status --watch`: on a terminal it is drawn over and over, in a pipe it comes one after the other.
+//! `status --watch`: redraws the screen of a terminal; in a pipe, prints one report after the other.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -27,7 +27,7 @@ fn watch_on_terminal(home: &Home, more: &[&str]) -> Terminal {
     Terminal::start(home.call(args).interruptible().into_command(), 100, 30)
 }
 
-/// Jobs whose retries are longer in coming than any test takes.
+/// Jobs whose backoff is longer than any test takes.
 fn with_slow_retries(ids: &[&str]) -> Home {
     let home = Home::with_jobs(ids);
     for key in ["retry-delay", "max-backoff"] {
@@ -36,7 +36,7 @@ fn with_slow_retries(ids: &[&str]) -> Home {
     home
 }
 
-/// What is on the screen after everything that was written: the lines of the last frame that is whole.
+/// The lines of the last complete frame.
 fn frame(screen: &str) -> Vec<&str> {
     let frames: Vec<&str> = screen.split(TO_THE_TOP).collect();
     let last = frames.iter().rev().nth(1).copied().unwrap_or_default();
@@ -47,7 +47,7 @@ fn has_line(screen: &str, begins: &str) -> bool {
     frame(screen).iter().any(|line| line.starts_with(begins))
 }
 
-/// Reads looks until one is as wanted.
+/// Reads reports until one satisfies the condition.
 fn look_until(watching: &Background, wanted: impl Fn(&Value) -> bool) -> Value {
     loop {
         let look: Value = serde_json::from_str(&watching.prints()).expect("a look is one line of JSON");
@@ -58,7 +58,7 @@ fn look_until(watching: &Background, wanted: impl Fn(&Value) -> bool) -> Value {
 }
 
 #[test]
-fn in_a_pipe_json_is_one_line_for_each_look() {
+fn in_a_pipe_json_is_one_line_per_refresh() {
     let home = with_slow_retries(&["a", "b"]);
     let watching = watch(&home, &["--json"]);
     let first: Value = serde_json::from_str(&watching.prints()).expect("JSON");
@@ -119,7 +119,7 @@ fn in_a_pipe_frames_follow_each_other() {
 }
 
 #[test]
-fn fault_13_watching_ends_when_nobody_reads_any_more() {
+fn fault_13_watching_ends_when_the_reader_is_gone() {
     let home = Home::with_jobs(&["a"]);
     let mut child = home.call(["status", "--watch", "--json", "--interval", "1h"]).spawn();
     let mut line = String::new();
@@ -130,7 +130,7 @@ fn fault_13_watching_ends_when_nobody_reads_any_more() {
 }
 
 #[test]
-fn on_a_terminal_it_is_drawn_over_and_given_back() {
+fn a_terminal_is_redrawn_and_restored() {
     let home = with_slow_retries(&["a", "b"]);
     let mut terminal = watch_on_terminal(&home, &[]);
     terminal.wait_until(|screen| has_line(screen, "! 2 jobs wait, but no worker is running"));
@@ -154,7 +154,7 @@ fn on_a_terminal_it_is_drawn_over_and_given_back() {
 }
 
 #[test]
-fn it_fits_the_window_also_when_that_changes() {
+fn a_frame_fits_the_window_after_a_resize() {
     let home = Home::new();
     for number in 0..40 {
         home.run(["enqueue", "-q", "--queue", &format!("q{number:02}"), "--", "true"]).ok();
@@ -177,7 +177,7 @@ fn it_fits_the_window_also_when_that_changes() {
 }
 
 #[test]
-fn ctrl_z_gives_the_terminal_back_for_a_while() {
+fn ctrl_z_restores_the_terminal_until_resumed() {
     let home = Home::new();
     let mut terminal = watch_on_terminal(&home, &[]);
     terminal.wait_until(|screen| has_line(screen, "THROUGHPUT"));
@@ -193,7 +193,7 @@ fn ctrl_z_gives_the_terminal_back_for_a_while() {
 }
 
 #[test]
-fn colours_are_for_those_who_want_them() {
+fn colours_can_be_disabled() {
     let home = Home::with_jobs(&["a"]);
     let yellow = "\u{1b}[33m! 1 job waits";
     let call = home.call(WATCH).interruptible();
@@ -204,7 +204,7 @@ fn colours_are_for_those_who_want_them() {
 }
 
 #[test]
-fn on_a_terminal_json_comes_one_after_the_other_too() {
+fn on_a_terminal_json_is_one_line_per_refresh() {
     let home = Home::new();
     let mut terminal = watch_on_terminal(&home, &["--json"]);
     terminal.wait_until(|screen| screen.lines().count() >= 2);
@@ -212,20 +212,20 @@ fn on_a_terminal_json_comes_one_after_the_other_too() {
 }
 
 #[test]
-fn a_store_that_breaks_is_reported_after_the_screen_is_given_back() {
+fn a_store_failure_is_reported_after_the_screen_is_restored() {
     let home = Home::with_jobs(&["a"]);
     let mut terminal = watch_on_terminal(&home, &[]);
     terminal.wait_until(|screen| has_line(screen, "default"));
     let database = rusqlite::Connection::open(home.database()).expect("the database opens");
     database.execute_batch("update counters set state = 'broken'").expect("it is broken");
     let seen = terminal.end();
-    let (_, after) = seen.screen.rsplit_once(LEAVE).expect("the screen was given back");
-    let told = "error: a stored state is malformed: broken\nhint: `queuectl doctor` tells more\n";
+    let (_, after) = seen.screen.rsplit_once(LEAVE).expect("the screen was restored");
+    let told = "error: a stored state is malformed: broken\nhint: `queuectl doctor` shows more\n";
     assert_eq!((after, seen.code), (told, Some(7)));
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_arguments_are_refused() {
     let home = Home::new();
     for args in [
         ["status", "--watch", "-q"].as_slice(),

@@ -10,7 +10,7 @@ use sys::host::Origin;
 use super::harness::Home;
 use super::test_worker::TestWorker;
 
-/// A worker on another machine that holds the next job, and was last heard from so long ago.
+/// A worker on another machine that holds the next job, with a heartbeat of this age.
 fn elsewhere(home: &Home, name: &str, heard: Duration) {
     let store = home.store();
     let worker = NewWorker {
@@ -31,11 +31,11 @@ fn elsewhere(home: &Home, name: &str, heard: Duration) {
 }
 
 #[test]
-fn the_jobs_of_a_worker_that_is_gone_are_given_back_as_lost() {
+fn jobs_of_a_gone_worker_are_released_as_lost() {
     let home = Home::with_jobs(&["a", "b"]);
     elsewhere(&home, "w1", Duration::from_secs(60));
     let ran = home.run(["worker", "forget", "w1"]).ok().prints("a\n");
-    assert_eq!(ran.stderr, "Worker w1 is forgotten, 1 job was given back\n");
+    assert_eq!(ran.stderr, "Worker w1 removed, 1 job released\n");
     let job = home.show("a");
     assert_eq!((&job["state"], &job["history"][0]["outcome"]), (&json!("pending"), &json!("lost")));
     home.run(["worker", "forget", "w1"]).fails(3).says("there is no worker `w1`");
@@ -43,7 +43,7 @@ fn the_jobs_of_a_worker_that_is_gone_are_given_back_as_lost() {
 }
 
 #[test]
-fn with_json_it_is_an_object() {
+fn json_is_an_object() {
     let home = Home::with_jobs(&["a"]);
     elsewhere(&home, "w1", Duration::from_secs(60));
     let told = home.run(["worker", "forget", "w1", "--json"]).ok().says_nothing().json();
@@ -51,7 +51,7 @@ fn with_json_it_is_an_object() {
 }
 
 #[test]
-fn a_worker_that_lives_is_left_alone() {
+fn a_live_worker_is_refused() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     let lease = worker.claim_job("a");
@@ -65,7 +65,7 @@ fn a_worker_that_lives_is_left_alone() {
 }
 
 #[test]
-fn one_that_was_heard_from_a_moment_ago_is_left_alone() {
+fn a_worker_with_a_recent_heartbeat_is_refused() {
     let home = Home::with_jobs(&["a"]);
     elsewhere(&home, "w1", Duration::from_secs(3));
     home.run(["worker", "forget", "w1"]).fails(4).says("worker `w1` is still running");
@@ -73,7 +73,7 @@ fn one_that_was_heard_from_a_moment_ago_is_left_alone() {
 }
 
 #[test]
-fn one_that_died_here_is_forgotten_too() {
+fn a_worker_that_died_on_this_machine_is_removed() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("a");
@@ -83,7 +83,7 @@ fn one_that_died_here_is_forgotten_too() {
 }
 
 #[test]
-fn one_of_an_earlier_boot_of_this_machine_is_forgotten_however_lately_it_was_heard_from() {
+fn a_worker_of_an_earlier_boot_is_removed_despite_a_recent_heartbeat() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("a");
@@ -99,7 +99,9 @@ fn an_unknown_worker_is_not_found_and_the_nearest_is_offered() {
     let home = Home::with_jobs(&["a"]);
     elsewhere(&home, "worker-1", Duration::from_secs(60));
     home.run(["worker", "forget", "worker-2"]).fails(3).says("did you mean `worker-1`?");
-    home.run(["worker", "forget", "nobody"]).fails(3).says("hint: `queuectl show JOB` says who holds a job");
+    home.run(["worker", "forget", "nobody"])
+        .fails(3)
+        .says("hint: `queuectl show JOB` shows which worker holds a job");
     home.run(["worker", "forget", "a b"]).fails(2).says("invalid id `a b`");
     assert_eq!(home.state_of("a"), "processing");
     assert!(fs::metadata(home.database()).is_ok());

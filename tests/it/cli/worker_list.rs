@@ -5,7 +5,7 @@ use super::pseudo_terminal::on_terminal;
 use super::test_worker::TestWorker;
 
 #[test]
-fn without_workers_it_is_an_empty_array_and_a_hint() {
+fn without_workers_list_prints_an_empty_array_or_a_hint() {
     let home = Home::new();
     home.run(["worker", "list", "--json"]).ok().prints("[]\n").says_nothing();
     let hint = "hint: no worker is running; start one with `queuectl worker start`\n";
@@ -31,7 +31,7 @@ fn a_worker_has_the_documented_shape() {
 }
 
 #[test]
-fn a_table_with_a_row_for_each_worker_the_oldest_first() {
+fn list_prints_one_row_per_worker_oldest_first() {
     let home = Home::with_jobs(&["a"]);
     let first = TestWorker::new(&home, "w1");
     let _second = TestWorker::new(&home, "w2");
@@ -49,7 +49,7 @@ fn a_table_with_a_row_for_each_worker_the_oldest_first() {
 }
 
 #[test]
-fn a_worker_that_said_goodbye_is_gone() {
+fn a_deregistered_worker_is_not_listed() {
     let home = Home::new();
     let stays = TestWorker::new(&home, "w1");
     drop(TestWorker::new(&home, "w2"));

@@ -1,4 +1,4 @@
-//! A home in which real workers run jobs. None of them outlives it.
+//! A home in which real workers run jobs. No worker outlives it.
 
 use std::fs;
 use std::ops::Deref;
@@ -11,12 +11,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use store::{Store, Worker};
 
-use super::background::PATIENCE;
+use super::background::STEP_TIMEOUT;
 use super::harness::Home;
 
-/// How often to look.
-const LOOK: Duration = Duration::from_millis(5);
-/// Runs until the file `go` is there, and says `ready` before that.
+/// How often to poll for a state.
+const STATE_POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Prints `ready`, then runs until the file `go` exists.
 pub(crate) const UNTIL_GO: &str = "echo ready; until [ -e go ]; do sleep 0.02; done; echo went";
 
 pub(crate) struct WorkingHome {
@@ -36,12 +36,12 @@ impl WorkingHome {
         Self { home: Home::new() }
     }
 
-    /// Lets jobs that wait for it go on.
+    /// Lets jobs that wait for the file `go` continue.
     pub(crate) fn go(&self) {
         self.file("go", "");
     }
 
-    /// Waits until a job is in this state, also where nobody has enqueued it yet.
+    /// Waits until a job is in this state; it need not be enqueued yet.
     #[track_caller]
     pub(crate) fn wait_for_state(&self, id: &str, state: &str) {
         let (store, id): (_, JobId) = (self.store(), id.parse().expect("an id"));
@@ -70,18 +70,18 @@ impl WorkingHome {
     }
 }
 
-/// Waits until it is as wanted.
+/// Waits until the condition holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "this did not come true: {what}");
-        std::thread::sleep(LOOK);
+        assert!(began.elapsed() < STEP_TIMEOUT, "timed out waiting until {what}");
+        std::thread::sleep(STATE_POLL_INTERVAL);
     }
 }
 
 impl Drop for WorkingHome {
-    /// Stops whoever is left, and kills those who do not stop.
+    /// Stops the remaining workers, and kills those that do not stop.
     fn drop(&mut self) {
         if !self.database().exists() {
             return;
@@ -96,7 +96,7 @@ impl Drop for WorkingHome {
     }
 }
 
-/// Waits for the end of a process that works in this home, and kills it if that is long in coming.
+/// Waits for the end of a process of this home, and kills it after a timeout.
 fn end(pid: u32, home: &Path) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a pid");
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
@@ -104,11 +104,11 @@ fn end(pid: u32, home: &Path) {
     };
     let call = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     if !call.contains(&home.display().to_string()) {
-        // The pid belongs to somebody else by now.
+        // The pid belongs to another process by now.
         return;
     }
-    let patience = Timespec::try_from(PATIENCE).expect("a short time");
-    if poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&patience)) == Ok(0) {
+    let timeout = Timespec::try_from(STEP_TIMEOUT).expect("a short time");
+    if poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&timeout)) == Ok(0) {
         let _ = kill_process(pid, Signal::KILL);
     }
 }

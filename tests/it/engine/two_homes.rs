@@ -31,7 +31,7 @@ fn a_stop_is_for_the_workers_of_its_home() {
     run(&home, "worker stop")
         .ok()
         .says("1 worker stopped")
-        .says("1 worker of this queue goes on in another home or on another machine")
+        .says("1 worker is still running in another home or on another machine")
         .says("queuectl worker stop --everywhere");
     assert_eq!(home.workers().len(), 1);
     run(&home, "worker stop").ok().says("No worker is running in this home");

@@ -1,4 +1,4 @@
-//! What the verbs that enqueue take from the process that called them.
+//! What a new job inherits from the process that enqueues it: working directory and environment.
 
 use domain::job::environment::Environment;
 use ops::jobs::enqueue::Caller;
@@ -6,23 +6,23 @@ use sys::process::user;
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct CallerFlags {
-    /// When the id is taken, return the job that has it
-    #[arg(long, help_heading = "Only once")]
+    /// If a job with this id exists, return it instead of failing
+    #[arg(long, help_heading = "Duplicates")]
     if_absent: bool,
-    /// Run with the worker's environment instead of this one
+    /// Run with the worker's environment instead of the current one
     #[arg(long, help_heading = "Job")]
     no_env_capture: bool,
 }
 
 impl CallerFlags {
-    /// For verbs that make jobs whose ids nobody gives.
+    /// For verbs whose jobs always get generated ids.
     pub(crate) fn without_if_absent(no_env_capture: bool) -> Self {
         Self { if_absent: false, no_env_capture }
     }
 
     pub(crate) fn caller(&self) -> Caller {
         Caller {
-            cwd: here(),
+            cwd: working_directory(),
             environment: (!self.no_env_capture).then(|| Environment::capture(user::variables())),
             if_absent: self.if_absent,
             batch: None,
@@ -30,7 +30,7 @@ impl CallerFlags {
     }
 }
 
-/// Where the caller stands. A folder that is gone, or whose name is not text, cannot be kept.
-pub(crate) fn here() -> Option<String> {
+/// The caller's working directory; none if it was deleted or its path is not UTF-8.
+pub(crate) fn working_directory() -> Option<String> {
     std::env::current_dir().ok()?.into_os_string().into_string().ok()
 }

@@ -1,4 +1,4 @@
-//! What can be changed about a job, as flags.
+//! The editable fields of a job as flags.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -26,44 +26,44 @@ pub(crate) struct EditFlags {
     /// The command, run by `sh -c`
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
-    /// Higher first
+    /// Priority; higher runs first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
     /// Retries after the first attempt
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
     max_retries: Option<u32>,
-    /// Attempts in all, instead of --max-retries
+    /// Total number of attempts; an alternative to --max-retries
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1))]
     max_attempts: Option<u32>,
-    /// How long one attempt may take: 90, 1m30s, none
+    /// Time limit for one attempt: 90, 1m30s, none
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout)]
     timeout: Option<Timeout>,
-    /// Not before this time: 2026-01-31T09:30:00Z
+    /// Start no earlier than this time: 2026-01-31T09:30:00Z
     #[arg(long, value_name = "TIME")]
     run_at: Option<Timestamp>,
-    /// Not before so much time has gone by: 90, 1m30s; 0 for now
+    /// Delay before the next attempt, from now: 90, 1m30s; 0 to start at once
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     delay: Option<Duration>,
-    /// How long to wait before a retry, as JSON: {"strategy":"fixed","delay":"5s"}
+    /// Delay before a retry, as JSON: {"strategy":"fixed","delay":"5s"}; none for the backoff settings
     #[arg(long, value_name = "JSON|none", value_parser = backoff_or_none)]
     backoff: Option<OrNone<BackoffChoice>>,
-    /// Where to run it; absolute
+    /// Working directory, as an absolute path
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
-    /// Add or change a variable of its environment (repeat for more)
+    /// Add or change a variable of its environment (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = split_variable)]
     env: Vec<(String, String)>,
-    /// Take away a variable that was added to its environment (repeat for more)
+    /// Remove a variable that was added to its environment (repeatable)
     #[arg(long, value_name = "NAME")]
     unset_env: Vec<String>,
-    /// When a job that it waits for is dead or cancelled: cancel or run
+    /// If a job that it depends on is dead or cancelled: cancel or run
     #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice)]
     on_dependency_failure: Option<OnDependencyFailure>,
-    /// What it may use: memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024, or the same as JSON; none for what its queue
-    /// or the setting says
+    /// Resource limits: memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024, or the same as JSON; none for those of its
+    /// queue or the setting limits
     #[arg(long, value_name = "LIMITS|none", value_parser = or_none::<Limits>)]
     limits: Option<OrNone<Limits>>,
-    /// Retry only after these exit codes: 1,75; none for what its queue says
+    /// Retry only after these exit codes: 1,75; none for those of its queue
     #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
     retry_on: Option<OrNone<ExitCodes>>,
     /// Do not retry after these exit codes: 2,64
@@ -73,23 +73,23 @@ pub(crate) struct EditFlags {
     place: PlaceFlags,
 }
 
-/// What a job is selected by as well. A verb that takes a selection has only these names for it; `edit` also takes those of
-/// `enqueue`.
+/// Fields that also select jobs. A verb that takes a selection needs other flag names to change them; `edit` accepts the
+/// names of `enqueue`, too.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Changes")]
 pub(crate) struct PlaceFlags {
-    /// The queue that it moves to
+    /// Move it to this queue
     #[arg(id = "set-queue", long, value_name = "QUEUE")]
     queue: Option<QueueName>,
-    /// Tags in the place of those that it has (repeat, or separate by commas)
+    /// Replace its tags with these (repeat, or separate with commas)
     #[arg(id = "set-tags", long, alias = "set-tag", value_name = "TAG", value_delimiter = ',')]
     tags: Vec<String>,
-    /// Take away all tags that it has
+    /// Remove all its tags
     #[arg(long, conflicts_with = "set-tags")]
     no_tags: bool,
 }
 
-/// A value, or `none` where what a job says for itself is taken away.
+/// A value, or `none` to return to the default.
 #[derive(Clone, Debug, PartialEq)]
 struct OrNone<T>(Option<T>);
 
@@ -112,7 +112,7 @@ impl EditFlags {
         let flags = self.clone();
         let request = self.into_request().map_err(OpError::from)?;
         let mut edit = Edit::from_request(request, flags.unset_env).map_err(OpError::from)?;
-        // What goes back to what a job has that says nothing of it.
+        // A request cannot express `none`, so these are set here.
         edit.backoff = flags.backoff.map(|choice| choice.0);
         edit.limits = flags.limits.map(|limits| limits.0.unwrap_or_default());
         edit.retry_on = flags.retry_on.map(|codes| codes.0);

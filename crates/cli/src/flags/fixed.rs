@@ -1,8 +1,8 @@
-//! Flags that `edit` knows only to say why it does not take them.
+//! Flags that `edit` accepts only to explain why it refuses them.
 
 use domain::job::edit::{EditError, fixed_field};
 
-/// What cannot be changed about a job.
+/// Fields of a job that cannot be changed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FixedFlags {
     #[arg(id = "new-id", long = "id", hide = true)]

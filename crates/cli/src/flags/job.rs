@@ -1,4 +1,4 @@
-//! The fields of a job as flags, for shells where quoting JSON hurts.
+//! The fields of a job as flags, for callers who do not want to quote JSON.
 
 use std::time::Duration;
 
@@ -24,63 +24,63 @@ pub(crate) struct JobFlags {
     /// The command, run by `sh -c`
     #[arg(long, value_name = "COMMAND")]
     pub(crate) command: Option<String>,
-    /// The job's id [default: a new one]
+    /// The job's id [default: generated]
     #[arg(long, value_name = "ID")]
     id: Option<JobId>,
     /// The queue [default: default]
     #[arg(long, value_name = "QUEUE")]
     queue: Option<QueueName>,
-    /// Higher first [default: 0]
+    /// Priority; higher runs first [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
-    /// Retries after the first attempt [default: the setting]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)), help_heading = "If it fails")]
+    /// Retries after the first attempt [default: the setting max_retries]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)), help_heading = "Timeout and retries")]
     max_retries: Option<u32>,
-    /// Attempts in all, instead of --max-retries
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1), help_heading = "If it fails")]
+    /// Total number of attempts; an alternative to --max-retries
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1), help_heading = "Timeout and retries")]
     max_attempts: Option<u32>,
-    /// How long one attempt may take: 90, 1m30s, none [default: the setting]
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout, help_heading = "If it fails")]
+    /// Time limit for one attempt: 90, 1m30s, none [default: the setting job_timeout]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout, help_heading = "Timeout and retries")]
     timeout: Option<Timeout>,
-    /// Not before this time: 2026-01-31T09:30:00Z
-    #[arg(long, value_name = "TIME", help_heading = "Not before")]
+    /// Start no earlier than this time: 2026-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME", help_heading = "Start time and dependencies")]
     run_at: Option<Timestamp>,
-    /// Not before so much time has gone by: 90, 1m30s
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span, help_heading = "Not before")]
+    /// Delay before the first attempt: 90, 1m30s
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span, help_heading = "Start time and dependencies")]
     delay: Option<Duration>,
-    /// How long to wait before a retry, as JSON: {"strategy":"fixed","delay":"5s"} [default: the settings]
-    #[arg(long, value_name = "JSON", value_parser = parse_backoff, help_heading = "If it fails")]
+    /// Delay before a retry, as JSON: {"strategy":"fixed","delay":"5s"} [default: the backoff settings]
+    #[arg(long, value_name = "JSON", value_parser = parse_backoff, help_heading = "Timeout and retries")]
     backoff: Option<BackoffChoice>,
-    /// Run after these jobs completed (repeat, or separate by commas)
-    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = "Not before")]
+    /// Start after these jobs have completed (repeat, or separate with commas)
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = "Start time and dependencies")]
     depends_on: Vec<JobId>,
-    /// When one of those is dead or cancelled: cancel or run [default: cancel]
-    #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice, help_heading = "Not before")]
+    /// If one of those jobs is dead or cancelled: cancel or run [default: cancel]
+    #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice, help_heading = "Start time and dependencies")]
     on_dependency_failure: Option<OnDependencyFailure>,
-    /// While a job with this key is unfinished (see --unique-for), return it instead
-    #[arg(long, value_name = "KEY", help_heading = "Only once")]
+    /// If an unfinished job has this key (see --unique-for), return that job instead
+    #[arg(long, value_name = "KEY", help_heading = "Duplicates")]
     unique_key: Option<String>,
-    /// How long it keeps others with its key away: until it has started or finished, or for 90, 1h [default: finished]
-    #[arg(long, value_name = "WHEN", help_heading = "Only once")]
+    /// How long the key stays taken: until started or finished, or a duration such as 90 or 1h [default: finished]
+    #[arg(long, value_name = "WHEN", help_heading = "Duplicates")]
     unique_for: Option<UniqueFor>,
-    /// Where to run it [default: here]
+    /// Working directory [default: the current one]
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
-    /// Add a variable to its environment (repeat for more)
+    /// Add a variable to its environment (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = split_variable)]
     env: Vec<(String, String)>,
-    /// Tags for selection (repeat, or separate by commas)
+    /// Tags to select it by (repeat, or separate with commas)
     #[arg(long, visible_alias = "tag", value_name = "TAG", value_delimiter = ',')]
     tags: Vec<String>,
-    /// What it may use: memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024, or the same as JSON [default: those of its
-    /// queue, else the setting]
+    /// Resource limits: memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024, or the same as JSON [default: those of its
+    /// queue, else the setting limits]
     #[arg(long, value_name = "LIMITS")]
     limits: Option<Limits>,
-    /// Retry only after these exit codes: 1,75 [default: those of its queue, else all]
-    #[arg(long, value_name = "CODES", help_heading = "If it fails")]
+    /// Retry only after these exit codes: 1,75 [default: those of its queue, else all codes]
+    #[arg(long, value_name = "CODES", help_heading = "Timeout and retries")]
     retry_on: Option<ExitCodes>,
     /// Do not retry after these exit codes: 2,64
-    #[arg(long, value_name = "CODES", help_heading = "If it fails")]
+    #[arg(long, value_name = "CODES", help_heading = "Timeout and retries")]
     no_retry_on: Option<ExitCodes>,
 }
 

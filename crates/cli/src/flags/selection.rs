@@ -1,9 +1,9 @@
-//! Which jobs a verb is about: by id, by the beginning of an id, or by what they are. The same for every verb.
+//! How every verb selects jobs: by id, by a prefix of an id, or by their properties.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::ask::somebody_is_there;
+use crate::ask::is_interactive;
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::text::nearest::nearest;
@@ -14,44 +14,44 @@ use ops::OpError;
 use ops::jobs::batch::nearest_to;
 use store::{JobFilter, Phase};
 
-/// How many ids are named where one typed was the beginning of several.
+/// At most this many ids are listed if a prefix is ambiguous.
 const MAX_CANDIDATES: usize = 10;
 
-/// Jobs by what they are.
+/// Selects jobs by their properties.
 #[derive(Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Selection")]
-pub(crate) struct FilterArgs {
-    /// Jobs in this state (several by commas): pending, processing, completed, failed, dead, cancelled; also ready,
-    /// scheduled, blocked
+pub(crate) struct JobFilterArgs {
+    /// Jobs in this state (separate several with commas): pending, processing, completed, failed, dead, cancelled; also
+    /// ready, scheduled, blocked
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<String>,
     #[command(flatten)]
-    narrow: NarrowArgs,
+    others: StatelessFilterArgs,
 }
 
-/// The same without a state, for verbs that know it.
+/// [`JobFilterArgs`] without the state, for verbs that imply one.
 #[derive(Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Selection")]
-pub(crate) struct NarrowArgs {
-    /// Jobs of this queue
+pub(crate) struct StatelessFilterArgs {
+    /// Jobs in this queue
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
     /// Jobs with this tag
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// Jobs of this batch
+    /// Jobs in this batch
     #[arg(long, value_name = "NAME")]
     batch: Option<String>,
-    /// Jobs that nothing has happened to for so long: 90, 1m30s, 7d
+    /// Jobs that have not changed for this long: 90, 1m30s, 7d
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     older_than: Option<Duration>,
-    /// Jobs whose command looks like this: `*` stands for anything, `?` for one character; without either it is looked
-    /// for anywhere in the command
+    /// Jobs whose command matches: `*` matches anything, `?` one character; a pattern without either matches anywhere in
+    /// the command
     #[arg(long, value_name = "GLOB")]
     command_like: Option<CommandPattern>,
 }
 
-impl FilterArgs {
+impl JobFilterArgs {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -60,21 +60,21 @@ impl FilterArgs {
         self.state.iter().map(|typed| parse_phase(typed)).collect()
     }
 
-    /// What was typed, checked; the store knows what time it is.
+    /// Checks the flags. Ages are resolved with the store's clock.
     pub(crate) fn filter(&self, context: &Context) -> Result<JobFilter, Failure> {
         let phases = self.phases()?;
-        Ok(JobFilter { phases, ..self.narrow.filter(context)? })
+        Ok(JobFilter { phases, ..self.others.filter(context)? })
     }
 }
 
-impl NarrowArgs {
+impl StatelessFilterArgs {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     pub(crate) fn filter(&self, context: &Context) -> Result<JobFilter, Failure> {
-        let queue: Option<QueueName> = named("queue", self.queue.as_deref())?;
-        let batch: Option<BatchName> = named("batch", self.batch.as_deref())?;
+        let queue: Option<QueueName> = parse_name("queue", self.queue.as_deref())?;
+        let batch: Option<BatchName> = parse_name("batch", self.batch.as_deref())?;
         let now = context.store()?.now()?;
         Ok(JobFilter {
             phases: Vec::new(),
@@ -94,11 +94,11 @@ fn parse_phase(typed: &str) -> Result<Phase, Failure> {
             Some(nearest) => format!("did you mean `{nearest}`?"),
             None => format!("the states are {}", names.join(", ")),
         };
-        Failure::usage(format!("there is no state `{typed}`")).with_hint(hint)
+        Failure::usage(format!("unknown state `{typed}`")).with_hint(hint)
     })
 }
 
-fn named<T: std::str::FromStr<Err = NameError>>(
+fn parse_name<T: std::str::FromStr<Err = NameError>>(
     what: &str,
     typed: Option<&str>,
 ) -> Result<Option<T>, Failure> {
@@ -108,53 +108,52 @@ fn named<T: std::str::FromStr<Err = NameError>>(
     typed.map(parse).transpose()
 }
 
-/// Jobs by id or by what they are, for verbs that take many.
+/// Selects jobs by id or by their properties, for verbs that take many.
 #[derive(Debug, clap::Args)]
-pub(crate) struct WhichArgs {
-    /// Jobs by id, or by the beginning of one where only one begins like that; scripts name ids that you chose whole
+pub(crate) struct SelectionArgs {
+    /// Job ids; a unique prefix is enough for generated ids and, on a terminal, for ids that you chose
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
-    filter: FilterArgs,
+    filter: JobFilterArgs,
 }
 
-/// What was meant.
 #[derive(Debug)]
-pub(crate) enum Which {
+pub(crate) enum Selection {
     Ids(Vec<JobId>),
-    Kind(JobFilter),
+    Matching(JobFilter),
 }
 
-impl WhichArgs {
+impl SelectionArgs {
     pub(crate) fn is_empty(&self) -> bool {
         self.ids.is_empty() && self.filter.is_empty()
     }
 
-    /// The ids that were typed, if there are any and nothing else.
+    /// The given ids, if there are any and no other selection.
     pub(crate) fn only_ids(&self) -> Option<&[String]> {
         (!self.ids.is_empty() && self.filter.is_empty()).then_some(&self.ids)
     }
 
-    pub(crate) fn resolve(&self, context: &Context) -> Result<Which, Failure> {
+    pub(crate) fn resolve(&self, context: &Context) -> Result<Selection, Failure> {
         match (self.ids.is_empty(), self.filter.is_empty()) {
-            (true, true) => Err(Failure::usage("which jobs are meant is missing").with_hint(
-                "name their ids, or say --state, --queue, --tag, --batch, --older-than or --command-like",
+            (true, true) => Err(Failure::usage("no jobs given").with_hint(
+                "give ids, or select with --state, --queue, --tag, --batch, --older-than or --command-like",
             )),
-            (false, false) => Err(Failure::usage("jobs are named by id and selected by what they are")
-                .with_hint("give ids or a selection, not both")),
-            (false, true) => Ok(Which::Ids(resolve_ids(context, &self.ids)?)),
-            (true, false) => Ok(Which::Kind(self.filter.filter(context)?)),
+            (false, false) => Err(Failure::usage("ids cannot be combined with a selection")
+                .with_hint("give either ids or flags such as --state")),
+            (false, true) => Ok(Selection::Ids(resolve_ids(context, &self.ids)?)),
+            (true, false) => Ok(Selection::Matching(self.filter.filter(context)?)),
         }
     }
 }
 
-/// Ids of jobs that are to be changed or waited for, each once. A bad one is refused before anything is done.
+/// Ids of jobs to change or wait for, without duplicates. An invalid id is refused before anything is done.
 pub(crate) fn resolve_ids(context: &Context, typed: &[String]) -> Result<Vec<JobId>, Failure> {
     let typed: Vec<JobId> = typed.iter().map(|id| parse(id)).collect::<Result<_, _>>()?;
     let mut ids: Vec<JobId> = Vec::with_capacity(typed.len());
     let mut known = HashSet::with_capacity(typed.len());
     for id in typed {
-        let id = complete_with_care(context, id)?;
+        let id = complete_safely(context, id)?;
         if known.insert(id.clone()) {
             ids.push(id);
         }
@@ -162,12 +161,12 @@ pub(crate) fn resolve_ids(context: &Context, typed: &[String]) -> Result<Vec<Job
     Ok(ids)
 }
 
-/// The same for one.
+/// As [`resolve_ids`], for one id.
 pub(crate) fn resolve_id(context: &Context, typed: &str) -> Result<JobId, Failure> {
-    complete_with_care(context, parse(typed)?)
+    complete_safely(context, parse(typed)?)
 }
 
-/// The id of a job that is only looked at.
+/// The id of a job that is only read.
 pub(crate) fn resolve_id_to_show(context: &Context, typed: &str) -> Result<JobId, Failure> {
     complete(context, parse(typed)?, |_| true)
 }
@@ -176,63 +175,62 @@ fn parse(typed: &str) -> Result<JobId, Failure> {
     Ok(typed.parse().map_err(|source| OpError::BadId { id: typed.to_owned(), source })?)
 }
 
-/// What somebody chose as an id may also be the beginning of another that was chosen: `build-1`, when that job is gone, must
-/// not be taken for `build-10` by a script. The beginning of an id that was made here cannot be the id of another, and who
-/// sits at a terminal reads what is meant.
-fn complete_with_care(context: &Context, typed: JobId) -> Result<JobId, Failure> {
-    complete(context, typed, |only| only.is_generated() || somebody_is_there())
+/// A chosen id may be a prefix of another chosen id: after job `build-1` is deleted, a script that names it must not
+/// change `build-10`. A prefix of a generated id cannot be another job's id, and at a terminal the user reads which job
+/// was used.
+fn complete_safely(context: &Context, typed: JobId) -> Result<JobId, Failure> {
+    complete(context, typed, |only| only.is_generated() || is_interactive())
 }
 
-/// The one id that begins with the typed one, if `may_stand_for` it; else the typed id. Where that names no job, the verb
-/// answers for it alone and tries the other ids; a hint names the ids that begin with it.
+/// The only id that starts with the typed one, if `may_stand_for` allows it; else the typed id. If no job has the typed
+/// id, the verb reports that and continues with the other ids; a hint lists the ids that start with it.
 fn complete(
     context: &Context,
     typed: JobId,
     may_stand_for: impl Fn(&JobId) -> bool,
 ) -> Result<JobId, Failure> {
-    // The shortest comes first, so one that is whole does.
+    // The shortest comes first, so an exact match does.
     let mut candidates = context.store()?.ids_with_prefix(&typed, MAX_CANDIDATES + 1)?;
     match &candidates[..] {
         [] => Ok(typed),
         [first, ..] if *first == typed => Ok(typed),
         [only] if may_stand_for(only) => {
-            // Never silently: it may be a slip, or a job that is gone.
-            context
-                .hint(&format!("there is no job {typed}; {only} is meant, which alone begins like that"))?;
+            // Never silently: it may be a typo, or a job that was deleted.
+            context.hint(&format!("using {only} (the only id starting with \"{typed}\")"))?;
             Ok(candidates.remove(0))
         }
         [only] => {
-            context.hint(&format!("{only} begins with {typed}; if that is meant, name it whole"))?;
+            context.hint(&format!("{only} starts with \"{typed}\"; scripts must give the whole id"))?;
             Ok(typed)
         }
         several => {
             let named: Vec<&str> = several.iter().take(MAX_CANDIDATES).map(JobId::as_str).collect();
             let more = if several.len() > MAX_CANDIDATES { " and more" } else { "" };
             let named = named.join(", ");
-            context.hint(&format!("{named}{more} begin with {typed}; name one of them whole"))?;
+            context.hint(&format!("\"{typed}\" is ambiguous: {named}{more}"))?;
             Ok(typed)
         }
     }
 }
 
-/// Says that there is nothing of the kind. What nobody has used yet is empty, but it may also be a slip of the fingers.
-pub(crate) fn hint_at_nothing(context: &Context, filter: &JobFilter) -> Result<(), Failure> {
-    if !hint_at_unknown(context, filter)? {
-        context.hint("there are no such jobs")?;
+/// Prints a hint that no job matched, naming a queue or batch that does not exist: it may be a typo.
+pub(crate) fn hint_no_match(context: &Context, filter: &JobFilter) -> Result<(), Failure> {
+    if !hint_unknown_name(context, filter)? {
+        context.hint("no jobs matched")?;
     }
     Ok(())
 }
 
-/// Says so if a name is unknown, and offers the nearest.
-pub(crate) fn hint_at_unknown(context: &Context, filter: &JobFilter) -> Result<bool, Failure> {
+/// Prints a hint if the queue or batch does not exist, and suggests the nearest name.
+pub(crate) fn hint_unknown_name(context: &Context, filter: &JobFilter) -> Result<bool, Failure> {
     let store = context.store()?;
-    let mut told = false;
+    let mut hinted = false;
     if let Some(queue) = &filter.queue {
         let queues = store.queues()?;
         if !queues.iter().any(|known| known.name == *queue) {
             let known = queues.iter().map(|known| known.name.as_str());
             offer(context, "queue", queue.as_str(), nearest(queue.as_str(), known))?;
-            told = true;
+            hinted = true;
         }
     }
     if let Some(batch) = &filter.batch
@@ -240,9 +238,9 @@ pub(crate) fn hint_at_unknown(context: &Context, filter: &JobFilter) -> Result<b
     {
         let near = nearest_to(store, batch)?;
         offer(context, "batch", batch.as_str(), near.as_ref().map(BatchName::as_str))?;
-        told = true;
+        hinted = true;
     }
-    Ok(told)
+    Ok(hinted)
 }
 
 fn offer(context: &Context, what: &str, typed: &str, nearest: Option<&str>) -> Result<(), Failure> {

@@ -1,16 +1,16 @@
-//! How wide the columns of a table are, and which of them are left out where not all have room.
+//! Chooses the widths of a table's columns, and which columns to leave out when they do not all fit.
 
-/// A column, before anybody asked how much room there is.
+/// A column before it is fitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) head: usize,
     pub(crate) content: usize,
-    /// Text can be cut; a number that was cut would be another.
+    /// Text can be truncated; a truncated number would be a different number.
     pub(crate) is_text: bool,
 }
 
 impl Column {
-    /// Wide enough for both.
+    /// A column wide enough for the content of both.
     pub(crate) fn or_wider((known, more): (Self, Self)) -> Self {
         Self { content: known.content.max(more.content), ..known }
     }
@@ -20,31 +20,31 @@ impl Column {
     }
 }
 
-/// Between two columns.
+/// Spaces between two columns.
 pub(crate) const GAP: usize = 2;
-/// What is cut first leaves so much of the last column, then of other texts.
-const GOOD_LAST: usize = 30;
-const GOOD_TEXT: usize = 20;
-/// No more is ever cut off than that.
-const LEAST_LAST: usize = 10;
-const LEAST_TEXT: usize = 12;
-const LEAST_HEAD: usize = 4;
+/// The first pass truncates no further than this: the last column, then the other text columns.
+const PREFERRED_LAST_WIDTH: usize = 30;
+const PREFERRED_TEXT_WIDTH: usize = 20;
+/// No pass truncates further than this.
+const MIN_LAST_WIDTH: usize = 10;
+const MIN_TEXT_WIDTH: usize = 12;
+const MIN_HEADING_WIDTH: usize = 4;
 
-/// The width of each column in a table of this width; none for those that are left out, which are the first ones of
-/// `dispensable`. Where even that is too little the rows are wider.
-pub(crate) fn fit(columns: &[Column], dispensable: &[usize], width: usize) -> Vec<Option<usize>> {
+/// The width of each column in a table of this width; none for a column that is left out. Columns are left out in the
+/// order of `optional`. If the table still does not fit, its rows are wider than `width`.
+pub(crate) fn fit(columns: &[Column], optional: &[usize], width: usize) -> Vec<Option<usize>> {
     let widths = columns.iter().map(|column| Some(column.natural())).collect();
     let mut fit = Fit { columns, widths, width };
-    fit.cut_last(GOOD_LAST);
-    fit.cut_texts(GOOD_TEXT);
-    fit.cut_last(LEAST_LAST);
-    fit.cut_heads();
-    for at in dispensable {
+    fit.shrink_last(PREFERRED_LAST_WIDTH);
+    fit.shrink_texts(PREFERRED_TEXT_WIDTH);
+    fit.shrink_last(MIN_LAST_WIDTH);
+    fit.shrink_headings();
+    for at in optional {
         if fit.excess() > 0 {
             fit.widths[*at] = None;
         }
     }
-    fit.cut_texts(LEAST_TEXT);
+    fit.shrink_texts(MIN_TEXT_WIDTH);
     fit.widen_last();
     fit.widths
 }
@@ -66,7 +66,7 @@ impl Fit<'_> {
         self.taken().saturating_sub(self.width)
     }
 
-    fn cut_last(&mut self, least: usize) {
+    fn shrink_last(&mut self, least: usize) {
         let excess = self.excess();
         if let (Some(last), Some(Some(width))) = (self.columns.last(), self.widths.last_mut())
             && last.is_text
@@ -75,8 +75,8 @@ impl Fit<'_> {
         }
     }
 
-    /// The widest first, so that all others stay as they are for as long as that is possible.
-    fn cut_texts(&mut self, least: usize) {
+    /// Shortens the widest column first, so that the others stay unchanged for as long as possible.
+    fn shrink_texts(&mut self, least: usize) {
         let others = self.columns.len().saturating_sub(1);
         for _ in 0..self.excess() {
             let widths = self.widths[..others].iter_mut().zip(self.columns);
@@ -88,12 +88,12 @@ impl Fit<'_> {
         }
     }
 
-    /// What stands over numbers need not be wider than they are. The widest first.
-    fn cut_heads(&mut self) {
+    /// Shortens the headings of number columns down to the width of the numbers, the widest first.
+    fn shrink_headings(&mut self) {
         for _ in 0..self.excess() {
             let widths = self.widths.iter_mut().zip(self.columns);
             let heads = widths.filter_map(|(width, column)| {
-                let is_wide = |width: &&mut usize| **width > column.content.max(LEAST_HEAD);
+                let is_wide = |width: &&mut usize| **width > column.content.max(MIN_HEADING_WIDTH);
                 width.as_mut().filter(|_| !column.is_text).filter(is_wide)
             });
             match heads.max_by_key(|width| **width) {
@@ -103,7 +103,7 @@ impl Fit<'_> {
         }
     }
 
-    /// What was left out may have made room.
+    /// Gives the last column the room that left-out columns have freed.
     fn widen_last(&mut self) {
         let room = self.width.saturating_sub(self.taken());
         if let (Some(last), Some(Some(width))) = (self.columns.last(), self.widths.last_mut()) {
@@ -125,27 +125,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_gives_way_in_order() {
+    fn columns_shrink_and_drop_out_in_a_fixed_order() {
         let jobs = [text(68), text(10), number(4, 1), number(5, 3), text(50)];
         for (why, columns, width, expected) in [
             ("all fits", &jobs[..], 200, vec![Some(68), Some(10), Some(4), Some(5), Some(50)]),
-            ("the last is cut", &jobs, 140, vec![Some(68), Some(10), Some(4), Some(5), Some(45)]),
+            ("the last is truncated", &jobs, 140, vec![Some(68), Some(10), Some(4), Some(5), Some(45)]),
             ("then the widest", &jobs, 100, vec![Some(43), Some(10), Some(4), Some(5), Some(30)]),
             ("then the last again", &jobs, 60, vec![Some(20), Some(10), Some(4), Some(5), Some(13)]),
-            ("then heads, and columns go", &jobs, 50, vec![Some(20), Some(10), None, Some(4), Some(10)]),
-            ("what goes makes room", &jobs, 49, vec![Some(20), Some(10), None, None, Some(15)]),
-            ("then all", &jobs, 38, vec![Some(14), Some(10), None, None, Some(10)]),
-            ("there is a least of all", &jobs, 10, vec![Some(12), Some(10), None, None, Some(10)]),
             (
-                "numbers are not cut",
+                "then headings, and columns are left out",
+                &jobs,
+                50,
+                vec![Some(20), Some(10), None, Some(4), Some(10)],
+            ),
+            ("a left-out column makes room", &jobs, 49, vec![Some(20), Some(10), None, None, Some(15)]),
+            ("then all texts", &jobs, 38, vec![Some(14), Some(10), None, None, Some(10)]),
+            ("never below the minimum", &jobs, 10, vec![Some(12), Some(10), None, None, Some(10)]),
+            (
+                "numbers are not truncated",
                 &[text(5), number(9, 7), number(10, 1), number(9, 2)],
                 20,
                 vec![Some(5), Some(7), Some(4), Some(4)],
             ),
-            ("nothing is there", &[], 10, vec![]),
+            ("no columns", &[], 10, vec![]),
         ] {
-            let dispensable = if columns.len() == 5 { &[2, 3][..] } else { &[] };
-            assert_eq!(fit(columns, dispensable, width), expected, "{why}");
+            let optional = if columns.len() == 5 { &[2, 3][..] } else { &[] };
+            assert_eq!(fit(columns, optional, width), expected, "{why}");
         }
         assert_eq!(fit(&jobs, &[], usize::MAX)[0], Some(68), "in a pipe everything fits");
     }

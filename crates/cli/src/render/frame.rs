@@ -1,28 +1,28 @@
-//! What `status --watch` shows at one moment: lines that fit into so many columns and rows.
+//! One frame of `status --watch`: lines that fit into the given columns and rows.
 
 use std::time::Duration;
 
 use anstyle::Style;
 
 use super::progress::rate;
-use super::table::{Align, Table, cut_styled};
+use super::table::{Align, Table, truncate_styled};
 use super::text::{grouped, printable, rough};
 use crate::context::Size;
 use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
 use ops::status::throughput::Pace;
 use ops::status::watch::{Snapshot, lease};
 
-/// A section is not cut to fewer lines than this: a head, something, and how much is missing.
-const FEWEST_LINES: usize = 3;
+/// A section keeps at least a heading, one row, and the count of missing rows.
+const MIN_SECTION_LINES: usize = 3;
 
 /// Lines that belong together.
 struct Section {
     lines: Vec<String>,
-    /// So many lines at the end are kept when others are left out.
+    /// This many lines at the end are kept when others are left out.
     foot: usize,
 }
 
-/// What is wrong comes first, and what there is no room for is left out from the end.
+/// Problems come first; sections that do not fit are left out from the end.
 pub(crate) fn compose(view: &Snapshot, title: &str, size: Size) -> Vec<String> {
     let (status, width) = (&view.status, size.columns);
     let sections = [
@@ -43,11 +43,11 @@ pub(crate) fn compose(view: &Snapshot, title: &str, size: Size) -> Vec<String> {
         }
         lines.extend(section.within(room));
     }
-    lines.iter().map(|line| cut_styled(line, width)).collect()
+    lines.iter().map(|line| truncate_styled(line, width)).collect()
 }
 
-/// How many lines each section gets: the last ones go where even a little of each does not fit, then the longest give
-/// way.
+/// How many lines each section gets: the last sections are dropped until every minimum fits, then the longest ones are
+/// shortened.
 fn rooms(sections: &[Section], rows: usize) -> Vec<usize> {
     let with_gaps = |rooms: &[usize]| rooms.iter().sum::<usize>() + rooms.len().saturating_sub(1);
     let mut fewest: Vec<usize> = sections.iter().map(Section::fewest).collect();
@@ -68,10 +68,10 @@ fn rooms(sections: &[Section], rows: usize) -> Vec<usize> {
 
 impl Section {
     fn fewest(&self) -> usize {
-        self.lines.len().min(FEWEST_LINES + self.foot)
+        self.lines.len().min(MIN_SECTION_LINES + self.foot)
     }
 
-    /// As many lines, with a word about those that are missing.
+    /// At most `room` lines, including a count of the missing ones.
     fn within(&self, room: usize) -> Vec<String> {
         if self.lines.len() <= room {
             return self.lines.clone();
@@ -84,7 +84,7 @@ impl Section {
     }
 }
 
-/// The time by the store's clock, to the second, and what is shown.
+/// The heading: the store's time, to the second, and the title.
 fn head(view: &Snapshot, title: &str) -> String {
     let at = view.at.to_string().replace('T', " ");
     let at = at.split('.').next().unwrap_or_default();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_its_place() {
+    fn a_frame_contains_every_section() {
         let seen = seen(&view(vec![queue("default"), queue("mail")]), 80, 40);
         assert_eq!(
             seen.join("\n"),
@@ -299,7 +299,7 @@ c           1m30s    1/4  exit code 2: no luck"
     }
 
     #[test]
-    fn it_fits_whatever_the_size() {
+    fn a_frame_fits_into_any_size() {
         let queues = (0..50).map(|number| queue(&format!("queue{number}"))).collect();
         let mut view = view(queues);
         view.running = (0..70).map(|number| running(&format!("j{number}"), number, "sleep 漢 100")).collect();
@@ -316,24 +316,24 @@ c           1m30s    1/4  exit code 2: no luck"
     }
 
     #[test]
-    fn the_longest_sections_give_way_and_say_so() {
+    fn the_longest_sections_are_shortened_and_count_the_missing_rows() {
         let queues = (0..50).map(|number| queue(&format!("queue{number}"))).collect();
         let seen = seen(&view(queues), 80, 24);
         assert_eq!(seen.len(), 24);
-        let more = seen.iter().position(|line| line == "… 48 more").expect("what is missing is said");
-        assert!(seen[more + 1].starts_with("all queues"), "the sum stays: {seen:?}");
+        let more = seen.iter().position(|line| line == "… 48 more").expect("a count of the missing rows");
+        assert!(seen[more + 1].starts_with("all queues"), "the total is kept: {seen:?}");
         for head in ["! durability", "THROUGHPUT", "WORKER", "RUNNING", "NEXT RETRY"] {
             assert!(seen.iter().any(|line| line.starts_with(head)), "{head}: {seen:?}");
         }
     }
 
     #[test]
-    fn how_often_is_told_in_a_unit_that_says_something() {
+    fn a_frequency_has_a_readable_unit() {
         let over = Duration::from_secs(10);
-        for (count, told) in
+        for (count, expected) in
             [(0, "0/s"), (12_345, "1,234/s"), (100, "10/s"), (99, "9.9/s"), (5, "0.5/s"), (1, "0.1/s")]
         {
-            assert_eq!(frequency(count, over), told);
+            assert_eq!(frequency(count, over), expected);
         }
         assert_eq!(frequency(1, Duration::from_secs(60)), "1.0/min");
         assert_eq!(frequency(1, Duration::from_secs(3_600)), "<0.1/min");

@@ -1,4 +1,4 @@
-//! Printing what attempts printed: as it is for a program, harmless for a person, as JSON lines.
+//! Prints the output of attempts: unchanged for a program, escaped for a terminal, or as JSON lines.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -16,66 +16,65 @@ use ops::escape::write_json;
 use ops::jobs::logs::{Chunk, Piece};
 use ops::json::{CutJson, OutputJson};
 
-/// What to print.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct PrintOptions {
     /// Only this stream.
     pub(crate) only: Option<Stream>,
-    /// As it is, even on a terminal.
+    /// Unescaped, even on a terminal.
     pub(crate) raw: bool,
 }
 
 pub(crate) struct Printer<'c> {
     context: &'c Context,
-    wanted: Wanted,
+    options: PrintOptions,
     form: Form,
     out: Box<dyn Write>,
     attempt: u32,
     started_at: Timestamp,
-    /// When the latest output came.
+    /// When the latest output was written.
     at: Timestamp,
-    /// The last bytes of each stream that may be the beginning of a character.
+    /// The last bytes of each stream, if they may be the start of an incomplete character.
     held_back: [Vec<u8>; 2],
-    is_in_line: bool,
+    in_line: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Bytes,
-    /// Nothing steers the terminal; stderr is told apart by colour.
-    Person,
+    /// Control characters are escaped; stderr is coloured.
+    Terminal,
     Json,
 }
 
 impl<'c> Printer<'c> {
-    pub(crate) fn new(context: &'c Context, wanted: Wanted) -> Self {
-        let for_person = context.person_reads || context.color == ColorChoice::Always;
+    pub(crate) fn new(context: &'c Context, options: PrintOptions) -> Self {
+        let for_terminal = context.stdout_is_terminal || context.color == ColorChoice::Always;
         let form = if context.json {
             Form::Json
-        } else if for_person && !wanted.raw {
-            Form::Person
+        } else if for_terminal && !options.raw {
+            Form::Terminal
         } else {
             Form::Bytes
         };
         let out: Box<dyn Write> = match form {
-            Form::Person => Box::new(context.out()),
+            Form::Terminal => Box::new(context.out()),
             Form::Bytes | Form::Json => Box::new(io::BufWriter::new(io::stdout())),
         };
         Self {
             context,
-            wanted,
+            options,
             form,
             out,
             attempt: 0,
             started_at: Timestamp::EPOCH,
             at: Timestamp::EPOCH,
             held_back: [Vec::new(), Vec::new()],
-            is_in_line: false,
+            in_line: false,
         }
     }
 
-    /// What follows is the output of this attempt.
-    pub(crate) fn begin(&mut self, attempt: &Attempt) {
+    /// Attributes the following output to this attempt.
+    pub(crate) fn begin_attempt(&mut self, attempt: &Attempt) {
         self.attempt = attempt.number;
         self.started_at = attempt.started_at;
     }
@@ -86,7 +85,7 @@ impl<'c> Printer<'c> {
         }
         for piece in pieces {
             match piece {
-                Piece::Output(chunk) if self.wanted.only.is_none_or(|only| only == chunk.stream) => {
+                Piece::Output(chunk) if self.options.only.is_none_or(|only| only == chunk.stream) => {
                     self.print_chunk(chunk)?;
                 }
                 Piece::Output(_) => {}
@@ -96,8 +95,8 @@ impl<'c> Printer<'c> {
         Ok(self.out.flush()?)
     }
 
-    /// The attempt is over: what looked like the beginning of a character was none.
-    pub(crate) fn end(&mut self) -> Result<(), Failure> {
+    /// The attempt has ended: bytes that were held back as the start of a character are printed as they are.
+    pub(crate) fn end_attempt(&mut self) -> Result<(), Failure> {
         for stream in Stream::ALL {
             let rest = std::mem::take(self.held_back_of(stream));
             if !rest.is_empty() {
@@ -108,7 +107,7 @@ impl<'c> Printer<'c> {
         Ok(self.out.flush()?)
     }
 
-    /// Something worth knowing, beside the output.
+    /// Prints a note on standard error.
     pub(crate) fn note(&mut self, note: &str) -> Result<(), Failure> {
         if self.context.quiet || self.context.json {
             return Ok(());
@@ -125,7 +124,7 @@ impl<'c> Printer<'c> {
         }
         let mut bytes = std::mem::take(self.held_back_of(chunk.stream));
         bytes.extend_from_slice(&chunk.bytes);
-        let whole = bytes.len() - unfinished(&bytes, self.form == Form::Person);
+        let whole = bytes.len() - incomplete_suffix_len(&bytes, self.form == Form::Terminal);
         *self.held_back_of(chunk.stream) = bytes.split_off(whole);
         if bytes.is_empty() {
             return Ok(());
@@ -145,8 +144,8 @@ impl<'c> Printer<'c> {
             Stream::Out => Style::new(),
             Stream::Err => AnsiColor::Red.on_default(),
         };
-        write!(self.out, "{style}{}{style:#}", harmless(bytes))?;
-        self.is_in_line = !bytes.ends_with(b"\n");
+        write!(self.out, "{style}{}{style:#}", escape_for_terminal(bytes))?;
+        self.in_line = !bytes.ends_with(b"\n");
         Ok(())
     }
 
@@ -158,9 +157,9 @@ impl<'c> Printer<'c> {
         self.note(&format!("[… {} cut …]", rough_size(bytes)))
     }
 
-    /// A person is not shown two things in one line.
+    /// Ends an unfinished line, so that a note does not share it with output.
     fn end_line(&mut self) -> Result<(), Failure> {
-        if std::mem::take(&mut self.is_in_line) {
+        if std::mem::take(&mut self.in_line) {
             writeln!(self.out)?;
         }
         Ok(())
@@ -174,8 +173,8 @@ impl<'c> Printer<'c> {
     }
 }
 
-/// Output as text that cannot steer a terminal. Bytes that are no text are shown as `\xff`.
-fn harmless(bytes: &[u8]) -> String {
+/// Output with control characters escaped. Bytes that are not valid UTF-8 are shown as `\xff`.
+fn escape_for_terminal(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         let text = chunk.valid();
@@ -187,9 +186,9 @@ fn harmless(bytes: &[u8]) -> String {
     shown
 }
 
-/// How many bytes at the end may only make sense with those that follow: a part of a character or, if `lines` are shown,
-/// of a line's end.
-fn unfinished(bytes: &[u8], lines: bool) -> usize {
+/// How many bytes at the end may be completed by the bytes that follow: part of a character or, if `lines` are shown, of
+/// a line ending.
+fn incomplete_suffix_len(bytes: &[u8], lines: bool) -> usize {
     const LONGEST_CHARACTER: usize = 4;
     if lines && bytes.ends_with(b"\r") {
         return 1;
@@ -210,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_steers_the_terminal() {
+    fn control_characters_are_escaped() {
         for (bytes, shown) in [
             (&b"plain\ttext\n"[..], "plain\ttext\n"),
             (b"\x1b[31mred\x1b[0m", "\\u{1b}[31mred\\u{1b}[0m"),
@@ -219,12 +218,12 @@ mod tests {
             (b"\xff\x00\xc3", "\\xff\\u{0}\\xc3"),
             ("\u{202e}ä\u{9b}".as_bytes(), "\\u{202e}ä\\u{9b}"),
         ] {
-            assert_eq!(harmless(bytes), shown);
+            assert_eq!(escape_for_terminal(bytes), shown);
         }
     }
 
     #[test]
-    fn characters_that_come_in_two_pieces_are_waited_for() {
+    fn an_incomplete_character_at_the_end_is_held_back() {
         for (bytes, expected) in [
             (&b""[..], 0),
             (b"a", 0),
@@ -237,8 +236,8 @@ mod tests {
             (b"\xc3\xff", 0),
             (b"\xf0\x9f\x98\x80", 0),
         ] {
-            assert_eq!(unfinished(bytes, false), expected, "{bytes:?}");
+            assert_eq!(incomplete_suffix_len(bytes, false), expected, "{bytes:?}");
         }
-        assert_eq!((unfinished(b"a\r", true), unfinished(b"a\r", false)), (1, 0));
+        assert_eq!((incomplete_suffix_len(b"a\r", true), incomplete_suffix_len(b"a\r", false)), (1, 0));
     }
 }

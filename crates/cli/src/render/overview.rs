@@ -1,17 +1,17 @@
-//! What `queuectl --help` shows: the verbs in groups, for there are too many of them to read in one list.
+//! The text of `queuectl --help`: the verbs in groups, because one list would be too long to read.
 
 use std::fmt::Write;
 
 use clap::Command;
 
-/// Every verb that is not hidden, in the order in which one comes to need them.
+/// Every verb that is not hidden, in the order in which users need them.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Jobs", &["enqueue", "run", "schedule", "batch"]),
-    ("Looking at them", &["status", "list", "show", "explain", "logs", "wait", "graph", "events"]),
-    ("Changing them", &["cancel", "retry", "edit", "remove", "dlq"]),
-    ("Who runs them, and how", &["worker", "queue", "config", "hook"]),
+    ("Inspect", &["status", "list", "show", "explain", "logs", "wait", "graph", "events"]),
+    ("Manage", &["cancel", "retry", "edit", "remove", "dlq"]),
+    ("Workers and settings", &["worker", "queue", "config", "hook"]),
     (
-        "Upkeep",
+        "Maintenance",
         &[
             "init",
             "doctor",
@@ -27,15 +27,15 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// The verb that the parser makes itself.
-const ABOUT_HELP: &str = "Print this, or the help of a command";
+/// clap adds the verb `help` by itself and gives it no text here.
+const ABOUT_HELP: &str = "Print this help, or the help of a command";
 
-/// The command line, whose help has the verbs in groups.
+/// Replaces the flat list of verbs in the help by groups.
 pub(crate) fn grouped(command: Command) -> Command {
     let header = *command.get_styles().get_header();
     let groups = groups(&command);
     command.help_template(format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}{header}Everywhere:{header:#}\n{{options}}{{after-help}}"
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}{header}Global options:{header:#}\n{{options}}{{after-help}}"
     ))
 }
 
@@ -67,7 +67,7 @@ mod tests {
     use crate::root::Cli;
 
     #[test]
-    fn every_verb_is_in_one_group() {
+    fn every_verb_is_in_exactly_one_group() {
         let command = Cli::command();
         let mut verbs: Vec<&str> = command
             .get_subcommands()
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verb_is_told_in_one_line_of_a_terminal() {
+    fn each_verb_fits_in_80_columns() {
         let help = grouped(Cli::command()).render_help().to_string();
         for line in groups(&Cli::command()).lines() {
             let line = anstream::adapter::strip_str(line).to_string();

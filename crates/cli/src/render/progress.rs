@@ -1,20 +1,20 @@
-//! A progress bar for what takes long, on a terminal only.
+//! A progress bar for long operations, on a terminal only.
 //!
-//! Home-made: it takes less code than it would take to style a crate's, and the crate would have every start of the
-//! program load the mathematical library.
+//! Written here because styling a crate's bar would take more code, and the crate would make every start of the program
+//! load libm.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use super::table::cut;
+use super::table::truncate;
 use super::text::{grouped, rough};
 use crate::context::{Context, size_of_terminal};
 
-/// Drawing more often than this only makes it flicker.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Drawing more often makes the bar flicker.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 const BAR_WIDTH: u64 = 30;
-/// On a terminal with fewer columns what is said of it is worth more than the bar.
-const NARROW: usize = 80;
+/// A terminal with fewer columns gets a narrow bar, to leave room for the text.
+const NARROW_TERMINAL_COLUMNS: usize = 80;
 const NARROW_BAR_WIDTH: u64 = 10;
 
 pub(crate) struct Bar {
@@ -23,20 +23,19 @@ pub(crate) struct Bar {
     done: u64,
     began: Instant,
     drawn: Option<Instant>,
-    /// How wide the bar itself is.
+    /// Width of the bar.
     cells: u64,
-    /// The terminal itself: a line that is drawn over must work without colour, too.
+    /// Unfiltered standard error: redrawing a line needs escape sequences even without colour.
     out: Option<io::Stderr>,
 }
 
 impl Bar {
-    /// A bar that goes to `total`, or only counts where that is unknown. Nobody sees it where nobody watches.
+    /// A bar up to `total`, or only a count if that is unknown. It is drawn only where progress is shown.
     pub(crate) fn new(context: &Context, what: &'static str, total: Option<u64>) -> Self {
-        let out = context.person_watches().then(io::stderr);
+        let out = context.shows_progress().then(io::stderr);
         Self { what, total, done: 0, began: Instant::now(), drawn: None, cells: BAR_WIDTH, out }
     }
 
-    /// What it goes to has changed.
     pub(crate) fn set_total(&mut self, total: u64) {
         self.total = Some(total);
     }
@@ -46,7 +45,7 @@ impl Bar {
         self.draw(|bar| line(bar, bar.began.elapsed()));
     }
 
-    /// Says how many are done and what goes on, where how fast it goes means nothing.
+    /// Shows the count and a note, without a rate.
     pub(crate) fn show(&mut self, done: u64, note: impl FnOnce() -> String) {
         self.done = done;
         self.draw(|bar| {
@@ -56,26 +55,26 @@ impl Bar {
         });
     }
 
-    /// Says what goes on where there is nothing to count.
+    /// Shows only a note.
     pub(crate) fn say(&mut self, note: impl FnOnce() -> String) {
         self.draw(|_| note());
     }
 
     fn draw(&mut self, line: impl FnOnce(&Self) -> String) {
-        let is_due = self.drawn.is_none_or(|at| at.elapsed() >= PAUSE);
+        let is_due = self.drawn.is_none_or(|at| at.elapsed() >= REDRAW_INTERVAL);
         if is_due && self.out.is_some() {
             let mut out = io::stderr();
             let columns = size_of_terminal(&out).columns;
-            self.cells = if columns < NARROW { NARROW_BAR_WIDTH } else { BAR_WIDTH };
-            // A longer line would run over into the next, which is not drawn over.
-            let line = cut(&line(self), columns.saturating_sub(1));
-            // A terminal that went away takes the bar with it.
+            self.cells = if columns < NARROW_TERMINAL_COLUMNS { NARROW_BAR_WIDTH } else { BAR_WIDTH };
+            // A longer line would wrap, and the wrapped part would not be overwritten.
+            let line = truncate(&line(self), columns.saturating_sub(1));
+            // An error here means that the terminal is gone.
             let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
             self.drawn = Some(Instant::now());
         }
     }
 
-    /// Leaves the line as it was, for something else to be said.
+    /// Removes the bar, so that other text can use the line.
     pub(crate) fn clear(&mut self) {
         if let (Some(out), Some(_)) = (&mut self.out, self.drawn.take()) {
             let _ = write!(out, "\r\x1b[K").and_then(|()| out.flush());
@@ -106,7 +105,7 @@ fn gauge(bar: &Bar, total: u64) -> String {
     format!("{} {cells} {} of {}", bar.what, grouped(bar.done), grouped(total))
 }
 
-/// How many a second.
+/// Items per second.
 pub(crate) fn rate(done: u64, elapsed: Duration) -> u64 {
     let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
     done.saturating_mul(1_000) / millis
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_how_far_how_fast_and_how_long() {
+    fn a_line_shows_progress_rate_and_time_left() {
         let after = Duration::from_secs(2);
         let bar = |what, done, total| Bar {
             what,
@@ -135,6 +134,6 @@ mod tests {
             format!("enqueuing {}{} 250,000 of 1,000,000, 125,000/s, 6s left", "━".repeat(7), "─".repeat(23))
         );
         let shown = line(&bar("enqueuing", 9, Some(3)), after);
-        assert!(shown.contains(&"━".repeat(30)), "never beyond its end");
+        assert!(shown.contains(&"━".repeat(30)), "never beyond its width");
     }
 }

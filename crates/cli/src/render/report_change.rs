@@ -1,5 +1,4 @@
-//! What the verbs that change jobs by id have in common: all ids are tried, each is answered, the highest exit code
-//! is returned.
+//! Changes jobs by id. Every id is tried, every result is reported, and the highest exit code is returned.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,10 +16,10 @@ use ops::json::JobJson;
 use store::Store;
 use sys::process::user;
 
-/// How many dependents are named to a person.
-const MOST_NAMED: usize = 10;
+/// At most this many cancelled dependents are listed.
+const MAX_NAMED_DEPENDENTS: usize = 10;
 
-/// Changes these jobs and says what became of each; `say` words it for a person. Returns the worst failure.
+/// Changes these jobs and reports each result; `say` is the sentence for a person. Returns the worst failure.
 pub(crate) fn change_ids(
     context: &Context,
     store: &dyn Store,
@@ -34,7 +33,7 @@ pub(crate) fn change_ids(
     for answer in jobs {
         match answer {
             Ok(changed) => done.push(changed),
-            Err(error) => worst = worst.max(Some(tell(context, &error.into()))),
+            Err(error) => worst = worst.max(Some(report_and_continue(context, &error.into()))),
         }
     }
     if verb == Verb::Remove {
@@ -43,47 +42,47 @@ pub(crate) fn change_ids(
     if stopped.is_none() || !done.is_empty() {
         print(context, verb, &done, say)?;
     }
-    hint_at_dependents(context, &done)?;
+    hint_dependents(context, &done)?;
     stopped.map_or(Ok(worst), |error| Err(error.into()))
 }
 
-/// Where no person reads what became of each job, its dependents are named on standard error.
-fn hint_at_dependents(context: &Context, done: &[ChangedJob]) -> Result<(), Failure> {
-    if !context.json && !context.person_reads {
+/// Lists cancelled dependents on standard error if the results, for a program, do not mention them.
+fn hint_dependents(context: &Context, done: &[ChangedJob]) -> Result<(), Failure> {
+    if !context.json && !context.stdout_is_terminal {
         for changed in done.iter().filter(|changed| !changed.dependents.is_empty()) {
-            let (of, named) = (&changed.job.id, named(&changed.dependents));
-            context.hint(&printable(&format!("{named}: cancelled too, with job {of}")))?;
+            let (of, named) = (&changed.job.id, describe_dependents(&changed.dependents));
+            context.hint(&printable(&format!("cancelled with job {of}: {named}")))?;
         }
     }
     if done.iter().any(|changed| changed.leaves_dependents) {
-        context.hint("the workers are cancelling more jobs that depend on these")?;
+        context.hint("workers are cancelling more jobs that depend on these")?;
     }
     Ok(())
 }
 
 /// `2 jobs that depend on it (b, c)`
-pub(crate) fn named(dependents: &[JobId]) -> String {
+pub(crate) fn describe_dependents(dependents: &[JobId]) -> String {
     let count = dependents.len();
-    let mut names: Vec<String> = dependents.iter().take(MOST_NAMED).map(JobId::to_string).collect();
-    if count > MOST_NAMED {
-        names.push(format!("and {} more", grouped((count - MOST_NAMED) as u64)));
+    let mut names: Vec<String> = dependents.iter().take(MAX_NAMED_DEPENDENTS).map(JobId::to_string).collect();
+    if count > MAX_NAMED_DEPENDENTS {
+        names.push(format!("and {} more", grouped((count - MAX_NAMED_DEPENDENTS) as u64)));
     }
     let depend = if count == 1 { "depends" } else { "depend" };
     format!("{} that {depend} on it ({})", jobs(count as u64), names.join(", "))
 }
 
-/// The exit code of a run in which this was the worst that happened.
+/// The exit code for the worst failure.
 pub(crate) fn code_of(worst: Option<Exit>) -> ExitCode {
     worst.map_or(ExitCode::SUCCESS, ExitCode::from)
 }
 
-/// Reports a failure that does not end the run.
-pub(crate) fn tell(context: &Context, failure: &Failure) -> Exit {
+/// Reports a failure that does not end the command.
+pub(crate) fn report_and_continue(context: &Context, failure: &Failure) -> Exit {
     report(failure, context.json, context.color);
     failure.exit
 }
 
-/// A job, and where it was cancelled the jobs that were cancelled because they depend on it.
+/// A job and, if it was cancelled, the dependents that were cancelled with it.
 #[derive(Serialize)]
 struct ChangedJson<'a> {
     #[serde(flatten)]
@@ -114,7 +113,7 @@ fn print(
     }
     let mut out = context.out();
     for changed in done {
-        if context.person_reads {
+        if context.stdout_is_terminal {
             writeln!(out, "{}", printable(&say(changed)))?;
         } else {
             writeln!(out, "{}", changed.job.id)?;

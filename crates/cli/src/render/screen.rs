@@ -1,4 +1,4 @@
-//! The whole screen of a terminal, borrowed and given back as it was.
+//! The terminal's alternate screen; leaving it restores what was shown before.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use crate::context::{Size, size_of_terminal};
 
-/// Another screen than the one with the prompt, and no cursor.
+/// Switches to the alternate screen and hides the cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 const TO_THE_TOP: &str = "\x1b[H";
@@ -17,7 +17,7 @@ const CLEAR_BELOW: &str = "\x1b[J";
 
 #[derive(Debug)]
 pub(crate) struct Screen {
-    /// Standard output, but unbuffered: a frame is written at once.
+    /// Standard output, unbuffered: a frame is one write.
     terminal: File,
     has_colors: bool,
 }
@@ -30,14 +30,14 @@ impl Screen {
         Ok(screen)
     }
 
-    /// How large it is now: somebody may have pulled at its window.
+    /// The current size; the user may have resized the window.
     pub(crate) fn size(&self) -> Size {
         size_of_terminal(&self.terminal)
     }
 
-    /// Draws over what was there, in one write and without clearing it first, so that nothing flickers.
+    /// Overwrites the previous frame in one write and without clearing it first, so that nothing flickers.
     pub(crate) fn draw(&self, lines: &[String]) -> io::Result<()> {
-        // A line is cleared before it is written: after its last column, the last character would go.
+        // A line is cleared before it is written: clearing after a full line would erase its last character.
         let lines: Vec<String> =
             lines.iter().map(|line| format!("{CLEAR_LINE}{}", self.shown(line))).collect();
         let below = if lines.len() < self.size().rows { format!("\r\n{CLEAR_BELOW}") } else { String::new() };
@@ -48,7 +48,7 @@ impl Screen {
         if self.has_colors { line.to_owned() } else { anstream::adapter::strip_str(line).to_string() }
     }
 
-    /// Gives the terminal back and stops this process until somebody wants it again.
+    /// Restores the terminal and stops this process until it is continued.
     pub(crate) fn suspend(&self) -> io::Result<()> {
         self.write(LEAVE)?;
         kill_process(getpid(), Signal::STOP)?;
@@ -62,7 +62,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that went away needs nothing any more.
+        // An error here means that the terminal is gone.
         let _ = self.write(LEAVE);
     }
 }

@@ -1,4 +1,4 @@
-//! How a list of jobs is printed: which columns, in which order, in which format.
+//! Prints a list of jobs: the columns, their order and the format.
 
 use std::io::{self, Write};
 
@@ -16,18 +16,17 @@ use ops::jobs::list::Sort;
 use ops::json::JobJson;
 use store::StoreError;
 
-/// How jobs are printed.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
-pub(crate) struct ShapeArgs {
-    /// These fields of the jobs, by their names in JSON: id,state,exit_code
+pub(crate) struct ListFormatArgs {
+    /// Print these fields, named as in JSON: id,state,exit_code
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_column)]
     columns: Vec<&'static str>,
     /// Sort by created, updated, priority, run_at, started, finished, attempts, failures, queue, state, id or command;
-    /// with - before it from high to low
+    /// prefix with - for descending order
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
     pub(crate) sort: Option<Sort>,
-    /// Print a table, a JSON array, JSON lines, CSV with a head, or ids only [default: table]
+    /// Print a table, a JSON array, JSON lines, CSV with a header, or only ids [default: table]
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<Format>,
 }
@@ -41,14 +40,14 @@ enum Format {
     Ids,
 }
 
-impl ShapeArgs {
-    /// Refuses what would be ignored.
+impl ListFormatArgs {
+    /// Refuses flags that would be ignored.
     pub(crate) fn check(&self, context: &Context) -> Result<(), Failure> {
         if context.json && self.format.is_some_and(|format| format != Format::Json) {
-            return Err(Failure::usage("--json and another --format exclude each other"));
+            return Err(Failure::usage("--json cannot be combined with another --format"));
         }
         if self.format == Some(Format::Ids) && !self.columns.is_empty() {
-            return Err(Failure::usage("--format ids has no columns"));
+            return Err(Failure::usage("--format ids cannot be combined with --columns"));
         }
         Ok(())
     }
@@ -57,7 +56,7 @@ impl ShapeArgs {
         if context.json { Format::Json } else { self.format.unwrap_or(Format::Table) }
     }
 
-    /// Whether a person gets to read it, so that an empty list wants a word.
+    /// Whether the format is for people, who need a message if the list is empty.
     pub(crate) fn is_table(&self, context: &Context) -> bool {
         self.format(context) == Format::Table
     }
@@ -67,14 +66,14 @@ impl ShapeArgs {
     }
 }
 
-/// Jobs are printed as they come. Where they are aligned, so many make up one part of the table.
-const ROWS_AT_ONCE: usize = 1_000;
+/// Jobs are printed while they are read; this many rows of a table are aligned together.
+const ROWS_PER_PART: usize = 1_000;
 
 type Jobs<'a> = &'a mut dyn Iterator<Item = Result<Job, StoreError>>;
 
 pub(crate) fn print(
     context: &Context,
-    shape: &ShapeArgs,
+    shape: &ListFormatArgs,
     jobs: Jobs<'_>,
     now: Timestamp,
 ) -> Result<(), Failure> {
@@ -110,12 +109,12 @@ fn print_array<T: Serialize>(
     elements: impl Iterator<Item = Result<T, Failure>>,
 ) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    write_json_array(&mut out, elements, context.person_reads)?;
+    write_json_array(&mut out, elements, context.stdout_is_terminal)?;
     out.write_all(b"\n")?;
     Ok(out.flush()?)
 }
 
-/// What one wants to know at a glance.
+/// Prints the default columns.
 pub(crate) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure> {
     write_table(context, overview(), &mut jobs.iter().cloned().map(Ok), |job| row(job, now))
 }
@@ -130,7 +129,7 @@ fn overview() -> Table {
         ("WHEN", Align::Left),
         ("COMMAND", Align::Left),
     ])
-    .can_do_without(&["PRIO", "TRIES", "QUEUE"])
+    .with_optional_columns(&["PRIO", "TRIES", "QUEUE"])
 }
 
 fn row(job: &Job, now: Timestamp) -> Vec<Cell> {
@@ -179,7 +178,7 @@ fn write_table(
     let mut out = context.out();
     let mut jobs = jobs.peekable();
     while jobs.peek().is_some() {
-        for job in jobs.by_ref().take(ROWS_AT_ONCE) {
+        for job in jobs.by_ref().take(ROWS_PER_PART) {
             table.row(row(&job?));
         }
         table.write_part(&mut out, context.width())?;
@@ -196,7 +195,7 @@ fn print_lines(jobs: Jobs<'_>, columns: &[&'static str]) -> Result<(), Failure> 
     Ok(out.flush()?)
 }
 
-/// The head is there also when there are no jobs. What a program gets is as it is; a terminal is not steered by it.
+/// Prints the header even if there are no jobs. Control characters are escaped on a terminal only.
 fn print_csv(context: &Context, jobs: Jobs<'_>, columns: &[&'static str]) -> Result<(), Failure> {
     let failed =
         |error: csv::Error| Failure::new(Exit::Failed, format!("failed to write the output ({error})"));
@@ -205,7 +204,8 @@ fn print_csv(context: &Context, jobs: Jobs<'_>, columns: &[&'static str]) -> Res
     for job in jobs {
         let fields = Fields::of(&job?, columns);
         let texts = fields.texts().map(|(_, text)| text);
-        let shown = texts.map(|text| if context.person_reads { printable(&text).into_owned() } else { text });
+        let shown =
+            texts.map(|text| if context.stdout_is_terminal { printable(&text).into_owned() } else { text });
         out.write_record(shown).map_err(failed)?;
     }
     Ok(out.flush()?)

@@ -1,7 +1,7 @@
 //! Aligned columns.
 //!
-//! Home-made: a hundred lines that know about colour and about fitting into the width of the terminal, where a crate would
-//! bring a terminal library along.
+//! Written here because a hundred lines suffice for colour and for fitting into the terminal, while a crate would pull in
+//! a terminal library.
 
 use std::io::{self, Write};
 
@@ -20,10 +20,10 @@ pub(crate) enum Align {
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<(String, Align)>,
-    /// Columns that are left out where the terminal is narrow, the first one first.
-    dispensable: Vec<usize>,
+    /// Columns to leave out on a narrow terminal, in this order.
+    optional: Vec<usize>,
     rows: Vec<Vec<Cell>>,
-    /// What is known of the columns since the first part was written, and their widths.
+    /// The columns and their widths, once the first part is written.
     written: Option<(Vec<Column>, Vec<Option<usize>>)>,
 }
 
@@ -45,20 +45,20 @@ impl<T: AsRef<str>> From<T> for Cell {
     }
 }
 
-/// A style is an escape sequence that ends with an `m`; this one ends all of them.
+/// A style is an escape sequence from `ESC` to an `m`; `RESET` ends all styles.
 const ESC: char = '\u{1b}';
 const RESET: &str = "\u{1b}[0m";
 
 impl Table {
     pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
         let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
-        Self { columns, dispensable: Vec::new(), rows: Vec::new(), written: None }
+        Self { columns, optional: Vec::new(), rows: Vec::new(), written: None }
     }
 
-    /// The same, where these columns are left out if not all have room, the first one first.
-    pub(crate) fn can_do_without(mut self, names: &[&str]) -> Self {
+    /// Leaves out these columns, in this order, if not all fit.
+    pub(crate) fn with_optional_columns(mut self, names: &[&str]) -> Self {
         let place = |name: &&str| self.columns.iter().position(|(known, _)| known == name);
-        self.dispensable = names.iter().filter_map(place).collect();
+        self.optional = names.iter().filter_map(place).collect();
         self
     }
 
@@ -66,26 +66,26 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Writes head and rows so that a row fits into `width`, see [`fit`].
+    /// Writes the heading and the rows so that they fit into `width`, see [`fit`].
     pub(crate) fn write(&self, out: &mut impl Write, width: usize) -> io::Result<()> {
-        let widths = fit(&self.measured(), &self.dispensable, width);
+        let widths = fit(&self.measured(), &self.optional, width);
         self.write_row(out, &self.head(), &widths)?;
         self.rows.iter().try_for_each(|row| self.write_row(out, row, &widths))
     }
 
-    /// Writes the rows that are there and forgets them: a long table is written in parts. On a terminal the first one says
-    /// how wide the columns are; elsewhere, where nothing is cut, they become wider where a later part needs it.
+    /// Writes the rows added so far and drops them, so that a long table is written in parts. On a terminal the first part
+    /// sets the width of text columns; elsewhere, where nothing is truncated, a later part widens a column if it needs to.
     pub(crate) fn write_part(&mut self, out: &mut impl Write, width: usize) -> io::Result<()> {
         let measured = self.measured();
         let (known, widths) = match self.written.take() {
             None => {
-                let widths = fit(&measured, &self.dispensable, width);
+                let widths = fit(&measured, &self.optional, width);
                 self.write_row(out, &self.head(), &widths)?;
                 (measured, widths)
             }
             Some((known, _)) if width == usize::MAX => {
                 let known: Vec<Column> = known.into_iter().zip(measured).map(Column::or_wider).collect();
-                let widths = fit(&known, &self.dispensable, width);
+                let widths = fit(&known, &self.optional, width);
                 (known, widths)
             }
             Some((known, widths)) => {
@@ -106,10 +106,10 @@ impl Table {
         self.columns.iter().map(|(name, _)| Cell::styled(name, Style::new().bold())).collect()
     }
 
-    /// The same, line by line.
+    /// The lines that [`Table::write`] would write.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
         let mut text = Vec::new();
-        self.write(&mut text, width).expect("memory takes everything");
+        self.write(&mut text, width).expect("writing to a Vec does not fail");
         String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
     }
 
@@ -129,7 +129,7 @@ impl Table {
             width.map(|width| (at, cell, *align, width))
         });
         for (nth, (at, cell, align, width)) in shown.enumerate() {
-            let (text, style) = (cut(&cell.text, width), cell.style);
+            let (text, style) = (truncate(&cell.text, width), cell.style);
             let padding = " ".repeat(width.saturating_sub(text.width()));
             let gap = if nth == 0 { "" } else { &" ".repeat(GAP) };
             match align {
@@ -142,8 +142,8 @@ impl Table {
     }
 }
 
-/// As much of the text as fits, with an ellipsis where something is missing.
-pub(crate) fn cut(text: &str, width: usize) -> String {
+/// As much of the text as fits, with an ellipsis if something is missing.
+pub(crate) fn truncate(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -161,8 +161,8 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     kept
 }
 
-/// As much of a line with colours as fits.
-pub(crate) fn cut_styled(line: &str, width: usize) -> String {
+/// As [`truncate`], for a line that contains styles.
+pub(crate) fn truncate_styled(line: &str, width: usize) -> String {
     if anstream::adapter::strip_str(line).to_string().width() <= width {
         return line.to_owned();
     }
@@ -191,18 +191,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_and_the_last_is_cut() {
+    fn columns_are_aligned_and_the_last_is_truncated() {
         let mut table = Table::new(&[("ID", Align::Left), ("N", Align::Right), ("COMMAND", Align::Left)]);
         table.row(vec!["a".into(), "10".into(), "echo 漢字 and more than fits".into()]);
         table.row(vec!["long-id".into(), "9".into(), "true".into()]);
         let mut out = Vec::new();
-        table.write(&mut anstream::StripStream::new(&mut out), 26).expect("a Vec takes everything");
+        table.write(&mut anstream::StripStream::new(&mut out), 26).expect("writing to a Vec does not fail");
         let text = String::from_utf8(out).expect("text");
         assert_eq!(text, "ID        N  COMMAND\na        10  echo 漢字 an…\nlong-id   9  true\n");
     }
 
     #[test]
-    fn a_table_in_parts_has_one_head_and_stays_aligned() {
+    fn a_table_written_in_parts_has_one_heading_and_stays_aligned() {
         let parts = |width| {
             let mut table = Table::new(&[("ID", Align::Left), ("N", Align::Right), ("COMMAND", Align::Left)]);
             let mut out = Vec::new();
@@ -210,23 +210,23 @@ mod tests {
             {
                 table.row(vec![id.into(), number.into(), command.into()]);
                 let mut plain = anstream::StripStream::new(&mut out);
-                table.write_part(&mut plain, width).expect("a Vec takes everything");
+                table.write_part(&mut plain, width).expect("writing to a Vec does not fail");
             }
             String::from_utf8(out).expect("text")
         };
         let piped = "ID  N  COMMAND\na   1  true\nlonger  22  sleep 1\nb        3  true\n";
-        assert_eq!(parts(usize::MAX), piped, "as wide as it takes");
+        assert_eq!(parts(usize::MAX), piped, "columns widen in a pipe");
         let shown = "ID  N  COMMAND\na   1  true\nl…  22  sleep 1\nb    3  true\n";
-        assert_eq!(parts(80), shown, "a number is never cut");
+        assert_eq!(parts(80), shown, "a number is never truncated");
     }
 
     #[test]
-    fn a_line_with_colours_is_cut_by_what_is_seen_of_it() {
+    fn a_styled_line_is_truncated_by_its_visible_width() {
         let red = anstyle::AnsiColor::Red.on_default();
         let line = format!("{red}漢字{red:#} and more");
-        assert_eq!(cut_styled(&line, 13), line);
-        assert_eq!(cut_styled(&line, 8), format!("{red}漢字{red:#} an…{RESET}"));
-        assert_eq!(cut_styled(&line, 2), format!("{red}…{RESET}"));
-        assert_eq!(cut_styled("plain", 3), "pl…");
+        assert_eq!(truncate_styled(&line, 13), line);
+        assert_eq!(truncate_styled(&line, 8), format!("{red}漢字{red:#} an…{RESET}"));
+        assert_eq!(truncate_styled(&line, 2), format!("{red}…{RESET}"));
+        assert_eq!(truncate_styled("plain", 3), "pl…");
     }
 }

@@ -1,4 +1,4 @@
-//! Words and numbers for people: hostile characters made visible, times told from now.
+//! Text and numbers for people: control characters made visible, times relative to now.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) use domain::text::hostile::{printable, printable_lines};
 pub(crate) use domain::values::size::rough_size;
 use domain::values::timestamp::Timestamp;
 
-/// Text in lines of at most so many columns, broken between words.
+/// Breaks text between words into lines of at most `width` columns.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -53,18 +53,18 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ago", rough(now.since(at)))
 }
 
-/// A moment with how far it is from now.
+/// A time, and its distance from now.
 pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
     if at > now { format!("{at} (in {})", rough(at.since(now))) } else { format!("{at} ({})", ago(at, now)) }
 }
 
-/// What a job is waiting for, or since when it is what it is.
+/// What a job is waiting for, or how long it has been in its state.
 pub(crate) fn when(job: &Job, now: Timestamp) -> String {
     let due_at = job.life.due_at;
     match &job.life.state {
         State::Pending { blocked_by: 0 } if due_at > now => format!("in {}", rough(due_at.since(now))),
         State::Pending { blocked_by: 0 } => ago(job.created_at, now),
-        State::Pending { blocked_by } => format!("waits for {blocked_by}"),
+        State::Pending { blocked_by } => format!("waits for {}", jobs(u64::from(*blocked_by))),
         State::Processing(lease) => format!("for {}", rough(now.since(lease.started_at))),
         State::Failed if due_at > now => format!("retry in {}", rough(due_at.since(now))),
         State::Failed => "retry due".to_owned(),
@@ -74,7 +74,7 @@ pub(crate) fn when(job: &Job, now: Timestamp) -> String {
     }
 }
 
-/// Colour with meaning: green is good, red needs somebody, yellow will be tried again.
+/// Green is good, red needs attention, yellow will be retried.
 pub(crate) fn state_style(state: StateName) -> Style {
     match state {
         StateName::Pending => Style::new(),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_told_in_two_units_at_most() {
+    fn durations_have_at_most_two_units() {
         for (seconds, text) in [
             (0, "0ms"),
             (5, "5s"),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_columns_are_left_alone() {
+    fn newlines_and_tabs_are_not_escaped() {
         assert_eq!(printable_lines("a\tb\nc\r\u{1b}[0m"), "a\tb\nc\\r\\u{1b}[0m");
     }
 

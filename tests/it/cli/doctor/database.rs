@@ -1,4 +1,4 @@
-//! Databases that are damaged, of another version, gone, or something else.
+//! Databases that are damaged, of another version, missing, or not databases.
 
 use std::fs;
 
@@ -6,51 +6,51 @@ use rusqlite::Connection;
 use store::sqlite::SCHEMA_VERSION;
 
 use super::super::harness::Home;
-use super::{Visit, tamper};
+use super::{Diagnosis, tamper};
 
 #[test]
-fn fault_14_what_is_no_queue_is_told() {
+fn fault_14_a_file_that_is_not_a_queue_is_reported() {
     for (text, message) in
         [("x", "is not a database"), (&*"precious words\n".repeat(1_000), "file is not a database")]
     {
         let home = Home::new();
         home.file("home/queue.db", text);
-        Visit::pay(&home).code(7).finds("database", "error", message);
+        Diagnosis::of(&home).code(7).finds("database", "error", message);
     }
     let home = Home::new();
     home.file("home/queue.db/precious", "precious");
-    Visit::pay(&home).code(7).finds("database", "error", "is not a file");
+    Diagnosis::of(&home).code(7).finds("database", "error", "is not a file");
 
     let home = Home::new();
     fs::create_dir(home.path()).expect("a folder");
     let connection = Connection::open(home.database()).expect("a database");
     connection.execute_batch("create table precious (x)").expect("a table");
     drop(connection);
-    Visit::pay(&home).code(7).finds("database", "error", "but not a queuectl queue").advises("--store");
+    Diagnosis::of(&home).code(7).finds("database", "error", "but not a queuectl queue").advises("--store");
 }
 
 #[test]
-fn fault_14_an_empty_file_where_a_queue_was_is_told() {
+fn fault_14_an_emptied_database_is_reported() {
     let home = Home::with_jobs(&["a"]);
     fs::write(home.database(), "").expect("it is emptied");
-    Visit::pay(&home).code(7).finds("database", "error", "is empty, but it contained a queue before");
+    Diagnosis::of(&home).code(7).finds("database", "error", "is empty, but it contained a queue before");
 }
 
 #[test]
-fn a_database_that_is_gone_is_told() {
+fn a_missing_database_is_reported() {
     let home = Home::with_jobs(&["a"]);
     tamper(&home, "select 1");
     fs::remove_file(home.database()).expect("it was there");
-    Visit::pay(&home).code(0).finds("database", "warning", "is missing although a queue existed");
+    Diagnosis::of(&home).code(0).finds("database", "warning", "is missing although a queue existed");
     assert!(!home.database().exists());
 }
 
 #[test]
-fn fault_35_a_newer_schema_is_told() {
+fn fault_35_a_newer_schema_is_reported() {
     let home = Home::with_jobs(&["a"]);
     let newer = SCHEMA_VERSION + 1;
     tamper(&home, &format!("pragma user_version = {newer}"));
-    Visit::pay(&home)
+    Diagnosis::of(&home)
         .code(7)
         .finds("schema", "error", &format!("schema version {newer}, newer than the {SCHEMA_VERSION}"))
         .finds("database", "ok", "intact")
@@ -58,17 +58,17 @@ fn fault_35_a_newer_schema_is_told() {
 }
 
 #[test]
-fn an_older_schema_is_told_and_not_migrated() {
+fn an_older_schema_is_reported_and_not_migrated() {
     let home = Home::with_jobs(&["a"]);
     tamper(&home, "pragma user_version = 1");
-    Visit::pay(&home)
+    Diagnosis::of(&home)
         .code(0)
         .finds("schema", "ok", "version 1; the next command upgrades it to")
         .finds_no("workers");
 }
 
 #[test]
-fn a_page_that_was_overwritten_is_found() {
+fn an_overwritten_page_is_found() {
     let home = Home::with_jobs(&["a"]);
     tamper(&home, "select 1");
     let connection = Connection::open(home.database()).expect("the database opens");
@@ -79,9 +79,9 @@ fn a_page_that_was_overwritten_is_found() {
     let mut bytes = fs::read(home.database()).expect("it is there");
     bytes[(page - 1) * size..][..size].fill(0xA5);
     fs::write(home.database(), bytes).expect("it is damaged");
-    // No verb that leaves this page alone notices anything.
+    // Verbs that do not read this page notice nothing.
     home.run(["list"]).ok();
-    Visit::pay(&home)
+    Diagnosis::of(&home)
         .code(7)
         .finds("database", "error", "the store is corrupt (")
         .advises("copy the whole folder to a safe place");
@@ -89,7 +89,7 @@ fn a_page_that_was_overwritten_is_found() {
 }
 
 #[test]
-fn a_store_elsewhere_is_looked_at_where_it_is() {
+fn a_store_outside_the_home_is_checked() {
     let home = Home::with_jobs(&["a"]);
     home.file("elsewhere.db", "precious words");
     home.run(["doctor", "--store", "elsewhere.db"]).fails(7).shows("`elsewhere.db` is not a database");

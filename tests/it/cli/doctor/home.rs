@@ -1,14 +1,14 @@
-//! Homes that are missing, open to others, somebody else's, or no home at all.
+//! Homes that are missing, open to other users, owned by another user, or not homes at all.
 
 use std::fs;
 
 use super::super::harness::{Home, allow, is_root};
-use super::{Visit, picture};
+use super::{Diagnosis, picture};
 
 #[test]
-fn a_home_that_is_not_there_yet_is_no_error_and_is_not_made() {
+fn a_missing_home_is_not_an_error_and_is_not_created() {
     let home = Home::new();
-    Visit::pay(&home).code(0).finds("home", "ok", "does not exist yet").finds(
+    Diagnosis::of(&home).code(0).finds("home", "ok", "does not exist yet").finds(
         "database",
         "ok",
         "does not exist yet",
@@ -18,7 +18,7 @@ fn a_home_that_is_not_there_yet_is_no_error_and_is_not_made() {
 }
 
 #[test]
-fn a_home_that_cannot_be_made_is_unavailable() {
+fn a_home_that_cannot_be_created_is_unavailable() {
     let home = Home::new();
     allow(home.folder(), 0o555);
     home.call(["doctor"]).by_nobody().run().fails(5).shows("Permission denied");
@@ -27,38 +27,38 @@ fn a_home_that_cannot_be_made_is_unavailable() {
 }
 
 #[test]
-fn a_home_that_others_may_enter_is_told() {
+fn a_home_that_other_users_can_enter_is_reported() {
     let home = Home::with_jobs(&["a"]);
     allow(&home.path(), 0o750);
-    Visit::pay(&home)
+    Diagnosis::of(&home)
         .code(0)
         .finds("home", "warning", "is accessible to other users (mode 0750)")
         .advises(&format!("run `chmod 700 {}`", home.path().display()));
     allow(&home.path(), 0o777);
-    Visit::pay(&home)
+    Diagnosis::of(&home)
         .code(5)
         .finds("home", "error", "is writable by others (mode 0777)")
         .advises("`chmod go-w ");
 }
 
 #[test]
-fn files_that_others_may_read_are_told() {
+fn files_that_other_users_can_read_are_reported() {
     let home = Home::with_jobs(&["a"]);
     home.file("home/logs/1-1.log", "said");
     allow(&home.path().join("logs"), 0o700);
     allow(&home.path().join("logs/1-1.log"), 0o600);
-    Visit::pay(&home).code(0).finds("files", "ok", "6 files").finds("logs", "ok", "1 file, 4 bytes");
+    Diagnosis::of(&home).code(0).finds("files", "ok", "6 files").finds("logs", "ok", "1 file, 4 bytes");
 
     allow(&home.path().join("logs/1-1.log"), 0o644);
-    Visit::pay(&home)
+    Diagnosis::of(&home)
         .code(0)
         .finds("files", "warning", "other users have access to 1 of 6 files: logs/1-1.log")
         .advises("chmod -R go-rwx ");
 
     allow(&home.path().join("logs/1-1.log"), 0o606);
-    Visit::pay(&home).code(1).finds("owners", "error", "logs/1-1.log` is writable by others");
+    Diagnosis::of(&home).code(1).finds("owners", "error", "logs/1-1.log` is writable by others");
     allow(&home.database(), 0o666);
-    Visit::pay(&home)
+    Diagnosis::of(&home)
         .code(5)
         .finds("files", "warning", "to 2 of 6 files")
         .finds("owners", "error", "queue.db` is writable by others")
@@ -66,23 +66,23 @@ fn files_that_others_may_read_are_told() {
 }
 
 #[test]
-fn fault_14_a_home_that_is_a_file_is_told() {
+fn fault_14_a_home_that_is_a_file_is_reported() {
     let home = Home::new();
     home.file("home", "precious");
-    Visit::pay(&home).code(7).finds("home", "error", "is a file, but the home must be a folder");
+    Diagnosis::of(&home).code(7).finds("home", "error", "is a file, but the home must be a folder");
 }
 
 #[test]
-fn a_home_that_nobody_else_may_enter_stays_closed_to_others() {
+fn a_private_home_stays_closed_to_other_users() {
     if !is_root() {
-        return; // Only root can make a home that belongs to somebody else.
+        return; // Only root can create a home that belongs to another user.
     }
     let home = Home::with_jobs(&["a"]);
     allow(home.folder(), 0o755);
     let before = picture(home.folder());
     let ran = home.call(["doctor", "--json"]).by_nobody().run();
     assert!(picture(home.folder()) == before, "something was changed");
-    Visit { ran }
+    Diagnosis { ran }
         .code(5)
         .finds("home", "error", "belongs to root, but you are ")
         .finds("files", "error", "Permission denied")
@@ -90,7 +90,7 @@ fn a_home_that_nobody_else_may_enter_stays_closed_to_others() {
 }
 
 #[test]
-fn a_queue_that_others_may_read_can_be_examined_by_them() {
+fn a_readable_queue_can_be_checked_by_other_users() {
     if !is_root() {
         return; // As above.
     }
@@ -107,7 +107,7 @@ fn a_queue_that_others_may_read_can_be_examined_by_them() {
         let before = picture(home.folder());
         let ran = home.call(["doctor", "--json"]).by_nobody().run();
         assert!(picture(home.folder()) == before, "something was changed");
-        Visit { ran }
+        Diagnosis { ran }
             .code(5)
             .finds("home", "error", "Permission denied")
             .finds("database", "ok", "intact")
@@ -116,13 +116,17 @@ fn a_queue_that_others_may_read_can_be_examined_by_them() {
 }
 
 #[test]
-fn a_settings_file_that_is_not_understood_is_told() {
+fn an_invalid_settings_file_is_reported() {
     let home = Home::with_jobs(&["a"]);
     let file = home.file("home/config.toml", "stroe = \"x\"\n");
     allow(&file, 0o600);
-    Visit::pay(&home).code(1).finds("config", "error", "line 1").finds_no("database").finds("proc", "ok", "");
+    Diagnosis::of(&home)
+        .code(1)
+        .finds("config", "error", "line 1")
+        .finds_no("database")
+        .finds("proc", "ok", "");
     home.file("home/config.toml", "store = \"other.db\"\n");
-    Visit::pay(&home).code(0).finds("config", "ok", "config.toml is valid").finds(
+    Diagnosis::of(&home).code(0).finds("config", "ok", "config.toml is valid").finds(
         "database",
         "ok",
         "not exist yet",
@@ -130,8 +134,8 @@ fn a_settings_file_that_is_not_understood_is_told() {
 }
 
 #[test]
-fn without_any_home_the_machine_is_looked_at() {
+fn the_machine_is_checked_even_without_a_home() {
     let home = Home::new();
     let ran = home.call_without_home(["doctor", "--json"]).without_env("HOME").run();
-    Visit { ran }.code(1).finds("home", "error", "no home folder: ").finds("proc", "ok", "");
+    Diagnosis { ran }.code(1).finds("home", "error", "no home folder: ").finds("proc", "ok", "");
 }

@@ -1,9 +1,9 @@
-//! What the store keeps beside the jobs is recounted, and made anew where it is wrong.
+//! Derived data is compared with the jobs, and rebuilt where it is wrong.
 
 use super::super::harness::Home;
-use super::{Visit, tamper};
+use super::{Diagnosis, tamper};
 
-/// A queue with a job of every kind that leaves something beside the jobs.
+/// A queue with jobs that produce every kind of derived data.
 fn a_queue() -> Home {
     let home = Home::with_jobs(&["ready", "other"]);
     home.run(["enqueue", "-q", "--id", "later", "--delay", "1h", "--", "true"]).ok();
@@ -15,7 +15,7 @@ fn a_queue() -> Home {
     home
 }
 
-/// What somebody did to the database, the table that doctor names for it, and what it says.
+/// A manipulation of the database, the table that doctor names, and its message.
 const DAMAGE: [(&str, &str, &str); 16] = [
     ("update counters set count = count + 3 where state = 'pending'", "counters", "11 are counted"),
     ("delete from counters", "counters", "8 pending jobs, but 0"),
@@ -44,19 +44,19 @@ const DAMAGE: [(&str, &str, &str); 16] = [
 ];
 
 #[test]
-fn whatever_does_not_agree_with_the_jobs_is_named_and_mended() {
+fn every_contradiction_is_named_and_repaired() {
     let home = a_queue();
     home.run(["doctor", "--full"]).ok();
     for (damage, table, said) in DAMAGE {
         tamper(&home, damage);
-        Visit::pay(&home).code(0).finds_no("recount");
-        let full = Visit { ran: home.run(["doctor", "--full", "--json"]) };
+        Diagnosis::of(&home).code(0).finds_no("recount");
+        let full = Diagnosis { ran: home.run(["doctor", "--full", "--json"]) };
         full.code(7)
             .finds("recount", "error", &format!("{table}: "))
             .finds("recount", "error", said)
             .advises("`queuectl doctor --repair`");
         home.run(["doctor", "--repair", "--yes", "-q"]).ok();
-        let mended = Visit { ran: home.run(["doctor", "--full", "--json"]) };
+        let mended = Diagnosis { ran: home.run(["doctor", "--full", "--json"]) };
         mended.code(0).finds("recount", "ok", "agree with the jobs");
     }
     for (id, state) in [("ready", "pending"), ("child", "pending"), ("keyed", "pending")] {
@@ -67,22 +67,26 @@ fn whatever_does_not_agree_with_the_jobs_is_named_and_mended() {
 }
 
 #[test]
-fn what_waits_for_a_finished_job_is_told_by_the_repair() {
+fn the_repair_unblocks_a_job_that_waits_for_a_finished_one() {
     let home = a_queue();
-    // As if the job had ended, and the note to tell its dependents had been lost.
+    // As if the job had ended and the pending unblock of its dependents had been lost.
     tamper(
         &home,
         "update jobs set state = 'completed', finished_at = 1 where id = 'parent';
          delete from waiting where seq = (select seq from jobs where id = 'parent')",
     );
-    Visit { ran: home.run(["doctor", "--full", "--json"]) }.code(7).finds("recount", "error", "releases: ");
+    Diagnosis { ran: home.run(["doctor", "--full", "--json"]) }.code(7).finds(
+        "recount",
+        "error",
+        "releases: ",
+    );
     home.run(["doctor", "--repair", "--yes"]).ok();
-    Visit { ran: home.run(["doctor", "--full", "--json"]) }.code(0);
+    Diagnosis { ran: home.run(["doctor", "--full", "--json"]) }.code(0);
     home.run(["list", "--state", "blocked", "--format", "ids"]).ok().prints("");
 }
 
 #[test]
-fn more_than_one_repair_needs_a_yes_and_says_what_it_did() {
+fn more_than_one_repair_needs_confirmation_and_reports_the_count() {
     let home = a_queue();
     tamper(&home, "delete from job_tags; delete from unique_keys");
     home.run(["doctor", "--repair"]).fails(2).says("repair 2 contradictions").says("--yes");
@@ -93,7 +97,7 @@ fn more_than_one_repair_needs_a_yes_and_says_what_it_did() {
 }
 
 #[test]
-fn two_jobs_that_share_a_key_are_left_for_a_person() {
+fn two_jobs_that_share_a_key_are_not_repaired() {
     let home = a_queue();
     tamper(&home, "update jobs set unique_key = 'k' where id = 'other'");
     home.run(["doctor", "--repair"]).fails(7).shows("`other`").shows("cancel one of them");
@@ -102,27 +106,27 @@ fn two_jobs_that_share_a_key_are_left_for_a_person() {
 }
 
 #[test]
-fn a_repair_names_the_errors_that_are_left() {
+fn a_repair_reports_the_remaining_errors() {
     let home = a_queue();
     tamper(&home, "delete from job_tags; insert into settings (key, value) values ('lease', '1s')");
-    let repaired = Visit { ran: home.run(["doctor", "--repair", "--yes", "--json"]) };
+    let repaired = Diagnosis { ran: home.run(["doctor", "--repair", "--yes", "--json"]) };
     let repaired = repaired.code(1).finds("settings", "error", "lease").finds("recount", "ok", "agree");
     assert_eq!(repaired.ran.json()["repaired"], 1);
     tamper(&home, "delete from job_tags");
     home.run(["doctor", "--repair"]).fails(1).shows("1 contradiction repaired").says("settings");
 }
 
-/// What the repair makes of a job that is said to wait for more jobs than its links say.
+/// The result of repairing a job whose count of dependencies is larger than its links.
 #[track_caller]
 fn repaired(home: &Home, damage: &str) {
     tamper(home, damage);
-    Visit { ran: home.run(["doctor", "--full", "--json"]) }.code(7).finds("recount", "error", "");
+    Diagnosis { ran: home.run(["doctor", "--full", "--json"]) }.code(7).finds("recount", "error", "");
     home.run(["doctor", "--repair", "--yes"]).ok();
-    Visit { ran: home.run(["doctor", "--full", "--json"]) }.code(0);
+    Diagnosis { ran: home.run(["doctor", "--full", "--json"]) }.code(0);
 }
 
 #[test]
-fn a_job_whose_dependency_failed_is_not_let_run_by_the_repair() {
+fn the_repair_does_not_unblock_a_job_whose_dependency_failed() {
     let death =
         "update jobs set state = 'dead', finished_at = 1, reason = 'retries_exhausted' where id = 'parent';
                  delete from waiting where seq = (select seq from jobs where id = 'parent');
@@ -141,9 +145,9 @@ fn a_job_whose_dependency_failed_is_not_let_run_by_the_repair() {
 }
 
 #[test]
-fn the_repair_makes_no_circle() {
+fn the_repair_creates_no_dependency_cycle() {
     let home = a_queue();
-    // The child waits for one job more than its links say, and the only job of that name waits for the child.
+    // The child waits for one more job than its links say, and the only job of that name waits for the child.
     repaired(
         &home,
         "delete from dependencies;

@@ -1,4 +1,4 @@
-//! Somebody begins to write while a queue that nobody used is looked at, without locks.
+//! A process starts to write while doctor reads an idle queue without locks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::tamper;
 #[cfg(debug_assertions)]
 use crate::{chaos::shim::Shim, crash_engine::processes::wait};
 
-/// More than the log holds before it is folded in.
+/// More than the write-ahead log holds before a checkpoint.
 const JOBS: usize = 3_000;
 const ROUNDS: usize = 10;
 
@@ -28,7 +28,7 @@ fn enqueue(home: &Home, name: &str) -> Ran {
     home.call(["enqueue", "-q", "-"]).with_stdin((0..JOBS).map(line).collect::<String>()).run()
 }
 
-/// Leaves the database alone in its home, as a backup is.
+/// Removes everything but the database file, as after copying only that file.
 fn leave_alone(home: &Home) {
     tamper(home, "select 1");
     for suffix in ["-wal", "-shm"] {
@@ -37,13 +37,13 @@ fn leave_alone(home: &Home) {
     }
 }
 
-/// Pages that are read before somebody begins to write, of many more.
+/// How many of the pages are read before the writer starts.
 #[cfg(debug_assertions)]
 const READ_BEFORE: u64 = 200;
 
 #[cfg(debug_assertions)]
 #[test]
-fn a_queue_that_somebody_begins_to_use_is_not_called_corrupt() {
+fn a_queue_being_opened_is_not_reported_as_corrupt() {
     let home = Home::new();
     enqueue(&home, "first").ok();
     leave_alone(&home);
@@ -62,7 +62,7 @@ fn a_queue_that_somebody_begins_to_use_is_not_called_corrupt() {
 }
 
 #[test]
-fn what_was_written_since_a_store_was_opened_to_read_is_seen() {
+fn a_read_only_store_sees_later_writes() {
     let home = Home::with_jobs(&["a"]);
     leave_alone(&home);
     let store = SqliteStore::open_read_only(&home.database(), Arc::new(SystemClock)).expect("it opens");
@@ -78,20 +78,20 @@ fn what_was_written_since_a_store_was_opened_to_read_is_seen() {
 }
 
 #[test]
-fn a_queue_that_is_being_made_is_not_called_lost() {
+fn a_queue_being_created_is_not_reported_as_missing() {
     for _ in 0..ROUNDS {
         let home = Home::new();
-        let visits = std::thread::scope(|scope| {
+        let runs = std::thread::scope(|scope| {
             let maker = scope.spawn(|| home.run(["enqueue", "-q", "--", "true"]).ok());
-            let mut visits = Vec::new();
+            let mut runs = Vec::new();
             while !maker.is_finished() {
-                visits.push(home.run(["doctor", "--json"]));
+                runs.push(home.run(["doctor", "--json"]));
             }
             maker.join().expect("it is made");
-            visits
+            runs
         });
-        for visit in visits {
-            visit.ok();
+        for run in runs {
+            run.ok();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Cases 1 to 4 and 6: what is typed is no job. Nothing is stored.
+//! Cases 1 to 4 and 6: input that is not a valid job. Nothing is stored.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::harness::{Call, Home, PROGRAM};
 
-/// A home on which every one of these calls fails with this code and message, and stores nothing.
+/// Asserts that each of these calls fails with this code and message, and stores nothing.
 #[track_caller]
 fn refused(calls: impl FnOnce(&Home) -> Vec<Call>, code: i32, message: &str) {
     let home = Home::new();
@@ -31,17 +31,17 @@ fn everywhere(home: &Home, json: &str) -> Vec<Call> {
 }
 
 #[test]
-fn fault_01_nothing_or_blanks_are_no_job() {
-    refused(|home| vec![home.call(["enqueue"])], 2, "there is nothing to enqueue");
+fn fault_01_empty_or_blank_input_is_refused() {
+    refused(|home| vec![home.call(["enqueue"])], 2, "no job given");
     for blank in ["", " ", "\t\n "] {
-        refused(|home| vec![home.call(["enqueue", blank])], 2, "the job is blank");
+        refused(|home| vec![home.call(["enqueue", blank])], 2, "the job is empty");
     }
 }
 
 #[test]
-fn fault_01_another_value_than_an_object_is_no_job() {
+fn fault_01_json_that_is_not_an_object_is_refused() {
     for value in ["null", "5", "1.5", "true", "\"echo hi\""] {
-        refused(|home| vec![home.call(["enqueue", value])], 2, "is no job: a job in JSON is an object");
+        refused(|home| vec![home.call(["enqueue", value])], 2, "is not a job as JSON, which is an object");
         refused(|home| everywhere(home, value).split_off(1), 2, "expected an object with a `command`");
     }
     refused(|home| vec![home.call(["enqueue", "echo"])], 2, "write `queuectl enqueue -- echo`");
@@ -50,7 +50,7 @@ fn fault_01_another_value_than_an_object_is_no_job() {
 }
 
 #[test]
-fn fault_01_malformed_json_is_shown_where() {
+fn fault_01_malformed_json_is_reported_with_its_position() {
     for (json, place) in [
         ("{", "at column 1"),
         (r#"{"command":"x""#, "at column 14"),
@@ -64,7 +64,7 @@ fn fault_01_malformed_json_is_shown_where() {
 }
 
 #[test]
-fn fault_02_a_command_is_needed_and_is_text() {
+fn fault_02_a_command_is_required_and_must_be_text() {
     for (json, message) in [
         (json!({}), "a job needs a `command`"),
         (json!({"id": "a"}), "a job needs a `command`"),
@@ -83,7 +83,7 @@ fn fault_02_a_command_is_needed_and_is_text() {
 }
 
 #[test]
-fn fault_02_fields_of_another_type_are_named() {
+fn fault_02_fields_of_the_wrong_type_are_named() {
     for (field, value) in [
         ("id", json!(5)),
         ("queue", json!(null)),
@@ -147,9 +147,9 @@ fn fault_02_invalid_utf_8_is_an_error_and_not_a_panic() {
     refused(|home| vec![home.call([text("enqueue"), text("--file"), bad])], 2, "failed to read");
 }
 
-/// Elsewhere a command could do what nobody wanted.
+/// In another folder, a command could do damage.
 #[test]
-fn fault_02_a_folder_that_cannot_be_kept_is_not_exchanged_for_another() {
+fn fault_02_a_working_directory_that_cannot_be_stored_is_not_replaced() {
     let home = Home::new();
     let unnamed = home.folder().join(OsString::from_vec(b"caf\xe9".to_vec()));
     fs::create_dir(&unnamed).expect("a folder");
@@ -178,10 +178,10 @@ fn fault_03_a_command_of_131072_bytes_is_refused() {
     let job = json!({"command": "x".repeat(131_072)}).to_string();
     let calls = |home: &Home| vec![home.call(["enqueue", "-"]).with_stdin(job.clone())];
     refused(calls, 2, "`command` has 131072 bytes; the kernel accepts at most 131071");
-    // Umlauts count as the bytes that they are.
+    // Umlauts count in bytes.
     let job = json!({"command": "ä".repeat(65_536)}).to_string();
     refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(job.clone())], 2, "131072 bytes");
-    // Words can become too long by being quoted.
+    // Quoting can make words too long.
     let words = ["enqueue", "--", "echo", &"'".repeat(60_000)].map(OsString::from);
     refused(|home| vec![home.call(&words)], 2, "accepts at most 131071");
 }
@@ -195,13 +195,13 @@ fn fault_03_a_command_of_131071_bytes_is_accepted() {
     for job in home.jobs() {
         assert_eq!(job.command, longest);
     }
-    // Every byte of it escaped, it is still a line.
+    // With every byte escaped, it still fits in a line.
     let escaped = format!("{{\"id\":\"c\",\"command\":\"{}\"}}", "\\u0078".repeat(131_071));
     home.call(["enqueue", "-"]).with_stdin(escaped).run().ok().prints("c\n");
 }
 
 #[test]
-fn a_variable_that_no_command_could_be_started_with_is_refused() {
+fn a_variable_too_large_for_exec_is_refused() {
     let job = |bytes: usize| json!({"command": "true", "env": {"BIG": "x".repeat(bytes)}}).to_string();
     let too_long =
         "variable `BIG` of `env` has 131072 bytes including its name; the kernel accepts at most 131071";
@@ -316,11 +316,11 @@ fn fault_06_100_mb_without_a_newline_are_refused_in_bounded_memory() {
 }
 
 const TOO_LONG: &str = "the line is longer than 4194304 bytes";
-/// Less than what was given to read. Addresses are counted, so the program and its stacks are in it.
+/// Less than the size of the input. The limit counts address space, so it includes the program and its stacks.
 const MEMORY_KIB: u64 = 90_000;
 
 #[test]
-fn fault_06_blank_lines_without_end_are_read_in_bounded_memory() {
+fn fault_06_endless_blank_lines_are_read_in_bounded_memory() {
     let home = Home::new();
     let blank = vec![b'\n'; 2 << 20];
     home.call(["enqueue", "-"]).with_stdin(blank).with_memory(MEMORY_KIB).run().ok().prints("");

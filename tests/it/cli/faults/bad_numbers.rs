@@ -91,7 +91,7 @@ fn fault_07_a_number_that_no_store_can_keep_is_refused() {
 }
 
 #[test]
-fn fault_07_a_timeout_of_nothing_or_for_ever_is_refused() {
+fn fault_07_a_zero_or_infinite_timeout_is_refused() {
     for value in
         ["0", "0.0", "\"0s\"", "-1", "1e400", "1e300", "\"-5s\"", "\"never\"", "\"99999999h\"", "0.0001"]
     {
@@ -125,7 +125,7 @@ fn fault_07_a_backoff_base_below_one_is_refused() {
 }
 
 #[test]
-fn fault_07_a_backoff_beyond_any_float_is_capped() {
+fn fault_07_a_backoff_that_overflows_a_float_is_capped() {
     let home = Home::new();
     home.run(["config", "set", "backoff-base", "1e300"]).ok();
     home.run(["config", "set", "max-backoff", "1h"]).ok();
@@ -140,7 +140,7 @@ fn fault_07_a_backoff_beyond_any_float_is_capped() {
 }
 
 #[test]
-fn fault_08_a_time_needs_its_form_and_a_zone() {
+fn fault_08_a_time_must_be_rfc_3339_with_a_zone() {
     for value in [
         "tomorrow",
         "",
@@ -161,7 +161,7 @@ fn fault_08_a_time_needs_its_form_and_a_zone() {
 }
 
 #[test]
-fn fault_08_the_past_is_now_and_the_year_9999_is_far_away() {
+fn fault_08_a_past_time_is_due_and_the_year_9999_is_accepted() {
     let home = Home::new();
     for (id, time) in [
         ("past", "1999-12-31T23:59:59Z"),

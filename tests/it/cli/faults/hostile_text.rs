@@ -1,11 +1,11 @@
-//! Case 15: text that would steer a terminal is stored as it is and shown harmless.
+//! Case 15: text with terminal control characters is stored unchanged and shown escaped.
 
 use serde_json::json;
 
 use super::super::harness::Home;
 use super::super::pseudo_terminal::on_terminal;
 
-/// Each with the form in which people see it.
+/// Each with its escaped form.
 const HOSTILE: [(&str, &str); 9] = [
     ("\u{1b}[31mred\u{1b}[0m", r"\u{1b}[31mred\u{1b}[0m"),
     ("\u{1b}]0;title\u{7}", r"\u{1b}]0;title\u{7}"),

@@ -1,4 +1,4 @@
-//! Cases 5 and 9 to 12: what does not go together with what is there already.
+//! Cases 5 and 9 to 12: input that conflicts with existing jobs.
 
 use super::super::harness::{Home, ids};
 
@@ -112,7 +112,7 @@ fn fault_10_a_file_with_a_bad_line_7_stores_nothing_and_names_it() {
 }
 
 #[test]
-fn fault_10_a_stream_stops_at_the_bad_line_and_says_what_was_stored() {
+fn fault_10_a_stream_stops_at_the_bad_line_and_reports_what_was_stored() {
     for (bad, message, _) in BAD_LINES {
         let home = Home::new();
         let ran = home.call(["enqueue", "-"]).with_stdin(ten_lines(bad)).run().fails(1);
@@ -177,7 +177,7 @@ fn fault_11_an_unknown_id_is_not_found() {
 }
 
 #[test]
-fn fault_11_a_job_in_the_wrong_state_is_left_as_it_is() {
+fn fault_11_a_job_in_the_wrong_state_stays_unchanged() {
     let home = Home::new();
     home.completed_job("completed");
     home.dead_job("dead", "exit code 1");

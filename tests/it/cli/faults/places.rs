@@ -1,4 +1,4 @@
-//! Cases 13 and 14: a closed output, and homes and databases that are something else.
+//! Cases 13 and 14: a closed output, and homes and databases that are not usable.
 
 use std::fs;
 use std::io::Read;
@@ -14,7 +14,7 @@ use super::super::harness::{Home, NOBODY, allow, is_root};
 const SIGPIPE: i32 = 13;
 
 #[test]
-fn fault_13_a_reader_that_leaves_early_ends_it_quietly() {
+fn fault_13_a_reader_that_exits_early_ends_the_command_quietly() {
     let home = Home::new();
     let lines = "{\"command\":\"echo a command that takes some room in the list\"}\n".repeat(3_000);
     home.call(["enqueue", "-q", "-"]).with_stdin(lines).run().ok();
@@ -30,7 +30,7 @@ fn fault_13_a_reader_that_leaves_early_ends_it_quietly() {
 }
 
 #[test]
-fn fault_13_whatever_prints_ends_quietly_where_nobody_ever_read() {
+fn fault_13_every_verb_ends_quietly_if_its_output_is_closed() {
     let home = Home::with_jobs(&["a", "b"]);
     for args in [
         ["list"].as_slice(),
@@ -60,7 +60,7 @@ fn fault_13_whatever_prints_ends_quietly_where_nobody_ever_read() {
 }
 
 #[test]
-fn fault_13_an_output_that_is_full_is_an_error_of_one_line() {
+fn fault_13_a_full_output_device_is_a_one_line_error() {
     let home = Home::with_jobs(&["a"]);
     let mut command = home.call(["list"]).into_command();
     let full = fs::File::options().write(true).open("/dev/full").expect("the full device");
@@ -70,7 +70,7 @@ fn fault_13_an_output_that_is_full_is_an_error_of_one_line() {
     assert!(said.starts_with("error: failed to write the output (") && said.lines().count() == 1, "{said}");
 }
 
-/// What is refused with 7 by every verb, and stays as it is.
+/// Asserts that every verb refuses the file with exit code 7 and leaves it unchanged.
 #[track_caller]
 fn incompatible(home: &Home, file: &Path, message: &str) {
     let before = fs::read(file).expect("it is a file");
@@ -117,7 +117,7 @@ fn fault_14_a_database_that_is_text_is_refused() {
 }
 
 #[test]
-fn fault_14_somebody_elses_database_is_refused() {
+fn fault_14_the_database_of_another_program_is_refused() {
     let home = Home::new();
     fs::create_dir(home.path()).expect("a folder");
     let connection = Connection::open(home.database()).expect("a database");
@@ -127,7 +127,7 @@ fn fault_14_somebody_elses_database_is_refused() {
 }
 
 #[test]
-fn fault_14_an_empty_file_where_a_queue_was_is_refused() {
+fn fault_14_an_emptied_database_is_refused() {
     let home = Home::with_jobs(&["a"]);
     fs::write(home.database(), "").expect("it is emptied");
     incompatible(&home, &home.database(), "is empty, but it contained a queue before");
@@ -135,7 +135,7 @@ fn fault_14_an_empty_file_where_a_queue_was_is_refused() {
 }
 
 #[test]
-fn fault_14_an_empty_file_where_no_queue_was_becomes_one() {
+fn fault_14_an_empty_file_becomes_a_new_queue() {
     let home = Home::new();
     home.file("home/queue.db", "");
     home.run(["enqueue", "--id", "a", "--", "true"]).ok().prints("a\n");
@@ -154,10 +154,10 @@ fn fault_14_a_newer_schema_is_refused() {
         &home.database(),
         &format!("schema version {newer}, newer than the {SCHEMA_VERSION}"),
     );
-    home.run(["list"]).fails(7).says("hint: use the queuectl that last opened this store");
+    home.run(["list"]).fails(7).says("hint: use the queuectl version that last opened this store");
 }
 
-/// A newer program has it open and has not written all of it into the file yet.
+/// A newer program has the queue open and has not checkpointed all of it yet.
 #[test]
 fn fault_35_an_older_program_leaves_a_newer_queue_untouched() {
     let home = Home::with_jobs(&["a"]);
@@ -219,7 +219,7 @@ fn fault_14_a_read_only_folder_is_unavailable() {
 }
 
 #[test]
-fn fault_14_a_home_that_cannot_be_made_is_unavailable() {
+fn fault_14_a_home_that_cannot_be_created_is_unavailable() {
     let home = Home::new();
     allow(home.folder(), 0o555);
     home.call(["enqueue", "--", "true"]).by_nobody().run().fails(5).says("Permission denied");
@@ -228,9 +228,9 @@ fn fault_14_a_home_that_cannot_be_made_is_unavailable() {
 }
 
 #[test]
-fn fault_14_a_read_only_queue_of_somebody_else_is_unavailable() {
+fn fault_14_a_read_only_queue_of_another_user_is_unavailable() {
     if !is_root() {
-        return; // Only root can make a queue that belongs to somebody else.
+        return; // Only root can create a queue that belongs to another user.
     }
     let home = Home::with_jobs(&["a"]);
     allow(home.folder(), 0o755);
@@ -245,7 +245,7 @@ fn fault_14_a_read_only_queue_of_somebody_else_is_unavailable() {
 }
 
 #[test]
-fn fault_14_a_store_in_a_folder_that_is_not_there_is_unavailable() {
+fn fault_14_a_store_in_a_missing_folder_is_unavailable() {
     let home = Home::new();
     home.run(["--store", "nowhere/queue.db", "list"]).fails(5).says("nowhere/queue.db");
 }

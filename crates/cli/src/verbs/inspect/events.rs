@@ -8,7 +8,7 @@ use anstyle::Style;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use super::logs::wait;
+use super::logs::sleep_while_read;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::resolve_id_to_show;
@@ -20,15 +20,15 @@ use ops::escape::write_json;
 use ops::events::{after, latest};
 use store::{Event, Store};
 
-/// How many events are shown unless somebody wants more.
-const SHOWN: usize = 100;
-/// How often to look for more.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How many events are shown by default.
+const DEFAULT_LIMIT: usize = 100;
+/// How often `--follow` polls.
+const EVENT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Show what people and workers did, by whom and when
+/// Show who did what, and when
 ///
-/// Shows the latest, the oldest of them first: cancel, retry, edit, remove, pause, changed settings, workers that came and
-/// went, what was pruned. They are kept for as long as the setting retain_events says. With --json each line is an object
+/// Shows the latest events, oldest first: cancel, retry, edit, remove, pause, changed settings, started and stopped
+/// workers, pruning. Events are kept for as long as the setting retain_events says. With --json, each line is an object
 /// {at, event, by, job, detail}.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -37,16 +37,16 @@ const PAUSE: Duration = Duration::from_millis(200);
   queuectl events --since 1h --json
   queuectl events --job job1")]
 pub(crate) struct Args {
-    /// Go on with what happens from now on
+    /// Keep printing new events
     #[arg(short, long)]
     follow: bool,
-    /// What happened so long ago or later: 90, 1h30m, 7d
+    /// Only events of this latest period: 90, 1h30m, 7d
     #[arg(long, value_name = "DURATION", value_parser = parse_span)]
     since: Option<Duration>,
-    /// Only what was done to this job
+    /// Only events of this job
     #[arg(long, value_name = "ID")]
     job: Option<String>,
-    /// How many to show at most [default: 100, or all with --since]
+    /// Show at most this many [default: 100, or all with --since]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -77,27 +77,27 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let job = args.job.as_deref().map(|id| resolve_id_to_show(context, id)).transpose()?;
     let now = store.now()?;
     let since = args.since.map(|span| now.saturating_sub(span));
-    let limit = args.limit.unwrap_or(if since.is_some() { usize::MAX } else { SHOWN });
-    // Before the look at what there is: what comes in between is shown by following.
+    let limit = args.limit.unwrap_or(if since.is_some() { usize::MAX } else { DEFAULT_LIMIT });
+    // Read before the list: an event that is recorded in between is shown by following.
     let newest = latest(store, None, None, 1)?.last().map_or(0, |last| last.number);
     let shown = latest(store, job.as_ref(), since, limit)?;
     print(context, &shown)?;
     if args.follow {
         follow(context, store, job.as_ref(), shown.last().map_or(newest, |last| last.number))?;
     } else if shown.is_empty() && !context.json {
-        context.hint("nothing has happened")?;
+        context.hint("no events")?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows what comes for as long as somebody reads it.
+/// Shows new events until the reader closes the output.
 fn follow(context: &Context, store: &dyn Store, job: Option<&JobId>, mut last: u64) -> Result<(), Failure> {
     loop {
         let more = after(store, job, last)?;
         print(context, &more)?;
         match more.last() {
             Some(newest) => last = newest.number,
-            None if wait(PAUSE)? => {}
+            None if sleep_while_read(EVENT_POLL_INTERVAL)? => {}
             None => return Ok(()),
         }
     }
@@ -119,22 +119,25 @@ fn print(context: &Context, events: &[Event]) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// What most names are no wider than. Lines come one by one, so the widest is not known.
+/// Most names fit into this width. Lines are printed one by one, so the widest name is not known.
 const WIDTH_OF_BY: usize = 10;
 const WIDTH_OF_WHAT: usize = 16;
-/// So much of a time is told to the second.
+/// The length of a time to the second.
 const SECONDS: usize = "2026-01-31T09:30:00".len();
 
-/// How far what has no room beside the rest is indented.
+/// Details that do not fit on the line are indented below it.
 const INDENT: &str = "    ";
 
-/// `2026-01-31T09:30:00.000Z  cancel            ada         job1  detail`; on a terminal to the second, and what does not fit
-/// is below.
+/// `2026-01-31T09:30:00.000Z  cancel            ada         job1  detail`; on a terminal, times are to the second, and
+/// details that do not fit are on the following lines.
 fn lines(event: &Event, context: &Context) -> Vec<String> {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     let at = event.at.to_string();
-    let at =
-        if context.person_reads { at.get(..SECONDS).map_or(at.clone(), |at| format!("{at}Z")) } else { at };
+    let at = if context.stdout_is_terminal {
+        at.get(..SECONDS).map_or(at.clone(), |at| format!("{at}Z"))
+    } else {
+        at
+    };
     let (by, what) = (printable(&event.by), event.event.replace('_', " "));
     let what = printable(&what);
     let job = event.job.as_ref().map(JobId::as_str);

@@ -9,14 +9,14 @@ use crate::flags::selection::resolve_id_to_show;
 use crate::render::text::{printable, rough, state_style, wrap};
 use ops::jobs::explain::{ExplanationJson, JobExplanation, explain};
 
-/// Say why a job does not run now, and when it probably will
+/// Explain why a job is not running, and estimate when it will start
 ///
-/// Everything that holds it is told: its time, other jobs, its queue, the workers, those before it in the line. When it will
-/// start is guessed from how long the latest jobs of its queue took.
+/// Lists everything that holds the job back: its start time, its dependencies, its queue, the workers, and the jobs ahead
+/// of it. The start is estimated from the duration of the latest jobs in its queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl explain job1\n  queuectl explain job1 --json")]
 pub(crate) struct Args {
-    /// The job
+    /// The job's id, or a unique prefix of it
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -54,11 +54,11 @@ fn start(explained: &JobExplanation) -> Option<String> {
     let at = explained.explanation.probable_start?;
     let wait = rough(at.since(explained.now));
     match explained.explanation.estimated_from {
-        Some(1) => Some(format!("It will start in about {wait}, going by the latest job of its queue.")),
+        Some(1) => Some(format!("It should start in about {wait}, judging by the latest job in its queue.")),
         Some(count) => {
-            Some(format!("It will start in about {wait}, going by the latest {count} jobs of its queue."))
+            Some(format!("It should start in about {wait}, judging by the latest {count} jobs in its queue."))
         }
-        None if at > explained.now => Some(format!("It will start in {wait}, if a slot is free then.")),
+        None if at > explained.now => Some(format!("It should start in {wait} if a slot is free.")),
         None => None,
     }
 }

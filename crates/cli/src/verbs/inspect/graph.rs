@@ -16,17 +16,17 @@ use ops::json::GraphJson;
 
 /// Show what a job depends on and what depends on it
 ///
-/// A job that was told of before is marked with (*), and what lies behind it is not told again.
+/// A job that appears a second time is marked with (*), without its subtree.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl graph deploy
   queuectl graph deploy --dot | dot -Tsvg > deploy.svg
   queuectl graph deploy --json | jq -r '.nodes[] | select(.state == \"dead\") | .id'")]
 pub(crate) struct Args {
-    /// The job, by its id or the beginning of it
+    /// The job's id, or a unique prefix of it
     #[arg(value_name = "ID")]
     id: String,
-    /// Print it for Graphviz
+    /// Print the graph in the DOT language of Graphviz
     #[arg(long, conflicts_with = "json")]
     dot: bool,
     /// Show at most this many jobs, the nearest first
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     if graph.is_cut {
         let shown = jobs(graph.nodes.len() as u64);
-        context.hint(&format!("there are more than these {shown}; --limit shows more"))?;
+        context.hint(&format!("only {shown} are shown; use a larger --limit to see more"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -64,7 +64,7 @@ fn print(context: &Context, graph: &Graph, dot: bool) -> Result<(), Failure> {
 }
 
 fn write_trees(out: &mut impl Write, graph: &Graph) -> Result<(), Failure> {
-    writeln!(out, "{}", told(&graph.nodes[0]))?;
+    writeln!(out, "{}", describe(&graph.nodes[0]))?;
     for (direction, heading) in [(Direction::Up, "depends on"), (Direction::Down, "needed by")] {
         let tree = graph.tree(direction);
         if !tree.is_empty() {
@@ -78,23 +78,23 @@ fn write_trees(out: &mut impl Write, graph: &Graph) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A branch as it hangs on the tree.
+/// One line of the tree.
 fn line(graph: &Graph, branch: &Branch) -> String {
     let (last, above) = branch.more.split_last().expect("every branch has its own level");
     let mut text: String = above.iter().map(|more| if *more { "│   " } else { "    " }).collect();
     text.push_str(if *last { "├── " } else { "└── " });
-    text.push_str(&told(&graph.nodes[branch.node]));
+    text.push_str(&describe(&graph.nodes[branch.node]));
     if branch.is_repeated {
         text.push_str(" (*)");
     }
     if branch.is_too_deep {
-        text.push_str(" … (too deep to be shown)");
+        text.push_str(" … (too deep to show)");
     }
     text
 }
 
 /// A job and its state.
-fn told(node: &Node) -> String {
+fn describe(node: &Node) -> String {
     let style = node.state.map_or_else(|| Style::new().dimmed(), state_style);
     format!("{}  {style}{}{style:#}", node.id, state_of(node))
 }
@@ -103,7 +103,7 @@ fn state_of(node: &Node) -> &'static str {
     node.state.map_or("removed", StateName::name)
 }
 
-/// An arrow points from what runs first to what runs after it. Ids need no escape: they are letters, digits and a few signs.
+/// Arrows point in the order of execution. Ids need no escaping: they contain no quotes or backslashes.
 fn write_dot(out: &mut impl Write, graph: &Graph) -> Result<(), Failure> {
     writeln!(out, "digraph jobs {{\n  rankdir = LR;\n  node [shape = box, style = filled];")?;
     for node in &graph.nodes {
@@ -117,7 +117,7 @@ fn write_dot(out: &mut impl Write, graph: &Graph) -> Result<(), Failure> {
     Ok(writeln!(out, "}}")?)
 }
 
-/// The colours of a terminal, pale enough to be written on.
+/// The terminal's colours, pale enough for black text.
 fn color(state: Option<StateName>) -> &'static str {
     match state {
         Some(StateName::Pending) => "white",

@@ -9,9 +9,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::flags::selection::resolve_id_to_show;
-use crate::loan::Loan;
-use crate::render::output::{Printer, Wanted};
-use crate::render::report_change::{code_of, find, tell};
+use crate::loan::SlotLoan;
+use crate::render::output::{PrintOptions, Printer};
+use crate::render::report_change::{code_of, find, report_and_continue};
 use crate::render::text::rough;
 use domain::job::life::State;
 use domain::job::{Attempt, Job};
@@ -25,40 +25,40 @@ use ops::jobs::logs::follow::{FollowEvent, Follower, missing};
 use ops::jobs::logs::{AttemptOutput, choose, has_ended};
 use store::Store;
 
-/// Show what a job printed
+/// Show the output of a job
 ///
-/// Shows the latest attempt that runs or has printed anything: both streams, in the order in which it was printed. On a
-/// terminal stderr is red, and characters that would steer the terminal are shown as escapes. In a pipe the bytes come as
-/// they are.
+/// Shows the latest attempt that is running or has printed something: both streams, in the order in which they were
+/// written. On a terminal, stderr is red and control characters are escaped. In a pipe, the bytes are unchanged.
 ///
-/// Of a long output the beginning and the end are kept (setting log_max_bytes); a line on stderr says how much is missing.
+/// Of a long output, only the beginning and the end are kept (setting log_max_bytes); a line on stderr shows how much is
+/// missing.
 ///
-/// With --json each line is an object {attempt, stream, at, text}; bytes that are no UTF-8 become U+FFFD. Where output is
-/// missing it is {attempt, cut_bytes}.
+/// With --json, each line is an object {attempt, stream, at, text}; bytes that are not UTF-8 become U+FFFD. Missing output
+/// is shown as {attempt, cut_bytes}.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "flags, as they were typed")]
+#[expect(clippy::struct_excessive_bools, reason = "one per command-line flag")]
 #[command(after_help = "Examples:
   queuectl logs job1
   queuectl logs job1 -f
   queuectl logs job1 --attempt 2 --stderr
   queuectl logs job1 --json | jq -r .text")]
 pub(crate) struct Args {
-    /// The job, by its id or the beginning of it
+    /// The job's id, or a unique prefix of it
     #[arg(value_name = "ID")]
     id: String,
-    /// Go on as it prints, through all further attempts, until the job is finished
+    /// Keep printing new output, through all further attempts, until the job has finished
     #[arg(short, long)]
     follow: bool,
-    /// Show this attempt [default: the latest that runs or has printed anything]
+    /// Show this attempt [default: the latest that is running or has printed something]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     attempt: Option<u32>,
-    /// Show only what went to stdout
+    /// Show only stdout
     #[arg(long, conflicts_with = "stderr")]
     stdout: bool,
-    /// Show only what went to stderr
+    /// Show only stderr
     #[arg(long)]
     stderr: bool,
-    /// On a terminal too, print the bytes as they are
+    /// Do not escape control characters on a terminal
     #[arg(long)]
     raw: bool,
 }
@@ -75,7 +75,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.raw && context.json {
-        return Err(Failure::usage("--raw and --json exclude each other"));
+        return Err(Failure::usage("--raw cannot be combined with --json"));
     }
     let id = resolve_id_to_show(context, &args.id)?;
     let store = context.store()?;
@@ -87,13 +87,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     store.finish_restore(&home.join(log::FOLDER))?;
     let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let chosen = choose(&record, &home, args.attempt)?;
-    let mut printer = Printer::new(context, Wanted { only: args.only(), raw: args.raw });
+    let mut printer = Printer::new(context, PrintOptions { only: args.only(), raw: args.raw });
     if chosen.is_none() {
         printer.note(&not_yet(&record.job))?;
     }
     if args.follow {
         let from = chosen.map_or(1, |attempt| attempt.number);
-        let loan = inside.map(|inside| Loan::new(context, store, inside)).transpose()?;
+        let loan = inside.map(|inside| SlotLoan::new(context, store, inside)).transpose()?;
         let loan = loan.map(|loan| (loan, id.clone()));
         let follower = Follower::new(store, home, id, from);
         return follow(context, follower, printer, args.attempt.is_some(), loan);
@@ -106,10 +106,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 }
 
 fn not_yet(job: &Job) -> String {
-    format!("job {} has not run yet: it is {}", job.id, job.life.state.name().name())
+    format!("job {} has not run yet (state: {})", job.id, job.life.state.name().name())
 }
 
-/// Shows what there is of an attempt now.
+/// Shows the output that an attempt has so far.
 fn show(
     store: &dyn Store,
     output: AttemptOutput,
@@ -117,9 +117,9 @@ fn show(
     job: &JobId,
     attempt: &Attempt,
 ) -> Result<(), Failure> {
-    printer.begin(attempt);
+    printer.begin_attempt(attempt);
     let shown = show_all(store, output, &mut printer, job, attempt.number);
-    printer.end()?;
+    printer.end_attempt()?;
     let shown = shown?;
     if !shown.is_empty {
         return Ok(());
@@ -132,7 +132,7 @@ fn show(
     }
 }
 
-struct Shown {
+struct OutputSummary {
     is_empty: bool,
     is_over: bool,
 }
@@ -143,49 +143,49 @@ fn show_all(
     printer: &mut Printer<'_>,
     id: &JobId,
     attempt: u32,
-) -> Result<Shown, Failure> {
+) -> Result<OutputSummary, Failure> {
     let mut is_empty = true;
     loop {
         let is_over = has_ended(&find(store, id)?, attempt);
         let pieces = output.read(store, is_over)?;
         if pieces.is_empty() {
-            return Ok(Shown { is_empty, is_over });
+            return Ok(OutputSummary { is_empty, is_over });
         }
         is_empty = false;
         printer.print(&pieces)?;
     }
 }
 
-/// Shows what comes until the job, or the `only_one` attempt, is over.
+/// Shows new output until the job, or the `only_one` attempt, has ended.
 fn follow(
     context: &Context,
     mut follower: Follower<'_>,
     mut printer: Printer<'_>,
     only_one: bool,
-    mut loan: Option<(Loan<'_>, JobId)>,
+    mut loan: Option<(SlotLoan<'_>, JobId)>,
 ) -> Result<ExitCode, Failure> {
     let mut worst = None;
     loop {
         let news = follower.poll()?;
         if let (Some((loan, id)), true) = (&mut loan, news.is_empty()) {
-            loan.look(|| Ok(vec![id.clone()]))?;
+            loan.check(|| Ok(vec![id.clone()]))?;
         }
-        if news.is_empty() && !wait(follower.poll_delay())? {
+        if news.is_empty() && !sleep_while_read(follower.poll_delay())? {
             return Ok(code_of(worst));
         }
         for event in news {
             match event {
-                FollowEvent::Began(attempt) => printer.begin(&attempt),
+                FollowEvent::Began(attempt) => printer.begin_attempt(&attempt),
                 FollowEvent::Output(pieces) => printer.print(&pieces)?,
                 FollowEvent::Unreadable(error) => {
-                    worst = worst.max(Some(complain(context, &mut printer, error)?))
+                    worst = worst.max(Some(report_unreadable(context, &mut printer, error)?))
                 }
                 FollowEvent::Ended { attempt, job } => {
-                    printer.end()?;
+                    printer.end_attempt()?;
                     if only_one {
                         return Ok(code_of(worst));
                     }
-                    if let Some(note) = between(&attempt, &job, context.store()?.now()?) {
+                    if let Some(note) = describe_attempt_end(&attempt, &job, context.store()?.now()?) {
                         printer.note(&note)?;
                     }
                 }
@@ -198,22 +198,22 @@ fn follow(
     }
 }
 
-fn complain(context: &Context, printer: &mut Printer<'_>, error: OpError) -> Result<Exit, Failure> {
-    printer.end()?;
-    Ok(tell(context, &error.into()))
+fn report_unreadable(context: &Context, printer: &mut Printer<'_>, error: OpError) -> Result<Exit, Failure> {
+    printer.end_attempt()?;
+    Ok(report_and_continue(context, &error.into()))
 }
 
 /// How an attempt ended, and when the next one starts. `None` if the job ended with it.
-pub(crate) fn between(attempt: &Attempt, job: &Job, now: Timestamp) -> Option<String> {
+pub(crate) fn describe_attempt_end(attempt: &Attempt, job: &Job, now: Timestamp) -> Option<String> {
     let ending = attempt.ending.as_ref()?;
     let how = ending.error.clone().unwrap_or_else(|| ending.outcome.to_string());
     let is_latest = job.life.attempts == attempt.number;
     let next = match &job.life.state {
         State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } if is_latest => return None,
         State::Failed | State::Pending { .. } if is_latest && job.life.due_at > now => {
-            format!(", the next one starts in {}", rough(job.life.due_at.since(now)))
+            format!("; the next one starts in {}", rough(job.life.due_at.since(now)))
         }
-        State::Failed | State::Pending { .. } if is_latest => ", the next one is due".to_owned(),
+        State::Failed | State::Pending { .. } if is_latest => "; the next one is due".to_owned(),
         State::Pending { .. }
         | State::Processing(_)
         | State::Completed { .. }
@@ -232,8 +232,8 @@ fn finished(job: &Job) -> String {
     }
 }
 
-/// `false` if nobody reads any more: then there is no reason to wait for the job.
-pub(crate) fn wait(pause: Duration) -> Result<bool, Failure> {
+/// Sleeps for `pause`. Returns `false` if the reader has closed the output: then there is no reason to continue.
+pub(crate) fn sleep_while_read(pause: Duration) -> Result<bool, Failure> {
     let stdout = io::stdout();
     let mut descriptor = [PollFd::new(&stdout, PollFlags::empty())];
     let pause = Timespec::try_from(pause).map_err(io::Error::other)?;

@@ -21,11 +21,11 @@ use ops::OpError;
 use ops::json::RecordJson;
 use store::Store;
 
-/// Show one job with its history
+/// Show one job and its history
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl show job1\n  queuectl show job1 --json | jq .history")]
 pub(crate) struct Args {
-    /// The job, by its id or the beginning of it
+    /// The job's id, or a unique prefix of it
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -62,7 +62,7 @@ fn write_facts(out: &mut impl Write, record: &JobRecord, now: Timestamp) -> Resu
     Ok(())
 }
 
-/// What is worth saying about a job, in the order in which one wants to know it.
+/// The properties of a job that are set, the most important first.
 fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
     let life = &job.life;
     let mut facts = vec![("command", job.command.clone()), ("queue", job.queue.to_string())];
@@ -87,18 +87,18 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
     say("depends on", list(job.depends_on.iter().map(JobId::as_str)));
     say(
         "if those fail",
-        (job.on_dependency_failure == OnDependencyFailure::Run).then(|| "runs all the same".to_owned()),
+        (job.on_dependency_failure == OnDependencyFailure::Run).then(|| "run anyway".to_owned()),
     );
     say("unique key", unique_key(job));
     say("batch", job.batch.as_ref().map(ToString::to_string));
     facts
 }
 
-/// The schedule that made it.
+/// The schedule that created the job.
 fn origin(record: &JobRecord, now: Timestamp) -> Option<(&'static str, String)> {
     let schedule = record.schedule.as_ref()?;
     let at =
-        record.scheduled_for.map_or_else(|| "by hand".to_owned(), |at| format!("for {}", moment(at, now)));
+        record.scheduled_for.map_or_else(|| "manual run".to_owned(), |at| format!("for {}", moment(at, now)));
     Some(("schedule", format!("{schedule}, {at}")))
 }
 
@@ -107,7 +107,7 @@ fn unique_key(job: &Job) -> Option<String> {
     Some(match job.unique_for {
         UniqueFor::Started => format!("{key} (until it has started)"),
         UniqueFor::Finished => key.clone(),
-        UniqueFor::Span(span) => format!("{key} (for {} from enqueuing)", format_span(span)),
+        UniqueFor::Span(span) => format!("{key} (for {} after enqueuing)", format_span(span)),
     })
 }
 
@@ -115,11 +115,11 @@ fn waits_for(job: &Job, now: Timestamp) -> Option<String> {
     let due_at = job.life.due_at;
     match &job.life.state {
         State::Pending { blocked_by: 0 } => {
-            (due_at > now).then(|| format!("its time, {}", moment(due_at, now)))
+            (due_at > now).then(|| format!("its start time, {}", moment(due_at, now)))
         }
         State::Pending { blocked_by: 1 } => Some("1 other job".to_owned()),
         State::Pending { blocked_by } => Some(format!("{blocked_by} other jobs")),
-        State::Failed => Some(format!("its next try, {}", moment(due_at, now))),
+        State::Failed => Some(format!("its next retry, {}", moment(due_at, now))),
         State::Processing(_) | State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => None,
     }
 }
@@ -154,7 +154,7 @@ fn write_history(
         ("WORKER", Align::Left),
         ("ERROR", Align::Left),
     ])
-    .can_do_without(&["WORKER", "TOOK"]);
+    .with_optional_columns(&["WORKER", "TOOK"]);
     for attempt in &record.history {
         table.row(history_row(attempt, now));
     }

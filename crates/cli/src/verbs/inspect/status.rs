@@ -19,9 +19,9 @@ use ops::json::StatusJson;
 use ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
 use store::Queue;
 
-/// Show how things stand: jobs, queues, workers, and what is wrong
+/// Show jobs, queues, workers and problems
 ///
-/// With --watch it goes on showing that, with what runs and how fast jobs go through, until Ctrl-C.
+/// With --watch, also shows running jobs and throughput, and refreshes until Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl status
@@ -29,17 +29,17 @@ use store::Queue;
   queuectl status --watch
   queuectl status --watch --interval 10s --json >> status.jsonl")]
 pub(crate) struct Args {
-    /// Show it again and again
+    /// Refresh until Ctrl-C
     #[arg(long)]
     watch: bool,
-    /// How long to wait before showing it again: 1, 500ms
+    /// Time between refreshes: 1, 500ms
     #[arg(long, value_name = "DURATION", default_value = "1s", requires = "watch", allow_negative_numbers = true,
           value_parser = parse_interval)]
     interval: Duration,
 }
 
-/// More often than this nobody can read it.
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+/// A faster refresh would be unreadable.
+const MIN_WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.watch {
@@ -62,8 +62,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let interval = parse_span(text).map_err(|error: SpanError| error.to_string())?;
-    if interval < SHORTEST_INTERVAL {
-        return Err(format!("the shortest is {}ms", SHORTEST_INTERVAL.as_millis()));
+    if interval < MIN_WATCH_INTERVAL {
+        return Err(format!("must be at least {}ms", MIN_WATCH_INTERVAL.as_millis()));
     }
     Ok(interval)
 }
@@ -79,7 +79,7 @@ fn lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
     lines
 }
 
-/// Queues with their counts, and the sum where there are several.
+/// Queues with their counts, and a total if there are several.
 pub(crate) fn queue_lines(status: &Status, width: usize) -> Vec<String> {
     let mut columns = vec![("QUEUE", Align::Left)];
     columns.extend(StateName::ALL.map(|state| (heading(state), Align::Right)));
@@ -104,7 +104,7 @@ pub(crate) fn queue_lines(status: &Status, width: usize) -> Vec<String> {
     table.lines(width)
 }
 
-/// What keeps jobs that wait in a queue from starting.
+/// Why pending jobs of a queue do not start.
 fn held_back(queue: &Queue) -> Option<&'static str> {
     if queue.paused.is_some() {
         return Some("paused");
@@ -116,7 +116,7 @@ fn held_back(queue: &Queue) -> Option<&'static str> {
     if queue.is_full() { Some("full") } else { waits_for_rate }
 }
 
-/// Whether the last line is the sum of those above.
+/// Whether the last line is the total of those above.
 pub(crate) fn has_sum(status: &Status) -> bool {
     status.queues.len() != 1
 }
@@ -132,13 +132,13 @@ fn heading(state: StateName) -> &'static str {
     }
 }
 
-/// A number in the colour of its state; nothing to see is dim.
+/// A number in the colour of its state; zero is dimmed.
 fn counted(state: StateName, count: u64) -> Cell {
     let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
     Cell::styled(&grouped(count), style)
 }
 
-/// Workers, or that there are none, unless that is among the problems.
+/// The workers, or a note that there are none, unless a problem already says so.
 pub(crate) fn worker_lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
     if !status.workers.is_empty() {
         return worker::table(&status.workers, now).lines(width);
@@ -147,7 +147,7 @@ pub(crate) fn worker_lines(status: &Status, now: Timestamp, width: usize) -> Vec
     if is_problem { Vec::new() } else { vec![format!("No worker is running; {HOW_TO_START_A_WORKER}.")] }
 }
 
-/// What is wrong, marked so that nobody overlooks it.
+/// The problems, each marked with `!`.
 pub(crate) fn problem_lines(problems: &[Problem], width: usize) -> Vec<String> {
     let yellow = AnsiColor::Yellow.on_default();
     let mut lines = Vec::new();

@@ -9,10 +9,10 @@ use rustix::process::Signal;
 
 use crate::context::{Context, catch};
 use crate::failure::{Exit, Failure};
-use crate::flags::selection::{Which, WhichArgs, hint_at_nothing};
-use crate::loan::Loan;
+use crate::flags::selection::{Selection, SelectionArgs, hint_no_match};
+use crate::loan::SlotLoan;
 use crate::render::progress::Bar;
-use crate::render::report_change::{code_of, tell};
+use crate::render::report_change::{code_of, report_and_continue};
 use crate::render::text::{grouped, rough};
 use domain::job::Job;
 use domain::job::life::StateName;
@@ -28,14 +28,14 @@ use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::alive::{live_workers, why_no_job_starts};
 use store::Store;
 
-/// Wait until jobs are finished
+/// Wait until jobs have finished
 ///
-/// Prints each job that completed. The exit code is 0 if all of them did, 1 if one is dead or cancelled, 3 if there is no
-/// such job, 124 if the time ran out. A failed job waits for its retry, and so does this. Ctrl-C ends the waiting, not
-/// the jobs.
+/// Prints each job that completes. The exit code is 0 if all jobs completed, 1 if one is dead or cancelled, 3 if a job does
+/// not exist, 124 after a timeout. A failed job has not finished: it waits for its retry. Ctrl-C stops waiting; the jobs
+/// continue.
 ///
-/// Inside a job it refuses to wait for that job and for those that depend on it (exit code 4). Where all slots are busy it
-/// starts a worker for the jobs that it waits for, one after the other.
+/// Inside a job, it refuses to wait for that job and for jobs that depend on it (exit code 4). If all slots are busy, it
+/// starts a worker for the jobs that it waits for, one at a time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl wait job1 job2
@@ -43,72 +43,74 @@ use store::Store;
   queuectl wait --tag nightly --state ready,processing
   queuectl enqueue --file jobs.jsonl | xargs queuectl wait -q")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    which: WhichArgs,
-    /// How long to wait at most: 90, 1m30s [default: for ever]
+    /// Stop waiting after this long: 90, 1m30s [default: no limit]
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
-/// The pause between two looks grows from the first to the second while nothing happens.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How often to look whether a worker is running, until somebody had to be told.
-const WORKERS_PAUSE: Duration = Duration::from_secs(1);
-/// How many jobs may ask at once for the slot of a job that waits for them.
-const MAX_OFFERED: usize = 100;
-/// How many running jobs the progress names.
+/// The interval between polls grows from the first to the second while no job ends.
+const MIN_JOB_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_JOB_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often to check that a worker is running, until the hint was printed.
+const WORKER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// At most this many awaited jobs are considered for the slot of the enclosing job.
+const MAX_LOAN_CANDIDATES: usize = 100;
+/// At most this many running jobs are named in the progress line.
 const MAX_RUNNING_NAMED: usize = 3;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let ids = meant(args.which.resolve(context)?, context)?;
+    let ids = ids_to_wait_for(args.selection.resolve(context)?, context)?;
     let store = context.store()?;
     let mut loan = match CallingJob::find(store)? {
         Some(inside) => {
             inside.check_may_wait_for(store, ids.iter().cloned())?;
-            Some(Loan::new(context, store, inside)?)
+            Some(SlotLoan::new(context, store, inside)?)
         }
         None => None,
     };
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut wait = Wait::new(ids.iter().cloned());
-    let mut waiting = Waiting::new(context, store, ids.len());
-    waiting.tell(wait.poll_all(store)?)?;
-    let mut pause = SHORTEST_PAUSE;
+    let mut waiting = WaitReport::new(context, store, ids.len());
+    waiting.report_ended(wait.poll_all(store)?)?;
+    let mut pause = MIN_JOB_POLL_INTERVAL;
     while !wait.is_over() {
-        let left =
-            deadline.map_or(LONGEST_PAUSE, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = deadline
+            .map_or(MAX_JOB_POLL_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             break;
         }
         waiting.show(&wait)?;
         if let Some(loan) = &mut loan {
-            loan.look(|| Ok(wait.unfinished().take(MAX_OFFERED).map(|job| job.id.clone()).collect()))?;
+            loan.check(|| {
+                Ok(wait.unfinished().take(MAX_LOAN_CANDIDATES).map(|job| job.id.clone()).collect())
+            })?;
         }
         if let Some(signal) = interrupts.sleep(pause.min(left)) {
             drop(waiting);
             interrupts.end_by(signal);
         }
         let ended = wait.poll(store)?;
-        pause = if ended.is_empty() { (pause * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
-        waiting.tell(ended)?;
+        pause = if ended.is_empty() { (pause * 2).min(MAX_JOB_POLL_INTERVAL) } else { MIN_JOB_POLL_INTERVAL };
+        waiting.report_ended(ended)?;
     }
-    waiting.tell(wait.poll_all(store)?)?;
+    waiting.report_ended(wait.poll_all(store)?)?;
     if let (Some(after), false) = (args.timeout, wait.is_over()) {
-        waiting.give_up(&wait, after)?;
+        waiting.report_timeout(&wait, after)?;
     }
     waiting.finish(&ids)
 }
 
-/// Those of a kind are the ones that are there now; what comes later is not waited for.
-fn meant(which: Which, context: &Context) -> Result<Vec<JobId>, Failure> {
+/// The ids to wait for. A selection is resolved once: jobs that match later are not included.
+fn ids_to_wait_for(which: Selection, context: &Context) -> Result<Vec<JobId>, Failure> {
     match which {
-        Which::Ids(ids) => Ok(ids),
-        Which::Kind(filter) => {
+        Selection::Ids(ids) => Ok(ids),
+        Selection::Matching(filter) => {
             let mut selected = select(context.store()?, &filter)?;
             if selected.is_empty() {
-                hint_at_nothing(context, &filter)?;
+                hint_no_match(context, &filter)?;
             }
             selected.reverse();
             Ok(selected.into_iter().map(|seen| seen.id).collect())
@@ -116,20 +118,20 @@ fn meant(which: Which, context: &Context) -> Result<Vec<JobId>, Failure> {
     }
 }
 
-/// What is said while jobs are waited for, and what comes of it.
-struct Waiting<'a> {
+/// The output of `wait`: progress, results and the exit code.
+struct WaitReport<'a> {
     context: &'a Context,
     store: &'a dyn Store,
     bar: Bar,
     total: usize,
-    /// Jobs as they are printed in the end.
+    /// Finished jobs, for `--json`.
     jobs: HashMap<JobId, Job>,
     worst: Option<Exit>,
-    /// When to look for workers next; never again after it was said that there are none.
-    workers_due: Option<Instant>,
+    /// When to check for workers next; `None` after the hint was printed.
+    next_worker_check: Option<Instant>,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitReport<'a> {
     fn new(context: &'a Context, store: &'a dyn Store, total: usize) -> Self {
         Self {
             context,
@@ -138,12 +140,12 @@ impl<'a> Waiting<'a> {
             total,
             jobs: HashMap::new(),
             worst: None,
-            workers_due: Some(Instant::now()),
+            next_worker_check: Some(Instant::now()),
         }
     }
 
-    /// Says what became of jobs as soon as it is known.
-    fn tell(&mut self, ended: Vec<WaitEnd>) -> Result<(), Failure> {
+    /// Reports jobs that have ended.
+    fn report_ended(&mut self, ended: Vec<WaitEnd>) -> Result<(), Failure> {
         if ended.is_empty() {
             return Ok(());
         }
@@ -152,9 +154,11 @@ impl<'a> Waiting<'a> {
         for end in ended {
             match end.verdict() {
                 Ok(_) if self.context.json || self.context.quiet => {}
-                Ok(job) if self.context.person_reads => writeln!(out, "Job {} completed", job.id)?,
+                Ok(job) if self.context.stdout_is_terminal => writeln!(out, "Job {} completed", job.id)?,
                 Ok(job) => writeln!(out, "{}", job.id)?,
-                Err(error) => self.worst = self.worst.max(Some(tell(self.context, &error.into()))),
+                Err(error) => {
+                    self.worst = self.worst.max(Some(report_and_continue(self.context, &error.into())))
+                }
             }
             if let (true, WaitEnd::Finished(job)) = (self.context.json, end) {
                 self.jobs.insert(job.id.clone(), *job);
@@ -163,14 +167,14 @@ impl<'a> Waiting<'a> {
         Ok(out.flush()?)
     }
 
-    /// Shows how far it is, and says it once if nobody works on it.
+    /// Shows the progress, and prints a hint once if no worker will run the jobs.
     fn show(&mut self, wait: &Wait) -> Result<(), Failure> {
-        if self.workers_due.is_some_and(|due| due <= Instant::now()) {
-            self.workers_due = Instant::now().checked_add(WORKERS_PAUSE);
+        if self.next_worker_check.is_some_and(|due| due <= Instant::now()) {
+            self.next_worker_check = Instant::now().checked_add(WORKER_CHECK_INTERVAL);
             if let Some(why) = why_no_job_starts(&live_workers(self.store)?) {
                 self.bar.clear();
                 self.context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"))?;
-                self.workers_due = None;
+                self.next_worker_check = None;
             }
         }
         let now = self.store.now()?;
@@ -179,18 +183,18 @@ impl<'a> Waiting<'a> {
         Ok(())
     }
 
-    fn give_up(&mut self, wait: &Wait, after: Duration) -> Result<(), Failure> {
+    fn report_timeout(&mut self, wait: &Wait, after: Duration) -> Result<(), Failure> {
         self.bar.clear();
         for job in wait.unfinished().filter(|_| self.context.json) {
             self.jobs.extend(self.store.find(&job.id)?.map(|job| (job.id.clone(), job)));
         }
         let unfinished = wait.unfinished().filter_map(|job| Some((job.id.clone(), job.state?)));
         let error = OpError::TimedOut { after, unfinished: unfinished.collect(), of: self.total };
-        self.worst = self.worst.max(Some(tell(self.context, &error.into())));
+        self.worst = self.worst.max(Some(report_and_continue(self.context, &error.into())));
         Ok(())
     }
 
-    /// Prints the jobs as they are in the end, in the order in which they were named.
+    /// Prints the jobs with `--json`, in the order in which they were given.
     fn finish(mut self, ids: &[JobId]) -> Result<ExitCode, Failure> {
         self.bar.clear();
         if self.context.json {

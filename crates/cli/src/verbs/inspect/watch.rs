@@ -1,4 +1,4 @@
-//! `queuectl status --watch`: on a terminal it is drawn over and over, in a pipe it comes one after the other.
+//! `queuectl status --watch`: redraws the screen of a terminal; in a pipe, prints one report after the other.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ use ops::json::SnapshotJson;
 use ops::status::watch::{Snapshot, Watch};
 use sys::signal::interrupts::{Interrupts, timespec};
 
-/// Shows how things stand until somebody has seen enough.
+/// Shows the status repeatedly until a signal arrives or the reader closes the output.
 pub(crate) fn run(interval: Duration, context: &Context) -> Result<ExitCode, Failure> {
     if context.quiet {
-        return Err(Failure::usage("with -q there is nothing to watch"));
+        return Err(Failure::usage("--watch cannot be combined with --quiet"));
     }
     let home = context.location()?.home;
     let mut watch = Watch::new(context.store()?, &home);
@@ -39,11 +39,11 @@ pub(crate) fn run(interval: Duration, context: &Context) -> Result<ExitCode, Fai
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Over,
-    /// Nobody wants to see more.
+    /// The user or the reader of the output ended the command.
     Ended,
 }
 
-/// Where it is shown.
+/// The screen or stream that the status is shown on.
 struct Window<'a> {
     context: &'a Context,
     title: String,
@@ -54,12 +54,12 @@ struct Window<'a> {
 
 impl<'a> Window<'a> {
     fn open(context: &'a Context, title: String) -> Result<Self, Failure> {
-        let is_whole_screen = context.person_reads && !context.json && can_be_drawn_over();
+        let is_whole_screen = context.stdout_is_terminal && !context.json && supports_cursor_movement();
         let mut signals = vec![Signal::INT, Signal::TERM, Signal::HUP];
         if is_whole_screen {
             signals.extend([Signal::TSTP, Signal::WINCH]);
         }
-        // Caught first: nothing may end this process while the screen is not as it was.
+        // Caught before entering the screen: no signal may end this process without restoring the terminal.
         let interrupts = catch(&signals)?;
         let screen = is_whole_screen.then(|| Screen::enter(context.has_colors())).transpose()?;
         Ok(Self { context, title, screen, interrupts, shown_before: false })
@@ -84,7 +84,7 @@ impl<'a> Window<'a> {
         Ok(out.flush()?)
     }
 
-    /// Waits for the next look. A window of another size is drawn at once.
+    /// Waits until the next refresh. A resized window is redrawn at once.
     fn pause(&mut self, interval: Duration, view: &Snapshot) -> Result<Pause, Failure> {
         let began = Instant::now();
         loop {
@@ -107,24 +107,24 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Sleeps until a signal comes or nobody reads the output any more.
+    /// Sleeps until a signal arrives or the reader closes the output.
     fn sleep(&self, length: Duration) -> Pause {
         let stdout = io::stdout();
         let mut descriptors =
             [PollFd::new(&stdout, PollFlags::empty()), PollFd::new(&self.interrupts, PollFlags::IN)];
-        // A sleep that is disturbed is a short one.
+        // An interrupted sleep is only shorter.
         let _ = poll(&mut descriptors, Some(&timespec(length)));
         let reader_left = descriptors[0].revents().intersects(PollFlags::ERR | PollFlags::HUP);
         if reader_left { Pause::Ended } else { Pause::Over }
     }
 }
 
-/// Whether the terminal knows more than to print what it is given.
-fn can_be_drawn_over() -> bool {
+/// Whether the terminal supports cursor movement.
+fn supports_cursor_movement() -> bool {
     std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
 }
 
-/// One line, whoever reads it.
+/// Prints one line, even on a terminal.
 fn print_json(view: &Snapshot) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     write_json(&mut out, &SnapshotJson::from(view), false)?;

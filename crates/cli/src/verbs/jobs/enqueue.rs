@@ -25,11 +25,11 @@ use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::alive::{any_takes_new_jobs, is_served, live_workers, why_no_job_starts};
 use store::{EnqueueResult, Store};
 
-/// Put jobs into the queue
+/// Add jobs to the queue
 ///
-/// Prints the id of each job once it is stored and synced to disk. The job is given as JSON (an object, or an array of
-/// them), as flags, or as the words of a command after `--`. A file or a stream has one JSON object per line; with --each
-/// it has what one command after the other is made of.
+/// Prints the id of each job once it is stored and synced to disk. Give the job as JSON (an object, or an array of
+/// objects), as flags, or as the words of a command after `--`. A file or stream contains one JSON object per line; with
+/// --each, every line is filled into the command to make one job.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   queuectl enqueue -- convert \"a b.png\" out.jpg
@@ -39,25 +39,25 @@ use store::{EnqueueResult, Store};
   ls *.png | queuectl enqueue --each - -- convert {} small/{}
   generate-jobs | queuectl enqueue -")]
 pub(crate) struct Args {
-    /// A job as JSON, an array of jobs, or - for JSON lines on standard input
+    /// A job as JSON, an array of jobs, or - to read JSON lines from standard input
     #[arg(value_name = "JSON")]
     job: Vec<String>,
-    /// The words of a command
+    /// The command and its arguments, used exactly as given
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
-    /// A file with one job as JSON per line; checked whole before the first is stored
+    /// A file with one JSON job per line; the whole file is checked before any job is stored
     #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
     file: Option<PathBuf>,
-    /// A file, or - for standard input: one job for each line, which takes the place of {} in the words of the command
+    /// Make one job per line of this file, or of standard input if -; {} in the command stands for the line
     #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
     each: Option<PathBuf>,
-    /// With --each: the lines are rows of CSV, and {name} or {1} their columns
+    /// With --each: read CSV; {name} or {1} in the command stand for columns
     #[arg(long, requires = "each", help_heading = "Many jobs")]
     csv: bool,
-    /// With --each: show the commands, and enqueue nothing
+    /// With --each: show the commands without enqueuing them
     #[arg(long, requires = "each", help_heading = "Many jobs")]
     dry_run: bool,
-    /// Put the jobs into this batch
+    /// Add the jobs to this batch
     #[arg(long, value_name = "NAME", help_heading = "Many jobs")]
     batch: Option<BatchName>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// A command by its words, and nothing else said about it.
+    /// A command without any flags.
     pub(crate) fn of_words(words: Vec<String>) -> Self {
         Self { words, ..Self::default() }
     }
@@ -87,7 +87,7 @@ enum Input {
 }
 
 impl Input {
-    /// The queue that was named for one job, or for each line.
+    /// The queue given for one job, or for every line.
     fn queue(&self) -> Option<QueueName> {
         match self {
             Self::One(request) => request.queue.clone(),
@@ -98,11 +98,11 @@ impl Input {
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
-    let is_rehearsal = args.dry_run;
+    let is_dry_run = args.dry_run;
     let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
     let input = resolve(args)?;
-    if let (true, Input::Each(path, each)) = (is_rehearsal, &input) {
-        lines::dry_run(context, path, LineFormat::Each(each))?;
+    if let (true, Input::Each(path, each)) = (is_dry_run, &input) {
+        lines::preview(context, path, LineFormat::Each(each))?;
         return Ok(ExitCode::SUCCESS);
     }
     let store = context.store()?;
@@ -129,21 +129,21 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Each(&each))?
         }
     }
-    hint_at_workers(context, store, queue.as_ref())?;
+    hint_no_worker(context, store, queue.as_ref())?;
     if let (Some(queue), Some(other)) = (queue, similar_queue) {
         context.hint(&format!("queue {queue} is new; did you mean {other}?"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says so if nobody is there to run them.
-fn hint_at_workers(context: &Context, store: &dyn Store, queue: Option<&QueueName>) -> Result<(), Failure> {
+/// Prints a hint if no worker will run the jobs.
+fn hint_no_worker(context: &Context, store: &dyn Store, queue: Option<&QueueName>) -> Result<(), Failure> {
     let workers = live_workers(store)?;
     if let (Some(why), false) = (why_no_job_starts(&workers), workers.is_empty()) {
-        return context.hint(&format!("{why}, so nothing runs yet; {HOW_TO_START_A_WORKER}"));
+        return context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"));
     }
     if !any_takes_new_jobs(&workers) {
-        return context.hint(&format!("no worker is running, so nothing runs yet; {HOW_TO_START_A_WORKER}"));
+        return context.hint(&format!("no worker is running; {HOW_TO_START_A_WORKER}"));
     }
     match queue.filter(|queue| !is_served(queue, &workers)) {
         None => Ok(()),
@@ -153,7 +153,7 @@ fn hint_at_workers(context: &Context, store: &dyn Store, queue: Option<&QueueNam
     }
 }
 
-/// What was typed can say where the jobs come from in one way only.
+/// Exactly one source of jobs may be given.
 fn resolve(args: Args) -> Result<Input, Failure> {
     if args.each.is_some() {
         return resolve_each(args);
@@ -165,8 +165,8 @@ fn resolve(args: Args) -> Result<Input, Failure> {
     match (job, file, command, words.is_empty()) {
         (None, None, Some(command), true) => Ok(one(flags.into_request(command)?)),
         (None, None, None, false) => Ok(one(flags.into_request(quote_words(&words))?)),
-        (None, None, None, true) => Err(Failure::usage("there is nothing to enqueue")
-            .with_hint("try `queuectl enqueue -- echo hi`, or --help for the other ways")),
+        (None, None, None, true) => Err(Failure::usage("no job given")
+            .with_hint("try `queuectl enqueue -- echo hi`; --help shows the other forms")),
         (None, Some(file), None, true) if !has_flags => {
             Ok(if file.as_os_str() == "-" { Input::Stream } else { Input::File(file) })
         }
@@ -176,30 +176,30 @@ fn resolve(args: Args) -> Result<Input, Failure> {
     }
 }
 
-/// A command with gaps is given by its words: only so can a line not become more than a part of one of them.
+/// `--each` accepts the command only as words: a line then fills in part of one word and cannot inject shell syntax.
 fn resolve_each(args: Args) -> Result<Input, Failure> {
     let Args { job, words, file, each, csv, mut flags, .. } = args;
     if !job.is_empty() || file.is_some() || flags.command.take().is_some() {
-        return Err(Failure::usage("with --each the command is given by its words")
+        return Err(Failure::usage("--each takes the command as words after --")
             .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
     }
     if words.is_empty() {
-        return Err(Failure::usage("the command for each line is missing")
+        return Err(Failure::usage("--each needs a command")
             .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
     }
     let request = flags.into_request(quote_words(&words))?;
     if request.id.is_some() {
-        return Err(Failure::usage("--id names one job, and --each makes many"));
+        return Err(Failure::usage("--id cannot be combined with --each, which makes many jobs"));
     }
     let path = each.unwrap_or_default();
     Ok(Input::Each(path, Box::new(EachSpec { words, is_csv: csv, request })))
 }
 
-/// The words of a command without `--` before them are a common slip.
+/// Forgetting `--` before the words of a command is a common mistake.
 fn one_word(mut typed: Vec<String>) -> Result<Option<String>, Failure> {
     if typed.len() > 1 {
-        return Err(Failure::usage("a job in JSON is one argument")
-            .with_hint(format!("for a command write `queuectl enqueue -- {}`", typed.join(" "))));
+        return Err(Failure::usage("too many arguments: a job as JSON is one argument")
+            .with_hint(format!("to enqueue a command, write `queuectl enqueue -- {}`", typed.join(" "))));
     }
     Ok(typed.pop())
 }
@@ -210,12 +210,12 @@ fn one(request: JobRequest) -> Input {
 
 fn parse_json(json: &str) -> Result<Input, Failure> {
     match json.trim_start().chars().next() {
-        None => Err(Failure::usage("the job is blank").with_hint("try `queuectl enqueue -- echo hi`")),
+        None => Err(Failure::usage("the job is empty").with_hint("try `queuectl enqueue -- echo hi`")),
         Some('-') if json == "-" => Ok(Input::Stream),
         Some('{') => Ok(one(serde_json::from_str(json).map_err(OpError::from)?)),
         Some('[') => Ok(Input::Batch(serde_json::from_str(json).map_err(OpError::from)?)),
-        Some(_) => Err(Failure::usage(format!("`{json}` is no job: a job in JSON is an object"))
-            .with_hint(format!("for a command write `queuectl enqueue -- {json}`"))),
+        Some(_) => Err(Failure::usage(format!("`{json}` is not a job as JSON, which is an object"))
+            .with_hint(format!("to enqueue a command, write `queuectl enqueue -- {json}`"))),
     }
 }
 
@@ -247,10 +247,10 @@ fn print_ids(context: &Context, answers: &[EnqueueResult]) -> Result<(), Failure
     }
     let mut out = context.out();
     for answer in answers {
-        match (context.person_reads, answer) {
+        match (context.stdout_is_terminal, answer) {
             (false, answer) => writeln!(out, "{}", answer.id())?,
             (true, EnqueueResult::Created(id)) => writeln!(out, "Job {id} enqueued")?,
-            (true, EnqueueResult::Existing(id)) => writeln!(out, "Job {id} was there already")?,
+            (true, EnqueueResult::Existing(id)) => writeln!(out, "Job {id} already exists")?,
         }
     }
     Ok(out.flush()?)

@@ -1,4 +1,4 @@
-//! `queuectl run`: how it is called. What it does is in `follow`.
+//! `queuectl run`: its arguments. Its behaviour is in `follow`.
 
 mod follow;
 mod live;
@@ -12,43 +12,42 @@ use crate::context::{Context, catch};
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
-use crate::loan::Loan;
+use crate::loan::SlotLoan;
 use domain::job::request::JobRequest;
 use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
-use follow::{Run, Stop};
+use follow::{EarlyExit, Run};
 use ops::jobs::enqueue::Enqueuer;
 use ops::jobs::inside::CallingJob;
 use sys::signal;
 
 /// Run a command as a job, show its output, exit with its exit code
 ///
-/// The job is enqueued like any other and taken by a worker; where none is running that would take it, one is started
-/// for this job alone, and so it is inside a job where all slots are busy. What the command prints on stdout and stderr comes out on stdout and stderr, byte for byte.
-/// Its standard input is empty.
+/// The job is enqueued like any other and run by a worker. If no running worker would take it, queuectl starts a worker
+/// for this job alone; inside another job it does so also when all slots are busy. The command's stdout and stderr are
+/// passed through byte for byte. Its standard input is empty.
 ///
-/// The exit code is the command's own, or 128 + n if signal n ended it. It is 1, with an error on stderr, if the end was
-/// not the command's own: a timeout, a command that could not be started, a job that was cancelled. A command that fails
-/// is not tried again unless --max-retries says so; then the output of all attempts is shown, and the exit code is the
-/// last one's.
+/// The exit code is that of the command, or 128 + n if signal n ended it. It is 1, with an error on stderr, if the command
+/// timed out, could not be started, or its job was cancelled. A failed command is retried only with --max-retries; then
+/// the output of all attempts is shown, and the exit code is that of the last one.
 ///
-/// Ctrl-C on a terminal asks whether to cancel the job or to let it run. Where nobody can be asked, SIGINT, SIGTERM and
-/// SIGHUP end this process and not the job: what was acknowledged is not thrown away. `queuectl logs -f ID` and
-/// `queuectl wait ID` come back to it. Where whoever reads the output has gone (`queuectl run -- yes | head -1`), the
-/// job is cancelled as soon as it prints more, just as the command itself would have ended.
+/// On a terminal, Ctrl-C asks whether to cancel the job or to let it run. Otherwise SIGINT, SIGTERM and SIGHUP end this
+/// process but not the job; follow it with `queuectl logs -f ID` or `queuectl wait ID`. If the reader of the output exits
+/// (`queuectl run -- yes | head -1`), the job is cancelled when it next prints something, just as the command itself would
+/// have ended.
 ///
-/// With --json the job is printed on stdout when it is finished, and what the command prints goes to stderr. With -q
-/// nothing is said beside the command's output, but for errors.
+/// With --json, the job is printed on stdout when it has finished, and the command's output goes to stderr. With -q, only
+/// the command's output and errors are printed.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("max_retries", |flag| flag.help("Retries after the first attempt [default: 0]")))]
-#[command(mut_arg("if_absent", |flag| flag.help("When the id is taken, follow the job that has it")))]
+#[command(mut_arg("if_absent", |flag| flag.help("If a job with this id exists, follow it instead of failing")))]
 #[command(after_help = "Examples:
   queuectl run -- make test
   queuectl run --command \"make test 2>&1 | tee test.log\"
   queuectl run --queue ci --timeout 10m --max-retries 2 -- ./deploy staging
   queuectl run --json -- make test 2>/dev/null | jq .exit_code")]
 pub(crate) struct Args {
-    /// The words of the command
+    /// The command and its arguments, used exactly as given
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
     #[command(flatten)]
@@ -64,21 +63,21 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let inside = CallingJob::find(store)?;
     if let Some(inside) = &inside {
         if !caller.if_absent && request.unique_key.is_none() {
-            // Else there may be such a job already, which may have ended.
+            // Otherwise the job may exist already and may even have ended, so there is nothing to refuse yet.
             let queue = request.queue.clone().unwrap_or_else(QueueName::default_queue);
             inside.check_may_wait_in(store, &queue)?;
         }
         inside.check_may_wait_for(store, request.depends_on.iter().cloned())?;
     }
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
-    // Whether the job goes on where nobody reads is not for the signal to decide.
+    // SIGPIPE would end this process before it could cancel the job.
     signal::survive_closed_pipe();
     let answers = Enqueuer::new(store, caller)?.enqueue(vec![request])?;
-    let answer = answers.first().expect("there is an answer for each job");
+    let answer = answers.first().expect("enqueue returns one answer per job");
     let loan = match inside {
         Some(inside) => {
             inside.check_may_wait_for(store, [answer.id().clone()])?;
-            Some(Loan::new(context, store, inside)?)
+            Some(SlotLoan::new(context, store, inside)?)
         }
         None => None,
     };
@@ -86,8 +85,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     signal::end_quietly_on_closed_pipe();
     match ended {
         Ok(code) => Ok(code),
-        Err(Stop::Failed(failure)) => Err(failure),
-        Err(Stop::Signal(signal)) => interrupts.end_by(signal),
+        Err(EarlyExit::Failed(failure)) => Err(failure),
+        Err(EarlyExit::Signal(signal)) => interrupts.end_by(signal),
     }
 }
 
@@ -97,16 +96,16 @@ fn resolve(args: Args) -> Result<JobRequest, Failure> {
         (Some(command), true) => command,
         (None, false) => quote_words(&words),
         (None, true) => {
-            return Err(Failure::usage("there is nothing to run").with_hint("try `queuectl run -- echo hi`"));
+            return Err(Failure::usage("no command given").with_hint("try `queuectl run -- echo hi`"));
         }
         (Some(_), false) => {
             return Err(Failure::usage("the command is given in more than one way")
-                .with_hint("give --command, or words after --"));
+                .with_hint("use either --command or words after --"));
         }
     };
     let mut request = flags.into_request(command)?;
     if request.max_attempts.is_none() {
-        // Somebody waits to see how it ends.
+        // The caller waits for the result, so a failure is not retried by default.
         request.max_retries = request.max_retries.or(Some(0));
     }
     Ok(request)

@@ -6,18 +6,18 @@ use super::bulk;
 use super::bulk::{BulkArgs, Wording};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::selection::WhichArgs;
-use crate::render::report_change::named;
+use crate::flags::selection::SelectionArgs;
+use crate::render::report_change::describe_dependents;
 use domain::job::life::StateName;
 use ops::jobs::change::{ChangedJob, Verb};
 
-/// End jobs that nobody wants any more
+/// Cancel waiting or running jobs
 ///
-/// A job that waits is cancelled at once. For one that runs its worker is told to kill the command with everything that
-/// it started; this waits for that, but for no longer than a second. Finished jobs are left as they are (exit code 4).
+/// A waiting job is cancelled at once. For a running job, the worker kills the command and every process that it started;
+/// queuectl waits up to a second for that. A finished job cannot be cancelled (exit code 4).
 ///
-/// Jobs that depend on a cancelled one are cancelled too, unless they are to run in any case: they are named, and
-/// with --json each job has a list `cancelled_dependents`. Where they are very many, the workers cancel the rest of them.
+/// Jobs that depend on a cancelled job are cancelled, too, unless their --on-dependency-failure is run. They are listed;
+/// with --json, each job has a list `cancelled_dependents`. If there are very many, the workers cancel the rest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl cancel job1
@@ -26,28 +26,28 @@ use ops::jobs::change::{ChangedJob, Verb};
   queuectl cancel --command-like 'convert *' --yes")]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: WhichArgs,
-    #[command(flatten)]
     bulk: BulkArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 pub(crate) const CANCEL: Wording =
-    Wording { verb: Verb::Cancel, what: "cancel", done: "cancelled", is_final: false };
+    Wording { verb: Verb::Cancel, infinitive: "cancel", participle: "cancelled", is_final: false };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let which = args.which.resolve(context)?;
+    let which = args.selection.resolve(context)?;
     bulk::run(context, which, &args.bulk, &CANCEL, say)
 }
 
 fn say(changed: &ChangedJob) -> String {
     let id = &changed.job.id;
     match changed.state {
-        StateName::Processing => format!("Job {id} is being ended by its worker"),
-        StateName::Completed => format!("Job {id} completed before it could be ended"),
+        StateName::Processing => format!("Job {id} is being stopped by its worker"),
+        StateName::Completed => format!("Job {id} completed before it could be stopped"),
         StateName::Pending | StateName::Failed | StateName::Dead | StateName::Cancelled => {
             match &changed.dependents[..] {
                 [] => format!("Job {id} cancelled"),
-                dependents => format!("Job {id} cancelled, and {}", named(dependents)),
+                dependents => format!("Job {id} cancelled, and {}", describe_dependents(dependents)),
             }
         }
     }

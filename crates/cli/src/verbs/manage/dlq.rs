@@ -4,12 +4,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::bulk;
-use super::bulk::{BulkArgs, Wording, change_kind};
+use super::bulk::{BulkArgs, Wording, change_matching};
 use super::retry::RETRY;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::flags::selection::{NarrowArgs, resolve_id_to_show, resolve_ids};
-use crate::render::report_change::{code_of, tell};
+use crate::flags::selection::{StatelessFilterArgs, resolve_id_to_show, resolve_ids};
+use crate::render::report_change::{code_of, report_and_continue};
 use crate::render::table::{Align, Table};
 use crate::render::text::{ago, grouped};
 use crate::verbs::inspect::list::{PageArgs, show_page};
@@ -21,9 +21,10 @@ use ops::jobs::dlq::group_by_cause;
 use ops::json::CauseJson;
 use store::{JobFilter, Phase, Store};
 
-/// The dead-letter queue: jobs that used up their retries
+/// List, retry and purge dead jobs (the dead-letter queue)
 ///
-/// They are kept until somebody retries or purges them.
+/// A job is dead when it has used up its retries. Dead jobs are kept until you retry or purge them, unless the setting
+/// retain_dead limits their age.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl dlq list --group
@@ -36,48 +37,48 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum DlqVerb {
-    /// Show dead jobs, the newest first
+    /// List dead jobs, newest first
     #[command(after_help = "Examples:\n  queuectl dlq list\n  queuectl dlq list --group")]
     List {
-        /// Group them by what killed them
+        /// Group them by their error
         #[arg(long, conflicts_with_all = ["limit", "after", "columns", "sort", "format"])]
         group: bool,
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Show one dead job with its history
+    /// Show one dead job and its history
     #[command(after_help = "Example:\n  queuectl dlq show job1")]
     Show {
-        /// The job
+        /// The job's id, or a unique prefix of it
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Run dead jobs again, with fresh retries
+    /// Run dead jobs again, with their full number of retries
     #[command(after_help = "Examples:
   queuectl dlq retry job1
   queuectl dlq retry --all
   queuectl dlq retry --queue mail --command-like '*smtp*' --dry-run")]
-    Retry(WhichDead),
-    /// Forget dead jobs
+    Retry(DeadSelectionArgs),
+    /// Delete dead jobs with their history and output
     #[command(after_help = "Examples:
   queuectl dlq purge job1
   queuectl dlq purge --all --yes
   queuectl dlq purge --older-than 30d --yes")]
-    Purge(WhichDead),
+    Purge(DeadSelectionArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct WhichDead {
-    /// Dead jobs, by id or the beginning of one
+struct DeadSelectionArgs {
+    /// Ids of dead jobs; a unique prefix is enough for generated ids and, on a terminal, for ids that you chose
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// All of them
+    /// All dead jobs
     #[arg(long, conflicts_with = "ids")]
     all: bool,
     #[command(flatten)]
-    narrow: NarrowArgs,
-    #[command(flatten)]
     bulk: BulkArgs,
+    #[command(flatten)]
+    filter: StatelessFilterArgs,
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
@@ -86,16 +87,16 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         DlqVerb::List { group: true, .. } => list_groups(context, store)?,
         DlqVerb::List { group: false, page } => {
             let filter = JobFilter::in_phase(Phase::State(StateName::Dead));
-            show_page(context, &filter, &page, Some("there are no dead jobs"))?;
+            show_page(context, &filter, &page, Some("no dead jobs"))?;
         }
         DlqVerb::Show { id } => {
             let id = resolve_id_to_show(context, &id)?;
             only_dead(store, &id)?;
             show::show(context, store, &id)?;
         }
-        // To run all of them again can be undone, so it is not asked about.
+        // Retrying can be undone, so `--all` needs no confirmation.
         DlqVerb::Retry(mut which) => {
-            which.bulk.yes |= which.all && which.narrow.is_empty();
+            which.bulk.yes |= which.all && which.filter.is_empty();
             return change(context, which, &RETRY, "is pending again");
         }
         DlqVerb::Purge(which) => return change(context, which, &PURGE, "purged"),
@@ -103,38 +104,44 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-const PURGE: Wording = Wording { verb: Verb::Remove, what: "purge", done: "purged", is_final: true };
+const PURGE: Wording =
+    Wording { verb: Verb::Remove, infinitive: "purge", participle: "purged", is_final: true };
 
-fn change(context: &Context, which: WhichDead, wording: &Wording, done: &str) -> Result<ExitCode, Failure> {
-    let WhichDead { ids, all, narrow, bulk } = which;
-    if ids.is_empty() && !all && narrow.is_empty() {
-        return Err(Failure::usage("which jobs are meant is missing").with_hint(
-            "name their ids, or say --all, --queue, --tag, --batch, --older-than or --command-like",
+fn change(
+    context: &Context,
+    which: DeadSelectionArgs,
+    wording: &Wording,
+    done: &str,
+) -> Result<ExitCode, Failure> {
+    let DeadSelectionArgs { ids, all, bulk, filter } = which;
+    if ids.is_empty() && !all && filter.is_empty() {
+        return Err(Failure::usage("no jobs given").with_hint(
+            "give ids, or select with --all, --queue, --tag, --batch, --older-than or --command-like",
         ));
     }
     if ids.is_empty() {
         let dead = vec![Phase::State(StateName::Dead)];
-        let filter = JobFilter { phases: dead, ..narrow.filter(context)? };
-        change_kind(context, &filter, &bulk, wording)?;
+        let filter = JobFilter { phases: dead, ..filter.filter(context)? };
+        change_matching(context, &filter, &bulk, wording)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if !narrow.is_empty() {
-        return Err(Failure::usage("jobs are named by id and selected by what they are")
-            .with_hint("give ids or a selection, not both"));
+    if !filter.is_empty() {
+        return Err(Failure::usage("ids cannot be combined with a selection")
+            .with_hint("give either ids or flags such as --queue"));
     }
     let (dead, worst) = only_the_dead(context, &resolve_ids(context, &ids)?)?;
     let say = |changed: &ChangedJob| format!("Job {} {done}", changed.job.id);
     bulk::run_ids(context, &dead, &bulk, wording, say).map(|also| code_of(worst.max(also)))
 }
 
-/// Those of these jobs that are dead; the others are reported.
+/// The dead ones of these jobs; the others are reported.
 fn only_the_dead(context: &Context, ids: &[JobId]) -> Result<(Vec<JobId>, Option<Exit>), Failure> {
     let mut worst: Option<Exit> = None;
     let mut dead = Vec::new();
     for id in ids {
         match only_dead(context.store()?, id) {
             Ok(job) => dead.push(job.id),
-            Err(error) => worst = worst.max(Some(tell(context, &error.into()))),
+            Err(error) => worst = worst.max(Some(report_and_continue(context, &error.into()))),
         }
     }
     Ok((dead, worst))
@@ -149,7 +156,7 @@ fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {
         return Ok(());
     }
     if groups.is_empty() {
-        return context.hint("there are no dead jobs");
+        return context.hint("no dead jobs");
     }
     let now = store.now()?;
     let mut table = Table::new(&[

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::ask::somebody_is_there;
+use crate::ask::is_interactive;
 use crate::context::Context;
 use crate::editor::edit_in_editor;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use crate::flags::fixed::FixedFlags;
 use crate::flags::selection::resolve_id;
 use crate::render::report_change::find;
 use crate::render::report_name;
-use crate::render::report_name::Named;
+use crate::render::report_name::ChangeReport;
 use domain::job::edit::Edit;
 use domain::values::name::JobId;
 use ops::OpError;
@@ -20,11 +20,11 @@ use ops::json::JobJson;
 use store::Store;
 use sys::process::user;
 
-/// Change a job that does not run
+/// Change a job that is not running
 ///
-/// Without flags it opens $VISUAL or $EDITOR with the job as JSON; a field that is left out there goes back to its default.
-/// A job that runs or is completed is left as it is (exit code 4). What happens next is decided as ever: to run a dead or
-/// cancelled job again, say `queuectl retry ID --edit`.
+/// Without flags, opens $VISUAL or $EDITOR with the job as JSON; a field that you delete there returns to its default. A
+/// running or completed job cannot be changed (exit code 4). Editing does not change a job's state: to run a dead or
+/// cancelled job again, use `queuectl retry ID --edit`.
 #[derive(Debug, clap::Args)]
 #[command(
     mut_arg("set-queue", |flag| flag.visible_alias("queue")),
@@ -37,7 +37,7 @@ use sys::process::user;
   queuectl edit job1"
 )]
 pub(crate) struct Args {
-    /// The job
+    /// The job's id, or a unique prefix of it
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
@@ -50,13 +50,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
     args.fixed.refuse().map_err(OpError::from)?;
     let id = resolve_id(context, &args.id)?;
-    let wanted = wanted(context, store, &id, args.flags)?;
-    apply(context, store, &id, &wanted, EditMode::Edit)?;
+    let requested = requested_edit(context, store, &id, args.flags)?;
+    apply(context, store, &id, &requested, EditMode::Edit)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the flags say, or what somebody types in an editor.
-pub(crate) fn wanted(
+/// The changes given as flags, or made in an editor.
+pub(crate) fn requested_edit(
     context: &Context,
     store: &dyn Store,
     id: &JobId,
@@ -65,9 +65,9 @@ pub(crate) fn wanted(
     if !flags.is_empty() {
         return flags.into_edit();
     }
-    if !somebody_is_there() {
-        return Err(Failure::usage("nothing is to be changed")
-            .with_hint("say what, as in `--priority 9`; on a terminal an editor is opened"));
+    if !is_interactive() {
+        return Err(Failure::usage("no changes given")
+            .with_hint("give flags such as `--priority 9`; an editor opens only on a terminal"));
     }
     edit_in_editor(context, &find(store, id)?)
 }
@@ -76,13 +76,16 @@ pub(crate) fn apply(
     context: &Context,
     store: &dyn Store,
     id: &JobId,
-    wanted: &Edit,
+    requested: &Edit,
     how: EditMode,
 ) -> Result<(), Failure> {
-    let job = edit(store, id, wanted, how, &user::name())?;
+    let job = edit(store, id, requested, how, &user::name())?;
     let sentence = match how {
-        EditMode::Edit => format!("Job {} changed: {}", job.id, wanted.fields().join(", ")),
-        EditMode::EditAndRetry => format!("Job {} changed, and is pending again", job.id),
+        EditMode::Edit => format!("Job {} changed: {}", job.id, requested.fields().join(", ")),
+        EditMode::EditAndRetry => format!("Job {} changed and is pending again", job.id),
     };
-    report_name::tell(context, &Named { name: job.id.as_str(), json: JobJson::from(&job), sentence })
+    report_name::report_change(
+        context,
+        &ChangeReport { name: job.id.as_str(), json: JobJson::from(&job), sentence },
+    )
 }

@@ -6,12 +6,12 @@ use super::bulk;
 use super::bulk::{BulkArgs, Wording};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::selection::WhichArgs;
+use crate::flags::selection::SelectionArgs;
 use ops::jobs::change::Verb;
 
-/// Forget jobs, with their history and output
+/// Delete jobs with their history and output
 ///
-/// A job that runs is left as it is (exit code 4), and so is one that unfinished jobs depend on.
+/// A running job cannot be removed (exit code 4), nor can a job that unfinished jobs depend on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl remove job1
@@ -19,14 +19,15 @@ use ops::jobs::change::Verb;
   queuectl remove --state completed,cancelled --older-than 7d --dry-run")]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: WhichArgs,
-    #[command(flatten)]
     bulk: BulkArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
-const REMOVE: Wording = Wording { verb: Verb::Remove, what: "remove", done: "removed", is_final: true };
+const REMOVE: Wording =
+    Wording { verb: Verb::Remove, infinitive: "remove", participle: "removed", is_final: true };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let which = args.which.resolve(context)?;
+    let which = args.selection.resolve(context)?;
     bulk::run(context, which, &args.bulk, &REMOVE, |changed| format!("Job {} removed", changed.job.id))
 }

@@ -8,16 +8,17 @@ use super::edit;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::edit::EditFlags;
-use crate::flags::selection::{WhichArgs, resolve_ids};
-use crate::render::report_change::{code_of, tell};
+use crate::flags::selection::{SelectionArgs, resolve_ids};
+use crate::render::report_change::{code_of, report_and_continue};
 use ops::jobs::change::Verb;
 use ops::jobs::edit::EditMode;
 
-/// Run jobs again, with fresh retries
+/// Run jobs again, with their full number of retries
 ///
-/// Takes failed jobs (now instead of later), dead, cancelled and completed ones. Their history goes on. A job that is
-/// pending or runs is left as it is (exit code 4). A selection without --state leaves completed jobs out.
-/// Here --queue and --tag select jobs: --set-queue and --set-tags change them.
+/// Retries failed jobs (now instead of after their backoff), dead, cancelled and completed jobs. Their history is kept. A
+/// pending or running job cannot be retried (exit code 4). A selection without --state excludes completed jobs.
+///
+/// Here --queue and --tag select jobs; --set-queue and --set-tags change them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl retry job1
@@ -28,44 +29,44 @@ use ops::jobs::edit::EditMode;
   queuectl retry job1 --edit --set-queue slow")]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: WhichArgs,
-    #[command(flatten)]
     bulk: BulkArgs,
-    /// Change it on the way, by the flags below, or in an editor
+    /// Change the jobs before retrying them, with the flags below or in an editor
     #[arg(long)]
     edit: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
     #[command(flatten)]
     flags: EditFlags,
 }
 
 pub(crate) const RETRY: Wording =
-    Wording { verb: Verb::Retry, what: "retry", done: "retried", is_final: false };
+    Wording { verb: Verb::Retry, infinitive: "retry", participle: "retried", is_final: false };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.edit {
         return edit_and_retry(context, args);
     }
     if !args.flags.is_empty() {
-        return Err(Failure::usage("a job is changed on the way only with --edit"));
+        return Err(Failure::usage("flags that change a job need --edit"));
     }
-    let which = args.which.resolve(context)?;
+    let which = args.selection.resolve(context)?;
     bulk::run(context, which, &args.bulk, &RETRY, |changed| {
         format!("Job {} is pending again", changed.job.id)
     })
 }
 
 fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
-    let typed = args.which.only_ids().ok_or_else(|| {
-        Failure::usage("jobs that are changed on the way are named by their ids")
+    let typed = args.selection.only_ids().ok_or_else(|| {
+        Failure::usage("--edit needs the ids of jobs, not a selection")
             .with_hint("--queue and --tag select jobs; --set-queue and --set-tags change one")
     })?;
     let store = context.store()?;
     let mut worst = None;
     for id in &resolve_ids(context, typed)? {
-        let edited = edit::wanted(context, store, id, args.flags.clone())
-            .and_then(|wanted| edit::apply(context, store, id, &wanted, EditMode::EditAndRetry));
+        let edited = edit::requested_edit(context, store, id, args.flags.clone())
+            .and_then(|requested| edit::apply(context, store, id, &requested, EditMode::EditAndRetry));
         if let Err(failure) = edited {
-            worst = worst.max(Some(tell(context, &failure)));
+            worst = worst.max(Some(report_and_continue(context, &failure)));
         }
     }
     Ok(code_of(worst))

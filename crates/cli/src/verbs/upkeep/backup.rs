@@ -14,10 +14,10 @@ use ops::upkeep::backup::backup;
 use store::Progress;
 use sys::process::user;
 
-/// Copy the whole queue into one file, while workers go on working
+/// Copy the whole queue into one file while workers keep running
 ///
-/// The file holds jobs, history, output, settings and the environments of jobs, so it is as secret as the queue: only you
-/// may read it. It shows the queue at one moment, and it is there whole or not at all. `queuectl restore` puts it back.
+/// The file contains jobs, history, output, settings and the environments of jobs, so keep it as secret as the queue. Only
+/// you can read it. It is a consistent snapshot, and appears only when it is complete. `queuectl restore` restores it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl backup queue-backup.db
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// The file to write
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(short, long)]
     force: bool,
 }
@@ -46,14 +46,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     drop(bar);
     let file = args.file.display().to_string();
     if let Err(error) = context.store()?.note("backup", &user::name(), &file) {
-        // The backup is good all the same: a full disk is a reason to make one.
-        context.hint(&format!("that a backup was made could not be noted ({error})"))?;
+        // Not a failure: the backup is complete, and a full disk is a common reason to make one.
+        context.hint(&format!("failed to record the backup in the event log ({error})"))?;
     }
     if context.json {
         context.print_json(&BackupJson { file, bytes })?;
     } else if !context.quiet {
         let mut out = context.out();
-        if context.person_reads {
+        if context.stdout_is_terminal {
             writeln!(out, "Backup written to {} ({})", printable(&file), rough_size(bytes))?;
         } else {
             writeln!(out, "{file}")?;

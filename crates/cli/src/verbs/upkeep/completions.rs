@@ -9,14 +9,14 @@ use clap_complete::{Shell, generate};
 use crate::failure::Failure;
 use crate::root::Cli;
 
-/// Print a completion script for a shell
+/// Print a shell completion script
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl completions bash > ~/.local/share/bash-completion/completions/queuectl
   queuectl completions zsh > \"${fpath[1]}/_queuectl\"
   queuectl completions fish > ~/.config/fish/completions/queuectl.fish")]
 pub(crate) struct Args {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

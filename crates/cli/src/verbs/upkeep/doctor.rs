@@ -17,8 +17,8 @@ use sys::process::user;
 
 /// Check the queue, its workers and this machine
 ///
-/// Nothing is changed, unless --repair is given. Ends with 0 where no error was found, with 7 where the database is corrupt
-/// or of a newer version, with 5 where it cannot be used, else with 1. Warnings are no errors.
+/// Changes nothing unless --repair is given. The exit code is 0 if no error was found, 7 if the database is corrupt or of a
+/// newer version, 5 if it cannot be used, 1 for any other error. Warnings are not errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl doctor
@@ -26,16 +26,15 @@ use sys::process::user;
   queuectl doctor --repair --yes
   queuectl doctor --json | jq '.findings[] | select(.level != \"ok\")'")]
 pub(crate) struct Args {
-    /// Read the database more closely: every index too, and whether counters, lines, dependencies, keys and tags agree
-    /// with the jobs, which takes longer
+    /// Also check every index, and that counters, waiting lists, dependencies, keys and tags agree with the jobs; takes
+    /// longer
     #[arg(long)]
     full: bool,
-    /// Rebuild whatever disagrees with the jobs
+    /// Rebuild derived data that disagrees with the jobs
     ///
-    /// The queue is checked as with --full, repaired, and checked again: errors that are left are shown and decide the exit
-    /// code. No job is removed, and none changes except in what it waits for; a job that waits for one that failed is
-    /// cancelled. The repair is done in short transactions, so workers can keep running. A file that is damaged itself is
-    /// left alone.
+    /// The queue is checked as with --full, repaired, and checked again; remaining errors are shown and decide the exit
+    /// code. No job is removed, and jobs change only in what they wait for; a job that waits for a failed job is cancelled.
+    /// The repair uses short transactions, so workers can keep running. A damaged database file is not repaired.
     #[arg(long)]
     repair: bool,
     /// Do not ask before repairing more than one thing
@@ -43,16 +42,16 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-/// Reading a database of this size takes a moment.
+/// A message is shown while a database of at least this size is read.
 const LARGE_BYTES: u64 = 64 << 20;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let mut diagnosis = look(args, context);
+    let mut diagnosis = check(args, context);
     let found = diagnosis.contradictions.len();
     let mut repaired = None;
     if args.repair && found > 0 && diagnosis.is_database_whole() {
-        mend(args, context, &diagnosis)?;
-        diagnosis = look(args, context);
+        repair_contradictions(args, context, &diagnosis)?;
+        diagnosis = check(args, context);
         repaired = Some(found.saturating_sub(diagnosis.contradictions.len()));
     }
     if context.json {
@@ -63,10 +62,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if diagnosis.is_ok() {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(Failure::new(exit_of_diagnosis(diagnosis.refusal.as_ref()), comhealth(&diagnosis, context)))
+    Err(Failure::new(exit_of_diagnosis(diagnosis.refusal.as_ref()), error_message(&diagnosis, context)))
 }
 
-fn look(args: &Args, context: &Context) -> Diagnosis {
+fn check(args: &Args, context: &Context) -> Diagnosis {
     let depth = if args.full || args.repair { Depth::Full } else { Depth::Quick };
     let bar = RefCell::new(Bar::new(context, "", None));
     let on_full_read = |bytes: u64| {
@@ -74,11 +73,11 @@ fn look(args: &Args, context: &Context) -> Diagnosis {
             bar.borrow_mut().say(|| format!("reading the database ({})", rough_size(bytes)));
         }
     };
-    diagnose(context.wanted(), depth, &on_full_read)
+    diagnose(context.location_flags(), depth, &on_full_read)
 }
 
-/// Repairs what was found, after asking.
-fn mend(args: &Args, context: &Context, diagnosis: &Diagnosis) -> Result<(), Failure> {
+/// Repairs the contradictions, after asking.
+fn repair_contradictions(args: &Args, context: &Context, diagnosis: &Diagnosis) -> Result<(), Failure> {
     let found = &diagnosis.contradictions;
     if found.len() > 1 {
         ask(context, &format!("repair {}", contradictions(found.len())), args.yes)?;
@@ -101,7 +100,7 @@ fn print(diagnosis: &Diagnosis, repaired: Option<usize>, context: &Context) -> R
     if let Some(repaired) = repaired {
         writeln!(out, "{} repaired", contradictions(repaired))?;
     }
-    // Otherwise the error that this ends with is the summary.
+    // Otherwise the error message is the summary.
     if diagnosis.is_ok() {
         writeln!(out, "{}", summary(diagnosis))?;
     }
@@ -112,7 +111,7 @@ fn print(diagnosis: &Diagnosis, repaired: Option<usize>, context: &Context) -> R
 const LEVEL_COLUMN: usize = 7;
 const GAP: usize = 2;
 
-/// `warning  space  63 MiB free`, and below it what to do.
+/// `warning  space  63 MiB free`, with the advice below.
 fn lines(finding: &Finding, column: usize, width: usize) -> Vec<String> {
     let style = level_style(finding.level);
     let (level, check) = (finding.level.name(), finding.check);
@@ -138,23 +137,23 @@ fn level_style(level: Level) -> Style {
 
 fn summary(diagnosis: &Diagnosis) -> String {
     match diagnosis.count(Level::Warning) {
-        0 => "All is well.".to_owned(),
+        0 => "No problems found.".to_owned(),
         1 => "No errors, 1 warning.".to_owned(),
         warnings => format!("No errors, {warnings} warnings."),
     }
 }
 
-/// The summary where something is wrong. Whoever saw the list need only be told where; whoever saw none, what.
-fn comhealth(diagnosis: &Diagnosis, context: &Context) -> String {
+/// The error message. With `--quiet` the list of findings was not printed, so the message contains the findings.
+fn error_message(diagnosis: &Diagnosis, context: &Context) -> String {
     let errors = diagnosis.findings.iter().filter(|finding| finding.level == Level::Error);
     let (count, were) = match diagnosis.count(Level::Error) {
         1 => ("1 error".to_owned(), "was"),
         errors => (format!("{errors} errors"), "were"),
     };
     if context.quiet {
-        let told: Vec<String> =
+        let findings: Vec<String> =
             errors.map(|finding| format!("{}: {}", finding.check, finding.message)).collect();
-        return format!("{count} {were} found ({})", told.join("; "));
+        return format!("{count} {were} found ({})", findings.join("; "));
     }
     let mut checks: Vec<&str> = errors.map(|finding| finding.check).collect();
     checks.dedup();

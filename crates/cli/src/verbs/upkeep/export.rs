@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::selection::{Which, WhichArgs, hint_at_unknown};
+use crate::flags::selection::{Selection, SelectionArgs, hint_unknown_name};
 use crate::render::progress::Bar;
 use crate::render::text::{jobs, printable};
 use ops::OpError;
@@ -16,15 +16,15 @@ use ops::upkeep::spooled::SpooledWriter;
 use ops::upkeep::transfer::{Export, Secrets, export};
 use store::ExportScope;
 
-/// Write what is in the queue as JSON lines
+/// Export the queue as JSON lines
 ///
-/// One object per line, with its `kind`: settings, queues, environments, batches, schedules, jobs with their history and
-/// output, unique keys, what people did, and hooks with what they are still to be told. Jobs could not run without their
-/// environment, so it is part of it, and so are the secrets of hooks: the file is as secret as the queue, and only you may
-/// read it. --no-env leaves them out.
+/// Writes one object per line, with its `kind`: settings, queues, environments, batches, schedules, jobs with their history
+/// and output, unique keys, events, and hooks with their pending deliveries. Environments are included because jobs could
+/// not run without them, and so are the secrets of hooks: keep the file as secret as the queue. Only you can read it.
+/// --no-env leaves them out.
 ///
-/// With ids or a selection only those jobs are written, with what belongs to them: their queues, environments, batches and
-/// events, but no settings, schedules and hooks.
+/// With ids or a selection, only those jobs are written, with their queues, environments, batches and events, but without
+/// settings, schedules and hooks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl export queue.jsonl
@@ -34,33 +34,33 @@ pub(crate) struct Args {
     /// The file to write; - for standard output
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
-    #[command(flatten)]
-    which: WhichArgs,
-    /// Leave secrets out: environments (everything will run in that of the worker), and what hooks sign with
+    /// Leave out secrets: environments (jobs and hooks will run with the worker's) and the signing secrets of hooks
     #[arg(long)]
     no_env: bool,
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(short, long)]
     force: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let secrets = if args.no_env { Secrets::Exclude } else { Secrets::Include };
     let (store, home) = (context.store()?, context.location()?.home);
-    let which = if args.which.is_empty() { None } else { Some(args.which.resolve(context)?) };
+    let which = if args.selection.is_empty() { None } else { Some(args.selection.resolve(context)?) };
     let which = match &which {
         None => ExportScope::All,
-        Some(Which::Ids(ids)) => ExportScope::Ids(ids),
-        Some(Which::Kind(filter)) => {
-            hint_at_unknown(context, filter)?;
+        Some(Selection::Ids(ids)) => ExportScope::Ids(ids),
+        Some(Selection::Matching(filter)) => {
+            hint_unknown_name(context, filter)?;
             ExportScope::Kind(filter)
         }
     };
     let wanted = Export { home: &home, which: &which, secrets };
     if args.file == Path::new("-") {
         let mut out = io::BufWriter::with_capacity(BUFFER_BYTES, SpooledWriter::new(Stdout, &home));
-        // Where the lines themselves are on the terminal, a bar would be among them.
-        let mut bar = if context.person_reads { None } else { Some(bar(context, &which)?) };
+        // On a terminal, the bar would mix with the lines.
+        let mut bar = if context.stdout_is_terminal { None } else { Some(bar(context, &which)?) };
         export(store, &wanted, &mut out, || bar.iter_mut().for_each(|bar| bar.advance(1)))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -75,13 +75,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         .and_then(|file| file.sync_all())
         .map_err(cannot_make)?;
     file.publish()?;
-    tell(context, &args.file, count)?;
+    print_result(context, &args.file, count)?;
     Ok(ExitCode::SUCCESS)
 }
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Standard output without a buffer of its own: what it takes must be known exactly.
+/// Unbuffered standard output: `Spooled` must know exactly how many bytes were accepted.
 struct Stdout;
 
 impl Write for Stdout {
@@ -100,7 +100,7 @@ impl AsFd for Stdout {
     }
 }
 
-/// How many jobs there are is known where all are written, or each is named.
+/// The total is known if all jobs are exported, or if they are given by id.
 fn bar(context: &Context, which: &ExportScope<'_>) -> Result<Bar, Failure> {
     let total = match which {
         ExportScope::All => {
@@ -112,7 +112,7 @@ fn bar(context: &Context, which: &ExportScope<'_>) -> Result<Bar, Failure> {
     Ok(Bar::new(context, "exporting", total))
 }
 
-fn tell(context: &Context, file: &Path, count: u64) -> Result<(), Failure> {
+fn print_result(context: &Context, file: &Path, count: u64) -> Result<(), Failure> {
     let file = file.display().to_string();
     if context.json {
         return context.print_json(&serde_json::json!({ "file": file, "jobs": count }));
@@ -121,7 +121,7 @@ fn tell(context: &Context, file: &Path, count: u64) -> Result<(), Failure> {
         return Ok(());
     }
     let mut out = context.out();
-    if context.person_reads {
+    if context.stdout_is_terminal {
         writeln!(out, "{} exported to {}", jobs(count), printable(&file))?;
     } else {
         writeln!(out, "{file}")?;

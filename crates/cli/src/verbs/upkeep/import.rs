@@ -12,20 +12,21 @@ use ops::upkeep::transfer::{Import, SpooledImport, Step, import, spool};
 use store::transfer::ImportSummary;
 use sys::process::user;
 
-/// Take in what `queuectl export` wrote, all of it or nothing
+/// Import a file written by `queuectl export`, all or nothing
 ///
-/// Jobs keep their ids, states, times and history. What was running counts as lost and runs again. A job whose id is taken is
-/// a conflict (exit code 4), and nothing is taken in. Settings, queues, schedules and hooks that are here stay as they are.
-/// Schedules fire here from now on: where the other queue goes on too, pause or remove them in one of the two.
+/// Jobs keep their ids, states, times and history. A job that was running counts as lost and runs again. If a job's id is
+/// taken, that is a conflict (exit code 4) and nothing is imported. Existing settings, queues, schedules and hooks stay
+/// unchanged. Imported schedules run here from now on: if the other queue stays in use, pause or remove them in one of the
+/// two.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl import queue.jsonl
   ssh other queuectl export - | queuectl import --if-absent -")]
 pub(crate) struct Args {
-    /// The file; - for standard input
+    /// The file to read; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Skip jobs that are here already
+    /// Skip jobs that already exist
     #[arg(long)]
     if_absent: bool,
 }
@@ -39,11 +40,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let mut view = View { context, checked: 0, bar: Bar::new(context, "checking", None), is_checked: false };
     let imported = import(store, &wanted, |step| view.note(step))?;
     drop(view);
-    tell(context, imported)?;
+    print_result(context, imported)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is said while jobs are read, and then while they are stored.
+/// The progress bar: first while jobs are checked, then while they are stored.
 struct View<'a> {
     context: &'a Context,
     bar: Bar,
@@ -65,7 +66,7 @@ impl View<'_> {
     }
 }
 
-fn tell(context: &Context, imported: ImportSummary) -> Result<(), Failure> {
+fn print_result(context: &Context, imported: ImportSummary) -> Result<(), Failure> {
     if context.json {
         let ImportSummary { jobs, skipped } = imported;
         return context.print_json(&serde_json::json!({ "jobs": jobs, "skipped": skipped }));
@@ -74,7 +75,7 @@ fn tell(context: &Context, imported: ImportSummary) -> Result<(), Failure> {
         return Ok(());
     }
     let mut out = context.out();
-    match (context.person_reads, imported.skipped) {
+    match (context.stdout_is_terminal, imported.skipped) {
         (false, _) => writeln!(out, "{}", imported.jobs)?,
         (true, 0) => writeln!(out, "{} imported", jobs(imported.jobs))?,
         (true, skipped) => writeln!(out, "{} imported, {} skipped", jobs(imported.jobs), jobs(skipped))?,

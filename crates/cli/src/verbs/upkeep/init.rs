@@ -11,10 +11,10 @@ use crate::failure::Failure;
 use crate::render::text::printable;
 use ops::home::init::{InitOutcome, init};
 
-/// Make a queue of its own for this folder
+/// Create a queue for this folder
 ///
-/// Makes `.queuectl/` here. Commands that run here or below then use it instead of the one in your home folder. In a folder
-/// that others can write, or that belongs to another user, none is made: that user could put another queue in its place.
+/// Creates `.queuectl/` here. queuectl then uses it in this folder and below, instead of the queue in your home folder. It
+/// refuses a folder that other users can write to or own, because they could replace the queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl init\n  queuectl init ~/projects/site")]
 pub(crate) struct Args {
@@ -39,10 +39,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         context.print_json(&InitJson { home, existing })?;
     } else if !context.quiet {
         let mut out = context.out();
-        match (context.person_reads, existing) {
+        match (context.stdout_is_terminal, existing) {
             (false, _) => writeln!(out, "{home}")?,
-            (true, false) => writeln!(out, "Made a queue in {}", printable(&home))?,
-            (true, true) => writeln!(out, "There is a queue in {} already", printable(&home))?,
+            (true, false) => writeln!(out, "Created a queue in {}", printable(&home))?,
+            (true, true) => writeln!(out, "There is already a queue in {}", printable(&home))?,
         }
         out.flush()?;
     }

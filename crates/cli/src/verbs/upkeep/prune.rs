@@ -8,9 +8,9 @@ use serde::Serialize;
 use crate::ask::confirm;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::flags::selection::{Which, WhichArgs, hint_at_unknown};
+use crate::flags::selection::{Selection, SelectionArgs, hint_unknown_name};
 use crate::render::progress::Bar;
-use crate::render::report_change::{code_of, tell as report};
+use crate::render::report_change::{code_of, report_and_continue};
 use crate::render::text::{grouped, jobs};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
@@ -21,15 +21,15 @@ use store::retention::PruneTotals;
 use store::{Conflict, JobFilter, JobRef, Phase};
 use sys::process::user;
 
-/// The states of jobs that can be forgotten here.
+/// The states of jobs that can be pruned.
 const FINISHED: [StateName; 3] = [StateName::Completed, StateName::Cancelled, StateName::Dead];
 
-/// Forget what is old: jobs with history and output, and events
+/// Delete old jobs with their history and output, and old events
 ///
-/// Without a selection it does at once what workers do by themselves, by the settings retain_completed (completed and
-/// cancelled jobs), retain_dead, retain_logs and retain_events. With ids or a selection it forgets just those jobs, if they
-/// are finished; unless --state says otherwise, those that are completed or cancelled. A job is kept that others still wait
-/// for, or whose unique key is held for a time that is not over. Space that becomes free is given back.
+/// Without a selection, does at once what workers do regularly, according to the settings retain_completed (completed and
+/// cancelled jobs), retain_dead, retain_logs and retain_events. With ids or a selection, deletes those finished jobs; a
+/// selection without --state means completed and cancelled jobs. A job is kept if others still wait for it, or while its
+/// unique key is still taken. Freed space is returned to the file system.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl prune
@@ -37,35 +37,35 @@ const FINISHED: [StateName; 3] = [StateName::Completed, StateName::Cancelled, St
   queuectl prune --state dead --older-than 90d --yes
   queuectl prune --queue mail --tag test --yes")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    which: WhichArgs,
-    /// Only say what would be forgotten
+    /// Show what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before forgetting more than one job
+    /// Do not ask before deleting more than one job
     #[arg(short, long)]
     yes: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
-/// What to forget, and the worst that happened on the way to know it.
+/// What to delete, and the worst failure while resolving it.
 fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), Failure> {
-    if args.which.is_empty() {
+    if args.selection.is_empty() {
         return Ok((PruneScope::BySettings, None));
     }
-    match args.which.resolve(context)? {
-        Which::Ids(ids) => finished(context, &ids),
-        Which::Kind(filter) => {
+    match args.selection.resolve(context)? {
+        Selection::Ids(ids) => finished(context, &ids),
+        Selection::Matching(filter) => {
             let filter = only_finished(filter)?;
             let jobs = select(context.store()?, &filter)?;
             if jobs.is_empty() {
-                hint_at_unknown(context, &filter)?;
+                hint_unknown_name(context, &filter)?;
             }
             Ok((PruneScope::Chosen(jobs), None))
         }
     }
 }
 
-/// Those of these jobs that are finished; the others are reported.
+/// The finished ones of these jobs; the others are reported.
 fn finished(context: &Context, ids: &[JobId]) -> Result<(PruneScope, Option<Exit>), Failure> {
     let (mut jobs, mut worst) = (Vec::new(), None);
     for id in ids {
@@ -78,7 +78,7 @@ fn finished(context: &Context, ids: &[JobId]) -> Result<(PruneScope, Option<Exit
         };
         match seen {
             Ok(seen) => jobs.push(seen),
-            Err(error) => worst = worst.max(Some(report(context, &error.into()))),
+            Err(error) => worst = worst.max(Some(report_and_continue(context, &error.into()))),
         }
     }
     Ok((PruneScope::Chosen(jobs), worst))
@@ -92,8 +92,8 @@ fn only_finished(filter: JobFilter) -> Result<JobFilter, Failure> {
     let is_finished = |phase: &Phase| FINISHED.map(Phase::State).contains(phase);
     match filter.phases.iter().find(|phase| !is_finished(phase)) {
         None => Ok(filter),
-        Some(phase) => Err(Failure::usage(format!("jobs that are {} cannot be forgotten", phase.name()))
-            .with_hint("only finished jobs can be: completed, cancelled, dead")),
+        Some(phase) => Err(Failure::usage(format!("jobs that are {} cannot be pruned", phase.name()))
+            .with_hint("possible states are completed, cancelled, dead")),
     }
 }
 
@@ -109,22 +109,22 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let (store, home) = (context.store()?, context.location()?.home);
     let (wanted, worst) = wanted(args, context)?;
     if args.dry_run {
-        tell(context, count(store, &home, &wanted)?, true)?;
+        print_summary(context, count(store, &home, &wanted)?, true)?;
         return Ok(code_of(worst));
     }
-    // What the settings say has been agreed to.
+    // Pruning by the settings needs no confirmation: workers do it anyway.
     if wanted != PruneScope::BySettings && !args.yes {
-        confirm(context, "forget", count(store, &home, &wanted)?.jobs, false)?;
+        confirm(context, "delete", count(store, &home, &wanted)?.jobs, false)?;
     }
-    let mut bar = Bar::new(context, "forgetting", None);
+    let mut bar = Bar::new(context, "deleting", None);
     let forgotten = prune(store, &home, &wanted, &user::name(), |more| bar.advance(more))?;
     drop(bar);
-    hint_at_kept(context, &wanted, forgotten.jobs)?;
-    tell(context, forgotten, false)?;
+    hint_kept_jobs(context, &wanted, forgotten.jobs)?;
+    print_summary(context, forgotten, false)?;
     Ok(code_of(worst))
 }
 
-fn hint_at_kept(context: &Context, wanted: &PruneScope, forgotten: u64) -> Result<(), Failure> {
+fn hint_kept_jobs(context: &Context, wanted: &PruneScope, forgotten: u64) -> Result<(), Failure> {
     let chosen = match wanted {
         PruneScope::BySettings => 0,
         PruneScope::Chosen(jobs) => jobs.len() as u64,
@@ -132,13 +132,13 @@ fn hint_at_kept(context: &Context, wanted: &PruneScope, forgotten: u64) -> Resul
     match chosen.saturating_sub(forgotten) {
         0 => Ok(()),
         kept => context.hint(&format!(
-            "{} had moved on, are waited for or hold their unique key, and were kept",
+            "{} kept: changed meanwhile, awaited by other jobs, or unique key still taken",
             jobs(kept)
         )),
     }
 }
 
-fn tell(context: &Context, forgotten: PruneTotals, dry_run: bool) -> Result<(), Failure> {
+fn print_summary(context: &Context, forgotten: PruneTotals, dry_run: bool) -> Result<(), Failure> {
     let PruneTotals { jobs: count, outputs, events } = forgotten;
     if context.json {
         return context.print_json(&PruneJson { jobs: count, outputs, events, dry_run });
@@ -147,10 +147,10 @@ fn tell(context: &Context, forgotten: PruneTotals, dry_run: bool) -> Result<(), 
         return Ok(());
     }
     let mut out = context.out();
-    if context.person_reads {
-        let verb = if dry_run { "would be forgotten" } else { "forgotten" };
+    if context.stdout_is_terminal {
+        let verb = if dry_run { "Would delete" } else { "Deleted" };
         let (jobs, outputs, events) = (jobs(count), grouped(outputs), grouped(events));
-        writeln!(out, "{jobs} {verb}, and {outputs} outputs and {events} events of others")?;
+        writeln!(out, "{verb} {jobs}, {outputs} outputs of other jobs, and {events} events")?;
     } else {
         writeln!(out, "{count}")?;
     }

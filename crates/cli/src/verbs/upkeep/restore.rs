@@ -17,11 +17,11 @@ use ops::upkeep::restore::{ExistingQueue, prepare};
 use store::RestoreSummary;
 use sys::process::user;
 
-/// Put a backup in the place of the queue
+/// Replace the queue with a backup
 ///
-/// The backup is checked first: one that is damaged, or newer than this program, changes nothing (exit code 7), and so do
-/// live workers (exit code 4). What was running when it was made counts as lost and runs again. A queue with jobs in it is
-/// kept beside the new one, as a backup of its own.
+/// The backup is checked first. Nothing is changed if it is damaged or written by a newer version (exit code 7), or if
+/// workers are running (exit code 4). A job that was running when the backup was made counts as lost and runs again. If the
+/// current queue has jobs, it is kept next to the new one, as a backup.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl restore queue-backup.db
@@ -43,9 +43,9 @@ struct RestoredJson {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    // Either may take long for a large queue.
+    // Checking and copying may take long for a large queue.
     let mut bar = Bar::new(context, "", None);
-    bar.say(|| "examining the backup".to_owned());
+    bar.say(|| "checking the backup".to_owned());
     let ready = match prepare(&context.location()?, &args.file, &user::name()) {
         Err(error @ OpError::LiveWorkers { .. }) => return Err(hint_inside(context, error)),
         prepared => prepared?,
@@ -59,26 +59,26 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if let Some(what) = replaced {
         ask(context, &what, args.yes)?;
     }
-    bar.say(|| "putting it in the place of the queue".to_owned());
+    bar.say(|| "replacing the queue".to_owned());
     let restored = ready.commit()?;
     drop(bar);
-    tell(context, &restored)?;
+    print_result(context, &restored)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Stopping the workers first does not help a job, which is run by one of them.
+/// Inside a job, stopping the workers first would not help: one of them runs the job.
 fn hint_inside(context: &Context, error: OpError) -> Failure {
     let failure: Failure = error.into();
     let inside = context.store().ok().and_then(|store| CallingJob::find(store).ok().flatten());
     match inside {
         Some(CallingJob { job, .. }) => {
-            failure.with_hint(format!("restore the backup outside of job `{}`, which a worker runs", job.id))
+            failure.with_hint(format!("run restore outside of job `{}`, which needs its worker", job.id))
         }
         None => failure,
     }
 }
 
-fn tell(context: &Context, restored: &RestoreSummary) -> Result<(), Failure> {
+fn print_result(context: &Context, restored: &RestoreSummary) -> Result<(), Failure> {
     let kept = restored.kept.as_ref().map(|path| path.display().to_string());
     if context.json {
         return context.print_json(&RestoredJson { jobs: restored.jobs, lost: restored.lost, kept });
@@ -87,17 +87,18 @@ fn tell(context: &Context, restored: &RestoreSummary) -> Result<(), Failure> {
         return Ok(());
     }
     let mut out = context.out();
-    if context.person_reads {
+    if context.stdout_is_terminal {
         writeln!(out, "{} restored", jobs(restored.jobs))?;
     } else {
         writeln!(out, "{}", restored.jobs)?;
     }
     out.flush()?;
     if restored.lost > 0 {
-        context.hint(&format!("{} running when the backup was made; they run again", were(restored.lost)))?;
+        context
+            .hint(&format!("{} running when the backup was made and will run again", were(restored.lost)))?;
     }
     match kept {
-        Some(kept) => context.hint(&format!("the queue that was there is kept in {}", printable(&kept))),
+        Some(kept) => context.hint(&format!("the previous queue is kept in {}", printable(&kept))),
         None => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_name;
-use crate::render::report_name::Named;
+use crate::render::report_name::ChangeReport;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::text::printable;
 use domain::settings::SettingKey;
@@ -17,9 +17,9 @@ use ops::config::{Setting, SettingOrigin, get, how_to_repair, list, set, unset_u
 use ops::json::SettingJson;
 use sys::process::user;
 
-/// Settings, kept in the store
+/// Show and change settings
 ///
-/// `max-retries` and `max_retries` are the same key.
+/// Settings are stored in the queue's database. `max-retries` and `max_retries` are the same key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl config list
@@ -32,13 +32,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum ConfigVerb {
-    /// Show all settings: value, default, and where the value comes from
+    /// List all settings: value, default, and the origin of the value
     #[command(after_help = "Example:\n  queuectl config list --json")]
     List,
     /// Show the value of a setting
     #[command(after_help = "Example:\n  queuectl config get max-retries")]
     Get {
-        /// The setting
+        /// The setting's name
         key: String,
     },
     /// Change a setting
@@ -46,16 +46,16 @@ enum ConfigVerb {
   queuectl config set retry-delay 500ms
   queuectl config set job-timeout 1h30m")]
     Set {
-        /// The setting
+        /// The setting's name
         key: String,
         /// Its new value
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Go back to the default; also repairs a stored value that cannot be understood
+    /// Reset a setting to its default; also fixes a stored value that is not valid
     #[command(after_help = "Example:\n  queuectl config unset max-retries")]
     Unset {
-        /// The setting
+        /// The setting's name
         key: String,
     },
 }
@@ -85,16 +85,19 @@ fn change(context: &Context, key: SettingKey, value: Option<&str>) -> Result<(),
     let setting = set(store, key, value, &user::name())?;
     let name = setting.key.name();
     let sentence = format!("{name} is now {}", setting.value);
-    report_name::tell(context, &Named { name, json: SettingJson::from(&setting), sentence })
+    report_name::report_change(context, &ChangeReport { name, json: SettingJson::from(&setting), sentence })
 }
 
-/// Also what another version, or another program, has put among the settings.
+/// Also deletes keys that are not settings, written by another version or program.
 fn unset(context: &Context, typed: &str) -> Result<(), Failure> {
     match typed.parse::<SettingKey>() {
         Ok(key) => change(context, key, None),
         Err(_) if unset_unknown(context.store()?, typed, &user::name())? => {
-            let sentence = format!("{typed} is no setting, and is unset");
-            report_name::tell(context, &Named { name: typed, json: UnsetJson { key: typed }, sentence })
+            let sentence = format!("{typed} deleted (not a setting)");
+            report_name::report_change(
+                context,
+                &ChangeReport { name: typed, json: UnsetJson { key: typed }, sentence },
+            )
         }
         Err(error) => Err(OpError::from(error).into()),
     }
@@ -105,11 +108,11 @@ struct UnsetJson<'a> {
     key: &'a str,
 }
 
-/// Says which values cannot be understood, and how to repair them.
+/// Prints a hint for each value that is not valid.
 fn warn(context: &Context, settings: &[Setting]) -> Result<(), Failure> {
     for setting in settings.iter().filter(|setting| !setting.is_valid) {
         let name = setting.key.name();
-        context.hint(&format!("{}; the value of `{name}` cannot be understood", how_to_repair(name)))?;
+        context.hint(&format!("the stored value of `{name}` is not valid; {}", how_to_repair(name)))?;
     }
     Ok(())
 }

@@ -15,19 +15,19 @@ use store::Batch;
 
 pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
     let store = context.store()?;
-    // One more than is shown tells whether there is more.
+    // Ask for one more than is shown, to know whether there are more.
     let mut batches = store.batches(limit.saturating_add(1))?;
     let more = batches.len() > limit;
     batches.truncate(limit);
     if context.json {
         context.print_json(&batches.iter().map(BatchJson::from).collect::<Vec<_>>())?;
     } else if batches.is_empty() && !more {
-        return context.hint("there are no batches; `queuectl enqueue --batch NAME` makes one");
+        return context.hint("no batches; `queuectl enqueue --batch NAME` creates one");
     } else {
         print_table(context, &batches, store.now()?)?;
     }
     if more {
-        context.hint("there are more; raise --limit to see them")?;
+        context.hint("there are more; use a larger --limit to see them")?;
     }
     Ok(())
 }
@@ -46,7 +46,7 @@ fn print_table(context: &Context, batches: &[Batch], now: Timestamp) -> Result<(
         ("CREATED", Align::Left),
         ("FINISHED", Align::Left),
     ])
-    .can_do_without(&["CREATED"]);
+    .with_optional_columns(&["CREATED"]);
     for batch in batches {
         table.row(vec![
             batch.name.as_str().into(),
@@ -64,7 +64,7 @@ fn print_table(context: &Context, batches: &[Batch], now: Timestamp) -> Result<(
     Ok(out.flush()?)
 }
 
-/// A number in the colour of its state; nothing to see is dim.
+/// A number in the colour of its state; zero is dimmed.
 fn counted(batch: &Batch, state: StateName) -> Cell {
     let count = batch.counts.get(&state).copied().unwrap_or(0);
     let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
@@ -94,11 +94,13 @@ pub(super) fn show(context: &Context, batch: &Batch) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Where to look for what went wrong.
-pub(super) fn hint_at_unsuccessful(context: &Context, batch: &Batch) -> Result<(), Failure> {
+/// Names the command that lists the unsuccessful jobs.
+pub(super) fn hint_unsuccessful(context: &Context, batch: &Batch) -> Result<(), Failure> {
     if batch.unsuccessful() == 0 {
         return Ok(());
     }
-    context
-        .hint(&format!("`queuectl list --batch {} --state dead,cancelled` shows what went wrong", batch.name))
+    context.hint(&format!(
+        "`queuectl list --batch {} --state dead,cancelled` shows the unsuccessful jobs",
+        batch.name
+    ))
 }

@@ -2,21 +2,21 @@
 
 use std::process::ExitCode;
 
-use super::list::{hint_at_unsuccessful, list, show};
+use super::list::{hint_unsuccessful, list, show};
 use super::wait;
 use super::wait::WaitArgs;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::verbs::manage::bulk::{BulkArgs, change_kind};
+use crate::verbs::manage::bulk::{BulkArgs, change_matching};
 use crate::verbs::manage::cancel::CANCEL;
 use domain::values::name::BatchName;
 use ops::jobs::batch::find;
 use ops::jobs::bulk::default_phases;
 use store::JobFilter;
 
-/// Jobs that were enqueued together under a name
+/// Track and cancel groups of jobs
 ///
-/// `enqueue --batch NAME` puts jobs into a batch, which is there from its first job until its last one is removed.
+/// `enqueue --batch NAME` adds jobs to a batch. A batch exists from its first job until its last job is removed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl batch list
@@ -29,27 +29,27 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum BatchVerb {
-    /// Show batches, the newest first
+    /// List batches, newest first
     #[command(after_help = "Examples:\n  queuectl batch list\n  queuectl batch list --json --limit 1000")]
     List {
-        /// Show at most this many
+        /// Show at most this many batches
         #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
         limit: usize,
     },
-    /// Show how far a batch is
+    /// Show the progress of a batch
     #[command(visible_alias = "status", after_help = "Example:\n  queuectl batch show nightly")]
     Show {
-        /// The batch
+        /// The batch's name
         #[arg(value_name = "NAME")]
         name: BatchName,
     },
     Wait(WaitArgs),
-    /// Cancel all jobs of a batch that are not finished
+    /// Cancel all unfinished jobs of a batch
     #[command(after_help = "Examples:
   queuectl batch cancel nightly --dry-run
   queuectl batch cancel nightly --yes")]
     Cancel {
-        /// The batch
+        /// The batch's name
         #[arg(value_name = "NAME")]
         name: BatchName,
         #[command(flatten)]
@@ -63,14 +63,14 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         BatchVerb::Show { name } => {
             let batch = find(context.store()?, &name)?;
             show(context, &batch)?;
-            hint_at_unsuccessful(context, &batch)?;
+            hint_unsuccessful(context, &batch)?;
         }
         BatchVerb::Wait(args) => return wait::run(&args, context),
         BatchVerb::Cancel { name, bulk } => {
             find(context.store()?, &name)?;
             let phases = default_phases(CANCEL.verb);
             let filter = JobFilter { phases, batch: Some(name), ..JobFilter::default() };
-            change_kind(context, &filter, &bulk, &CANCEL)?;
+            change_matching(context, &filter, &bulk, &CANCEL)?;
         }
     }
     Ok(ExitCode::SUCCESS)

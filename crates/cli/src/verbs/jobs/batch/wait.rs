@@ -8,9 +8,9 @@ use rustix::process::Signal;
 use super::list::show;
 use crate::context::{Context, catch};
 use crate::failure::Failure;
-use crate::loan::Loan;
+use crate::loan::SlotLoan;
 use crate::render::progress::Bar;
-use crate::render::report_change::tell;
+use crate::render::report_change::report_and_continue;
 use crate::render::text::{grouped, rough};
 use domain::batch::eta::{CompletionRate, EtaFacts};
 use domain::job::life::StateName;
@@ -23,31 +23,31 @@ use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::alive::{live_workers, why_no_job_starts};
 use store::{Batch, JobFilter, Page, Phase, Store};
 
-/// Wait until all jobs of a batch are finished
+/// Wait until all jobs of a batch have finished
 ///
-/// The exit code is 0 if all of them completed, 1 if one is dead or cancelled, 3 if there is no such batch, 124 if the time
-/// ran out. Jobs that are added meanwhile are waited for too. Ctrl-C ends the waiting, not the jobs. A job cannot wait for
-/// a batch that it is in (exit code 4).
+/// The exit code is 0 if all jobs completed, 1 if one is dead or cancelled, 3 if the batch does not exist, 124 after a
+/// timeout. Jobs that are added meanwhile are included. Ctrl-C stops waiting; the jobs continue. A job cannot wait for its
+/// own batch (exit code 4).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl batch wait nightly
   queuectl batch wait nightly --timeout 1h --json")]
 pub(super) struct WaitArgs {
-    /// The batch
+    /// The batch's name
     #[arg(value_name = "NAME")]
     name: BatchName,
-    /// How long to wait at most: 90, 1m30s [default: for ever]
+    /// Stop waiting after this long: 90, 1m30s [default: no limit]
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     timeout: Option<Duration>,
 }
 
-/// The pause between two looks grows from the first to the second while nothing happens.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How many jobs in each phase may ask at once for the slot of a job that waits for them.
-const MAX_OFFERED: usize = 20;
-/// How often to look who works, and how long jobs take.
-const WORKERS_PAUSE: Duration = Duration::from_secs(1);
+/// The interval between polls grows from the first to the second while the batch does not change.
+const MIN_BATCH_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_BATCH_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// At most this many awaited jobs in each phase are considered for the slot of the enclosing job.
+const MAX_LOAN_CANDIDATES: usize = 20;
+/// How often to check the workers and the duration of jobs.
+const WORKER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failure> {
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
@@ -55,52 +55,52 @@ pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failur
     let store = context.store()?;
     let mut batch = find(store, &args.name)?;
     let mut loan = match CallingJob::find(store)? {
-        Some(inside) => Some(begin_loan(context, store, &batch, inside)?),
+        Some(inside) => Some(start_loan(context, store, &batch, inside)?),
         None => None,
     };
-    let mut view = View::new(context, batch.total());
-    let mut pause = SHORTEST_PAUSE;
+    let mut view = BatchProgress::new(context, batch.total());
+    let mut pause = MIN_BATCH_POLL_INTERVAL;
     while batch.finished_at.is_none() {
-        let left =
-            deadline.map_or(LONGEST_PAUSE, |deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = deadline
+            .map_or(MAX_BATCH_POLL_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             drop(view);
-            return give_up(context, args, &batch);
+            return report_timeout(context, args, &batch);
         }
         view.draw(&batch)?;
         if let Some(loan) = &mut loan {
-            loan.look(|| offered(store, &batch))?;
+            loan.check(|| loan_candidates(store, &batch))?;
         }
         if let Some(signal) = interrupts.sleep(pause.min(left)) {
             drop(view);
             interrupts.end_by(signal);
         }
         let now = find(context.store()?, &args.name)?;
-        pause = if now == batch { (pause * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
+        pause = if now == batch { (pause * 2).min(MAX_BATCH_POLL_INTERVAL) } else { MIN_BATCH_POLL_INTERVAL };
         batch = now;
     }
     drop(view);
     finish(context, &batch)
 }
 
-/// Inside a job: refuses to wait for a batch with that job in it, or with one that depends on it.
-fn begin_loan<'a>(
+/// Inside a job: refuses to wait for a batch that contains that job, or a job that depends on it.
+fn start_loan<'a>(
     context: &'a Context,
     store: &'a dyn Store,
     batch: &Batch,
     inside: CallingJob,
-) -> Result<Loan<'a>, Failure> {
+) -> Result<SlotLoan<'a>, Failure> {
     let own = inside.job.batch.as_ref().filter(|own| **own == batch.name).map(|_| inside.job.id.clone());
-    inside.check_may_wait_for(store, own.into_iter().chain(offered(store, batch)?))?;
-    Loan::new(context, store, inside)
+    inside.check_may_wait_for(store, own.into_iter().chain(loan_candidates(store, batch)?))?;
+    SlotLoan::new(context, store, inside)
 }
 
-/// Some of the jobs of a batch that do not run: those that could, and those that wait for others.
-fn offered(store: &dyn Store, batch: &Batch) -> Result<Vec<JobId>, Failure> {
+/// Some jobs of a batch that are not running: ready ones, and ones that wait for others.
+fn loan_candidates(store: &dyn Store, batch: &Batch) -> Result<Vec<JobId>, Failure> {
     let mut ids = Vec::new();
     for phase in [Phase::Ready, Phase::Blocked] {
         let filter = JobFilter { batch: Some(batch.name.clone()), ..JobFilter::in_phase(phase) };
-        let jobs = store.list(&filter, &Page { limit: MAX_OFFERED, after: None })?;
+        let jobs = store.list(&filter, &Page { limit: MAX_LOAN_CANDIDATES, after: None })?;
         ids.extend(jobs.into_iter().map(|job| job.id));
     }
     Ok(ids)
@@ -112,12 +112,12 @@ fn finish(context: &Context, batch: &Batch) -> Result<ExitCode, Failure> {
         0 => Ok(ExitCode::SUCCESS),
         count => {
             let error = OpError::UnsuccessfulBatch { name: batch.name.clone(), count, of: batch.total() };
-            Ok(tell(context, &error.into()).into())
+            Ok(report_and_continue(context, &error.into()).into())
         }
     }
 }
 
-fn give_up(context: &Context, args: &WaitArgs, batch: &Batch) -> Result<ExitCode, Failure> {
+fn report_timeout(context: &Context, args: &WaitArgs, batch: &Batch) -> Result<ExitCode, Failure> {
     show(context, batch)?;
     let error = OpError::BatchTimedOut {
         name: batch.name.clone(),
@@ -125,21 +125,21 @@ fn give_up(context: &Context, args: &WaitArgs, batch: &Batch) -> Result<ExitCode
         unfinished: batch.total() - batch.finished(),
         of: batch.total(),
     };
-    Ok(tell(context, &error.into()).into())
+    Ok(report_and_continue(context, &error.into()).into())
 }
 
-/// What is said while a batch is waited for.
-struct View<'a> {
+/// The progress of a batch.
+struct BatchProgress<'a> {
     context: &'a Context,
     bar: Bar,
     began: Instant,
     pace: CompletionRate,
     outlook: Option<EtaFacts>,
-    workers_due: Instant,
-    was_told: bool,
+    next_worker_check: Instant,
+    worker_hint_given: bool,
 }
 
-impl<'a> View<'a> {
+impl<'a> BatchProgress<'a> {
     fn new(context: &'a Context, total: u64) -> Self {
         let now = Instant::now();
         Self {
@@ -148,15 +148,15 @@ impl<'a> View<'a> {
             began: now,
             pace: CompletionRate::default(),
             outlook: None,
-            workers_due: now,
-            was_told: false,
+            next_worker_check: now,
+            worker_hint_given: false,
         }
     }
 
     fn draw(&mut self, batch: &Batch) -> Result<(), Failure> {
-        if self.workers_due <= Instant::now() {
-            self.look_at_workers(&batch.name)?;
-            self.workers_due = Instant::now() + WORKERS_PAUSE;
+        if self.next_worker_check <= Instant::now() {
+            self.check_workers(&batch.name)?;
+            self.next_worker_check = Instant::now() + WORKER_CHECK_INTERVAL;
         }
         self.pace.record(self.began.elapsed(), batch.finished());
         self.bar.set_total(batch.total());
@@ -165,14 +165,14 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Says it once if nobody works on it.
-    fn look_at_workers(&mut self, batch: &BatchName) -> Result<(), Failure> {
+    /// Updates the estimate, and prints a hint once if no worker will run the jobs.
+    fn check_workers(&mut self, batch: &BatchName) -> Result<(), Failure> {
         let store = self.context.store()?;
         let workers = live_workers(store)?;
         let slots = workers.iter().map(|worker| worker.concurrency).sum();
         self.outlook = Some(EtaFacts { slots, ..store.eta_facts(batch)? });
-        if let (Some(why), false) = (why_no_job_starts(&workers), self.was_told) {
-            self.was_told = true;
+        if let (Some(why), false) = (why_no_job_starts(&workers), self.worker_hint_given) {
+            self.worker_hint_given = true;
             self.bar.clear();
             self.context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"))?;
         }
@@ -195,7 +195,7 @@ fn progress(batch: &Batch, pace: &CompletionRate, outlook: Option<&EtaFacts>) ->
         ),
     );
     let left = outlook.and_then(|outlook| pace.time_left(batch.total() - batch.finished(), outlook));
-    // Nobody can tell it better than to the second.
+    // The estimate is not more precise than a second.
     parts.extend(left.map(|left| format!("{} left", rough(left.max(Duration::from_secs(1))))));
     parts.join(", ")
 }

@@ -1,4 +1,4 @@
-//! Enqueuing a file or a stream of lines, with a progress bar where a person watches.
+//! Enqueues a file or a stream of lines, with a progress bar on a terminal.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -23,7 +23,7 @@ use store::{EnqueueResult, Store};
 
 const READ_BUFFER: usize = 1 << 20;
 
-/// Checks the whole file, then stores it. What is no regular file cannot be read twice and is taken as a stream.
+/// Checks the whole file, then stores it. A file that is not regular cannot be read twice and is treated as a stream.
 pub(crate) fn enqueue_file(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
@@ -34,7 +34,7 @@ pub(crate) fn enqueue_file(
     if !is_regular {
         return store_lines(context, enqueuer, open(path)?, form, None);
     }
-    let mut checking = Checking { bar: Bar::new(context, "checking", None) };
+    let mut checking = CheckProgress { bar: Bar::new(context, "checking", None) };
     let total = lines::check(enqueuer, open(path)?.reader, form, &mut checking)?;
     drop(checking);
     store_lines(context, enqueuer, open(path)?, form, Some(total))
@@ -48,24 +48,24 @@ pub(crate) fn enqueue_stream(
     store_lines(context, enqueuer, Source::new(io::stdin()), form, None)
 }
 
-/// How many commands a rehearsal shows to a person.
-const EXAMPLES: u64 = 10;
+/// At most this many commands are shown by `--dry-run`.
+const MAX_PREVIEW_COMMANDS: u64 = 10;
 
-/// Says what would be enqueued, and stores nothing.
-pub(crate) fn dry_run(context: &Context, path: &Path, form: LineFormat<'_>) -> Result<(), Failure> {
+/// Shows what would be enqueued, and stores nothing.
+pub(crate) fn preview(context: &Context, path: &Path, form: LineFormat<'_>) -> Result<(), Failure> {
     let mut commands = Vec::new();
     let mut count = 0;
-    let mut tell = |command: &str| {
+    let mut collect = |command: &str| {
         count += 1;
-        if context.json || count <= EXAMPLES {
+        if context.json || count <= MAX_PREVIEW_COMMANDS {
             commands.push(command.to_owned());
         }
         Ok(())
     };
     if path.as_os_str() == "-" {
-        lines::dry_run(Source::new(io::stdin()), form, &mut tell)?;
+        lines::dry_run(Source::new(io::stdin()), form, &mut collect)?;
     } else {
-        lines::dry_run(open(path)?, form, &mut tell)?;
+        lines::dry_run(open(path)?, form, &mut collect)?;
     }
     if context.json {
         return context.print_json(&serde_json::json!({ "count": count, "commands": commands }));
@@ -74,12 +74,12 @@ pub(crate) fn dry_run(context: &Context, path: &Path, form: LineFormat<'_>) -> R
         return Ok(());
     }
     let mut out = context.out();
-    writeln!(out, "would enqueue {}{}", jobs(count), if count > 0 { ":" } else { "" })?;
+    writeln!(out, "Would enqueue {}{}", jobs(count), if count > 0 { ":" } else { "" })?;
     for command in &commands {
         writeln!(out, "  {}", printable(command))?;
     }
-    if count > EXAMPLES {
-        writeln!(out, "  and {} more", grouped(count - EXAMPLES))?;
+    if count > MAX_PREVIEW_COMMANDS {
+        writeln!(out, "  and {} more", grouped(count - MAX_PREVIEW_COMMANDS))?;
     }
     Ok(out.flush()?)
 }
@@ -101,34 +101,34 @@ fn store_lines<R: Read + AsFd>(
     total: Option<u64>,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    let mut storing = Storing {
+    let mut storing = StoreProgress {
         context,
         store: enqueuer.store(),
         bar: Bar::new(context, "enqueuing", total),
-        json_begun: false,
+        json_started: false,
         failure: None,
     };
     let stored = lines::store(enqueuer, source, form, &mut storing);
     storing.finish()?;
     let Tally { created, existing } = stored?;
-    if context.person_reads && !context.quiet && !context.json {
+    if context.stdout_is_terminal && !context.quiet && !context.json {
         let mut out = context.out();
         let rate = grouped(rate(created + existing, began.elapsed()));
-        writeln!(out, "{} enqueued{} ({rate}/s)", jobs(created), already_there(existing))?;
+        writeln!(out, "{} enqueued{} ({rate}/s)", jobs(created), describe_existing(existing))?;
         out.flush()?;
     }
     Ok(())
 }
 
-fn already_there(existing: u64) -> String {
+fn describe_existing(existing: u64) -> String {
     match existing {
         0 => String::new(),
-        1 => ", 1 job was there already".to_owned(),
-        _ => format!(", {} were there already", jobs(existing)),
+        1 => ", 1 job already existed".to_owned(),
+        _ => format!(", {} already existed", jobs(existing)),
     }
 }
 
-/// Bytes from a descriptor that can say whether more is there already.
+/// A reader that can tell whether more input is available without blocking.
 struct Source<R> {
     reader: BufReader<R>,
 }
@@ -166,11 +166,11 @@ impl<R: Read + AsFd> lines::Source for Source<R> {
     }
 }
 
-struct Checking {
+struct CheckProgress {
     bar: Bar,
 }
 
-impl Progress for Checking {
+impl Progress for CheckProgress {
     fn checked(&mut self, lines: u64) {
         self.bar.advance(lines);
     }
@@ -178,17 +178,17 @@ impl Progress for Checking {
     fn stored(&mut self, _: &[EnqueueResult]) {}
 }
 
-/// Prints what is stored, chunk by chunk: an id is printed as soon as its job is safe.
-struct Storing<'a> {
+/// Prints ids chunk by chunk: an id is printed as soon as its job is stored.
+struct StoreProgress<'a> {
     context: &'a Context,
     store: &'a dyn Store,
     bar: Bar,
-    json_begun: bool,
-    /// What went wrong with printing: the jobs are stored all the same.
+    json_started: bool,
+    /// The first failure to print; the jobs are stored nevertheless.
     failure: Option<Failure>,
 }
 
-impl Progress for Storing<'_> {
+impl Progress for StoreProgress<'_> {
     fn checked(&mut self, _: u64) {}
 
     fn stored(&mut self, answers: &[EnqueueResult]) {
@@ -199,7 +199,7 @@ impl Progress for Storing<'_> {
     }
 }
 
-impl Storing<'_> {
+impl StoreProgress<'_> {
     fn print(&mut self, answers: &[EnqueueResult]) -> Result<(), Failure> {
         if self.context.quiet {
             return Ok(());
@@ -207,13 +207,13 @@ impl Storing<'_> {
         let mut out = io::BufWriter::new(io::stdout().lock());
         if self.context.json {
             for answer in answers {
-                out.write_all(if self.json_begun { b"," } else { b"[" })?;
-                self.json_begun = true;
+                out.write_all(if self.json_started { b"," } else { b"[" })?;
+                self.json_started = true;
                 let job = find(self.store, answer.id())?;
                 let shown = EnqueuedJson { job: (&job).into(), existing: !answer.is_created() };
                 write_json(&mut out, &shown, false)?;
             }
-        } else if !self.context.person_reads {
+        } else if !self.context.stdout_is_terminal {
             for answer in answers {
                 writeln!(out, "{}", answer.id())?;
             }
@@ -228,7 +228,7 @@ impl Storing<'_> {
         }
         if self.context.json && !self.context.quiet {
             let mut out = io::stdout();
-            out.write_all(if self.json_begun { b"]\n" } else { b"[]\n" })?;
+            out.write_all(if self.json_started { b"]\n" } else { b"[]\n" })?;
         }
         Ok(())
     }

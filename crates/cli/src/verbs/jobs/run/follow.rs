@@ -1,4 +1,4 @@
-//! Following a job from its first moment to its last, and seeing to it that there is somebody to run it.
+//! Follows a job from enqueuing to its end, and makes sure that there is a worker to run it.
 
 use std::io;
 use std::process::ExitCode;
@@ -10,10 +10,10 @@ use super::live::Live;
 use super::question::{Answer, ask};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::loan::Loan;
-use crate::render::report_change::{find, tell};
+use crate::loan::SlotLoan;
+use crate::render::report_change::{find, report_and_continue};
 use crate::render::text::{jobs, rough, rough_size};
-use crate::verbs::inspect::logs::between;
+use crate::verbs::inspect::logs::describe_attempt_end;
 use crate::verbs::workers::worker::start_for_job;
 use domain::job::Job;
 use domain::job::error_line::reports_excess;
@@ -32,38 +32,37 @@ use sys::process::user;
 use sys::signal;
 use sys::signal::interrupts::Interrupts;
 
-/// How often to look whether somebody sees to the job. One that waits for longer is told of.
-const LOOK_PAUSE: Duration = Duration::from_secs(1);
+/// How often to check that there is a worker for the job. The wait reason is shown after the same time.
+const WORKER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Run<'a> {
     context: &'a Context,
     store: &'a dyn Store,
     interrupts: &'a Interrupts,
     id: JobId,
-    /// Somebody else enqueued it.
+    /// Another caller enqueued the job.
     is_existing: bool,
     follower: Follower<'a>,
     live: Live<'a>,
-    /// Inside a job.
-    loan: Option<Loan<'a>>,
-    /// When to look again whether somebody sees to the job.
-    look_at: Instant,
-    /// Since when it has not been running.
-    waits_since: Instant,
-    was_told_of_pause: bool,
-    /// Whoever watched wants it cancelled.
-    is_unwanted: bool,
+    /// Present if this process runs inside a job.
+    loan: Option<SlotLoan<'a>>,
+    next_check_at: Instant,
+    /// Since when the job has not been running.
+    waiting_since: Instant,
+    pause_reported: bool,
+    /// The user chose to cancel the job.
+    cancel_requested: bool,
     worst: Option<Exit>,
 }
 
 /// Why following ended before the job did, or without an exit code of its own.
-pub(super) enum Stop {
+pub(super) enum EarlyExit {
     Failed(Failure),
-    /// As this signal would have ended the process.
+    /// The process ends as if this signal had killed it.
     Signal(Signal),
 }
 
-impl<E: Into<Failure>> From<E> for Stop {
+impl<E: Into<Failure>> From<E> for EarlyExit {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
@@ -75,8 +74,8 @@ impl<'a> Run<'a> {
         store: &'a dyn Store,
         interrupts: &'a Interrupts,
         answer: &EnqueueResult,
-        loan: Option<Loan<'a>>,
-    ) -> Result<Self, Stop> {
+        loan: Option<SlotLoan<'a>>,
+    ) -> Result<Self, EarlyExit> {
         let id = answer.id().clone();
         let home = context.location()?.home;
         let is_existing = !answer.is_created();
@@ -96,102 +95,105 @@ impl<'a> Run<'a> {
             is_existing,
             live: Live::new(context),
             loan,
-            look_at: now,
-            waits_since: now,
-            was_told_of_pause: false,
-            is_unwanted: false,
+            next_check_at: now,
+            waiting_since: now,
+            pause_reported: false,
+            cancel_requested: false,
             worst: None,
         })
     }
 
-    /// Shows what the job prints until it is finished; gives the exit code of its command.
-    pub(super) fn follow(mut self) -> Result<ExitCode, Stop> {
+    /// Shows the job's output until it has finished; returns the exit code of its command.
+    pub(super) fn follow(mut self) -> Result<ExitCode, EarlyExit> {
         let id = &self.id;
-        let was_there = if self.is_existing { " was there already" } else { "" };
-        self.live.aside(&format!("job {id}{was_there} (queuectl logs -f {id})"));
+        let already_exists = if self.is_existing { " already exists" } else { "" };
+        self.live.note_on_terminal(&format!("job {id}{already_exists} (queuectl logs -f {id})"));
         loop {
             let news = self.follower.poll()?;
             let signal = if news.is_empty() {
-                self.attend()?;
+                self.ensure_worker()?;
                 self.interrupts.sleep(self.follower.poll_delay())
             } else {
-                // Heard while the news are told: what was taken here would be forgotten where nobody reads them.
+                // `write_chunk` takes signals while it writes. A signal taken here would be lost if writing blocked.
                 None
             };
             for event in news {
-                if let Some(job) = self.tell(event)? {
+                if let Some(job) = self.show_event(event)? {
                     return self.finish(&job);
                 }
             }
-            signal.map_or(Ok(()), |signal| self.heed(signal))?;
+            signal.map_or(Ok(()), |signal| self.handle_signal(signal))?;
         }
     }
 
-    /// Shows something new. The job is returned when it is finished.
-    fn tell(&mut self, event: FollowEvent) -> Result<Option<Box<Job>>, Stop> {
+    /// Shows one event. Returns the job once it has finished.
+    fn show_event(&mut self, event: FollowEvent) -> Result<Option<Box<Job>>, EarlyExit> {
         match event {
             FollowEvent::Began(_) => self.live.clear(),
-            FollowEvent::Output(pieces) => self.pass_on_all(&pieces)?,
+            FollowEvent::Output(pieces) => self.write_pieces(&pieces)?,
             FollowEvent::Unreadable(error) => {
                 self.live.break_line();
-                self.worst = self.worst.max(Some(tell(self.context, &error.into())));
+                self.worst = self.worst.max(Some(report_and_continue(self.context, &error.into())));
             }
             FollowEvent::Ended { attempt, job } => {
-                if let Some(note) = between(&attempt, &job, self.store.now()?) {
+                if let Some(note) = describe_attempt_end(&attempt, &job, self.store.now()?) {
                     self.live.note(&note);
                 }
-                self.waits_since = Instant::now();
+                self.waiting_since = Instant::now();
             }
             FollowEvent::Finished(job) => return Ok(Some(job)),
         }
         Ok(None)
     }
 
-    fn pass_on_all(&mut self, pieces: &[Piece]) -> Result<(), Stop> {
+    fn write_pieces(&mut self, pieces: &[Piece]) -> Result<(), EarlyExit> {
         for piece in pieces {
             match piece {
-                Piece::Output(chunk) => self.pass_on(chunk)?,
+                Piece::Output(chunk) => self.write_chunk(chunk)?,
                 Piece::Cut { bytes } => self.live.note(&format!("[… {} cut …]", rough_size(*bytes))),
             }
         }
         Ok(())
     }
 
-    fn pass_on(&mut self, chunk: &Chunk) -> Result<(), Stop> {
+    fn write_chunk(&mut self, chunk: &Chunk) -> Result<(), EarlyExit> {
         let mut rest = chunk.bytes.as_slice();
         while !rest.is_empty() {
             match self.live.write(chunk.stream, rest, self.interrupts) {
                 Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return self.lose_reader(),
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return self.handle_closed_output();
+                }
                 Err(error) => {
                     let failure: Failure = error.into();
-                    return Err(failure.with_hint(self.how_to_come_back()).into());
+                    return Err(failure.with_hint(self.reattach_hint()).into());
                 }
             }
             if let Some(signal) = self.interrupts.take() {
-                self.heed(signal)?;
+                self.handle_signal(signal)?;
             }
         }
         Ok(())
     }
 
-    /// Ends as the command would have, had it written to that pipe itself. What somebody else enqueued goes on.
-    fn lose_reader(&mut self) -> Result<(), Stop> {
+    /// Ends as the command would have if it had written to the closed pipe itself. A job that another caller enqueued
+    /// keeps running.
+    fn handle_closed_output(&mut self) -> Result<(), EarlyExit> {
         if !self.is_existing {
             self.cancel()?;
         }
-        Err(Stop::Signal(Signal::PIPE))
+        Err(EarlyExit::Signal(Signal::PIPE))
     }
 
-    fn finish(mut self, job: &Job) -> Result<ExitCode, Stop> {
+    fn finish(mut self, job: &Job) -> Result<ExitCode, EarlyExit> {
         self.live.clear();
         signal::end_quietly_on_closed_pipe();
         if self.context.json {
             self.context.print_json(&EnqueuedJson { job: job.into(), existing: self.is_existing })?;
         }
-        if self.is_unwanted && job.life.state.name() == StateName::Cancelled {
-            self.live.aside(&format!("job {} is cancelled", self.id));
-            return Err(Stop::Signal(Signal::INT));
+        if self.cancel_requested && job.life.state.name() == StateName::Cancelled {
+            self.live.note_on_terminal(&format!("job {} is cancelled", self.id));
+            return Err(EarlyExit::Signal(Signal::INT));
         }
         let Some(code) = exit_code(job) else {
             self.live.break_line();
@@ -199,117 +201,112 @@ impl<'a> Run<'a> {
             return Ok(ExitCode::SUCCESS);
         };
         match (&job.latest.error, job.latest.signal) {
-            // The exit code does not tell that it was no accident.
+            // The exit code alone does not show that a limit was exceeded.
             (Some(error), _) if reports_excess(error) => self.live.note(error),
-            (_, Some(signal)) => self.live.aside(&format!("killed by {signal}")),
+            (_, Some(signal)) => self.live.note_on_terminal(&format!("killed by {signal}")),
             (_, None) => {}
         }
         let unreadable = self.worst.filter(|_| code == 0);
         Ok(unreadable.map_or(ExitCode::from(code), ExitCode::from))
     }
 
-    // Somebody to run it
-
-    /// Looks now and then whether there is a worker for the job, and says what it waits for.
-    fn attend(&mut self) -> Result<(), Stop> {
+    /// Periodically makes sure that there is a worker for the job, and shows what it waits for.
+    fn ensure_worker(&mut self) -> Result<(), EarlyExit> {
         if let Some(loan) = &mut self.loan {
-            loan.look(|| Ok(vec![self.id.clone()]))
-                .map_err(|failure| failure.with_hint(come_back_to(&self.id)))?;
+            loan.check(|| Ok(vec![self.id.clone()]))
+                .map_err(|failure| failure.with_hint(reattach_hint_for(&self.id)))?;
         }
         let now = Instant::now();
-        if now < self.look_at {
+        if now < self.next_check_at {
             return Ok(());
         }
-        self.look_at = now + LOOK_PAUSE;
+        self.next_check_at = now + WORKER_CHECK_INTERVAL;
         let Some(job) = self.store.find(&self.id)? else {
-            // The next look says so.
+            // The follower reports that the job is gone.
             return Ok(());
         };
         let workers = live_workers(self.store)?;
         if !has_worker(&job, &workers) {
             self.start_worker(&job, workers.is_empty())?;
         }
-        if self.waits_since.elapsed() >= LOOK_PAUSE {
-            self.tell_of_waiting(&job)?;
+        if self.waiting_since.elapsed() >= WORKER_CHECK_INTERVAL {
+            self.show_wait_reason(&job)?;
         }
         Ok(())
     }
 
-    fn start_worker(&mut self, job: &Job, is_alone: bool) -> Result<(), Stop> {
-        start_for_job(self.context, &job.id).map_err(|failure| failure.with_hint(self.how_to_come_back()))?;
-        let why = if is_alone { "no worker is running" } else { "no running worker would take it" };
-        self.live.aside(&format!("{why}: started one for this job"));
+    fn start_worker(&mut self, job: &Job, is_alone: bool) -> Result<(), EarlyExit> {
+        start_for_job(self.context, &job.id).map_err(|failure| failure.with_hint(self.reattach_hint()))?;
+        let why = if is_alone { "no worker is running" } else { "no running worker takes this job" };
+        self.live.note_on_terminal(&format!("{why}; started one for it"));
         Ok(())
     }
 
-    fn tell_of_waiting(&mut self, job: &Job) -> Result<(), Stop> {
+    fn show_wait_reason(&mut self, job: &Job) -> Result<(), EarlyExit> {
         let Some(wait_reason) = wait_reason(self.store, job)? else {
             return Ok(());
         };
-        if let (WaitReason::PausedQueue(pause), false) = (&wait_reason, self.was_told_of_pause) {
+        if let (WaitReason::PausedQueue(pause), false) = (&wait_reason, self.pause_reported) {
             let why = pause_of(job, pause);
-            self.live.note(&format!("{why}, so the job waits; {}", self.how_to_come_back()));
-            self.was_told_of_pause = true;
+            self.live.note(&format!("{why}, so the job waits; {}", self.reattach_hint()));
+            self.pause_reported = true;
         }
         let now = self.store.now()?;
         self.live.wait_for(|| match wait_reason {
-            WaitReason::PausedQueue(_) => format!("waiting for queue {} to go on", job.queue),
+            WaitReason::PausedQueue(_) => format!("waiting for queue {} to be resumed", job.queue),
             WaitReason::Jobs { count } => format!("waiting for {} to complete", jobs(count.into())),
             WaitReason::Time(at) => format!("starts in {}", rough(at.since(now))),
             WaitReason::FullQueue { running } => {
-                format!("waiting for room in queue {} ({} run)", job.queue, jobs(running))
+                format!("waiting for capacity in queue {} ({} running)", job.queue, jobs(running))
             }
             WaitReason::Rate(at) => {
                 format!("queue {} starts its next job in {}", job.queue, rough(at.since(now)))
             }
             WaitReason::Slot { running: 0 } => "waiting for a worker".to_owned(),
-            WaitReason::Slot { running: 1 } => "waiting for a free slot (1 job runs)".to_owned(),
-            WaitReason::Slot { running } => format!("waiting for a free slot ({} run)", jobs(running)),
+            WaitReason::Slot { running } => format!("waiting for a free slot ({} running)", jobs(running)),
         });
         Ok(())
     }
 
-    // Somebody who watches
-
-    /// On a terminal Ctrl-C asks. Where nobody can answer, a signal ends the watching and not the job.
-    fn heed(&mut self, signal: Signal) -> Result<(), Stop> {
-        if signal != Signal::INT || self.is_unwanted || !Live::can_ask() {
+    /// Ctrl-C on a terminal asks what to do. Otherwise a signal ends this process and not the job.
+    fn handle_signal(&mut self, signal: Signal) -> Result<(), EarlyExit> {
+        if signal != Signal::INT || self.cancel_requested || !Live::can_ask() {
             return self.detach(signal);
         }
-        self.live.give_way();
+        self.live.begin_question();
         let (store, id) = (self.store, &self.id);
         let is_over = || Ok(find(store, id)?.life.state.name().is_finished());
         match ask(self.context, self.interrupts, is_over)? {
-            Answer::WaitOn => Ok(()),
+            Answer::KeepWaiting => Ok(()),
             Answer::Detach(signal) => self.detach(signal),
             Answer::Cancel => {
-                self.is_unwanted = true;
+                self.cancel_requested = true;
                 Ok(self.cancel()?)
             }
         }
     }
 
-    fn detach(&mut self, signal: Signal) -> Result<(), Stop> {
-        self.live.note(&format!("detached: {}", self.how_to_come_back()));
-        Err(Stop::Signal(signal))
+    fn detach(&mut self, signal: Signal) -> Result<(), EarlyExit> {
+        self.live.note(&format!("detached: {}", self.reattach_hint()));
+        Err(EarlyExit::Signal(signal))
     }
 
-    /// A job that has ended by itself meanwhile is left as it is.
+    /// A job that has meanwhile ended by itself stays unchanged.
     fn cancel(&mut self) -> Result<(), OpError> {
         let answers = change(self.store, Verb::Cancel, std::slice::from_ref(&self.id), &user::name());
         answers.stopped.map_or(Ok(()), Err)
     }
 
-    fn how_to_come_back(&self) -> String {
-        come_back_to(&self.id)
+    fn reattach_hint(&self) -> String {
+        reattach_hint_for(&self.id)
     }
 }
 
-fn come_back_to(id: &JobId) -> String {
-    format!("`queuectl logs -f {id}` shows the job, `queuectl wait {id}` waits for it")
+fn reattach_hint_for(id: &JobId) -> String {
+    format!("`queuectl logs -f {id}` follows the job, `queuectl wait {id}` waits for it")
 }
 
 fn pause_of(job: &Job, pause: &Pause) -> String {
     let reason = pause.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    format!("queue {} is paused by {}{reason}", job.queue, pause.by)
+    format!("queue {} was paused by {}{reason}", job.queue, pause.by)
 }

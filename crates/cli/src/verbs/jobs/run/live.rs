@@ -1,4 +1,4 @@
-//! What is seen of a command that runs: its bytes as they are, and beside them a few words of ours.
+//! The terminal while `run` follows a command: the command's output unchanged, interleaved with our notes.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,18 +19,18 @@ const PIPE_BYTES: usize = 4_096;
 
 pub(super) struct Live<'c> {
     context: &'c Context,
-    /// What is waited for.
+    /// Shows what the job waits for.
     bar: Bar,
-    /// What the command printed last where our words go too did not end its line.
-    is_in_line: bool,
+    /// The command's last output on the stream of our notes did not end with a newline.
+    in_line: bool,
 }
 
 impl<'c> Live<'c> {
     pub(super) fn new(context: &'c Context) -> Self {
-        Self { context, bar: Bar::new(context, "", None), is_in_line: false }
+        Self { context, bar: Bar::new(context, "", None), in_line: false }
     }
 
-    /// Writes what the command printed, and how much of it before a signal came: then the rest can wait.
+    /// Writes the command's output until a signal arrives; returns how much was written.
     pub(super) fn write(
         &mut self,
         stream: Stream,
@@ -38,7 +38,7 @@ impl<'c> Live<'c> {
         interrupts: &Interrupts,
     ) -> io::Result<usize> {
         self.bar.clear();
-        let out = self.place_of(stream);
+        let out = self.target_of(stream);
         let mut written = 0;
         while written < bytes.len() && is_ready(out, interrupts)? {
             let end = bytes.len().min(written + PIPE_BYTES);
@@ -49,13 +49,13 @@ impl<'c> Live<'c> {
             }
         }
         if let (Some(last), true) = (bytes[..written].last(), self.is_seen_with_notes(stream)) {
-            self.is_in_line = *last != b'\n';
+            self.in_line = *last != b'\n';
         }
         Ok(written)
     }
 
-    /// With `--json` standard output is for the job.
-    fn place_of(&self, stream: Stream) -> BorrowedFd<'static> {
+    /// With `--json`, standard output is reserved for the job.
+    fn target_of(&self, stream: Stream) -> BorrowedFd<'static> {
         match stream {
             Stream::Out if !self.context.json => stdio::stdout(),
             Stream::Out | Stream::Err => stdio::stderr(),
@@ -64,59 +64,58 @@ impl<'c> Live<'c> {
 
     fn is_seen_with_notes(&self, stream: Stream) -> bool {
         match stream {
-            Stream::Out => self.context.json || self.context.person_reads,
+            Stream::Out => self.context.json || self.context.stdout_is_terminal,
             Stream::Err => true,
         }
     }
 
-    /// Shows what is waited for.
     pub(super) fn wait_for(&mut self, what: impl FnOnce() -> String) {
         self.bar.say(what);
     }
 
-    /// Leaves the line to what comes next.
+    /// Removes the wait reason from the terminal.
     pub(super) fn clear(&mut self) {
         self.bar.clear();
     }
 
-    /// Something worth knowing.
+    /// Prints a note on standard error.
     pub(super) fn note(&mut self, note: &str) {
         if !self.context.quiet {
             self.break_line();
             let dim = Style::new().dimmed();
-            // Where standard error is closed there is nobody left to tell.
+            // An error here means that standard error is closed.
             let _ = writeln!(self.context.notes(), "{dim}{}{dim:#}", printable(note));
         }
     }
 
-    /// Something that is worth knowing only to a person who watches.
-    pub(super) fn aside(&mut self, note: &str) {
-        if self.context.person_watches() {
+    /// Prints a note only if standard error is a terminal.
+    pub(super) fn note_on_terminal(&mut self, note: &str) {
+        if self.context.shows_progress() {
             self.note(note);
         }
     }
 
-    /// Two things are not said in one line.
+    /// Ends an unfinished line, so that a note starts on its own line.
     pub(super) fn break_line(&mut self) {
         self.bar.clear();
-        if std::mem::take(&mut self.is_in_line) {
+        if std::mem::take(&mut self.in_line) {
             let _ = writeln!(self.context.notes());
         }
     }
 
-    /// Begins a line for a question: the terminal may have shown a key that was pressed.
-    pub(super) fn give_way(&mut self) {
-        self.is_in_line = true;
+    /// Starts a new line for a question: the terminal may have echoed `^C`.
+    pub(super) fn begin_question(&mut self) {
+        self.in_line = true;
         self.break_line();
     }
 
-    /// Whether somebody is there to be asked.
+    /// Whether the user can be asked.
     pub(super) fn can_ask() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 }
 
-/// Waits until it can be written to; `false` if a signal came.
+/// Waits until `out` is writable; `false` if a signal arrived.
 fn is_ready(out: impl AsFd, interrupts: &Interrupts) -> io::Result<bool> {
     let mut watched = [PollFd::new(&out, PollFlags::OUT), PollFd::new(interrupts, PollFlags::IN)];
     match poll(&mut watched, None) {

@@ -1,4 +1,4 @@
-//! What to do with the job when somebody presses Ctrl-C.
+//! Asks what to do with the job when the user presses Ctrl-C.
 
 use std::io::Write;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::context::Context;
 use crate::failure::Failure;
 use sys::signal::interrupts::{Interrupts, timespec};
 
-const QUESTION: &str = "[c]ancel the job, [d]etach and let it run, or [w]ait on? [d] ";
-/// How often to look whether the question still matters.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Nobody answers at greater length.
+const QUESTION: &str = "[c]ancel the job, [d]etach and let it run, or keep [w]aiting? [d] ";
+/// How often to check whether the job has ended meanwhile.
+const JOB_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// A longer line is not an answer.
 const MAX_ANSWER_BYTES: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,76 +23,76 @@ pub(super) enum Answer {
     Cancel,
     /// Because of this signal.
     Detach(Signal),
-    WaitOn,
+    KeepWaiting,
 }
 
-/// Asks until there is an answer, or until the job `is_over`. A second Ctrl-C detaches, and so does the end of input.
+/// Asks until the user answers or the job `is_over`. A second Ctrl-C detaches, and so does the end of input.
 pub(super) fn ask(
     context: &Context,
     interrupts: &Interrupts,
     mut is_over: impl FnMut() -> Result<bool, Failure>,
 ) -> Result<Answer, Failure> {
-    // What was typed before is no answer.
+    // Discard what was typed before the question.
     let _ = tcflush(stdin(), QueueSelector::IFlush);
     loop {
         write!(context.notes(), "{QUESTION}")?;
         let mut typed = Vec::new();
         while !typed.ends_with(b"\n") && typed.len() < MAX_ANSWER_BYTES {
-            match listen(interrupts, &mut typed) {
-                Heard::Signal(signal) => return end_line(context, Answer::Detach(signal)),
-                Heard::End => return end_line(context, Answer::Detach(Signal::INT)),
-                Heard::Nothing if is_over()? => return end_line(context, Answer::WaitOn),
-                Heard::Nothing | Heard::Typed => {}
+            match read_input(interrupts, &mut typed) {
+                TerminalInput::Signal(signal) => return end_line(context, Answer::Detach(signal)),
+                TerminalInput::End => return end_line(context, Answer::Detach(Signal::INT)),
+                TerminalInput::Nothing if is_over()? => return end_line(context, Answer::KeepWaiting),
+                TerminalInput::Nothing | TerminalInput::Typed => {}
             }
         }
-        if let Some(answer) = understand(&typed) {
+        if let Some(answer) = parse_answer(&typed) {
             return Ok(answer);
         }
     }
 }
 
-enum Heard {
+enum TerminalInput {
     Nothing,
     Typed,
-    /// Nothing more will be typed.
+    /// End of input.
     End,
     Signal(Signal),
 }
 
-fn listen(interrupts: &Interrupts, typed: &mut Vec<u8>) -> Heard {
+fn read_input(interrupts: &Interrupts, typed: &mut Vec<u8>) -> TerminalInput {
     let terminal = stdin();
     let mut watched = [PollFd::new(&terminal, PollFlags::IN), PollFd::new(interrupts, PollFlags::IN)];
-    // However the sleep ends, what came is looked at.
-    let _ = poll(&mut watched, Some(&timespec(PAUSE)));
+    // Signals and input are checked below, even if polling failed.
+    let _ = poll(&mut watched, Some(&timespec(JOB_POLL_INTERVAL)));
     if let Some(signal) = interrupts.take() {
-        return Heard::Signal(signal);
+        return TerminalInput::Signal(signal);
     }
     if watched[0].revents().is_empty() {
-        return Heard::Nothing;
+        return TerminalInput::Nothing;
     }
     let mut buffer = [0; 256];
     match rustix::io::read(terminal, &mut buffer) {
-        Ok(0) => Heard::End,
+        Ok(0) => TerminalInput::End,
         Ok(count) => {
             typed.extend_from_slice(&buffer[..count]);
-            Heard::Typed
+            TerminalInput::Typed
         }
-        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Heard::Nothing,
-        Err(_) => Heard::End,
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => TerminalInput::Nothing,
+        Err(_) => TerminalInput::End,
     }
 }
 
-/// The question was not answered by a line, so its own is not ended yet.
+/// Ends the line of a question that the user did not answer with Enter.
 fn end_line(context: &Context, answer: Answer) -> Result<Answer, Failure> {
     writeln!(context.notes())?;
     Ok(answer)
 }
 
-fn understand(typed: &[u8]) -> Option<Answer> {
+fn parse_answer(typed: &[u8]) -> Option<Answer> {
     match typed.trim_ascii().to_ascii_lowercase().as_slice() {
         b"c" | b"cancel" => Some(Answer::Cancel),
         b"d" | b"detach" | b"" => Some(Answer::Detach(Signal::INT)),
-        b"w" | b"wait" | b"wait on" => Some(Answer::WaitOn),
+        b"w" | b"wait" | b"wait on" => Some(Answer::KeepWaiting),
         _ => None,
     }
 }
@@ -102,17 +102,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_or_a_word_is_an_answer_and_nothing_means_detach() {
+    fn a_letter_or_a_word_answers_and_an_empty_line_detaches() {
         for (typed, answer) in [
             ("c\n", Some(Answer::Cancel)),
             (" Cancel \n", Some(Answer::Cancel)),
             ("\n", Some(Answer::Detach(Signal::INT))),
             ("d\n", Some(Answer::Detach(Signal::INT))),
-            ("W\n", Some(Answer::WaitOn)),
+            ("W\n", Some(Answer::KeepWaiting)),
             ("y\n", None),
             ("cc\n", None),
         ] {
-            assert_eq!(understand(typed.as_bytes()), answer, "{typed:?}");
+            assert_eq!(parse_answer(typed.as_bytes()), answer, "{typed:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use super::verbs::{parse_name, tell};
+use super::verbs::{parse_name, report_schedule};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
@@ -24,12 +24,12 @@ use sys::process::user;
 
 /// Add a schedule
 ///
-/// A cron line has five fields (minute, hour, day of the month, month, day of the week), or six with seconds first; or
-/// it is @hourly, @daily, @weekly, @monthly or @yearly. The job runs here and with this environment, as if it had been
-/// typed now; its retries and its timeout come from the settings when it is enqueued, unless they are given.
+/// A cron expression has five fields (minute, hour, day of the month, month, day of the week), or six with seconds first;
+/// or it is @hourly, @daily, @weekly, @monthly or @yearly. The job runs in the current directory with the current
+/// environment. Its retries and timeout, unless given, come from the settings at the time it is enqueued.
 #[derive(Debug, clap::Args)]
 #[command(
-    // Known only to say why they are refused.
+    // Accepted only to explain why they are refused.
     mut_args(|flag| if REFUSED.contains(&flag.get_id().as_str()) { flag.hide(true) } else { flag }),
     group = clap::ArgGroup::new("when").required(true).args(["cron", "every", "at"]),
     after_help = "Examples:
@@ -38,41 +38,41 @@ use sys::process::user;
   queuectl schedule add party --at 2026-12-31T23:59:00+01:00 --command 'echo cheers'"
 )]
 pub(super) struct Args {
-    /// What it is called: letters, digits and ._-
+    /// The schedule's name: letters, digits and ._-
     #[arg(value_name = "NAME")]
     name: String,
-    /// The words of a command
+    /// The command and its arguments, used exactly as given
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
-    /// Whenever the clock shows a time of this line: "0 3 * * *", @daily
-    #[arg(long, value_name = "LINE", help_heading = "When")]
+    /// At the times of this cron expression: "0 3 * * *", @daily
+    #[arg(long, value_name = "EXPRESSION", help_heading = "When")]
     cron: Option<String>,
-    /// The zone whose clock counts: Europe/Berlin [default: that of this machine, else UTC]
+    /// Time zone of the cron expression: Europe/Berlin [default: that of this machine, else UTC]
     #[arg(long, value_name = "ZONE", conflicts_with_all = ["every", "at"], help_heading = "When")]
     tz: Option<String>,
-    /// Each time so much time has passed, counted from now: 15m, 1h30m
+    /// At this interval, starting from now: 15m, 1h30m
     #[arg(long, value_name = "DURATION", value_parser = parse_span, allow_negative_numbers = true, help_heading = "When")]
     every: Option<Duration>,
     /// Once, at this time: 2026-12-31T23:59:00Z
     #[arg(long, value_name = "TIME", help_heading = "When")]
     at: Option<Timestamp>,
-    /// What to do about times at which no worker was running: skip, once or all [default: once]
+    /// What to do about runs missed while no worker was running: skip, once or all [default: once]
     #[arg(long, value_name = "CHOICE", value_parser = parse_on_missed, help_heading = "When")]
     on_missed: Option<OnMissed>,
-    /// With --on-missed all: make up for at most so many, the latest [default: 10]
+    /// With --on-missed all: make up for at most this many runs, the latest ones [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_MISSED_LIMIT)), allow_negative_numbers = true, help_heading = "When")]
     missed_limit: Option<u32>,
-    /// What to do while an earlier run is unfinished: skip, queue or replace [default: skip]
+    /// What to do if an earlier run has not finished: skip, queue or replace [default: skip]
     #[arg(long, value_name = "CHOICE", value_parser = parse_on_overlap, help_heading = "When")]
     on_overlap: Option<OnOverlap>,
     #[command(flatten)]
     flags: JobFlags,
-    /// Run with the worker's environment instead of this one
+    /// Run with the worker's environment instead of the current one
     #[arg(long)]
     no_env_capture: bool,
 }
 
-/// What makes no sense for a job that comes again and again.
+/// Flags that make no sense for a recurring job.
 const REFUSED: [&str; 5] = ["id", "run_at", "delay", "depends_on", "on_dependency_failure"];
 
 pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
@@ -86,13 +86,13 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
     let caller = CallerFlags::without_if_absent(args.no_env_capture).caller();
     let store = context.store()?;
     let schedule = add(store, wanted, caller, &user::name())?;
-    tell(context, &schedule, "is added")?;
-    if context.person_reads && !context.json && !context.quiet {
-        tell_next_runs(context, &schedule, store.now()?)?;
+    report_schedule(context, &schedule, "added")?;
+    if context.stdout_is_terminal && !context.json && !context.quiet {
+        print_next_runs(context, &schedule, store.now()?)?;
     }
     if live_workers(store)?.is_empty() {
         context.hint(&format!(
-            "no worker is running, and only workers fire schedules; {HOW_TO_START_A_WORKER}"
+            "no worker is running, and only workers run schedules; {HOW_TO_START_A_WORKER}"
         ))?;
     }
     Ok(())
@@ -113,23 +113,23 @@ fn job(args: &mut Args) -> Result<JobRequest, Failure> {
     match (flags.command.take(), args.words.is_empty()) {
         (Some(command), true) => flags.into_request(command),
         (None, false) => flags.into_request(quote_words(&args.words)),
-        (None, true) => Err(Failure::usage("a schedule needs a command").with_hint(
+        (None, true) => Err(Failure::usage("no command given").with_hint(
             "write it after --, as in `queuectl schedule add nightly --cron \"0 3 * * *\" -- make`",
         )),
         (Some(_), false) => Err(Failure::usage("the command is given in more than one way")
-            .with_hint("give it with --command, or as words after --")),
+            .with_hint("use either --command or words after --")),
     }
 }
 
 fn parse_on_missed(typed: &str) -> Result<OnMissed, String> {
-    OnMissed::from_name(typed).ok_or_else(|| "there are skip, once and all".to_owned())
+    OnMissed::from_name(typed).ok_or_else(|| "possible values are skip, once and all".to_owned())
 }
 
 fn parse_on_overlap(typed: &str) -> Result<OnOverlap, String> {
-    OnOverlap::from_name(typed).ok_or_else(|| "there are skip, queue and replace".to_owned())
+    OnOverlap::from_name(typed).ok_or_else(|| "possible values are skip, queue and replace".to_owned())
 }
 
-fn tell_next_runs(context: &Context, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {
+fn print_next_runs(context: &Context, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {
     let mut out = context.out();
     let words = std::iter::once("next").chain(std::iter::repeat("then"));
     for (at, word) in schedule.next_runs(NEXT_RUNS).into_iter().zip(words) {

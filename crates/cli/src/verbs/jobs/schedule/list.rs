@@ -10,7 +10,7 @@ use domain::schedule::{Run, Schedule};
 use domain::values::timestamp::Timestamp;
 use ops::schedule::json::ScheduleSummaryJson;
 
-/// Show all schedules: when they fire, and what came of their last run
+/// List all schedules with their next and last runs
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  queuectl schedule list\n  queuectl schedule list --json | jq -r '.[].name'"
@@ -28,7 +28,7 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
         return context.print_json(&listed.collect::<Vec<_>>());
     }
     if schedules.is_empty() {
-        return context.hint("there are no schedules; `queuectl schedule add --help` shows how to make one");
+        return context.hint("no schedules; `queuectl schedule add --help` shows how to add one");
     }
     if context.quiet {
         return Ok(());
@@ -42,7 +42,7 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
         ("LAST", Align::Left),
         ("PAUSED", Align::Left),
     ])
-    .can_do_without(&["ZONE"]);
+    .with_optional_columns(&["ZONE"]);
     for (schedule, run) in &schedules {
         table.row(row(schedule, run.as_ref(), now));
     }

@@ -14,7 +14,7 @@ use domain::values::timestamp::Timestamp;
 use ops::schedule::find;
 use ops::schedule::json::{RunJson, ScheduleRecordJson, description, job_facts};
 
-/// Show one schedule: its job, its next five runs and its last ten
+/// Show one schedule: its job, its next five and its last ten runs
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  queuectl schedule show nightly\n  queuectl schedule show nightly --json | jq .next_runs"
@@ -53,14 +53,14 @@ fn write_facts(out: &mut impl Write, schedule: &Schedule, now: Timestamp) -> Res
     Ok(())
 }
 
-/// What is worth saying about a schedule, in the order in which one wants to know it.
+/// The properties of a schedule that are set, the most important first.
 fn facts(schedule: &Schedule, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
-    say("fires", Some(description(&schedule.when)));
+    say("runs", Some(description(&schedule.when)));
     say("zone", schedule.when.zone_name().map(str::to_owned));
     say("paused", schedule.pause.as_ref().map(|held| format!("{} by {}", moment(held.since, now), held.by)));
-    say("because", schedule.pause.as_ref().and_then(|held| held.reason.clone()));
+    say("reason", schedule.pause.as_ref().and_then(|held| held.reason.clone()));
     say("on missed", Some(on_missed(schedule)));
     say("on overlap", Some(schedule.policy.on_overlap.name().to_owned()));
     say("last missed", schedule.missed_at.map(|at| moment(at, now)));
@@ -111,7 +111,7 @@ fn write_runs(
             run.id.as_str().into(),
             Cell::styled(run.state.name(), state_style(run.state)),
             ago(run.finished_at.unwrap_or(run.created_at), now).into(),
-            run.scheduled_for.map_or_else(|| "by hand".to_owned(), |at| schedule.when.shown(at)).into(),
+            run.scheduled_for.map_or_else(|| "manual".to_owned(), |at| schedule.when.shown(at)).into(),
         ]);
     }
     writeln!(out)?;

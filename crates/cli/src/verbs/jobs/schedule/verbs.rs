@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_change::find as find_job;
 use crate::render::report_name;
-use crate::render::report_name::Named;
+use crate::render::report_name::ChangeReport;
 use domain::schedule::Schedule;
 use domain::values::name::ScheduleName;
 use ops::json::EnqueuedJson;
@@ -17,9 +17,9 @@ use ops::schedule::json::ScheduleJson;
 use store::{EnqueueResult, Pause, Store};
 use sys::process::user;
 
-/// Jobs that are enqueued when their time comes, again and again
+/// Enqueue jobs at fixed times or intervals
 ///
-/// Any running worker fires them, whatever queues it serves.
+/// Any running worker enqueues the jobs of a schedule when they are due, no matter which queues it serves.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin -- make backup
@@ -35,26 +35,26 @@ enum ScheduleVerb {
     Add(Box<add::Args>),
     List(list::Args),
     Show(show::Args),
-    /// Hold a schedule back
+    /// Pause a schedule
     ///
-    /// Nothing fires until it is resumed. What it has enqueued goes on.
+    /// It enqueues nothing until it is resumed. Jobs that it has already enqueued continue.
     #[command(after_help = "Example:\n  queuectl schedule pause nightly --reason \"the disk is full\"")]
     Pause {
         #[command(flatten)]
         which: Which,
-        /// Why, for those who wonder later
+        /// The reason, shown in `schedule list`
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Let a schedule go on
+    /// Resume a paused schedule
     ///
-    /// It goes on with its next time. What came while it was held back is not made up for.
+    /// It continues with its next time. Runs that were due while it was paused are not made up for.
     #[command(after_help = "Example:\n  queuectl schedule resume nightly")]
     Resume(Which),
-    /// Forget a schedule; the jobs that it has enqueued stay
+    /// Remove a schedule; the jobs that it has enqueued are kept
     #[command(after_help = "Example:\n  queuectl schedule remove nightly")]
     Remove(Which),
-    /// Enqueue its job now, beside its times, and whatever else of it runs
+    /// Enqueue its job now, in addition to its times, even if an earlier run has not finished
     #[command(
         after_help = "Examples:\n  queuectl schedule run nightly\n  queuectl wait \"$(queuectl schedule run nightly)\""
     )]
@@ -63,7 +63,7 @@ enum ScheduleVerb {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Which {
-    /// The schedule
+    /// The schedule's name
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -87,36 +87,39 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             let (name, by) = (which.name()?, user::name());
             let pause = Pause { by: by.clone(), reason };
             let held = schedule::hold(context.store()?, &name, Some(&pause), &by)?;
-            tell(context, &held, "is paused")?;
+            report_schedule(context, &held, "paused")?;
         }
         ScheduleVerb::Resume(which) => {
             let name = which.name()?;
             let schedule = schedule::hold(context.store()?, &name, None, &user::name())?;
-            tell(context, &schedule, "goes on")?;
+            report_schedule(context, &schedule, "resumed")?;
         }
         ScheduleVerb::Remove(which) => {
             let name = which.name()?;
             let removed = schedule::remove(context.store()?, &name, &user::name())?;
-            tell(context, &removed, "is removed; its jobs stay")?;
+            report_schedule(context, &removed, "removed; its jobs are kept")?;
         }
         ScheduleVerb::Run(which) => {
             let name = which.name()?;
             let store = context.store()?;
             let enqueued = schedule::run(store, &name, &user::name())?;
-            tell_run(context, store, &enqueued)?;
+            print_enqueued(context, store, &enqueued)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What became of a schedule.
-pub(super) fn tell(context: &Context, schedule: &Schedule, done: &str) -> Result<(), Failure> {
+/// Reports a change to a schedule.
+pub(super) fn report_schedule(context: &Context, schedule: &Schedule, done: &str) -> Result<(), Failure> {
     let name = schedule.name.as_str();
     let json = ScheduleJson::from(schedule);
-    report_name::tell(context, &Named { name, json, sentence: format!("Schedule {name} {done}") })
+    report_name::report_change(
+        context,
+        &ChangeReport { name, json, sentence: format!("Schedule {name} {done}") },
+    )
 }
 
-fn tell_run(context: &Context, store: &dyn Store, enqueued: &EnqueueResult) -> Result<(), Failure> {
+fn print_enqueued(context: &Context, store: &dyn Store, enqueued: &EnqueueResult) -> Result<(), Failure> {
     if context.json {
         let job = find_job(store, enqueued.id())?;
         return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !enqueued.is_created() });
@@ -125,10 +128,10 @@ fn tell_run(context: &Context, store: &dyn Store, enqueued: &EnqueueResult) -> R
         return Ok(());
     }
     let mut out = context.out();
-    match (context.person_reads, enqueued) {
+    match (context.stdout_is_terminal, enqueued) {
         (false, enqueued) => writeln!(out, "{}", enqueued.id())?,
         (true, EnqueueResult::Created(id)) => writeln!(out, "Job {id} enqueued")?,
-        (true, EnqueueResult::Existing(id)) => writeln!(out, "Job {id} was there already")?,
+        (true, EnqueueResult::Existing(id)) => writeln!(out, "Job {id} already exists")?,
     }
     Ok(out.flush()?)
 }

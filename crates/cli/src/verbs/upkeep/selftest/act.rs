@@ -1,4 +1,4 @@
-//! What the jobs of a trial call: hidden, because it is of no use to anybody else.
+//! The hidden verbs that the jobs of a trial call.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) struct ActArgs {
     deaf: bool,
 }
 
-/// The workers of a trial, which end with it
+/// A process of a trial that ends with the trial
 #[derive(Debug, clap::Args)]
 pub(crate) struct TiedArgs {
     parent: u32,
@@ -37,7 +37,7 @@ pub(crate) fn become_tied(args: &TiedArgs) -> Result<ExitCode, Failure> {
     Err(actor::become_tied(args.parent, &args.words).into())
 }
 
-/// What a command of a trial left behind
+/// A process that a command of a trial left running
 #[derive(Debug, clap::Args)]
 pub(crate) struct LingerArgs {
     ledger: PathBuf,
@@ -57,7 +57,7 @@ pub(crate) fn act(args: ActArgs) -> Result<ExitCode, Failure> {
     };
     let who = AttemptRef {
         job: variable("QUEUECTL_JOB_ID")?,
-        attempt: variable("QUEUECTL_ATTEMPT")?.parse().map_err(|_| not_for_you())?,
+        attempt: variable("QUEUECTL_ATTEMPT")?.parse().map_err(|_| internal_command())?,
         worker: variable("QUEUECTL_WORKER_ID")?,
     };
     Ok(actor::act(&act, &who)?)
@@ -70,11 +70,11 @@ pub(crate) fn linger(args: LingerArgs) -> Result<ExitCode, Failure> {
 }
 
 fn variable(name: &str) -> Result<String, Failure> {
-    std::env::var(name).map_err(|_| not_for_you())
+    std::env::var(name).map_err(|_| internal_command())
 }
 
-fn not_for_you() -> Failure {
-    Failure::usage("queuectl calls this itself; use `queuectl selftest`")
+fn internal_command() -> Failure {
+    Failure::usage("this command is internal; use `queuectl selftest`")
 }
 
 fn parse_lives(text: &str) -> Result<Duration, String> {
@@ -82,5 +82,5 @@ fn parse_lives(text: &str) -> Result<Duration, String> {
 }
 
 fn parse_escape(text: &str) -> Result<Escape, String> {
-    Escape::from_name(text).ok_or_else(|| format!("`{text}` is no way to escape"))
+    Escape::from_name(text).ok_or_else(|| format!("`{text}` is not a valid way to escape"))
 }

@@ -1,4 +1,4 @@
-//! What is seen of a campaign while it lasts.
+//! The progress of a campaign.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub(super) struct Progress {
 
 struct Scene {
     bar: Bar,
-    /// The trials that are under way, and what was last heard of each.
+    /// The running trials, with the latest news of each.
     under_way: BTreeMap<u64, String>,
     judged: u64,
     interrupted_by: Option<Signal>,
@@ -29,7 +29,7 @@ struct Scene {
 
 impl Progress {
     pub(super) fn new(context: &Context, interrupts: Interrupts) -> Self {
-        let bar = Bar::new(context, "trying", None);
+        let bar = Bar::new(context, "testing", None);
         let scene = Scene { bar, under_way: BTreeMap::new(), judged: 0, interrupted_by: None };
         Self { began: Instant::now(), interrupts, scene: Mutex::new(scene) }
     }
@@ -38,7 +38,7 @@ impl Progress {
         self.scene.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Clears the line. Gives the signal that ended it early, if one did.
+    /// Clears the progress line. Returns the signal that ended the campaign early, if any.
     pub(super) fn end(self) -> Option<(Interrupts, Signal)> {
         let scene = self.scene.into_inner().unwrap_or_else(PoisonError::into_inner);
         Some((self.interrupts, scene.interrupted_by?))

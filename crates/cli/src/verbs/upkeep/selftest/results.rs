@@ -1,4 +1,4 @@
-//! What came of a campaign: what was done, what was promised and whether it held, and every violation with its story.
+//! The results of a campaign: the damage done, each promise and whether it held, and every violation with its history.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -15,7 +15,7 @@ use proof::campaign::{Campaign, Report};
 use proof::checker::Verdict;
 use proof::promise::Promise;
 
-/// Shows it all. Gives whether every promise held.
+/// Prints the results. Returns whether every promise held.
 pub(super) fn show(context: &Context, campaign: &Campaign, reports: &[Report]) -> Result<bool, Failure> {
     let sum = Sum::of(campaign, reports);
     if context.json {
@@ -26,7 +26,7 @@ pub(super) fn show(context: &Context, campaign: &Campaign, reports: &[Report]) -
         out.flush()?;
     }
     if !context.json {
-        tell_violations(context, reports)?;
+        print_violations(context, reports)?;
     }
     Ok(sum.ok)
 }
@@ -56,9 +56,9 @@ struct Damage {
 struct Kept {
     promise: &'static str,
     facts: u64,
-    /// `None` where it was not tried, or the machine was too busy to tell.
+    /// `None` if it was not tested, or the machine was too busy to measure it.
     held: Option<bool>,
-    /// What was measured for it, if anything was.
+    /// A measurement, if the promise has one.
     measured: Option<String>,
 }
 
@@ -123,13 +123,13 @@ impl Kept {
             promise: promise.description(),
             facts,
             held: (facts > 0).then_some(is_kept),
-            measured: longest.filter(|_| promise == Promise::NoticedSoon).map(in_words),
+            measured: longest.filter(|_| promise == Promise::NoticedSoon).map(describe_longest),
         }
     }
 
     fn row(&self) -> Vec<Cell> {
         let held = match self.held {
-            None => Cell::styled("not tried", Style::new().dimmed()),
+            None => Cell::styled("untested", Style::new().dimmed()),
             Some(true) => Cell::styled("yes", AnsiColor::Green.on_default()),
             Some(false) => Cell::styled("NO", AnsiColor::Red.on_default().bold()),
         };
@@ -138,8 +138,8 @@ impl Kept {
     }
 }
 
-fn in_words(longest: Duration) -> String {
-    format!("{} ms at the longest", longest.as_millis())
+fn describe_longest(longest: Duration) -> String {
+    format!("{} ms at most", longest.as_millis())
 }
 
 fn damage(reports: &[Report]) -> Vec<Damage> {
@@ -164,8 +164,8 @@ fn violations(report: &Report) -> impl Iterator<Item = ViolationJson> {
     })
 }
 
-/// For whoever looks into it: what was violated, the story of the job, and how to try the same again.
-fn tell_violations(context: &Context, reports: &[Report]) -> Result<(), Failure> {
+/// Prints each violation, the history of its job, and the command that repeats the trial.
+fn print_violations(context: &Context, reports: &[Report]) -> Result<(), Failure> {
     let mut out = context.notes();
     let red = AnsiColor::Red.on_default().bold();
     for report in reports.iter().filter(|report| !report.verdict.violations.is_empty()) {
@@ -176,9 +176,9 @@ fn tell_violations(context: &Context, reports: &[Report]) -> Result<(), Failure>
             writeln!(out, "{}", printable(line))?;
         }
         if let Some(kept) = &report.kept {
-            writeln!(out, "everything that it left is in {}", kept.display())?;
+            writeln!(out, "its files are kept in {}", kept.display())?;
         }
-        writeln!(out, "to try the same again: {}", report.repeat())?;
+        writeln!(out, "to repeat this trial: {}", report.repeat())?;
     }
     Ok(())
 }
@@ -225,22 +225,22 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_promise_is_told_with_how_to_break_it_again() {
+    fn a_broken_promise_is_reported_with_the_command_that_repeats_it() {
         let sum = sum(&[broken()]);
         assert!(!sum.ok);
         let violation = &sum.violations[0];
         assert_eq!((violation.invariant, violation.job.as_deref()), ("I6", Some("j7")));
         assert_eq!(violation.repeat, "queuectl selftest --only kill-worker --seed 8 --seconds 0");
         let mut out = Vec::new();
-        sum.write(&mut anstream::StripStream::new(&mut out), 80).expect("memory takes everything");
+        sum.write(&mut anstream::StripStream::new(&mut out), 80).expect("writing to a Vec does not fail");
         let text = String::from_utf8(out).expect("text");
         assert!(text.contains("NO            12  two attempts of one job never overlap"), "{text}");
         assert!(text.contains("yes            3  an acknowledged job is never lost"), "{text}");
-        assert!(text.contains("not tried      0  an attempt starts at most once"), "{text}");
+        assert!(text.contains("untested       0  an attempt starts at most once"), "{text}");
     }
 
     #[test]
-    fn where_nothing_was_tried_nothing_held() {
+    fn a_campaign_without_trials_is_not_ok() {
         assert!(!sum(&[]).ok);
     }
 }

@@ -1,4 +1,4 @@
-//! The verb: what is asked for, and how it ends.
+//! `queuectl selftest`
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,21 +15,21 @@ use proof::nemesis;
 use proof::sandbox::Program;
 use proof::trial::TrialLimits;
 
-/// Try to make queuectl break its promises, on this machine
+/// Test queuectl's guarantees on this machine
 ///
-/// Runs real workers on queues of its own in temporary folders (TMPDIR), kills and stops them while jobs run, and then
-/// compares what was acknowledged, what the commands wrote down themselves and what was recorded. Your own queues are
-/// not touched. Takes about half a minute; --seconds makes it go on for as long as you like.
+/// Runs real workers on separate queues in temporary folders (TMPDIR), kills and stops them while jobs run, and then
+/// compares what was acknowledged, what the commands themselves wrote, and what was recorded. Your own queues are not
+/// touched. Takes about half a minute; --seconds makes it run longer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl selftest
   queuectl selftest --seconds 600
   queuectl selftest --only kill-worker --seed 42")]
 pub(crate) struct Args {
-    /// How long to go on beginning new trials; each kind of damage is tried at least once
+    /// Start new trials for this many seconds; each kind of damage is tested at least once
     #[arg(long, value_name = "N", default_value_t = 20)]
     seconds: u32,
-    /// Repeat the trials of this seed [default: a new one]
+    /// Repeat the trials of this seed [default: random]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Only this kind of damage
@@ -37,11 +37,11 @@ pub(crate) struct Args {
     only: Option<String>,
 }
 
-/// Seeds that are made up are short enough to be typed.
+/// Random seeds are short enough to type.
 const SEEDS: u64 = 1_000_000_000;
-/// The promise.
+/// The promised time in which a dead worker is noticed.
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
-/// Where so many processes wait for each processor, a second is no measure.
+/// With a higher load per processor, the time to notice a dead worker is not judged.
 const BUSY: f64 = 2.0;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let (reports, ended) = campaign.run(&progress);
     let interrupted = progress.end();
     let all_held = results::show(context, &campaign, &reports)?;
-    // First what was found: it may be worth more than what went wrong.
+    // Show the results first: they may matter more than the error.
     ended?;
     if let Some((interrupts, signal)) = interrupted {
         interrupts.end_by(signal);
@@ -70,7 +70,7 @@ fn campaign(args: &Args) -> Result<Campaign, Failure> {
     })
 }
 
-/// Every kind of damage that there is.
+/// All kinds of damage.
 fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(nemesis::all().iter().map(|nemesis| nemesis.name()))
 }

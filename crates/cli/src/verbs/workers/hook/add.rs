@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::caller::here;
+use crate::flags::caller::working_directory;
 use crate::render::report_name;
-use crate::render::report_name::Named;
+use crate::render::report_name::ChangeReport;
 use domain::hook::{HookError, HookEvent, Secret, Target, Trigger, check_command};
 use domain::job::environment::Environment;
 use domain::text::shell::quote_words;
@@ -19,47 +19,48 @@ use ops::hook::{HookJson, add, parse_name};
 use store::NewHook;
 use sys::process::user;
 
-/// Tell a command or an address when something happens
+/// Add a hook, which runs a command or calls a URL when something happens
 ///
-/// The event is JSON: on the command's standard input, or as the body of a POST. A command runs here, with this
-/// environment. It is told again until it succeeds (exit code 0, or any answer from 200 to 299), for a day.
+/// The event is passed as JSON, on the command's standard input or in the body of a POST request. A command runs in the
+/// current directory with the current environment. Delivery is retried until it succeeds (exit code 0, or HTTP status 200
+/// to 299), for up to a day.
 ///
 /// EVENT is success (a job completed), failure (an attempt failed and will be retried), dead, batch-finished,
-/// worker-crashed, or dlq-above (the number of dead jobs became larger than --above).
+/// worker-crashed, or dlq-above (the number of dead jobs rose above --above).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  queuectl hook add mourn --on dead -- notify-send \"a job died\"
+  queuectl hook add notify-dead --on dead -- notify-send \"a job died\"
   queuectl hook add pager --on dlq-above --above 10 --queue mail --command 'mail -s dead ops@example.org'
   queuectl hook add site --on success --url https://example.org/hooks --secret-file key")]
 pub(super) struct Args {
-    /// What to call it
+    /// The hook's name
     #[arg(value_name = "NAME")]
     name: String,
-    /// What to tell of: success, failure, dead, batch-finished, worker-crashed or dlq-above
+    /// The event: success, failure, dead, batch-finished, worker-crashed or dlq-above
     #[arg(long, value_name = "EVENT")]
     on: String,
-    /// For dlq-above: how many dead jobs are not worth telling yet
+    /// For dlq-above: notify when there are more dead jobs than this
     #[arg(long, value_name = "N")]
     above: Option<u64>,
-    /// Only of jobs in this queue
+    /// Only for jobs in this queue
     #[arg(long, value_name = "QUEUE")]
     queue: Option<QueueName>,
-    /// A command line for the shell
-    #[arg(long, value_name = "LINE")]
+    /// The command, run by `sh -c`
+    #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
-    /// Where to post events
+    /// Send events to this URL, as POST requests
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// What to sign posted events with; others on this machine may see it while this runs
+    /// Secret to sign requests with; visible to other users of this machine while the command runs
     #[arg(long, value_name = "TEXT", requires = "url", conflicts_with_all = ["secret_file", "secret_env"])]
     secret: Option<String>,
-    /// A file with the secret; a newline at its end is left out
+    /// File that contains the secret; a trailing newline is ignored
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with = "secret_env")]
     secret_file: Option<PathBuf>,
-    /// An environment variable with the secret
+    /// Environment variable that contains the secret
     #[arg(long, value_name = "VARIABLE", requires = "url")]
     secret_env: Option<String>,
-    /// The words of a command
+    /// The command and its arguments, used exactly as given
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
 }
@@ -69,8 +70,8 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
     let hook = add(store, &hook, &user::name())?;
     let name = hook.name.as_str();
-    let sentence = format!("Hook {name} added; `queuectl hook test {name}` shows whether it works");
-    report_name::tell(context, &Named { name, json: HookJson::from(&hook), sentence })?;
+    let sentence = format!("Hook {name} added; try it with `queuectl hook test {name}`");
+    report_name::report_change(context, &ChangeReport { name, json: HookJson::from(&hook), sentence })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -87,12 +88,13 @@ fn resolve(args: Args) -> Result<NewHook, Failure> {
             Target::Url { url, secret }
         }
         (None, None, true) => {
-            return Err(Failure::usage("nobody is named who is to be told")
-                .with_hint("give words of a command after --, or --command, or --url"));
+            return Err(
+                Failure::usage("no target given").with_hint("use --command, words after --, or --url")
+            );
         }
         (Some(_), _, _) | (None, Some(_), false) => {
-            return Err(Failure::usage("more than one is named who is to be told")
-                .with_hint("give words of a command after --, or --command, or --url"));
+            return Err(Failure::usage("more than one target given")
+                .with_hint("use only one of --command, words after --, and --url"));
         }
     };
     Ok(NewHook { name, trigger, target })
@@ -101,7 +103,7 @@ fn resolve(args: Args) -> Result<NewHook, Failure> {
 fn command(line: String) -> Result<Target, Failure> {
     Ok(Target::Command {
         line: check_command(line).map_err(OpError::from)?,
-        cwd: here(),
+        cwd: working_directory(),
         environment: Some(Arc::new(Environment::capture(user::variables()))),
     })
 }
@@ -110,8 +112,9 @@ fn secret(args: &Args) -> Result<Option<Secret>, Failure> {
     let text = match (&args.secret, &args.secret_file, &args.secret_env) {
         (Some(text), ..) => text.clone(),
         (None, Some(file), _) => read(file)?,
-        (None, None, Some(name)) => std::env::var(name)
-            .map_err(|error| Failure::usage(format!("the variable `{name}` has no secret ({error})")))?,
+        (None, None, Some(name)) => std::env::var(name).map_err(|error| {
+            Failure::usage(format!("failed to read the secret from the variable `{name}` ({error})"))
+        })?,
         (None, None, None) => return Ok(None),
     };
     Ok(Some(Secret::new(text).map_err(OpError::from)?))

@@ -13,7 +13,7 @@ use crate::render::text::grouped;
 use ops::hook::{HookJson, list};
 use store::Hook;
 
-/// Show all hooks: what they are told of, how, and what waits to be told
+/// List all hooks with their events, targets and pending deliveries
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl hook list\n  queuectl hook list --json | jq '.[].pending'")]
 pub(super) struct Args {}
@@ -23,7 +23,7 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if context.json {
         context.print_json(&hooks.iter().map(HookJson::from).collect::<Vec<_>>())?;
     } else if hooks.is_empty() {
-        context.hint("there are no hooks; `queuectl hook add --help` shows how to add one")?;
+        context.hint("no hooks; `queuectl hook add --help` shows how to add one")?;
     } else if !context.quiet {
         let mut out = context.out();
         table(&hooks).write(&mut out, context.width())?;
@@ -38,7 +38,7 @@ fn table(hooks: &[Hook]) -> Table {
         ("ON", Align::Left),
         ("PENDING", Align::Right),
         ("SECRET", Align::Left),
-        ("TELLS", Align::Left),
+        ("TARGET", Align::Left),
     ]);
     for hook in hooks {
         let red = AnsiColor::Red.on_default();

@@ -1,4 +1,4 @@
-//! What this program is called as by itself to post one event.
+//! The hidden verb with which queuectl starts itself to post one event.
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
@@ -8,21 +8,21 @@ use crate::failure::{Exit, Failure};
 use engine::{Request, post as send_request};
 use sys::clock::{Clock, SystemClock};
 
-/// Post what comes on standard input
+/// Post the event on standard input
 #[derive(Debug, clap::Args)]
 pub(crate) struct PostArgs {}
 
-/// More than any event has.
+/// No event is larger.
 const MAX_BYTES: u64 = 16 << 20;
 
 pub(crate) fn post(_: &PostArgs, context: &Context) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     std::io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text)?;
     let request: Request = serde_json::from_str(&text)
-        .map_err(|_| Failure::usage("queuectl calls this itself; use `queuectl hook add --url`"))?;
+        .map_err(|_| Failure::usage("this command is internal; use `queuectl hook add --url`"))?;
     match send_request(&request, SystemClock.wall_millis() / 1000) {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        // Whoever called takes the last line for the error.
+        // The worker records the last line as the error.
         Err(error) => {
             writeln!(context.notes(), "{error}")?;
             Ok(Exit::Failed.into())

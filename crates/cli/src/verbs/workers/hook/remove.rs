@@ -6,15 +6,15 @@ use super::show::pending;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_name;
-use crate::render::report_name::Named;
+use crate::render::report_name::ChangeReport;
 use ops::hook::{HookJson, parse_name, remove};
 use sys::process::user;
 
-/// Forget a hook, and what it was still to be told
+/// Remove a hook and its pending deliveries
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  queuectl hook remove mourn")]
+#[command(after_help = "Example:\n  queuectl hook remove notify-dead")]
 pub(super) struct Args {
-    /// The hook
+    /// The hook's name
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -25,8 +25,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let name = hook.name.as_str();
     let sentence = match hook.pending {
         0 => format!("Hook {name} removed"),
-        count => format!("Hook {name} removed; it was still to be told of {} events", pending(count)),
+        1 => format!("Hook {name} removed with 1 pending event"),
+        count => format!("Hook {name} removed with {} pending events", pending(count)),
     };
-    report_name::tell(context, &Named { name, json: HookJson::from(&hook), sentence })?;
+    report_name::report_change(context, &ChangeReport { name, json: HookJson::from(&hook), sentence })?;
     Ok(ExitCode::SUCCESS)
 }

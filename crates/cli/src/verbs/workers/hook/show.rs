@@ -13,13 +13,13 @@ use domain::values::timestamp::Timestamp;
 use ops::hook::{HookJson, find, parse_name};
 use store::{Hook, MAX_PENDING_COUNTED};
 
-/// Show one hook: what it is told of, what waits to be told, and what went wrong last
+/// Show one hook: its event, target, pending deliveries and last error
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  queuectl hook show mourn\n  queuectl hook show mourn --json | jq .error"
+    after_help = "Examples:\n  queuectl hook show notify-dead\n  queuectl hook show notify-dead --json | jq .error"
 )]
 pub(super) struct Args {
-    /// The hook
+    /// The hook's name
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -42,24 +42,24 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is worth saying about a hook, in the order in which one wants to know it.
+/// The properties of a hook that are set, the most important first.
 fn facts(hook: &Hook, now: Timestamp) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("on", when(hook)), ("tells", target(hook))];
+    let mut facts = vec![("on", when(hook)), ("target", target(hook))];
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     match &hook.target {
         Target::Command { cwd, .. } => say("cwd", cwd.clone()),
         Target::Url { secret, .. } => say("secret", secret.as_ref().map(|_| "yes".to_owned())),
     }
     say("pending", Some(pending(hook.pending)));
-    say("last told", hook.delivered_at.map(|at| moment(at, now)));
+    say("last delivery", hook.delivered_at.map(|at| moment(at, now)));
     say("failing since", hook.failing_since.map(|at| moment(at, now)));
     say("last error", hook.error.clone());
-    say("gave up", (hook.gave_up > 0).then(|| format!("{} times", grouped(hook.gave_up))));
+    say("given up", (hook.gave_up > 0).then(|| format!("{} events", grouped(hook.gave_up))));
     say("added", Some(format!("{} by {}", moment(hook.created_at, now), hook.created_by)));
     facts
 }
 
-/// So many, or more than anybody counts.
+/// The store stops counting at a maximum.
 pub(super) fn pending(count: u64) -> String {
     let more = if count >= MAX_PENDING_COUNTED { " or more" } else { "" };
     format!("{}{more}", grouped(count))

@@ -8,20 +8,20 @@ use serde::Serialize;
 use crate::context::{Context, catch};
 use crate::failure::Failure;
 use crate::render::report_name;
-use crate::render::report_name::Named;
+use crate::render::report_name::ChangeReport;
 use engine::test_hook;
 use ops::OpError;
 use ops::hook::{find, parse_name, sample};
 use store::DeliveryResult;
 
-/// Send a sample event now, and tell what came of it
+/// Deliver a sample event now, and show whether it succeeded
 ///
-/// The sample looks like an event of this hook, but nothing of it ever happened: its delivery begins with `test-`. No
-/// worker is needed, and nothing is sent again if it fails (exit code 1).
+/// The sample looks like a real event of this hook, but its delivery id starts with `test-`. No worker is needed, and a
+/// failure is not retried (exit code 1).
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  queuectl hook test mourn")]
+#[command(after_help = "Example:\n  queuectl hook test notify-dead")]
 pub(super) struct Args {
-    /// The hook
+    /// The hook's name
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         return Err(OpError::HookFailed { hook: name, why }.into());
     }
     let json = TestedJson { hook: name.as_str(), delivery: &delivery.name, delivered: true };
-    let sentence = format!("Hook {name} was told: it works");
-    report_name::tell(context, &Named { name: name.as_str(), json, sentence })?;
+    let sentence = format!("Hook {name} works: the sample event was delivered");
+    report_name::report_change(context, &ChangeReport { name: name.as_str(), json, sentence })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,14 +6,15 @@ use super::{add, list, remove, show, test};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Commands and addresses that are told what happens
+/// Run a command or call a URL when something happens
 ///
-/// What happens is written down with the change itself and told by the workers: at least once, also after a crash.
+/// Events are recorded in the same transaction as the change itself, and delivered by the workers at least once, even after
+/// a crash.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  queuectl hook add mourn --on dead -- notify-send \"a job died\"
+  queuectl hook add notify-dead --on dead -- notify-send \"a job died\"
   queuectl hook add site --on batch-finished --url https://example.org/hooks --secret-file key
-  queuectl hook test mourn
+  queuectl hook test notify-dead
   queuectl hook list")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -1,18 +1,21 @@
-//! What is said of a queue that was changed.
+//! Reports a change to a queue.
 
 use std::process::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_name;
-use crate::render::report_name::Named;
+use crate::render::report_name::ChangeReport;
 use ops::json::QueueJson;
 use ops::queues::ChangedQueue;
 
-pub(super) fn tell(context: &Context, changed: &ChangedQueue, what: &str) -> Result<ExitCode, Failure> {
+pub(super) fn report_queue(context: &Context, changed: &ChangedQueue, what: &str) -> Result<ExitCode, Failure> {
     let name = changed.queue.name.as_str();
     let json = QueueJson::from(&changed.queue);
-    report_name::tell(context, &Named { name, json, sentence: format!("Queue {name} {what}") })?;
+    report_name::report_change(
+        context,
+        &ChangeReport { name, json, sentence: format!("Queue {name} {what}") },
+    )?;
     if let Some(other) = &changed.similar_queue {
         context.hint(&format!("queue {name} is new; did you mean {other}?"))?;
     }

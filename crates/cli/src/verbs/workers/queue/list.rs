@@ -14,7 +14,7 @@ use domain::values::timestamp::Timestamp;
 use ops::json::QueueJson;
 use store::{Pause, Queue};
 
-/// Show the queues: their jobs, their limits, and what holds them back
+/// List queues with their jobs, limits, and what holds them back
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  queuectl queue list\n  queuectl queue list --json | jq '.[] | select(.paused)'"
@@ -27,7 +27,7 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if context.json {
         context.print_json(&queues.iter().map(QueueJson::from).collect::<Vec<_>>())?;
     } else if queues.is_empty() {
-        context.hint("there are no queues; one is made when it is first named")?;
+        context.hint("no queues yet; a queue is created when it is first used")?;
     } else if !context.quiet {
         let mut out = context.out();
         table(&queues, store.now()?).write(&mut out, context.width())?;
@@ -48,7 +48,7 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
         ("CANCELLED", Align::Right),
         ("NOTES", Align::Left),
     ])
-    .can_do_without(&["CANCELLED", "COMPLETED"]);
+    .with_optional_columns(&["CANCELLED", "COMPLETED"]);
     for queue in queues {
         let count = |state| counted(queue, state);
         table.row(vec![
@@ -66,8 +66,8 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
     table
 }
 
-/// What holds it back, marked so that nobody overlooks it, and what it says about jobs that say nothing themselves. It is
-/// one column, because only the last one gives way on a narrow terminal.
+/// What holds the queue back, highlighted, and its defaults for jobs. They share one column because only the last column
+/// is shortened on a narrow terminal.
 fn notes(queue: &Queue, now: Timestamp) -> Cell {
     let held_back = held_back(queue, now);
     let style = if held_back.is_some() { AnsiColor::Yellow.on_default() } else { Style::new() };
@@ -78,14 +78,14 @@ fn notes(queue: &Queue, now: Timestamp) -> Cell {
     Cell::styled(&notes.join("; "), style)
 }
 
-/// A number in the colour of its state; nothing to see is dim.
+/// A number in the colour of its state; zero is dimmed.
 fn counted(queue: &Queue, state: StateName) -> Cell {
     let count = queue.counts.get(&state).copied().unwrap_or(0);
     let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
     Cell::styled(&grouped(count), style)
 }
 
-/// How many run, and of how many.
+/// The number of running jobs, and the limit.
 fn running(queue: &Queue) -> Cell {
     match queue.concurrency {
         None => counted(queue, StateName::Processing),
@@ -96,7 +96,7 @@ fn running(queue: &Queue) -> Cell {
     }
 }
 
-/// What keeps its jobs from starting, if anything does.
+/// What keeps its jobs from starting, if anything.
 fn held_back(queue: &Queue, now: Timestamp) -> Option<String> {
     if let Some((since, Pause { by, reason })) = &queue.paused {
         let why = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();

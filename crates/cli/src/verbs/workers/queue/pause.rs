@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::changed::tell;
+use super::changed::report_queue;
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::name::QueueName;
@@ -10,7 +10,7 @@ use ops::queues::pause;
 use store::Pause;
 use sys::process::user;
 
-/// Hold a queue back: its jobs wait, and what runs goes on
+/// Pause a queue: no job starts; running jobs continue
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl queue pause mail
@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// The queue
     #[arg(value_name = "QUEUE")]
     queue: QueueName,
-    /// Why; shown to everybody who wonders
+    /// The reason, shown in `queue list` and `explain`
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: Option<String>,
 }
@@ -27,5 +27,5 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let why = Pause { by: user::name(), reason: args.reason.clone() };
     let changed = pause(context.store()?, &args.queue, &why)?;
-    tell(context, &changed, "is paused")
+    report_queue(context, &changed, "paused")
 }

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use super::changed::tell;
+use super::changed::report_queue;
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::name::QueueName;
 use ops::queues::resume;
 use sys::process::user;
 
-/// Let a paused queue go on
+/// Resume a paused queue
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  queuectl queue resume mail")]
 pub(super) struct Args {
@@ -20,5 +20,5 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let changed = resume(context.store()?, &args.queue, &user::name())?;
-    tell(context, &changed, "goes on")
+    report_queue(context, &changed, "resumed")
 }

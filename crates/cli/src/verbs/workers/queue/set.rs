@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::changed::tell;
+use super::changed::report_queue;
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::job::limits::{Limits, LimitsError};
@@ -15,7 +15,7 @@ use sys::process::user;
 
 /// Change the limits of a queue
 ///
-/// They hold for all workers together. What is not named stays as it is; `none` takes a limit away.
+/// A limit applies to all workers together. Limits that are not given stay unchanged; `none` removes a limit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl queue set video --concurrency 2
@@ -33,13 +33,13 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Args)]
 struct Values {
-    /// How many of its jobs run at once at most
+    /// Maximum number of jobs running at once
     #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = parse_concurrency)]
     concurrency: Option<Update<u32>>,
-    /// How many of its jobs may start in how much time: 10/m, 1/s, 5/10s
+    /// Maximum number of job starts per period: 10/m, 1/s, 5/10s
     #[arg(long, value_name = "RATE|none", allow_hyphen_values = true, value_parser = parse_rate)]
     rate: Option<Update<Rate>>,
-    /// What each of its jobs may use that sets no limits: memory=512M,pids=100, or the same as JSON
+    /// Resource limits for jobs that set none: memory=512M,pids=100, or the same as JSON
     #[arg(long, value_name = "LIMITS|none", value_parser = parse_limits)]
     limits: Option<Update<Limits>>,
     /// Retry its jobs only after these exit codes: 1,75
@@ -50,19 +50,19 @@ struct Values {
     no_retry_on: Option<Update<ExitCodes>>,
 }
 
-/// How a limit is taken away.
+/// The value that removes a limit.
 const NONE: &str = "none";
-/// More than this at once is no limit any more.
+/// A higher limit would not limit anything.
 const MAX_CONCURRENCY: u32 = 100_000;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let update = args.values.to_update();
     if update == QueueUpdate::default() {
-        return Err(Failure::usage("nothing is to be changed")
-            .with_hint("say what: --concurrency, --rate, --limits, --retry-on or --no-retry-on"));
+        return Err(Failure::usage("no changes given")
+            .with_hint("use --concurrency, --rate, --limits, --retry-on or --no-retry-on"));
     }
     let changed = set(context.store()?, &args.queue, &update, &user::name())?;
-    tell(context, &changed, "was changed")
+    report_queue(context, &changed, "changed")
 }
 
 impl Values {
@@ -82,7 +82,7 @@ fn parse_concurrency(text: &str) -> Result<Update<u32>, String> {
         return Ok(Update::Clear);
     }
     let limit = text.parse().ok().filter(|limit| (1..=MAX_CONCURRENCY).contains(limit));
-    limit.map(Update::Set).ok_or_else(|| format!("write a number from 1 to {MAX_CONCURRENCY}, or none"))
+    limit.map(Update::Set).ok_or_else(|| format!("must be a number from 1 to {MAX_CONCURRENCY}, or none"))
 }
 
 fn parse_rate(text: &str) -> Result<Update<Rate>, RateError> {

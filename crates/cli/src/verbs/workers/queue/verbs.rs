@@ -6,9 +6,9 @@ use super::{list, pause, resume, set};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// The lanes that jobs wait in, each with its own limits
+/// Pause, resume and limit queues
 ///
-/// A queue is made when it is first named.
+/// A queue is a named lane of jobs with its own limits. It is created when it is first used.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl queue list

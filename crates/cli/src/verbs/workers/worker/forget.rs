@@ -15,14 +15,14 @@ use ops::OpError;
 use store::{LeaseRef, Store, StoreError};
 use sys::process::user;
 
-/// Give back the jobs of a worker whose machine is gone for good
+/// Release the jobs of a worker whose machine is gone for good
 ///
-/// They are lost to it, which uses up no retry, and run again. A worker that lives is left alone (exit code 4). Workers
-/// that died on a machine where others run, or are started again, need not be forgotten: that happens by itself.
+/// The jobs run again; their lost attempts use up no retry. A live worker is refused (exit code 4). This is not needed for
+/// a worker that died on a machine where other workers run or will be started: they clean up after it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  queuectl worker forget w-1m7hv6eca1xcxeceqx")]
 pub(super) struct Args {
-    /// The worker; `queuectl show JOB` says who holds a job
+    /// The worker's id; `queuectl show JOB` shows which worker holds a job
     #[arg(value_name = "WORKER")]
     worker: String,
 }
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     match forget(store, &worker) {
         Ok(leases) => {
             store.note("worker_forget", &user::name(), worker.as_str())?;
-            tell(&worker, &leases, context)
+            print_result(&worker, &leases, context)
         }
         Err(error @ EngineError::Store(StoreError::NoSuchWorker(_))) => {
             Err(Failure::from(error).with_hint(which(store, &worker)?))
@@ -49,17 +49,17 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Who might have been meant.
+/// Suggests the nearest worker id.
 fn which(store: &dyn Store, worker: &WorkerId) -> Result<String, Failure> {
     let workers = store.workers()?;
     let known = workers.iter().map(|worker| worker.id.as_str());
     Ok(match nearest(worker.as_str(), known) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => "`queuectl show JOB` says who holds a job".to_owned(),
+        None => "`queuectl show JOB` shows which worker holds a job".to_owned(),
     })
 }
 
-fn tell(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Result<ExitCode, Failure> {
+fn print_result(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Result<ExitCode, Failure> {
     let ids: Vec<&str> = leases.iter().map(|lease| lease.job.as_str()).collect();
     if context.json {
         context.print_json(&ForgottenJson { worker: worker.as_str(), jobs: ids })?;
@@ -69,9 +69,7 @@ fn tell(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Result<Exi
             writeln!(out, "{id}")?;
         }
         out.flush()?;
-        let were = if ids.len() == 1 { "was" } else { "were" };
-        let given_back = jobs(ids.len() as u64);
-        writeln!(context.notes(), "Worker {worker} is forgotten, {given_back} {were} given back")?;
+        writeln!(context.notes(), "Worker {worker} removed, {} released", jobs(ids.len() as u64))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! What this program is called as by itself: a detached supervisor, and a worker.
+//! The hidden verbs with which queuectl starts itself: the detached supervisor and its workers.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,7 +14,7 @@ use engine::{READY_DESCRIPTOR, UP, WorkerExit, WorkerPlan};
 use ops::home::location;
 use sys::process::spawn;
 
-/// The supervisor that `worker start` leaves behind
+/// The supervisor started by `worker start`
 #[derive(Debug, clap::Args)]
 pub(crate) struct SupervisorArgs {
     #[command(flatten)]
@@ -26,16 +26,16 @@ pub(crate) fn run_supervisor(args: SupervisorArgs, context: &Context) -> Result<
     let mut caller = Some(File::from(inherited_pipe()?));
     let location = context.location()?;
     let open = || location::reopen(&location.store);
-    // Whoever hears nothing before the pipe is closed knows that it failed.
-    let mut tell = |has_begun| {
+    // A pipe that closes without a message tells the caller that the start failed.
+    let mut report_ready = |has_begun| {
         if let Some(mut caller) = caller.take()
             && has_begun
         {
-            // A caller that does not want to know any more is no reason to end.
+            // The supervisor keeps running even if the caller is gone.
             let _ = caller.write_all(UP.as_bytes());
         }
     };
-    engine::run_supervisor(&args.pool.into_pool(&location), &open, &mut tell)?;
+    engine::run_supervisor(&args.pool.into_pool(&location), &open, &mut report_ready)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -72,8 +72,8 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
     })
 }
 
-/// Where to report, as whoever started this process arranged it.
+/// The pipe to the process that started this one, for reporting readiness.
 fn inherited_pipe() -> Result<OwnedFd, Failure> {
     spawn::inherited(READY_DESCRIPTOR)
-        .map_err(|_| Failure::usage("queuectl calls this itself; use `queuectl worker start`"))
+        .map_err(|_| Failure::usage("this command is internal; use `queuectl worker start`"))
 }

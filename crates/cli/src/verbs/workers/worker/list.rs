@@ -16,7 +16,7 @@ use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::alive::live_workers;
 use store::{ServedJobs, Worker, WorkerState};
 
-/// Show the workers that are alive, the oldest first
+/// List live workers, oldest first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl worker list\n  queuectl worker list --json | jq -r '.[].pid'")]
 pub(super) struct Args {}
@@ -47,7 +47,7 @@ pub(crate) fn table(workers: &[Worker], now: Timestamp) -> Table {
         ("HEARTBEAT", Align::Left),
         ("QUEUES", Align::Left),
     ])
-    .can_do_without(&["PID", "STARTED", "HEARTBEAT"]);
+    .with_optional_columns(&["PID", "STARTED", "HEARTBEAT"]);
     for worker in workers {
         table.row(vec![
             worker.id.as_str().into(),

@@ -1,4 +1,4 @@
-//! How a pool of workers is asked for, and how this program is called to be a part of one.
+//! The flags of a worker pool, and the command lines of its supervisor and workers.
 
 use std::ffi::OsString;
 
@@ -7,25 +7,25 @@ use engine::Pool;
 use ops::home::location::{Location, StoreAddress};
 use store::ServedJobs;
 
-/// More workers than this are a slip of the finger.
+/// More workers than this are a typing error.
 const MAX_WORKERS: i64 = 1_000;
-/// The same limit as the setting has.
+/// The maximum of the setting `concurrency`.
 const MAX_SLOTS: i64 = 1_024;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PoolFlags {
-    /// How many workers
+    /// Number of workers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_WORKERS))]
     pub(crate) count: u32,
-    /// How many jobs each worker runs at once [default: the setting `concurrency`]
+    /// Number of jobs that each worker runs at once [default: the setting concurrency]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SLOTS))]
     pub(crate) concurrency: Option<u32>,
-    /// The queues to serve, each only when those before it have nothing ready [default: all]
+    /// Queues to serve, in strict order: a queue is served only if earlier ones have no ready job [default: all]
     #[arg(long = "queue", value_name = "QUEUE", value_delimiter = ',')]
     pub(crate) queues: Vec<QueueName>,
 }
 
-/// A pool as it is spelled in the arguments of its supervisor and of its workers.
+/// A pool as it is passed to its supervisor and workers.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PoolArguments {
     #[command(flatten)]
@@ -33,10 +33,10 @@ pub(crate) struct PoolArguments {
     /// Serve this job and nothing else
     #[arg(long, value_name = "ID", conflicts_with = "queues")]
     pub(crate) job: Option<JobId>,
-    /// End when nothing is left to do
+    /// Exit when there is nothing left to do
     #[arg(long)]
     pub(crate) until_empty: bool,
-    /// Write the journal to standard error too
+    /// Write the journal to standard error, too
     #[arg(long)]
     pub(crate) echo: bool,
 }
@@ -62,7 +62,7 @@ impl PoolArguments {
         }
     }
 
-    /// How this program is called as one of its hidden verbs. The paths are absolute.
+    /// The command line of a hidden verb. The paths are absolute.
     pub(crate) fn call(&self, verb: &str, location: &Location) -> Vec<OsString> {
         let StoreAddress::Sqlite(store) = &location.store;
         let mut words: Vec<OsString> = vec!["queuectl".into(), "--home".into(), location.home.clone().into()];

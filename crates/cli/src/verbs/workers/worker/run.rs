@@ -11,8 +11,8 @@ use ops::jobs::inside::CallingJob;
 
 /// Run workers in the foreground, for systemd, containers and CI
 ///
-/// SIGTERM, SIGINT (Ctrl-C) and SIGHUP let running jobs finish and then end the workers; a second SIGTERM or SIGINT
-/// ends the jobs too and gives them back to the queue, a third does so without any grace.
+/// After SIGTERM, SIGINT (Ctrl-C) or SIGHUP, the workers finish their running jobs and exit. A second SIGTERM or SIGINT
+/// stops the jobs and returns them to the queue; a third kills them at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl worker run
@@ -20,7 +20,7 @@ use ops::jobs::inside::CallingJob;
 pub(super) struct Args {
     #[command(flatten)]
     flags: PoolFlags,
-    /// End when no job of the served queues is ready, running or waiting for a retry
+    /// Exit when no job of the served queues is ready, running or waiting for a retry
     #[arg(long)]
     until_empty: bool,
 }
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Workers inside a job would wait until the queue of that job is empty, and the job until they have ended.
+/// Refuses a deadlock: workers inside a job would wait for that job's queue to become empty, and the job for them.
 fn refuse_inside(args: &Args, context: &Context) -> Result<(), Failure> {
     let queues = &args.flags.queues;
     let Some(inside) = CallingJob::find(context.store()?)? else {
@@ -52,8 +52,9 @@ fn refuse_inside(args: &Args, context: &Context) -> Result<(), Failure> {
     if !queues.is_empty() && !queues.contains(queue) {
         return Ok(());
     }
-    let message = format!("queue `{queue}` is empty only after job `{id}`, which calls this, has ended");
+    let message =
+        format!("queue `{queue}` cannot become empty while job `{id}`, which runs this command, is running");
     Err(Failure::new(Exit::Conflict, message).with_hint(
-        "`queuectl run` and `queuectl wait` inside a job see to it that what they wait for can run",
+        "inside a job, use `queuectl run` or `queuectl wait`: they start a worker if the awaited job needs one",
     ))
 }

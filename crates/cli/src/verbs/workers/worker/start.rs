@@ -12,8 +12,8 @@ use ops::jobs::inside::CallingJob;
 
 /// Start workers in the background; returns when they are up
 ///
-/// They belong to nobody: closing this terminal does not end them. Starting again adds more. What they do is written to
-/// worker.log in the home.
+/// The workers keep running when this terminal is closed. Running the command again adds more workers. They log to
+/// worker.log in the queue's folder.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl worker start
@@ -32,12 +32,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         writeln!(context.notes(), "{count} {workers} started")?;
     }
     if let Some(inside) = CallingJob::find(context.store()?)? {
-        context.hint(&format!("they end with job {}, which started them", inside.job.id))?;
+        context.hint(&format!("they stop when job {}, which started them, ends", inside.job.id))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts a worker in the background that serves this job and nothing else, and ends with it.
+/// Starts a worker in the background that serves only this job and exits with it.
 pub(crate) fn start_for_job(context: &Context, job: &JobId) -> Result<(), Failure> {
     let flags = PoolFlags { count: 1, concurrency: Some(1), queues: Vec::new() };
     start(context, &PoolArguments { flags, job: Some(job.clone()), until_empty: false, echo: false })
@@ -45,7 +45,7 @@ pub(crate) fn start_for_job(context: &Context, job: &JobId) -> Result<(), Failur
 
 /// Starts a pool in the background.
 fn start(context: &Context, pool: &PoolArguments) -> Result<(), Failure> {
-    // Whatever is wrong with the store is told here, by the process that somebody looks at.
+    // Report problems with the store here: the user does not see the output of the background process.
     context.store()?;
     let location = context.location()?.absolute()?;
     let log = engine::open_log(&location.home)?;

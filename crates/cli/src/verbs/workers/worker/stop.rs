@@ -22,39 +22,39 @@ use store::settings::in_force;
 use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
 use sys::process::user;
 
-/// Let workers finish what they run, and end them
+/// Stop workers after they finish their running jobs
 ///
-/// They claim nothing more. This waits until they have ended; Ctrl-C stops the waiting, not the draining. Jobs that are
-/// killed because time ran out go back to the queue, and that uses up no retry.
+/// The workers claim no more jobs. The command waits until they have exited; Ctrl-C stops waiting, but the workers continue
+/// to drain. Jobs that are killed after the timeout return to the queue and lose no retry.
 ///
-/// Inside a job this waits for everything else that the workers run, but not for that job, nor for others that wait for
-/// jobs or for a stop themselves: their workers end with them.
+/// Inside a job, the command waits for all other running jobs, but not for that job, nor for jobs that themselves wait for
+/// jobs or for a stop: the workers of those exit when they end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl worker stop
   queuectl worker stop --timeout 30s
   queuectl worker stop --now")]
 pub(super) struct Args {
-    /// Kill what runs instead of letting it finish, and give it back
+    /// Kill running jobs instead of letting them finish, and return them to the queue
     #[arg(long, conflicts_with = "timeout")]
     now: bool,
-    /// Kill what still runs after this time [default: the setting `shutdown_grace`]
+    /// Kill jobs that are still running after this long [default: the setting shutdown_grace]
     #[arg(long, value_name = "DURATION", value_parser = parse_span)]
     timeout: Option<Duration>,
-    /// Stop all workers of this queue: those of other homes and on other machines too
+    /// Stop all workers of this store, also those of other homes and on other machines
     #[arg(long)]
     everywhere: bool,
 }
 
-/// The pause between two looks grows from the first to the second.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-/// How many running jobs the progress names.
+/// The interval between polls grows from the first to the second.
+const MIN_STOP_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_STOP_POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// At most this many running jobs are named in the progress line.
 const MAX_RUNNING_NAMED: usize = 3;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
-    let patience = match args.timeout {
+    let timeout = match args.timeout {
         Some(timeout) => Some(timeout),
         None if args.now => Some(Duration::ZERO),
         None => in_force(store)?.shutdown_grace,
@@ -65,17 +65,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let by = inside.as_ref().map_or_else(user::name, CallingJob::actor);
     if let (Some(inside), true) = (&inside, args.now) {
         let id = &inside.job.id;
-        context.hint(&format!("job {id}, which calls this, is killed too and goes back to the queue"))?;
+        context
+            .hint(&format!("job {id}, which runs this command, is killed, too, and returns to the queue"))?;
     }
-    let stopping = order(store, scope, patience, &by)?;
+    let stopping = order(store, scope, timeout, &by)?;
     let mark = inside.as_ref().map(|inside| inside.mark_waiting(store)).transpose()?;
-    let kept = wait(&stopping, inside.as_ref(), store, context)?;
+    let left_waiting = wait(&stopping, inside.as_ref(), store, context)?;
     drop(mark);
-    tell(&stopping, &kept, context)?;
+    print_result(&stopping, &left_waiting, context)?;
     let others = match stopping.others {
         0 => return Ok(ExitCode::SUCCESS),
-        1 => "1 worker of this queue goes on".to_owned(),
-        count => format!("{count} workers of this queue go on"),
+        1 => "1 worker is still running".to_owned(),
+        count => format!("{count} workers are still running"),
     };
     context.hint(&format!(
         "{others} in another home or on another machine; `queuectl worker stop --everywhere` stops all"
@@ -83,8 +84,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Gives the workers that were not waited for, with what they run. Inside a job these are the workers that run nothing but
-/// this job and others that wait as it does.
+/// Waits until the workers have exited. Returns the workers that it did not wait for, with their jobs: inside a job, those
+/// that run only this job and other waiting jobs.
 fn wait(
     stopping: &StopOrder,
     inside: Option<&CallingJob>,
@@ -94,25 +95,27 @@ fn wait(
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let total = stopping.workers.len();
     let mut bar = Bar::new(context, "stopping", Some(total as u64));
-    let mut pause = SHORTEST_PAUSE;
+    let mut pause = MIN_STOP_POLL_INTERVAL;
     loop {
         let mut left = stopping.still_there(store)?;
-        let kept = match inside {
+        let left_waiting = match inside {
             Some(inside) => workers_blocked_by_waiting(store, &left, &inside.job.id)?,
             None => Vec::new(),
         };
-        left.retain(|worker| !kept.iter().any(|(id, _)| *id == worker.id));
+        left.retain(|worker| !left_waiting.iter().any(|(id, _)| *id == worker.id));
         if left.is_empty() {
-            return Ok(kept);
+            return Ok(left_waiting);
         }
         let note = waits_for(&left, store)?;
         bar.show(total.saturating_sub(left.len()) as u64, || note);
         if let Some(signal) = interrupts.sleep(pause) {
             bar.clear();
-            context.hint("the workers go on finishing what they run; `queuectl worker list` shows them")?;
+            context.hint(
+                "the workers will stop when their jobs have finished; `queuectl worker list` shows them",
+            )?;
             interrupts.end_by(signal);
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_STOP_POLL_INTERVAL);
     }
 }
 
@@ -122,7 +125,7 @@ fn waits_for(workers: &[Worker], store: &dyn Store) -> Result<String, StoreError
     let jobs = store.list(&running, &Page { limit: MAX_RUNNING_NAMED, after: None })?;
     let now = store.now()?;
     let named: Vec<String> = jobs.iter().filter_map(|job| runs_in(job, workers, now)).collect();
-    Ok(if named.is_empty() { String::new() } else { format!("waits for {}", named.join(", ")) })
+    Ok(if named.is_empty() { String::new() } else { format!("waiting for {}", named.join(", ")) })
 }
 
 fn runs_in(job: &Job, workers: &[Worker], now: Timestamp) -> Option<String> {
@@ -133,24 +136,31 @@ fn runs_in(job: &Job, workers: &[Worker], now: Timestamp) -> Option<String> {
     is_one_of_them.then(|| format!("{} for {}", job.id, rough(now.since(lease.started_at))))
 }
 
-fn tell(stopping: &StopOrder, kept: &[(WorkerId, Vec<JobId>)], context: &Context) -> Result<(), Failure> {
+fn print_result(
+    stopping: &StopOrder,
+    left_waiting: &[(WorkerId, Vec<JobId>)],
+    context: &Context,
+) -> Result<(), Failure> {
     if context.json {
         context.print_json(&stopping.workers.iter().map(WorkerJson::from).collect::<Vec<_>>())?;
     } else if !context.quiet {
         let mut notes = context.notes();
-        match stopping.workers.len().saturating_sub(kept.len()) {
-            0 if !kept.is_empty() => {}
+        match stopping.workers.len().saturating_sub(left_waiting.len()) {
+            0 if !left_waiting.is_empty() => {}
             0 if stopping.others > 0 => writeln!(notes, "No worker is running in this home")?,
             0 => writeln!(notes, "No worker is running")?,
             1 => writeln!(notes, "1 worker stopped")?,
             count => writeln!(notes, "{count} workers stopped")?,
         }
-        let jobs: Vec<&str> = kept.iter().flat_map(|(_, jobs)| jobs.iter().map(JobId::as_str)).collect();
+        let jobs: Vec<&str> =
+            left_waiting.iter().flat_map(|(_, jobs)| jobs.iter().map(JobId::as_str)).collect();
         let jobs = jobs.join(", ");
-        match kept.len() {
+        match left_waiting.len() {
             0 => {}
-            1 => writeln!(notes, "1 worker ends when it has finished what waits here: {jobs}")?,
-            count => writeln!(notes, "{count} workers end when they have finished what waits here: {jobs}")?,
+            1 => writeln!(notes, "1 worker will stop when these waiting jobs have finished: {jobs}")?,
+            count => {
+                writeln!(notes, "{count} workers will stop when these waiting jobs have finished: {jobs}")?
+            }
         }
     }
     Ok(())

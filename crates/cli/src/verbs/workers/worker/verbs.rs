@@ -6,7 +6,7 @@ use super::{forget, list, run as run_verb, start, stop};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// The processes that run jobs
+/// Start, stop and list the workers that run jobs
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  queuectl worker start --count 3 --concurrency 4\n  queuectl worker list\n  queuectl worker stop"
