@@ -384,10 +384,10 @@ fn settle(
             with_state(life, cancelled(cancel_requested.unwrap_or(CancelReason::User), now))
         }
     };
-    // Whoever asked for the cancel gets it, unless the command had succeeded before it could be killed.
-    let runs_again = settled.state.name() != StateName::Completed;
+    // A requested cancel decides every end but a success: a job that would be dead is cancelled too.
+    let has_succeeded = settled.state.name() == StateName::Completed;
     match cancel_requested {
-        Some(reason) if runs_again => Ok(with_state(&settled, cancelled(reason, now))),
+        Some(reason) if !has_succeeded => Ok(with_state(&settled, cancelled(reason, now))),
         Some(_) | None => Ok(settled),
     }
 }

@@ -136,10 +136,30 @@ pub(super) fn cancel_number(reason: Option<CancelReason>) -> i64 {
     }
 }
 
-/// Whether a finished state counts as a failed dependency.
+/// Whether a job in this state counts as failed to the jobs that depend on it. `false` for a job that is not finished.
 pub(super) fn is_failure(state: StateName) -> bool {
     match state {
         StateName::Dead | StateName::Cancelled => true,
         StateName::Completed | StateName::Pending | StateName::Processing | StateName::Failed => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finished_job_that_did_not_complete_is_a_failure_to_its_dependents() {
+        for (state, failed) in [
+            (StateName::Pending, false),
+            (StateName::Processing, false),
+            (StateName::Completed, false),
+            (StateName::Failed, false),
+            (StateName::Dead, true),
+            (StateName::Cancelled, true),
+        ] {
+            assert_eq!(is_failure(state), failed, "{state:?}");
+            assert!(!failed || state.is_finished(), "{state:?}");
+        }
     }
 }

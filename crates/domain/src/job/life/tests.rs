@@ -274,6 +274,27 @@ fn only_a_success_overrides_a_cancellation() {
     }
 }
 
+/// Each row: a running job, how its attempt ends, the state without a requested cancel, and the state with one.
+#[test]
+fn a_requested_cancel_decides_every_end_but_a_success() {
+    use StateName::{Cancelled, Completed, Dead, Failed, Pending};
+    for (running, outcome, alone, with_cancel) in [
+        ("processing", Outcome::Success, Completed, Completed),
+        ("last_try", Outcome::Success, Completed, Completed),
+        ("processing", Outcome::Timeout, Failed, Cancelled),
+        ("last_try", Outcome::Timeout, Dead, Cancelled),
+        ("processing", Outcome::Lost, Pending, Cancelled),
+        ("poisoned", Outcome::Lost, Dead, Cancelled),
+        ("processing", Outcome::Released, Pending, Cancelled),
+        ("processing", Outcome::Cancelled, Cancelled, Cancelled),
+    ] {
+        let life = start(running);
+        let after = |life: &Life| follow(life, settled(1, outcome), later(1)).state.name();
+        let asked = follow(&life, Event::Cancel, NOW);
+        assert_eq!((after(&life), after(&asked)), (alone, with_cancel), "{running} and {outcome}");
+    }
+}
+
 #[test]
 fn finished_states_have_a_time_and_a_reason() {
     let cases = [
