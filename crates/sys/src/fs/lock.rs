@@ -1,111 +1,144 @@
-//! A file lock that processes queue up for, with a time limit.
+//! A file lock that processes queue up for, with a limit to how long each waits.
 //!
-//! The kernel hands a lock to the processes that block on it in order, which is fair; polling is not. But flock(2) has no
-//! time limit, so if the lock is held, a thread blocks on it for the caller. When the caller's time is over, the thread
-//! continues to block and so keeps the position in the queue for the caller's next attempt; a lock that it gets while no
-//! caller waits it releases. There is never more than one such thread: a second one would share the lock of the first, and
-//! lose it when the first releases it.
+//! The kernel wakes the processes that sleep for a lock, which is fair; polling is not. But `flock` has no time limit, so
+//! a timer interrupts the sleeping thread with a signal when its time is up.
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::signal::set::SignalSet;
+
+/// How often a signal is repeated: the first one may come just before the thread falls asleep, and interrupt nothing.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub struct PatientLock {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
     file: File,
-    wait: Mutex<Wait>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Wait {
-    /// A thread blocks on the lock.
-    has_sleeper: bool,
-    /// A caller waits for the result.
-    is_wanted: bool,
-    got: Option<io::Result<()>>,
 }
 
 impl PatientLock {
-    /// The lock of this file, not taken yet. The kernel releases it with the last descriptor of the file.
+    /// The lock of this file, not taken yet. The kernel frees it when the last descriptor of the description is closed.
     pub fn new(file: File) -> Self {
-        Self { shared: Arc::new(Shared { file, wait: Mutex::default(), changed: Condvar::new() }) }
+        Self { file }
     }
 
     pub fn file(&self) -> &File {
-        &self.shared.file
+        &self.file
     }
 
-    /// Takes the lock exclusively. `false` if it was not available within `patience`.
+    /// Takes the lock for this process alone. `false` if another process held it for all of `patience`.
     pub fn take_within(&self, patience: Duration) -> io::Result<bool> {
-        let mut wait = self.shared.wait();
-        // The thread may already have the lock and be about to release it.
-        if !wait.has_sleeper {
-            if self.shared.try_take()? {
-                return Ok(true);
-            }
-            let shared = Arc::clone(&self.shared);
-            std::thread::Builder::new().spawn(move || shared.sleep())?;
-            wait.has_sleeper = true;
+        let deadline = Instant::now().checked_add(patience);
+        if self.try_take()? {
+            return Ok(true);
         }
-        wait.is_wanted = true;
-        let waited = self.shared.changed.wait_timeout_while(wait, patience, |wait| wait.got.is_none());
-        let (mut wait, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        wait.is_wanted = false;
-        wait.got.take().transpose().map(|got| got.is_some())
+        if patience.is_zero() {
+            return Ok(false);
+        }
+        let _alarm = Alarm::set(patience)?;
+        loop {
+            match flock(&self.file, FlockOperation::LockExclusive) {
+                Ok(()) => return Ok(true),
+                Err(Errno::INTR) if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                    return Ok(false);
+                }
+                // Another signal.
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     pub fn let_go(&self) -> io::Result<()> {
-        self.shared.let_go()
-    }
-}
-
-impl Shared {
-    fn wait(&self) -> MutexGuard<'_, Wait> {
-        self.wait.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(flock(&self.file, FlockOperation::Unlock)?)
     }
 
     fn try_take(&self) -> io::Result<bool> {
         match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(true),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(Errno::WOULDBLOCK) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
+}
 
-    fn sleep(&self) {
-        let taken = self.take_uninterrupted();
-        let mut wait = self.wait();
-        wait.has_sleeper = false;
-        if wait.is_wanted {
-            wait.got = Some(taken);
-            self.changed.notify_one();
-        } else if taken.is_ok() {
-            let _ = self.let_go();
+/// While this lives, system calls of the thread that set it are interrupted from a moment on.
+struct Alarm {
+    timer: libc::timer_t,
+}
+
+impl Alarm {
+    #[expect(unsafe_code, reason = "there is no safe wrapper for timer_create(2)")]
+    fn set(after: Duration) -> io::Result<Self> {
+        let signal = interrupting_signal()?;
+        // The caller of this program may have started it with the signal blocked.
+        SignalSet::of_number(signal).unblock()?;
+        let mut timer = MaybeUninit::uninit();
+        // SAFETY: all bytes zero are a valid `sigevent`. Both pointers are valid for the whole call, which writes the
+        // timer where it succeeds. The thread is the calling one, so it exists.
+        let created = unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = signal;
+            event.sigev_notify_thread_id = libc::gettid();
+            libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, timer.as_mut_ptr())
+        };
+        if created == -1 {
+            return Err(io::Error::last_os_error());
         }
-    }
-
-    fn take_uninterrupted(&self) -> io::Result<()> {
-        loop {
-            match flock(&self.file, FlockOperation::LockExclusive) {
-                Err(rustix::io::Errno::INTR) => {}
-                result => return Ok(result?),
-            }
+        // SAFETY: `timer_create` succeeded, so it wrote the timer.
+        let alarm = Self { timer: unsafe { timer.assume_init() } };
+        let times = libc::itimerspec { it_value: timespec(after), it_interval: timespec(SIGNAL_INTERVAL) };
+        // SAFETY: the timer exists until `alarm` is dropped; `times` is only read, and the old times are not asked for.
+        match unsafe { libc::timer_settime(alarm.timer, 0, &raw const times, std::ptr::null_mut()) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(alarm),
         }
-    }
-
-    fn let_go(&self) -> io::Result<()> {
-        Ok(flock(&self.file, FlockOperation::Unlock)?)
     }
 }
+
+impl Drop for Alarm {
+    #[expect(unsafe_code, reason = "there is no safe wrapper for timer_delete(2)")]
+    fn drop(&mut self) {
+        // SAFETY: the timer was created by `set` and is deleted only here.
+        unsafe { libc::timer_delete(self.timer) };
+    }
+}
+
+fn timespec(length: Duration) -> libc::timespec {
+    let tv_sec = libc::time_t::try_from(length.as_secs()).unwrap_or(libc::time_t::MAX);
+    libc::timespec { tv_sec, tv_nsec: length.subsec_nanos().into() }
+}
+
+/// A signal that interrupts a system call and does nothing else. A real-time signal, because callers of this program
+/// have uses for the others: an `alarm(2)` that was set before exec still ends it.
+#[expect(unsafe_code, reason = "there is no safe wrapper for sigaction(2)")]
+fn interrupting_signal() -> io::Result<libc::c_int> {
+    static HANDLED: OnceLock<libc::c_int> = OnceLock::new();
+    if let Some(signal) = HANDLED.get() {
+        return Ok(*signal);
+    }
+    let signal = libc::SIGRTMIN();
+    // SAFETY: all bytes zero are a valid `sigaction`: an empty mask and no flags. Without SA_RESTART the kernel does
+    // not resume the interrupted call. The handler touches nothing, so it may run at any time in any thread.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = do_nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut())
+    };
+    if result == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(*HANDLED.get_or_init(|| signal))
+}
+
+extern "C" fn do_nothing(_: libc::c_int) {}
 
 #[cfg(test)]
 mod tests {
@@ -151,28 +184,56 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_wait_keeps_its_position_and_the_lock() {
+    fn an_abandoned_wait_leaves_no_thread_and_no_claim_to_the_lock() {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("gate");
         let (holder, waiter) = (open(&path), open(&path));
+        let threads = || std::fs::read_dir("/proc/self/task").expect("it is there").count();
+        let before = threads();
         for _ in 0..20 {
             assert!(holder.take_within(LONG).expect("it is free"));
             for _ in 0..3 {
                 assert!(!waiter.take_within(Duration::from_millis(1)).expect("it is held"));
             }
-            // One thread waits for all of them; that of the previous round may still be ending.
-            let began = Instant::now();
-            while Arc::strong_count(&waiter.shared) != 2 {
-                assert!(began.elapsed() < LONG, "only one thread waits");
-                std::thread::yield_now();
-            }
-            std::thread::scope(|scope| {
-                let again = scope.spawn(|| waiter.take_within(LONG));
-                holder.let_go().expect("unlock");
-                assert!(again.join().expect("join").expect("it is free"));
-            });
-            assert!(!open(&path).take_within(Duration::from_millis(1)).expect("it is held"));
-            waiter.let_go().expect("unlock");
+            assert_eq!(threads(), before);
+            holder.let_go().expect("unlock");
+            // At once: nothing is left that could have got it first.
+            assert!(open(&path).take_within(Duration::ZERO).expect("it is free"));
         }
+    }
+
+    #[test]
+    fn every_waiting_thread_is_interrupted_in_its_own_time() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("gate");
+        let holder = open(&path);
+        assert!(holder.take_within(Duration::ZERO).expect("first"));
+        std::thread::scope(|scope| {
+            let wait = |patience| {
+                let path = &path;
+                scope.spawn(move || {
+                    let began = Instant::now();
+                    (open(path).take_within(patience).expect("a wait"), began.elapsed())
+                })
+            };
+            let (short, long) = (wait(SHORT), wait(LONG));
+            let (taken, waited) = short.join().expect("join");
+            assert!(!taken && waited >= SHORT, "{waited:?}");
+            assert!(!long.is_finished());
+            holder.let_go().expect("unlock");
+            let (taken, waited) = long.join().expect("join");
+            assert!(taken && waited < LONG, "{waited:?}");
+        });
+    }
+
+    /// The mask is inherited from the process that started this one, so the signal may be blocked.
+    #[test]
+    fn a_wait_ends_where_the_signal_was_blocked() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("gate");
+        let holder = open(&path);
+        assert!(holder.take_within(Duration::ZERO).expect("first"));
+        SignalSet::all().block().expect("block");
+        assert!(!open(&path).take_within(SHORT).expect("second"));
     }
 }

@@ -20,15 +20,26 @@ impl SignalSet {
     pub(crate) fn of(signals: impl Iterator<Item = Signal>) -> Self {
         let mut set = Self::none();
         for signal in signals {
-            // SAFETY: the set is initialised and the number is a valid signal.
-            unsafe { libc::sigaddset(&raw mut set.0, signal.as_raw()) };
+            set.add(signal.as_raw());
         }
         set
     }
 
+    /// The set of one signal that has no name, such as a real-time signal.
+    pub(crate) fn of_number(number: libc::c_int) -> Self {
+        let mut set = Self::none();
+        set.add(number);
+        set
+    }
+
+    fn add(&mut self, number: libc::c_int) {
+        // SAFETY: the set is initialised. A number that is not a signal's changes nothing.
+        unsafe { libc::sigaddset(&raw mut self.0, number) };
+    }
+
     pub(crate) fn none() -> Self {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: `sigemptyset` initialises the set.
+        // SAFETY: `sigemptyset` initialises the whole set and cannot fail for a valid pointer.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             Self(set.assume_init())
@@ -37,7 +48,7 @@ impl SignalSet {
 
     pub(crate) fn all() -> Self {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: `sigfillset` initialises the set.
+        // SAFETY: `sigfillset` initialises the whole set and cannot fail for a valid pointer.
         unsafe {
             libc::sigfillset(set.as_mut_ptr());
             Self(set.assume_init())
@@ -45,7 +56,7 @@ impl SignalSet {
     }
 
     pub(crate) fn without(mut self, signal: Signal) -> Self {
-        // SAFETY: the set is initialised and the number is a valid signal.
+        // SAFETY: the set is initialised, and the number is a signal's.
         unsafe { libc::sigdelset(&raw mut self.0, signal.as_raw()) };
         self
     }
@@ -66,7 +77,7 @@ impl SignalSet {
 
     fn change_mask(&self, how: libc::c_int) -> io::Result<Self> {
         let mut before = Self::none();
-        // SAFETY: both sets are initialised.
+        // SAFETY: both sets are initialised, and the call changes the mask of this thread only.
         match unsafe { libc::pthread_sigmask(how, &raw const self.0, &raw mut before.0) } {
             0 => Ok(before),
             error => Err(io::Error::from_raw_os_error(error)),
@@ -75,13 +86,13 @@ impl SignalSet {
 
     /// A descriptor from which these signals are read.
     pub(crate) fn open(&self) -> io::Result<OwnedFd> {
-        // SAFETY: the set is initialised; -1 asks for a new descriptor, which no other code owns.
+        // SAFETY: the set is initialised; -1 asks for a new descriptor instead of changing an existing one.
         let descriptor =
             unsafe { libc::signalfd(-1, &raw const self.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if descriptor == -1 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it was just opened, and no other code owns it.
+        // SAFETY: `signalfd` has just opened the descriptor, so nothing else owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 }
