@@ -89,7 +89,8 @@ pub struct ChildExit {
 pub fn reap(pid: Pid) -> io::Result<Option<ChildExit>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both pointers are valid for writing; an all-zero value is valid if the kernel writes nothing.
+    // SAFETY: both pointers are valid for writing for the whole call. All bytes zero are a valid usage, which is what is
+    // read where the kernel writes none.
     let (result, usage) = unsafe {
         let result = libc::wait4(pid.as_raw_pid(), &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
         (result, usage.assume_init())

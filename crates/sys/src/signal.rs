@@ -14,7 +14,7 @@ use super::signal::set::SignalSet;
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn reset_ignored() {
     for number in (1..=libc::SIGRTMAX()).filter(|number| is_ignored(*number)) {
-        // SAFETY: sets a disposition to its default; no handler of ours is involved.
+        // SAFETY: the default action is not a function of this program, so none can run at a wrong moment.
         unsafe {
             libc::signal(number, libc::SIG_DFL);
         }
@@ -25,7 +25,8 @@ pub fn reset_ignored() {
 #[expect(unsafe_code, reason = "there is no safe wrapper for sigaction(2)")]
 pub fn is_ignored(number: i32) -> bool {
     let mut present = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: without a new action the call only queries; the result is read only if the call has initialised it.
+    // SAFETY: without a new action the call changes nothing. It initialises `present` where it returns 0, and only then
+    // is `present` read.
     unsafe {
         libc::sigaction(number, std::ptr::null(), present.as_mut_ptr()) == 0
             && present.assume_init().sa_sigaction == libc::SIG_IGN
@@ -36,7 +37,7 @@ pub fn is_ignored(number: i32) -> bool {
 /// itself, and their exit status would be lost.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn keep_ended_children() {
-    // SAFETY: sets a disposition to its default; no handler of ours is involved.
+    // SAFETY: the default action is not a function of this program, so none can run at a wrong moment.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
@@ -45,7 +46,7 @@ pub fn keep_ended_children() {
 /// Makes a write to a closed pipe fail instead of killing the process: for processes whose main purpose is not output.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn survive_closed_pipe() {
-    // SAFETY: ignores a signal; no handler of ours is involved.
+    // SAFETY: to ignore a signal is not a function of this program, so none can run at a wrong moment.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
     }
@@ -54,7 +55,7 @@ pub fn survive_closed_pipe() {
 /// Makes a write beyond the file size limit (`ulimit -f`) fail instead of killing the process.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn survive_file_limit() {
-    // SAFETY: ignores a signal; no handler of ours is involved.
+    // SAFETY: to ignore a signal is not a function of this program, so none can run at a wrong moment.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
@@ -64,7 +65,7 @@ pub fn survive_file_limit() {
 /// that signal ignored.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn end_quietly_on_closed_pipe() {
-    // SAFETY: sets a disposition to its default before any thread is started; no handler of ours is involved.
+    // SAFETY: the default action is not a function of this program, so none can run at a wrong moment.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
     }

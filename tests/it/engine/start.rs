@@ -39,6 +39,21 @@ fn start_keeps_no_descriptor_of_its_caller_open() {
 }
 
 #[test]
+fn a_supervisor_takes_no_descriptor_that_was_not_passed_to_it_as_its_report_pipe() {
+    let home = Home::new();
+    let _pool = Pool::of(&home);
+    let script = "printf x | \"$@\" 3>\"$0\"";
+    for verb in [&["__supervisor"][..], &["__worker", "--id", "w", "--supervisor-pid", "1"]] {
+        let file = home.file("of-the-caller", "");
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(&file).arg(PROGRAM).arg("--home").arg(home.path()).args(verb);
+        let status = end_of(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a shell"));
+        assert_eq!(status.code(), Some(2), "{verb:?}");
+        assert_eq!(std::fs::read_to_string(file).expect("it is there"), "", "{verb:?}");
+    }
+}
+
+#[test]
 fn start_fails_if_the_folder_of_workers_cannot_be_created() {
     let home = Home::with_jobs(&["a"]);
     home.file("home/workers", "a file instead of the folder");

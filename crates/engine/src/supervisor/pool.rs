@@ -15,10 +15,9 @@ use crate::worker::files;
 use domain::values::name::WorkerId;
 use store::ServedJobs;
 use sys::fs::owner_only;
-use sys::process::spawn::{ChildProcess, Limits, ProcessScope, Spawn, own_environment, spawn};
+use sys::process::spawn;
+use sys::process::spawn::{ChildProcess, Limits, REPORT_PIPE, ProcessScope, Spawn, own_environment, spawn};
 
-/// The number under which a supervisor or a worker inherits the pipe on which it reports that it is up.
-pub const READY_DESCRIPTOR: i32 = 3;
 /// This program, even if its file was replaced by a newer version.
 const SELF: &std::ffi::CStr = c"/proc/self/exe";
 
@@ -69,7 +68,7 @@ pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Chil
         envp: &own_environment()?,
         cwd: None,
         scope: ProcessScope::Group,
-        descriptors: &[(stderr, 1), (stderr, 2), (ready.as_fd(), READY_DESCRIPTOR)],
+        descriptors: &[(stderr, 1), (stderr, 2), (ready.as_fd(), REPORT_PIPE)],
         limits: Limits::default(),
     })?;
     Ok((worker, report))
@@ -79,6 +78,8 @@ pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Chil
 /// of its workers are up; otherwise fails with the supervisor's message.
 pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), EngineError> {
     let system = EngineError::system("failed to start a supervisor");
+    // A descriptor of the caller's that the supervisor kept open would keep the reader of `worker start | cat` waiting.
+    spawn::keep_descriptors_to_ourselves().map_err(system)?;
     let (report, ready) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| system(error.into()))?;
     spawn(&Spawn {
@@ -87,7 +88,7 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
         envp: &own_environment().map_err(system)?,
         cwd: Some(c"/"),
         scope: ProcessScope::Session,
-        descriptors: &[(log.as_fd(), 1), (log.as_fd(), 2), (ready.as_fd(), READY_DESCRIPTOR)],
+        descriptors: &[(log.as_fd(), 1), (log.as_fd(), 2), (ready.as_fd(), REPORT_PIPE)],
         limits: Limits::default(),
     })
     .map_err(system)?;

@@ -1,6 +1,6 @@
 //! An array of C strings in one allocation: an environment has dozens of strings and is built for each command.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 use std::io;
 
 /// A string contains a NUL byte, which would terminate it early.
@@ -38,12 +38,6 @@ impl CstrArray {
     pub fn iter(&self) -> impl Iterator<Item = &CStr> {
         self.starts.iter().filter_map(|start| CStr::from_bytes_until_nul(&self.bytes[*start..]).ok())
     }
-
-    /// Pointers to the strings, with a null pointer at the end. They are valid while the array is unchanged.
-    pub(crate) fn pointers(&self) -> Vec<*const c_char> {
-        let pointer = |start: &usize| self.bytes[*start..].as_ptr().cast();
-        self.starts.iter().map(pointer).chain([std::ptr::null()]).collect()
-    }
 }
 
 #[cfg(test)]
@@ -59,6 +53,5 @@ mod tests {
         list.push(&[b"\xff"]).expect("no NUL");
         let strings: Vec<&[u8]> = list.iter().map(CStr::to_bytes).collect();
         assert_eq!(strings, [b"A=1".as_slice(), b"", b"\xff"]);
-        assert_eq!(list.pointers().len(), 4);
     }
 }

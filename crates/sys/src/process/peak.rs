@@ -26,7 +26,8 @@ pub(crate) fn of_child(child_bytes: u64) -> Option<u64> {
 #[expect(unsafe_code, reason = "there is no safe wrapper for getrusage(2)")]
 fn own_bytes() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is valid for writing; an all-zero value is valid if the kernel writes nothing.
+    // SAFETY: the pointer is valid for writing for the whole call. All bytes zero are a valid usage, which is what is read
+    // where the kernel writes none.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()

@@ -9,26 +9,31 @@
 mod child;
 mod stack;
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
-use rustix::io::Errno;
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::stdio::{dup2_stdin, stdin};
 
 use super::ProcessHandle;
 use super::cstr_array::CstrArray;
 use super::limit;
 use super::limit::OpenFiles;
-use super::spawn::child::{Orders, Step};
-use super::spawn::stack::Stack;
+use super::spawn::child::{Orders, Pointers, Step};
 use super::user;
 use crate::process;
 use crate::signal::set::SignalSet;
 
 const STDIN: RawFd = 0;
+
+/// The number under which a process of this program that another one starts finds the pipe to report to: standard
+/// input, for which it has no other use.
+pub const REPORT_PIPE: RawFd = STDIN;
 
 /// The program to start, and how to start it.
 #[derive(Debug)]
@@ -82,12 +87,13 @@ pub struct ChildProcess {
 
 /// Starts the program with no signal blocked or ignored.
 pub fn spawn(spawn: &Spawn<'_>) -> io::Result<ChildProcess> {
-    let (argv, envp) = (pointers(spawn.argv), spawn.envp.pointers());
+    let (argv, envp) =
+        (Pointers::to(spawn.argv.iter().map(CString::as_c_str)), Pointers::to(spawn.envp.iter()));
     let mut descriptors = Vec::with_capacity(spawn.descriptors.len() + 1);
     if !spawn.descriptors.iter().any(|(_, number)| *number == STDIN) {
-        descriptors.push((dev_null()?.as_raw_fd(), STDIN));
+        descriptors.push((dev_null()?.as_fd(), STDIN));
     }
-    descriptors.extend(spawn.descriptors.iter().map(|(ours, number)| (ours.as_raw_fd(), *number)));
+    descriptors.extend_from_slice(spawn.descriptors);
     let mut orders = Orders {
         program: spawn.program,
         argv: &argv,
@@ -95,7 +101,7 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<ChildProcess> {
         cwd: spawn.cwd,
         scope: spawn.scope,
         descriptors: &descriptors,
-        group: spawn.limits.group.map(|group| group.as_raw_fd()),
+        group: spawn.limits.group,
         nice: spawn.limits.nice,
         open_files: open_files(&spawn.limits),
         failure: None,
@@ -135,32 +141,21 @@ fn dev_null() -> io::Result<&'static File> {
     Ok(DEV_NULL.get_or_init(|| file))
 }
 
-/// Returns when the program runs or the process has failed to start it.
-#[expect(unsafe_code, reason = "there is no safe wrapper for clone(2)")]
-fn start(orders: &mut Orders<'_>) -> io::Result<ChildProcess> {
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
-    let mut handle: RawFd = -1;
-    // The process shares our memory, so none of our handlers may run in it. SIGCHLD has no handler: unblocked, it is
-    // discarded; blocked, it would wake up another thread later.
-    let mask = SignalSet::all().without(Signal::CHILD).set_as_mask()?;
-    let result = Stack::with(|stack| {
-        let orders = std::ptr::from_mut(orders).cast::<c_void>();
-        // SAFETY: this thread sleeps until the process has memory of its own or is gone. So what it borrows stays as it
-        // is, the stack is nobody else's meanwhile, and `begin` keeps to what is allowed there.
-        let pid = unsafe { libc::clone(child::begin, stack.top(), flags, orders, &raw mut handle) };
-        if pid == -1 { Err(io::Error::last_os_error()) } else { Ok(pid) }
-    });
-    mask.set_as_mask()?;
-    let pid = result.flatten()?;
-    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("clone returned an invalid pid"))?;
-    if handle == -1 {
-        // A kernel that does not know the flag ignores it, and no process may run without being watched.
+/// Returns when the program runs, or the process has given up.
+fn start(orders: &mut Orders<'_>) -> io::Result<Spawned> {
+    // The new process shares this process's memory: none of its signal handlers may run there. SIGCHLD has no handler
+    // and stays unblocked, so that the kernel drops it: blocked, it would wake up another thread later.
+    let mask = SignalSet::all().without(Signal::CHILD).be_mask()?;
+    let result = child::clone(orders);
+    mask.be_mask()?;
+    let (pid, handle) = result?;
+    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no pid"))?;
+    let Some(handle) = handle else {
+        // A kernel that does not know the flag ignores it, and no process may run that cannot be watched.
         let _ = kill_process(pid, Signal::KILL);
         wait_for_end(pid);
         return Err(Errno::NOSYS.into());
-    }
-    // SAFETY: the kernel has just opened it for us.
-    let handle = unsafe { OwnedFd::from_raw_fd(handle) };
+    };
     Ok(ChildProcess { pid, handle: handle.into() })
 }
 
@@ -171,48 +166,39 @@ fn wait_for_end(pid: Pid) {
     }
 }
 
-/// An array of strings for the system, with a null pointer at its end.
-fn pointers(strings: &[CString]) -> Vec<*const c_char> {
-    strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
-}
-
-/// The variables of this process, for a program that inherits them.
-pub fn own_environment() -> io::Result<CstrArray> {
-    let mut list = CstrArray::default();
+/// The variables of this process, for a program that is to have the same.
+pub fn own_environment() -> io::Result<CList> {
+    let mut list = CList::default();
     for (name, value) in user::variables() {
         list.push(&[&name, b"=", &value])?;
     }
     Ok(list)
 }
 
-/// Sets close-on-exec for every descriptor that this process inherited, so that no program that it starts gets one.
-pub fn keep_descriptors_to_ourselves() -> io::Result<()> {
-    close_range(libc::STDERR_FILENO, libc::CLOSE_RANGE_CLOEXEC.cast_signed())
-}
-
-/// Closes every descriptor with a higher number: what the caller forgot to keep to itself. To be called before anything
-/// was opened.
-pub fn close_descriptors_after(last: RawFd) -> io::Result<()> {
-    close_range(last, 0)
-}
-
+/// Marks every descriptor but the standard ones as closed on exec, so that no program that is started from here on
+/// inherits a descriptor that the caller of this process left open.
 #[expect(unsafe_code, reason = "there is no safe wrapper for close_range(2)")]
-fn close_range(after: RawFd, flags: c_int) -> io::Result<()> {
-    // SAFETY: either only marks descriptors, or is called before anybody owns those that it closes.
-    let result = unsafe { libc::close_range(after.cast_unsigned() + 1, u32::MAX, flags) };
+pub fn keep_descriptors_to_ourselves() -> io::Result<()> {
+    const FIRST: u32 = libc::STDERR_FILENO.cast_unsigned() + 1;
+    // SAFETY: with this flag the call closes nothing and touches no memory of this process. The owners of the
+    // descriptors notice nothing: the mark has an effect only in a process that becomes another program.
+    let result = unsafe { libc::close_range(FIRST, u32::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed()) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A pipe that this process was started with under an agreed number. To be asked for once.
-#[expect(unsafe_code, reason = "takes over a descriptor by its number")]
-pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: only looks at the descriptor, which may well not be open.
-    let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
-    if flags == -1 {
-        return Err(io::Error::last_os_error());
+/// Takes over the pipe that the process which started this one put at [`REPORT_PIPE`]. Standard input is `/dev/null`
+/// from then on, so a second call fails, as does a call where standard input is not the writing end of a pipe.
+///
+/// Standard input is open in every Rust program and replaced as a whole, so no other owner of a descriptor can lose
+/// it, as would be possible with a number that the program may have opened for itself.
+pub fn take_report_pipe() -> io::Result<OwnedFd> {
+    let is_pipe = FileType::from_raw_mode(fstat(stdin())?.st_mode) == FileType::Fifo;
+    if !is_pipe || fcntl_getfl(stdin())? & OFlags::RWMODE != OFlags::WRONLY {
+        return Err(Errno::BADF.into());
     }
-    // SAFETY: it is open, and nobody else in this process knows of it.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+    let pipe = fcntl_dupfd_cloexec(stdin(), libc::STDERR_FILENO + 1)?;
+    dup2_stdin(nothing()?)?;
+    Ok(pipe)
 }
 
 #[cfg(test)]
@@ -266,13 +252,30 @@ mod tests {
     }
 
     #[test]
+    fn the_report_pipe_is_taken_once() {
+        take_report_pipe().expect_err("standard input is not a pipe yet");
+        let (report, end) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+        dup2_stdin(&report).expect("it is open");
+        take_report_pipe().expect_err("the reading end is not for reports");
+        dup2_stdin(&end).expect("it is open");
+        drop(end);
+        let taken = take_report_pipe().expect("standard input is the pipe");
+        take_report_pipe().expect_err("standard input is /dev/null by now");
+        assert_eq!(rustix::io::write(&taken, b"up"), Ok(2));
+        drop(taken);
+        let mut text = String::new();
+        File::from(report).read_to_string(&mut text).expect("no writer is left");
+        assert_eq!(text, "up");
+    }
+
+    #[test]
     fn a_program_starts_without_blocked_or_ignored_signals() {
         let text = output_of(c"/bin/cat", &[c"/proc/self/status"], None).expect("output");
         let mask = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line");
             u64::from_str_radix(line.trim(), 16).expect("a number")
         };
-        let bit = |signal: c_int| 1_u64 << (signal - 1);
+        let bit = |signal: i32| 1_u64 << (signal - 1);
         assert_eq!(mask("SigBlk:"), 0);
         assert_eq!(mask("SigIgn:") & (bit(libc::SIGPIPE) | bit(libc::SIGXFSZ) | bit(libc::SIGSEGV)), 0);
     }

@@ -56,7 +56,7 @@ pub fn memory_of(members: &[Member], limit: u64) -> u64 {
 #[expect(unsafe_code, reason = "there is no safe wrapper for kcmp(2)")]
 fn share_memory(one: Pid, other: Pid) -> bool {
     const KCMP_VM: libc::c_int = 1;
-    // SAFETY: kcmp only compares and accesses no memory of this process.
+    // SAFETY: all arguments are numbers; the kernel compares two tasks and writes nothing.
     let answer =
         unsafe { libc::syscall(libc::SYS_kcmp, one.as_raw_pid(), other.as_raw_pid(), KCMP_VM, 0_u64, 0_u64) };
     answer == 0
@@ -121,7 +121,7 @@ fn children_of(list: &str) -> Vec<Pid> {
 
 #[expect(unsafe_code, reason = "there is no safe wrapper for sysconf(3) without another feature")]
 fn page_bytes() -> u64 {
-    // SAFETY: sysconf has no preconditions.
+    // SAFETY: takes a number and returns one.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     bytes.try_into().unwrap_or(4096)
 }

@@ -77,7 +77,7 @@ mod tests {
     /// Sends a signal to this thread only, so that concurrent tests are not affected.
     #[expect(unsafe_code, reason = "there is no safe wrapper for pthread_kill(3)")]
     fn send_to_this_thread(signal: Signal) {
-        // SAFETY: this thread is alive.
+        // SAFETY: the calling thread exists while it makes this call.
         unsafe { libc::pthread_kill(libc::pthread_self(), signal.as_raw()) };
     }
 

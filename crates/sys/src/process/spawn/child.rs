@@ -1,15 +1,18 @@
 //! The new process before it executes the program.
 //!
-//! It still shares the memory of the process that started it, so nothing here may allocate, take a lock or panic.
+//! It still shares the memory of the process that started it, so nothing after [`begin`] may allocate, take a lock or
+//! panic: a lock may be held by a thread that does not exist in the new process.
 
 use std::convert::Infallible;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
-use std::os::fd::RawFd;
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
 use super::ProcessScope;
+use super::stack::Stack;
 use crate::process::limit::OpenFiles;
 use crate::signal::set::SignalSet;
 
@@ -22,19 +25,32 @@ const FAILED: c_int = 127;
 #[derive(Debug)]
 pub(super) struct Orders<'a> {
     pub(super) program: &'a CStr,
-    /// With a null pointer at the end; so is `envp`.
-    pub(super) argv: &'a [*const c_char],
-    pub(super) envp: &'a [*const c_char],
+    pub(super) argv: &'a Pointers<'a>,
+    pub(super) envp: &'a Pointers<'a>,
     pub(super) cwd: Option<&'a CStr>,
     pub(super) scope: ProcessScope,
     /// Our descriptors and their numbers in the program.
-    pub(super) descriptors: &'a [(RawFd, RawFd)],
+    pub(super) descriptors: &'a [(BorrowedFd<'a>, RawFd)],
     /// The `cgroup.procs` file of the control group to join.
-    pub(super) group: Option<RawFd>,
+    pub(super) group: Option<BorrowedFd<'a>>,
     pub(super) nice: Option<c_int>,
     pub(super) open_files: Option<OpenFiles>,
     /// Why the program was not executed.
     pub(super) failure: Option<(Step, Errno)>,
+}
+
+/// Pointers to strings as `execve` takes them: with a null pointer at the end.
+#[derive(Debug)]
+pub(super) struct Pointers<'a> {
+    list: Vec<*const c_char>,
+    strings: PhantomData<&'a CStr>,
+}
+
+impl<'a> Pointers<'a> {
+    pub(super) fn to(strings: impl Iterator<Item = &'a CStr>) -> Self {
+        let list = strings.map(CStr::as_ptr).chain([std::ptr::null()]).collect();
+        Self { list, strings: PhantomData }
+    }
 }
 
 /// The step that failed.
@@ -46,24 +62,53 @@ pub(super) enum Step {
     OpenFiles(u64),
 }
 
-/// The entry point of the process; its argument points to [`Orders`].
-#[expect(unsafe_code, reason = "receives its arguments by address, and ends without unwinding")]
-pub(super) extern "C" fn begin(orders: *mut c_void) -> c_int {
-    // SAFETY: the thread that made this process waits, and its orders with it.
+/// Starts a process that carries out these orders. Returns its pid, and a handle to it unless the kernel is too old for
+/// one, when the process has become its program or has ended. The caller has blocked every signal that has a handler.
+#[expect(unsafe_code, reason = "there is no safe wrapper for clone(2)")]
+pub(super) fn clone(orders: &mut Orders<'_>) -> io::Result<(libc::pid_t, Option<OwnedFd>)> {
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+    let mut handle: RawFd = -1;
+    let pid = Stack::with(|stack| {
+        let orders = std::ptr::from_mut(orders).cast::<c_void>();
+        // SAFETY: CLONE_VFORK suspends this thread until the process has memory of its own or has ended. Until then
+        // `orders`, all that it borrows and the stack, which belongs to this thread, are valid and used by the new
+        // process only. `begin` gets a pointer to `Orders`, as it requires, and never returns into this stack.
+        let pid = unsafe { libc::clone(begin, stack.top(), flags, orders, &raw mut handle) };
+        if pid == -1 { Err(io::Error::last_os_error()) } else { Ok(pid) }
+    });
+    let pid = pid.flatten()?;
+    // SAFETY: CLONE_PIDFD made the kernel open this descriptor during the call, so nothing else owns it.
+    let handle = (handle != -1).then(|| unsafe { OwnedFd::from_raw_fd(handle) });
+    Ok((pid, handle))
+}
+
+/// The first and only function of the process. Its argument must point to [`Orders`] that this process alone uses:
+/// `libc::clone` does not take an `unsafe fn`, so only [`clone`] may name it.
+#[expect(unsafe_code, reason = "gets its orders by address, and ends without unwinding")]
+extern "C" fn begin(orders: *mut c_void) -> c_int {
+    // SAFETY: `clone` passes a pointer to orders that it borrows mutably, and is suspended while this process uses them.
     let orders = unsafe { &mut *orders.cast::<Orders<'_>>() };
-    let Err(failure) = orders.carry_out();
+    // SAFETY: this is the new process, started by `clone`.
+    let Err(failure) = unsafe { orders.carry_out() };
     orders.failure = Some(failure);
-    // SAFETY: ends this process and nothing else; what is to be done at exit is not for it.
+    // SAFETY: `_exit` ends this process only and, unlike `exit`, runs no exit handlers, which would work on memory that
+    // belongs to the process that started this one.
     unsafe { libc::_exit(FAILED) }
 }
 
 #[expect(unsafe_code, reason = "there are no safe wrappers that guarantee not to allocate")]
 impl Orders<'_> {
-    fn carry_out(&self) -> Result<Infallible, (Step, Errno)> {
+    /// # Safety
+    ///
+    /// To be called by [`begin`] only. The functions called from here replace descriptors, signal dispositions and
+    /// limits of the calling process without regard to their owners; only a process that is about to become another
+    /// program has none.
+    unsafe fn carry_out(&self) -> Result<Infallible, (Step, Errno)> {
         let at_start = |error| (Step::Start, error);
-        // First, because the descriptor of the group may have a number that another one is to get.
+        // First, because its entrance may have a number that another descriptor is given.
         self.join_group().map_err(|error| (Step::Group, error))?;
-        self.arrange().map_err(at_start)?;
+        // SAFETY: the caller promises that this is the new process.
+        unsafe { self.arrange() }.map_err(at_start)?;
         self.limit()?;
         self.become_program().map_err(at_start)
     }
@@ -72,41 +117,48 @@ impl Orders<'_> {
         let Some(procs_file) = self.group else {
             return Ok(());
         };
-        // SAFETY: the one byte is there.
-        let written = unsafe { libc::write(procs_file, b"0".as_ptr().cast(), 1) };
+        // SAFETY: the borrow keeps the descriptor open, and the kernel reads one byte of a literal that has one.
+        let written = unsafe { libc::write(procs_file.as_raw_fd(), b"0".as_ptr().cast(), 1) };
         check(if written == 1 { 0 } else { -1 }).map(drop)
     }
 
-    fn arrange(&self) -> Result<(), Errno> {
-        // SAFETY: changes what belongs to this process alone.
+    /// # Safety
+    ///
+    /// As for [`Self::carry_out`].
+    unsafe fn arrange(&self) -> Result<(), Errno> {
+        // SAFETY: neither call takes a pointer. They move this process out of its session or group.
         check(unsafe {
             match self.scope {
                 ProcessScope::Session => libc::setsid(),
                 ProcessScope::Group => libc::setpgid(0, 0),
             }
         })?;
-        self.descriptors.iter().try_for_each(|(ours, number)| give(*ours, *number))?;
+        for (ours, number) in self.descriptors {
+            // SAFETY: the caller promises that this is the new process.
+            unsafe { give(*ours, *number) }?;
+        }
         if let Some(cwd) = self.cwd {
-            // SAFETY: the path ends with a NUL.
+            // SAFETY: a `CStr` points to a string that ends with a NUL.
             check(unsafe { libc::chdir(cwd.as_ptr()) })?;
         }
-        // SAFETY: no handler of ours is involved; this process has dispositions of its own.
         for signal in CHANGED_SIGNALS {
+            // SAFETY: the default action needs no handler. Without CLONE_SIGHAND the dispositions are this process's own.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
         SignalSet::none().set_as_mask().map(drop).map_err(|error| errno(&error))
     }
 
-    /// Last, because the limit of open files would apply to the previous steps.
+    /// Last, because a limit of open files also applies to the steps before it.
     fn limit(&self) -> Result<(), (Step, Errno)> {
         if let Some(nice) = self.nice {
-            // SAFETY: changes what belongs to this process alone.
+            // SAFETY: takes no pointer; 0 means the calling process.
             let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
             check(result).map_err(|error| (Step::Nice(nice), error))?;
         }
         if let Some(OpenFiles { soft, hard }) = self.open_files {
             let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
-            // SAFETY: the same.
+            // SAFETY: `limit` is initialised and lives for the whole call, which only reads it. Limits belong to a
+            // process, and without CLONE_THREAD this is one of its own.
             let result = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
             check(result).map_err(|error| (Step::OpenFiles(soft), error))?;
         }
@@ -114,16 +166,25 @@ impl Orders<'_> {
     }
 
     fn become_program(&self) -> Result<Infallible, Errno> {
-        // SAFETY: both lists end with a null pointer, and all else with a NUL.
-        check(unsafe { libc::execve(self.program.as_ptr(), self.argv.as_ptr(), self.envp.as_ptr()) })?;
+        let (argv, envp) = (self.argv.list.as_ptr(), self.envp.list.as_ptr());
+        // SAFETY: `Pointers` ends each list with a null pointer and borrows its strings, which end with a NUL, as the
+        // program's path does.
+        check(unsafe { libc::execve(self.program.as_ptr(), argv, envp) })?;
         Err(Errno::NOEXEC)
     }
 }
 
 /// Gives the program a descriptor with this number.
+///
+/// # Safety
+///
+/// As for [`Orders::carry_out`]: the descriptor that had this number is closed, whoever owns it.
 #[expect(unsafe_code, reason = "there are no safe wrappers that guarantee not to allocate")]
-fn give(ours: RawFd, number: RawFd) -> Result<(), Errno> {
-    // SAFETY: the table of descriptors is this process's own. One that has its number already is only to survive.
+unsafe fn give(ours: BorrowedFd<'_>, number: RawFd) -> Result<(), Errno> {
+    let ours = ours.as_raw_fd();
+    // SAFETY: the borrow keeps `ours` open. Without CLONE_FILES this process has its own table of descriptors, so the
+    // process that started it keeps the one that `dup2` closes here. A descriptor that has its number already only
+    // loses the mark that closes it on exec.
     check(unsafe {
         if ours == number { libc::fcntl(ours, libc::F_SETFD, 0) } else { libc::dup2(ours, number) }
     })

@@ -39,7 +39,8 @@ impl Stack {
     #[expect(unsafe_code, reason = "there is no safe wrapper for mmap(2)")]
     fn map() -> io::Result<Self> {
         let writable = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: maps memory that was unused, and makes a part of it inaccessible before any other code has its address.
+        // SAFETY: without MAP_FIXED the kernel chooses an unused range, so no existing memory is replaced. The guard lies
+        // within that range, which no reference points into yet.
         unsafe {
             let lowest = mmap_anonymous(null_mut(), BYTES, writable, MapFlags::PRIVATE | MapFlags::STACK)?;
             let stack =
@@ -58,7 +59,8 @@ impl Stack {
 impl Drop for Stack {
     #[expect(unsafe_code, reason = "there is no safe wrapper for munmap(2)")]
     fn drop(&mut self) {
-        // SAFETY: this thread ends, and with it the only one that used this memory. Should it fail, it stays mapped.
+        // SAFETY: the range was mapped by `map` and is unmapped only here. Only this thread uses it, to start a process,
+        // and it waits until that process has left it. Where the call fails, the range stays mapped.
         let _ = unsafe { munmap(self.lowest.as_ptr(), BYTES) };
     }
 }

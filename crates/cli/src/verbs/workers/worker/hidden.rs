@@ -10,7 +10,7 @@ use super::pool::PoolArguments;
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::name::WorkerId;
-use engine::{READY_DESCRIPTOR, UP, WorkerExit, WorkerPlan};
+use engine::{UP, WorkerExit, WorkerPlan};
 use ops::home::location;
 use sys::process::spawn;
 
@@ -22,8 +22,7 @@ pub(crate) struct SupervisorArgs {
 }
 
 pub(crate) fn run_supervisor(args: SupervisorArgs, context: &Context) -> Result<ExitCode, Failure> {
-    spawn::close_descriptors_after(READY_DESCRIPTOR)?;
-    let mut caller = Some(File::from(inherited_pipe()?));
+    let mut caller = Some(File::from(report_pipe()?));
     let location = context.location()?;
     let open = || location::reopen(&location.store);
     // A pipe that closes without a message tells the caller that the start failed.
@@ -64,7 +63,7 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
         stop_seen: args.stop_seen,
         until_empty: args.pool.until_empty,
         echo: args.pool.echo,
-        ready: inherited_pipe()?,
+        ready: report_pipe()?,
     };
     Ok(match engine::run_worker(&plan, &|| location::reopen(&location.store))? {
         WorkerExit::Stopped => ExitCode::SUCCESS,
@@ -72,8 +71,8 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
     })
 }
 
-/// The pipe to the process that started this one, for reporting readiness.
-fn inherited_pipe() -> Result<OwnedFd, Failure> {
-    spawn::inherited(READY_DESCRIPTOR)
-        .map_err(|_| Failure::usage("this command is internal; use `queuectl worker start`"))
+/// The pipe to the process that started this one, which waits for a report.
+fn report_pipe() -> Result<OwnedFd, Failure> {
+    spawn::take_report_pipe()
+        .map_err(|_| Failure::usage("queuectl calls this itself; use `queuectl worker start`"))
 }
