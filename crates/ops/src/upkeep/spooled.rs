@@ -72,7 +72,8 @@ impl<W: Write + AsFd> SpooledWriter<W> {
     fn spool_or_wait(&mut self, bytes: &[u8]) -> io::Result<()> {
         if has_space(&self.folder) {
             if self.spool.is_none() {
-                self.spool = unlinked_file(&self.folder).ok().map(|file| Spool { file, drained: 0, end: 0 });
+                let path = self.folder.join(format!("export-{}.spool", std::process::id()));
+                self.spool = unnamed_file(&path).ok().map(|file| Spool { file, drained: 0, end: 0 });
             }
             if let Some(spool) = &mut self.spool
                 && spool.file.write_all_at(bytes, spool.end).is_ok()
@@ -113,10 +114,10 @@ impl<W: Write + AsFd> Write for SpooledWriter<W> {
     }
 }
 
-fn unlinked_file(folder: &Path) -> io::Result<File> {
-    let path = folder.join(format!("export-{}.spool", std::process::id()));
-    let file = owner_only::replace_file(&path)?;
-    std::fs::remove_file(&path)?;
+/// A file that had this name only while it was made, so it goes with this process, however that ends.
+pub(crate) fn unnamed_file(path: &Path) -> io::Result<File> {
+    let file = owner_only::replace_file(path)?;
+    std::fs::remove_file(path)?;
     Ok(file)
 }
 

@@ -1,10 +1,12 @@
 //! `export` and `import`: a whole queue as JSON lines.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::spooled;
 use crate::OpError;
 use crate::escape::write_json;
 use crate::jobs::logs::log_path;
@@ -128,13 +130,39 @@ fn write_log(home: &Path, job: &str, number: u64, attempt: u32, out: &mut dyn Wr
     part(file.metadata()?.len().max(at), &[])
 }
 
-/// What to import.
-#[derive(Clone, Copy, Debug)]
+/// What is to be imported.
+#[derive(Debug)]
 pub struct Import<'a> {
     pub home: &'a Path,
-    pub file: &'a Path,
+    pub input: Input,
     pub if_absent: bool,
     pub by: &'a str,
+}
+
+/// Where an export is read from.
+#[derive(Debug)]
+pub struct Input {
+    file: File,
+    /// A regular file can be read again; a pipe cannot.
+    is_regular: bool,
+}
+
+impl Input {
+    pub fn open(path: &Path) -> Result<Self, OpError> {
+        let cannot_read = |source| OpError::CannotRead { path: path.to_owned(), source };
+        Self::new(File::open(path).map_err(cannot_read)?).map_err(cannot_read)
+    }
+
+    pub fn standard() -> Result<Self, OpError> {
+        let opened = io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| Self::new(stdin.into()));
+        opened.map_err(|source| OpError::CannotRead { path: "standard input".into(), source })
+    }
+
+    fn new(mut file: File) -> io::Result<Self> {
+        // What was read before this program began is not part of the export, so it could not be read again either.
+        let is_regular = file.metadata()?.is_file() && file.stream_position()? == 0;
+        Ok(Self { file, is_regular })
+    }
 }
 
 /// A step in the import of one job.
@@ -145,58 +173,80 @@ pub enum Step {
     Stored,
 }
 
-/// Imports an exported file atomically. Every line is parsed before the first is stored.
+/// Takes in what was exported, all of it or nothing. The whole input is read and checked before the store is locked: its
+/// writer may be slow, and no other process could write meanwhile.
 pub fn import(
     store: &dyn Store,
     request: &Import<'_>,
     mut progress: impl FnMut(Step),
 ) -> Result<ImportSummary, OpError> {
-    let Import { home, file, if_absent, by } = *request;
-    let open = || {
-        let opened = File::open(file).map(BufReader::new);
-        opened.map_err(|source| OpError::CannotRead { path: file.to_owned(), source })
-    };
-    let mut count = |line: &Result<Line, ImportError>, step| {
-        if matches!(line, Ok(Line::Job(_))) {
+    let Import { home, input, if_absent, by } = request;
+    let mut count = |line: &Line, step| {
+        if matches!(line, Line::Job(_)) {
             progress(step);
         }
     };
-    for line in Lines::new(open()?) {
-        count(&line, Step::Checked);
-        line?;
-    }
+    let spool = Spool::fill(home, input, |line| count(line, Step::Checked))?;
     store.finish_restore(&home.join(log::FOLDER))?;
-    let existing = existing_ids(store, Lines::new(open()?), if_absent)?;
-    let mut lines = Lines::new(open()?).inspect(|line| count(line, Step::Stored));
-    let imported = store.import(&mut lines, if_absent, by)?;
-    write_logs(store, home, Lines::new(open()?), &existing)?;
+    let existing = existing_ids(store, spool.store_lines()?, *if_absent)?;
+    let mut lines = spool.store_lines()?.inspect(|line| {
+        if let Ok(line) = line {
+            count(line, Step::Stored);
+        }
+    });
+    let imported = store.import(&mut lines, *if_absent, by)?;
+    write_logs(store, home, spool.log_lines(input)?, &existing)?;
     Ok(imported)
 }
 
-/// Copies a stream to a temporary file, because `import` reads its input several times.
-pub fn spool(home: &Path, stream: &mut dyn Read) -> Result<SpooledImport, OpError> {
-    let path = home.join(format!("import-{}.jsonl", std::process::id()));
-    let spool = SpooledImport { path: path.clone() };
-    let copied = owner_only::replace_file(&path).and_then(|mut file| io::copy(stream, &mut file));
-    copied.map_err(|source| OpError::CannotMake { path, source })?;
-    Ok(spool)
-}
-
-/// A temporary file that is deleted on drop.
-#[derive(Debug)]
-pub struct SpooledImport {
+/// The lines of an export that have been checked, in files without a name, which go when this process ends.
+struct Spool {
     path: PathBuf,
+    /// The lines that the store takes in.
+    for_store: File,
+    /// Those with parts of log files; `None` where the input itself can be read again.
+    logs: Option<File>,
 }
 
 impl SpooledImport {
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Reads all of the input, and tells `seen` of each line.
+    fn fill(home: &Path, input: &Input, mut seen: impl FnMut(&Line)) -> Result<Self, OpError> {
+        let path = home.join(format!("import-{}.spool", std::process::id()));
+        let cannot_make = |source| OpError::CannotMake { path: path.clone(), source };
+        let make = || spooled::unnamed_file(&path).map_err(cannot_make);
+        let mut for_store = BufWriter::new(make()?);
+        let mut logs = if input.is_regular { None } else { Some(BufWriter::new(make()?)) };
+        let mut lines = Lines::new(BufReader::new(&input.file));
+        while let Some(line) = lines.next() {
+            let line = line?;
+            seen(&line);
+            let written = match (&line, &mut logs) {
+                (Line::Log(_), None) => Ok(()),
+                (Line::Log(_), Some(logs)) => logs.write_all(&lines.text),
+                // Both files are exports, so both have the first line.
+                (Line::Queuectl { .. }, Some(logs)) => {
+                    logs.write_all(&lines.text).and_then(|()| for_store.write_all(&lines.text))
+                }
+                _ => for_store.write_all(&lines.text),
+            };
+            written.map_err(cannot_make)?;
+        }
+        let written =
+            |buffer: BufWriter<File>| buffer.into_inner().map_err(|error| cannot_make(error.into_error()));
+        Ok(Self { for_store: written(for_store)?, logs: logs.map(written).transpose()?, path: path.clone() })
     }
-}
 
-impl Drop for SpooledImport {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+    fn store_lines(&self) -> Result<Lines<BufReader<&File>>, OpError> {
+        self.from_the_beginning(&self.for_store)
+    }
+
+    fn log_lines<'a>(&'a self, input: &'a Input) -> Result<Lines<BufReader<&'a File>>, OpError> {
+        self.from_the_beginning(self.logs.as_ref().unwrap_or(&input.file))
+    }
+
+    fn from_the_beginning<'a>(&self, mut file: &'a File) -> Result<Lines<BufReader<&'a File>>, OpError> {
+        file.rewind().map_err(|source| OpError::CannotRead { path: self.path.clone(), source })?;
+        Ok(Lines::new(BufReader::new(file)))
     }
 }
 
@@ -272,24 +322,26 @@ fn new_log(
 /// Parses the lines of an export.
 struct Lines<R> {
     source: R,
+    /// The last line that was read, as it was read.
+    text: Vec<u8>,
     number: u64,
     is_over: bool,
 }
 
 impl<R: BufRead> Lines<R> {
     fn new(source: R) -> Self {
-        Self { source, number: 0, is_over: false }
+        Self { source, text: Vec::new(), number: 0, is_over: false }
     }
 
     fn read(&mut self) -> Result<Option<Line>, Box<dyn std::error::Error + Send + Sync>> {
-        let mut text = Vec::new();
-        let length = self.source.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut text)?;
+        self.text.clear();
+        let length = self.source.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut self.text)?;
         if length == 0 {
             // Even an export without jobs has a header line.
             return if self.number == 0 { Err("the file is empty".into()) } else { Ok(None) };
         }
         self.number += 1;
-        let line: Line = serde_json::from_slice(&text)?;
+        let line: Line = serde_json::from_slice(&self.text)?;
         match (&line, self.number) {
             (Line::Queuectl { format }, 1) if *format > FORMAT => {
                 Err("the file was exported by a newer queuectl".into())

@@ -1,6 +1,6 @@
 //! `queuectl import`
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::progress::Bar;
 use crate::render::text::jobs;
-use ops::upkeep::transfer::{Import, SpooledImport, Step, import, spool};
+use ops::upkeep::transfer::{Import, Input, Step, import};
 use store::transfer::ImportSummary;
 use sys::process::user;
 
@@ -34,9 +34,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let (store, home) = (context.store()?, context.location()?.home);
     let is_stream = args.file == Path::new("-");
-    let spool = is_stream.then(|| spool(&home, &mut io::stdin().lock())).transpose()?;
-    let file = spool.as_ref().map_or(args.file.as_path(), SpooledImport::path);
-    let wanted = Import { home: &home, file, if_absent: args.if_absent, by: &user::name() };
+    let input = if is_stream { Input::standard()? } else { Input::open(&args.file)? };
+    let wanted = Import { home: &home, input, if_absent: args.if_absent, by: &user::name() };
     let mut view = View { context, checked: 0, bar: Bar::new(context, "checking", None), is_checked: false };
     let imported = import(store, &wanted, |step| view.note(step))?;
     drop(view);
