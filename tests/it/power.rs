@@ -52,6 +52,7 @@ mod disk;
 mod durability;
 mod file;
 mod folder;
+#[cfg(debug_assertions)] // Released builds take no migrations from tests.
 mod migration;
 mod promise;
 mod record;

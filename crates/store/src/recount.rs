@@ -48,7 +48,7 @@ impl DerivedData {
             Self::Place { .. } | Self::Ready { .. } => "ready",
             Self::Waiting { .. } => "waiting",
             Self::Blocked { .. } | Self::Link { .. } => "dependencies",
-            Self::MissingUnblock { .. } | Self::StrayUnblock { .. } => "releases",
+            Self::MissingUnblock { .. } | Self::StrayUnblock { .. } => "pending_unblocks",
             Self::Tag { .. } => "job_tags",
             Self::StrayKey { .. } | Self::MissingKey { .. } | Self::SharedKey { .. } => "unique_keys",
         }

@@ -124,18 +124,24 @@ fn a_queue_that_cannot_be_read_is_replaced_and_kept() {
     drain(&home);
 }
 
+#[cfg(debug_assertions)] // Released builds take no migrations from tests.
 #[test]
 fn an_older_backup_is_migrated() {
-    let home = Home::new();
-    let file = home.folder().join("old.db");
-    let old = Connection::open(&file).expect("a database");
-    old.execute_batch(include_str!("../../../migrations/sqlite/0001_foundation.sql"))
-        .expect("the first schema");
-    old.execute_batch("pragma application_id = 1366648163; pragma user_version = 1;").expect("its marks");
-    drop(old);
-    home.run(["restore", "old.db"]).ok().prints("0\n");
-    home.run(["enqueue", "--id", "a", "--", "true"]).ok();
-    recount(&home);
+    use super::harness::{MADE_UP_VERSION, made_up_migrations};
+    use store::sqlite::SCHEMA_VERSION;
+
+    let home = Home::with_jobs(&["a", "b"]);
+    home.run(["backup", "-q", "old.db"]).ok();
+    let migrations = made_up_migrations(home.folder());
+    let newer = |args: &[&str]| home.call(args).env("QUEUECTL_MIGRATIONS", &migrations).run();
+    newer(&["restore", "--yes", "old.db"]).ok().prints("2\n");
+    newer(&["enqueue", "-q", "--id", "c", "--", "true"]).ok();
+    newer(&["worker", "run", "-q", "--until-empty"]).ok();
+    newer(&["list", "--state", "completed", "--json"]).ok().shows("\"id\":\"c\"");
+    newer(&["doctor", "--full"]).ok();
+    home.run(["list"])
+        .fails(7)
+        .says(&format!("schema version {MADE_UP_VERSION}, newer than the {SCHEMA_VERSION}"));
 }
 
 #[test]

@@ -23,6 +23,9 @@ use sys::clock::SystemClock;
 use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_queuectl");
+/// The version of the schema after the [`made_up_migrations`].
+#[cfg(debug_assertions)]
+pub(crate) const MADE_UP_VERSION: i64 = store::sqlite::SCHEMA_VERSION + 2;
 /// Tests of another build that run concurrently have ended by then.
 const OTHER_BUILD: std::time::Duration = std::time::Duration::from_secs(3_600);
 /// The user `nobody`, to which tests switch when they run as root, because permissions do not apply to root.
@@ -220,6 +223,23 @@ impl Call {
             status: output.status,
         }
     }
+}
+
+/// Puts two migrations that no program has into a folder. With the result in `QUEUECTL_MIGRATIONS` the program is one that
+/// knows them. The second needs the first. Released builds take no migrations from tests.
+#[cfg(debug_assertions)]
+pub(crate) fn made_up_migrations(folder: &Path) -> OsString {
+    let migrations = [
+        "alter table jobs add column doubled integer; update jobs set doubled = 2 * seq;
+         create table made_up (seq integer primary key, state text not null) strict;",
+        "insert into made_up select seq, state from jobs; create index made_up_by_state on made_up (state);",
+    ];
+    let paths = migrations.iter().enumerate().map(|(at, statements)| {
+        let path = folder.join(format!("made-up-{at}.sql"));
+        fs::write(&path, statements).expect("a migration is written");
+        path
+    });
+    std::env::join_paths(paths).expect("no colon in the name of a temporary folder")
 }
 
 pub(crate) fn is_root() -> bool {

@@ -22,8 +22,8 @@ const SMALL: [&str; 8] =
 
 /// Statements that may walk along a table: they stop at its first row.
 const FIRST_ROW_ONLY: [&str; 3] = [
-    "select 1 from releases limit 1",
-    "select parent_seq, failed, after_seq from releases order by parent_seq limit 1",
+    "select 1 from pending_unblocks limit 1",
+    "select parent_seq, failed, after_seq from pending_unblocks order by parent_seq limit 1",
     "select due_at from waiting order by due_at, seq limit 1",
 ];
 

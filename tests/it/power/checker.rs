@@ -143,6 +143,7 @@ fn drain(home: &Path) -> Vec<String> {
     let mut command = Command::new(PROGRAM);
     command.arg("--home").arg(home).args(["worker", "run", "--quiet", "--until-empty", "--concurrency", "2"]);
     command.current_dir("/").env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.envs(std::env::var_os("QUEUECTL_MIGRATIONS").map(|files| ("QUEUECTL_MIGRATIONS", files)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let status = end_of(command.spawn().expect("a worker starts"));
     if !status.success() {

@@ -85,6 +85,7 @@ impl Recording {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.folder.path());
         command.env("LD_PRELOAD", recorder()).env("POWER_LOG", self.log()).env("POWER_ROOT", self.disk());
         command.env("POWER_PROGRAM", Path::new(PROGRAM).canonicalize().expect("the program exists"));
+        command.envs(std::env::var_os("QUEUECTL_MIGRATIONS").map(|files| ("QUEUECTL_MIGRATIONS", files)));
         command.envs(self.variables.iter().copied());
         if !promise.is_empty() {
             let number = self.calls.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,9 @@ mod crash;
 mod examine;
 mod file;
 mod fire;
+#[cfg(debug_assertions)] // Released builds take no migrations from tests.
 mod migration;
+#[cfg(debug_assertions)]
 mod migration_killed;
 #[cfg(debug_assertions)]
 mod migration_seams;

@@ -237,14 +237,14 @@ impl SpooledImport {
     }
 
     fn store_lines(&self) -> Result<Lines<BufReader<&File>>, OpError> {
-        self.from_the_beginning(&self.for_store)
+        self.reread(&self.for_store)
     }
 
     fn log_lines<'a>(&'a self, input: &'a Input) -> Result<Lines<BufReader<&'a File>>, OpError> {
-        self.from_the_beginning(self.logs.as_ref().unwrap_or(&input.file))
+        self.reread(self.logs.as_ref().unwrap_or(&input.file))
     }
 
-    fn from_the_beginning<'a>(&self, mut file: &'a File) -> Result<Lines<BufReader<&'a File>>, OpError> {
+    fn reread<'a>(&self, mut file: &'a File) -> Result<Lines<BufReader<&'a File>>, OpError> {
         file.rewind().map_err(|source| OpError::CannotRead { path: self.path.clone(), source })?;
         Ok(Lines::new(BufReader::new(file)))
     }

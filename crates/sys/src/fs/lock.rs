@@ -94,9 +94,9 @@ impl Alarm {
         }
         // SAFETY: `timer_create` succeeded, so it wrote the timer.
         let alarm = Self { timer: unsafe { timer.assume_init() } };
-        let times = libc::itimerspec { it_value: timespec(after), it_interval: timespec(SIGNAL_INTERVAL) };
-        // SAFETY: the timer exists until `alarm` is dropped; `times` is only read, and the old times are not asked for.
-        match unsafe { libc::timer_settime(alarm.timer, 0, &raw const times, std::ptr::null_mut()) } {
+        let schedule = libc::itimerspec { it_value: timespec(after), it_interval: timespec(SIGNAL_INTERVAL) };
+        // SAFETY: the timer exists until `alarm` is dropped; `schedule` is only read, and the old one is not asked for.
+        match unsafe { libc::timer_settime(alarm.timer, 0, &raw const schedule, std::ptr::null_mut()) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(alarm),
         }

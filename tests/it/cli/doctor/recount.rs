@@ -38,7 +38,7 @@ const DAMAGE: [(&str, &str, &str); 16] = [
     ("update dependencies set blocks = 0", "dependencies", "job `child` is blocked by 1, but has 0 links"),
     ("update jobs set blocked_by = 3 where id = 'child'", "dependencies", "is blocked by 3, but has 1"),
     ("insert into dependencies values (998, 999, 0)", "dependencies", "links a job that does not exist"),
-    ("insert into releases values (999, 0, 0)", "releases", "missing or unfinished"),
+    ("insert into pending_unblocks values (999, 0, 0)", "pending_unblocks", "missing or unfinished"),
     ("delete from job_tags", "job_tags", "missing in the tag index"),
     ("delete from unique_keys", "unique_keys", "job `keyed` does not hold its unique key"),
 ];
@@ -78,7 +78,7 @@ fn the_repair_unblocks_a_job_that_waits_for_a_finished_one() {
     Diagnosis { ran: home.run(["doctor", "--full", "--json"]) }.code(7).finds(
         "recount",
         "error",
-        "releases: ",
+        "pending_unblocks: ",
     );
     home.run(["doctor", "--repair", "--yes"]).ok();
     Diagnosis { ran: home.run(["doctor", "--full", "--json"]) }.code(0);
@@ -136,7 +136,7 @@ fn the_repair_does_not_unblock_a_job_whose_dependency_failed() {
         "update dependencies set blocks = 0",
         "delete from dependencies",
         "update jobs set blocked_by = 2 where id = 'child'",
-        "update dependencies set blocks = 0; insert into releases select seq, 1, 0 from jobs where id = 'parent'",
+        "update dependencies set blocks = 0; insert into pending_unblocks select seq, 1, 0 from jobs where id = 'parent'",
     ] {
         let home = a_queue();
         repaired(&home, &format!("{death} {lost}"));

@@ -205,8 +205,8 @@ fn a_store_that_is_opened_to_read_shows_all_and_changes_nothing() {
 #[test]
 fn an_older_schema_is_examined_and_not_migrated() {
     let home = with_jobs();
-    connect(&home.database()).pragma_update(None, "user_version", 1).expect("it is set");
-    assert_eq!(look(&home.database()).schema, 1);
+    connect(&home.database()).pragma_update(None, "user_version", 0).expect("it is set");
+    assert_eq!(look(&home.database()).schema, 0);
     let opened = SqliteStore::open_read_only(&home.database(), Arc::new(TestClock::default()));
     assert!(matches!(opened, Err(StoreError::ReadOnly)), "{opened:?}");
 }

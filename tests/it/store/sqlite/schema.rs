@@ -89,7 +89,7 @@ fn other_impossible_rows_are_refused() {
         "update workers set state = 'asleep'",
         "update workers set concurrency = 0",
         "insert into ready select queue_id, priority, due_at, seq from ready",
-        "insert into releases values (1, 2, 0)",
+        "insert into pending_unblocks values (1, 2, 0)",
         "insert into dependencies values (1, 2, 2)",
     ] {
         let error = connection.execute(sql, []).expect_err(sql);

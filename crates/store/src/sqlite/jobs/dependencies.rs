@@ -155,13 +155,15 @@ pub(crate) fn unblock_dependents(tx: &Tx<'_>) -> Result<(), StoreError> {
 pub(crate) fn resume_pending_unblocks(tx: &Tx<'_>) -> Result<(), StoreError> {
     while !tx.has_pending_unblocks() {
         let pending = tx
-            .prepare("select parent_seq, failed, after_seq from releases order by parent_seq limit 1")?
+            .prepare(
+                "select parent_seq, failed, after_seq from pending_unblocks order by parent_seq limit 1",
+            )?
             .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
         let Some((parent_seq, failed, after_seq)) = pending else {
             return Ok(());
         };
-        tx.prepare("delete from releases where parent_seq = ?1")?.execute([parent_seq])?;
+        tx.prepare("delete from pending_unblocks where parent_seq = ?1")?.execute([parent_seq])?;
         unblock_children(tx, parent_seq, failed, after_seq)?;
         unblock_dependents(tx)?;
     }
@@ -195,7 +197,7 @@ fn unblock_children(tx: &Tx<'_>, parent_seq: i64, failed: bool, after_seq: i64) 
 
 /// Whether some dependents of a finished job are not yet unblocked.
 pub(crate) fn has_pending_unblock(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreError> {
-    Ok(tx.prepare("select 1 from releases where parent_seq = ?1")?.exists([parent_seq])?)
+    Ok(tx.prepare("select 1 from pending_unblocks where parent_seq = ?1")?.exists([parent_seq])?)
 }
 
 /// The jobs that wait for a job, in the order of enqueuing, after one of them.
@@ -224,8 +226,10 @@ fn save_pending_unblock(
     failed: bool,
     after_seq: i64,
 ) -> Result<(), StoreError> {
-    tx.prepare("insert or replace into releases (parent_seq, failed, after_seq) values (?1, ?2, ?3)")?
-        .execute(params![parent_seq, failed, after_seq])?;
+    tx.prepare(
+        "insert or replace into pending_unblocks (parent_seq, failed, after_seq) values (?1, ?2, ?3)",
+    )?
+    .execute(params![parent_seq, failed, after_seq])?;
     tx.note_pending_unblocks();
     Ok(())
 }

@@ -183,7 +183,7 @@ fn unblocks(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
         tx,
         "select distinct p.seq, p.id
          from dependencies d cross join jobs p on p.seq = d.parent_seq
-              left join releases l on l.parent_seq = d.parent_seq
+              left join pending_unblocks l on l.parent_seq = d.parent_seq
          where d.blocks = 1 and p.finished_at is not null
                and (l.parent_seq is null or l.after_seq >= d.child_seq)",
         |row| Ok((row.get(0)?, row.get::<_, String>(1)?)),
@@ -194,7 +194,7 @@ fn unblocks(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
     }
     let notes = each(
         tx,
-        "select l.parent_seq from releases l left join jobs p on p.seq = l.parent_seq and p.finished_at is not null
+        "select l.parent_seq from pending_unblocks l left join jobs p on p.seq = l.parent_seq and p.finished_at is not null
          where p.seq is null",
         |row| row.get(0),
     )?;

@@ -51,7 +51,7 @@ fn repair_one(tx: &Tx<'_>, derived: &DerivedData) -> Result<(), StoreError> {
         DerivedData::MissingUnblock { parent_seq } => with_job(tx, *parent_seq, add_pending_unblock),
         DerivedData::StrayUnblock { parent_seq } => delete(
             tx,
-            "delete from releases where parent_seq = ?1
+            "delete from pending_unblocks where parent_seq = ?1
                    and not exists (select 1 from jobs where seq = ?1 and finished_at is not null)",
             params![parent_seq],
         ),
@@ -190,7 +190,7 @@ fn add_pending_unblock(tx: &Tx<'_>, parent: &JobRow) -> Result<(), StoreError> {
     if !state.is_finished() {
         return Ok(());
     }
-    tx.prepare("insert or replace into releases (parent_seq, failed, after_seq) values (?1, ?2, 0)")?
+    tx.prepare("insert or replace into pending_unblocks (parent_seq, failed, after_seq) values (?1, ?2, 0)")?
         .execute(params![parent.seq, is_failure(state)])?;
     tx.note_pending_unblocks();
     Ok(())

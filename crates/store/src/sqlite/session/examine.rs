@@ -7,7 +7,6 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::file_state::{retry_while_changing, retry_while_readonly};
 use super::migrate;
-use super::migrate::SCHEMA_VERSION;
 use super::open::{check_kind, check_place, log_length};
 use super::{gate, read_only};
 use crate::StoreError;
@@ -65,7 +64,7 @@ fn examine_with(connection: &Connection, path: &Path, depth: Depth) -> Result<Ex
     Ok(Examination {
         library: rusqlite::version(),
         schema: version(schema),
-        newest_schema: version(SCHEMA_VERSION),
+        newest_schema: version(migrate::newest_version()),
         log_bytes: log_length(path),
         database_bytes: path.metadata().map_or(0, |meta| meta.len()),
         damage: damage(connection, depth)?,

@@ -1,4 +1,10 @@
 //! Bringing the schema of a database up to date.
+//!
+//! All missing migrations run in one transaction, so a database has the schema of one version or of another, never
+//! something in between.
+//!
+//! Tests need a program that knows more versions than this one. In debug builds `QUEUECTL_MIGRATIONS=FILE[:FILE...]` adds
+//! the statements in these files to the list.
 
 use std::io;
 use std::path::Path;
@@ -10,17 +16,35 @@ use crate::StoreError;
 use sys::failpoint;
 use sys::fs::owner_only;
 
-/// The statements that lead from each version to the next. Append-only.
-const MIGRATIONS: [&str; 4] = [
-    include_str!("../../../../../migrations/sqlite/0001_foundation.sql"),
-    include_str!("../../../../../migrations/sqlite/0002_orders.sql"),
-    include_str!("../../../../../migrations/sqlite/0003_order_and_time.sql"),
-    include_str!("../../../../../migrations/sqlite/0004_identity.sql"),
-];
+/// The statements that lead from each version to the next. Append-only once a version has been released.
+const MIGRATIONS: [&str; 1] = [include_str!("../../../../../migrations/sqlite/0001_schema.sql")];
 
 /// The schema version that this program reads and writes.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// [`SCHEMA_VERSION`], or what a test has made of it.
+#[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
+pub(crate) fn newest_version() -> i64 {
+    SCHEMA_VERSION + added_migrations().len() as i64
+}
+
+/// The migrations that a test adds to those of this program.
+#[cfg(not(debug_assertions))]
+fn added_migrations() -> &'static [String] {
+    &[]
+}
+
+/// The migrations that a test adds to those of this program.
+#[cfg(debug_assertions)]
+fn added_migrations() -> &'static [String] {
+    static ADDED: std::sync::OnceLock<Vec<String>> = std::sync::OnceLock::new();
+    let read = |path| std::fs::read_to_string(path).expect("a test adds migrations that exist");
+    ADDED.get_or_init(|| {
+        std::env::var_os("QUEUECTL_MIGRATIONS")
+            .map_or_else(Vec::new, |paths| std::env::split_paths(&paths).map(read).collect())
+    })
+}
 
 /// Marks a SQLite file as a queue: `Quec`.
 const APPLICATION_ID: i64 = 0x5175_6563;
@@ -68,35 +92,35 @@ fn migrate(connection: &Connection) -> Result<(), StoreError> {
 
 fn apply(connection: &Connection) -> Result<(), StoreError> {
     let from = usize::try_from(version(connection)?).unwrap_or(0);
-    for migration in &MIGRATIONS[from..] {
+    let migrations = MIGRATIONS.into_iter().chain(added_migrations().iter().map(String::as_str));
+    for migration in migrations.skip(from) {
         connection.execute_batch(migration)?;
     }
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-    connection.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    connection.pragma_update(None, "user_version", newest_version())?;
     Ok(())
 }
 
 /// Whether the schema is current. A file that is not a queue, or has a newer schema, is refused.
 fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     // The common case, without reading tables. Both values are written by one commit and never unset.
-    if version(connection)? == SCHEMA_VERSION && application(connection)? == APPLICATION_ID {
+    let newest = newest_version();
+    if version(connection)? == newest && application(connection)? == APPLICATION_ID {
         return Ok(true);
     }
     let version = schema(connection, path)?;
-    if version > SCHEMA_VERSION {
-        return Err(StoreError::TooNew { found: version, known: SCHEMA_VERSION });
+    if version > newest {
+        return Err(StoreError::TooNew { found: version, known: newest });
     }
-    Ok(version == SCHEMA_VERSION)
+    Ok(version == newest)
 }
 
 /// Checked in every write transaction: a newer program may have migrated the schema since this process opened it, and a
 /// write by this program could then be incomplete.
 pub(crate) fn refuse_newer(connection: &Connection) -> Result<(), StoreError> {
     let found = connection.prepare_cached("pragma user_version")?.query_row([], |row| row.get(0))?;
-    if found > SCHEMA_VERSION {
-        return Err(StoreError::TooNew { found, known: SCHEMA_VERSION });
-    }
-    Ok(())
+    let known = newest_version();
+    if found > known { Err(StoreError::TooNew { found, known }) } else { Ok(()) }
 }
 
 /// The schema version, 0 for an empty database. A file that is not a queue is refused.

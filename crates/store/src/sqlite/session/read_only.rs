@@ -25,7 +25,6 @@ use rusqlite::{Connection, OpenFlags};
 use super::file_state::{FileState, retry_while_changing, retry_while_readonly};
 use super::gate::{GATE_TIMEOUT, Gate};
 use super::migrate;
-use super::migrate::SCHEMA_VERSION;
 use super::open::{OpenDatabase, companion, log_length};
 use crate::StoreError;
 use sys::last_error;
@@ -79,9 +78,10 @@ pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
 }
 
 fn check_schema(reader: &Reader, path: &Path) -> Result<(), StoreError> {
+    let known = migrate::newest_version();
     match retry_while_readonly(|| migrate::schema(&reader.connection, path))? {
-        SCHEMA_VERSION => Ok(()),
-        newer if newer > SCHEMA_VERSION => Err(StoreError::TooNew { found: newer, known: SCHEMA_VERSION }),
+        found if found == known => Ok(()),
+        found if found > known => Err(StoreError::TooNew { found, known }),
         // It would have to be migrated first.
         _ => Err(StoreError::ReadOnly),
     }

@@ -43,7 +43,7 @@ fn any_due(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, 
 
 /// Whether dependents of finished jobs are not yet unblocked: they may become ready at any time.
 pub(crate) fn any_pending_unblock(tx: &Tx<'_>) -> Result<bool, StoreError> {
-    Ok(tx.prepare("select 1 from releases limit 1")?.exists([])?)
+    Ok(tx.prepare("select 1 from pending_unblocks limit 1")?.exists([])?)
 }
 
 fn any_queue(
