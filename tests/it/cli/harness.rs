@@ -236,7 +236,10 @@ pub(crate) fn made_up_migrations(folder: &Path) -> OsString {
     ];
     let paths = migrations.iter().enumerate().map(|(at, statements)| {
         let path = folder.join(format!("made-up-{at}.sql"));
-        fs::write(&path, statements).expect("a migration is written");
+        // Once only: a program may be reading it.
+        if !path.exists() {
+            fs::write(&path, statements).expect("a migration is written");
+        }
         path
     });
     std::env::join_paths(paths).expect("no colon in the name of a temporary folder")

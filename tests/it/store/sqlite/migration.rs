@@ -1,6 +1,7 @@
 //! A program with more migrations than this one brings a database of this one up to date, and nothing is lost.
 
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
@@ -42,8 +43,10 @@ pub(super) fn list_by_newer(home: &Home) -> Command {
     command
 }
 
-/// Everything that the schema is made of.
-pub(super) fn schema(home: &Home) -> Vec<[Option<String>; 4]> {
+/// Everything that a schema is made of.
+type Schema = Vec<[Option<String>; 4]>;
+
+pub(super) fn schema(home: &Home) -> Schema {
     let connection = home.connect();
     let mut select = connection
         .prepare("select type, name, tbl_name, sql from sqlite_schema order by type, name")
@@ -76,16 +79,19 @@ pub(super) fn assert_whole(home: &Home) {
     assert_eq!(value(&connection, "select sum(count) from counters"), "4");
     assert_eq!(value(&connection, "pragma integrity_check"), "ok");
     drop(connection);
-    assert_eq!(schema(home), schema(&new_database()));
+    assert_eq!(schema(home), *newest_schema());
     let refused = list(home).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(7), "this program does not know that version: {refused:?}");
 }
 
-/// A database that has had the newest schema from the beginning.
-fn new_database() -> Home {
-    let home = Home::new();
-    assert!(list_by_newer(&home).output().expect("it runs").status.success());
-    home
+/// The schema of a database that has had the newest version from the beginning.
+fn newest_schema() -> &'static Schema {
+    static NEWEST: OnceLock<Schema> = OnceLock::new();
+    NEWEST.get_or_init(|| {
+        let home = Home::new();
+        assert!(list_by_newer(&home).output().expect("it runs").status.success());
+        schema(&home)
+    })
 }
 
 #[test]
