@@ -8,6 +8,7 @@ mod editor;
 mod failure;
 mod flags;
 mod loan;
+mod parse;
 mod render;
 mod root;
 mod verbs;

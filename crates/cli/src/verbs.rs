@@ -1,7 +1,139 @@
-//! One verb per file, in the groups that `queuectl --help` shows.
+//! The verbs of the command line. A verb is added by one row of [`GROUPS`].
 
 pub(crate) mod inspect;
 pub(crate) mod jobs;
 pub(crate) mod manage;
 pub(crate) mod upkeep;
 pub(crate) mod workers;
+
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Command};
+
+use super::context::Context;
+use super::failure::Failure;
+use self::inspect::{events, explain, graph, list, logs, show, status, wait};
+use self::jobs::{batch, enqueue, run, schedule};
+use self::manage::{cancel, dlq, edit, remove, retry};
+use self::upkeep::{backup, completions, doctor, export, import, init, prune, restore, selftest};
+use self::workers::{config, hook, queue, worker};
+
+/// Verbs that stand together in the help.
+pub(super) struct Group {
+    /// `None` hides the verbs.
+    pub(super) heading: Option<&'static str>,
+    pub(super) verbs: &'static [&'static dyn Verb],
+}
+
+/// Every verb, in the order of the help. The hidden ones are processes that queuectl starts itself.
+pub(super) const GROUPS: [Group; 6] = [
+    Group {
+        heading: Some("Jobs"),
+        verbs: &[
+            &Row("enqueue", Value(enqueue::run)),
+            &Row("run", Value(run::run)),
+            &Row("schedule", Value(schedule::run)),
+            &Row("batch", Value(batch::run)),
+        ],
+    },
+    Group {
+        heading: Some("Inspect"),
+        verbs: &[
+            &Row("status", Reference(status::run)),
+            &Row("list", Reference(list::run)),
+            &Row("show", Reference(show::run)),
+            &Row("explain", Reference(explain::run)),
+            &Row("logs", Reference(logs::run)),
+            &Row("wait", Reference(wait::run)),
+            &Row("graph", Reference(graph::run)),
+            &Row("events", Reference(events::run)),
+        ],
+    },
+    Group {
+        heading: Some("Manage"),
+        verbs: &[
+            &Row("cancel", Reference(cancel::run)),
+            &Row("retry", Reference(retry::run)),
+            &Row("edit", Value(edit::run)),
+            &Row("remove", Reference(remove::run)),
+            &Row("dlq", Value(dlq::run)),
+        ],
+    },
+    Group {
+        heading: Some("Workers and settings"),
+        verbs: &[
+            &Row("worker", Reference(worker::run)),
+            &Row("queue", Reference(queue::run)),
+            &Row("config", Value(config::run)),
+            &Row("hook", Value(hook::run)),
+        ],
+    },
+    Group {
+        heading: Some("Upkeep"),
+        verbs: &[
+            &Row("init", Reference(init::run)),
+            &Row("doctor", Reference(doctor::run)),
+            &Row("prune", Reference(prune::run)),
+            &Row("backup", Reference(backup::run)),
+            &Row("restore", Reference(restore::run)),
+            &Row("export", Reference(export::run)),
+            &Row("import", Reference(import::run)),
+            &Row("selftest", Reference(selftest::run)),
+            &Row("completions", Reference(completions::run)),
+        ],
+    },
+    Group {
+        heading: None,
+        verbs: &[
+            &Row("__supervisor", Value(worker::run_supervisor)),
+            &Row("__worker", Value(worker::run_worker)),
+            &Row("__post", Reference(hook::post)),
+            &Row("__act", Value(selftest::act)),
+            &Row("__linger", Value(selftest::linger)),
+            &Row("__tied", Reference(selftest::become_tied)),
+        ],
+    },
+];
+
+/// What the parser and the help know of a verb, whatever its arguments are.
+pub(super) trait Verb {
+    fn name(&self) -> &'static str;
+
+    /// The verb with all its arguments, as clap wants them described.
+    fn describe(&self) -> Command;
+
+    fn run(&self, arguments: ArgMatches, context: &Context) -> Result<ExitCode, Failure>;
+}
+
+/// The verb with this name.
+pub(super) fn find(name: &str) -> Option<&'static dyn Verb> {
+    GROUPS.iter().flat_map(|group| group.verbs).find(|verb| verb.name() == name).copied()
+}
+
+/// A name, and the function that runs the verb, whose first argument says what the command line takes.
+struct Row<A>(&'static str, Run<A>);
+
+enum Run<A> {
+    Value(fn(A, &Context) -> Result<ExitCode, Failure>),
+    Reference(fn(&A, &Context) -> Result<ExitCode, Failure>),
+}
+use Run::{Reference, Value};
+
+impl<A: clap::Args> Verb for Row<A> {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn describe(&self) -> Command {
+        A::augment_args(Command::new(self.0))
+    }
+
+    fn run(&self, mut arguments: ArgMatches, context: &Context) -> Result<ExitCode, Failure> {
+        let arguments =
+            A::from_arg_matches_mut(&mut arguments).map_err(|error| Failure::from_usage(&error))?;
+        match self.1 {
+            Value(run) => run(arguments, context),
+            Reference(run) => run(&arguments, context),
+        }
+    }
+}

@@ -4,7 +4,7 @@ use domain::job::environment::Environment;
 use ops::jobs::enqueue::Caller;
 use sys::process::user;
 
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct CallerFlags {
     /// If a job with this id exists, return it instead of failing
     #[arg(long, help_heading = "Duplicates")]

@@ -4,4 +4,4 @@ mod list;
 mod verbs;
 mod wait;
 
-pub(crate) use verbs::{Args, run};
+pub(crate) use verbs::run;

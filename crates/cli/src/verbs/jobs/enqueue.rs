@@ -30,7 +30,7 @@ use store::{EnqueueResult, Store};
 /// Prints the id of each job once it is stored and synced to disk. Give the job as JSON (an object, or an array of
 /// objects), as flags, or as the words of a command after `--`. A file or stream contains one JSON object per line; with
 /// --each, every line is filled into the command to make one job.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl enqueue -- convert \"a b.png\" out.jpg
   queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
@@ -64,17 +64,6 @@ pub(crate) struct Args {
     flags: JobFlags,
     #[command(flatten)]
     caller: CallerFlags,
-}
-
-impl Args {
-    /// A command without any flags.
-    pub(crate) fn of_words(words: Vec<String>) -> Self {
-        Self { words, ..Self::default() }
-    }
-
-    pub(crate) fn of_json(json: String) -> Self {
-        Self { job: vec![json], ..Self::default() }
-    }
 }
 
 /// Where the jobs come from.

@@ -5,4 +5,4 @@ mod list;
 mod show;
 mod verbs;
 
-pub(crate) use verbs::{Args, run};
+pub(crate) use verbs::run;

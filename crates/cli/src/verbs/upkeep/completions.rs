@@ -3,11 +3,11 @@
 use std::io;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 
+use crate::context::Context;
 use crate::failure::Failure;
-use crate::root::Cli;
+use crate::parse::whole;
 
 /// Print a shell completion script
 #[derive(Debug, clap::Args)]
@@ -20,9 +20,9 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, _: &Context) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
-    generate(args.shell, &mut Cli::command(), "queuectl", &mut script);
+    generate(args.shell, &mut whole(), "queuectl", &mut script);
     io::Write::write_all(&mut io::stdout(), &script)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,5 +5,5 @@ mod progress;
 mod results;
 mod verb;
 
-pub(crate) use act::{ActArgs, LingerArgs, TiedArgs, act, become_tied, linger};
-pub(crate) use verb::{Args, run};
+pub(crate) use act::{act, become_tied, linger};
+pub(crate) use verb::run;

@@ -8,5 +8,5 @@ mod show;
 mod test;
 mod verbs;
 
-pub(crate) use post::{PostArgs, post};
-pub(crate) use verbs::{Args, run};
+pub(crate) use post::post;
+pub(crate) use verbs::run;

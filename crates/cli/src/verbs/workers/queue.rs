@@ -7,4 +7,4 @@ mod resume;
 mod set;
 mod verbs;
 
-pub(crate) use verbs::{Args, run};
+pub(crate) use verbs::run;

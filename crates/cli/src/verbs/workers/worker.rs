@@ -9,7 +9,7 @@ mod start;
 mod stop;
 mod verbs;
 
-pub(crate) use hidden::{SupervisorArgs, WorkerArgs, run_supervisor, run_worker};
+pub(crate) use hidden::{run_supervisor, run_worker};
 pub(crate) use list::table;
 pub(crate) use start::start_for_job;
-pub(crate) use verbs::{Args, run};
+pub(crate) use verbs::run;

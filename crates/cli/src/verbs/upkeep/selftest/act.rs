@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::span::parse_span;
 use proof::actor;
@@ -33,7 +34,7 @@ pub(crate) struct TiedArgs {
     words: Vec<OsString>,
 }
 
-pub(crate) fn become_tied(args: &TiedArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn become_tied(args: &TiedArgs, _: &Context) -> Result<ExitCode, Failure> {
     Err(actor::become_tied(args.parent, &args.words).into())
 }
 
@@ -47,7 +48,7 @@ pub(crate) struct LingerArgs {
     nonce: String,
 }
 
-pub(crate) fn act(args: ActArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn act(args: ActArgs, _: &Context) -> Result<ExitCode, Failure> {
     let act = CommandSpec {
         ledger: args.ledger,
         lives: args.lives,
@@ -63,7 +64,7 @@ pub(crate) fn act(args: ActArgs) -> Result<ExitCode, Failure> {
     Ok(actor::act(&act, &who)?)
 }
 
-pub(crate) fn linger(args: LingerArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn linger(args: LingerArgs, _: &Context) -> Result<ExitCode, Failure> {
     let LingerArgs { ledger, job, attempt, name, nonce } = args;
     let who = AttemptRef { job, attempt, worker: String::new() };
     Ok(actor::linger(&ledger, &who, &name, &nonce)?)
