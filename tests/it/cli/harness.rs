@@ -22,7 +22,11 @@ use store::{JobFilter, Page, Store};
 use sys::clock::SystemClock;
 use tempfile::TempDir;
 
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_queuectl");
+/// The program under test: that of this build, or the one that `QUEUECTL_TEST_PROGRAM` names when the tests are compiled.
+pub(crate) const PROGRAM: &str = match option_env!("QUEUECTL_TEST_PROGRAM") {
+    Some(program) => program,
+    None => env!("CARGO_BIN_EXE_queuectl"),
+};
 /// The version of the schema after the [`made_up_migrations`].
 #[cfg(debug_assertions)]
 pub(crate) const MADE_UP_VERSION: i64 = store::sqlite::SCHEMA_VERSION + 2;
