@@ -41,7 +41,7 @@ pub(super) fn whole() -> Command {
 /// Whatever this accepts, the whole tree accepts too, and with the same result: both read the words in the same order,
 /// and differ only in the verbs that were not asked for.
 fn parse_one_verb(words: &[OsString]) -> Result<CommandLine, clap::Error> {
-    let root = Cli::command().disable_help_subcommand(true);
+    let root = Cli::command();
     let verb = first_word(&root, words).and_then(verbs::find);
     parse_by(root.subcommands(verb.map(Verb::describe)), words)
 }
@@ -83,8 +83,174 @@ fn takes_next_word(root: &Command, flag: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Command lines for which one verb is enough.
+    const ORDINARY: [&str; 20] = [
+        "enqueue -- echo hi",
+        "enqueue -- enqueue",
+        "enqueue {}",
+        "enqueue --command true",
+        "enqueue --id a --queue q --priority -3 --tag x,y -- true",
+        "enqueue --each - --csv --batch b -- echo {}",
+        "--home /tmp/x enqueue --json -q -- echo -- --home y",
+        "-q enqueue --home /tmp/x [{}]",
+        "--home list status",
+        "--color=always --store=x config set lease 60s",
+        "status --json",
+        "list --state dead --limit 3",
+        "logs --follow job",
+        "run -- make test",
+        "worker start --count 3 --color never",
+        "worker list",
+        "schedule add nightly --every 1h -- true",
+        "batch status nightly",
+        "dlq retry --all",
+        "completions bash",
+    ];
+
+    /// Command lines that the whole tree answers.
+    const EXTRAORDINARY: [&str; 34] = [
+        "",
+        "--json",
+        "-h",
+        "--help",
+        "help",
+        "help enqueue",
+        "help worker start",
+        "enqueue -h",
+        "enqueue --help -- true",
+        "worker",
+        "worker help",
+        "worker start --help",
+        "worker strat",
+        "worker start stop",
+        "lst",
+        "enq -- true",
+        "lst --state dead",
+        "--state dead list",
+        "list --stat dead",
+        "list --limit x",
+        "list list",
+        "list -V",
+        "show --columns id",
+        "enqueue --version",
+        "enqueue --queue",
+        "enqueue --home",
+        "--home",
+        "--hom x list",
+        "--color blue list",
+        "-x list",
+        "- list",
+        "-- list",
+        "-q -q list",
+        "__post --nope",
+    ];
+
+    fn split(line: &str) -> Vec<OsString> {
+        std::iter::once("queuectl").chain(line.split_whitespace()).map(OsString::from).collect()
+    }
+
+    fn found(line: &str) -> Option<&'static str> {
+        let words = split(line);
+        first_word(&Cli::command(), &words).and_then(verbs::find).map(Verb::name)
+    }
+
+    /// All that a caller can see of the answer.
+    fn shown(answer: Result<CommandLine, clap::Error>) -> String {
+        match answer {
+            Ok(line) => format!("{:?} {} {:?}", line.global, line.verb.name(), line.arguments),
+            Err(error) => format!("{:?} {}", error.kind(), error.render().ansi()),
+        }
+    }
+
+    fn by_whole(line: &str) -> Result<CommandLine, clap::Error> {
+        parse_by(overview::grouped(whole()), &split(line))
+    }
+
+    /// Every path from the root to a verb of a verb, with all names that it has.
+    fn paths(command: &Command) -> Vec<String> {
+        let mut paths = Vec::new();
+        for verb in command.get_subcommands() {
+            for name in verb.get_all_aliases().chain([verb.get_name()]) {
+                paths.push(name.to_owned());
+                paths.extend(self::paths(verb).iter().map(|rest| format!("{name} {rest}")));
+            }
+        }
+        paths
+    }
+
     #[test]
     fn no_verb_has_two_flags_of_one_name() {
         whole().debug_assert();
+    }
+
+    #[test]
+    fn every_verb_of_the_whole_tree_is_found() {
+        let paths = paths(&whole());
+        assert!(paths.iter().any(|path| path == "worker start") && paths.len() > 60, "{paths:?}");
+        for path in paths {
+            let verb = found(&path).unwrap_or_else(|| panic!("`{path}` is not found"));
+            assert!(path.starts_with(verb), "`{path}` is taken for {verb}");
+            let help = format!("{path} --help");
+            let lazy = parse_one_verb(&split(&help)).map(|_| ()).expect_err("help is not a verb");
+            let whole = by_whole(&help).map(|_| ()).expect_err("help is not a verb");
+            assert_eq!(lazy.kind(), ErrorKind::DisplayHelp, "{path}");
+            assert_eq!(lazy.render().ansi().to_string(), whole.render().ansi().to_string(), "{path}");
+        }
+    }
+
+    #[test]
+    fn flags_before_the_verb_are_stepped_over() {
+        let root = Cli::command();
+        let mut flags = 0;
+        for flag in root.get_arguments() {
+            let long = flag.get_long().map(|long| format!("--{long}"));
+            for name in long.into_iter().chain(flag.get_short().map(|short| format!("-{short}"))) {
+                flags += 1;
+                if flag.get_action().takes_values() {
+                    assert_eq!(found(&format!("{name} show list")), Some("list"), "{name} VALUE");
+                    assert_eq!(found(&format!("{name}=show list")), Some("list"), "{name}=VALUE");
+                } else {
+                    assert_eq!(found(&format!("{name} list")), Some("list"), "{name}");
+                }
+            }
+        }
+        assert!(flags > 4, "{flags}");
+    }
+
+    #[test]
+    fn words_that_name_no_verb_are_not_found() {
+        for line in ["", "--json", "--home", "--home list", "-- list", "lst", "enq", "LIST", "help", "--help"]
+        {
+            assert_eq!(found(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_ordinary_command_line_needs_only_its_verb() {
+        for line in ORDINARY {
+            let lazy = parse_one_verb(&split(line));
+            assert!(lazy.is_ok(), "{line}: {}", shown(lazy));
+        }
+    }
+
+    #[test]
+    fn every_command_line_gets_the_answer_of_the_whole_tree() {
+        for line in ORDINARY.iter().chain(&EXTRAORDINARY).chain(&["-V", "--version", "-qV", "-V list"]) {
+            assert_eq!(shown(parse(&split(line))), shown(by_whole(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_not_text_is_left_to_the_whole_tree() {
+        use std::os::unix::ffi::OsStringExt;
+        let odd = OsString::from_vec(vec![b'x', 0xff]);
+        let words = |before: &[&str], after: &[&str]| -> Vec<OsString> {
+            let words = before.iter().map(OsString::from).chain([odd.clone()]);
+            words.chain(after.iter().map(OsString::from)).collect()
+        };
+        assert_eq!(first_word(&Cli::command(), &words(&["queuectl"], &["list"])), None);
+        let home = words(&["queuectl", "--home"], &["list"]);
+        assert_eq!(first_word(&Cli::command(), &home), Some("list"));
+        assert_eq!(parse_one_verb(&home).map(|line| line.global.home).ok(), Some(Some(odd.into())));
     }
 }
