@@ -1,6 +1,7 @@
-//! One durable `queuectl enqueue` process, against a process that does nothing at all.
+//! Processes that do one thing, against a process that does nothing at all.
 
 use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -9,59 +10,103 @@ use crate::raw;
 use crate::report::{Bar, Report, Unit};
 use crate::sample::{Sample, ratio_of_medians};
 use crate::spawn::Program;
+use crate::workspace::Home;
 
-const MOST: f64 = 3.0;
+/// What is run, and how many times as long as `/bin/true` it may take.
+const VERBS: [(&[&str], f64); 7] = [
+    (&["--version"], 2.0),
+    (&["enqueue", "--", "true"], 3.3),
+    (&["enqueue", "--command", "true"], 3.3),
+    (&["enqueue", r#"{"command":"true"}"#], 3.3),
+    (&["enqueue", "--queue", "mail", "--priority", "3", "--tag", "a", "--", "true"], 3.3),
+    (&["status"], 3.6),
+    (&["list"], 3.6),
+];
+/// The same of the program that `tools/release` has built.
+const RELEASED: (&[&str], f64) = (&["enqueue", "--", "true"], 3.0);
 const RUNS_PER_ROUND: usize = 50;
+/// Jobs in the home that `status` and `list` show.
+const SHOWN_JOBS: usize = 10;
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rounds = if bench.quick { 6 } else { 20 };
-    let home = bench.workspace.home("enqueue-one")?;
-    let enqueue = home.queuectl(&["enqueue", "--", "true"])?;
-    let copy = bench.workspace.copy_program("copied")?;
-    let copied = home.queuectl_at(&copy, &["enqueue", "--", "true"])?;
-    let version = home.queuectl(&["--version"])?;
+    let changed = bench.workspace.home("enqueue-one")?;
+    let shown = home_with_jobs(bench)?;
+    let home_of = |words: &[&str]| if words[0] == "enqueue" { &changed } else { &shown };
     let nothing = Program::new(["/bin/true"])?;
+    let mut subjects = Vec::new();
+    for (words, most) in VERBS {
+        let program = home_of(words).queuectl(words)?;
+        subjects.push(Subject::new(words.join(" "), program, Bar::AtMost(most)));
+    }
+    let enqueue = ["enqueue", "--", "true"];
+    let copy = bench.workspace.copy_program("copied")?;
+    let copied = changed.queuectl_at(&copy, &enqueue)?;
+    subjects.push(Subject::new("enqueue, of a program that was just copied".to_owned(), copied, Bar::None));
+    let released = released();
+    if released.exists() {
+        let (words, most) = RELEASED;
+        let copy = bench.workspace.copy_from_disk(&released, "released")?;
+        let program = changed.queuectl_at(&copy, words)?;
+        let what = format!("{}, of what tools/release built", words.join(" "));
+        subjects.push(Subject::new(what, program, Bar::AtMost(most)));
+    }
     let mut log = File::create(bench.workspace.path().join("synced"))?;
 
-    let mut measured = Vec::new();
-    for program in [&enqueue, &copied, &version, &nothing] {
-        program.seconds(RUNS_PER_ROUND)?;
+    nothing.seconds(RUNS_PER_ROUND)?;
+    for subject in &subjects {
+        subject.program.seconds(RUNS_PER_ROUND)?;
     }
+    let (mut floor, mut syncs) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
         bench.progress(&format!("single processes, round {round} of {rounds}"));
-        measured.push(Round {
-            nothing: nothing.seconds(RUNS_PER_ROUND)?,
-            enqueue: enqueue.seconds(RUNS_PER_ROUND)?,
-            copied: copied.seconds(RUNS_PER_ROUND)?,
-            version: version.seconds(RUNS_PER_ROUND)?,
-            sync: raw::sync_seconds(&mut log, RUNS_PER_ROUND)?,
-        });
+        floor.push(nothing.seconds(RUNS_PER_ROUND)?);
+        for subject in &mut subjects {
+            subject.rounds.push(subject.program.seconds(RUNS_PER_ROUND)?);
+        }
+        syncs.push(raw::sync_seconds(&mut log, RUNS_PER_ROUND)?);
     }
 
-    let against_nothing = |subject: fn(&Round) -> &Sample| {
-        ratio_of_medians(measured.iter().map(|round| (subject(round), &round.nothing)))
-    };
-    let means: Sample = measured.iter().map(|round| round.enqueue.mean() / round.nothing.mean()).collect();
     report.section("One process, against /bin/true");
-    let ratio = Unit::Ratio;
-    report.line("enqueue", &against_nothing(|round| &round.enqueue), ratio, Bar::AtMost(MOST));
-    report.line("enqueue, by the means (with checkpoints)", &means, ratio, Bar::None);
-    let copied = against_nothing(|round| &round.copied);
-    report.line("enqueue, of a program that was just copied", &copied, ratio, Bar::None);
-    report.line("--version (starting alone)", &against_nothing(|round| &round.version), ratio, Bar::None);
-    report.line(
-        "appending 4 KiB and fdatasync (no process)",
-        &against_nothing(|round| &round.sync),
-        ratio,
-        Bar::None,
-    );
+    for subject in &subjects {
+        let ratio = ratio_of_medians(subject.rounds.iter().zip(&floor));
+        report.line(&subject.what, &ratio, Unit::Ratio, subject.bar);
+    }
+    let enqueues = subjects.iter().find(|subject| subject.what == enqueue.join(" "));
+    if let Some(enqueues) = enqueues {
+        let means = enqueues.rounds.iter().zip(&floor).map(|(round, floor)| round.mean() / floor.mean());
+        report.line("enqueue, by the means (with checkpoints)", &means.collect(), Unit::Ratio, Bar::None);
+    }
+    let sync = ratio_of_medians(syncs.iter().zip(&floor));
+    report.line("appending 4 KiB and fdatasync (no process)", &sync, Unit::Ratio, Bar::None);
+    if !released.exists() {
+        report.note("What is shipped was not measured: `tools/release` has not built it here.");
+    }
     Ok(())
 }
 
-struct Round {
-    nothing: Sample,
-    enqueue: Sample,
-    copied: Sample,
-    version: Sample,
-    sync: Sample,
+/// One command line, and what each round of it took.
+struct Subject {
+    what: String,
+    program: Program,
+    bar: Bar,
+    rounds: Vec<Sample>,
+}
+
+impl Subject {
+    fn new(what: String, program: Program, bar: Bar) -> Self {
+        Self { what, program, bar, rounds: Vec::new() }
+    }
+}
+
+fn home_with_jobs(bench: &Bench) -> Result<Home> {
+    let home = bench.workspace.home("show-few")?;
+    home.queuectl(&["enqueue", "--", "true"])?.seconds(SHOWN_JOBS)?;
+    Ok(home)
+}
+
+/// Where `tools/release` leaves the program for this machine.
+fn released() -> PathBuf {
+    let build = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap_or(Path::new("target"));
+    build.join("x86_64-unknown-linux-gnu/release/queuectl")
 }

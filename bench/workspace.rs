@@ -32,8 +32,7 @@ impl Workspace {
         remove_if_there(&folder)?;
         fs::create_dir(&folder)?;
         let workspace = Self { folder, _lock: lock };
-        // As after a reboot. A program that was just written lies in memory in larger pieces, and starts faster.
-        forget(&workspace.copy_program(PROGRAM)?)?;
+        workspace.copy_from_disk(Path::new(env!("CARGO_BIN_EXE_queuectl")), PROGRAM)?;
         Ok(workspace)
     }
 
@@ -45,6 +44,14 @@ impl Workspace {
     pub(crate) fn copy_program(&self, name: &str) -> Result<PathBuf> {
         let copy = self.folder.join(name);
         fs::copy(env!("CARGO_BIN_EXE_queuectl"), &copy)?;
+        Ok(copy)
+    }
+
+    /// A program as it is after a reboot. One that was just written lies in memory in larger pieces, and starts faster.
+    pub(crate) fn copy_from_disk(&self, program: &Path, name: &str) -> Result<PathBuf> {
+        let copy = self.folder.join(name);
+        fs::copy(program, &copy)?;
+        forget(&copy)?;
         Ok(copy)
     }
 
