@@ -62,7 +62,7 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     problems.extend(draining(store, &workers, &jobs, &troubles)?);
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
     problems.extend(shared_home(&workers));
-    problems.extend(store.unkillable()?.iter().filter(|found| found.is_there()).map(unkillable));
+    problems.extend(store.unkillable()?.iter().filter(|found| found.is_alive()).map(unkillable));
     problems.extend(recent_problems(&troubles, &workers, now));
     problems.extend(environment_problems(&settings, home));
     Ok(Status { jobs, queues, workers, problems })

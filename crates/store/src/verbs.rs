@@ -371,7 +371,7 @@ pub struct UnkillableProcess {
 
 impl UnkillableProcess {
     /// Whether it is still alive, as far as this process can see.
-    pub fn is_there(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         let stat = Pid::from_raw(self.pid.cast_signed()).and_then(process::stat);
         stat.is_some_and(|stat| !stat.is_zombie && stat.start_time == self.start_time)
     }

@@ -13,7 +13,7 @@ use crate::store::fixture::Fixture;
 /// What select_jobs! and select_whole_jobs! put before a condition, but for the columns.
 const JOBS: &str = "select j.seq from jobs j left join workers w on w.seq = j.worker_seq ";
 
-/// What stands for the rest of a statement that narrowed! completes.
+/// What stands for the rest of a statement that job_query! completes.
 const REST: &str = " true";
 
 /// Tables that stay small, however many jobs there are.

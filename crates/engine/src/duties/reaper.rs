@@ -244,7 +244,7 @@ pub(crate) fn check_noted_survivors(
 ) -> Result<Result<(), RecoveryObstacle>, StoreError> {
     let started = started_leases(&worker.folder, &worker.id).unwrap_or_default();
     let mut noted = store.unkillable()?;
-    noted.retain(|noted| started.contains(&noted.lease) && noted.is_there());
+    noted.retain(|noted| started.contains(&noted.lease) && noted.is_alive());
     let pids: Vec<Pid> = noted.iter().filter_map(|noted| Pid::from_raw(noted.pid.cast_signed())).collect();
     Ok(if pids.is_empty() { Ok(()) } else { Err(RecoveryObstacle::of(&pids, &[])) })
 }

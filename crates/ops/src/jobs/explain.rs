@@ -24,7 +24,7 @@ pub fn explain(store: &dyn Store, id: &JobId) -> Result<JobExplanation, OpError>
     let situation = store.explain_facts(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let workers = live_workers(store)?;
     let mut unkillable = store.unkillable()?;
-    unkillable.retain(|found| found.lease.job == *id && found.is_there());
+    unkillable.retain(|found| found.lease.job == *id && found.is_alive());
     let facts = facts(situation, &workers, &unkillable);
     let explanation = explain::explain(&facts);
     Ok(JobExplanation { job: facts.job, now: facts.now, explanation })

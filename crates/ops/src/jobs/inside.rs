@@ -126,7 +126,7 @@ pub fn workers_blocked_by_waiting(
     let unkillable = store.unkillable()?;
     // A stopping worker does not wait for an unkillable job.
     let is_left_behind =
-        |job: &Job| unkillable.iter().any(|noted| noted.lease.job == job.id && noted.is_there());
+        |job: &Job| unkillable.iter().any(|noted| noted.lease.job == job.id && noted.is_alive());
     let kept = workers.iter().filter_map(|worker| {
         let own: Vec<&Job> = running.iter().filter(|job| is_held_by(job, &worker.id)).collect();
         let waits = |job: &Job| job.id == *caller || is_left_behind(job) || is_waiting(job, worker);

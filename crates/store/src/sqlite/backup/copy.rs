@@ -18,7 +18,7 @@ use crate::{Backup, Progress, StoreError};
 use sys::failpoint;
 
 /// How many pages are copied between progress reports.
-const PAGES_PER_STEP: i32 = 4_096;
+const PAGES_PER_COPY_STEP: i32 = 4_096;
 /// A VFS without locks: no other process knows the file yet, and locks may not work where it lies.
 const UNLOCKED_VFS: &str = "unix-none";
 
@@ -67,7 +67,7 @@ fn copy_pages(
     let page_bytes: u64 = from.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let page_copy = PageCopy::new(from, to)?;
     loop {
-        let step = page_copy.step(PAGES_PER_STEP)?;
+        let step = page_copy.step(PAGES_PER_COPY_STEP)?;
         let pages = page_copy.progress();
         let bytes = |pages: i32| u64::try_from(pages).unwrap_or(0) * page_bytes;
         progress(bytes(pages.pagecount - pages.remaining), bytes(pages.pagecount));

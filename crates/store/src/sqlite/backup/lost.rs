@@ -1,5 +1,5 @@
 //! Attempts that were running when a backup was made. Their workers belong to another queue, so the attempts are lost,
-//! as if their worker had died; but this is no fault of the jobs, so it does not count towards their crash limit.
+//! as if their worker had died; but this is no fault of the jobs, so the loss does not count against them.
 
 use crate::sqlite::jobs::leases;
 use crate::sqlite::session::tx::Tx;

@@ -62,7 +62,7 @@ pub(crate) fn commit_error(error: Error, database: Option<&str>) -> StoreError {
     let code = error.sqlite_error().map(|error| error.extended_code);
     let is_at_limit = || {
         let limit = Limit::FileSize.soft();
-        limit.zip(database).is_some_and(|(limit, database)| is_near(limit, longest(Path::new(database))))
+        limit.zip(database).is_some_and(|(limit, database)| would_exceed(limit, longest(Path::new(database))))
     };
     match error.sqlite_error_code() {
         Some(ErrorCode::SystemIoFailure) if code == Some(ffi::SQLITE_IOERR_WRITE) && is_at_limit() => {
@@ -82,7 +82,7 @@ fn longest(database: &Path) -> u64 {
     files.iter().filter_map(|file| Some(file.metadata().ok()?.len())).max().unwrap_or(0)
 }
 
-fn is_near(limit: u64, length: u64) -> bool {
+fn would_exceed(limit: u64, length: u64) -> bool {
     length.saturating_add(MAX_GROWTH) > limit
 }
 
@@ -99,8 +99,8 @@ mod tests {
             (MAX_GROWTH, 0, false),
             (MAX_GROWTH, 1, true),
         ] {
-            assert_eq!(is_near(limit, length), near, "{length} of {limit}");
+            assert_eq!(would_exceed(limit, length), near, "{length} of {limit}");
         }
-        assert!(is_near(u64::MAX - 1, u64::MAX - 1));
+        assert!(would_exceed(u64::MAX - 1, u64::MAX - 1));
     }
 }

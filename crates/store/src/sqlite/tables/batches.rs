@@ -16,7 +16,7 @@ use domain::values::timestamp::Timestamp;
 /// The row id of a batch, which is created if it is new. A batch that gets no job is deleted at the end of the
 /// transaction.
 pub(crate) fn id(tx: &Tx<'_>, name: &BatchName) -> Result<i64, StoreError> {
-    let id = match known_id(tx, name)? {
+    let id = match find_id(tx, name)? {
         Some(id) => id,
         None => tx
             .prepare("insert into batches (name, created_at) values (?1, ?2)")?
@@ -26,7 +26,7 @@ pub(crate) fn id(tx: &Tx<'_>, name: &BatchName) -> Result<i64, StoreError> {
     Ok(id)
 }
 
-pub(crate) fn known_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<i64>, StoreError> {
+pub(crate) fn find_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<i64>, StoreError> {
     let mut select = tx.prepare("select id from batches where name = ?1")?;
     Ok(select.query_row([name.as_str()], |row| row.get(0)).optional()?)
 }

@@ -31,7 +31,7 @@ pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>, StoreError> {
     let mut loaded = Vec::new();
     while let Some(row) = rows.next()? {
         let trigger = read_trigger(row, 1)?;
-        let queue_id = trigger.queue().map(|queue| queues::known_id(tx, queue)).transpose()?;
+        let queue_id = trigger.queue().map(|queue| queues::find_id(tx, queue)).transpose()?;
         let queue_id = queue_id.map(|id| id.unwrap_or(NO_QUEUE));
         loaded.push(HookRow { id: row.get(0)?, trigger, queue_id });
     }

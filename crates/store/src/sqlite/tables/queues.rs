@@ -18,14 +18,14 @@ use domain::values::timestamp::Timestamp;
 
 /// The row id of a queue, which is created if it is new.
 pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
-    if let Some(id) = known_id(tx, name)? {
+    if let Some(id) = find_id(tx, name)? {
         return Ok(id);
     }
     let mut insert = tx.prepare("insert into queues (name, created_at) values (?1, ?2)")?;
     Ok(insert.insert(params![name.as_str(), tx.now.as_millis()])?)
 }
 
-pub(crate) fn known_id(tx: &Tx<'_>, name: &QueueName) -> Result<Option<i64>, StoreError> {
+pub(crate) fn find_id(tx: &Tx<'_>, name: &QueueName) -> Result<Option<i64>, StoreError> {
     let mut select = tx.prepare("select id from queues where name = ?1")?;
     Ok(select.query_row([name.as_str()], |row| row.get(0)).optional()?)
 }

@@ -36,7 +36,7 @@ pub(crate) fn set(tx: &Tx<'_>, queue_id: i64, rate: Option<Rate>) -> Result<(), 
         Some(meter) => meter.bucket.refilled(meter.rate, tx.now).refilled(rate, tx.now),
         None => rate.full(tx.now),
     });
-    put(tx, queue_id, bucket)
+    store_bucket(tx, queue_id, bucket)
 }
 
 /// A claimed job that did not start costs no token.
@@ -44,7 +44,7 @@ pub(crate) fn give_back(tx: &Tx<'_>, queue_id: i64) -> Result<(), StoreError> {
     let Some(Meter { rate, bucket }) = find(tx, queue_id)? else {
         return Ok(());
     };
-    put(tx, queue_id, Some(bucket.give_back(rate, tx.now)))
+    store_bucket(tx, queue_id, Some(bucket.give_back(rate, tx.now)))
 }
 
 fn find(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Meter>, StoreError> {
@@ -56,7 +56,7 @@ fn find(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Meter>, StoreError> {
     Ok(found.transpose()?.flatten())
 }
 
-pub(crate) fn put(tx: &Tx<'_>, queue_id: i64, bucket: Option<Bucket>) -> Result<(), StoreError> {
+pub(crate) fn store_bucket(tx: &Tx<'_>, queue_id: i64, bucket: Option<Bucket>) -> Result<(), StoreError> {
     tx.prepare("update queues set rate_tokens = ?2, rate_refilled_at = ?3 where id = ?1")?.execute(
         params![
             queue_id,

@@ -152,7 +152,7 @@ fn next_in_order(
     let mut next = Vec::new();
     let mut limited_left = capacity.limited_left;
     for name in served {
-        let Some(queue_id) = queues::known_id(tx, name)? else {
+        let Some(queue_id) = queues::find_id(tx, name)? else {
             continue;
         };
         let count = capacity.left(tx, queue_id)?.min(want - next.len());

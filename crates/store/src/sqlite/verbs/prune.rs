@@ -16,7 +16,7 @@ use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
 
 /// One page in so many may stay unused: it will be filled again sooner or later.
-const PART_UNUSED: u64 = 8;
+const PAGES_PER_UNUSED: u64 = 8;
 /// Fewer unused pages than this are not worth returning.
 const MIN_UNUSED: u64 = 64;
 
@@ -220,7 +220,7 @@ fn oldest_job(tx: &Tx<'_>) -> Result<i64, StoreError> {
 fn free_pages(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
     let unused: u64 = tx.prepare("pragma freelist_count")?.query_row([], |row| row.get(0))?;
     let pages: u64 = tx.prepare("pragma page_count")?.query_row([], |row| row.get(0))?;
-    let spare = unused.saturating_sub((pages / PART_UNUSED).max(MIN_UNUSED));
+    let spare = unused.saturating_sub((pages / PAGES_PER_UNUSED).max(MIN_UNUSED));
     let count = spare.min(prune.limit as u64);
     if count == 0 || prune.dry_run {
         return Ok(PruneResult { count: spare, ..PruneResult::default() });

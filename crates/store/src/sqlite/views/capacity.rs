@@ -75,7 +75,7 @@ impl Capacity {
             let is_changed = queue.taken > 0 || bucket.refilled_at > tx.now;
             let bucket = bucket.take(rate, tx.now, queue.taken);
             if is_changed {
-                rates::put(tx, *queue_id, Some(bucket))?;
+                rates::store_bucket(tx, *queue_id, Some(bucket))?;
             }
             let at = bucket.next_token_at(rate, tx.now);
             next = next.into_iter().chain(at).min();

@@ -21,7 +21,7 @@ const ATTEMPTS_AVERAGED: usize = 100;
 const MAX_JOBS_EXAMINED: usize = 1_000;
 
 pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts, StoreError> {
-    let lanes = match batches::known_id(tx, name)? {
+    let lanes = match batches::find_id(tx, name)? {
         Some(batch_id) => lanes(tx, batch_id)?,
         None => Vec::new(),
     };

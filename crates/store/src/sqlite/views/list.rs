@@ -46,8 +46,8 @@ fn job_query<'t>(
     after: Option<ListPosition>,
     limit: usize,
 ) -> Result<Option<JobQuery<'t>>, StoreError> {
-    let queue_id = filter.queue.as_ref().map(|name| queues::known_id(tx, name)).transpose()?;
-    let batch_id = filter.batch.as_ref().map(|name| batches::known_id(tx, name)).transpose()?;
+    let queue_id = filter.queue.as_ref().map(|name| queues::find_id(tx, name)).transpose()?;
+    let batch_id = filter.batch.as_ref().map(|name| batches::find_id(tx, name)).transpose()?;
     if queue_id == Some(None) || batch_id == Some(None) {
         return Ok(None);
     }
