@@ -65,7 +65,7 @@ fn a_backup_is_one_complete_file_that_only_its_owner_can_read() {
 fn a_backup_replaces_a_file_only_with_force_and_never_the_queue() {
     let home = small_home();
     home.file("copy.db", "precious");
-    home.run(["backup", "copy.db"]).fails(4).says("`copy.db` exists").says("--force");
+    home.run(["backup", "copy.db"]).fails(4).says("`copy.db` already exists").says("--force");
     assert_eq!(fs::read_to_string(home.folder().join("copy.db")).expect("it is there"), "precious");
     home.run(["backup", "--force", "home/queue.db"]).fails(2).says("is the queue's own database");
     home.run(["backup", "--force", "copy.db"]).ok();

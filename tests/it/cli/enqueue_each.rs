@@ -64,19 +64,19 @@ fn a_file_is_checked_before_anything_is_stored() {
     assert_eq!(home.count(), 2);
     let long = "x".repeat(140_000);
     for (content, csv, line, says) in [
-        (b"a\n\xff\n".to_vec(), false, 2, "not UTF-8"),
+        (b"a\n\xff\n".to_vec(), false, 2, "not valid UTF-8"),
         (b"a\nb\0c\n".to_vec(), false, 2, "NUL"),
         (format!("a\n\n{long}\n").into_bytes(), false, 3, "more than the 131071"),
         (b"x,y\n1,2\n3\n".to_vec(), true, 3, "1 fields, but the header has 2"),
         (b"x,y\n1,2\n3,4,5\n".to_vec(), true, 3, "3 fields, but the header has 2"),
         (b"z,y\n1,2\n".to_vec(), true, 1, "unknown column `x`"),
         (b"x\n\"a\nb\n".to_vec(), true, 3, "a quote is not closed"),
-        (b"x\n\"a\nb\"\n\xff\n".to_vec(), true, 4, "not UTF-8"),
+        (b"x\n\"a\nb\"\n\xff\n".to_vec(), true, 4, "not valid UTF-8"),
     ] {
         let path = home.file("bad.txt", &content);
         let args = ["enqueue", "--each", path.to_str().expect("a path")];
         let csv: &[&str] = if csv { &["--csv", "--", "echo", "{x}"] } else { &["--", "echo", "{}"] };
-        let refused = format!("line {line} was refused, nothing was stored");
+        let refused = format!("line {line} was refused; nothing was stored");
         home.run(args.iter().chain(csv)).fails(2).prints("").says(&refused).says(says);
         let rehearsed: Vec<&str> =
             args.iter().copied().chain(["--dry-run"]).chain(csv.iter().copied()).collect();
@@ -92,7 +92,7 @@ fn a_stream_is_stored_up_to_the_bad_line() {
     let args = ["--csv", "--", "echo", "{x}"];
     each(&home, "x\n1\n2\n3,4\n5\n", &args).fails(1).says("stopped at line 4, 2 jobs were stored before it");
     assert_eq!(home.count(), 2);
-    each(&home, "y\n1\n", &args).fails(2).says("line 1 was refused, nothing was stored");
+    each(&home, "y\n1\n", &args).fails(2).says("line 1 was refused; nothing was stored");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn fault_10_a_stream_that_stored_nothing_exits_as_bad_input() {
         .with_stdin(taken)
         .run()
         .fails(2)
-        .says("line 1 was refused, nothing was stored");
+        .says("line 1 was refused; nothing was stored");
     let second = format!("{{\"command\":\"x\"}}\n{taken}");
     home.call(["enqueue", "-"]).with_stdin(second).run().fails(1).says("stopped at line 2, 1 job was stored");
 }
@@ -129,7 +129,7 @@ fn fault_10_an_existing_job_is_not_counted_as_stored() {
     let bad = "{\"command\":1}\n";
     let args = ["enqueue", "--if-absent", "-"];
     let ran = home.call(args).with_stdin(format!("{known}{bad}")).run().fails(2);
-    ran.says("line 3 was refused, nothing was stored");
+    ran.says("line 3 was refused; nothing was stored");
     let new = "{\"id\":\"b\",\"command\":\"x\"}\n";
     let ran = home.call(args).with_stdin(format!("{known}{new}{bad}")).run().fails(1);
     ran.says("stopped at line 4, 1 job was stored before it");

@@ -86,8 +86,8 @@ fn fault_43_waiting_for_a_job_that_depends_on_the_caller_is_refused() {
         ("batch wait b", "job `p` cannot wait for itself"),
         ("run --depends-on d -- true", "job `p` cannot wait for job `d`, which depends on it"),
         ("run --id d --if-absent -- true", "job `p` cannot wait for job `d`, which depends on it"),
-        ("run --queue narrow -- true", "queue `narrow` runs one job at a time, and job `p` is that job"),
-        ("wait n", "queue `narrow` runs one job at a time, and job `p` is that job"),
+        ("run --queue narrow -- true", "queue `narrow` runs one job at a time, and job `p` occupies it"),
+        ("wait n", "queue `narrow` runs one job at a time, and job `p` occupies it"),
         (
             "worker run --until-empty",
             "cannot become empty while job `p`, which runs this command, is running",

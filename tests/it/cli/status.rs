@@ -186,7 +186,7 @@ fn a_schedule_that_missed_its_time_is_a_problem_for_a_day() {
     }
     let messages = messages(&home);
     assert_eq!(messages.len(), 3, "{messages:?}");
-    assert!(messages[2].starts_with("schedule_missed: schedule overdue missed its time"), "{messages:?}");
+    assert!(messages[2].starts_with("schedule_missed: schedule overdue missed its run"), "{messages:?}");
     assert!(messages[0].starts_with("schedule_missed: schedule never-run missed its run at "));
     assert!(messages[1].ends_with("see `queuectl schedule show nightly`"), "{messages:?}");
 }
@@ -203,7 +203,10 @@ fn a_failing_hook_is_a_problem() {
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     let failing = messages(&home).remove(0);
     assert!(failing.starts_with("hook_failing: hook h has been failing for "), "{failing}");
-    assert!(failing.contains("(exit code 1: no luck), 1 event waits; `queuectl hook test h`"), "{failing}");
+    assert!(
+        failing.contains("(exit code 1: no luck), 1 event waits; try it with `queuectl hook test h`"),
+        "{failing}"
+    );
     let now = home.store().now().expect("the time").as_millis();
     let database = Connection::open(home.database()).expect("the database opens");
     let given_up = "update hooks set gave_up = 3, gave_up_at = ?1, failing_since = null";

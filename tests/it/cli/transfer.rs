@@ -270,7 +270,7 @@ fn existing_ids_are_a_conflict_or_skipped() {
     assert_eq!(lines(&home, &[]).len(), before.len() + 1, "and the removal was noted");
     home.run(["logs", "long"]).ok().shows("100000");
     recount(&home);
-    home.run(["export", "all.jsonl"]).fails(4).says("`all.jsonl` exists");
+    home.run(["export", "all.jsonl"]).fails(4).says("`all.jsonl` already exists");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn fault_24_doctor_reports_a_killed_pool_until_another_has_cleaned_up() {
     ground.job("a", "first && hang");
     let pool = ground.pool();
     ground.runs("a", 1, &[]);
-    assert_eq!(said(&ground, "workers").as_deref(), Some("1 runs"));
+    assert_eq!(said(&ground, "workers").as_deref(), Some("1 running"));
     assert_eq!(said(&ground, "dead_worker"), None);
 
     ground.kill_pool(pool);
@@ -44,7 +44,7 @@ fn doctor_does_not_disturb_a_busy_pool() {
     for id in ids.iter().rev() {
         assert!(!ground.unfinished().is_empty(), "the pool is at work");
         ground.put(&format!("go-{id}"));
-        assert_eq!(said(&ground, "database").map(|said| said.starts_with("whole")), Some(true));
+        assert_eq!(said(&ground, "database").map(|said| said.starts_with("intact")), Some(true));
     }
     assert_eq!(ids.len(), VISITS);
     ground.finish();

@@ -106,7 +106,7 @@ fn fault_10_a_file_with_a_bad_line_7_stores_nothing_and_names_it() {
         let home = Home::new();
         home.file("jobs.jsonl", ten_lines(bad));
         let ran = home.run(["enqueue", "--file", "jobs.jsonl"]).fails(code).prints("");
-        ran.says("line 7 was refused, nothing was stored").says(message);
+        ran.says("line 7 was refused; nothing was stored").says(message);
         assert!(home.is_empty(), "{bad}");
     }
 }
