@@ -20,7 +20,7 @@ use serde_json::Value;
 use store::{Store, Worker, WorkerState};
 use sys::process;
 
-pub(crate) use crate::cli::background::{PATIENCE, end_of};
+pub(crate) use crate::cli::background::{STEP_TIMEOUT as PATIENCE, end_of};
 pub(crate) use crate::cli::harness::Home;
 
 /// A command that writes its pid to `running`, and runs until the test creates the file `go`.

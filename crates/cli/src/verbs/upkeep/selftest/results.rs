@@ -234,9 +234,9 @@ mod tests {
         let mut out = Vec::new();
         sum.write(&mut anstream::StripStream::new(&mut out), 80).expect("writing to a Vec does not fail");
         let text = String::from_utf8(out).expect("text");
-        assert!(text.contains("NO            12  two attempts of one job never overlap"), "{text}");
-        assert!(text.contains("yes            3  an acknowledged job is never lost"), "{text}");
-        assert!(text.contains("untested       0  an attempt starts at most once"), "{text}");
+        assert!(text.contains("NO           12  two attempts of one job never overlap"), "{text}");
+        assert!(text.contains("yes           3  an acknowledged job is never lost"), "{text}");
+        assert!(text.contains("untested      0  an attempt starts at most once"), "{text}");
     }
 
     #[test]
