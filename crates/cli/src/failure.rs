@@ -270,9 +270,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::Conflict { id, conflict } => return hint_for_conflict(id, conflict),
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(retry_hint(ids, witness.as_ref())),
-        OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
-            "--if-absent returns the existing job instead"
-        }
+        OpError::Refused(EnqueueRefusal::IdTaken(_)) => "--if-absent returns the existing job instead",
         OpError::BadLine { source, .. } | OpError::Stopped { stored: 0, source, .. }
             if matches!(**source, OpError::Refused(EnqueueRefusal::UnknownDependency(_))) =>
         {

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 
-use super::context::Context;
-use super::failure::Failure;
 use self::inspect::{events, explain, graph, list, logs, show, status, wait};
 use self::jobs::{batch, enqueue, run, schedule};
 use self::manage::{cancel, dlq, edit, remove, retry};
 use self::upkeep::{backup, completions, doctor, export, import, init, prune, restore, selftest};
 use self::workers::{config, hook, queue, worker};
+use super::context::Context;
+use super::failure::Failure;
 
 /// Verbs that stand together in the help.
 pub(super) struct Group {

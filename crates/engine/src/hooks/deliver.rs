@@ -32,7 +32,11 @@ const POST_PROCESS_TIMEOUT: Duration = Duration::from_secs(20);
 const SELF: &std::ffi::CStr = c"/proc/self/exe";
 
 /// Delivers an event to a hook, and returns the result.
-pub(crate) fn deliver(delivery: &Delivery, context: &Context, supervision: HookSupervision<'_>) -> DeliveryResult {
+pub(crate) fn deliver(
+    delivery: &Delivery,
+    context: &Context,
+    supervision: HookSupervision<'_>,
+) -> DeliveryResult {
     let process = match hook_process(delivery, context) {
         Ok(process) => process,
         Err(problem) => return failed(Outcome::SpawnError, Some(&problem)),

@@ -16,7 +16,7 @@ use domain::values::name::WorkerId;
 use store::ServedJobs;
 use sys::fs::owner_only;
 use sys::process::spawn;
-use sys::process::spawn::{ChildProcess, Limits, REPORT_PIPE, ProcessScope, Spawn, own_environment, spawn};
+use sys::process::spawn::{ChildProcess, Limits, ProcessScope, REPORT_PIPE, Spawn, own_environment, spawn};
 
 /// This program, even if its file was replaced by a newer version.
 const SELF: &std::ffi::CStr = c"/proc/self/exe";

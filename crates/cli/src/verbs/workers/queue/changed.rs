@@ -9,7 +9,11 @@ use crate::render::report_name::ChangeReport;
 use ops::json::QueueJson;
 use ops::queues::ChangedQueue;
 
-pub(super) fn report_queue(context: &Context, changed: &ChangedQueue, what: &str) -> Result<ExitCode, Failure> {
+pub(super) fn report_queue(
+    context: &Context,
+    changed: &ChangedQueue,
+    what: &str,
+) -> Result<ExitCode, Failure> {
     let name = changed.queue.name.as_str();
     let json = QueueJson::from(&changed.queue);
     report_name::report_change(
