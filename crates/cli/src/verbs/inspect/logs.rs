@@ -178,7 +178,7 @@ fn follow(
                 FollowEvent::Began(attempt) => printer.begin_attempt(&attempt),
                 FollowEvent::Output(pieces) => printer.print(&pieces)?,
                 FollowEvent::Unreadable(error) => {
-                    worst = worst.max(Some(report_unreadable(context, &mut printer, error)?))
+                    worst = worst.max(Some(report_unreadable(context, &mut printer, error)?));
                 }
                 FollowEvent::Ended { attempt, job } => {
                     printer.end_attempt()?;

@@ -157,7 +157,7 @@ impl<'a> WaitReport<'a> {
                 Ok(job) if self.context.stdout_is_terminal => writeln!(out, "Job {} completed", job.id)?,
                 Ok(job) => writeln!(out, "{}", job.id)?,
                 Err(error) => {
-                    self.worst = self.worst.max(Some(report_and_continue(self.context, &error.into())))
+                    self.worst = self.worst.max(Some(report_and_continue(self.context, &error.into())));
                 }
             }
             if let (true, WaitEnd::Finished(job)) = (self.context.json, end) {

@@ -181,7 +181,7 @@ fn preview_ids(context: &Context, ids: &[JobId], wording: &Wording) -> Result<Op
         match store.find(id)? {
             Some(job) => seen.push(JobRef { number: job.number, state: job.life.state.name(), id: job.id }),
             None => {
-                worst = worst.max(Some(report_and_continue(context, &OpError::NoSuchJob(id.clone()).into())))
+                worst = worst.max(Some(report_and_continue(context, &OpError::NoSuchJob(id.clone()).into())));
             }
         }
     }

@@ -159,7 +159,7 @@ fn print_result(
             0 => {}
             1 => writeln!(notes, "1 worker will stop when these waiting jobs have finished: {jobs}")?,
             count => {
-                writeln!(notes, "{count} workers will stop when these waiting jobs have finished: {jobs}")?
+                writeln!(notes, "{count} workers will stop when these waiting jobs have finished: {jobs}")?;
             }
         }
     }
