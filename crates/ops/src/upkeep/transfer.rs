@@ -186,7 +186,7 @@ pub fn import(
             progress(step);
         }
     };
-    let spool = Spool::fill(home, input, |line| count(line, Step::Checked))?;
+    let spool = SpooledImport::fill(home, input, |line| count(line, Step::Checked))?;
     store.finish_restore(&home.join(log::FOLDER))?;
     let existing = existing_ids(store, spool.store_lines()?, *if_absent)?;
     let mut lines = spool.store_lines()?.inspect(|line| {
@@ -199,8 +199,8 @@ pub fn import(
     Ok(imported)
 }
 
-/// The lines of an export that have been checked, in files without a name, which go when this process ends.
-struct Spool {
+/// The lines of an export that have been checked, in unnamed files, which the kernel deletes when this process ends.
+struct SpooledImport {
     path: PathBuf,
     /// The lines that the store takes in.
     for_store: File,
@@ -209,7 +209,7 @@ struct Spool {
 }
 
 impl SpooledImport {
-    /// Reads all of the input, and tells `seen` of each line.
+    /// Reads and checks the whole input, and calls `seen` with each line.
     fn fill(home: &Path, input: &Input, mut seen: impl FnMut(&Line)) -> Result<Self, OpError> {
         let path = home.join(format!("import-{}.spool", std::process::id()));
         let cannot_make = |source| OpError::CannotMake { path: path.clone(), source };

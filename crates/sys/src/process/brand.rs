@@ -54,8 +54,8 @@ impl Brand {
     }
 
     #[expect(unsafe_code, reason = "there is no safe wrapper for personality(2)")]
-    fn put_on(self, present: u32) -> bool {
-        let branded = present & !(LOW | HIGH) | self.bits();
+    fn set(self, current: u32) -> bool {
+        let branded = current & !(LOW | HIGH) | self.bits();
         // SAFETY: takes a number. The bits that it changes have no effect on how this thread runs or where its memory is.
         let before = unsafe { libc::personality(branded.into()) };
         before != FAILED
@@ -70,11 +70,11 @@ impl Brand {
 
 /// The personality of this thread.
 #[expect(unsafe_code, reason = "there is no safe wrapper for personality(2)")]
-fn present() -> Option<u32> {
+fn current() -> Option<u32> {
     // SAFETY: takes a number and returns one; this number changes nothing.
-    let present = unsafe { libc::personality(ASK) };
+    let current = unsafe { libc::personality(ASK) };
     // The highest bit belongs to the brand, so the number may well be negative.
-    (present != FAILED).then_some(present.cast_unsigned())
+    (current != FAILED).then_some(current.cast_unsigned())
 }
 
 #[cfg(test)]

@@ -142,12 +142,12 @@ fn dev_null() -> io::Result<&'static File> {
 }
 
 /// Returns when the program runs, or the process has given up.
-fn start(orders: &mut Orders<'_>) -> io::Result<Spawned> {
+fn start(orders: &mut Orders<'_>) -> io::Result<ChildProcess> {
     // The new process shares this process's memory: none of its signal handlers may run there. SIGCHLD has no handler
     // and stays unblocked, so that the kernel drops it: blocked, it would wake up another thread later.
-    let mask = SignalSet::all().without(Signal::CHILD).be_mask()?;
+    let mask = SignalSet::all().without(Signal::CHILD).set_as_mask()?;
     let result = child::clone(orders);
-    mask.be_mask()?;
+    mask.set_as_mask()?;
     let (pid, handle) = result?;
     let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no pid"))?;
     let Some(handle) = handle else {
@@ -167,8 +167,8 @@ fn wait_for_end(pid: Pid) {
 }
 
 /// The variables of this process, for a program that is to have the same.
-pub fn own_environment() -> io::Result<CList> {
-    let mut list = CList::default();
+pub fn own_environment() -> io::Result<CstrArray> {
+    let mut list = CstrArray::default();
     for (name, value) in user::variables() {
         list.push(&[&name, b"=", &value])?;
     }
@@ -197,7 +197,7 @@ pub fn take_report_pipe() -> io::Result<OwnedFd> {
         return Err(Errno::BADF.into());
     }
     let pipe = fcntl_dupfd_cloexec(stdin(), libc::STDERR_FILENO + 1)?;
-    dup2_stdin(nothing()?)?;
+    dup2_stdin(dev_null()?)?;
     Ok(pipe)
 }
 

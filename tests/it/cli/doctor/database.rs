@@ -69,7 +69,7 @@ fn an_older_schema_is_reported_and_not_migrated() {
     let ran = home.call(["doctor", "--json"]).env("QUEUECTL_MIGRATIONS", migrations).run();
     assert!(picture(home.folder()) == before, "something was changed: {ran}");
     let said = format!("version {SCHEMA_VERSION}; it becomes {MADE_UP_VERSION}");
-    Visit { ran }.code(0).finds("schema", "ok", &said).finds_no("workers");
+    Diagnosis { ran }.code(0).finds("schema", "ok", &said).finds_no("workers");
 }
 
 #[test]
