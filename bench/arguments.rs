@@ -1,4 +1,4 @@
-//! What was asked for on the command line.
+//! The command line of the benchmarks.
 
 use anyhow::{Result, bail};
 
@@ -6,13 +6,13 @@ use crate::BENCHMARKS;
 
 const USAGE: &str = "bench/run [--quick] [--long] [--only NAME]… [--write]";
 
-/// What only runs when it is asked for: it takes as long as all others together.
+/// Benchmarks that run only on request: this one takes as long as all others together.
 const LONG: [&str; 1] = ["million"];
 
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Arguments {
-    /// `cargo bench` says so; `cargo test --all-targets` starts this program too, and wants nothing of it.
+    /// `cargo bench` sets this. `cargo test --all-targets` starts this program too, and it must then do nothing.
     pub(crate) is_benchmark: bool,
     pub(crate) quick: bool,
     long: bool,
@@ -36,7 +36,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Whether this benchmark is to run.
+    /// Whether this benchmark is selected.
     pub(crate) fn includes(&self, name: &str) -> bool {
         if self.only.is_empty() {
             self.long || !LONG.contains(&name)
@@ -45,7 +45,7 @@ impl Arguments {
         }
     }
 
-    /// Whether the document gets the result: that of a full run does, any other only if that was asked for.
+    /// Whether to write the result into the document: always for a full run, otherwise only with `--write`.
     pub(crate) fn writes(&self) -> bool {
         self.write || (self.only.is_empty() && !self.quick)
     }

@@ -1,4 +1,4 @@
-//! Starting and reaping a program over and over, several at a time, and doing nothing else: what a pool is up against.
+//! A loop that only starts and reaps a program, several at a time: the upper bound for a pool.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -16,22 +16,22 @@ use sys::process::spawn::{Limits, ProcessScope, Spawn, spawn};
 
 use crate::spawn::{Program, environment};
 
-/// What a loop starts.
+/// The command that a loop starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
-    /// As one would type it.
+    /// The command as a user would type it.
     pub(crate) typed: &'static str,
     words: &'static [&'static str],
     prints: bool,
 }
 
 impl Command {
-    /// What a pool executes for the command `true`, and for `/bin/true`.
+    /// The program that a pool executes for the commands `true` and `/bin/true`.
     pub(crate) const TRUE: Self = Self { typed: "/bin/true", words: &["/bin/true"], prints: false };
-    /// What somebody with a shell would run for the command `true`.
+    /// The command `true` run by a shell.
     pub(crate) const SHELL_TRUE: Self =
         Self { typed: "sh -c true", words: &["/bin/sh", "-c", "true"], prints: false };
-    /// What a pool executes for a command that writes to both outputs.
+    /// The program that a pool executes for a command that writes to both outputs.
     pub(crate) const SHELL_ECHO: Self = Self {
         typed: "sh -c 'echo hello; echo err >&2'",
         words: &["/bin/sh", "-c", "echo hello; echo err >&2"],
@@ -39,7 +39,7 @@ impl Command {
     };
 }
 
-/// The seconds for `count` runs with their output going nowhere.
+/// The seconds for `count` runs with their output discarded.
 pub(crate) fn plain(command: Command, count: u32, at_once: u32) -> Result<f64> {
     in_threads(count, at_once, || {
         let program =
@@ -84,7 +84,7 @@ fn run_with_pipes(program: &CString, envp: &CstrArray) -> Result<()> {
     Ok(())
 }
 
-/// Each thread makes what it runs, and then runs it until all have run it so often together.
+/// Each thread makes its own runner and calls it until all threads together have made `count` calls.
 fn in_threads<Run: FnMut() -> Result<()>>(
     count: u32,
     threads: u32,
@@ -101,7 +101,7 @@ fn in_threads<Run: FnMut() -> Result<()>>(
     let began = Instant::now();
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("a thread does not panic"))
+        workers.into_iter().try_for_each(|worker| worker.join().expect("the thread does not panic"))
     })?;
     Ok(began.elapsed().as_secs_f64())
 }

@@ -1,5 +1,5 @@
-//! The measured part of a document: between two marks, and in it each benchmark's section between marks of its own, so
-//! that one of them can be replaced and the others stay.
+//! Replaces the measured part of a document. Two markers delimit that part, and each benchmark's section in it has its
+//! own pair of markers, so that one section can be replaced without touching the others.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,20 @@ use super::table::Table;
 
 const BEGIN: &str = "<!-- measured: begin -->";
 const END: &str = "<!-- measured: end -->";
-/// What a row of a section ends with if there was something to reach.
+/// The last cell of a row that has a target.
 const VERDICTS: [&str; 2] = [REACHED, MISSED];
 pub(crate) const REACHED: &str = "ok";
 pub(crate) const MISSED: &str = "MISSED";
-/// The columns of what [`summary`] looks at: what, median, spread, bar, verdict.
+/// The columns of the rows that [`summary`] reads: what, median, spread, bar, verdict.
 const COLUMNS: usize = 5;
 
-/// The document with these sections (names and texts) in place of earlier ones of the same names. The sections come in
-/// the order of `names`; what is there under another name goes.
+/// Returns the document with each measured section (name and text) in place of the earlier one of that name. The
+/// sections follow the order of `names`; a section with any other name is dropped.
 pub(crate) fn replace(document: &str, names: &[&str], measured: &[(&str, String)]) -> Result<String> {
-    let (before, rest) = document.split_once(BEGIN).with_context(|| format!("there is no `{BEGIN}`"))?;
-    let (inside, after) = rest.split_once(END).with_context(|| format!("there is no `{END}`"))?;
-    ensure!(!after.contains(BEGIN), "there is more than one `{BEGIN}`");
+    let (before, rest) =
+        document.split_once(BEGIN).with_context(|| format!("the document has no `{BEGIN}`"))?;
+    let (inside, after) = rest.split_once(END).with_context(|| format!("the document has no `{END}`"))?;
+    ensure!(!after.contains(BEGIN), "the document has more than one `{BEGIN}`");
     let mut texts: BTreeMap<&str, &str> =
         names.iter().filter_map(|name| Some((*name, section(inside, name)?))).collect();
     texts.extend(measured.iter().map(|(name, text)| (*name, text.trim())));
@@ -47,7 +48,7 @@ fn summary(sections: &[(&str, &str)]) -> String {
             if let Some(heading) = line.strip_prefix("#### ") {
                 title = heading;
             }
-            if let Some([what, median, _, bar, verdict]) = judged(line) {
+            if let Some([what, median, _, bar, verdict]) = row_with_verdict(line) {
                 let cells = [format!("{name}: {title}"), what, median, bar, verdict];
                 table.rows.push(cells.to_vec());
             }
@@ -60,7 +61,7 @@ fn summary(sections: &[(&str, &str)]) -> String {
     }
 }
 
-fn judged(line: &str) -> Option<[String; COLUMNS]> {
+fn row_with_verdict(line: &str) -> Option<[String; COLUMNS]> {
     let cells = line.strip_prefix("| ")?.strip_suffix(" |")?;
     let cells: Vec<String> = cells.split(" | ").map(str::to_owned).collect();
     let cells: [String; COLUMNS] = cells.try_into().ok()?;

@@ -1,4 +1,4 @@
-//! `queuectl enqueue --file` with very many lines, against bare inserts into one table.
+//! `queuectl enqueue --file` with very many lines, compared with bare inserts into one table.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -12,8 +12,8 @@ use crate::raw;
 use crate::report::{Bar, Report, Unit};
 use crate::sample::Sample;
 
-const LEAST_JOBS_PER_SECOND: f64 = 100_000.0;
-const MOST_MEGABYTES: f64 = 100.0;
+const MIN_JOBS_PER_SECOND: f64 = 100_000.0;
+const MAX_MEGABYTES: f64 = 100.0;
 const ROWS_PER_TRANSACTION: u32 = 10_000;
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
@@ -26,7 +26,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     for round in 1..=rounds {
         bench.progress(&format!("{jobs} lines, round {round} of {rounds}"));
         let home = bench.workspace.home("enqueue-bulk")?;
-        let file = file.to_str().context("a plain path")?;
+        let file = file.to_str().context("the path is not UTF-8")?;
         let run = home.queuectl(&["enqueue", "--file", file])?.run().context("failed to enqueue a file")?;
         let size = u32::try_from(fs::metadata(home.database())?.len() / u64::from(jobs))?;
         drop(home);
@@ -41,11 +41,11 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     fs::remove_file(&file)?;
 
     report.section(&format!("enqueue --file with {} lines", count(jobs)));
-    let least = Bar::AtLeast(LEAST_JOBS_PER_SECOND);
+    let least = Bar::AtLeast(MIN_JOBS_PER_SECOND);
     report.line("jobs stored", &rate, Unit::PerSecond, least);
-    report.line("time, against bare inserts of the same rows", &ratio, Unit::Ratio, Bar::None);
-    report.line("most memory resident", &memory, Unit::Megabytes, Bar::AtMost(MOST_MEGABYTES));
-    report.line("database size for each pending job", &bytes, Unit::Bytes, Bar::None);
+    report.line("time, relative to bare inserts of the same rows", &ratio, Unit::Ratio, Bar::None);
+    report.line("peak resident memory", &memory, Unit::Megabytes, Bar::AtMost(MAX_MEGABYTES));
+    report.line("database size per pending job", &bytes, Unit::Bytes, Bar::None);
     Ok(())
 }
 

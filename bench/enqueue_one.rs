@@ -1,4 +1,4 @@
-//! Processes that do one thing, against a process that does nothing at all.
+//! Processes that do one thing, compared with a process that does nothing.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         syncs.push(raw::sync_seconds(&mut log, RUNS_PER_ROUND)?);
     }
 
-    report.section("One process, against /bin/true");
+    report.section("One process, relative to /bin/true");
     for subject in &subjects {
         let ratio = ratio_of_medians(subject.rounds.iter().zip(&floor));
         report.line(&subject.what, &ratio, Unit::Ratio, subject.bar);
@@ -75,12 +75,12 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let enqueues = subjects.iter().find(|subject| subject.what == enqueue.join(" "));
     if let Some(enqueues) = enqueues {
         let means = enqueues.rounds.iter().zip(&floor).map(|(round, floor)| round.mean() / floor.mean());
-        report.line("enqueue, by the means (with checkpoints)", &means.collect(), Unit::Ratio, Bar::None);
+        report.line("enqueue, ratio of means (includes checkpoints)", &means.collect(), Unit::Ratio, Bar::None);
     }
     let sync = ratio_of_medians(syncs.iter().zip(&floor));
     report.line("appending 4 KiB and fdatasync (no process)", &sync, Unit::Ratio, Bar::None);
     if !released.exists() {
-        report.note("What is shipped was not measured: `tools/release` has not built it here.");
+        report.note("The shipped program was not measured: `tools/release` has not built it here.");
     }
     Ok(())
 }

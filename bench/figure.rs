@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Numbers formatted for people.
 
-/// With a comma between thousands, and so many digits after the point.
+/// With a comma between thousands, and `digits` digits after the point.
 pub(crate) fn grouped(value: f64, digits: usize) -> String {
     if value == f64::INFINITY {
         return "∞".to_owned();
@@ -18,7 +18,7 @@ pub(crate) fn grouped(value: f64, digits: usize) -> String {
     text + rest
 }
 
-/// A number of things.
+/// A count, with a comma between thousands.
 pub(crate) fn count(number: u32) -> String {
     grouped(f64::from(number), 0)
 }

@@ -1,4 +1,4 @@
-//! A store full of jobs, and a worker that takes them.
+//! A store filled with jobs, and a worker that claims them.
 
 use std::collections::BTreeMap;
 use std::process;
@@ -21,16 +21,16 @@ use crate::{Bench, figure};
 const JOBS_PER_TRANSACTION: u32 = 10_000;
 const JOBS_PER_MESSAGE: u32 = 1_000_000;
 const QUEUES: u32 = 10;
-const FAR_AWAY: Duration = Duration::from_secs(30 * 24 * 3600);
+const FAR_FUTURE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What the jobs of a store are like.
+/// The mix of jobs in a filled store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
     /// All ready, in one queue.
     Plain,
-    /// All but so many ready ones have their time far away, and go before the ready ones.
+    /// All but `ready` jobs are scheduled far in the future, with a higher priority than the ready ones.
     Future { ready: u32 },
-    /// Spread over ten queues of which nine are paused.
+    /// Spread over ten queues, nine of them paused.
     Paused,
 }
 
@@ -46,12 +46,12 @@ impl Shape {
     }
 }
 
-/// A home whose store was filled and closed, as the last process to use it leaves it.
-pub(crate) struct Filled {
+/// A home whose store was filled and then closed.
+pub(crate) struct FilledStore {
     pub(crate) home: Home,
 }
 
-impl Filled {
+impl FilledStore {
     pub(crate) fn new(bench: &Bench, name: &str, count: u32, shape: Shape) -> Result<Self> {
         let filled = Self { home: bench.workspace.home(name)? };
         fill(bench, &filled.open()?, count, shape)?;
@@ -63,7 +63,7 @@ impl Filled {
     }
 }
 
-/// A worker that runs nothing: every job succeeds between two of its turns.
+/// A worker that runs no commands: every job succeeds between two exchanges.
 pub(crate) struct Worker<'a> {
     store: &'a SqliteStore,
     id: WorkerId,
@@ -87,16 +87,16 @@ impl<'a> Worker<'a> {
             stop_seen: None,
         })?;
         let mut worker = Self { store, id, slots: slots as usize, running: Vec::new() };
-        worker.turn()?;
+        worker.exchange()?;
         Ok(worker)
     }
 
-    /// Settles the jobs in hand and claims as many as there are slots.
-    pub(crate) fn turn(&mut self) -> Result<()> {
+    /// Settles the running jobs and claims one for each slot.
+    pub(crate) fn exchange(&mut self) -> Result<()> {
         let settlements: Vec<Settlement> = self.running.drain(..).map(success).collect();
-        let exchange =
+        let request =
             Exchange { worker: &self.id, settlements: &settlements, want: self.slots, want_limited: 0 };
-        let exchanged = self.store.exchange(&exchange)?;
+        let exchanged = self.store.exchange(&request)?;
         ensure!(exchanged.stale.is_empty(), "a lease was lost");
         self.running.extend(exchanged.claimed.into_iter().map(|claim| claim.lease));
         ensure!(self.running.len() == self.slots, "the store ran out of ready jobs");
@@ -119,17 +119,18 @@ fn success(lease: LeaseRef) -> Settlement {
 
 fn fill(bench: &Bench, store: &SqliteStore, count: u32, shape: Shape) -> Result<()> {
     let mut ids = JobIdSequence::default();
-    let far_away = store.now()?.saturating_add(FAR_AWAY);
+    let far_future = store.now()?.saturating_add(FAR_FUTURE);
     for first in (0..count).step_by(JOBS_PER_TRANSACTION as usize) {
         let chunk = first..count.min(first + JOBS_PER_TRANSACTION);
         let now = store.now()?;
-        let jobs: Vec<NewJob> =
-            chunk.map(|number| job(&mut ids, now, number, count, shape, far_away)).collect::<Result<_>>()?;
+        let jobs: Vec<NewJob> = chunk
+            .map(|number| job(&mut ids, now, number, count, shape, far_future))
+            .collect::<Result<_>>()?;
         store.enqueue(&jobs)?;
         let stored = first + JOBS_PER_TRANSACTION;
         if stored.is_multiple_of(JOBS_PER_MESSAGE) {
             bench.progress(&format!(
-                "filled in {} of {} jobs, {}",
+                "stored {} of {} jobs, {}",
                 figure::count(stored),
                 figure::count(count),
                 shape.describe()
@@ -156,7 +157,7 @@ fn job(
     number: u32,
     count: u32,
     shape: Shape,
-    far_away: Timestamp,
+    far_future: Timestamp,
 ) -> Result<NewJob> {
     let plain = NewJob {
         id: ids.next(now, fastrand::u64(..)),
@@ -183,7 +184,7 @@ fn job(
     Ok(match shape {
         Shape::Future { ready } if number < count - ready => NewJob {
             priority: 100,
-            start: Start::At(far_away.saturating_add(Duration::from_millis(u64::from(number)))),
+            start: Start::At(far_future.saturating_add(Duration::from_millis(u64::from(number)))),
             ..plain
         },
         Shape::Plain | Shape::Future { .. } => plain,

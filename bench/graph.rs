@@ -1,4 +1,4 @@
-//! Jobs that wait for each other, in chains, against as many that wait for nobody.
+//! Jobs in chains of dependencies, compared with as many independent jobs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,32 +9,32 @@ use crate::Bench;
 use crate::figure::count;
 use crate::report::{Bar, Report, Unit};
 use crate::sample::Sample;
-use crate::tiny_jobs::{self, Drained};
+use crate::tiny_jobs::{self, DrainResult};
 use crate::workspace::Home;
 
-const LEAST: f64 = 0.8;
+const MIN_RATIO: f64 = 0.8;
 const SLOTS: u32 = 4;
-/// Each job of a chain but the first waits for the one before it.
-const CHAIN: u32 = 10;
+/// The length of a chain: each job but the first depends on the previous one.
+const CHAIN_LENGTH: u32 = 10;
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let (jobs, rounds) = if bench.quick { (5_000, 3) } else { (100_000, 3) };
-    let mut measured: Vec<(Drained, Drained)> = Vec::new();
+    let mut measured: Vec<(DrainResult, DrainResult)> = Vec::new();
     for round in 1..=rounds {
         bench.progress(&format!("{jobs} plain jobs and as many in chains, round {round} of {rounds}"));
-        measured.push((drain(bench, jobs, 1)?, drain(bench, jobs, CHAIN)?));
+        measured.push((drain(bench, jobs, 1)?, drain(bench, jobs, CHAIN_LENGTH)?));
     }
 
     report.section(&format!(
-        "{} jobs `true` in chains of {CHAIN}, {SLOTS} slots, against plain ones",
+        "{} jobs `true` in chains of {CHAIN_LENGTH}, {SLOTS} slots, compared with plain jobs",
         count(jobs)
     ));
     let ratio: Sample = measured.iter().map(|(plain, chained)| plain.seconds / chained.seconds).collect();
-    report.line("rate of a drain of chains, against plain jobs", &ratio, Unit::Ratio, Bar::AtLeast(LEAST));
+    report.line("drain rate of chains, relative to plain jobs", &ratio, Unit::Ratio, Bar::AtLeast(MIN_RATIO));
     let failures: Sample =
         measured.iter().map(|(plain, chained)| plain.failures + chained.failures).collect();
-    report.line("attempts that failed in both", &failures, Unit::Count, Bar::AtMost(0.0));
-    let rate = |drained: &Drained| f64::from(jobs) / drained.seconds;
+    report.line("failed attempts in both", &failures, Unit::Count, Bar::AtMost(0.0));
+    let rate = |drained: &DrainResult| f64::from(jobs) / drained.seconds;
     let chained: Sample = measured.iter().map(|(_, chained)| rate(chained)).collect();
     report.line("jobs in chains drained", &chained, Unit::PerSecond, Bar::None);
     let plain: Sample = measured.iter().map(|(plain, _)| rate(plain)).collect();
@@ -42,12 +42,12 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Drains so many jobs in chains of this length.
-fn drain(bench: &Bench, jobs: u32, length: u32) -> Result<Drained> {
+/// Drains this number of jobs, in chains of this length.
+fn drain(bench: &Bench, jobs: u32, length: u32) -> Result<DrainResult> {
     let home = bench.workspace.home("graph")?;
     enqueue(&home, jobs, length)?;
     tiny_jobs::drain_by_slots(&home, SLOTS)?;
-    tiny_jobs::drained(&home.open()?, jobs)
+    tiny_jobs::drain_result(&home.open()?, jobs)
 }
 
 fn enqueue(home: &Home, jobs: u32, length: u32) -> Result<()> {
@@ -59,7 +59,7 @@ fn enqueue(home: &Home, jobs: u32, length: u32) -> Result<()> {
     }
     let file = home.path().join("jobs.jsonl");
     fs::write(&file, lines)?;
-    let path = file.to_str().context("a plain path")?;
+    let path = file.to_str().context("the path is not UTF-8")?;
     home.queuectl(&["enqueue", "-q", "--file", path])?.run().context("failed to enqueue a file")?;
     Ok(fs::remove_file(&file)?)
 }

@@ -1,4 +1,4 @@
-//! What a worker with nothing to do uses.
+//! The CPU and memory that an idle worker uses.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,28 +14,28 @@ use crate::sample::Sample;
 use crate::usage::{cpu, resident_megabytes};
 use crate::{Bench, tiny_jobs};
 
-const MOST_PERCENT: f64 = 0.1;
-const MOST_MEGABYTES: f64 = 8.0;
+const MAX_PERCENT: f64 = 0.1;
+const MAX_MEGABYTES: f64 = 8.0;
 const SLOTS: u32 = 4;
 const WARM_UP_JOBS: u32 = 40;
-/// For what the last job left to do.
-const SETTLE: Duration = Duration::from_secs(1);
+/// Lets the worker finish its work for the last job before the measurement.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// Schedules whose time is far away.
+/// Schedules that are not due during the measurement.
 const SCHEDULES: usize = 1_000;
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
-    watch(bench, report, 0)?;
-    watch(bench, report, SCHEDULES)
+    measure(bench, report, 0)?;
+    measure(bench, report, SCHEDULES)
 }
 
-fn watch(bench: &Bench, report: &mut Report, schedules: usize) -> Result<()> {
+fn measure(bench: &Bench, report: &mut Report, schedules: usize) -> Result<()> {
     let span = Duration::from_secs(if bench.quick { 3 } else { 10 });
     let pool = Pool::start(bench.workspace.home(&format!("idle-{schedules}"))?, 1, SLOTS)?;
     add_schedules(&pool, schedules)?;
     tiny_jobs::enqueue(&pool.home, "true", WARM_UP_JOBS)?;
     pool.wait_for_completed(WARM_UP_JOBS)?;
-    thread::sleep(SETTLE);
+    thread::sleep(SETTLE_TIME);
 
     bench.progress("watching an idle worker");
     let (worker, supervisor) = (pool.worker()?, pool.supervisor());
@@ -50,12 +50,12 @@ fn watch(bench: &Bench, report: &mut Report, schedules: usize) -> Result<()> {
         (Sample::of(resident_megabytes(worker)?), Sample::of(resident_megabytes(supervisor)?));
     pool.stop()?;
 
-    let beside = if schedules == 0 { String::new() } else { format!(", with {schedules} schedules") };
-    report.section(&format!("A worker with {SLOTS} slots, idle for {} s{beside}", span.as_secs()));
-    report.line("worker: part of a core", &worker_cpu, Unit::Percent, Bar::AtMost(MOST_PERCENT));
-    report.line("supervisor: part of a core", &supervisor_cpu, Unit::Percent, Bar::None);
-    report.line("worker: resident", &worker_rss, Unit::Megabytes, Bar::AtMost(MOST_MEGABYTES));
-    report.line("supervisor: resident", &supervisor_rss, Unit::Megabytes, Bar::None);
+    let suffix = if schedules == 0 { String::new() } else { format!(", with {schedules} schedules") };
+    report.section(&format!("A worker with {SLOTS} slots, idle for {} s{suffix}", span.as_secs()));
+    report.line("worker: share of one core", &worker_cpu, Unit::Percent, Bar::AtMost(MAX_PERCENT));
+    report.line("supervisor: share of one core", &supervisor_cpu, Unit::Percent, Bar::None);
+    report.line("worker: resident memory", &worker_rss, Unit::Megabytes, Bar::AtMost(MAX_MEGABYTES));
+    report.line("supervisor: resident memory", &supervisor_rss, Unit::Megabytes, Bar::None);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What the machine can do at most: start programs that do nothing, insert rows, sync.
+//! The limits of the machine: starting programs that do nothing, inserting rows, syncing.
 
 use std::fs::File;
 
@@ -30,7 +30,7 @@ fn loops(bench: &Bench, report: &mut Report) -> Result<()> {
             rate.push(f64::from(count) / bare::plain(*command, count, *at_once)?);
         }
     }
-    report.section("Starting a program by posix_spawn and waiting for it, over and over");
+    report.section("A loop that starts a program by posix_spawn and waits for it");
     for ((command, at_once), rate) in cells.iter().zip(&rates) {
         report.line(&format!("`{}`, {at_once} in flight", command.typed), rate, Unit::PerSecond, Bar::None);
     }
@@ -49,8 +49,8 @@ fn disk(bench: &Bench, report: &mut Report) -> Result<()> {
         syncs.push(raw::sync_seconds(&mut log, SYNCS_PER_ROUND)?.median() * 1000.0);
     }
     report.section("SQLite (one table, no index, WAL, `synchronous=full`) and the disk");
-    report.line("rows inserted, one for each transaction", &singles, Unit::PerSecond, Bar::None);
-    let what = format!("rows inserted, {} for each transaction", figure::count(ROWS_PER_TRANSACTION));
+    report.line("rows inserted, one per transaction", &singles, Unit::PerSecond, Bar::None);
+    let what = format!("rows inserted, {} per transaction", figure::count(ROWS_PER_TRANSACTION));
     report.line(&what, &bulks, Unit::PerSecond, Bar::None);
     report.line("appending 4 KiB and fdatasync", &syncs, Unit::Milliseconds, Bar::None);
     Ok(())

@@ -1,8 +1,8 @@
-//! The benchmarks: how fast queuectl is against something that does the least it could do.
+//! The benchmarks: how fast queuectl is compared with a program that does only the unavoidable part of the work.
 //!
-//! Everything that is compared is measured in turn, in one run and over several rounds. On a shared machine a ratio
-//! means something, a time does not. `bench/run` starts this; `docs/benchmarks.md` says what the numbers are, and a full
-//! run writes them into it.
+//! The compared programs take turns in one run of several rounds: on a shared machine ratios are meaningful, absolute
+//! times are not. `bench/run` starts this program; `docs/benchmarks.md` explains the numbers, and a full run writes
+//! them into it.
 
 mod arguments;
 mod bare;
@@ -49,7 +49,7 @@ use crate::workspace::Workspace;
 
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 
-/// In the order in which they run and are written down.
+/// In the order in which they run and appear in the document.
 const BENCHMARKS: [(&str, Benchmark); 13] = [
     ("limits", limits::run),
     ("enqueue-one", enqueue_one::run),
@@ -66,7 +66,7 @@ const BENCHMARKS: [(&str, Benchmark); 13] = [
     ("million", million::run),
 ];
 
-/// What every benchmark needs.
+/// The context of every benchmark.
 struct Bench {
     quick: bool,
     workspace: Workspace,
@@ -74,7 +74,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Says what is being done now, so that nothing that takes long is silent.
+    /// Prints the current step, so that a long benchmark is not silent.
     fn progress(&self, what: &str) {
         eprintln!("[{:>5} s] {what}", self.began.elapsed().as_secs());
     }
@@ -84,8 +84,8 @@ fn main() -> Result<ExitCode> {
     let words: Vec<String> = env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [start_latency::STAMP, file] => start_latency::write_stamp(Path::new(file))?,
-        [instructions::TURNS, home, slots, turns] => {
-            instructions::take_turns(Path::new(home), slots.parse()?, turns.parse()?)?;
+        [instructions::EXCHANGES, home, slots, exchanges] => {
+            instructions::exchange_repeatedly(Path::new(home), slots.parse()?, exchanges.parse()?)?;
         }
         _ => return measure(&Arguments::parse(words.into_iter())?),
     }
@@ -99,7 +99,7 @@ fn measure(arguments: &Arguments) -> Result<ExitCode> {
     let bench = Bench { quick: arguments.quick, workspace: Workspace::new()?, began: Instant::now() };
     let mut report = Report::default();
     for (name, benchmark) in BENCHMARKS.into_iter().filter(|(name, _)| arguments.includes(name)) {
-        bench.progress(&format!("{name} begins"));
+        bench.progress(&format!("starting {name}"));
         report.begin(name);
         benchmark(&bench, &mut report).with_context(|| format!("failed to measure {name}"))?;
     }
@@ -107,7 +107,7 @@ fn measure(arguments: &Arguments) -> Result<ExitCode> {
         let docs = Path::new(REPOSITORY).join("docs");
         let origin = machine::origin(bench.workspace.path(), bench.quick)?;
         report.write(&docs, &BENCHMARKS.map(|(name, _)| name), &origin)?;
-        bench.progress("docs/benchmarks.md and docs/plots are written");
+        bench.progress("wrote docs/benchmarks.md and docs/plots");
     }
     Ok(if report.conclude() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

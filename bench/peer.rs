@@ -1,7 +1,8 @@
-//! Programs that do what queuectl does, each behind the same few functions, and queuectl as one of them.
+//! Programs that do what queuectl does, each behind the same small interface, and queuectl as one of them.
 //!
-//! Each works in a folder of its own, at the settings that serve it best, and everything that is started for it ends with
-//! the benchmark, however that ends. What each guarantees was looked up with `strace`; how is said beside it.
+//! Each peer works in its own folder, with the settings that suit it best. Every process that is started for it ends
+//! with the benchmark, even if that crashes. The durability guarantee of each was verified with `strace`; comments at
+//! the facts say how.
 
 mod gate;
 mod huey;
@@ -26,60 +27,61 @@ use crate::workspace::Home;
 
 /// How many jobs run at once in a drain.
 pub(crate) const SLOTS: u32 = 4;
-/// How many jobs are queued when a queue counts as long.
-pub(crate) const LONG: u32 = 1_000;
+/// The number of jobs in a long queue.
+pub(crate) const LONG_QUEUE_JOBS: u32 = 1_000;
 
 pub(crate) trait Peer {
     fn facts(&self) -> Facts;
 
     fn version(&self) -> Result<String>;
 
-    /// The seconds that so many jobs `true` take in `SLOTS` slots. They are queued before, where there is a queue.
+    /// The seconds that this number of jobs `true` takes in `SLOTS` slots. Peers with a queue enqueue them before the
+    /// measurement.
     fn drain(&self, home: Home, jobs: u32) -> Result<f64>;
 
-    /// A queue whose jobs wait. None where nothing can be submitted by a process of its own.
-    fn held(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
+    /// A queue that does not start its jobs. `None` for a peer without a program that submits a job.
+    fn stalled(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
         Ok(None)
     }
 
-    /// A queue with nothing in it, whose jobs start at once. None as above.
+    /// An empty queue whose jobs start immediately. `None` as for `stalled`.
     fn idle(&self, _home: Home) -> Result<Option<Box<dyn Queue>>> {
         Ok(None)
     }
 }
 
-/// A queue that is ready for jobs. What serves it ends when it is dropped.
+/// A queue that accepts jobs. Dropping it stops the processes that serve it.
 pub(crate) trait Queue {
-    /// The program that submits this command.
+    /// Returns the program that submits this command.
     fn submit(&self, command: &[&str]) -> Result<Program>;
 
     fn home(&self) -> &Home;
 
-    /// Adds so many jobs `true`, in whatever way is quickest.
+    /// Adds this number of jobs `true` in the fastest way.
     fn fill(&self, jobs: u32) -> Result<()> {
         let submit = self.submit(&["true"])?;
         (0..jobs).try_for_each(|_| submit.run().map(drop))
     }
 }
 
-/// What does not have to be measured.
+/// Facts about a peer that are not measured.
 pub(crate) struct Facts {
-    /// The jobs of one drain: enough for a second or so.
+    /// The jobs of one drain: enough for about a second.
     pub(crate) drained: u32,
-    /// What it takes, up to `LONG`.
+    /// The longest queue that it supports, up to `LONG_QUEUE_JOBS`.
     pub(crate) queued: u32,
-    pub(crate) acknowledges: Acknowledges,
+    pub(crate) acknowledgement: Acknowledgement,
 }
 
-/// When a submit says that it is done.
-pub(crate) enum Acknowledges {
-    /// After the job was synced to the disk; this is how.
+/// When a submit returns.
+pub(crate) enum Acknowledgement {
+    /// After the job was synced to disk; the text says how.
     Synced(&'static str),
-    /// Before that, if it ever is; this is what was done.
+    /// Before the job is synced, if it ever is; the text says what was done.
     Unsynced(&'static str),
 }
 
-impl Acknowledges {
+impl Acknowledgement {
     pub(crate) fn is_synced(&self) -> bool {
         match self {
             Self::Synced(_) => true,
@@ -94,10 +96,10 @@ impl Acknowledges {
     }
 }
 
-/// A peer, or none if it is not installed.
+/// A peer, or none if it is not install_folder.
 pub(crate) type Find = fn() -> Option<Box<dyn Peer>>;
 
-/// Whom queuectl is compared with.
+/// The programs that queuectl is compared with.
 pub(crate) const PEERS: [(&str, Find); 7] = [
     ("pueue", pueue::find),
     ("task-spooler", task_spooler::find),
@@ -112,14 +114,14 @@ pub(crate) fn queuectl() -> Box<dyn Peer> {
     Box::new(queuectl::Queuectl)
 }
 
-/// Where `bench/peers` puts what it installs by itself.
-fn installed() -> PathBuf {
+/// The folder into which `bench/peers` installs peers that are not system packages.
+fn install_folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers")
 }
 
-/// The path of a program: what `bench/peers` has installed, else what the caller would start.
+/// The path of a program: the one that `bench/peers` install_folder, otherwise the first one on the PATH.
 fn program(name: &str) -> Option<PathBuf> {
-    let ours = [installed().join("bin"), installed().join("venv/bin")];
+    let ours = [install_folder().join("bin"), install_folder().join("venv/bin")];
     let path = env::var_os("PATH").unwrap_or_default();
     ours.into_iter()
         .chain(env::split_paths(&path))
@@ -127,7 +129,7 @@ fn program(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A program that runs in the foreground and is ended by the kernel when this process dies.
+/// A program that runs in the foreground and that the kernel terminates when this process dies.
 fn daemon<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<Program> {
     let bound = ["setpriv", "--pdeathsig", "TERM"].map(OsStr::new);
     Program::new(bound.into_iter().chain(arguments))
@@ -138,16 +140,16 @@ fn line<'a>(program: &'a Path, arguments: &[&'a str]) -> impl Iterator<Item = &'
     iter::once(program.as_os_str()).chain(arguments.iter().copied().map(OsStr::new).collect::<Vec<_>>())
 }
 
-/// The first word with a digit in what a program says about its version.
+/// The first word with a digit in the version output of a program.
 fn version(program: &Path, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program).args(arguments).output()?;
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     let word = text.split_whitespace().find(|word| word.contains(|letter: char| letter.is_ascii_digit()));
-    let version = word.context("a program does not say its version")?;
+    let version = word.context("the output contains no version")?;
     Ok(version.trim_matches(|letter: char| !letter.is_ascii_digit()).to_owned())
 }
 
-fn plain(path: &Path) -> Result<&str> {
-    path.to_str().context("a plain path")
+fn utf8(path: &Path) -> Result<&str> {
+    path.to_str().context("the path is not UTF-8")
 }

@@ -1,19 +1,21 @@
-//! queuectl against programs that do the same kind of work: submitting a job, draining a queue, starting a job at once.
+//! queuectl compared with programs that do the same kind of work: submitting a job, draining a queue, starting a job
+//! immediately.
 //!
-//! In each round every one of them does each, one after the other. Those that are not installed are left out.
+//! In each round every program does all three, one program after the other. Programs that are not installed are left
+//! out.
 
 use anyhow::{Context, Result};
 
 use crate::Bench;
 use crate::figure::count;
-use crate::peer::{self, Acknowledges, PEERS, Peer, SLOTS};
+use crate::peer::{self, Acknowledgement, PEERS, Peer, SLOTS};
 use crate::report::{Bar, Report, Unit};
 use crate::sample::{Sample, ratio_of_medians};
 use crate::start_latency::{Start, stamp_command, start_of};
 use crate::table::Table;
 
-const AHEAD: f64 = 1.0;
-const NOTHING: &str = "–";
+const PARITY: f64 = 1.0;
+const NO_VALUE: &str = "–";
 const COLUMNS: [&str; 8] = [
     "peer",
     "version",
@@ -22,29 +24,29 @@ const COLUMNS: [&str; 8] = [
     "drain",
     "start after submit",
     "submit and start",
-    "before it acknowledges",
+    "done before submit returns",
 ];
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let effort = if bench.quick { QUICK } else { FULL };
-    let mut queuectl = Measured::new("queuectl", peer::queuectl());
+    let mut queuectl = PeerResults::new("queuectl", peer::queuectl());
     let (mut peers, mut missing) = (Vec::new(), Vec::new());
     for (name, find) in PEERS {
         match find() {
-            Some(peer) => peers.push(Measured::new(name, peer)),
+            Some(peer) => peers.push(PeerResults::new(name, peer)),
             None => missing.push(name),
         }
     }
     for round in 0..effort.rounds {
-        for measured in [&mut queuectl].into_iter().chain(&mut peers) {
-            bench.progress(&format!("{}, round {} of {}", measured.name, round + 1, effort.rounds));
-            measured
+        for results in [&mut queuectl].into_iter().chain(&mut peers) {
+            bench.progress(&format!("{}, round {} of {}", results.name, round + 1, effort.rounds));
+            results
                 .add(bench, &effort, round == 0)
-                .with_context(|| format!("failed to measure {}", measured.name))?;
+                .with_context(|| format!("failed to measure {}", results.name))?;
         }
     }
 
-    report.section(&format!("queuectl against each, jobs `true`, {SLOTS} slots"));
+    report.section(&format!("queuectl relative to each peer, jobs `true`, {SLOTS} slots"));
     for peer in &peers {
         compare(&queuectl, peer, report);
     }
@@ -54,30 +56,31 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
 
 struct Effort {
     rounds: u32,
-    /// The drain of a peer is divided by this.
-    fewer: u32,
-    /// In each round.
+    /// Divides the number of jobs of a drain.
+    drain_divisor: u32,
+    /// Per round.
     submits: usize,
     starts: usize,
 }
 
-const FULL: Effort = Effort { rounds: 3, fewer: 1, submits: 20, starts: 10 };
-const QUICK: Effort = Effort { rounds: 1, fewer: 2, submits: 10, starts: 5 };
+const FULL: Effort = Effort { rounds: 3, drain_divisor: 1, submits: 20, starts: 10 };
+const QUICK: Effort = Effort { rounds: 1, drain_divisor: 2, submits: 10, starts: 5 };
 
-/// One of those that are compared, with a value or a sample for each round.
-struct Measured {
+/// A compared program, with a value or a sample for each round.
+struct PeerResults {
     name: &'static str,
     peer: Box<dyn Peer>,
     drain_rates: Vec<f64>,
     submit_seconds: Vec<Sample>,
-    /// From the end of the submit, and from its beginning. The first is zero where a job starts while the submit is ending.
+    /// From the end of the submit, and from its beginning. The first is zero if the job starts while the submit is
+    /// still ending.
     start_milliseconds: Vec<Sample>,
     whole_milliseconds: Vec<Sample>,
-    /// In one round only, because filling takes long.
+    /// In one round only, because filling the queue takes long.
     submit_seconds_when_long: Option<Sample>,
 }
 
-impl Measured {
+impl PeerResults {
     fn new(name: &'static str, peer: Box<dyn Peer>) -> Self {
         Self {
             name,
@@ -90,9 +93,9 @@ impl Measured {
         }
     }
 
-    /// One more round.
+    /// Measures one more round.
     fn add(&mut self, bench: &Bench, effort: &Effort, also_when_long: bool) -> Result<()> {
-        let jobs = self.peer.facts().drained / effort.fewer;
+        let jobs = self.peer.facts().drained / effort.drain_divisor;
         let seconds = self.peer.drain(bench.workspace.home("peer")?, jobs).context("failed to drain")?;
         self.drain_rates.push(f64::from(jobs) / seconds);
         self.add_submits(bench, effort, also_when_long).context("failed to submit")?;
@@ -100,15 +103,15 @@ impl Measured {
     }
 
     fn add_submits(&mut self, bench: &Bench, effort: &Effort, also_when_long: bool) -> Result<()> {
-        let Some(queue) = self.peer.held(bench.workspace.home("peer")?)? else {
+        let Some(queue) = self.peer.stalled(bench.workspace.home("peer")?)? else {
             return Ok(());
         };
         let submit = queue.submit(&["true"])?;
         self.submit_seconds.push(submit.seconds(effort.submits)?);
         if also_when_long {
-            // What is measured has to fit in too.
-            let measured = u32::try_from(effort.submits)?;
-            queue.fill(self.peer.facts().queued.saturating_sub(2 * measured))?;
+            // Leaves room for the measured submits.
+            let results = u32::try_from(effort.submits)?;
+            queue.fill(self.peer.facts().queued.saturating_sub(2 * results))?;
             self.submit_seconds_when_long = Some(submit.seconds(effort.submits)?);
         }
         Ok(())
@@ -140,13 +143,13 @@ impl Measured {
             Unit::PerSecond.show(drain),
             milliseconds(median_of(&self.start_milliseconds)),
             milliseconds(median_of(&self.whole_milliseconds)),
-            self.peer.facts().acknowledges.text().to_owned(),
+            self.peer.facts().acknowledgement.text().to_owned(),
         ])
     }
 }
 
 fn milliseconds(value: Option<f64>) -> String {
-    value.map_or_else(|| NOTHING.to_owned(), |value| Unit::Milliseconds.show(value))
+    value.map_or_else(|| NO_VALUE.to_owned(), |value| Unit::Milliseconds.show(value))
 }
 
 /// The median of the rounds' medians.
@@ -154,44 +157,47 @@ fn median_of(rounds: &[Sample]) -> Option<f64> {
     (!rounds.is_empty()).then(|| rounds.iter().map(Sample::median).collect::<Sample>().median())
 }
 
-fn compare(queuectl: &Measured, peer: &Measured, report: &mut Report) {
+fn compare(queuectl: &PeerResults, peer: &PeerResults, report: &mut Report) {
     let name = peer.name;
-    let bar = bar_against(&peer.peer.facts().acknowledges);
+    let bar = bar_against(&peer.peer.facts().acknowledgement);
     let drains: Sample =
         queuectl.drain_rates.iter().zip(&peer.drain_rates).map(|(ours, theirs)| ours / theirs).collect();
-    report.line(&format!("{name}: rate of a drain"), &drains, Unit::Ratio, Bar::AtLeast(AHEAD));
+    report.line(&format!("{name}: drain rate"), &drains, Unit::Ratio, Bar::AtLeast(PARITY));
     if !peer.submit_seconds.is_empty() {
         let submits = ratio_of_medians(queuectl.submit_seconds.iter().zip(&peer.submit_seconds));
-        report.line(&format!("{name}: time of a submit"), &submits, Unit::Ratio, bar);
+        report.line(&format!("{name}: submit time"), &submits, Unit::Ratio, bar);
     }
     if !peer.start_milliseconds.is_empty() {
         let starts = ratio_of_medians(queuectl.start_milliseconds.iter().zip(&peer.start_milliseconds));
-        // Not judged: a job may start while its submit is still ending, and the ratio is then without end.
+        // No bar: a job may start while its submit is still ending, and the ratio is then infinite.
         report.line(&format!("{name}: start after submit"), &starts, Unit::Ratio, Bar::None);
         let whole = ratio_of_medians(queuectl.whole_milliseconds.iter().zip(&peer.whole_milliseconds));
         report.line(&format!("{name}: submit and start together"), &whole, Unit::Ratio, bar);
     }
 }
 
-/// For what has a submit in it. A sync costs what it costs: those who leave it out are only looked at.
-fn bar_against(acknowledges: &Acknowledges) -> Bar {
-    if acknowledges.is_synced() { Bar::AtMost(AHEAD) } else { Bar::None }
+/// The bar for ratios that include a submit. A peer that does not sync before it returns is compared for information
+/// only.
+fn bar_against(acknowledgement: &Acknowledgement) -> Bar {
+    if acknowledgement.is_synced() { Bar::AtMost(PARITY) } else { Bar::None }
 }
 
-fn table(queuectl: &Measured, peers: &[Measured], missing: &[&str]) -> Result<Table> {
+fn table(queuectl: &PeerResults, peers: &[PeerResults], missing: &[&str]) -> Result<Table> {
     let mut rows = vec![queuectl.row()?];
     for peer in peers {
         rows.push(peer.row()?);
     }
     rows.extend(missing.iter().map(|name| row_of_missing(name)));
-    let title =
-        format!("Each by itself; a long queue has about {} jobs, or as many as fit", count(peer::LONG));
+    let title = format!(
+        "Absolute values; a long queue has about {} jobs, or as many as the peer accepts",
+        count(peer::LONG_QUEUE_JOBS)
+    );
     Ok(Table { title, columns: COLUMNS.map(str::to_owned).to_vec(), rows })
 }
 
 fn row_of_missing(name: &str) -> Vec<String> {
-    let mut row = vec![NOTHING.to_owned(); COLUMNS.len()];
+    let mut row = vec![NO_VALUE.to_owned(); COLUMNS.len()];
     name.clone_into(&mut row[0]);
-    "not installed; bench/peers installs it".clone_into(&mut row[COLUMNS.len() - 1]);
+    "not installed: run bench/peers".clone_into(&mut row[COLUMNS.len() - 1]);
     row
 }

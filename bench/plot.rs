@@ -1,5 +1,5 @@
-//! Pictures of what was measured, as SVG that looks the same on light and dark pages. It draws two kinds of charts and
-//! knows nothing of benchmarks.
+//! Plots as SVG that look the same on light and dark pages: line charts and bar charts. This module does not depend on
+//! the benchmarks.
 
 #[path = "plot/bars.rs"]
 mod bars;

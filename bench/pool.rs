@@ -1,4 +1,4 @@
-//! Workers in the background.
+//! Worker processes in the background.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use store::{Queues, Store};
 use crate::running::{Running, wait_for};
 use crate::workspace::Home;
 
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A supervisor with its workers, all of them up. Dropping it ends them before their home goes.
+/// A supervisor with its workers, all registered. Dropping it stops them before it deletes their home.
 pub(crate) struct Pool {
     supervisor: Running,
     pub(crate) store: SqliteStore,
@@ -27,11 +27,9 @@ impl Pool {
         let run =
             home.queuectl(&["worker", "run", "-q", "--count", &count, "--concurrency", &concurrency])?;
         let pool = Self { supervisor: Running::start(&run)?, store, home };
-        wait_for(
-            "the workers to be up",
-            LOOK,
-            || Ok((pool.store.workers()?.len() == workers).then_some(())),
-        )?;
+        wait_for("the workers to register", POLL_INTERVAL, || {
+            Ok((pool.store.workers()?.len() == workers).then_some(()))
+        })?;
         Ok(pool)
     }
 
@@ -41,11 +39,10 @@ impl Pool {
 
     /// The pid of one of the workers.
     pub(crate) fn worker(&self) -> Result<Pid> {
-        let worker = self.store.workers()?.into_iter().next().context("no worker is up")?;
-        Pid::from_raw(worker.pid.cast_signed()).context("a pid is positive")
+        let worker = self.store.workers()?.into_iter().next().context("no worker is registered")?;
+        Pid::from_raw(worker.pid.cast_signed()).context("the pid is not positive")
     }
 
-    /// How many jobs are completed.
     pub(crate) fn completed(&self) -> Result<u64> {
         let queues = self.store.queues()?;
         Ok(queues.iter().filter_map(|queue| queue.counts.get(&StateName::Completed)).sum())
@@ -53,10 +50,10 @@ impl Pool {
 
     pub(crate) fn wait_for_completed(&self, jobs: u32) -> Result<()> {
         let all = u64::from(jobs);
-        wait_for("the jobs to be completed", LOOK, || Ok((self.completed()? == all).then_some(())))
+        wait_for("the jobs to be completed", POLL_INTERVAL, || Ok((self.completed()? == all).then_some(())))
     }
 
-    /// Ends the workers, and hands back their home.
+    /// Stops the workers and returns their home.
     pub(crate) fn stop(self) -> Result<Home> {
         self.supervisor.stop().context("failed to stop the workers")?;
         Ok(self.home)

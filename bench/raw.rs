@@ -1,4 +1,4 @@
-//! What the disk and SQLite ask for by themselves: nothing durable is faster.
+//! The cost of the disk and SQLite alone: a lower bound for durable operations.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::sample::Sample;
 
 const PAGE: [u8; 4096] = [b'x'; 4096];
 
-/// The seconds of each of `count` times that 4 KiB were appended and synced.
+/// The seconds of each of `count` rounds of appending 4 KiB and syncing.
 pub(crate) fn sync_seconds(log: &mut File, count: usize) -> Result<Sample> {
     (0..count)
         .map(|_| {
@@ -24,7 +24,7 @@ pub(crate) fn sync_seconds(log: &mut File, count: usize) -> Result<Sample> {
         .collect()
 }
 
-/// The seconds that it takes to insert so many rows durably into a new table without any index.
+/// The seconds to insert `count` rows durably into a new table without an index.
 pub(crate) fn insert_seconds(path: &Path, count: u32, rows_per_transaction: u32) -> Result<f64> {
     let began = Instant::now();
     let connection = Connection::open(path)?;

@@ -1,6 +1,7 @@
-//! How soon a job runs again after its worker was killed in the middle of it.
+//! How soon a job runs again after its worker was killed during an attempt.
 //!
-//! Every kill is the first one of a new pool: a worker that crashes over and over is replaced ever more slowly.
+//! Every kill is the first one of a new pool, because the supervisor replaces a worker that crashes repeatedly ever
+//! more slowly.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,39 +19,39 @@ use crate::report::{Bar, Report, Unit};
 use crate::running::wait_for;
 use crate::sample::Sample;
 
-const MOST_MILLISECONDS: f64 = 1000.0;
-const LOOK: Duration = Duration::from_millis(1);
-const JOB: &str = "in-the-middle";
-/// How long the command runs before its worker is killed.
-const MIDDLE_MILLISECONDS: std::ops::Range<u64> = 50..150;
+const MAX_MILLISECONDS: f64 = 1000.0;
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+const JOB: &str = "interrupted";
+/// How long the command runs before the benchmark kills its worker.
+const RUN_MILLISECONDS: std::ops::Range<u64> = 50..150;
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rounds = if bench.quick { 3 } else { 10 };
-    let (mut given_back, mut runs_again) = (Sample::default(), Sample::default());
+    let (mut pending_again, mut runs_again) = (Sample::default(), Sample::default());
     for round in 1..=rounds {
         bench.progress(&format!("kill -9 of a worker, round {round} of {rounds}"));
         let pool = Pool::start(bench.workspace.home("recovery")?, 1, 1)?;
-        let (reaped, restarted) = kill_in_the_middle(&pool).context("failed to measure a recovery")?;
+        let (reaped, restarted) = kill_during_attempt(&pool).context("failed to measure a recovery")?;
         pool.stop()?;
-        given_back.push(reaped.as_secs_f64() * 1000.0);
+        pending_again.push(reaped.as_secs_f64() * 1000.0);
         runs_again.push(restarted.as_secs_f64() * 1000.0);
     }
-    report.section(&format!("kill -9 of a worker in the middle of a job, {rounds} times"));
+    report.section(&format!("kill -9 of a worker during a job, {rounds} times"));
     let unit = Unit::Milliseconds;
-    report.line("until the job was given back", &given_back, unit, Bar::None);
-    report.line("until the job was given back, at worst", &given_back.at(1.0), unit, Bar::None);
-    report.line("until a new worker had claimed it", &runs_again, unit, Bar::None);
+    report.line("until the job is pending again", &pending_again, unit, Bar::None);
+    report.line("until the job is pending again, maximum", &pending_again.at(1.0), unit, Bar::None);
+    report.line("until a new worker claims it", &runs_again, unit, Bar::None);
     let worst = runs_again.at(1.0);
-    report.line("until a new worker had claimed it, at worst", &worst, unit, Bar::AtMost(MOST_MILLISECONDS));
+    report.line("until a new worker claims it, maximum", &worst, unit, Bar::AtMost(MAX_MILLISECONDS));
     Ok(())
 }
 
-/// The times after the kill until the job was pending, and until it was processed again.
-fn kill_in_the_middle(pool: &Pool) -> Result<(Duration, Duration)> {
+/// The times from the kill until the job is pending, and until it is processing again.
+fn kill_during_attempt(pool: &Pool) -> Result<(Duration, Duration)> {
     let id: JobId = JOB.parse()?;
     pool.home.queuectl(&["enqueue", "-q", "--id", JOB, "--", "sleep", "60"])?.run()?;
     wait_until(pool, &id, |job| job.life.state.name() == StateName::Processing)?;
-    thread::sleep(Duration::from_millis(fastrand::u64(MIDDLE_MILLISECONDS)));
+    thread::sleep(Duration::from_millis(fastrand::u64(RUN_MILLISECONDS)));
 
     let worker = pool.worker()?;
     let killed = Instant::now();
@@ -62,8 +63,8 @@ fn kill_in_the_middle(pool: &Pool) -> Result<(Duration, Duration)> {
 }
 
 fn wait_until(pool: &Pool, id: &JobId, holds: impl Fn(&Job) -> bool) -> Result<()> {
-    wait_for("a job to be recovered", LOOK, || {
-        let job = pool.store.find(id)?.context("the job is gone")?;
+    wait_for("a job to be recovered", POLL_INTERVAL, || {
+        let job = pool.store.find(id)?.context("the job does not exist")?;
         Ok(holds(&job).then_some(()))
     })
 }

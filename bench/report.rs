@@ -1,4 +1,4 @@
-//! What a run has measured: printed line by line as it comes, and remembered for the document.
+//! The results of a run: printed line by line as they arrive, and kept for the document.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::figure::grouped;
 use crate::sample::Sample;
 use crate::table::Table;
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unit {
     Ratio,
@@ -23,12 +23,12 @@ pub(crate) enum Unit {
     Count,
 }
 
-/// What a number has to reach.
+/// The target for a number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bar {
     AtMost(f64),
     AtLeast(f64),
-    /// Printed to be looked at.
+    /// Printed for information only.
     None,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Report {
     missed: Vec<String>,
 }
 
-/// All that one benchmark had to say.
+/// All results of one benchmark.
 #[derive(Debug)]
 struct Section {
     name: &'static str,
@@ -60,7 +60,7 @@ enum Block {
 }
 
 impl Report {
-    /// What follows is said by this benchmark.
+    /// Starts the section of this benchmark; later results belong to it.
     pub(crate) fn begin(&mut self, name: &'static str) {
         self.sections.push(Section { name, blocks: Vec::new() });
     }
@@ -90,18 +90,18 @@ impl Report {
         self.push(Block::Table(table.clone()));
     }
 
-    /// A sentence, instead of numbers.
+    /// A sentence instead of numbers.
     pub(crate) fn note(&mut self, text: &str) {
         println!("  {text}");
         self.push(Block::Note(text.to_owned()));
     }
 
-    /// A picture, which the document shows. A terminal has no use for it.
+    /// A plot for the document; it is not printed.
     pub(crate) fn plot(&mut self, name: &str, caption: &str, svg: String) {
         self.push(Block::Plot { file: format!("{name}.svg"), caption: caption.to_owned(), svg });
     }
 
-    /// Says at the end how it went: whether every bar was reached.
+    /// Prints the verdict at the end, and returns whether every bar was reached.
     pub(crate) fn conclude(&self) -> bool {
         if self.missed.is_empty() {
             println!("\nEvery bar was reached.");
@@ -111,8 +111,8 @@ impl Report {
         self.missed.is_empty()
     }
 
-    /// Puts every section into the document of this folder, and the pictures beside it. `names` are all sections that
-    /// there can be, in their order; `origin` says where and when this was measured.
+    /// Writes every section into the document in this folder, and the plots into its subfolder. `names` lists all
+    /// possible sections in order; `origin` says where and when the run took place.
     pub(crate) fn write(&self, folder: &Path, names: &[&str], origin: &str) -> Result<()> {
         let path = folder.join("benchmarks.md");
         let document = fs::read_to_string(&path).context("failed to read the document")?;
@@ -130,7 +130,7 @@ impl Report {
     }
 
     fn push(&mut self, block: Block) {
-        let section = self.sections.last_mut().expect("a benchmark begins before it reports");
+        let section = self.sections.last_mut().expect("`begin` is called before any result is reported");
         section.blocks.push(block);
     }
 

@@ -1,4 +1,4 @@
-//! A process that runs beside the benchmark, and ends with it whatever happens.
+//! A child process of the benchmark that never outlives it.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use sys::process::{ChildExit, ProcessHandle};
 
 use crate::spawn::Program;
 
-/// Nothing that is waited for takes this long.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How long to wait after each of the signals that are sent to end a process. Workers let their jobs finish after the
-/// first, ask them to end after the second, and kill them after the third.
-const AFTER_EACH_SIGNAL: [Duration; 3] =
+/// No wait of a benchmark takes this long.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long to wait after each signal that is sent to stop a process. Workers let their jobs finish after the first
+/// signal, terminate them after the second, and kill them after the third.
+const SIGNAL_TIMEOUTS: [Duration; 3] =
     [Duration::from_millis(500), Duration::from_secs(5), Duration::from_secs(5)];
 
 pub(crate) struct Running {
@@ -25,7 +25,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(program: &Program) -> Result<Self> {
-        let pid = Pid::from_raw(program.start()?).context("a pid is positive")?;
+        let pid = Pid::from_raw(program.start()?).context("the pid is not positive")?;
         let handle = ProcessHandle::open(pid)?;
         Ok(Self { pid, handle, is_reaped: false })
     }
@@ -34,31 +34,31 @@ impl Running {
         self.pid
     }
 
-    /// Waits for it to end by itself, and fails unless it exits with 0.
+    /// Waits for the process to end by itself, and fails unless it exits with 0.
     pub(crate) fn wait(mut self) -> Result<()> {
-        ensure!(self.handle.ends_within(PATIENCE)?, "a process still runs after {PATIENCE:?}");
+        ensure!(self.handle.ends_within(WAIT_TIMEOUT)?, "the process still runs after {WAIT_TIMEOUT:?}");
         self.reap()
     }
 
-    /// Ends it, and fails unless it exits with 0.
+    /// Terminates the process, and fails unless it exits with 0.
     pub(crate) fn stop(mut self) -> Result<()> {
-        ensure!(self.is_ended_by(Signal::TERM), "a process does not end");
+        ensure!(self.is_ended_by(Signal::TERM), "the process did not end after SIGTERM");
         self.reap()
     }
 
     fn is_ended_by(&self, signal: Signal) -> bool {
-        AFTER_EACH_SIGNAL.iter().any(|patience| {
+        SIGNAL_TIMEOUTS.iter().any(|timeout| {
             let _ = self.handle.signal(signal);
-            self.handle.ends_within(*patience).unwrap_or(false)
+            self.handle.ends_within(*timeout).unwrap_or(false)
         })
     }
 
     fn reap(&mut self) -> Result<()> {
         let Some(ChildExit { status, .. }) = process::reap(self.pid)? else {
-            bail!("a process that has ended cannot be reaped");
+            bail!("failed to reap a process that has ended");
         };
         self.is_reaped = true;
-        ensure!(status.success(), "a process ended with {status}");
+        ensure!(status.success(), "the process ended with {status}");
         Ok(())
     }
 }
@@ -71,23 +71,23 @@ impl Drop for Running {
         if self.is_ended_by(Signal::TERM) || self.is_ended_by(Signal::KILL) {
             let _ = process::reap(self.pid);
         } else {
-            eprintln!("process {} does not end", self.pid);
+            eprintln!("process {} did not end after SIGKILL", self.pid);
         }
     }
 }
 
-/// Looks again and again, with this pause in between, until something is found.
+/// Calls `poll` at this interval until it finds something.
 pub(crate) fn wait_for<T>(
     what: &str,
-    pause: Duration,
-    mut look: impl FnMut() -> Result<Option<T>>,
+    interval: Duration,
+    mut poll: impl FnMut() -> Result<Option<T>>,
 ) -> Result<T> {
-    let give_up = Instant::now() + PATIENCE;
+    let give_up = Instant::now() + WAIT_TIMEOUT;
     while Instant::now() < give_up {
-        if let Some(found) = look()? {
+        if let Some(found) = poll()? {
             return Ok(found);
         }
-        thread::sleep(pause);
+        thread::sleep(interval);
     }
-    bail!("waited {PATIENCE:?} for {what}")
+    bail!("timed out after {WAIT_TIMEOUT:?} waiting for {what}")
 }

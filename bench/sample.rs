@@ -1,18 +1,18 @@
-//! Numbers measured several times, and what to say of them.
+//! Repeated measurements of a quantity, and their statistics.
 
 /// Values of one quantity, one for each round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample(Vec<f64>);
 
 impl Sample {
-    /// What was measured once.
+    /// A single measurement.
     pub(crate) fn of(value: f64) -> Self {
         Self(vec![value])
     }
 
-    /// One value of these: not the usual one, but how bad it gets.
-    pub(crate) fn at(&self, part: f64) -> Self {
-        Self::of(self.quantile(part))
+    /// The value at this quantile as a sample of its own, for tails and maxima.
+    pub(crate) fn at(&self, fraction: f64) -> Self {
+        Self::of(self.quantile(fraction))
     }
 
     pub(crate) fn is_single(&self) -> bool {
@@ -23,7 +23,7 @@ impl Sample {
         self.quantile(0.5)
     }
 
-    pub(crate) fn quantile(&self, part: f64) -> f64 {
+    pub(crate) fn quantile(&self, fraction: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let last = sorted.len().saturating_sub(1);
@@ -33,7 +33,7 @@ impl Sample {
             clippy::cast_precision_loss,
             reason = "a position in a short list"
         )]
-        let at = (part * last as f64).round() as usize;
+        let at = (fraction * last as f64).round() as usize;
         sorted.get(at).copied().unwrap_or(f64::NAN)
     }
 
@@ -48,12 +48,12 @@ impl Sample {
         self.0.iter().map(|value| value / number).collect()
     }
 
-    /// These values over those of another, round by round: what slows both down cancels out.
+    /// These values divided by those of another sample, round by round: disturbances of both cancel out.
     pub(crate) fn over(&self, other: &Self) -> Self {
         self.0.iter().zip(&other.0).map(|(above, below)| above / below).collect()
     }
 
-    /// How large a part of the values is not above each of them, in per cent.
+    /// The cumulative distribution: for each percentage, the value at that quantile.
     pub(crate) fn cumulative(&self) -> Vec<(f64, f64)> {
         let percent = (0..=100_u32).map(f64::from);
         percent.map(|percent| (self.quantile(percent / 100.0), percent)).collect()
@@ -70,7 +70,7 @@ impl FromIterator<f64> for Sample {
     }
 }
 
-/// The median of a thing over the median of another, round by round: what slows both down cancels out.
+/// The ratio of two medians, round by round: disturbances of both cancel out.
 pub(crate) fn ratio_of_medians<'a>(rounds: impl IntoIterator<Item = (&'a Sample, &'a Sample)>) -> Sample {
     let ratio = |(above, below): (&Sample, &Sample)| above.median() / below.median();
     rounds.into_iter().map(ratio).collect()

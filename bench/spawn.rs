@@ -1,4 +1,4 @@
-//! Starting a process the cheapest way there is, and waiting for it: the same loop for everything that is compared.
+//! Starts a process in the cheapest way and waits for it. All compared programs use this code.
 
 use std::env;
 use std::ffi::{CString, OsStr, OsString};
@@ -20,7 +20,7 @@ pub(crate) struct Program {
     actions: Option<Box<posix_spawn_file_actions_t>>,
 }
 
-/// What one run took.
+/// The cost of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) wall: Duration,
@@ -28,24 +28,24 @@ pub(crate) struct Run {
 }
 
 impl Program {
-    /// One whose output goes nowhere.
+    /// A program whose output goes to `/dev/null`.
     pub(crate) fn new<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Self> {
         let mut program = Self::silent(arguments)?;
-        program.actions = Some(output_to_nowhere()?);
+        program.actions = Some(discard_output()?);
         Ok(program)
     }
 
-    /// One that prints nothing anyway: nothing is done about its output, which makes starting it a little cheaper.
+    /// A program that prints nothing: its output is not redirected, which makes starting it a little cheaper.
     pub(crate) fn silent<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<Self> {
         let arguments: Vec<CString> = arguments
             .into_iter()
             .map(|argument| CString::new(argument.as_ref().as_bytes()))
             .collect::<Result<_, _>>()?;
-        ensure!(!arguments.is_empty(), "a command line has at least one word");
+        ensure!(!arguments.is_empty(), "the command line is empty");
         Ok(Self { arguments, environment: environment()?, actions: None })
     }
 
-    /// The same with this variable in its environment.
+    /// Sets a variable in the program's environment.
     pub(crate) fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Result<Self> {
         let mut variable = OsString::from(format!("{name}="));
         self.environment.retain(|other| !other.as_bytes().starts_with(variable.as_bytes()));
@@ -54,7 +54,7 @@ impl Program {
         Ok(self)
     }
 
-    /// Starts it, waits for it, and fails unless it exits with 0.
+    /// Starts the program, waits for it, and fails unless it exits with 0.
     pub(crate) fn run(&self) -> Result<Run> {
         let began = Instant::now();
         let (status, usage) = wait_for(self.start()?)?;
@@ -64,7 +64,7 @@ impl Program {
             "{:?} ended with status {status:#x}",
             self.arguments
         );
-        let kilobytes = u64::try_from(usage.ru_maxrss).context("a size is not negative")?;
+        let kilobytes = u64::try_from(usage.ru_maxrss).context("the reported size is negative")?;
         Ok(Run { wall, max_rss_bytes: kilobytes * 1024 })
     }
 
@@ -99,14 +99,14 @@ impl Drop for Program {
     #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn_file_actions")]
     fn drop(&mut self) {
         if let Some(actions) = &mut self.actions {
-            // SAFETY: initialised in `output_to_nowhere` and not used after this.
+            // SAFETY: initialised in `discard_output` and not used after this.
             unsafe { libc::posix_spawn_file_actions_destroy(&raw mut **actions) };
         }
     }
 }
 
-/// This process's environment without what cargo adds: its library path alone makes every dynamically linked program
-/// search several folders.
+/// This process's environment without the variables that cargo adds: its library path alone makes every dynamically
+/// linked program search several folders.
 pub(crate) fn environment() -> Result<Vec<CString>> {
     let added = |name: &OsStr| {
         ["CARGO", "RUST", "LD_", "QUEUECTL_"]
@@ -122,9 +122,9 @@ pub(crate) fn environment() -> Result<Vec<CString>> {
 }
 
 #[expect(unsafe_code, reason = "there is no safe wrapper for posix_spawn_file_actions")]
-fn output_to_nowhere() -> Result<Box<posix_spawn_file_actions_t>> {
+fn discard_output() -> Result<Box<posix_spawn_file_actions_t>> {
     let mut actions = Box::new(MaybeUninit::<posix_spawn_file_actions_t>::uninit());
-    // SAFETY: initialises what the pointer points to before anything reads it; the path is a literal.
+    // SAFETY: `init` initialises the actions before anything reads them; the path is a literal.
     unsafe {
         check(libc::posix_spawn_file_actions_init(actions.as_mut_ptr()))?;
         for descriptor in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
@@ -149,7 +149,7 @@ fn wait_for(pid: pid_t) -> Result<(c_int, rusage)> {
     if waited != pid {
         return Err(io::Error::last_os_error()).context("failed to wait for a process");
     }
-    // SAFETY: wait4 succeeded, so it filled this in.
+    // SAFETY: wait4 succeeded, so it initialised `usage`.
     Ok((status, unsafe { usage.assume_init() }))
 }
 

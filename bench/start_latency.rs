@@ -1,7 +1,7 @@
-//! How soon a job starts: on a worker that has nothing to do, on one that has too much, and on a busy machine.
+//! How soon a job starts: on an idle worker, on an overloaded worker, and on a busy machine.
 //!
-//! The command is this program itself, called to write down the time as its first act: what is measured ends when the
-//! command really runs, its own start by the kernel and the linker included.
+//! The command is this program itself, which first writes the current time to a file. The measured time therefore ends
+//! when the command runs, and includes its start by the kernel and the linker.
 
 use std::fs;
 use std::hint;
@@ -24,28 +24,28 @@ use crate::sample::Sample;
 use crate::spawn::Program;
 use crate::{Bench, tiny_jobs};
 
-/// The argument with which this program is a job; the file to write follows.
+/// The argument that makes this program act as the job; the file to write follows.
 pub(crate) const STAMP: &str = "--stamp";
-const MEDIAN_MILLISECONDS: f64 = 5.0;
-const TAIL_MILLISECONDS: f64 = 15.0;
-const TAIL: f64 = 0.99;
+const MAX_MEDIAN_MILLISECONDS: f64 = 5.0;
+const MAX_TAIL_MILLISECONDS: f64 = 15.0;
+const TAIL_QUANTILE: f64 = 0.99;
 const SLOTS: u32 = 4;
-/// Lasts longer than one measurement.
-const LEAST_BACKLOG: u64 = 5_000;
-const MORE_BACKLOG: u32 = 20_000;
-/// Ahead of the backlog.
+/// A backlog that lasts longer than one measurement.
+const MIN_BACKLOG: u64 = 5_000;
+const BACKLOG_REFILL: u32 = 20_000;
+/// The measured jobs run before the backlog.
 const PRIORITY: &str = "100";
-const LOOK: Duration = Duration::from_millis(1);
-/// Long enough for the worker to have gone to sleep again.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Long enough for the worker to go to sleep again.
 const PAUSE_MILLISECONDS: std::ops::Range<u64> = 10..40;
 
-/// What else goes on while a start is measured.
+/// The load during the measurement.
 #[derive(Clone, Copy, Debug)]
-enum Beside {
+enum Load {
     Nothing,
-    /// The worker has more short jobs than it can run, which are less urgent.
+    /// The worker has more short jobs of lower priority than it can run.
     Backlog,
-    /// The worker has nothing to do, but every core of the machine has.
+    /// The worker is idle, but every core of the machine is busy.
     OtherPrograms,
 }
 
@@ -59,48 +59,58 @@ struct Starts {
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let count = if bench.quick { 50 } else { 300 };
     let mut series = Vec::new();
-    for beside in [Beside::Nothing, Beside::Backlog, Beside::OtherPrograms] {
-        bench.progress(&format!("{count} starts, {}", beside.describe()));
-        let starts = measure_all(bench, beside, count).context("failed to measure a start")?;
-        report.section(&format!("Starting a job {count} times, {}", beside.describe()));
-        lines(report, beside, &starts);
-        series.push(Series::new(beside.name(), starts.after_return.cumulative()));
+    for load in [Load::Nothing, Load::Backlog, Load::OtherPrograms] {
+        bench.progress(&format!("{count} starts, {}", load.describe()));
+        let starts = measure_all(bench, load, count).context("failed to measure a start")?;
+        report.section(&format!("Starting a job {count} times, {}", load.describe()));
+        lines(report, load, &starts);
+        series.push(Series::new(load.name(), starts.after_return.cumulative()));
     }
     let chart = LineChart {
-        title: "How soon a job starts after enqueue returned".to_owned(),
+        title: "Time from the return of enqueue to the start of the job".to_owned(),
         across: Axis::new("milliseconds", Kind::Linear),
-        upwards: Axis::new("per cent of the jobs that have started", Kind::LinearTo(100.0)),
+        upwards: Axis::new("jobs started, per cent", Kind::LinearTo(100.0)),
         series,
     };
     report.plot("start-latency", &chart.title, chart.svg());
     Ok(())
 }
 
-fn lines(report: &mut Report, beside: Beside, starts: &Starts) {
-    let (median, tail) = match beside {
-        Beside::Nothing => (Bar::AtMost(MEDIAN_MILLISECONDS), Bar::AtMost(TAIL_MILLISECONDS)),
-        Beside::Backlog | Beside::OtherPrograms => (Bar::None, Bar::None),
+fn lines(report: &mut Report, load: Load, starts: &Starts) {
+    let (median, tail) = match load {
+        Load::Nothing => (Bar::AtMost(MAX_MEDIAN_MILLISECONDS), Bar::AtMost(MAX_TAIL_MILLISECONDS)),
+        Load::Backlog | Load::OtherPrograms => (Bar::None, Bar::None),
     };
     let unit = Unit::Milliseconds;
     report.line("after `enqueue` returned", &starts.after_return, unit, median);
-    report.line("after `enqueue` returned, 99th percentile", &starts.after_return.at(TAIL), unit, tail);
+    report.line(
+        "after `enqueue` returned, 99th percentile",
+        &starts.after_return.at(TAIL_QUANTILE),
+        unit,
+        tail,
+    );
     report.line("after `enqueue` was called", &starts.after_call, unit, Bar::None);
-    report.line("after `enqueue` was called, 99th percentile", &starts.after_call.at(TAIL), unit, Bar::None);
+    report.line(
+        "after `enqueue` was called, 99th percentile",
+        &starts.after_call.at(TAIL_QUANTILE),
+        unit,
+        Bar::None,
+    );
 }
 
-fn measure_all(bench: &Bench, beside: Beside, count: u32) -> Result<Starts> {
+fn measure_all(bench: &Bench, load: Load, count: u32) -> Result<Starts> {
     let pool = Pool::start(bench.workspace.home("start-latency")?, 1, SLOTS)?;
-    let starts = match beside {
-        Beside::Nothing => measure_each(&pool, count, || Ok(())),
-        Beside::Backlog => measure_each(&pool, count, || keep_busy(&pool)),
-        Beside::OtherPrograms => while_all_cores_spin(|| measure_each(&pool, count, || Ok(()))),
+    let starts = match load {
+        Load::Nothing => measure_each(&pool, count, || Ok(())),
+        Load::Backlog => measure_each(&pool, count, || keep_busy(&pool)),
+        Load::OtherPrograms => while_all_cores_spin(|| measure_each(&pool, count, || Ok(()))),
     }?;
-    // What is left of a backlog is not waited for.
+    // Stops without waiting for the rest of the backlog.
     pool.stop()?;
     Ok(starts)
 }
 
-/// The first start is not counted.
+/// Does not count the first start, which is a warm-up.
 fn measure_each(pool: &Pool, count: u32, prepare: impl Fn() -> Result<()>) -> Result<Starts> {
     let mut starts = Starts::default();
     for number in 0..=count {
@@ -117,7 +127,7 @@ fn measure_each(pool: &Pool, count: u32, prepare: impl Fn() -> Result<()>) -> Re
 fn keep_busy(pool: &Pool) -> Result<()> {
     let queues = pool.store.queues()?;
     let pending: u64 = queues.iter().filter_map(|queue| queue.counts.get(&StateName::Pending)).sum();
-    if pending < LEAST_BACKLOG { tiny_jobs::enqueue(&pool.home, "true", MORE_BACKLOG) } else { Ok(()) }
+    if pending < MIN_BACKLOG { tiny_jobs::enqueue(&pool.home, "true", BACKLOG_REFILL) } else { Ok(()) }
 }
 
 fn while_all_cores_spin<T>(measure: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -137,7 +147,7 @@ fn while_all_cores_spin<T>(measure: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-impl Beside {
+impl Load {
     fn name(self) -> &'static str {
         match self {
             Self::Nothing => "idle worker",
@@ -155,7 +165,7 @@ impl Beside {
     }
 }
 
-/// When a job was submitted, and when it started. Since 1970, by the clock that all processes share.
+/// When a job was submitted and when it started, as wall-clock time, which all processes share.
 pub(crate) struct Start {
     called: Duration,
     returned: Duration,
@@ -163,13 +173,12 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Milliseconds from the end of the process that submitted it. Zero if the job was faster, as it may well be while
-    /// that process is still ending.
+    /// Milliseconds from the end of the submitting process. Zero if the job started before that process had ended.
     pub(crate) fn after_return(&self) -> f64 {
         milliseconds_between(self.returned, self.started)
     }
 
-    /// Milliseconds from the start of that process.
+    /// Milliseconds from the start of the submitting process.
     pub(crate) fn after_call(&self) -> f64 {
         milliseconds_between(self.called, self.started)
     }
@@ -187,23 +196,23 @@ fn measure(pool: &Pool, number: u32) -> Result<Start> {
     Ok(measured)
 }
 
-/// Runs a program that submits a job that writes this stamp, after a pause, and waits for the stamp.
+/// After a pause, runs a program that submits a job which writes this stamp, and waits for the stamp.
 pub(crate) fn start_of(submit: &Program, stamp: &Path) -> Result<Start> {
     thread::sleep(Duration::from_millis(fastrand::u64(PAUSE_MILLISECONDS)));
     let called = now()?;
     submit.run()?;
     let returned = now()?;
-    let started = wait_for("a job to start", LOOK, || take_stamp(stamp))?;
+    let started = wait_for("a job to start", POLL_INTERVAL, || take_stamp(stamp))?;
     Ok(Start { called, returned, started })
 }
 
 /// The command of a job that writes this stamp.
 pub(crate) fn stamp_command(stamp: &Path) -> Result<[String; 3]> {
-    let plain = |path: &Path| path.to_str().map(str::to_owned).context("a plain path");
-    Ok([plain(&std::env::current_exe()?)?, STAMP.to_owned(), plain(stamp)?])
+    let utf8 = |path: &Path| path.to_str().map(str::to_owned).context("the path is not UTF-8");
+    Ok([utf8(&std::env::current_exe()?)?, STAMP.to_owned(), utf8(stamp)?])
 }
 
-/// When the job started, and the stamp is gone; none if it is not there or not written yet.
+/// Reads and removes the stamp. `None` if it does not exist or is still empty.
 pub(crate) fn take_stamp(stamp: &Path) -> Result<Option<Duration>> {
     let text = match fs::read_to_string(stamp) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -217,13 +226,13 @@ pub(crate) fn take_stamp(stamp: &Path) -> Result<Option<Duration>> {
 }
 
 fn wait_for_completed(pool: &Pool, id: &JobId) -> Result<()> {
-    wait_for("a job to be completed", LOOK, || {
-        let job = pool.store.find(id)?.context("the job is gone")?;
+    wait_for("a job to be completed", POLL_INTERVAL, || {
+        let job = pool.store.find(id)?.context("the job does not exist")?;
         Ok((job.life.state.name() == StateName::Completed).then_some(()))
     })
 }
 
-/// What the job does.
+/// The body of the job.
 pub(crate) fn write_stamp(path: &Path) -> Result<()> {
     let nanoseconds = now()?.as_nanos();
     Ok(fs::write(path, nanoseconds.to_string())?)
@@ -233,7 +242,7 @@ fn now() -> Result<Duration> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?)
 }
 
-/// Zero if the second was the earlier one.
+/// Zero if the second is earlier.
 fn milliseconds_between(first: Duration, second: Duration) -> f64 {
     second.saturating_sub(first).as_secs_f64() * 1000.0
 }

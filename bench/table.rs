@@ -1,6 +1,6 @@
 //! A table: aligned for a terminal, or as markdown.
 
-/// Rows of words under the names of their columns.
+/// Rows of text with column headings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) title: String,
@@ -36,7 +36,7 @@ impl Table {
         if self.is_numeric(at) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
     }
 
-    /// Whether a column holds nothing but numbers, which stand below each other when they end at the same place.
+    /// Whether a column contains only numbers, which are right-aligned.
     fn is_numeric(&self, at: usize) -> bool {
         let mut filled = self.cells(at).filter(|cell| !cell.is_empty()).peekable();
         filled.peek().is_some()

@@ -1,4 +1,5 @@
-//! The folder that a run works in: on the disk of the build, so that a sync is a real one, and gone afterwards.
+//! The folder in which a run works. It is in the build folder, so that a sync reaches a real disk, and is deleted
+//! afterwards.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -17,19 +18,19 @@ const PROGRAM: &str = "queuectl";
 
 pub(crate) struct Workspace {
     folder: PathBuf,
-    /// Held while the run lasts, so that two runs do not disturb each other.
+    /// Held for the whole run, so that two runs do not disturb each other.
     _lock: File,
 }
 
 impl Workspace {
-    /// Makes the folder, without what an interrupted run has left in it.
+    /// Creates the folder, after removing the files of an interrupted run.
     pub(crate) fn new() -> Result<Self> {
         let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
         fs::create_dir_all(parent)?;
         let lock = File::create(parent.join("bench.lock"))?;
-        lock.try_lock().context("another run is under way")?;
+        lock.try_lock().context("another benchmark run is active")?;
         let folder = parent.join("bench");
-        remove_if_there(&folder)?;
+        remove_if_present(&folder)?;
         fs::create_dir(&folder)?;
         let workspace = Self { folder, _lock: lock };
         workspace.copy_from_disk(Path::new(env!("CARGO_BIN_EXE_queuectl")), PROGRAM)?;
@@ -40,7 +41,7 @@ impl Workspace {
         &self.folder
     }
 
-    /// The program once more, as it is right after somebody installed it.
+    /// Another copy of the program, in the state right after an installation.
     pub(crate) fn copy_program(&self, name: &str) -> Result<PathBuf> {
         let copy = self.folder.join(name);
         fs::copy(env!("CARGO_BIN_EXE_queuectl"), &copy)?;
@@ -59,7 +60,7 @@ impl Workspace {
         self.folder.join(PROGRAM)
     }
 
-    /// A new folder in it that goes when it is dropped.
+    /// A new folder in the workspace, deleted on drop.
     pub(crate) fn home(&self, name: &str) -> Result<Home> {
         let folder = self.folder.join(name);
         fs::create_dir(&folder)?;
@@ -69,24 +70,24 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next run.
+        // The next run removes any remaining files.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// A home of queuectl.
+/// A queuectl home.
 pub(crate) struct Home {
     folder: PathBuf,
     program: PathBuf,
 }
 
 impl Home {
-    /// A command line of queuectl here.
+    /// A queuectl command line with this home.
     pub(crate) fn queuectl(&self, arguments: &[&str]) -> Result<Program> {
         self.queuectl_at(&self.program, arguments)
     }
 
-    /// The same with another copy of the program.
+    /// As `queuectl`, with another copy of the program.
     pub(crate) fn queuectl_at(&self, program: &Path, arguments: &[&str]) -> Result<Program> {
         let before = [program.as_os_str(), OsStr::new("--home"), self.folder.as_os_str()];
         Program::new(before.into_iter().chain(arguments.iter().map(OsStr::new)))
@@ -111,14 +112,14 @@ impl Drop for Home {
     }
 }
 
-/// Makes the system read a file from the disk again.
-fn forget(path: &Path) -> Result<()> {
+/// Makes the kernel read the file from disk again at its next use.
+fn evict_from_page_cache(path: &Path) -> Result<()> {
     let file = File::open(path)?;
     file.sync_all()?;
     Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
-fn remove_if_there(folder: &Path) -> Result<()> {
+fn remove_if_present(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }

@@ -1,19 +1,19 @@
-//! Every command with every number of slots and of workers, each against the bare loop of the program that is executed
-//! for it, with as many in flight.
+//! Every command with every number of slots and of workers, each compared with a bare loop of the program that it
+//! executes, with as many in flight.
 
 use anyhow::Result;
 
-use super::LEAST;
+use super::MIN_RATIO;
 use crate::bare::Command;
 use crate::figure::count;
 use crate::plot::{Axis, BarChart, Kind, LineChart, Mark, Series};
 use crate::report::{Bar, Report, Unit};
 use crate::sample::Sample;
 use crate::table::Table;
-use crate::tiny_jobs::{self, Drained, PoolShape};
+use crate::tiny_jobs::{self, DrainResult, PoolShape};
 use crate::{Bench, bare};
 
-/// What is enqueued, and what is executed for it.
+/// The enqueued command, and the program that is executed for it.
 const JOBS: [(&str, Command); 3] = [
     ("true", Command::TRUE),
     ("/bin/true", Command::TRUE),
@@ -22,7 +22,7 @@ const JOBS: [(&str, Command); 3] = [
 const IN_FLIGHT: [u32; 4] = [1, 2, 4, 16];
 const ROUNDS: u32 = 3;
 
-/// Who drains a queue.
+/// How the slots that drain a queue are spread over workers.
 #[derive(Clone, Copy, Debug)]
 enum Layout {
     /// One worker.
@@ -47,9 +47,9 @@ struct Cell {
     layout: Layout,
     /// Jobs per second.
     rate: Sample,
-    /// What the loop reached.
+    /// The rate of the bare loop.
     limit: Sample,
-    /// The loop of `sh -c true`.
+    /// The rate of the loop of `sh -c true`.
     shell: Sample,
     failures: f64,
 }
@@ -67,19 +67,21 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         }
     }
 
-    let title =
-        format!("Drains of {} jobs, against bare loops with as many in flight, {ROUNDS} rounds", count(jobs));
+    let title = format!(
+        "Drains of {} jobs, compared with bare loops with as many in flight, {ROUNDS} rounds",
+        count(jobs)
+    );
     report.table(&table(title, &cells));
     let failures = Sample::of(cells.iter().map(|cell| cell.failures).sum());
     report.section("All drains of this table");
-    report.line("attempts that failed", &failures, Unit::Count, Bar::AtMost(0.0));
-    let (rates, ratios) = (throughput(&cells), against_loops(&cells));
+    report.line("failed attempts", &failures, Unit::Count, Bar::AtMost(0.0));
+    let (rates, ratios) = (throughput(&cells), relative_to_loops(&cells));
     report.plot("throughput", &rates.title, rates.svg());
     report.plot("drain-ratios", &ratios.title, ratios.svg());
     Ok(())
 }
 
-/// One round of all cells with so many in flight, right after the loops that they are compared with.
+/// One round of all cells with `at_once` jobs in flight, right after the loops that they are compared with.
 fn measure(bench: &Bench, jobs: u32, at_once: u32, cells: &mut [&mut Cell]) -> Result<()> {
     let rate_of = |command| Ok::<_, anyhow::Error>(f64::from(jobs) / bare::plain(command, jobs, at_once)?);
     let (bare_true, shell) = (rate_of(Command::TRUE)?, rate_of(Command::SHELL_TRUE)?);
@@ -95,7 +97,7 @@ fn measure(bench: &Bench, jobs: u32, at_once: u32, cells: &mut [&mut Cell]) -> R
 }
 
 fn table(title: String, cells: &[Cell]) -> Table {
-    let columns = ["command", "workers", "jobs", "the loop", "ratio", "10 % – 90 %", "to `sh -c true`"];
+    let columns = ["command", "workers", "jobs", "bare loop", "ratio", "10 % – 90 %", "to `sh -c true`"];
     let row = |cell: &Cell| {
         let ratio = cell.ratio();
         vec![
@@ -111,7 +113,7 @@ fn table(title: String, cells: &[Cell]) -> Table {
     Table { title, columns: columns.map(str::to_owned).to_vec(), rows: cells.iter().map(row).collect() }
 }
 
-/// Jobs per second by the number of slots, and the limits.
+/// Jobs per second by the number of slots, and the rates of the loops as limits.
 fn throughput(cells: &[Cell]) -> LineChart {
     let by_slots = |command: &str, value: fn(&Cell) -> f64| {
         let slots =
@@ -139,17 +141,17 @@ fn throughput(cells: &[Cell]) -> LineChart {
 }
 
 /// The ratio of every cell.
-fn against_loops(cells: &[Cell]) -> BarChart {
+fn relative_to_loops(cells: &[Cell]) -> BarChart {
     let ratios = |command: &str| {
         let cells = cells.iter().filter(|cell| cell.command == command);
         cells.map(|cell| cell.ratio().median()).collect::<Vec<_>>()
     };
     BarChart {
-        title: "Rate of a drain, against the bare loop of the same program".to_owned(),
+        title: "Drain rate, relative to the bare loop of the same program".to_owned(),
         upwards: "ratio".to_owned(),
         groups: LAYOUTS.iter().map(|layout| layout.describe()).collect(),
         series: JOBS.map(|(command, _)| (command.to_owned(), ratios(command))).to_vec(),
-        mark: Some(Mark { name: format!("to reach with 4 slots: {LEAST:.2}"), value: LEAST }),
+        mark: Some(Mark { name: format!("target with 4 slots: {MIN_RATIO:.2}"), value: MIN_RATIO }),
     }
 }
 
@@ -165,13 +167,13 @@ impl Cell {
 }
 
 impl Layout {
-    fn drain(self, bench: &Bench, command: &str, jobs: u32) -> Result<Drained> {
+    fn drain(self, bench: &Bench, command: &str, jobs: u32) -> Result<DrainResult> {
         let home = bench.workspace.home("drain")?;
         match self {
             Self::Slots(slots) => {
                 tiny_jobs::enqueue(&home, command, jobs)?;
                 tiny_jobs::drain_by_slots(&home, slots)?;
-                tiny_jobs::drained(&home.open()?, jobs)
+                tiny_jobs::drain_result(&home.open()?, jobs)
             }
             Self::Workers(workers) => {
                 tiny_jobs::drain_by_pool(home, command, jobs, PoolShape { workers, slots: 1 })

@@ -1,4 +1,4 @@
-//! Those who use a queue while it is drained.
+//! Processes that use a queue while a worker drains it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,19 +10,22 @@ use crate::sample::Sample;
 use crate::workspace::Home;
 
 const ENQUEUE: &str = "enqueue";
-/// What each of them calls.
+/// The command line of each process.
 const VERBS: [(&str, &[&str]); 3] =
     [(ENQUEUE, &["enqueue", "-q", "--", "true"]), ("list", &["list"]), ("status", &["status"])];
-const PAUSE: Duration = Duration::from_millis(250);
+const CALL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// When something was called, in seconds since the beginning, and the milliseconds that it took.
+/// The calls of one verb: start in seconds since the beginning, and duration in milliseconds.
 pub(super) struct Calls {
     pub(super) verb: &'static str,
     calls: Vec<(f64, f64)>,
 }
 
-/// Does something while others call every verb again and again, and returns what they waited.
-pub(super) fn while_others_go_on<T>(home: &Home, act: impl FnOnce() -> Result<T>) -> Result<(T, Vec<Calls>)> {
+/// Runs `act` while other processes call every verb repeatedly, and returns the latency of the calls.
+pub(super) fn with_concurrent_calls<T>(
+    home: &Home,
+    act: impl FnOnce() -> Result<T>,
+) -> Result<(T, Vec<Calls>)> {
     let (began, is_over) = (Instant::now(), AtomicBool::new(false));
     thread::scope(|scope| {
         let others = VERBS.map(|(verb, arguments)| {
@@ -32,7 +35,7 @@ pub(super) fn while_others_go_on<T>(home: &Home, act: impl FnOnce() -> Result<T>
         let done = act();
         is_over.store(true, Ordering::Relaxed);
         let calls: Result<Vec<Calls>> =
-            others.into_iter().map(|other| other.join().expect("a thread does not panic")).collect();
+            others.into_iter().map(|other| other.join().expect("the thread does not panic")).collect();
         Ok((done?, calls?))
     })
 }
@@ -50,12 +53,12 @@ fn call(
         let called = began.elapsed().as_secs_f64();
         let run = program.run().with_context(|| format!("failed to call {verb}"))?;
         calls.push((called, run.wall.as_secs_f64() * 1000.0));
-        thread::sleep(PAUSE.saturating_sub(run.wall));
+        thread::sleep(CALL_INTERVAL.saturating_sub(run.wall));
     }
     Ok(Calls { verb, calls })
 }
 
-/// How many jobs the others have added.
+/// The number of jobs that these calls enqueued.
 pub(super) fn enqueued(calls: &[Calls]) -> Result<u32> {
     let added: usize =
         calls.iter().filter(|calls| calls.verb == ENQUEUE).map(|calls| calls.calls.len()).sum();
@@ -67,7 +70,7 @@ impl Calls {
         self.calls.iter().map(|(_, milliseconds)| *milliseconds).collect()
     }
 
-    /// The longest wait in each of so many parts of the time.
+    /// The highest latency in each of `parts` equal parts of the time.
     pub(super) fn worst_over_time(&self, parts: u32) -> Vec<(f64, f64)> {
         let last = self.calls.last().map_or(0.0, |(called, _)| *called);
         let width = last / f64::from(parts);

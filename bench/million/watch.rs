@@ -1,4 +1,4 @@
-//! What a worker and its store look like while a queue is drained.
+//! Observes a worker and its store while the worker drains a queue.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,65 +14,61 @@ use crate::pool::Pool;
 use crate::sample::Sample;
 use crate::usage::resident_megabytes;
 
-const LOOK: Duration = Duration::from_millis(50);
-/// Nothing finished for so long means that nothing will.
-const PATIENCE: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// If no job finishes for this long, the drain has stalled.
+const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What was seen from the first job to the last.
+/// The measurements from the first job to the last.
 #[derive(Default)]
-pub(super) struct Watched {
+pub(super) struct Observations {
     /// The seconds at which each step was finished, the beginning first.
     steps: Vec<f64>,
-    looks: Vec<Look>,
+    samples: Vec<MemorySample>,
 }
 
-struct Look {
+struct MemorySample {
     seconds: f64,
     resident_megabytes: f64,
     log_megabytes: f64,
 }
 
-/// Looks on until so many jobs are finished.
-pub(super) fn drain(bench: &Bench, pool: &Pool, jobs: u32, step: u32) -> Result<Watched> {
-    let between_looks = Duration::from_millis(if bench.quick { 200 } else { 1_000 });
+/// Takes measurements until this number of jobs is finished.
+pub(super) fn drain(bench: &Bench, pool: &Pool, jobs: u32, step: u32) -> Result<Observations> {
+    let sample_interval = Duration::from_millis(if bench.quick { 200 } else { 1_000 });
     let (worker, log) = (pool.worker()?, pool.home.path().join("queue.db-wal"));
-    let (began, mut watched) = (Instant::now(), Watched::default());
-    let (mut finished, mut advanced, mut next_look) = (pool.completed()?, began, began);
-    watched.steps.push(0.0);
+    let (began, mut observed) = (Instant::now(), Observations::default());
+    let (mut finished, mut advanced, mut next_sample) = (pool.completed()?, began, began);
+    observed.steps.push(0.0);
     let already = finished;
     while finished < u64::from(jobs) {
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
         let now = pool.completed()?;
         if now > finished {
             (finished, advanced) = (now, Instant::now());
         }
-        ensure!(advanced.elapsed() < PATIENCE, "no job was finished for {PATIENCE:?}");
-        if Instant::now() >= next_look {
-            next_look += between_looks;
-            watched.looks.push(look(began, worker, &log)?);
+        ensure!(advanced.elapsed() < STALL_TIMEOUT, "no job was finished for {STALL_TIMEOUT:?}");
+        if Instant::now() >= next_sample {
+            next_sample += sample_interval;
+            observed.samples.push(take_sample(began, worker, &log)?);
         }
-        while finished - already >= u64::from(step) * watched.steps.len() as u64 {
-            watched.steps.push(began.elapsed().as_secs_f64());
-            bench.progress(&format!(
-                "{} of {} jobs are finished",
-                count(u32::try_from(finished)?),
-                count(jobs)
-            ));
+        while finished - already >= u64::from(step) * observed.steps.len() as u64 {
+            observed.steps.push(began.elapsed().as_secs_f64());
+            bench.progress(&format!("{} of {} jobs finished", count(u32::try_from(finished)?), count(jobs)));
         }
     }
-    Ok(watched)
+    Ok(observed)
 }
 
-fn look(began: Instant, worker: Pid, log: &PathBuf) -> Result<Look> {
+fn take_sample(began: Instant, worker: Pid, log: &PathBuf) -> Result<MemorySample> {
     let log_bytes = fs::metadata(log)?.len();
-    Ok(Look {
+    Ok(MemorySample {
         seconds: began.elapsed().as_secs_f64(),
         resident_megabytes: resident_megabytes(worker)?,
         log_megabytes: f64::from(u32::try_from(log_bytes / 1024)?) / 1024.0,
     })
 }
 
-impl Watched {
+impl Observations {
     pub(super) fn seconds(&self) -> f64 {
         self.steps.last().copied().unwrap_or(f64::NAN)
     }
@@ -90,27 +86,32 @@ impl Watched {
     }
 
     pub(super) fn memory(&self) -> Sample {
-        self.looks.iter().map(|look| look.resident_megabytes).collect()
+        self.samples.iter().map(|sample| sample.resident_megabytes).collect()
     }
 
     pub(super) fn log(&self) -> Sample {
-        self.looks.iter().map(|look| look.log_megabytes).collect()
+        self.samples.iter().map(|sample| sample.log_megabytes).collect()
     }
 
-    /// What was resident in the last fifth of the time over what it was in the second: the first warms up.
+    /// The ratio of resident memory in the last fifth of the time to that in the second fifth; the first fifth is
+    /// warm-up.
     pub(super) fn growth(&self) -> f64 {
         let fifth = |number: usize| {
-            let (begin, end) = (self.looks.len() * number / 5, self.looks.len() * (number + 1) / 5);
-            self.looks[begin..end].iter().map(|look| look.resident_megabytes).collect::<Sample>().median()
+            let (begin, end) = (self.samples.len() * number / 5, self.samples.len() * (number + 1) / 5);
+            self.samples[begin..end]
+                .iter()
+                .map(|sample| sample.resident_megabytes)
+                .collect::<Sample>()
+                .median()
         };
         fifth(4) / fifth(1)
     }
 
     pub(super) fn memory_over_time(&self) -> Vec<(f64, f64)> {
-        self.looks.iter().map(|look| (look.seconds, look.resident_megabytes)).collect()
+        self.samples.iter().map(|sample| (sample.seconds, sample.resident_megabytes)).collect()
     }
 
     pub(super) fn log_over_time(&self) -> Vec<(f64, f64)> {
-        self.looks.iter().map(|look| (look.seconds, look.log_megabytes)).collect()
+        self.samples.iter().map(|sample| (sample.seconds, sample.log_megabytes)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What keeps a job waiting: a lock that the benchmark holds, so that the kernel frees it however the benchmark ends.
+//! Keeps a job waiting by a lock that the benchmark holds, so that the kernel frees it even if the benchmark crashes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ impl Gate {
         Ok(Self { path: path.to_owned(), _locked: locked })
     }
 
-    /// Runs `program` once the gate is open.
+    /// The command line that runs `program` once the gate is open.
     pub(crate) fn before<'a>(&'a self, program: &[&'a str]) -> Result<Vec<&'a str>> {
-        Ok(["flock", super::plain(&self.path)?].into_iter().chain(program.iter().copied()).collect())
+        Ok(["flock", super::utf8(&self.path)?].into_iter().chain(program.iter().copied()).collect())
     }
 }

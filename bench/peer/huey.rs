@@ -1,4 +1,4 @@
-//! huey with SQLite: a library for Python, so that a process that submits is a Python that starts and imports it.
+//! huey with SQLite: a library for Python, so that a submitting process is a Python that imports it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rusqlite::Connection;
 
-use super::{Acknowledges, Facts, LONG, Peer, Queue, SLOTS, daemon, installed, line, version};
+use super::{
+    Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS, daemon, install_folder, line, version,
+};
 use crate::running::{Running, wait_for};
 use crate::spawn::Program;
 use crate::workspace::Home;
 
-const LOOK: Duration = Duration::from_millis(5);
-/// How often its workers look for tasks, in seconds: as often as is any use.
-const DELAY: &str = "0.001";
-/// The module that the consumer and those who submit import; the environment says where the database is.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// How often its workers poll for tasks, in seconds: a shorter delay makes no difference.
+const WORKER_POLL_DELAY: &str = "0.001";
+/// The module that the consumer and the submitting processes import; an environment variable names the database.
 const JOBS: &str = r#"import os
 import subprocess
 
@@ -35,7 +37,7 @@ struct Huey {
 }
 
 pub(crate) fn find() -> Option<Box<dyn Peer>> {
-    let folder = installed().join("venv/bin");
+    let folder = install_folder().join("venv/bin");
     let huey = Huey { python: folder.join("python"), consumer: folder.join("huey_consumer") };
     if !huey.consumer.is_file() {
         return None;
@@ -47,11 +49,12 @@ impl Peer for Huey {
     fn facts(&self) -> Facts {
         Facts {
             drained: 1_000,
-            queued: LONG,
-            // strace -f python: pwrite64(…-wal) and fdatasync(…-wal) before exit_group; WAL is its default, and FULL that
-            // of SQLite. While a task runs its row is gone already: after kill -9 of the consumer it is lost.
-            acknowledges: Acknowledges::Synced(
-                "synced: SQLite, WAL, synchronous=full; lost if it dies running",
+            queued: LONG_QUEUE_JOBS,
+            // strace -f python: pwrite64(…-wal) and fdatasync(…-wal) before exit_group; WAL is its default, and FULL
+            // that of SQLite. The row of a running task is already deleted: after kill -9 of the consumer the task is
+            // lost.
+            acknowledgement: Acknowledgement::Synced(
+                "synced: SQLite, WAL, synchronous=full; a crash loses running tasks",
             ),
         }
     }
@@ -60,19 +63,19 @@ impl Peer for Huey {
         version(&self.python, &["-c", "import huey; print(huey.__version__)"])
     }
 
-    /// From the first task that was taken to the last. The last few may still run, which counts for it.
+    /// From the first task taken to the last. The last few may still run, which is in huey's favour.
     fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
         let file = self.file(home)?;
         file.fill(jobs)?;
         let database = Connection::open(file.database())?;
         let _consumer = file.consume()?;
-        wait_for("a task to be taken", LOOK, || Ok((waiting(&database)? < jobs).then_some(())))?;
+        wait_for("a task to be taken", POLL_INTERVAL, || Ok((waiting(&database)? < jobs).then_some(())))?;
         let began = Instant::now();
-        wait_for("the tasks to be taken", LOOK, || Ok((waiting(&database)? == 0).then_some(())))?;
+        wait_for("the tasks to be taken", POLL_INTERVAL, || Ok((waiting(&database)? == 0).then_some(())))?;
         Ok(began.elapsed().as_secs_f64())
     }
 
-    fn held(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
+    fn stalled(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
         Ok(Some(Box::new(self.file(home)?)))
     }
 
@@ -81,7 +84,7 @@ impl Peer for Huey {
         let consumer = file.consume()?;
         file.fill(1)?;
         let database = Connection::open(file.database())?;
-        wait_for("the consumer to be up", LOOK, || Ok((waiting(&database)? == 0).then_some(())))?;
+        wait_for("the consumer to start", POLL_INTERVAL, || Ok((waiting(&database)? == 0).then_some(())))?;
         Ok(Some(Box::new(Idle { _consumer: consumer, file })))
     }
 }
@@ -113,11 +116,22 @@ impl File {
         program.with("HUEY_FILE", self.database())?.with("PYTHONPATH", self.home.path())
     }
 
-    /// Threads are as quick as processes here.
+    /// Threads are as fast as processes here.
     fn consume(&self) -> Result<Running> {
         let slots = SLOTS.to_string();
-        let arguments =
-            ["jobs.huey", "-w", &slots, "-k", "thread", "-d", DELAY, "-m", DELAY, "--no-periodic", "--quiet"];
+        let arguments = [
+            "jobs.huey",
+            "-w",
+            &slots,
+            "-k",
+            "thread",
+            "-d",
+            WORKER_POLL_DELAY,
+            "-m",
+            WORKER_POLL_DELAY,
+            "--no-periodic",
+            "--quiet",
+        ];
         Running::start(&self.at_home(daemon(line(&self.consumer, &arguments))?)?)
     }
 }
@@ -133,11 +147,11 @@ impl Queue for File {
 
     fn fill(&self, jobs: u32) -> Result<()> {
         let script = "import sys, jobs\nfor _ in range(int(sys.argv[1])): jobs.run('true')";
-        self.python(script, &[&jobs.to_string()])?.run().context("failed to fill a queue of huey").map(drop)
+        self.python(script, &[&jobs.to_string()])?.run().context("failed to fill huey's queue").map(drop)
     }
 }
 
-/// The consumer ends before its folder goes.
+/// Field order: the consumer stops before its folder is deleted.
 struct Idle {
     _consumer: Running,
     file: File,

@@ -1,16 +1,16 @@
-//! HyperQueue, as its Python package has it: server and worker in one process, and no program that submits.
+//! HyperQueue as its Python package provides it: server and worker in one process, and no program that submits.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::{Acknowledges, Facts, Peer, SLOTS, daemon, installed, line, plain, version};
+use super::{Acknowledgement, Facts, Peer, SLOTS, daemon, install_folder, line, utf8, version};
 use crate::running::Running;
 use crate::start_latency::{stamp_command, take_stamp};
 use crate::workspace::Home;
 
-/// Arguments: folder, jobs, slots, and a command that runs before the jobs and one after them. The worker comes when
-/// all is queued.
+/// Arguments: folder, jobs, slots, and a command that runs before the jobs and one after them. The worker starts when
+/// all jobs are queued.
 const DRAIN: &str = r#"import sys
 from hyperqueue import Job
 from hyperqueue.cluster import LocalCluster, WorkerConfig
@@ -34,7 +34,7 @@ struct HyperQueue {
 }
 
 pub(crate) fn find() -> Option<Box<dyn Peer>> {
-    let python = installed().join("venv/bin/python");
+    let python = install_folder().join("venv/bin/python");
     let hyperqueue = HyperQueue { python };
     if !hyperqueue.python.is_file() || hyperqueue.version().is_err() {
         return None;
@@ -47,8 +47,8 @@ impl Peer for HyperQueue {
         Facts {
             drained: 1_000,
             queued: 0,
-            // strace -f python of a whole drain: not one fsync, fdatasync or sync; it prints an empty path of a journal.
-            acknowledges: Acknowledges::Unsynced("in memory, as the package starts it"),
+            // strace -f python of a whole drain: no fsync, fdatasync or sync; it prints an empty journal path.
+            acknowledgement: Acknowledgement::Unsynced("in memory, as the package starts it"),
         }
     }
 
@@ -57,16 +57,16 @@ impl Peer for HyperQueue {
         version(&self.python, &["-c", script])
     }
 
-    /// By the stamps of the tasks before and after: waiting for a job looks once a second only.
+    /// Measured by the stamps of the first and the last task: `wait_for_jobs` polls only once a second.
     fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
         let (first, last) = (home.path().join("first"), home.path().join("last"));
         let (before, after) = (stamp_command(&first)?, stamp_command(&last)?);
         let (jobs, slots) = (jobs.to_string(), SLOTS.to_string());
-        let mut arguments = vec!["-c", DRAIN, plain(home.path())?, &jobs, &slots];
+        let mut arguments = vec!["-c", DRAIN, utf8(home.path())?, &jobs, &slots];
         arguments.extend(before.iter().chain(&after).map(String::as_str));
         Running::start(&daemon(line(&self.python, &arguments))?.with("TMPDIR", home.path())?)?.wait()?;
-        let began = take_stamp(&first)?.context("the first task has left its stamp")?;
-        let ended = take_stamp(&last)?.context("the last task has left its stamp")?;
+        let began = take_stamp(&first)?.context("the first task left no stamp")?;
+        let ended = take_stamp(&last)?.context("the last task left no stamp")?;
         Ok(ended.saturating_sub(began).as_secs_f64())
     }
 }

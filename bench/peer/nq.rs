@@ -1,4 +1,4 @@
-//! nq: no server; a job is a process that waits for the locks of those before it. One job runs at a time.
+//! nq: no server; a job is a process that waits for the locks of the earlier jobs. One job runs at a time.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::gate::Gate;
-use super::{Acknowledges, Facts, LONG, Peer, Queue, line, program};
+use super::{Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, line, program};
 use crate::spawn::Program;
 use crate::workspace::Home;
 
@@ -22,14 +22,14 @@ impl Peer for Nq {
     fn facts(&self) -> Facts {
         Facts {
             drained: 200,
-            queued: LONG,
+            queued: LONG_QUEUE_JOBS,
             // strace -f nq: the parent prints the id while the child is in fsync(the folder); the child writes the
             // command to its file after that, and never syncs it. A job is that child: kill -9 loses it.
-            acknowledges: Acknowledges::Unsynced("a waiting process; its file is not synced"),
+            acknowledgement: Acknowledgement::Unsynced("a waiting process; its file is not synced"),
         }
     }
 
-    /// It does not say.
+    /// nq has no option that prints its version.
     fn version(&self) -> Result<String> {
         Ok("–".to_owned())
     }
@@ -44,7 +44,7 @@ impl Peer for Nq {
         Ok(began.elapsed().as_secs_f64())
     }
 
-    fn held(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
+    fn stalled(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
         Ok(Some(Box::new(self.closed(home)?)))
     }
 
@@ -90,11 +90,11 @@ impl Queue for Folder {
 }
 
 impl Drop for Folder {
-    /// What still waits is `true`, and runs through.
+    /// The waiting jobs are `true`: open the gate and let them run.
     fn drop(&mut self) {
         self.gate = None;
         if let Err(error) = self.client(&["-w"]).and_then(|wait| wait.run()) {
-            eprintln!("jobs of nq may still run: {error:#}");
+            eprintln!("nq jobs may still be running: {error:#}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Pueue: a daemon that keeps its tasks in memory and in a file, and looks at them a few times a second.
+//! Pueue: a daemon that keeps its tasks in memory and in a file, and polls them a few times a second.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,14 +11,16 @@ use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Acknowledges, Facts, LONG, Peer, Queue, SLOTS, daemon, line, plain, program, version};
+use super::{
+    Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS, daemon, line, program, utf8, version,
+};
 use crate::running::{Running, wait_for};
 use crate::spawn::Program;
 use crate::workspace::Home;
 
-const UP: Duration = Duration::from_millis(20);
-/// Seldom: answering takes the daemon's time.
-const DONE: Duration = Duration::from_millis(250);
+const STARTUP_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Long, because each answer takes the daemon's time.
+const COMPLETION_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 struct Pueue {
     client: PathBuf,
@@ -33,10 +35,10 @@ impl Peer for Pueue {
     fn facts(&self) -> Facts {
         Facts {
             drained: 60,
-            queued: LONG,
+            queued: LONG_QUEUE_JOBS,
             // strace -f pueued: `add` writes and renames state.json, no sync, then sends `AddedTask`. After kill -9 of
             // the daemon and a new start the task is queued, and the group paused.
-            acknowledges: Acknowledges::Unsynced("written to a file, not synced"),
+            acknowledgement: Acknowledgement::Unsynced("written to a file, not synced"),
         }
     }
 
@@ -45,17 +47,17 @@ impl Peer for Pueue {
     }
 
     fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
-        let served = self.serve(home)?;
-        served.client(&["pause"])?.run()?;
-        served.fill(jobs)?;
-        served.client(&["start"])?.run()?;
-        wait_for("the tasks to be done", DONE, || served.seconds_of_all(jobs))
+        let daemon = self.serve(home)?;
+        daemon.client(&["pause"])?.run()?;
+        daemon.fill(jobs)?;
+        daemon.client(&["start"])?.run()?;
+        wait_for("the tasks to finish", COMPLETION_POLL_INTERVAL, || daemon.seconds_of_all(jobs))
     }
 
-    fn held(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
-        let served = self.serve(home)?;
-        served.client(&["pause"])?.run()?;
-        Ok(Some(Box::new(served)))
+    fn stalled(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
+        let daemon = self.serve(home)?;
+        daemon.client(&["pause"])?.run()?;
+        Ok(Some(Box::new(daemon)))
     }
 
     fn idle(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
@@ -64,28 +66,28 @@ impl Peer for Pueue {
 }
 
 impl Pueue {
-    fn serve(&self, home: Home) -> Result<Served> {
+    fn serve(&self, home: Home) -> Result<Daemon> {
         let config = home.path().join("pueue.yml");
-        let folder = plain(home.path())?;
+        let folder = utf8(home.path())?;
         let shared = format!("pueue_directory: {folder}, runtime_directory: {folder}, use_unix_socket: true");
         fs::write(&config, format!("shared: {{{shared}}}\ndaemon: {{}}\nclient: {{}}\n"))?;
-        let program = daemon(line(&self.daemon, &["-c", plain(&config)?]))?;
-        let served = Served { client: self.client.clone(), config, _daemon: Running::start(&program)?, home };
-        wait_for("pueued to be up", UP, || Ok(served.status().is_ok().then_some(())))?;
-        served.client(&["parallel", &SLOTS.to_string()])?.run()?;
-        Ok(served)
+        let program = daemon(line(&self.daemon, &["-c", utf8(&config)?]))?;
+        let daemon = Daemon { client: self.client.clone(), config, _daemon: Running::start(&program)?, home };
+        wait_for("pueued to start", STARTUP_POLL_INTERVAL, || Ok(daemon.status().is_ok().then_some(())))?;
+        daemon.client(&["parallel", &SLOTS.to_string()])?.run()?;
+        Ok(daemon)
     }
 }
 
-/// The daemon ends before its folder goes.
-struct Served {
+/// Field order: the daemon stops before its folder is deleted.
+struct Daemon {
     client: PathBuf,
     config: PathBuf,
     _daemon: Running,
     home: Home,
 }
 
-impl Served {
+impl Daemon {
     fn client(&self, arguments: &[&str]) -> Result<Program> {
         Program::new(self.client_line(arguments))
     }
@@ -105,20 +107,20 @@ impl Served {
     /// From the start of the first task to the end of the last, once all are done.
     fn seconds_of_all(&self, jobs: u32) -> Result<Option<f64>> {
         let tasks = self.status()?.tasks;
-        let done: Vec<Done> = tasks.into_values().filter_map(Task::done).collect::<Result<_, _>>()?;
+        let done: Vec<FinishedTask> = tasks.into_values().filter_map(Task::done).collect::<Result<_, _>>()?;
         if done.len() < jobs as usize {
             return Ok(None);
         }
         ensure!(done.iter().all(|done| done.result == "Success"), "a task failed");
         let starts: Vec<Timestamp> = done.iter().map(|done| done.start.parse()).collect::<Result<_, _>>()?;
         let ends: Vec<Timestamp> = done.iter().map(|done| done.end.parse()).collect::<Result<_, _>>()?;
-        let first = starts.into_iter().min().context("there are tasks")?;
-        let last = ends.into_iter().max().context("there are tasks")?;
+        let first = starts.into_iter().min().context("there are no tasks")?;
+        let last = ends.into_iter().max().context("there are no tasks")?;
         Ok(Some(last.duration_since(first).as_secs_f64()))
     }
 }
 
-impl Queue for Served {
+impl Queue for Daemon {
     fn submit(&self, command: &[&str]) -> Result<Program> {
         self.client(&[&["add", "--"], command].concat())
     }
@@ -139,13 +141,13 @@ struct Task {
 }
 
 impl Task {
-    fn done(mut self) -> Option<serde_json::Result<Done>> {
+    fn done(mut self) -> Option<serde_json::Result<FinishedTask>> {
         self.status.remove("Done").map(serde_json::from_value)
     }
 }
 
 #[derive(Deserialize)]
-struct Done {
+struct FinishedTask {
     start: String,
     end: String,
     result: serde_json::Value,

@@ -1,8 +1,8 @@
-//! queuectl, in the place of a peer.
+//! queuectl, measured like a peer.
 
 use anyhow::{Result, ensure};
 
-use super::{Acknowledges, Facts, LONG, Peer, Queue, SLOTS};
+use super::{Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS};
 use crate::pool::Pool;
 use crate::spawn::Program;
 use crate::tiny_jobs;
@@ -14,9 +14,9 @@ impl Peer for Queuectl {
     fn facts(&self) -> Facts {
         Facts {
             drained: 2_000,
-            queued: LONG,
+            queued: LONG_QUEUE_JOBS,
             // strace enqueue: pwrite64(queue.db-wal), fdatasync(queue.db-wal), then the id is written.
-            acknowledges: Acknowledges::Synced("synced: SQLite, WAL, synchronous=full"),
+            acknowledgement: Acknowledgement::Synced("synced: SQLite, WAL, synchronous=full"),
         }
     }
 
@@ -24,18 +24,19 @@ impl Peer for Queuectl {
         Ok(env!("CARGO_PKG_VERSION").to_owned())
     }
 
-    /// With starting and ending the pool, which counts against queuectl: daemons are up before they are measured.
+    /// Includes starting and stopping the pool, to queuectl's disadvantage: the daemons of peers are started before the
+    /// measurement.
     fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
         tiny_jobs::enqueue(&home, "true", jobs)?;
         let seconds = tiny_jobs::drain_by_slots(&home, SLOTS)?;
-        let failures = tiny_jobs::drained(&home.open()?, jobs)?.failures;
+        let failures = tiny_jobs::drain_result(&home.open()?, jobs)?.failures;
         ensure!(failures == 0.0, "{failures} attempts of `true` failed");
         Ok(seconds)
     }
 
-    /// Without a worker, which enqueuing does not need.
-    fn held(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
-        Ok(Some(Box::new(Held { home })))
+    /// Without a worker: enqueuing does not need one.
+    fn stalled(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
+        Ok(Some(Box::new(Stalled { home })))
     }
 
     fn idle(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
@@ -43,11 +44,11 @@ impl Peer for Queuectl {
     }
 }
 
-struct Held {
+struct Stalled {
     home: Home,
 }
 
-impl Queue for Held {
+impl Queue for Stalled {
     fn submit(&self, command: &[&str]) -> Result<Program> {
         enqueue(&self.home, command)
     }

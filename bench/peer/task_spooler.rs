@@ -1,4 +1,4 @@
-//! task-spooler: a server in memory, and a waiting process for every job that is queued.
+//! task-spooler: a server that keeps its list in memory, and a waiting process for every queued job.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -6,13 +6,13 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::gate::Gate;
-use super::{Acknowledges, Facts, Peer, Queue, SLOTS, line, program, version};
+use super::{Acknowledgement, Facts, Peer, Queue, SLOTS, line, program, version};
 use crate::running::Running;
 use crate::spawn::Program;
 use crate::workspace::Home;
 
-/// Somewhat below what the server takes.
-const MOST: u32 = 900;
+/// Slightly below the limit of the server.
+const MAX_JOBS: u32 = 900;
 
 struct TaskSpooler {
     program: PathBuf,
@@ -25,11 +25,11 @@ pub(crate) fn find() -> Option<Box<dyn Peer>> {
 impl Peer for TaskSpooler {
     fn facts(&self) -> Facts {
         Facts {
-            drained: MOST,
-            queued: MOST,
-            // strace -p of the server during a submit: recvfrom, sendto and pselect6, no file is opened. After kill -9
+            drained: MAX_JOBS,
+            queued: MAX_JOBS,
+            // strace -p of the server during a submit: recvfrom, sendto and pselect6; it opens no file. After kill -9
             // of the server its list is empty.
-            acknowledges: Acknowledges::Unsynced("in memory only"),
+            acknowledgement: Acknowledgement::Unsynced("in memory only"),
         }
     }
 
@@ -49,10 +49,10 @@ impl Peer for TaskSpooler {
         Ok(began.elapsed().as_secs_f64())
     }
 
-    fn held(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
+    fn stalled(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
         let server = self.serve(home)?;
         let gate = server.close()?;
-        Ok(Some(Box::new(Held { server, _gate: gate })))
+        Ok(Some(Box::new(Stalled { server, _gate: gate })))
     }
 
     fn idle(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
@@ -61,11 +61,17 @@ impl Peer for TaskSpooler {
 }
 
 impl TaskSpooler {
-    /// The first call leaves the server in the background. Another process waits for this one to end, and ends it.
+    /// The first call leaves the server in the background. Another process waits for the benchmark to end, and then
+    /// stops the server.
     fn serve(&self, home: Home) -> Result<Server> {
-        let life = Gate::closed(&home.path().join("life"))?;
-        let mut server = Server { program: self.program.clone(), life: Some(life), ender: None, home };
-        server.ender = Some(Running::start(&server.ender()?)?);
+        let benchmark_gate = Gate::closed(&home.path().join("benchmark_gate"))?;
+        let mut server = Server {
+            program: self.program.clone(),
+            benchmark_gate: Some(benchmark_gate),
+            stopper: None,
+            home,
+        };
+        server.stopper = Some(Running::start(&server.stopper()?)?);
         server.client(&["-S", &SLOTS.to_string()])?.run()?;
         Ok(server)
     }
@@ -73,8 +79,8 @@ impl TaskSpooler {
 
 struct Server {
     program: PathBuf,
-    life: Option<Gate>,
-    ender: Option<Running>,
+    benchmark_gate: Option<Gate>,
+    stopper: Option<Running>,
     home: Home,
 }
 
@@ -83,10 +89,15 @@ impl Server {
         self.at_home(Program::new(line(&self.program, arguments))?)
     }
 
-    /// In a session of its own, so that it outlives what ends the benchmark by its process group.
-    fn ender(&self) -> Result<Program> {
-        let end = [super::plain(&self.program)?, "-K"];
-        let waiting = self.life.as_ref().map(|life| life.before(&end)).transpose()?.unwrap_or_default();
+    /// In its own session, so that a signal to the benchmark's process group does not end it.
+    fn stopper(&self) -> Result<Program> {
+        let end = [super::utf8(&self.program)?, "-K"];
+        let waiting = self
+            .benchmark_gate
+            .as_ref()
+            .map(|benchmark_gate| benchmark_gate.before(&end))
+            .transpose()?
+            .unwrap_or_default();
         self.at_home(Program::new(["setsid"].into_iter().chain(waiting))?)
     }
 
@@ -95,7 +106,7 @@ impl Server {
         program.with("TS_SOCKET", folder.join("socket"))?.with("TMPDIR", folder)
     }
 
-    /// Takes all slots until the gate is dropped.
+    /// Occupies all slots until the gate is dropped.
     fn close(&self) -> Result<Gate> {
         let gate = Gate::closed(&self.home.path().join("gate"))?;
         let slots = SLOTS.to_string();
@@ -106,7 +117,7 @@ impl Server {
 }
 
 impl Queue for Server {
-    /// Without keeping the output, which is quicker.
+    /// Without keeping the output, which is faster.
     fn submit(&self, command: &[&str]) -> Result<Program> {
         self.client(&[&["-n"], command].concat())
     }
@@ -118,20 +129,20 @@ impl Queue for Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.life = None;
-        if let Some(Err(error)) = self.ender.take().map(Running::wait) {
-            eprintln!("the server of task-spooler may still run: {error:#}");
+        self.benchmark_gate = None;
+        if let Some(Err(error)) = self.stopper.take().map(Running::wait) {
+            eprintln!("the task-spooler server may still be running: {error:#}");
         }
     }
 }
 
-/// The server ends before the gate opens, so that what waits never runs.
-struct Held {
+/// Field order: the server ends before the gate opens, so that the waiting jobs never run.
+struct Stalled {
     server: Server,
     _gate: Gate,
 }
 
-impl Queue for Held {
+impl Queue for Stalled {
     fn submit(&self, command: &[&str]) -> Result<Program> {
         self.server.submit(command)
     }

@@ -1,11 +1,11 @@
-//! xargs: runs a list of jobs and ends; nothing is submitted to it later.
+//! xargs: runs a list of jobs and exits; it accepts no jobs later.
 
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{Acknowledges, Facts, Peer, SLOTS, line, plain, program, version};
+use super::{Acknowledgement, Facts, Peer, SLOTS, line, program, utf8, version};
 use crate::spawn::Program;
 use crate::workspace::Home;
 
@@ -19,21 +19,21 @@ pub(crate) fn find() -> Option<Box<dyn Peer>> {
 
 impl Peer for Xargs {
     fn facts(&self) -> Facts {
-        // strace -f of a whole run: not one fsync, fdatasync or sync.
-        let acknowledges = Acknowledges::Unsynced("nothing is submitted; the list is its input");
-        Facts { drained: 2_000, queued: 0, acknowledges }
+        // strace -f of a whole run: no fsync, fdatasync or sync.
+        let acknowledgement = Acknowledgement::Unsynced("no submit; the job list is its input");
+        Facts { drained: 2_000, queued: 0, acknowledgement }
     }
 
     fn version(&self) -> Result<String> {
         version(&self.program, &["--version"])
     }
 
-    /// Each line is a command for a shell, which has `true` built in: quicker than starting `true` itself.
+    /// Each line is a command for a shell, which has `true` built in: faster than starting `/bin/true`.
     fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
         let list = home.path().join("list");
         fs::write(&list, "true\n".repeat(jobs as usize))?;
         let slots = SLOTS.to_string();
-        let arguments = ["-a", plain(&list)?, "-P", &slots, "-d", "\\n", "-n", "1", "sh", "-c"];
+        let arguments = ["-a", utf8(&list)?, "-P", &slots, "-d", "\\n", "-n", "1", "sh", "-c"];
         Ok(Program::new(line(&self.program, &arguments))?.run()?.wall.as_secs_f64())
     }
 }

@@ -1,25 +1,25 @@
-//! A chart with groups of bars, one bar of each group for each series.
+//! A chart with groups of bars, with one bar per series in each group.
 
 use super::frame::{Frame, colour};
 use super::scale::{Axis, Kind};
 use super::svg::Stroke;
 
-/// The part of its group's width that the bars of a group leave free.
+/// The fraction of a group's width that its bars leave free.
 const GAP: f64 = 0.25;
 
 #[derive(Clone, Debug)]
 pub(crate) struct BarChart {
     pub(crate) title: String,
-    /// What the height of a bar is.
+    /// The label of the vertical axis.
     pub(crate) upwards: String,
-    /// What stands below each group.
+    /// The label below each group.
     pub(crate) groups: Vec<String>,
     /// The name of each series, and its value in each group.
     pub(crate) series: Vec<(String, Vec<f64>)>,
     pub(crate) mark: Option<Mark>,
 }
 
-/// A line across the chart at some height.
+/// A horizontal line across the chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) name: String,
@@ -56,10 +56,10 @@ impl BarChart {
 }
 
 fn number(at: usize) -> f64 {
-    f64::from(u32::try_from(at).expect("a chart has few bars"))
+    f64::from(u32::try_from(at).expect("the number of bars fits into a u32"))
 }
 
-/// At least one, to divide by.
+/// At least one, because it is a divisor.
 fn count(length: usize) -> f64 {
     number(length.max(1))
 }

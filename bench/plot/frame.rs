@@ -1,4 +1,4 @@
-//! What every chart has: a heading, two axes, and a legend beside them.
+//! The common parts of every chart: a heading, two axes, and a legend.
 
 use super::scale::{Axis, Scale};
 use super::svg::{Anchor, Canvas, Point, Stroke};
@@ -13,7 +13,7 @@ const LEGEND_LINE: f64 = 20.0;
 const LEGEND_KEY: f64 = 22.0;
 const GRID: Stroke = Stroke { colour: "#e2e2e2", width: 1.0, is_dashed: false };
 const EDGE: Stroke = Stroke { colour: "#555555", width: 1.0, is_dashed: false };
-/// Colours that people who confuse red and green can tell apart.
+/// Colours that readers with red-green colour blindness can tell apart.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444"];
 
 /// The colour of the series at this position.
@@ -21,7 +21,7 @@ pub(super) fn colour(at: usize) -> &'static str {
     COLOURS[at % COLOURS.len()]
 }
 
-/// The area that values are drawn in.
+/// The area in which values are drawn.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) canvas: Canvas,
@@ -47,19 +47,19 @@ impl Frame {
         height(&self.upwards, value)
     }
 
-    /// The place of a part of the width, between 0 and 1.
+    /// The x coordinate for a fraction of the width, from 0 to 1.
     pub(super) fn x(part: f64) -> f64 {
         LEFT + part * (RIGHT - LEFT)
     }
 
-    /// The text below a place on the horizontal axis.
+    /// A labelled tick on the horizontal axis.
     pub(super) fn tick(&mut self, part: f64, text: &str) {
         let x = Self::x(part);
         self.canvas.line(&[(x, BOTTOM), (x, BOTTOM + 5.0)], EDGE);
         self.canvas.label((x, BOTTOM + 20.0), Anchor::Middle, text);
     }
 
-    pub(super) fn name_the_horizontal_axis(&mut self, label: &str) {
+    pub(super) fn label_horizontal_axis(&mut self, label: &str) {
         self.canvas.label((f64::midpoint(LEFT, RIGHT), BOTTOM + 44.0), Anchor::Middle, label);
     }
 

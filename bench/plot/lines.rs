@@ -5,7 +5,7 @@ use super::scale::Axis;
 use super::svg::{Point, Stroke};
 
 /// A series of more points is drawn without dots.
-const MOST_DOTS: usize = 12;
+const MAX_DOTS: usize = 12;
 
 #[derive(Clone, Debug)]
 pub(crate) struct LineChart {
@@ -19,7 +19,7 @@ pub(crate) struct LineChart {
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
-    /// For what is only there to compare with.
+    /// Marks a series that is a reference.
     pub(crate) is_dashed: bool,
 }
 
@@ -41,13 +41,13 @@ impl LineChart {
         for (value, text) in across.ticks() {
             frame.tick(across.place(value), &text);
         }
-        frame.name_the_horizontal_axis(&self.across.label);
+        frame.label_horizontal_axis(&self.across.label);
         for (at, series) in self.series.iter().enumerate() {
             let stroke = Stroke { colour: colour(at), width: 2.0, is_dashed: series.is_dashed };
             let place = |(x, y): &Point| (Frame::x(across.place(*x)), frame.y(*y));
             let points: Vec<Point> = series.points.iter().filter(is_finite).map(place).collect();
             frame.canvas.line(&points, stroke);
-            if points.len() <= MOST_DOTS {
+            if points.len() <= MAX_DOTS {
                 for point in points {
                     frame.canvas.dot(point, stroke.colour);
                 }

@@ -1,13 +1,13 @@
-//! From values to places along an axis, and where its ticks are.
+//! Maps values to positions along an axis, and chooses its ticks.
 
 use super::super::figure::grouped;
 
-/// About so many ticks are wanted; there may be a few less.
+/// The approximate number of ticks; there may be a few less.
 const TICKS: f64 = 7.0;
-/// For rounding: what is so close to a tick is at it.
-const TINY: f64 = 1e-9;
+/// Tolerance for rounding to a tick.
+const TICK_TOLERANCE: f64 = 1e-9;
 
-/// What an axis is called, and how values lie along it.
+/// The label of an axis, and how values map to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) label: String,
@@ -18,9 +18,9 @@ pub(crate) struct Axis {
 pub(crate) enum Kind {
     /// From zero.
     Linear,
-    /// From zero to here; what lies beyond is at the edge.
+    /// From zero to this value; larger values are drawn at the edge.
     LinearTo(f64),
-    /// Logarithmic, with ticks at these values and nowhere else.
+    /// Logarithmic, with ticks at exactly these values.
     Marked(Vec<f64>),
 }
 
@@ -51,7 +51,7 @@ impl Scale {
     fn linear(high: f64) -> Self {
         let high = if high > 0.0 { high } else { 1.0 };
         let step = step_of(high / TICKS);
-        let ticks = steps(step, (high / step - TINY).ceil());
+        let ticks = steps(step, (high / step - TICK_TOLERANCE).ceil());
         Self { low: 0.0, high: ticks.last().copied().unwrap_or(high), is_logarithmic: false, ticks }
     }
 
@@ -61,7 +61,7 @@ impl Scale {
         Self { low, high, is_logarithmic: true, ticks: marks.to_vec() }
     }
 
-    /// Where a value lies: 0 at the beginning of the axis, 1 at its end.
+    /// The position of a value: 0 at the beginning of the axis, 1 at its end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         let place = if self.is_logarithmic {
@@ -72,7 +72,7 @@ impl Scale {
         if place.is_finite() { place } else { 0.0 }
     }
 
-    /// The ticks and how they are written.
+    /// The ticks and their labels.
     pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
         self.ticks.iter().map(|tick| (*tick, figure(*tick)))
     }
@@ -88,17 +88,17 @@ fn step_of(least: f64) -> f64 {
         .unwrap_or(power * 10.0)
 }
 
-/// From zero, so many steps.
+/// The multiples of `step` from zero to `count` steps.
 fn steps(step: f64, count: f64) -> Vec<f64> {
     let numbers = std::iter::successors(Some(0.0), |number| Some(number + 1.0));
     numbers.take_while(|number| *number <= count).map(|number| number * step).collect()
 }
 
-/// With as many digits after the point as it takes, and no more than three.
+/// With as few digits after the point as possible, and at most three.
 fn figure(value: f64) -> String {
     let digits = (0..3).find(|digits| {
         let scaled = value * 10_f64.powi(*digits);
-        (scaled - scaled.round()).abs() < TINY * scaled.abs().max(1.0)
+        (scaled - scaled.round()).abs() < TICK_TOLERANCE * scaled.abs().max(1.0)
     });
     grouped(value, digits.map_or(3, i32::unsigned_abs) as usize)
 }

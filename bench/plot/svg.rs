@@ -1,4 +1,4 @@
-//! The few elements of SVG that a chart is made of.
+//! The few SVG elements that a chart needs.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ const FONT: &str = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Helveti
 /// A point, in pixels from the upper left corner.
 pub(super) type Point = (f64, f64);
 
-/// Where a text stands with respect to its point.
+/// Where a text is placed relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -23,14 +23,14 @@ pub(super) struct Stroke {
     pub(super) is_dashed: bool,
 }
 
-/// A picture that grows element by element.
+/// An SVG document under construction.
 #[derive(Debug)]
 pub(super) struct Canvas {
     text: String,
 }
 
 impl Canvas {
-    /// With a background of its own: a page may be dark.
+    /// Draws a white background, because the page may be dark.
     pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
         let text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
@@ -78,7 +78,7 @@ impl Canvas {
         ));
     }
 
-    /// A text that reads upwards, with its middle at the point.
+    /// A text that reads upwards, centred on the point.
     pub(super) fn upright(&mut self, (x, y): Point, text: &str) {
         self.element(&format!(
             "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\" text-anchor=\"middle\" fill=\"#222222\">{}</text>",

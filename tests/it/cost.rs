@@ -1,11 +1,10 @@
-//! Guards: what fails when the shape of a cost changes, without a clock.
+//! Tests that bound costs without a clock.
 //!
-//! A benchmark says how long something takes on one machine on one day. These count what it consists of: rows that are
-//! walked over, commits, files, processes, calls of the system. That is the same on every machine, so a bound on it can
-//! stand in a test. Each bound is a little above what was counted when it was written; whoever has a good reason to
-//! exceed one changes it, and says why.
+//! A benchmark measures time on one machine on one day. These tests count operations instead: rows scanned, commits,
+//! files, processes, system calls. The counts are the same on every machine, so a test can bound them. Each bound is a
+//! little above the count at the time of writing; a commit that raises one must say why.
 
-#[cfg(debug_assertions)] // Released builds are linked statically: no library can step in.
+#[cfg(debug_assertions)] // Release builds are linked statically, so the preloaded shim cannot intercept calls.
 mod commits;
 mod dependents;
 mod enqueue;

@@ -1,5 +1,5 @@
-//! `docs/reliability.md` says which tests make each fault happen: the table there and the names of the tests are held to
-//! each other, and so is every path that the page mentions.
+//! `docs/reliability.md` lists the tests that cause each fault. These tests compare that table with the names of the
+//! tests, and check every path that the page mentions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,33 +7,33 @@ use std::path::{Path, PathBuf};
 
 const PAGE: &str = "docs/reliability.md";
 const SECTION: &str = "## Every fault, and its tests";
-/// The cases in the table.
-fn cases() -> impl Iterator<Item = u32> {
+/// The numbers of the faults in the table.
+fn faults() -> impl Iterator<Item = u32> {
     (1..=36).chain(38..=43)
 }
 
-/// Those without a test: what they are about is not there yet.
-const WITHOUT: [u32; 0] = [];
-/// What the page may mention a path in.
-const FOLDERS: [&str; 7] = ["bench/", "docs/", "migrations/", "crates/", "tests/", "tools/", ".ci/"];
+/// Faults without a test, because the feature does not exist yet.
+const FAULTS_WITHOUT_TEST: [u32; 0] = [];
+/// The folders of the paths that are checked.
+const CHECKED_FOLDERS: [&str; 7] = ["bench/", "docs/", "migrations/", "crates/", "tests/", "tools/", ".ci/"];
 
 fn root() -> &'static Path {
     Path::new(crate::REPOSITORY)
 }
 
 fn page() -> String {
-    fs::read_to_string(root().join(PAGE)).expect("the page is there")
+    fs::read_to_string(root().join(PAGE)).expect("the page is readable")
 }
 
-/// All names of tests in a text, where `before` stands before them. Beginnings of names, as filters, are left out.
+/// All test names in a text that follow `before`. Prefixes of names, as in filters, are left out.
 fn names<'t>(text: &'t str, before: &str) -> Vec<&'t str> {
-    let is_there = |at: &usize| text[..*at].ends_with(before);
-    let starts = text.match_indices("fault_").map(|(at, _)| at).filter(is_there);
+    let is_preceded = |at: &usize| text[..*at].ends_with(before);
+    let starts = text.match_indices("fault_").map(|(at, _)| at).filter(is_preceded);
     let name = |at: usize| text[at..].split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next();
     starts.filter_map(name).filter(|name| !name.ends_with('_')).collect()
 }
 
-/// The tests of each case, in the order of their names.
+/// The tests of each fault, sorted by name.
 fn tests() -> BTreeMap<u32, Vec<String>> {
     let mut tests: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     let mut folders = vec![root().join("crates"), root().join("tests/it")];
@@ -43,9 +43,9 @@ fn tests() -> BTreeMap<u32, Vec<String>> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path).expect("a source is text");
+                let text = fs::read_to_string(&path).expect("a source file is UTF-8");
                 for name in names(&text, "fn ") {
-                    tests.entry(case_of(name)).or_default().push(name.to_owned());
+                    tests.entry(fault_number(name)).or_default().push(name.to_owned());
                 }
             }
         }
@@ -56,14 +56,14 @@ fn tests() -> BTreeMap<u32, Vec<String>> {
     tests
 }
 
-fn case_of(name: &str) -> u32 {
+fn fault_number(name: &str) -> u32 {
     let number = name.split('_').nth(1).filter(|number| number.len() == 2);
-    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name} has no case"))
+    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name} has no fault number"))
 }
 
-/// The rows of the table: the case, and the tests that stand there.
+/// The rows of the table: the fault, and its tests.
 fn rows(page: &str) -> Vec<(u32, Vec<&str>)> {
-    let (_, section) = page.split_once(SECTION).expect("the section is there");
+    let (_, section) = page.split_once(SECTION).expect("the page has the section");
     let section = section.split("\n## ").next().unwrap_or_default();
     section
         .lines()
@@ -77,10 +77,10 @@ fn rows(page: &str) -> Vec<(u32, Vec<&str>)> {
 #[test]
 fn every_fault_has_a_test_named_after_it() {
     let tests = tests();
-    for case in cases() {
-        match (tests.contains_key(&case), WITHOUT.contains(&case)) {
-            (true, true) => panic!("case {case} has a test by now: take it off the list of those without"),
-            (false, false) => panic!("case {case} has no test"),
+    for fault in faults() {
+        match (tests.contains_key(&fault), FAULTS_WITHOUT_TEST.contains(&fault)) {
+            (true, true) => panic!("fault {fault} has a test: remove it from FAULTS_WITHOUT_TEST"),
+            (false, false) => panic!("fault {fault} has no test"),
             (true, false) | (false, true) => {}
         }
     }
@@ -88,28 +88,28 @@ fn every_fault_has_a_test_named_after_it() {
     let count = all.len();
     all.sort();
     all.dedup();
-    assert_eq!(all.len(), count, "two tests have one name");
+    assert_eq!(all.len(), count, "two tests have the same name");
 }
 
 #[test]
 fn the_table_lists_every_fault_and_all_of_its_tests() {
     let (page, tests) = (page(), tests());
     let rows = rows(&page);
-    let listed: Vec<u32> = rows.iter().map(|(case, _)| *case).collect();
-    assert_eq!(listed, cases().collect::<Vec<u32>>(), "one row for each case, in their order");
+    let listed: Vec<u32> = rows.iter().map(|(fault, _)| *fault).collect();
+    assert_eq!(listed, faults().collect::<Vec<u32>>(), "one row for each fault, in order");
     let mut wrong = Vec::new();
-    for (case, listed) in rows {
-        let expected = tests.get(&case).map_or(&[][..], Vec::as_slice);
+    for (fault, listed) in rows {
+        let expected = tests.get(&fault).map_or(&[][..], Vec::as_slice);
         if listed != expected {
             let cell: Vec<String> = expected.iter().map(|name| format!("`{name}`")).collect();
-            wrong.push(format!("| {case} | … | {} |", cell.join(", ")));
+            wrong.push(format!("| {fault} | … | {} |", cell.join(", ")));
         }
     }
-    assert!(wrong.is_empty(), "these rows of {PAGE} should end so:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "these rows of {PAGE} should end as follows:\n{}", wrong.join("\n"));
 }
 
 #[test]
-fn the_page_names_only_what_is_there() {
+fn the_page_names_only_existing_tests_and_paths() {
     let (page, tests) = (page(), tests());
     let is_test = |name: &str| tests.values().flatten().any(|test| test == name);
     let unknown: Vec<&str> = names(&page, "").into_iter().filter(|name| !is_test(name)).collect();
@@ -117,7 +117,7 @@ fn the_page_names_only_what_is_there() {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
     let words = page.split(|c: char| !is_path(c)).map(|word| word.trim_end_matches('.'));
     let words = words.map(|word| word.trim_start_matches("../"));
-    let paths = words.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder)));
+    let paths = words.filter(|word| CHECKED_FOLDERS.iter().any(|folder| word.starts_with(folder)));
     let missing: Vec<&str> = paths.filter(|path| !root().join(path).exists()).collect();
     assert_eq!(missing, [""; 0], "these paths do not exist");
 }

@@ -1,4 +1,4 @@
-//! A picture of a folder, to see that nothing in it was changed.
+//! A snapshot of a folder, to verify that nothing in it changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,14 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Everything in a folder: what is in it, when it was changed, and who may read it.
-pub type Picture = BTreeMap<PathBuf, (Option<Vec<u8>>, SystemTime, u32)>;
+/// The content, modification time and permissions of every file in a folder.
+pub type FolderSnapshot = BTreeMap<PathBuf, (Option<Vec<u8>>, SystemTime, u32)>;
 
-pub fn picture(folder: &Path) -> Picture {
-    let mut picture = Picture::new();
+pub fn picture(folder: &Path) -> FolderSnapshot {
+    let mut picture = FolderSnapshot::new();
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
-        let meta = fs::symlink_metadata(&path).expect("it is there");
+        let meta = fs::symlink_metadata(&path).expect("the path exists");
         if meta.is_dir() {
             open.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
         }

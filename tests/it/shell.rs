@@ -1,4 +1,4 @@
-//! Commands that are run without a shell, against real shells: the program must see the same words.
+//! Commands that run without a shell, compared with real shells: the program must receive the same words.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,19 +11,19 @@ use proptest::prelude::*;
 
 use crate::fuzz::corpus;
 
-/// Not written by the test: a file that some thread has open for writing cannot be executed, and a process that another
-/// thread is about to start has it open for a moment.
+/// Not written by the test: a file that is open for writing cannot be executed, and a process that another thread is
+/// just starting may briefly inherit the descriptor.
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/it/shell/say-arguments");
 
-/// Most commands with a nasty character are refused, so that trying many costs little.
-const NASTY_CASES: u32 = 4_000;
-const TAME_CASES: u32 = 200;
+/// Most commands with a special character are not run directly, so that many cases cost little.
+const SPECIAL_CASES: u32 = 4_000;
+const PLAIN_CASES: u32 = 200;
 
-/// Characters that expand, redirect, comment out or end a command where nothing keeps them from it.
-const NASTY: &str = "~#*?$\\!{},[]()|&;<>\n^`+@%:='\"\r\t\u{1}\u{7f}\u{a0}é";
+/// Characters that expand, redirect, comment out or end a command unless they are quoted.
+const SPECIAL_CHARACTERS: &str = "~#*?$\\!{},[]()|&;<>\n^`+@%:='\"\r\t\u{1}\u{7f}\u{a0}é";
 
 /// Words, blanks and quoted parts, in any order.
-fn tame() -> impl Strategy<Value = String> {
+fn plain() -> impl Strategy<Value = String> {
     let fragments = vec![
         "a",
         "b",
@@ -49,20 +49,20 @@ fn tame() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(fragments), 0..7).prop_map(|fragments| fragments.concat())
 }
 
-/// A tame command with one or two nasty characters somewhere in it.
-fn nasty() -> impl Strategy<Value = String> {
-    let character = || prop::sample::select(NASTY.chars().collect::<Vec<char>>());
+/// A plain command with one or two special characters inserted.
+fn special() -> impl Strategy<Value = String> {
+    let character = || prop::sample::select(SPECIAL_CHARACTERS.chars().collect::<Vec<char>>());
     let tail = prop_oneof![character().prop_map(String::from), Just(String::new())];
-    (tame(), character(), tail, tame())
+    (plain(), character(), tail, plain())
         .prop_map(|(before, character, tail, after)| format!("{before}{character}{tail}{after}"))
 }
 
-/// What the program saw when this shell ran the command. `PATH` holds nothing but the program, under the given name,
-/// beside two files that a pattern could find.
-fn seen(shell: &Path, command: &str, program: &str) -> Vec<u8> {
+/// The arguments that the program received when this shell ran the command. `PATH` contains only the program, under the
+/// given name, and two files that a pattern could match.
+fn arguments_from_shell(shell: &Path, command: &str, program: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("tempdir");
     for name in ["c", "d"] {
-        fs::write(folder.path().join(name), "").expect("a file to be found");
+        fs::write(folder.path().join(name), "").expect("a file that a pattern could match");
     }
     symlink(PROGRAM, folder.path().join(program)).expect("link");
     let output = Command::new(shell)
@@ -82,17 +82,17 @@ fn seen(shell: &Path, command: &str, program: &str) -> Vec<u8> {
     output.stdout
 }
 
-fn said_about(words: &[String]) -> Vec<u8> {
+fn expected_output(words: &[String]) -> Vec<u8> {
     let count = (words.len() - 1).to_string();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     for word in std::iter::once(&count).chain(&words[1..]) {
-        said.extend_from_slice(word.as_bytes());
-        said.push(0);
+        output.extend_from_slice(word.as_bytes());
+        output.push(0);
     }
-    said
+output
 }
 
-/// This system's `sh`, and the two shells that it may be elsewhere.
+/// This system's `sh`, and the two shells that are `sh` on other systems.
 fn shells() -> Vec<PathBuf> {
     let shells =
         ["/bin/sh", "/bin/dash", "/bin/bash"].into_iter().filter_map(|shell| fs::canonicalize(shell).ok());
@@ -106,18 +106,18 @@ fn check(command: &str) {
     let Some(words) = direct_words(command) else {
         return;
     };
-    // A program in another folder is found without the shell's help.
+    // A program in another folder is not looked up on the PATH.
     if words[0].contains('/') || words[0].starts_with('.') {
         return;
     }
     for shell in shells() {
-        let seen = seen(&shell, command, &words[0]);
-        assert_eq!(shown(&seen), shown(&said_about(&words)), "{}: {command:?}", shell.display());
+        let received = arguments_from_shell(&shell, command, &words[0]);
+        assert_eq!(shown(&received), shown(&expected_output(&words)), "{}: {command:?}", shell.display());
     }
 }
 
 #[test]
-fn what_is_kept_for_fuzzing_means_the_same_to_a_shell() {
+fn the_fuzzing_corpus_means_the_same_to_a_shell() {
     for (_, input) in corpus::inputs("shell") {
         check(&String::from_utf8_lossy(&input));
     }
@@ -132,30 +132,30 @@ fn cases(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(TAME_CASES))]
+    #![proptest_config(cases(PLAIN_CASES))]
 
     #[test]
-    fn words_mean_the_same_to_a_shell(first in tame(), rest in tame()) {
+    fn words_mean_the_same_to_a_shell(first in plain(), rest in plain()) {
         check(&format!("a{first} {rest}"));
     }
 }
 
 proptest! {
-    #![proptest_config(cases(NASTY_CASES))]
+    #![proptest_config(cases(SPECIAL_CASES))]
 
     #[test]
-    fn nasty_arguments_mean_the_same_to_a_shell(rest in nasty()) {
+    fn special_arguments_mean_the_same_to_a_shell(rest in special()) {
         check(&format!("a {rest}"));
     }
 
     #[test]
-    fn a_nasty_first_word_means_the_same_to_a_shell(command in nasty()) {
+    fn a_special_first_word_means_the_same_to_a_shell(command in special()) {
         check(&command);
     }
 
-    /// `enqueue -- WORDS` quotes them; what comes out is taken apart again without a shell where that is possible.
+    /// `enqueue -- WORDS` quotes the words; the result is split again without a shell where possible.
     #[test]
-    fn quoted_words_come_back(words in prop::collection::vec("[ -~]{0,6}", 1..5)) {
+    fn quoted_words_survive_a_round_trip(words in prop::collection::vec("[ -~]{0,6}", 1..5)) {
         if let Some(direct) = direct_words(&quote_words(&words)) {
             prop_assert_eq!(direct, words);
         }

@@ -1,7 +1,7 @@
-//! The conformance suite: what every [`store::Store`] must do.
+//! The conformance suite for every [`store::Store`].
 //!
-//! The tests know only `dyn Store` and a clock that they turn themselves, and `every_store!` runs each of them on each
-//! store. What is true of one store alone is in the file of its name.
+//! The tests use only `dyn Store` and a clock that they control, and `every_store!` runs each of them on each store.
+//! Tests of a single store are in the module named after it.
 
 pub(crate) mod fixture;
 pub(crate) mod new_job;

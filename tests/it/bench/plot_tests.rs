@@ -21,7 +21,7 @@ fn dots(svg: &str) -> Vec<(f64, f64)> {
 }
 
 #[test]
-fn text_is_escaped_and_nothing_is_left_open() {
+fn text_is_escaped_and_every_element_is_closed() {
     let svg = lines(vec![Series::new("\"x\" > y", vec![(1.0, 2.0)])]);
     assert!(svg.contains("<title>a &lt; b &amp; c</title>"), "{svg}");
     assert!(svg.contains("&quot;x&quot; &gt; y"), "{svg}");
@@ -30,7 +30,7 @@ fn text_is_escaped_and_nothing_is_left_open() {
 }
 
 #[test]
-fn it_has_a_background_of_its_own() {
+fn a_chart_has_its_own_background() {
     assert!(lines(Vec::new()).contains("fill=\"#ffffff\""));
 }
 
@@ -45,14 +45,14 @@ fn a_logarithmic_axis_spaces_factors_evenly_and_values_grow_upwards() {
 }
 
 #[test]
-fn what_is_not_a_number_is_left_out() {
+fn points_that_are_not_finite_are_left_out() {
     let svg = lines(vec![Series::new("true", vec![(1.0, f64::NAN), (4.0, f64::INFINITY), (16.0, 1.0)])]);
     assert_eq!(dots(&svg).len(), 1);
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
 }
 
 #[test]
-fn an_axis_ends_at_a_round_number_that_holds_every_value() {
+fn an_axis_ends_at_a_round_number_above_every_value() {
     for (highest, last) in [(1_701.0, ">2,000<"), (0.93, ">1<"), (7.0, ">7<"), (0.0, ">1<")] {
         let svg = lines(vec![Series::new("true", vec![(1.0, highest)])]);
         assert!(svg.contains(last), "{highest}: {svg}");
@@ -60,7 +60,7 @@ fn an_axis_ends_at_a_round_number_that_holds_every_value() {
 }
 
 #[test]
-fn what_lies_beyond_the_end_of_an_axis_is_at_its_edge() {
+fn a_point_beyond_the_end_of_an_axis_is_drawn_at_its_edge() {
     let chart = LineChart {
         title: String::new(),
         across: Axis::new("", Kind::LinearTo(10.0)),
@@ -74,18 +74,18 @@ fn what_lies_beyond_the_end_of_an_axis_is_at_its_edge() {
 }
 
 #[test]
-fn every_group_has_a_bar_for_each_series_and_a_line_marks_the_goal() {
+fn every_group_has_a_bar_for_each_series_and_a_line_marks_the_target() {
     let svg = BarChart {
         title: "ratios".to_owned(),
         upwards: "ratio".to_owned(),
         groups: vec!["1 slot".to_owned(), "4 slots".to_owned()],
         series: vec![("true".to_owned(), vec![0.5, 0.9]), ("echo".to_owned(), vec![0.4, f64::NAN])],
-        mark: Some(Mark { name: "goal".to_owned(), value: 0.9 }),
+        mark: Some(Mark { name: "target".to_owned(), value: 0.9 }),
     }
     .svg();
     let (background, bars, keys) = (1, 3, 2);
     assert_eq!(svg.matches("<rect").count(), background + bars + keys, "{svg}");
-    for text in [">1 slot<", ">4 slots<", ">goal<"] {
+    for text in [">1 slot<", ">4 slots<", ">target<"] {
         assert!(svg.contains(text), "{text} in {svg}");
     }
 }

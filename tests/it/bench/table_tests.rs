@@ -11,7 +11,7 @@ fn table() -> Table {
 }
 
 #[test]
-fn numbers_stand_below_each_other_and_words_begin_together() {
+fn numbers_are_right_aligned_and_words_are_left_aligned() {
     assert_eq!(table().text(), "  peer      drain  synced\n  a|b     1,200/s  yes\n  longer    ≥ 7/s  no\n");
 }
 
@@ -29,7 +29,7 @@ fn a_table_is_markdown_even_with_a_bar_in_a_cell() {
 }
 
 #[test]
-fn thousands_are_set_apart() {
+fn thousands_are_separated_by_commas() {
     let cases = [(0.0, "0.00"), (999.5, "999.50"), (1_000.0, "1,000.00"), (-1_234_567.891, "-1,234,567.89")];
     for (value, text) in cases {
         assert_eq!(grouped(value, 2), text);
@@ -38,7 +38,7 @@ fn thousands_are_set_apart() {
 }
 
 #[test]
-fn a_ratio_without_end_stands_among_the_numbers() {
+fn an_infinite_ratio_is_aligned_like_a_number() {
     let row = |cell: String| vec![cell];
     let rows = vec![row(grouped(12.5, 2)), row(grouped(1.0 / 0.0, 2))];
     let table = Table { title: String::new(), columns: row("ratio".to_owned()), rows };

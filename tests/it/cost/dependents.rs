@@ -1,5 +1,5 @@
-//! A job for which very many wait stalls nobody when it ends: each turn tells a portion of them, and what that costs does
-//! not depend on how many are left.
+//! A job with very many dependents does not stall other work when it ends: each exchange unblocks a portion of them,
+//! and its cost does not depend on how many remain.
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
@@ -12,24 +12,24 @@ use super::tape;
 use crate::store::fixture::Fixture;
 use crate::store::new_job::job;
 
-const FEW: usize = 4_000;
-const MANY: usize = 100_000;
-/// How many a transaction tells at most.
-const PORTION: usize = 1_000;
-/// How many turns are looked at; all of them have as much to tell as a turn tells. To look at all of those that a hundred
-/// thousand take would be a matter of half a minute.
-const TURNS: usize = 3;
-/// In percent: which branches of a tree are split is not the same each time.
-const TOLERANCE: u64 = 10;
+const FEW_DEPENDENTS: usize = 4_000;
+const MANY_DEPENDENTS: usize = 100_000;
+/// The most dependents that one transaction unblocks.
+const PORTION_SIZE: usize = 1_000;
+/// The number of exchanges measured; each of them has a full portion to unblock. Measuring all exchanges that a hundred
+/// thousand dependents take would need half a minute.
+const MEASURED_EXCHANGES: usize = 3;
+/// In percent: which B-tree pages are split varies between runs.
+const TOLERANCE_PERCENT: u64 = 10;
 
-/// Jobs that wait for one that has just ended, and of which the first portion was told.
-struct Crowd {
+/// Dependents of a job that has just ended; the first portion of them is unblocked.
+struct Dependents {
     fixture: Fixture,
     worker: WorkerId,
     _folder: TempDir,
 }
 
-impl Crowd {
+impl Dependents {
     fn of(dependents: usize) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         tape::start();
@@ -44,61 +44,61 @@ impl Crowd {
         Self { fixture, worker, _folder: folder }
     }
 
-    /// The steps of the costliest of some turns. In each of them a job is claimed that came in between.
-    fn cost_of_a_turn(&self) -> u64 {
-        (0..TURNS).map(|at| self.turn(&format!("urgent-{at}"))).max().expect("a turn")
+    /// The steps of the most expensive of several exchanges. Each of them claims a job that was enqueued in between.
+    fn max_exchange_cost(&self) -> u64 {
+        (0..MEASURED_EXCHANGES).map(|at| self.exchange_cost(&format!("urgent-{at}"))).max().expect("at least one exchange")
     }
 
-    fn turn(&self, urgent: &str) -> u64 {
+    fn exchange_cost(&self, urgent: &str) -> u64 {
         self.fixture.enqueue(job(urgent).priority(9));
         tape::start();
         let exchanged = self.fixture.exchange(&self.worker, &[], 1);
         let runs = tape::take();
         tape::stop();
-        assert_eq!(exchanged.claimed[0].lease.job.as_str(), urgent, "it is served between the portions");
-        assert_eq!(exchanged.next_due, Some(self.fixture.now()), "there are more to be told");
+        assert_eq!(exchanged.claimed[0].lease.job.as_str(), urgent, "the job is claimed between two portions");
+        assert_eq!(exchanged.next_due, Some(self.fixture.now()), "more dependents remain blocked");
         let count = |beginning: &str| runs.iter().filter(|run| run.sql.starts_with(beginning)).count();
-        assert_eq!(count("begin "), 1, "a turn is one transaction");
-        assert_eq!(count("update dependencies set blocks = 0"), PORTION, "so many are told");
+        assert_eq!(count("begin "), 1, "an exchange is one transaction");
+        assert_eq!(count("update dependencies set blocks = 0"), PORTION_SIZE, "one portion is unblocked");
         runs.iter().map(|run| u64::from(run.steps)).sum()
     }
 
-    /// One that came when a part was told stands before all that are told later.
-    fn claims_in_turn(&self) {
+    /// A job that is enqueued after some portions precedes all dependents that are unblocked later.
+    fn claims_in_order(&self) {
         let fixture = &self.fixture;
-        let told = (1 + TURNS) * PORTION;
+        let unblocked = (1 + MEASURED_EXCHANGES) * PORTION_SIZE;
         fixture.pass_millis(1);
         fixture.enqueue("plain");
         fixture.pass_millis(1);
-        let exchanged = fixture.exchange(&self.worker, &[], told + 1);
-        let last = &exchanged.claimed.last().expect("many are claimed").lease.job;
-        assert_eq!((exchanged.claimed.len(), last.as_str()), (told + 1, "plain"));
-        assert_eq!(exchanged.next_due, Some(fixture.now()), "there are more to be told");
+        let exchanged = fixture.exchange(&self.worker, &[], unblocked + 1);
+        let last = &exchanged.claimed.last().expect("jobs are claimed").lease.job;
+        assert_eq!((exchanged.claimed.len(), last.as_str()), (unblocked + 1, "plain"));
+        assert_eq!(exchanged.next_due, Some(fixture.now()), "more dependents remain blocked");
     }
 }
 
 #[test]
-fn a_job_that_begins_again_tells_its_dependents_in_portions() {
-    let crowd = Crowd::of(FEW);
+fn a_retried_job_unblocks_the_dependents_of_its_last_end_in_portions() {
+    let waiting = Dependents::of(FEW_DEPENDENTS);
     tape::start();
-    let retried = crowd.fixture.retry("parent");
+    let retried = waiting.fixture.retry("parent");
     let runs = tape::take();
     tape::stop();
     assert_eq!(retried, Change::Done(StateName::Pending));
     let transactions = runs.split(|run| run.sql.starts_with("begin "));
-    let told = |runs: &[tape::Run]| {
+    let unblocked = |runs: &[tape::Run]| {
         runs.iter().filter(|run| run.sql.starts_with("update dependencies set blocks = 0")).count()
     };
-    let told: Vec<usize> = transactions.map(told).filter(|count| *count > 0).collect();
-    assert!(told.iter().all(|count| *count <= PORTION), "{told:?}");
-    assert_eq!(told.iter().sum::<usize>(), FEW - PORTION, "all who waited for its first end: {told:?}");
+    let unblocked: Vec<usize> = transactions.map(unblocked).filter(|count| *count > 0).collect();
+    assert!(unblocked.iter().all(|count| *count <= PORTION_SIZE), "{unblocked:?}");
+    assert_eq!(unblocked.iter().sum::<usize>(), FEW_DEPENDENTS - PORTION_SIZE, "all dependents of its first end: {unblocked:?}");
 }
 
 #[test]
-fn while_very_many_dependents_are_released_every_turn_is_as_short_and_serves_claims() {
-    let (few, many) = (Crowd::of(FEW), Crowd::of(MANY));
-    let [cost_of_few, cost_of_many] = [&few, &many].map(Crowd::cost_of_a_turn);
-    let tolerated = cost_of_few + cost_of_few * TOLERANCE / 100;
+fn unblocking_very_many_dependents_keeps_every_exchange_short_and_serves_claims() {
+    let (few, many) = (Dependents::of(FEW_DEPENDENTS), Dependents::of(MANY_DEPENDENTS));
+    let [cost_of_few, cost_of_many] = [&few, &many].map(Dependents::max_exchange_cost);
+    let tolerated = cost_of_few + cost_of_few * TOLERANCE_PERCENT / 100;
     assert!(cost_of_many <= tolerated, "{cost_of_few} steps became {cost_of_many}");
-    many.claims_in_turn();
+    many.claims_in_order();
 }

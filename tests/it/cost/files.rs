@@ -1,4 +1,4 @@
-//! A job that prints little makes no file.
+//! A job that prints little creates no file.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -10,41 +10,41 @@ use rustix::io::Errno;
 use crate::chaos::shim::Shim;
 use crate::engine::harness::{Home, Pool};
 
-/// A job that still runs after half a second gets a file, and on a busy machine the shortest may take that long. By a slow
-/// clock it does not.
-const SLOWDOWN: u64 = 30;
+/// A job that runs longer than half a second gets a log file, and on a busy machine even the shortest may take that
+/// long. With a slow clock it does not.
+const CLOCK_SLOWDOWN: u64 = 30;
 
 #[test]
-fn a_drain_of_small_jobs_makes_no_other_files_than_one_of_nothing() {
-    let place = Place::new();
-    let of_nothing = place.made_by_drain();
-    assert!(of_nothing.contains(&"home/workers/*.lock".to_owned()), "new files are seen: {of_nothing:?}");
-    place.enqueue("true", 50);
-    place.enqueue("echo hello; echo trouble >&2", 50);
-    place.enqueue("echo no luck >&2; exit 1", 50);
-    assert_eq!(place.made_by_drain(), of_nothing);
+fn a_drain_of_small_jobs_creates_the_same_files_as_an_empty_drain() {
+    let sandbox = Sandbox::new();
+    let by_empty_drain = sandbox.created_by_drain();
+    assert!(by_empty_drain.contains(&"home/workers/*.lock".to_owned()), "the watch reports new files: {by_empty_drain:?}");
+    sandbox.enqueue("true", 50);
+    sandbox.enqueue("echo hello; echo trouble >&2", 50);
+    sandbox.enqueue("echo failed >&2; exit 1", 50);
+    assert_eq!(sandbox.created_by_drain(), by_empty_drain);
 }
 
 #[test]
-fn the_file_of_a_job_that_prints_much_is_seen() {
-    let place = Place::new();
-    let of_nothing = place.made_by_drain();
-    place.enqueue("head -c 1000000 /dev/zero", 1);
-    let made = place.made_by_drain();
-    assert!(made.len() > of_nothing.len() && made.iter().any(|name| name.contains("logs")), "{made:?}");
+fn the_watch_reports_the_log_file_of_a_job_that_prints_much() {
+    let sandbox = Sandbox::new();
+    let by_empty_drain = sandbox.created_by_drain();
+    sandbox.enqueue("head -c 1000000 /dev/zero", 1);
+    let created = sandbox.created_by_drain();
+    assert!(created.len() > by_empty_drain.len() && created.iter().any(|name| name.contains("logs")), "{created:?}");
 }
 
-/// A home in which a worker has been, and a folder for temporary files.
-struct Place {
+/// A home that a worker has already used, and a folder for temporary files.
+struct Sandbox {
     home: Home,
 }
 
-impl Place {
+impl Sandbox {
     fn new() -> Self {
-        let place = Self { home: Home::new() };
-        fs::create_dir(place.temporary()).expect("the folder is made");
-        place.drain();
-        place
+        let sandbox = Self { home: Home::new() };
+        fs::create_dir(sandbox.temporary()).expect("the folder is created");
+        sandbox.drain();
+        sandbox
     }
 
     fn temporary(&self) -> PathBuf {
@@ -59,30 +59,30 @@ impl Place {
 
     fn drain(&self) {
         let shim = Shim::new(&self.home);
-        shim.slow_clock(SLOWDOWN);
+        shim.slow_clock(CLOCK_SLOWDOWN);
         let call = self.home.call(["worker", "run", "-q", "--until-empty", "--concurrency", "4"]);
         let call = call.env("TMPDIR", self.temporary()).envs(shim.variables());
         Pool::spawn(&self.home, call.interruptible().into_command()).ends_well();
     }
 
-    /// What kinds of files a drain makes, also those that are gone when it ends.
-    fn made_by_drain(&self) -> Vec<String> {
-        let watch = Watch::new(self.home.folder(), &[self.home.path(), self.temporary()]);
+    /// The kinds of files that a drain creates, including those that it deletes again.
+    fn created_by_drain(&self) -> Vec<String> {
+        let watch = CreationWatch::new(self.home.folder(), &[self.home.path(), self.temporary()]);
         self.drain();
-        watch.made()
+        watch.created()
     }
 }
 
-/// Sees every file that comes into being in some folders or below.
-struct Watch {
+/// Records every file that is created in these folders or below.
+struct CreationWatch {
     inotify: OwnedFd,
     root: PathBuf,
-    /// With the numbers that the kernel gave them.
+    /// With their inotify watch descriptors.
     folders: Vec<(i32, PathBuf)>,
 }
 
-impl Watch {
-    /// Names are told from `root` on.
+impl CreationWatch {
+    /// Names are reported relative to `root`.
     fn new(root: &Path, folders: &[PathBuf]) -> Self {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("inotify");
         let mut watch = Self { inotify, root: root.to_owned(), folders: Vec::new() };
@@ -104,28 +104,28 @@ impl Watch {
         }
     }
 
-    /// Names and kinds of what was made, in order; the names of workers are left out.
-    fn made(&self) -> Vec<String> {
+    /// The created files in sorted order, with worker ids replaced by `*`.
+    fn created(&self) -> Vec<String> {
         let mut buffer = Vec::with_capacity(1 << 16);
         let mut reader = Reader::new(&self.inotify, buffer.spare_capacity_mut());
-        let mut made = Vec::new();
+        let mut created = Vec::new();
         loop {
             let event = match reader.next() {
                 Ok(event) => event,
                 Err(Errno::AGAIN) => break,
-                Err(error) => panic!("what was made cannot be read: {error}"),
+                Err(error) => panic!("failed to read inotify events: {error}"),
             };
             let (_, folder) =
-                self.folders.iter().find(|(number, _)| *number == event.wd()).expect("a folder");
-            let name = event.file_name().expect("a name").to_str().expect("a name is text");
-            made.push(self.kind(folder, name));
+                self.folders.iter().find(|(number, _)| *number == event.wd()).expect("the folder is watched");
+            let name = event.file_name().expect("a name").to_str().expect("the name is UTF-8");
+            created.push(self.kind(folder, name));
         }
-        made.sort();
-        made
+        created.sort();
+        created
     }
 
     fn kind(&self, folder: &Path, name: &str) -> String {
-        let folder = folder.strip_prefix(&self.root).expect("a folder below the root");
+        let folder = folder.strip_prefix(&self.root).expect("the folder is below the root");
         let name = match name.split_once('.') {
             Some((_, kind)) if folder.ends_with("workers") => format!("*.{kind}"),
             Some(_) | None => name.to_owned(),

@@ -1,5 +1,5 @@
-//! Whatever is done to a graph of jobs costs as much as the graph is large, and is done in transactions that are as short
-//! where it is ten times as large. Other writers get their turn between two of them.
+//! Every operation on a graph of jobs takes time linear in its size, in transactions whose length does not depend on
+//! the size. Other writers are served between two transactions.
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
@@ -15,21 +15,21 @@ use store::{Change, JobFilter, JobRef, JobVerb, Phase};
 use tempfile::TempDir;
 
 use super::tape::{self, Run};
-use crate::store::fixture::{Fixture, SOMEBODY};
+use crate::store::fixture::{Fixture, ACTOR};
 use crate::store::new_job::{JobSpec, job, job_id};
 
-/// In percent: which branches of a tree are split is not the same each time, and trees grow deeper.
-const TOLERANCE: u64 = 15;
+/// In percent: which B-tree pages are split varies between runs, and larger trees are deeper.
+const TOLERANCE_PERCENT: u64 = 15;
 
-/// What a transaction may cost at most: a little more than was counted, about 50 ms.
-const LONGEST: u64 = 400_000;
+/// The most steps of a transaction: slightly more than was counted, about 50 ms.
+const MAX_TRANSACTION_STEPS: u64 = 400_000;
 
-/// What something cost, in steps of SQLite's machine.
+/// The cost of an operation, in steps of SQLite's virtual machine.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
-    /// All transactions together.
+    /// The sum over all transactions.
     sum: u64,
-    /// The longest transaction that keeps other writers out.
+    /// The longest write transaction.
     longest: u64,
 }
 
@@ -45,7 +45,7 @@ impl Cost {
     }
 }
 
-/// A queue with a graph in it.
+/// A queue that contains a graph of jobs.
 struct Graph {
     fixture: Fixture,
     folder: TempDir,
@@ -64,14 +64,14 @@ impl Graph {
         Self { fixture, folder, size: size as u64 }
     }
 
-    /// Each waits for the one before it.
+    /// Each job depends on the previous one.
     fn chain(length: usize) -> Self {
         let first = std::iter::once(job("j0"));
         let others = (1..length).map(|at| job(&format!("j{at}")).after(&[format!("j{}", at - 1).as_str()]));
         Self::of(first.chain(others).collect(), 2 * length)
     }
 
-    /// Each job of a layer waits for all jobs of the layer before.
+    /// Each job of a layer depends on all jobs of the previous layer.
     fn layers(count: usize, width: usize) -> Self {
         let names =
             |layer: usize| (0..width).map(|at| format!("j{}", layer * width + at)).collect::<Vec<_>>();
@@ -84,7 +84,7 @@ impl Graph {
         Self::of(jobs, count * width + (count - 1) * width * width)
     }
 
-    /// One job waits for every job of a chain.
+    /// One job depends on every job of a chain.
     fn fan(parents: usize) -> Self {
         let name = |at: usize| format!("j{at}");
         let mut jobs = vec![job("j0")];
@@ -112,26 +112,26 @@ impl Graph {
     fn change(&self, verb: JobVerb, state: StateName) -> Tally {
         let jobs = self.select(state);
         let count = jobs.len() as u64;
-        let mut passed = 0;
+        let mut processed = 0;
         let tally =
-            bulk::change_selected(self.fixture.store.as_ref(), verb, jobs, SOMEBODY, |more| passed += more)
-                .expect("they are changed");
-        assert_eq!(passed, count, "each is looked at once");
-        assert_eq!((tally.done, tally.skipped), (count, 0), "{verb:?} of all");
+            bulk::change_selected(self.fixture.store.as_ref(), verb, jobs, ACTOR, |more| processed += more)
+                .expect("the jobs are changed");
+        assert_eq!(processed, count, "each job is processed once");
+        assert_eq!((tally.done, tally.skipped), (count, 0), "{verb:?} changes all jobs");
         tally
     }
 
-    /// What each verb costs that goes over the whole graph.
+    /// The cost of each verb that processes the whole graph.
     fn costs(&self) -> Vec<(&'static str, Cost)> {
         let cancelled = StateName::Cancelled;
         let costs = vec![
-            ("cancel one, and all others with it", self.cost(|graph| drop(graph.fixture.cancel("j0")))),
+            ("cancel the root and all its dependents", self.cost(|graph| drop(graph.fixture.cancel("j0")))),
             ("retry all", self.cost(|graph| drop(graph.change(JobVerb::Retry, cancelled)))),
             ("cancel all", self.cost(|graph| drop(graph.change(JobVerb::Cancel, StateName::Pending)))),
             ("remove a part", self.cost(Self::remove_newest)),
             ("prune the rest", self.cost(Self::prune)),
         ];
-        assert_eq!(self.select(cancelled).len(), 0, "all are gone");
+        assert_eq!(self.select(cancelled).len(), 0, "all jobs are deleted");
         self.fixture.recount();
         costs
     }
@@ -143,48 +143,48 @@ impl Graph {
             self.fixture.store.as_ref(),
             JobVerb::Remove,
             some.clone(),
-            SOMEBODY,
+            ACTOR,
             |_| {},
         )
-        .expect("they are removed");
+        .expect("the jobs are removed");
         assert_eq!(tally.done, some.len() as u64);
     }
 
     fn prune(&self) {
         let rest = PruneScope::Chosen(self.select(StateName::Cancelled));
-        prune::prune(self.fixture.store.as_ref(), self.folder.path(), &rest, SOMEBODY, |_| {})
+        prune::prune(self.fixture.store.as_ref(), self.folder.path(), &rest, ACTOR, |_| {})
             .expect("prune");
     }
 }
 
 /// The cost of every verb grows with the size and no faster, and no transaction becomes longer.
 #[track_caller]
-fn is_linear_in_short_transactions(small: &Graph, large: &Graph) {
-    let more = |value: u64| value + value * TOLERANCE / 100;
+fn assert_linear_in_short_transactions(small: &Graph, large: &Graph) {
+    let more = |value: u64| value + value * TOLERANCE_PERCENT / 100;
     for ((verb, few), (_, many)) in small.costs().into_iter().zip(large.costs()) {
         let expected = more(few.sum * large.size / small.size);
         assert!(many.sum <= expected, "{verb}: {few:?} became {many:?}, more than {expected} in all");
-        assert!(many.longest <= LONGEST, "{verb}: {many:?}: a transaction that is too long");
+        assert!(many.longest <= MAX_TRANSACTION_STEPS, "{verb}: {many:?}: a transaction is too long");
     }
 }
 
 #[test]
 fn fault_40_a_chain_is_changed_in_linear_time_and_short_transactions() {
-    is_linear_in_short_transactions(&Graph::chain(600), &Graph::chain(2_400));
+    assert_linear_in_short_transactions(&Graph::chain(600), &Graph::chain(2_400));
 }
 
 #[test]
 fn fault_40_ten_full_layers_are_changed_in_linear_time_and_short_transactions() {
-    is_linear_in_short_transactions(&Graph::layers(10, 15), &Graph::layers(10, 40));
+    assert_linear_in_short_transactions(&Graph::layers(10, 15), &Graph::layers(10, 40));
 }
 
 #[test]
 fn fault_40_a_job_with_two_thousand_parents_is_changed_in_linear_time() {
     let (small, large) = (Graph::fan(500), Graph::fan(2_000));
-    is_linear_in_short_transactions(&small, &large);
+    assert_linear_in_short_transactions(&small, &large);
 }
 
-/// A job that very many depended on, and that is gone now; the transactions that this took, and the longest of them.
+/// Removes a job with very many finished dependents. Returns the number of transactions and their cost.
 fn remove_parent_of(dependents: usize) -> (usize, Cost) {
     let graph = Graph::of(vec![job("parent")], 1);
     let database = Connection::open(graph.folder.path().join("queue.db")).expect("the database opens");
@@ -207,7 +207,7 @@ fn fault_40_a_job_with_very_many_finished_dependents_is_removed_in_short_transac
 }
 
 #[test]
-fn fault_40_another_writer_is_served_between_two_portions() {
+fn fault_40_another_writer_is_served_between_two_transactions() {
     let graph = Graph::layers(10, 30);
     let other = Fixture::sqlite_in(graph.folder.path());
     graph.fixture.cancel("j0");
@@ -217,13 +217,13 @@ fn fault_40_another_writer_is_served_between_two_portions() {
         other.enqueue(job(&format!("served-{served}")));
         served += 1;
     };
-    bulk::change_selected(graph.fixture.store.as_ref(), JobVerb::Retry, jobs, SOMEBODY, enqueue)
+    bulk::change_selected(graph.fixture.store.as_ref(), JobVerb::Retry, jobs, ACTOR, enqueue)
         .expect("a retry");
     assert!(served >= 3, "{served} portions");
 }
 
-/// What it costs to retry a job that depends on one that was removed and has come back behind this many full layers.
-fn retry_before_layers(count: usize) -> Cost {
+/// The cost of retrying a job whose parent was removed and enqueued again after this many full layers.
+fn retry_across_layers(count: usize) -> Cost {
     const WIDTH: usize = 60;
     let graph = Graph::layers(count, WIDTH);
     let fixture = &graph.fixture;
@@ -240,26 +240,26 @@ fn retry_before_layers(count: usize) -> Cost {
 }
 
 #[test]
-fn fault_40_a_search_for_contradictions_is_bounded() {
-    let (few, many) = (retry_before_layers(3), retry_before_layers(6));
-    assert!(many.longest <= few.longest * (100 + TOLERANCE) / 100, "{few:?} became {many:?}");
+fn fault_40_a_search_for_dependency_cycles_is_bounded() {
+    let (few, many) = (retry_across_layers(3), retry_across_layers(6));
+    assert!(many.longest <= few.longest * (100 + TOLERANCE_PERCENT) / 100, "{few:?} became {many:?}");
 }
 
 #[test]
-fn a_graph_that_is_cancelled_by_its_ids_is_answered_as_cancelled() {
+fn cancelling_every_job_of_a_graph_by_id_reports_each_as_cancelled() {
     let graph = Graph::layers(5, 40);
     let ids: Vec<_> = (0..200).map(|at| job_id(&format!("j{at}"))).collect();
-    let answers = change(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, SOMEBODY).jobs;
+    let answers = change(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, ACTOR).jobs;
     assert_eq!(answers.len(), ids.len());
     for (id, answer) in ids.iter().zip(answers) {
         assert!(answer.is_ok_and(|changed| changed.state == StateName::Cancelled), "{id}");
     }
-    let again = change(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, SOMEBODY).jobs;
-    assert!(again.iter().all(Result::is_err), "what was cancelled before is left as it is");
+    let again = change(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, ACTOR).jobs;
+    assert!(again.iter().all(Result::is_err), "cancelled jobs are not changed again");
 }
 
 #[test]
-fn what_was_changed_before_an_error_is_answered() {
+fn changes_before_an_error_are_reported() {
     let jobs: Vec<JobSpec> = (0..1_100).map(|at| job(&format!("j{at}"))).collect();
     let graph = Graph::of(jobs, 1_100);
     let database = Connection::open(graph.folder.path().join("queue.db")).expect("the database opens");
@@ -270,10 +270,10 @@ fn what_was_changed_before_an_error_is_answered() {
         )
         .expect("a trigger");
     let ids: Vec<_> = (0..1_100).map(|at| job_id(&format!("j{at}"))).collect();
-    let answers = change(graph.fixture.store.as_ref(), JobVerb::Remove, &ids, SOMEBODY);
+    let answers = change(graph.fixture.store.as_ref(), JobVerb::Remove, &ids, ACTOR);
     let done = answers.jobs.iter().filter(|answer| answer.is_ok()).count();
-    assert!((1..1_100).contains(&done), "{done} were removed");
-    assert_eq!(graph.select(StateName::Pending).len(), 1_100 - done, "and these are answered");
+    assert!((1..1_100).contains(&done), "{done} jobs were removed");
+    assert_eq!(graph.select(StateName::Pending).len(), 1_100 - done, "only the reported jobs are removed");
     let stopped = answers.stopped.expect("an error");
-    assert!(matches!(stopped, OpError::PartlyDone { done: told, .. } if told == done as u64), "{stopped:?}");
+    assert!(matches!(stopped, OpError::PartlyDone { done: reported, .. } if reported == done as u64), "{stopped:?}");
 }

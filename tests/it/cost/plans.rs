@@ -1,6 +1,6 @@
 //! Every statement of the store finds its rows by an index.
 //!
-//! The statements are read from the source, so that a new one is looked at without anybody thinking of it.
+//! The statements are read from the source, so that a new statement is checked automatically.
 
 use std::fs;
 use std::path::Path;
@@ -10,24 +10,24 @@ use tempfile::TempDir;
 
 use crate::store::fixture::Fixture;
 
-/// What select_jobs! and select_whole_jobs! put before a condition, but for the columns.
-const JOBS: &str = "select j.seq from jobs j left join workers w on w.seq = j.worker_seq ";
+/// The text that `select_jobs!` and `select_whole_jobs!` put before a condition, with a single column.
+const SELECT_JOBS: &str = "select j.seq from jobs j left join workers w on w.seq = j.worker_seq ";
 
-/// What stands for the rest of a statement that job_query! completes.
-const REST: &str = " true";
+/// A placeholder for the rest of a statement that `job_query!` completes.
+const PLACEHOLDER: &str = " true";
 
 /// Tables that stay small, however many jobs there are.
-const SMALL: [&str; 8] =
+const SMALL_TABLES: [&str; 8] =
     ["settings", "sequence", "queues", "workers", "counters", "hooks", "schedules", "unkillable"];
 
-/// Statements that may walk along a table: they stop at its first row.
+/// Statements that may scan a table, because they stop at its first row.
 const FIRST_ROW_ONLY: [&str; 3] = [
     "select 1 from pending_unblocks limit 1",
     "select parent_seq, failed, after_seq from pending_unblocks order by parent_seq limit 1",
     "select due_at from waiting order by due_at, seq limit 1",
 ];
 
-/// Statements that sort: what they sort is what somebody wants to see, or small.
+/// Statements that may sort: their rows are output for the user, or few.
 const SORTED: [&str; 3] = [
     "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens, \
      rate_refilled_at, limits, retry_on, no_retry_on from queues order by name",
@@ -40,7 +40,7 @@ const SORTED: [&str; 3] = [
      workers.seq where state <> 'stopped' order by seq",
 ];
 
-/// The statements that a busy queue lives on, by how they begin, and the index that each must use.
+/// The hot statements by their beginning, and the index that each must use.
 const HOT: [(&str, &str); 40] = [
     ("select next_at from schedules", "schedules_due"),
     ("select id, name from schedules where next_at", "schedules_due (next_at>? AND next_at<?)"),
@@ -106,18 +106,18 @@ const HOT: [(&str, &str); 40] = [
 fn every_statement_finds_its_rows_by_an_index() {
     let (_folder, connection) = new_database();
     for sql in statements() {
-        finds_rows_by_index(&connection, &sql);
+        assert_finds_rows_by_index(&connection, &sql);
     }
 }
 
 #[test]
-fn the_hot_statements_use_the_index_that_was_made_for_them() {
+fn the_hot_statements_use_their_intended_index() {
     let (_folder, connection) = new_database();
     let statements = statements();
     for (beginning, index) in HOT {
-        let meant: Vec<&String> = statements.iter().filter(|sql| sql.starts_with(beginning)).collect();
-        assert!(!meant.is_empty(), "the store has no such statement: {beginning}");
-        for sql in meant {
+        let matching: Vec<&String> = statements.iter().filter(|sql| sql.starts_with(beginning)).collect();
+        assert!(!matching.is_empty(), "no statement of the store begins with {beginning}");
+        for sql in matching {
             let plan = plan(&connection, sql);
             assert!(plan.iter().any(|line| line.contains(index)), "{sql}\n{plan:#?}");
         }
@@ -125,15 +125,15 @@ fn the_hot_statements_use_the_index_that_was_made_for_them() {
 }
 
 #[test]
-fn what_is_excused_is_still_there() {
+fn the_listed_exceptions_still_exist() {
     let statements = statements();
-    assert!(statements.len() > 60, "the statements were found: {}", statements.len());
+    assert!(statements.len() > 60, "found only {} statements", statements.len());
     for sql in FIRST_ROW_ONLY.into_iter().chain(SORTED) {
         assert!(statements.iter().any(|known| known == sql), "{sql}");
     }
 }
 
-/// A new store that nobody has open, looked at by other means.
+/// A new, closed store, opened by a plain SQLite connection.
 fn new_database() -> (TempDir, Connection) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     drop(Fixture::sqlite_in(folder.path()));
@@ -141,31 +141,32 @@ fn new_database() -> (TempDir, Connection) {
     (folder, connection)
 }
 
-/// Fails if a statement, given on one line, walks over what may be large or sorts what an index could have in order.
+/// Fails if a statement, given on one line, scans a table that may be large, or sorts rows that an index could return
+/// in order.
 #[track_caller]
-pub(super) fn finds_rows_by_index(connection: &Connection, sql: &str) {
+pub(super) fn assert_finds_rows_by_index(connection: &Connection, sql: &str) {
     for line in plan(connection, sql) {
-        let walked = line
+        let scanned = line
             .strip_prefix("SCAN ")
             .filter(|rest| *rest != "CONSTANT ROW")
             .and_then(|rest| rest.split(' ').next());
-        // What a part of the statement has found was found by that part.
-        let is_fine = walked.is_none_or(|table| SMALL.contains(&table) || table.starts_with("(subquery"));
+        // A scan of a subquery's result is allowed: the subquery is checked by itself.
+        let is_allowed = scanned.is_none_or(|table| SMALL_TABLES.contains(&table) || table.starts_with("(subquery"));
         assert!(
-            is_fine || FIRST_ROW_ONLY.contains(&sql),
-            "{sql}\nwalks over a table that may be large: {line}"
+            is_allowed || FIRST_ROW_ONLY.contains(&sql),
+            "{sql}\nscans a table that may be large: {line}"
         );
-        // An automatic index is one that is made for each run anew.
+        // An automatic index is built anew for each execution.
         let sorts = line.contains("TEMP B-TREE") || line.contains("AUTOMATIC");
         assert!(!sorts || SORTED.contains(&sql), "{sql}\nsorts: {line}");
     }
 }
 
-/// Whether a statement that was run is one of those in the source.
+/// Whether an executed statement is this statement of the source.
 pub(super) fn is_instance(run: &str, known: &str) -> bool {
-    match known.strip_prefix(JOBS) {
+    match known.strip_prefix(SELECT_JOBS) {
         Some(condition) => run.starts_with("select j.") && run.ends_with(condition),
-        None => known.strip_suffix(REST).map_or(run == known, |beginning| run.starts_with(beginning)),
+        None => known.strip_suffix(PLACEHOLDER).map_or(run == known, |beginning| run.starts_with(beginning)),
     }
 }
 
@@ -183,7 +184,7 @@ pub(super) fn statements() -> Vec<String> {
     let mut statements = Vec::new();
     for entry in fs::read_dir(folder).expect("the source") {
         let path = entry.expect("a file").path();
-        // What is in folders is about copies of a whole queue: it reads everything, or another file.
+        // Folders hold the code for copies of a whole queue, which reads everything, or another file.
         if path.is_dir() {
             continue;
         }
@@ -199,14 +200,14 @@ fn statement(literal: &str) -> Option<String> {
         one_line.contains("j.loss_boot, w.id") || one_line.starts_with("select count(*) from sqlite_schema");
     let begins = |word: &&str| one_line.starts_with(word);
     if one_line.starts_with("where j.") {
-        return Some(format!("{JOBS}{one_line}"));
+        return Some(format!("{SELECT_JOBS}{one_line}"));
     }
     let is_whole = ["select ", "update ", "delete from "].iter().any(begins);
-    let rest = if one_line.ends_with(" and") { REST } else { "" };
+    let rest = if one_line.ends_with(" and") { PLACEHOLDER } else { "" };
     (is_whole && !is_part).then(|| one_line + rest)
 }
 
-/// The string literals of a source file; what stands in comments does not count.
+/// The string literals of a source file, without those in comments.
 fn literals(source: &str) -> Vec<String> {
     let code: Vec<&str> =
         source.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code)).collect();

@@ -1,7 +1,7 @@
-//! A verb that changes a whole graph commits again and again, and lets other writers in between. Without the portions it
-//! does everything in one transaction: the same look sees that, so it would see them go missing.
+//! A verb that changes a whole graph commits in portions, and other writers are served in between. With portions
+//! disabled it does everything in one transaction, which shows that this test would notice if portions were lost.
 //!
-//! Commits are counted as syncs of the write-ahead log, of which each needs one.
+//! Commits are counted as syncs of the write-ahead log: each commit needs one.
 
 use rustix::io::Errno;
 
@@ -11,7 +11,7 @@ use crate::engine::harness::Home;
 const LAYERS: usize = 6;
 const WIDTH: usize = 60;
 
-/// Layers of jobs, each of which waits for the whole layer before.
+/// Layers of jobs, each of which depends on the whole previous layer.
 fn layers() -> Home {
     let home = Home::new();
     let names = |layer: usize| (0..WIDTH).map(|at| format!("j{layer}-{at}")).collect::<Vec<String>>();
@@ -27,7 +27,7 @@ fn layers() -> Home {
     home
 }
 
-/// How often a verb commits.
+/// The number of commits of a verb.
 fn commits(home: &Home, verb: &[&str], without: &str) -> u64 {
     let shim = Shim::new(home);
     shim.only("queue.db-wal");
@@ -40,7 +40,7 @@ fn commits(home: &Home, verb: &[&str], without: &str) -> u64 {
 fn fault_40_without_portions_a_graph_is_changed_in_one_long_transaction() {
     let retry = ["retry", "-q", "--state", "cancelled", "--yes"];
     for verb in [&["cancel", "-q", "j0-0"][..], &retry, &["cancel", "-q", "--state", "pending", "--yes"]] {
-        // Both find the same graph.
+        // Both runs start from the same graph.
         let prepared = || {
             let home = layers();
             if verb == retry {

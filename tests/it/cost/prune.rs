@@ -1,4 +1,4 @@
-//! Where very much is old, a step of forgetting it is as short as where little is.
+//! A step that prunes old jobs takes as long with very many of them as with few.
 
 use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
@@ -10,41 +10,41 @@ use tempfile::TempDir;
 use super::tape;
 use crate::store::fixture::Fixture;
 
-const FEW: usize = 1_000;
-const MANY: usize = 100_000;
-/// How many jobs a step forgets at most.
-const STEP: usize = 250;
-/// How many steps are looked at.
-const STEPS: usize = 3;
-/// In percent: which branches of a tree are merged is not the same each time.
-const TOLERANCE: u64 = 10;
+const FEW_JOBS: usize = 1_000;
+const MANY_JOBS: usize = 100_000;
+/// The most jobs that a step deletes.
+const JOBS_PER_STEP: usize = 250;
+/// The number of steps measured.
+const MEASURED_STEPS: usize = 3;
+/// In percent: which B-tree pages are merged varies between runs.
+const TOLERANCE_PERCENT: u64 = 10;
 const EIGHT_DAYS: u64 = 8 * 24 * 3_600;
 
-/// The steps of SQLite's machine in the costliest of the first steps, where so many jobs are old.
-fn cost_of_a_step(old: usize) -> u64 {
+/// The virtual machine steps of the most expensive of the first prune steps, with this number of old jobs.
+fn max_step_cost(old: usize) -> u64 {
     let folder = tempfile::tempdir().expect("a temporary folder");
     tape::start();
     let fixture = Fixture::sqlite_in(folder.path());
     tape::stop();
     fixture.set(SettingKey::Durability, "normal");
-    finish(&fixture, &folder, old);
+    add_finished(&fixture, &folder, old);
     fixture.pass_secs(EIGHT_DAYS);
     let settings = settings::in_force(fixture.store.as_ref()).expect("the settings");
     let mut walk = RetentionPass::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
     let step = |_| {
         tape::start();
-        assert!(walk.step(fixture.store.as_ref()).expect("a step"), "there is more");
+        assert!(walk.step(fixture.store.as_ref()).expect("a step"), "more jobs remain");
         let runs = tape::take();
         tape::stop();
         let count = |beginning: &str| runs.iter().filter(|run| run.sql.starts_with(beginning)).count();
-        assert_eq!((count("begin "), count("delete from jobs ")), (1, STEP), "a short transaction");
+        assert_eq!((count("begin "), count("delete from jobs ")), (1, JOBS_PER_STEP), "a short transaction");
         runs.iter().map(|run| u64::from(run.steps)).sum()
     };
-    (0..STEPS).map(step).max().expect("a step")
+    (0..MEASURED_STEPS).map(step).max().expect("a step")
 }
 
-/// Finishes a job, and makes so many of it: to run them all would be a matter of half a minute.
-fn finish(fixture: &Fixture, folder: &TempDir, count: usize) {
+/// Finishes a job and copies it `count` times: running them all would take half a minute.
+fn add_finished(fixture: &Fixture, folder: &TempDir, count: usize) {
     let worker = fixture.worker("worker");
     fixture.enqueue("old");
     fixture.run(&worker, Outcome::Success);
@@ -52,10 +52,10 @@ fn finish(fixture: &Fixture, folder: &TempDir, count: usize) {
     multiply(&database, "jobs", "id", "'old-' || n", count);
     multiply(&database, "attempts", "number", "number", count);
     let counted = "update counters set count = ?1 where state = 'completed'";
-    database.execute(counted, params![count]).expect("it is counted");
+    database.execute(counted, params![count]).expect("the counter is updated");
 }
 
-/// Copies the row of the one job that there is, under other numbers. One column has a value of its own.
+/// Copies the row of the only job under other sequence numbers. One column gets its own value.
 fn multiply(database: &Connection, table: &str, column: &str, value: &str, count: usize) {
     let others: String = database
         .query_row(
@@ -73,7 +73,7 @@ fn multiply(database: &Connection, table: &str, column: &str, value: &str, count
 }
 
 #[test]
-fn with_a_hundred_thousand_old_jobs_a_step_of_forgetting_them_takes_no_longer() {
-    let (few, many) = (cost_of_a_step(FEW), cost_of_a_step(MANY));
-    assert!(many <= few + few * TOLERANCE / 100, "{few} steps became {many}");
+fn a_prune_step_takes_no_longer_with_a_hundred_thousand_old_jobs() {
+    let (few, many) = (max_step_cost(FEW_JOBS), max_step_cost(MANY_JOBS));
+    assert!(many <= few + few * TOLERANCE_PERCENT / 100, "{few} steps became {many}");
 }

@@ -1,4 +1,4 @@
-//! A store with jobs of every kind, and every verb on it.
+//! A store with jobs of every kind, and a use of every verb.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +18,20 @@ use store::{
     ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
-use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, serving, settlement};
+use crate::store::fixture::{FAILURE, Fixture, ACTOR, serving, settlement};
 use crate::store::hooks::{hook_name, new_hook};
 use crate::store::new_job::{JobSpec, batch_name, job, job_id, queue_name};
 use crate::store::schedules::{minutely, name as schedule_name};
 
-/// More jobs wait for one than one transaction releases.
+/// More dependents of one job than one transaction unblocks.
 const CHILDREN: usize = 1_002;
-/// How many jobs a list shows here.
+/// The number of jobs per page of a list.
 const PAGE: usize = 5;
 
-/// Puts so many jobs of each kind into the store.
+/// Adds this number of jobs of each kind to the store.
 pub(super) fn fill(fixture: &Fixture, count: usize) {
     fixture.set(SettingKey::Durability, "normal");
-    // What has failed stays so.
+    // Failed jobs must not become due again.
     fixture.set(SettingKey::MaxBackoff, "48h");
     fixture.set(SettingKey::RetryDelay, "24h");
     let worker = fixture.worker("filler");
@@ -43,7 +43,7 @@ pub(super) fn fill(fixture: &Fixture, count: usize) {
     run(fixture, &worker, count, FAILURE);
     enqueue(fixture, "cancelled", count, |job| job);
     let ids: Vec<_> = (0..count).map(|at| job_id(&format!("cancelled-{at}"))).collect();
-    fixture.store.cancel(&ids, SOMEBODY).expect("they are cancelled");
+    fixture.store.cancel(&ids, ACTOR).expect("the jobs are cancelled");
     enqueue(fixture, "scheduled", count, |job| job.delay_secs(86_400).priority(9).tags(&["later"]));
     enqueue(fixture, "blocked", count, |job| job.after(&["scheduled-0"]).tags(&["waits"]));
     enqueue(fixture, "held", count, |job| job.queue("held").priority(5));
@@ -66,43 +66,43 @@ fn enqueue(fixture: &Fixture, kind: &str, count: usize, adjust: impl Fn(JobSpec)
 fn run(fixture: &Fixture, worker: &WorkerId, count: usize, outcome: Outcome) {
     let settlements: Vec<Settlement> =
         fixture.leases(worker, count).iter().map(|lease| settlement(lease, outcome)).collect();
-    assert_eq!(settlements.len(), count, "all of them are ready");
+    assert_eq!(settlements.len(), count, "all jobs are ready");
     fixture.exchange(worker, &settlements, 0);
 }
 
-/// Runs every verb of the store, in every way that leads to another statement.
+/// Uses every verb of the store, in every way that executes a different statement.
 pub(super) fn use_every_verb(fixture: &Fixture) {
-    look_at_all(fixture);
+    read_all(fixture);
     enqueue_some(fixture);
     work(fixture);
-    release_many(fixture);
+    unblock_many(fixture);
     change_some(fixture);
     die(fixture);
     fire_some(fixture);
-    tell_hooks(fixture);
+    deliver_hooks(fixture);
     keep_tidy(fixture);
     fixture.store.queues().expect("the queues");
     fixture.store.dead_by_error().expect("the dead");
-    fixture.store.recent_problems(fixture.now(), fixture.now()).expect("what went wrong");
+    fixture.store.recent_problems(fixture.now(), fixture.now()).expect("recent problems");
 }
 
-fn look_at_all(fixture: &Fixture) {
+fn read_all(fixture: &Fixture) {
     let store = &fixture.store;
-    for id in ["completed-1", "blocked-1", "nobody"] {
+    for id in ["completed-1", "blocked-1", "unknown"] {
         store.find(&job_id(id)).expect("find");
         store.record(&job_id(id)).expect("record");
         store.output(&job_id(id), 1).expect("output");
         store.graph(&job_id(id), PAGE).expect("graph");
-        store.explain_facts(&job_id(id)).expect("what surrounds it");
+        store.explain_facts(&job_id(id)).expect("the facts for explain");
     }
-    store.explain_facts(&job_id("ready-50")).expect("who is before it");
-    store.existing_ids(&[job_id("dead-1"), job_id("nobody")]).expect("taken");
+    store.explain_facts(&job_id("ready-50")).expect("the facts for explain");
+    store.existing_ids(&[job_id("dead-1"), job_id("unknown")]).expect("taken");
     store.ids_with_prefix(&job_id("failed-"), PAGE).expect("ids");
     store.select(&JobFilter::in_phase(Phase::State(StateName::Dead)), None, PAGE).expect("a selection");
     store.settings().expect("the settings");
     store.batches(PAGE).expect("the batches");
     store.batch(&batch_name("together")).expect("a batch");
-    store.eta_facts(&batch_name("together")).expect("what the rest of it takes");
+    store.eta_facts(&batch_name("together")).expect("the ETA facts");
     list(fixture, &JobFilter { batch: Some(batch_name("together")), ..JobFilter::default() }, None);
     store.has_worker().expect("the workers");
     for (phase, queue, tag, after) in [
@@ -145,12 +145,12 @@ fn enqueue_some(fixture: &Fixture) {
         job("new-batch").batch("another"),
         job("soon").delay_secs(1).priority(8),
         job("child").after(&["new", "completed-1"]),
-        job("behind").after(&["again"]).delay_secs(80_000),
+        job("dependent").after(&["again"]).delay_secs(80_000),
         job("new").if_absent(),
     ]);
 }
 
-/// Turns of a worker: promote, settle, claim; and what it asks and says beside them.
+/// Exchanges of a worker: promote, settle, claim; and its other calls.
 fn work(fixture: &Fixture) {
     let worker = fixture.worker("worker");
     fixture.pass_secs(2);
@@ -159,18 +159,18 @@ fn work(fixture: &Fixture) {
     let idle = fixture.worker_serving("idle", serving(&["nowhere"]));
     fixture.orders(&idle);
     let leases = fixture.leases(&worker, 8);
-    assert_eq!(leases.len(), 8, "there is enough to do");
+    assert_eq!(leases.len(), 8, "enough jobs are ready");
     fixture.workers();
-    fixture.store.record(&leases[0].job).expect("a job that runs");
-    fixture.store.cancel(&[leases[7].job.clone()], SOMEBODY).expect("it is marked");
+    fixture.store.record(&leases[0].job).expect("a running job");
+    fixture.store.cancel(&[leases[7].job.clone()], ACTOR).expect("the job is marked");
     fixture.orders(&worker);
     fixture.store.extend(&worker, &leases).expect("a heartbeat");
     let with_output =
         Settlement { output: Some(b"hello".to_vec()), ..settlement(&leases[0], Outcome::Success) };
     fixture.exchange(&worker, &[with_output, settlement(&leases[1], FAILURE)], 2);
     let slots = WorkerSlots { concurrency: 2, most: 3 };
-    fixture.store.set_worker_slots(&worker, slots).expect("it has other slots");
-    fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("it drains");
+    fixture.store.set_worker_slots(&worker, slots).expect("the slots change");
+    fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("the state changes");
     fixture.retire(&worker);
     for (name, served) in
         [("in-order", serving(&["another", "default"])), ("one-job", ServedJobs::Job(job_id("ready-9")))]
@@ -180,7 +180,7 @@ fn work(fixture: &Fixture) {
         fixture.leases(&worker, 1);
         fixture.retire(&worker);
     }
-    // Somebody sets the clock back: what is ready is not due any more.
+    // After the clock is set back, the ready jobs are not due.
     fixture.clock.jump(-3_600_000);
     let worker = fixture.worker("early");
     fixture.leases(&worker, 1);
@@ -188,17 +188,17 @@ fn work(fixture: &Fixture) {
     fixture.clock.jump(3_600_000);
 }
 
-/// So many jobs wait for one that they are released by several transactions.
-fn release_many(fixture: &Fixture) {
+/// Unblocks the dependents of a job in several transactions.
+fn unblock_many(fixture: &Fixture) {
     let worker = end_parent(fixture, "parent");
     fixture.orders(&worker);
     fixture.leases(&worker, 1);
-    // One that begins again first tells all who wait for its last end.
+    // A retry first unblocks the dependents of the job's last end.
     end_parent(fixture, "retried-parent");
     fixture.retry("retried-parent");
 }
 
-/// Cancels a job for which many wait; gives the worker that did so.
+/// Cancels a job with many dependents, and returns the worker that ran it.
 fn end_parent(fixture: &Fixture, parent: &str) -> WorkerId {
     fixture.enqueue(parent);
     let child = |at| job(&format!("{parent}-{at}")).after(&[parent]).delay_secs(80_000);
@@ -210,7 +210,7 @@ fn end_parent(fixture: &Fixture, parent: &str) -> WorkerId {
 }
 
 fn change_some(fixture: &Fixture) {
-    for id in ["scheduled-2", "failed-2", "unique-2", "new-batch", "nobody"] {
+    for id in ["scheduled-2", "failed-2", "unique-2", "new-batch", "unknown"] {
         fixture.cancel(id);
     }
     fixture.enqueue_all([job("root").delay_secs(9), job("leaf").after(&["root"])]);
@@ -224,20 +224,20 @@ fn change_some(fixture: &Fixture) {
     let edit =
         Edit { tags: Some(vec!["new".to_owned()]), queue: Some(queue_name("another")), ..Edit::default() };
     for id in ["ready-41", "scheduled-5", "blocked-2"] {
-        fixture.store.edit(&job_id(id), &edit, SOMEBODY).expect("it is changed");
+        fixture.store.edit(&job_id(id), &edit, ACTOR).expect("the job is edited");
     }
-    fixture.store.edit_and_retry(&job_id("dead-5"), &edit, SOMEBODY).expect("it is changed");
+    fixture.store.edit_and_retry(&job_id("dead-5"), &edit, ACTOR).expect("the job is edited");
     fixture.set(SettingKey::Lease, "60s");
-    fixture.store.set(SettingKey::Lease, None, SOMEBODY).expect("unset").expect("it may be unset");
+    fixture.store.set(SettingKey::Lease, None, ACTOR).expect("unset").expect("the setting has a default");
     fixture.pause("another");
     fixture.resume("another");
     work_within_limits(fixture);
     fixture.set_queue("another", "memory=1G", "75", "2");
     let stop = Stop { home: None, kill_at: Some(fixture.now()) };
-    fixture.store.stop(&stop, SOMEBODY).expect("they are told to stop");
+    fixture.store.stop(&stop, ACTOR).expect("the stop is recorded");
 }
 
-/// A queue that is full and has used up its rate, and gets room again.
+/// A queue that reaches its concurrency and rate limits, and then has capacity again.
 fn work_within_limits(fixture: &Fixture) {
     for rate in ["10/h", "2/h"] {
         fixture.limit("another", Some(1), Some(rate));
@@ -251,7 +251,7 @@ fn work_within_limits(fixture: &Fixture) {
     fixture.retire(&worker);
 }
 
-/// Schedules of every kind: added, fired, held back, run by hand and removed.
+/// Schedules of every kind: added, fired, paused, run by hand and removed.
 fn fire_some(fixture: &Fixture) {
     let store = &fixture.store;
     let environment = Some(Arc::new(Environment::from_bytes(b"HOME=/root\0")));
@@ -263,24 +263,24 @@ fn fire_some(fixture: &Fixture) {
         NewSchedule { job: unique, ..minutely("unique") },
         minutely("held"),
     ] {
-        store.add_schedule(&schedule, SOMEBODY).expect("add_schedule").expect("it is taken");
+        store.add_schedule(&schedule, ACTOR).expect("add_schedule").expect("the schedule is valid");
     }
     for _ in 0..2 {
         fixture.pass_secs(60);
         store.fire_due().expect("fire_due");
     }
     let held = schedule_name("held");
-    let pause = Pause { by: SOMEBODY.to_owned(), reason: None };
-    store.set_schedule_pause(&held, Some(&pause), SOMEBODY).expect("set_schedule_pause");
-    store.set_schedule_pause(&held, None, SOMEBODY).expect("set_schedule_pause");
-    store.run_schedule(&held, SOMEBODY).expect("run_schedule");
+    let pause = Pause { by: ACTOR.to_owned(), reason: None };
+    store.set_schedule_pause(&held, Some(&pause), ACTOR).expect("set_schedule_pause");
+    store.set_schedule_pause(&held, None, ACTOR).expect("set_schedule_pause");
+    store.run_schedule(&held, ACTOR).expect("run_schedule");
     store.schedules().expect("schedules");
     store.schedule(&held).expect("schedule");
-    store.remove_schedule(&held, SOMEBODY).expect("remove_schedule");
+    store.remove_schedule(&held, ACTOR).expect("remove_schedule");
 }
 
-/// Hooks of every kind, and everything that can become of a delivery.
-fn tell_hooks(fixture: &Fixture) {
+/// Hooks of every kind, and every result of a delivery.
+fn deliver_hooks(fixture: &Fixture) {
     for (name, event, queue, threshold) in [
         ("success", HookEvent::Success, None, None),
         ("failure", HookEvent::Failure, Some("default"), None),
@@ -288,15 +288,15 @@ fn tell_hooks(fixture: &Fixture) {
         ("dlq", HookEvent::DlqAbove, None, Some(1)),
         ("gone", HookEvent::Dead, None, None),
     ] {
-        fixture.store.add_hook(&new_hook(name, event, queue, threshold), SOMEBODY).expect("it is added");
+        fixture.store.add_hook(&new_hook(name, event, queue, threshold), ACTOR).expect("the hook is added");
     }
-    fixture.store.remove_hook(&hook_name("gone"), SOMEBODY).expect("it is removed");
+    fixture.store.remove_hook(&hook_name("gone"), ACTOR).expect("the hook is removed");
     let doomed = fixture.worker("crashed");
     fixture.reap(&doomed);
-    let worker = fixture.worker("messenger");
-    fixture.enqueue_all(["told", "told-too"].map(|id| job(id).priority(20).max_retries(0)));
-    fixture.enqueue(job("told-again").priority(19));
-    fixture.enqueue(job("told-last").priority(18));
+    let worker = fixture.worker("delivering");
+    fixture.enqueue_all(["reported-1", "reported-2"].map(|id| job(id).priority(20).max_retries(0)));
+    fixture.enqueue(job("reported-3").priority(19));
+    fixture.enqueue(job("reported-4").priority(18));
     for outcome in [FAILURE, Outcome::Success, FAILURE, Outcome::Success] {
         fixture.run(&worker, outcome);
     }
@@ -305,15 +305,15 @@ fn tell_hooks(fixture: &Fixture) {
     for result in [DeliveryResult::Delivered, DeliveryResult::GivenBack] {
         report_all(fixture, &worker, 1, &result);
     }
-    // After a day and enough tries nobody tries again.
+    // After a day and enough attempts a delivery is given up.
     fixture.pass_secs(86_400);
     for _ in 0..10 {
-        report_all(fixture, &worker, 10, &DeliveryResult::Failed("no luck".to_owned()));
+        report_all(fixture, &worker, 10, &DeliveryResult::Failed("failed".to_owned()));
         fixture.pass_secs(3_600);
     }
-    // Once a hook has failed for a day, what is older is given up at once.
+    // Once a hook has failed for a day, older deliveries are given up immediately.
     fixture.pass_secs(86_400);
-    report_all(fixture, &worker, 10, &DeliveryResult::Failed("no luck".to_owned()));
+    report_all(fixture, &worker, 10, &DeliveryResult::Failed("failed".to_owned()));
     fixture.store.hooks().expect("the hooks");
     fixture.retire(&worker);
 }
@@ -322,7 +322,7 @@ fn report_all(fixture: &Fixture, worker: &WorkerId, want: usize, result: &Delive
     let taken = fixture
         .store
         .exchange_deliveries(&DeliveryExchange { worker, reports: &[], want })
-        .expect("they are taken")
+        .expect("deliveries are taken")
         .taken;
     let report = |delivery: &Delivery| DeliveryReport {
         number: delivery.number,
@@ -330,28 +330,28 @@ fn report_all(fixture: &Fixture, worker: &WorkerId, want: usize, result: &Delive
         result: result.clone(),
     };
     let reports: Vec<DeliveryReport> = taken.iter().map(report).collect();
-    assert!(!reports.is_empty(), "there is something to tell");
+    assert!(!reports.is_empty(), "there are deliveries");
     fixture
         .store
         .exchange_deliveries(&DeliveryExchange { worker, reports: &reports, want: 0 })
-        .expect("they are recorded");
+        .expect("the reports are recorded");
 }
 
-/// A worker dies, and what it held is taken back.
+/// A worker dies, and the reaper takes back its leases.
 fn die(fixture: &Fixture) {
     let worker = fixture.worker("doomed");
     let held = fixture.leases(&worker, 4);
-    // It knows of one lease only.
+    // The worker knows of only one lease.
     fixture.extend(&worker, &held[0]);
     let started: Vec<LeaseRef> = fixture.leases(&worker, 2);
-    let why = "it may not".to_owned();
+    let why = "not permitted".to_owned();
     let found = UnkillableProcess { lease: started[0].clone(), pid: 1, start_time: 1, why };
     fixture.store.record_unkillable(&[found]).expect("noted");
     fixture.store.unkillable().expect("a list");
     fixture.reap_started(&worker, &started[..1]);
 }
 
-/// What is done now and then, and what is asked for by hand.
+/// Periodic duties, and verbs that a user calls by hand.
 fn keep_tidy(fixture: &Fixture) {
     let store = &fixture.store;
     assert!(store.take_duty(Duty::Prune, Duration::from_secs(1)).expect("a duty"), "it is due");
@@ -371,18 +371,18 @@ fn keep_tidy(fixture: &Fixture) {
     let dead = JobFilter::in_phase(Phase::State(StateName::Dead));
     let chosen = store.select(&dead, None, 2).expect("a selection");
     for dry_run in [true, false] {
-        store.prune_jobs(&chosen, dry_run).expect("they are forgotten");
+        store.prune_jobs(&chosen, dry_run).expect("the jobs are deleted");
     }
-    store.remove(&[job_id("elsewhere")], SOMEBODY).expect("only that used its environment");
+    store.remove(&[job_id("elsewhere")], ACTOR).expect("the only job with its environment is removed");
     let mut gc = EnvironmentGc::default();
     while store.collect_environments(&mut gc, 1_000).expect("a step") {}
-    assert!(gc.deleted > 0, "it is gone");
+    assert!(gc.deleted > 0, "the environment is deleted");
     for job in [None, Some(job_id("dead-3"))] {
         for range in [EventRange::After(0), EventRange::Before(1_000_000)] {
             store.events(&EventPage { range, limit: PAGE, job: job.clone() }).expect("events");
         }
     }
-    store.note("backup", SOMEBODY, "somewhere").expect("it is noted");
+    store.note("backup", ACTOR, "somewhere").expect("the event is recorded");
     store.expired_logs(&[(1, 1), (999_999_999, 1)], Some(fixture.now())).expect("log files");
-    store.end_duty(Duty::Prune, Duration::from_secs(1), SOMEBODY, Some("all of it")).expect("it is done");
+    store.end_duty(Duty::Prune, Duration::from_secs(1), ACTOR, Some("finished")).expect("the duty ends");
 }

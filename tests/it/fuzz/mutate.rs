@@ -1,17 +1,17 @@
-//! Making an input from others, a little wrong.
+//! Creates a new input by mutating existing ones.
 
 use fastrand::Rng;
 
-/// Longer inputs are cut.
+/// Longer inputs are truncated.
 const MAX_BYTES: usize = 4_096;
 const MAX_CHANGES: usize = 5;
 const MAX_RUN: usize = 64;
 
-/// Bytes at which things tend to change: limits of ASCII, of UTF-8 and of numbers, and what separates words.
-const EDGES: &[u8] = b"\0\x01\t\n\r\x1b !\"#$'+-./09:;=A[\\]`az{|}~\x7f\x80\x9b\xbf\xc2\xe2\xf0\xff";
+/// Bytes at boundaries: limits of ASCII, of UTF-8 and of numbers, and separators.
+const BOUNDARY_BYTES: &[u8] = b"\0\x01\t\n\r\x1b !\"#$'+-./09:;=A[\\]`az{|}~\x7f\x80\x9b\xbf\xc2\xe2\xf0\xff";
 
-/// One of the inputs with a few changes.
-pub fn mutated(random: &mut Rng, inputs: &[Vec<u8>], tokens: &[&str]) -> Vec<u8> {
+/// A copy of a random input with a few changes.
+pub fn mutate(random: &mut Rng, inputs: &[Vec<u8>], tokens: &[&str]) -> Vec<u8> {
     let mut bytes = pick(random, inputs).cloned().unwrap_or_default();
     for _ in 0..random.usize(1..=MAX_CHANGES) {
         change(random, &mut bytes, inputs, tokens);
@@ -34,7 +34,7 @@ fn change(random: &mut Rng, bytes: &mut Vec<u8>, inputs: &[Vec<u8>], tokens: &[&
                 *byte = random.u8(..);
             }
         }
-        2 => bytes.insert(at, *pick(random, EDGES).expect("there are some")),
+        2 => bytes.insert(at, *pick(random, BOUNDARY_BYTES).expect("the list is not empty")),
         3 => insert(bytes, at, token(random, tokens)),
         4 => {
             let token = token(random, tokens);

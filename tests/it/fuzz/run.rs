@@ -1,4 +1,4 @@
-//! Trying a target: first every input that is kept, then as many new ones as it takes about a second to try.
+//! Runs a target: first with every stored input, then with as many new inputs as take about a second.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -11,49 +11,49 @@ use super::{corpus, mutate};
 const SEED: u64 = 1;
 
 pub struct Target {
-    /// Its folder in the corpus, and its test.
+    /// The name of its folder in the corpus, and of its test.
     pub name: &'static str,
     pub run: fn(&[u8]),
-    /// What its inputs are made of.
+    /// Fragments for new inputs.
     pub tokens: &'static [&'static str],
     pub iterations: u64,
 }
 
 impl Target {
-    pub fn try_all(&self) {
+    pub fn run_all(&self) {
         if let Some(path) = env::var_os("QUEUECTL_FUZZ_INPUT") {
             let path = PathBuf::from(path);
-            self.try_one(&fs::read(&path).expect("the input is readable"), |_| path.clone());
+            self.run_one(&fs::read(&path).expect("the input is readable"), |_| path.clone());
             return;
         }
-        let kept = corpus::inputs(self.name);
-        for (name, input) in &kept {
-            self.try_one(input, |_| corpus::folder().join(self.name).join(name));
+        let stored = corpus::inputs(self.name);
+        for (name, input) in &stored {
+            self.run_one(input, |_| corpus::folder().join(self.name).join(name));
         }
-        let inputs: Vec<Vec<u8>> = kept.into_iter().map(|(_, input)| input).collect();
+        let inputs: Vec<Vec<u8>> = stored.into_iter().map(|(_, input)| input).collect();
         let mut random = Rng::with_seed(number("QUEUECTL_FUZZ_SEED").unwrap_or(SEED));
         for _ in 0..number("QUEUECTL_FUZZ_ITERATIONS").unwrap_or(self.iterations) {
-            self.try_one(&mutate::mutated(&mut random, &inputs, self.tokens), |input| self.keep(input));
+            self.run_one(&mutate::mutate(&mut random, &inputs, self.tokens), |input| self.save(input));
         }
     }
 
-    /// Where this input makes it fail, says which it was and how to try it again.
-    fn try_one(&self, input: &[u8], path: impl FnOnce(&[u8]) -> PathBuf) {
+    /// Runs one input. If it fails, prints the input and the command that repeats it.
+    fn run_one(&self, input: &[u8], path: impl FnOnce(&[u8]) -> PathBuf) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.run)(input))) {
-            self.tell(input, &path(input));
+            self.report(input, &path(input));
             resume_unwind(panic);
         }
     }
 
-    fn keep(&self, input: &[u8]) -> PathBuf {
+    fn save(&self, input: &[u8]) -> PathBuf {
         let path = env::temp_dir().join(format!("queuectl-fuzz-{}-{}", self.name, process::id()));
-        fs::write(&path, input).expect("the input is kept");
+        fs::write(&path, input).expect("the input is saved");
         path
     }
 
-    fn tell(&self, input: &[u8], path: &Path) {
+    fn report(&self, input: &[u8], path: &Path) {
         eprintln!(
-            "`{}` fails for: {}\nTo try it again: QUEUECTL_FUZZ_INPUT={} cargo test --test it -- --exact fuzz::tests::{}",
+            "`{}` fails for: {}\nTo repeat it: QUEUECTL_FUZZ_INPUT={} cargo test --test it -- --exact fuzz::tests::{}",
             self.name,
             input.escape_ascii(),
             path.display(),
@@ -64,5 +64,5 @@ impl Target {
 
 fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} takes a number, not `{text}`")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is not a number: `{text}`")))
 }

@@ -1,4 +1,5 @@
-//! The targets: each module has `run`, which asserts what holds for any bytes, and `TOKENS`, of which such bytes are made.
+//! The targets. Each module has `run`, which asserts properties that hold for any bytes, and `TOKENS`, the fragments of
+//! new inputs.
 
 pub mod backoff;
 pub mod config_file;

@@ -3,7 +3,7 @@
 use super::run::Target;
 use super::{corpus, targets};
 
-/// For each target its name and how many inputs are made for it.
+/// Each target with its number of new inputs.
 macro_rules! targets {
     ($($name:ident: $iterations:expr),* $(,)?) => {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
@@ -12,7 +12,7 @@ macro_rules! targets {
             #[test]
             fn $name() {
                 let (run, tokens) = (targets::$name::run, targets::$name::TOKENS);
-                Target { name: stringify!($name), run, tokens, iterations: $iterations }.try_all();
+                Target { name: stringify!($name), run, tokens, iterations: $iterations }.run_all();
             }
         )*
     };

@@ -14,14 +14,14 @@ use super::new_job::{batch_name, job};
 
 every_store!(
     a_batch_is_finished_with_its_last_job,
-    jobs_that_are_added_or_begin_again_open_it,
-    it_goes_with_its_last_job,
-    jobs_that_were_there_before_do_not_join,
-    the_newest_come_first,
-    its_jobs_are_listed,
-    what_is_typical_is_told_by_the_latest_attempts,
-    what_is_left_of_a_batch_is_told_by_queue,
-    a_dependent_that_is_cancelled_counts,
+    added_or_retried_jobs_reopen_a_batch,
+    a_batch_is_deleted_with_its_last_job,
+    existing_jobs_do_not_join_a_batch,
+    the_newest_batches_come_first,
+    the_jobs_of_a_batch_are_listed,
+    the_typical_duration_comes_from_the_latest_attempts,
+    the_rest_of_a_batch_is_grouped_by_queue,
+    a_cancelled_dependent_counts_as_finished,
 );
 
 fn batch(fixture: &Fixture, name: &str) -> Option<Batch> {
@@ -29,29 +29,29 @@ fn batch(fixture: &Fixture, name: &str) -> Option<Batch> {
 }
 
 fn finished_at(fixture: &Fixture, name: &str) -> Option<i64> {
-    batch(fixture, name).expect("it is there").finished_at.map(Timestamp::as_millis)
+    batch(fixture, name).expect("the batch exists").finished_at.map(Timestamp::as_millis)
 }
 
 fn a_batch_is_finished_with_its_last_job(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("a").batch("b"), job("b").batch("b").max_retries(0), job("c").batch("b")]);
     fixture.enqueue(job("other"));
-    let made = fixture.now();
+    let created_at = fixture.now();
     fixture.pass_secs(1);
     fixture.run(&worker, Outcome::Success);
     fixture.run(&worker, FAILURE);
     assert_eq!(finished_at(fixture, "b"), None);
     fixture.run(&worker, FAILURE);
-    assert_eq!(finished_at(fixture, "b"), None, "it will be tried again");
+    assert_eq!(finished_at(fixture, "b"), None, "the job will be retried");
     fixture.pass_secs(10);
     fixture.cancel("c");
     assert_eq!(finished_at(fixture, "b"), Some(fixture.now().as_millis()));
-    let batch = batch(fixture, "b").expect("it is there");
+    let batch = batch(fixture, "b").expect("the batch exists");
     assert_eq!((batch.total(), batch.finished(), batch.unsuccessful()), (3, 3, 2));
-    assert_eq!(batch.created_at, made);
+    assert_eq!(batch.created_at, created_at);
 }
 
-fn jobs_that_are_added_or_begin_again_open_it(fixture: &Fixture) {
+fn added_or_retried_jobs_reopen_a_batch(fixture: &Fixture) {
     fixture.enqueue_all([job("a").batch("b"), job("b").batch("b")]);
     fixture.cancel("a");
     fixture.cancel("b");
@@ -63,28 +63,28 @@ fn jobs_that_are_added_or_begin_again_open_it(fixture: &Fixture) {
     fixture.enqueue(job("c").batch("b"));
     assert_eq!(finished_at(fixture, "b"), None);
     fixture.remove("c");
-    assert!(finished_at(fixture, "b").is_some(), "the last one that was unfinished is gone");
+    assert!(finished_at(fixture, "b").is_some(), "the last unfinished job is removed");
 }
 
-fn it_goes_with_its_last_job(fixture: &Fixture) {
+fn a_batch_is_deleted_with_its_last_job(fixture: &Fixture) {
     fixture.enqueue_all([job("a").batch("b"), job("b").batch("b")]);
     fixture.remove("a");
-    assert_eq!(batch(fixture, "b").expect("it is there").total(), 1);
+    assert_eq!(batch(fixture, "b").expect("the batch exists").total(), 1);
     fixture.remove("b");
     assert_eq!(batch(fixture, "b"), None);
     fixture.enqueue(job("c").batch("b"));
-    assert_eq!(batch(fixture, "b").expect("it is new").total(), 1);
+    assert_eq!(batch(fixture, "b").expect("a new batch exists").total(), 1);
 }
 
-fn jobs_that_were_there_before_do_not_join(fixture: &Fixture) {
+fn existing_jobs_do_not_join_a_batch(fixture: &Fixture) {
     fixture.enqueue_all([job("a"), job("u").unique_key("k")]);
     let answers = fixture.enqueue_all([job("a").batch("b").if_absent(), job("v").batch("b").unique_key("k")]);
     assert!(answers.iter().all(|answer| matches!(answer, EnqueueResult::Existing(_))));
-    assert_eq!(batch(fixture, "b"), None, "nobody is in it");
+    assert_eq!(batch(fixture, "b"), None, "the batch has no jobs");
     assert_eq!(fixture.job("a").batch, None);
 }
 
-fn the_newest_come_first(fixture: &Fixture) {
+fn the_newest_batches_come_first(fixture: &Fixture) {
     fixture.enqueue_all([job("a").batch("x"), job("b").batch("y"), job("c").batch("x"), job("d").batch("z")]);
     let names = |limit| {
         let batches = fixture.store.batches(limit).expect("batches");
@@ -95,7 +95,7 @@ fn the_newest_come_first(fixture: &Fixture) {
     assert_eq!(names(0), [""; 0]);
 }
 
-fn its_jobs_are_listed(fixture: &Fixture) {
+fn the_jobs_of_a_batch_are_listed(fixture: &Fixture) {
     fixture.enqueue_all([
         job("a").batch("b").queue("q"),
         job("b"),
@@ -117,8 +117,8 @@ fn its_jobs_are_listed(fixture: &Fixture) {
     assert_eq!(fixture.job("a").batch, Some(batch_name("b")));
 }
 
-fn what_is_typical_is_told_by_the_latest_attempts(fixture: &Fixture) {
-    let typical = || fixture.store.eta_facts(&batch_name("none")).expect("an outlook").typical;
+fn the_typical_duration_comes_from_the_latest_attempts(fixture: &Fixture) {
+    let typical = || fixture.store.eta_facts(&batch_name("none")).expect("the ETA facts").typical;
     assert_eq!(typical(), None);
     let worker = fixture.worker("w");
     for (id, millis) in [("a", 100), ("b", 300)] {
@@ -131,8 +131,8 @@ fn what_is_typical_is_told_by_the_latest_attempts(fixture: &Fixture) {
     assert_eq!(typical(), Some(Duration::from_millis(200)));
 }
 
-fn what_is_left_of_a_batch_is_told_by_queue(fixture: &Fixture) {
-    let lanes = || fixture.store.eta_facts(&batch_name("b")).expect("an outlook").lanes;
+fn the_rest_of_a_batch_is_grouped_by_queue(fixture: &Fixture) {
+    let lanes = || fixture.store.eta_facts(&batch_name("b")).expect("the ETA facts").lanes;
     assert_eq!(lanes(), []);
     fixture.enqueue_all(["1", "2", "3"].map(|id| job(id).batch("b").queue("slow")));
     fixture.enqueue_all([job("4").batch("b").queue("open"), job("5").queue("open")]);
@@ -141,12 +141,12 @@ fn what_is_left_of_a_batch_is_told_by_queue(fixture: &Fixture) {
     fixture.cancel("3");
     let seen: Vec<_> =
         lanes().iter().map(|lane| (lane.unfinished, lane.waiting, lane.queue.running)).collect();
-    assert_eq!(seen, [(2, 1, 1), (1, 1, 0)], "of the batch, and only what is unfinished");
+    assert_eq!(seen, [(2, 1, 1), (1, 1, 0)], "only unfinished jobs of the batch");
     assert_eq!(lanes().iter().map(|lane| lane.queue.concurrency).collect::<Vec<_>>(), [Some(2), None]);
     assert_eq!(lanes()[0].queue.meter.map(|meter| meter.rate.to_string()).as_deref(), Some("10/m"));
 }
 
-fn a_dependent_that_is_cancelled_counts(fixture: &Fixture) {
+fn a_cancelled_dependent_counts_as_finished(fixture: &Fixture) {
     fixture.enqueue_all([job("parent"), job("child").batch("b").after(&["parent"])]);
     fixture.cancel("parent");
     assert!(finished_at(fixture, "b").is_some());
@@ -155,9 +155,9 @@ fn a_dependent_that_is_cancelled_counts(fixture: &Fixture) {
 proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 24, ..Default::default() })]
 
-    /// Whatever happens to jobs, the counters are right after each step.
+    /// The counters are correct after each step.
     #[test]
-    fn counters_stay_right(steps in vec((0..7_u8, any::<u8>()), 1..40)) {
+    fn counters_stay_correct(steps in vec((0..7_u8, any::<u8>()), 1..40)) {
         let fixture = Fixture::sqlite();
         let worker = fixture.worker("w");
         let mut count = 0_usize;

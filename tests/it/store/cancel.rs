@@ -1,21 +1,21 @@
-//! Ending a job that nobody wants any more.
+//! Cancelling jobs.
 
 use domain::job::life::{CancelReason, State, StateName};
 use domain::job::outcome::Outcome;
 use store::{Change, Conflict, JobFilter, LeaseStatus, Phase};
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
 use super::new_job::{job, job_id};
 
 every_store!(
-    whatever_waits_is_cancelled_at_once,
-    a_running_job_is_marked_and_its_worker_told,
-    a_finished_job_is_a_conflict,
-    several_ids_are_tried_each,
-    who_cancelled_is_remembered,
+    a_waiting_job_is_cancelled_immediately,
+    a_running_job_is_marked_and_its_worker_notified,
+    cancelling_a_finished_job_is_a_conflict,
+    each_of_several_ids_has_its_own_result,
+    the_user_who_cancelled_is_recorded,
 );
 
-fn whatever_waits_is_cancelled_at_once(fixture: &Fixture) {
+fn a_waiting_job_is_cancelled_immediately(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("failed");
     fixture.run(&worker, FAILURE);
@@ -33,35 +33,35 @@ fn whatever_waits_is_cancelled_at_once(fixture: &Fixture) {
         assert_eq!(fixture.job(id).life.state, cancelled, "{id}");
     }
     fixture.pass_secs(3_600);
-    assert_eq!(fixture.claim(&worker, 9), [""; 0], "none of them ever runs");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0], "no cancelled job is claimed");
     for phase in [Phase::Ready, Phase::Scheduled, Phase::Blocked] {
         let filter = JobFilter::in_phase(phase);
         assert_eq!(fixture.list_by(&filter, 9), [""; 0], "{}", phase.name());
     }
     let exchanged = fixture.exchange(&worker, &[], 0);
-    assert_eq!(exchanged.next_due, None, "nothing waits for its time any more");
+    assert_eq!(exchanged.next_due, None, "no job is scheduled");
 }
 
-fn a_running_job_is_marked_and_its_worker_told(fixture: &Fixture) {
+fn a_running_job_is_marked_and_its_worker_notified(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
     assert_eq!(fixture.cancel("a"), Change::Done(StateName::Processing));
-    assert_eq!(fixture.state("a"), StateName::Processing, "until its worker ends it");
-    assert_eq!(fixture.cancel("a"), Change::Done(StateName::Processing), "once more does no harm");
+    assert_eq!(fixture.state("a"), StateName::Processing, "the job runs until its worker ends it");
+    assert_eq!(fixture.cancel("a"), Change::Done(StateName::Processing), "a second cancel has no effect");
     for _ in 0..2 {
-        assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::CancelRequested, "at every heartbeat");
+        assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::CancelRequested, "reported at every heartbeat");
     }
     assert!(fixture.settle(&worker, &lease, Outcome::Cancelled));
     assert_eq!(fixture.state("a"), StateName::Cancelled);
 
-    // The wish is gone with the attempt.
+    // The cancel request ends with the attempt.
     fixture.retry("a");
     let lease = fixture.lease(&worker);
     assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
 }
 
-fn a_finished_job_is_a_conflict(fixture: &Fixture) {
+fn cancelling_a_finished_job_is_a_conflict(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for (id, outcome, state) in [
         ("completed", Outcome::Success, StateName::Completed),
@@ -77,14 +77,14 @@ fn a_finished_job_is_a_conflict(fixture: &Fixture) {
     }
 }
 
-fn several_ids_are_tried_each(fixture: &Fixture) {
+fn each_of_several_ids_has_its_own_result(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["done", "running", "a"].map(job));
     fixture.run(&worker, Outcome::Success);
     fixture.lease(&worker);
-    let ids = ["nobody", "done", "a", "running", "a"].map(job_id);
+    let ids = ["unknown", "done", "a", "running", "a"].map(job_id);
     assert_eq!(
-        fixture.store.cancel(&ids, SOMEBODY).expect("cancel"),
+        fixture.store.cancel(&ids, ACTOR).expect("cancel"),
         [
             Change::NotFound,
             Change::Conflict(Conflict::State(StateName::Completed)),
@@ -95,14 +95,14 @@ fn several_ids_are_tried_each(fixture: &Fixture) {
     );
 }
 
-fn who_cancelled_is_remembered(fixture: &Fixture) {
+fn the_user_who_cancelled_is_recorded(fixture: &Fixture) {
     fixture.enqueue("a");
     fixture.store.cancel(&[job_id("a")], "alice").expect("cancel");
     fixture.pass_secs(1);
     fixture.store.cancel(&[job_id("a")], "bob").expect("cancel");
     fixture.store.retry(&[job_id("a")], "carol").expect("retry");
     let events = fixture.record("a").events;
-    let said: Vec<_> = events.iter().map(|event| (event.event.as_str(), event.by.as_str())).collect();
-    assert_eq!(said, [("cancel", "alice"), ("retry", "carol")], "what changed nothing is no event");
+    let recorded: Vec<_> = events.iter().map(|event| (event.event.as_str(), event.by.as_str())).collect();
+    assert_eq!(recorded, [("cancel", "alice"), ("retry", "carol")], "a cancel without effect is not recorded");
     assert_eq!(events[1].at, fixture.now());
 }

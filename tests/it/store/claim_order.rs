@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! The order in which jobs are claimed.
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
@@ -8,24 +8,24 @@ use super::fixture::{FAILURE, Fixture, every_store, serving};
 use super::new_job::{JobSpec, job, job_id};
 
 every_store!(
-    priority_then_due_time_then_order_of_enqueuing,
-    one_by_one_or_all_at_once_the_order_is_the_same,
-    all_queues_are_one_line,
+    jobs_are_claimed_by_priority_then_due_time_then_enqueue_order,
+    single_and_bulk_claims_have_the_same_order,
+    all_queues_share_one_order,
     named_queues_are_served_strictly_in_order,
-    a_paused_queue_gives_nothing_until_it_is_resumed,
-    a_released_job_keeps_its_place_and_a_lost_one_goes_behind,
-    a_retried_job_stands_where_its_new_time_puts_it,
+    a_paused_queue_is_not_served_until_it_is_resumed,
+    a_released_job_keeps_its_position_and_a_lost_job_loses_it,
+    a_retried_job_is_ordered_by_its_new_due_time,
     a_failed_job_is_claimed_exactly_when_it_is_due,
     a_scheduled_job_is_claimed_exactly_when_it_is_due,
     a_job_is_given_to_one_worker_only,
-    a_worker_for_one_job_gets_that_and_nothing_else,
+    a_worker_for_one_job_claims_only_that_job,
     a_worker_for_one_job_waits_until_it_can_run,
-    a_clock_set_back_freezes_nothing_that_was_ready,
-    a_clock_set_back_puts_off_only_what_has_a_time,
+    a_clock_set_back_does_not_delay_ready_jobs,
+    a_clock_set_back_delays_only_jobs_with_a_due_time,
 );
 
-fn priority_then_due_time_then_order_of_enqueuing(fixture: &Fixture) {
-    // In the order in which they are to be claimed once all are due; enqueued in another.
+fn jobs_are_claimed_by_priority_then_due_time_then_enqueue_order(fixture: &Fixture) {
+    // In the expected order of claims once all are due; enqueued in another order.
     let specs = [
         job("urgent-late").priority(i32::MAX).delay_secs(5),
         job("high-1").priority(1),
@@ -70,7 +70,7 @@ fn mixture(count: u64) -> impl Iterator<Item = JobSpec> {
     })
 }
 
-fn one_by_one_or_all_at_once_the_order_is_the_same(fixture: &Fixture) {
+fn single_and_bulk_claims_have_the_same_order(fixture: &Fixture) {
     fixture.enqueue_all(mixture(40));
     fixture.pass_secs(10);
     let ready = JobFilter::in_phase(Phase::Ready);
@@ -81,10 +81,10 @@ fn one_by_one_or_all_at_once_the_order_is_the_same(fixture: &Fixture) {
         claimed.extend(fixture.claim(&worker, want));
     }
     assert_eq!(claimed.len(), 40);
-    assert_eq!(claimed, listed, "`ready` lists them in the order in which they are claimed");
+    assert_eq!(claimed, listed, "the phase `ready` lists jobs in claim order");
 }
 
-fn all_queues_are_one_line(fixture: &Fixture) {
+fn all_queues_share_one_order(fixture: &Fixture) {
     fixture.enqueue_all([
         job("a1").queue("a"),
         job("b1").queue("b").priority(1),
@@ -105,21 +105,21 @@ fn named_queues_are_served_strictly_in_order(fixture: &Fixture) {
     ]);
     let worker = fixture.worker_serving("w", serving(&["a", "later", "b"]));
     assert_eq!(fixture.claim(&worker, 1), ["a-low"]);
-    assert_eq!(fixture.claim(&worker, 9), ["b-urgent", "b-plain"], "never from a queue it does not serve");
+    assert_eq!(fixture.claim(&worker, 9), ["b-urgent", "b-plain"], "only from queues that the worker serves");
 
     fixture.enqueue_all([job("b2").queue("b"), job("later").queue("later")]);
-    assert_eq!(fixture.claim(&worker, 9), ["later", "b2"], "a queue that came later has its place");
+    assert_eq!(fixture.claim(&worker, 9), ["later", "b2"], "a queue created later keeps its position in the list");
 }
 
-fn a_paused_queue_gives_nothing_until_it_is_resumed(fixture: &Fixture) {
+fn a_paused_queue_is_not_served_until_it_is_resumed(fixture: &Fixture) {
     fixture.enqueue_all([job("a").queue("a").priority(5), job("b").queue("b")]);
     fixture.pause("a");
     let all = fixture.worker("all");
     let ordered = fixture.worker_serving("ordered", serving(&["a", "b"]));
-    assert_eq!(fixture.claim(&ordered, 9), ["b"], "the next queue has its turn");
+    assert_eq!(fixture.claim(&ordered, 9), ["b"], "the worker claims from the next queue");
     assert_eq!(fixture.claim(&all, 9), [""; 0]);
 
-    // What is due, lost or retried in a paused queue waits, too.
+    // A job that becomes due in a paused queue waits as well.
     fixture.enqueue(job("later").queue("a").delay_secs(1));
     fixture.pass_secs(1);
     assert_eq!(fixture.claim(&all, 9), [""; 0]);
@@ -127,7 +127,7 @@ fn a_paused_queue_gives_nothing_until_it_is_resumed(fixture: &Fixture) {
     assert_eq!(fixture.claim(&all, 9), ["a", "later"]);
 }
 
-fn a_released_job_keeps_its_place_and_a_lost_one_goes_behind(fixture: &Fixture) {
+fn a_released_job_keeps_its_position_and_a_lost_job_loses_it(fixture: &Fixture) {
     let names = ["a", "b", "c", "d"];
     for name in names {
         fixture.enqueue(name);
@@ -140,10 +140,10 @@ fn a_released_job_keeps_its_place_and_a_lost_one_goes_behind(fixture: &Fixture) 
     assert_eq!(fixture.reap(&first), [a]);
     fixture.pass_millis(10);
     fixture.enqueue("later");
-    assert_eq!(fixture.claim(&second, 9), ["b", "c", "d", "a", "later"], "it may have killed its worker");
+    assert_eq!(fixture.claim(&second, 9), ["b", "c", "d", "a", "later"], "a lost job goes last, because it may have crashed its worker");
 }
 
-fn a_retried_job_stands_where_its_new_time_puts_it(fixture: &Fixture) {
+fn a_retried_job_is_ordered_by_its_new_due_time(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("again").priority(1).max_retries(0)]);
     fixture.run(&worker, FAILURE);
@@ -152,8 +152,8 @@ fn a_retried_job_stands_where_its_new_time_puts_it(fixture: &Fixture) {
     fixture.pass_millis(1);
     fixture.retry("again");
     fixture.pass_millis(1);
-    fixture.enqueue(job("behind").priority(1));
-    assert_eq!(fixture.claim(&worker, 9), ["before", "again", "behind"]);
+    fixture.enqueue(job("after").priority(1));
+    assert_eq!(fixture.claim(&worker, 9), ["before", "again", "after"]);
 }
 
 fn a_failed_job_is_claimed_exactly_when_it_is_due(fixture: &Fixture) {
@@ -166,7 +166,7 @@ fn a_failed_job_is_claimed_exactly_when_it_is_due(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 1), ["before"], "the backoff is not over");
     assert_eq!(fixture.claim(&worker, 1), [""; 0]);
     fixture.pass_millis(1);
-    assert_eq!(fixture.state("a"), StateName::Failed, "until it is claimed");
+    assert_eq!(fixture.state("a"), StateName::Failed, "the state changes when the job is claimed");
     assert_eq!(fixture.claim(&worker, 1), ["a"]);
 }
 
@@ -196,11 +196,11 @@ fn a_job_is_given_to_one_worker_only(fixture: &Fixture) {
 
 const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
 
-fn a_worker_for_one_job_gets_that_and_nothing_else(fixture: &Fixture) {
+fn a_worker_for_one_job_claims_only_that_job(fixture: &Fixture) {
     fixture.enqueue_all([job("urgent").priority(9), job("mine").queue("q").priority(-9), job("other")]);
     let worker = fixture.worker_serving("w", ServedJobs::Job(job_id("mine")));
     assert_eq!(fixture.claim(&worker, 0), [""; 0]);
-    assert_eq!(fixture.claim(&worker, 9), ["mine"], "whoever is before it in the line");
+    assert_eq!(fixture.claim(&worker, 9), ["mine"], "despite jobs ahead of it");
     assert_eq!(fixture.claim(&worker, 9), [""; 0]);
     fixture.extend(&worker, &LeaseRef { job: job_id("mine"), attempt: 1 });
     fixture.cancel("mine");
@@ -209,23 +209,23 @@ fn a_worker_for_one_job_gets_that_and_nothing_else(fixture: &Fixture) {
 
 fn a_worker_for_one_job_waits_until_it_can_run(fixture: &Fixture) {
     let worker = fixture.worker_serving("w", ServedJobs::Job(job_id("mine")));
-    assert_eq!(fixture.claim(&worker, 1), [""; 0], "it is not there yet");
+    assert_eq!(fixture.claim(&worker, 1), [""; 0], "the job does not exist yet");
     fixture.enqueue_all([job("parent"), job("mine").after(&["parent"])]);
-    assert_eq!(fixture.claim(&worker, 1), [""; 0], "it is blocked");
+    assert_eq!(fixture.claim(&worker, 1), [""; 0], "the job is blocked");
     let other = fixture.worker("other");
     fixture.run(&other, Outcome::Success);
     fixture.pause("default");
     assert_eq!(fixture.claim(&worker, 1), [""; 0], "its queue is paused");
     fixture.resume("default");
     fixture.run(&worker, FAILURE);
-    assert_eq!(fixture.claim(&worker, 1), [""; 0], "it waits for its retry");
+    assert_eq!(fixture.claim(&worker, 1), [""; 0], "the job waits for its retry");
     fixture.pass_secs(2);
     assert_eq!(fixture.claim(&worker, 1), ["mine"]);
 }
 
-fn a_clock_set_back_freezes_nothing_that_was_ready(fixture: &Fixture) {
+fn a_clock_set_back_does_not_delay_ready_jobs(fixture: &Fixture) {
     let worker = fixture.worker("w");
-    fixture.enqueue_all([job("given-back"), job("a"), job("b").priority(1).max_retries(0)]);
+    fixture.enqueue_all([job("released"), job("a"), job("b").priority(1).max_retries(0)]);
     fixture.run(&worker, FAILURE);
     fixture.retry("b");
     let lease = fixture.lease(&worker);
@@ -233,23 +233,23 @@ fn a_clock_set_back_freezes_nothing_that_was_ready(fixture: &Fixture) {
 
     fixture.clock.jump(-DAY_MILLIS);
     fixture.enqueue("new");
-    assert_eq!(fixture.claim(&worker, 9), ["b", "new", "given-back", "a"], "by the time of the clock");
+    assert_eq!(fixture.claim(&worker, 9), ["b", "new", "released", "a"], "ordered by due time");
 }
 
-fn a_clock_set_back_puts_off_only_what_has_a_time(fixture: &Fixture) {
+fn a_clock_set_back_delays_only_jobs_with_a_due_time(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("backoff").priority(9));
     fixture.run(&worker, FAILURE);
     fixture.enqueue_all([job("timed").priority(9).delay_secs(2), job("plain")]);
     fixture.pass_secs(2);
-    // All three are made ready.
+    // Promotes all three.
     fixture.exchange(&worker, &[], 0);
 
     fixture.clock.jump(-DAY_MILLIS);
     assert_eq!(
         fixture.claim(&worker, 1),
         ["plain"],
-        "jobs whose time is not come again do not stand in the way"
+        "jobs that are not due again are skipped"
     );
     assert_eq!(fixture.claim(&worker, 9), [""; 0]);
     fixture.clock.jump(DAY_MILLIS);

@@ -1,35 +1,35 @@
-//! Jobs that wait for other jobs.
+//! Jobs that depend on other jobs.
 
 use domain::job::life::{CancelReason, State, StateName};
 use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
 use store::{Change, Conflict, EnqueueRefusal, JobFilter, Phase};
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
 use super::new_job::{JobSpec, job, job_id};
 
 every_store!(
     a_child_runs_after_its_parent_completed,
     a_child_is_due_when_its_last_parent_ends,
-    a_child_waits_for_its_own_time_too,
+    a_child_also_waits_for_its_own_due_time,
     a_failed_attempt_of_a_parent_is_not_its_end,
-    the_end_of_a_parent_ends_its_children_or_not,
+    the_failure_of_a_parent_cancels_or_unblocks_its_children,
     a_cancelled_child_cancels_its_own_children,
-    a_batch_may_refer_forward,
-    what_cannot_be_waited_for_is_refused,
-    a_parent_that_is_finished_decides_at_once,
-    one_failed_parent_among_others_is_enough,
-    a_cancelled_child_no_longer_holds_its_other_parents,
-    very_many_children_are_released_in_portions,
+    jobs_enqueued_together_may_depend_on_later_ones,
+    unknown_and_cyclic_dependencies_are_refused,
+    a_finished_parent_takes_effect_immediately,
+    one_failed_parent_cancels_a_child,
+    a_cancelled_child_does_not_prevent_removing_its_other_parents,
+    very_many_children_are_unblocked_in_portions,
     very_many_children_are_cancelled_without_a_worker,
     a_very_long_chain_is_cancelled_to_its_end,
-    a_child_of_a_retried_parent_waits_for_the_new_run,
-    a_retried_child_waits_for_what_is_unfinished,
+    a_new_child_of_a_retried_parent_waits_for_the_new_run,
+    a_retried_child_waits_for_its_unfinished_parents,
     parent_and_child_retried_together_keep_their_order,
-    portions_are_told_without_anybody_ringing,
-    a_job_with_many_who_wait_is_not_removed,
-    fault_09_a_job_that_would_wait_for_itself_is_not_retried,
-    fault_09_a_failed_job_that_is_retried_closes_no_circle,
+    further_portions_are_unblocked_without_a_bell,
+    a_job_with_unfinished_dependents_is_not_removed,
+    fault_09_a_retry_that_would_close_a_cycle_is_refused,
+    fault_09_retrying_a_failed_job_closes_no_cycle,
 );
 
 fn blocked_by(fixture: &Fixture, id: &str) -> Option<u32> {
@@ -60,7 +60,7 @@ fn a_child_runs_after_its_parent_completed(fixture: &Fixture) {
     assert_eq!(in_phase(fixture, Phase::Blocked), ["child"]);
     let lease = fixture.lease(&worker);
     assert_eq!(lease.job, job_id("parent"));
-    assert_eq!(fixture.claim(&worker, 1), [""; 0], "not while the parent runs");
+    assert_eq!(fixture.claim(&worker, 1), [""; 0], "the child waits while the parent runs");
     fixture.settle(&worker, &lease, Outcome::Success);
     assert_eq!(fixture.claim(&worker, 1), ["child"]);
 }
@@ -76,10 +76,10 @@ fn a_child_is_due_when_its_last_parent_ends(fixture: &Fixture) {
     fixture.pass_secs(1);
     assert_eq!(fixture.run(&worker, Outcome::Success), "p2");
     assert_eq!(fixture.job("child").life.due_at, fixture.now());
-    assert_eq!(fixture.claim(&worker, 9), ["plain", "child"], "by the time it became due");
+    assert_eq!(fixture.claim(&worker, 9), ["plain", "child"], "ordered by due time");
 }
 
-fn a_child_waits_for_its_own_time_too(fixture: &Fixture) {
+fn a_child_also_waits_for_its_own_due_time(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("parent"), job("child").after(&["parent"]).delay_secs(60)]);
     fixture.run(&worker, Outcome::Success);
@@ -102,30 +102,30 @@ fn a_failed_attempt_of_a_parent_is_not_its_end(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 9), ["child"]);
 }
 
-/// Ends the job `parent` badly.
-type BadEnd = fn(&Fixture, &WorkerId);
+/// Ends the job `parent` without success.
+type ParentFailure = fn(&Fixture, &WorkerId);
 
-const BAD_ENDS: [(&str, BadEnd); 3] = [
+const PARENT_FAILURES: [(&str, ParentFailure); 3] = [
     ("dead", |fixture, worker| {
         assert_eq!(fixture.run(worker, FAILURE), "parent");
     }),
     ("cancelled", |fixture, _| {
         fixture.cancel("parent");
     }),
-    ("cancelled while it ran", |fixture, worker| {
+    ("cancelled while running", |fixture, worker| {
         let lease = fixture.lease(worker);
         fixture.cancel("parent");
         fixture.settle(worker, &lease, Outcome::Cancelled);
     }),
 ];
 
-fn the_end_of_a_parent_ends_its_children_or_not(fixture: &Fixture) {
+fn the_failure_of_a_parent_cancels_or_unblocks_its_children(fixture: &Fixture) {
     let worker = fixture.worker("w");
-    for (how, end) in BAD_ENDS {
+    for (how, end) in PARENT_FAILURES {
         fixture.enqueue_all([
             job("parent").max_retries(0),
             job("child").after(&["parent"]),
-            job("cleanup").after(&["parent"]).whatever_happens(),
+            job("cleanup").after(&["parent"]).run_on_dependency_failure(),
         ]);
         end(fixture, &worker);
         assert!(cancelled_by_dependency(fixture, "child"), "{how}");
@@ -142,7 +142,7 @@ fn a_cancelled_child_cancels_its_own_children(fixture: &Fixture) {
         job("a"),
         job("b").after(&["a"]),
         job("c").after(&["b"]),
-        job("d").after(&["b", "c"]).whatever_happens(),
+        job("d").after(&["b", "c"]).run_on_dependency_failure(),
         job("e").after(&["d", "c"]),
     ]);
     fixture.cancel("a");
@@ -153,7 +153,7 @@ fn a_cancelled_child_cancels_its_own_children(fixture: &Fixture) {
     assert_eq!(in_phase(fixture, Phase::Blocked), [""; 0]);
 }
 
-fn a_batch_may_refer_forward(fixture: &Fixture) {
+fn jobs_enqueued_together_may_depend_on_later_ones(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([
         job("last").after(&["middle", "first"]),
@@ -165,22 +165,22 @@ fn a_batch_may_refer_forward(fixture: &Fixture) {
     }
 }
 
-fn what_cannot_be_waited_for_is_refused(fixture: &Fixture) {
+fn unknown_and_cyclic_dependencies_are_refused(fixture: &Fixture) {
     fixture.enqueue("known");
-    let unknown = EnqueueRefusal::UnknownDependency(job_id("nobody"));
-    let batch = [job("a"), job("b").after(&["known", "nobody"]), job("c").after(&["b"])];
+    let unknown = EnqueueRefusal::UnknownDependency(job_id("unknown"));
+    let batch = [job("a"), job("b").after(&["known", "unknown"]), job("c").after(&["b"])];
     assert_eq!(fixture.refused(batch), (1, unknown));
     let (_, cycle) =
         fixture.refused([job("a").after(&["known", "c"]), job("b").after(&["a"]), job("c").after(&["b"])]);
     assert!(matches!(cycle, EnqueueRefusal::Cycle(_)), "{cycle:?}");
-    // Only the first of two jobs with one id is stored, so only what it waits for counts.
+    // Only the first of two jobs with the same id is stored, so only its dependencies count.
     let (_, cycle) = fixture.refused([job("a").after(&["b"]), job("b").after(&["a"]), job("b").if_absent()]);
     assert!(matches!(cycle, EnqueueRefusal::Cycle(_)), "{cycle:?}");
     assert_eq!(fixture.list_by(&JobFilter::default(), 9), ["known"]);
-    assert!(matches!(fixture.remove("known"), Change::Done(_)), "nobody waits for it");
+    assert!(matches!(fixture.remove("known"), Change::Done(_)), "no job depends on it");
 }
 
-fn a_parent_that_is_finished_decides_at_once(fixture: &Fixture) {
+fn a_finished_parent_takes_effect_immediately(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("good").priority(1), job("bad").max_retries(0)]);
     fixture.run(&worker, Outcome::Success);
@@ -190,7 +190,7 @@ fn a_parent_that_is_finished_decides_at_once(fixture: &Fixture) {
         job("grandchild").after(&["child"]),
         job("child").after(&["bad"]),
         job("great-grandchild").after(&["grandchild"]),
-        job("cleanup").after(&["good", "bad"]).whatever_happens(),
+        job("cleanup").after(&["good", "bad"]).run_on_dependency_failure(),
         job("next").after(&["good"]),
     ]);
     for id in ["child", "grandchild", "great-grandchild"] {
@@ -200,7 +200,7 @@ fn a_parent_that_is_finished_decides_at_once(fixture: &Fixture) {
     assert_eq!(fixture.job("next").life.due_at, fixture.now());
 }
 
-fn one_failed_parent_among_others_is_enough(fixture: &Fixture) {
+fn one_failed_parent_cancels_a_child(fixture: &Fixture) {
     fixture.enqueue_all([job("p1"), job("p2"), job("p3"), job("child").after(&["p1", "p2", "p3"])]);
     fixture.cancel("p2");
     assert!(cancelled_by_dependency(fixture, "child"));
@@ -209,24 +209,24 @@ fn one_failed_parent_among_others_is_enough(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.run(&worker, Outcome::Success);
     fixture.cancel("p3");
-    assert_eq!(fixture.record("child"), before, "what its other parents do is nothing to it");
+    assert_eq!(fixture.record("child"), before, "its other parents no longer affect it");
 }
 
-fn a_cancelled_child_no_longer_holds_its_other_parents(fixture: &Fixture) {
+fn a_cancelled_child_does_not_prevent_removing_its_other_parents(fixture: &Fixture) {
     fixture.enqueue_all([job("dead"), job("open"), job("other")]);
     fixture.cancel("dead");
-    // Its end is decided while it is enqueued, before and after parents that are unfinished.
+    // The dead parent is listed between two unfinished ones, and decides the child's end at enqueue.
     fixture.enqueue(job("child").after(&["open", "dead", "other"]));
     assert!(cancelled_by_dependency(fixture, "child"));
-    assert!(matches!(fixture.remove("other"), Change::Done(_)), "nobody waits for it");
+    assert!(matches!(fixture.remove("other"), Change::Done(_)), "no job depends on it");
     assert_eq!(fixture.retry("child"), Change::Done(StateName::Pending));
     assert_eq!(blocked_by(fixture, "child"), Some(1));
 }
 
-/// More than any store should release in one transaction.
+/// More children than any store should unblock in one transaction.
 const VERY_MANY: usize = 2_500;
 
-fn very_many_children_are_released_in_portions(fixture: &Fixture) {
+fn very_many_children_are_unblocked_in_portions(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let children = (0..VERY_MANY).map(|n| job(&format!("c{n}")).after(&["parent"]));
     fixture.enqueue_all([job("parent")].into_iter().chain(children));
@@ -238,7 +238,7 @@ fn very_many_children_are_released_in_portions(fixture: &Fixture) {
         claimed.extend(fixture.claim(&worker, VERY_MANY));
     }
     let expected: Vec<String> = (0..VERY_MANY).map(|n| format!("c{n}")).collect();
-    assert!(claimed == expected, "each once and in order: {}", claimed.len());
+    assert!(claimed == expected, "each child once and in order: {}", claimed.len());
 }
 
 fn very_many_children_are_cancelled_without_a_worker(fixture: &Fixture) {
@@ -246,7 +246,7 @@ fn very_many_children_are_cancelled_without_a_worker(fixture: &Fixture) {
     fixture.enqueue_all([job("parent")].into_iter().chain(children));
     fixture.cancel("parent");
     let cancelled = in_phase(fixture, Phase::State(StateName::Cancelled));
-    assert_eq!(cancelled.len(), VERY_MANY + 1, "nobody else is there to tell them");
+    assert_eq!(cancelled.len(), VERY_MANY + 1, "`cancel` must cancel all of them itself");
 }
 
 fn a_very_long_chain_is_cancelled_to_its_end(fixture: &Fixture) {
@@ -256,24 +256,24 @@ fn a_very_long_chain_is_cancelled_to_its_end(fixture: &Fixture) {
         let spec = job(&format!("j{n}")).max_retries(0);
         if n == 0 { spec } else { spec.after(&[&format!("j{}", n - 1)]) }
     };
-    // From the last to the first, so that all references are forward ones.
+    // From last to first, so that every job depends on a later one.
     fixture.enqueue_all((0..LENGTH).rev().map(link));
     assert_eq!(fixture.run(&worker, FAILURE), "j0");
     for _ in 0..5 {
-        assert_eq!(fixture.claim(&worker, 9), [""; 0], "nothing of it ever runs");
+        assert_eq!(fixture.claim(&worker, 9), [""; 0], "no job of the chain is claimed");
         fixture.recount();
     }
     let cancelled = in_phase(fixture, Phase::State(StateName::Cancelled));
-    assert_eq!(cancelled.len(), LENGTH - 1, "all but the dead one");
+    assert_eq!(cancelled.len(), LENGTH - 1, "all jobs except the dead one");
     assert!(cancelled_by_dependency(fixture, &format!("j{}", LENGTH - 1)));
 }
 
-fn a_child_of_a_retried_parent_waits_for_the_new_run(fixture: &Fixture) {
+fn a_new_child_of_a_retried_parent_waits_for_the_new_run(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let early = (0..VERY_MANY).map(|n| job(&format!("c{n}")).after(&["parent"]));
     fixture.enqueue_all([job("parent").priority(9)].into_iter().chain(early));
     fixture.run(&worker, Outcome::Success);
-    // The parent runs again before all who waited for its first end were told of it.
+    // The parent runs again before all children of its first end were unblocked.
     fixture.retry("parent");
     fixture.enqueue(job("late").after(&["parent"]).priority(5));
     assert_eq!(fixture.claim(&worker, 1), ["parent"]);
@@ -281,11 +281,11 @@ fn a_child_of_a_retried_parent_waits_for_the_new_run(fixture: &Fixture) {
     for _ in 0..5 {
         claimed.extend(fixture.claim(&worker, VERY_MANY));
     }
-    assert_eq!(claimed.len(), VERY_MANY, "those who waited for the first end");
-    assert_eq!(blocked_by(fixture, "late"), Some(1), "and not the one that came later");
+    assert_eq!(claimed.len(), VERY_MANY, "the children of the first end");
+    assert_eq!(blocked_by(fixture, "late"), Some(1), "the later child still waits");
 }
 
-fn a_retried_child_waits_for_what_is_unfinished(fixture: &Fixture) {
+fn a_retried_child_waits_for_its_unfinished_parents(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([
         job("bad").max_retries(0).priority(2),
@@ -295,11 +295,11 @@ fn a_retried_child_waits_for_what_is_unfinished(fixture: &Fixture) {
     fixture.run(&worker, FAILURE);
     assert!(cancelled_by_dependency(fixture, "child"));
     assert_eq!(fixture.retry("child"), Change::Done(StateName::Pending));
-    assert_eq!(blocked_by(fixture, "child"), Some(1), "the dead one does not hold it, the open one does");
+    assert_eq!(blocked_by(fixture, "child"), Some(1), "only the unfinished parent blocks it");
     fixture.run(&worker, Outcome::Success);
     assert_eq!(fixture.run(&worker, Outcome::Success), "child");
 
-    // A blocked job that somebody cancelled is blocked again.
+    // A cancelled job that is retried is blocked again.
     fixture.enqueue_all([job("p"), job("c").after(&["p"])]);
     fixture.cancel("c");
     fixture.retry("c");
@@ -313,44 +313,44 @@ fn parent_and_child_retried_together_keep_their_order(fixture: &Fixture) {
     fixture.enqueue_all([job("parent").max_retries(0), job("child").after(&["parent"]).priority(9)]);
     fixture.run(&worker, FAILURE);
     let ids = ["parent", "child"].map(job_id);
-    fixture.store.retry(&ids, SOMEBODY).expect("retry");
+    fixture.store.retry(&ids, ACTOR).expect("retry");
     assert_eq!(fixture.run(&worker, Outcome::Success), "parent");
     assert_eq!(fixture.run(&worker, Outcome::Success), "child");
 }
 
-fn portions_are_told_without_anybody_ringing(fixture: &Fixture) {
+fn further_portions_are_unblocked_without_a_bell(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let children = (0..VERY_MANY).map(|n| job(&format!("c{n}")).after(&["parent"]));
     fixture.enqueue_all([job("parent")].into_iter().chain(children));
     fixture.cancel("parent");
-    let mut turns = 0;
+    let mut exchanges = 0;
     while fixture.exchange(&worker, &[], 1).next_due == Some(fixture.now()) {
-        turns += 1;
-        assert!(turns < 10, "it comes to an end");
+        exchanges += 1;
+        assert!(exchanges < 10, "the portions come to an end");
     }
-    assert!(turns >= 1, "more than one portion");
+    assert!(exchanges >= 1, "more than one portion");
     assert_eq!(in_phase(fixture, Phase::State(StateName::Cancelled)).len(), VERY_MANY + 1);
     assert!(fixture.orders(&worker).idle);
 }
 
-fn a_job_with_many_who_wait_is_not_removed(fixture: &Fixture) {
+fn a_job_with_unfinished_dependents_is_not_removed(fixture: &Fixture) {
     fixture.enqueue_all([job("parent"), job("one").after(&["parent"])]);
     assert_eq!(fixture.remove("parent"), Change::Conflict(Conflict::WaitedFor { count: 1 }));
     fixture.enqueue_all((0..VERY_MANY).map(|n| job(&format!("c{n}")).after(&["parent"])));
     let Change::Conflict(conflict) = fixture.remove("parent") else {
-        panic!("it was removed");
+        panic!("the job was removed");
     };
     assert_eq!(conflict.to_string(), "at least 50 unfinished jobs depend on it");
 }
 
-fn fault_09_a_job_that_would_wait_for_itself_is_not_retried(fixture: &Fixture) {
+fn fault_09_a_retry_that_would_close_a_cycle_is_refused(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("y"), job("x").after(&["y"])]);
     fixture.run(&worker, Outcome::Success);
     fixture.run(&worker, Outcome::Success);
     fixture.remove("y");
     fixture.pause("default");
-    // Both depend on each other now, the second time through one more.
+    // `x` and `y` now depend on each other; the second time via `z`.
     for jobs in [vec![job("y").after(&["x"])], vec![job("z").after(&["x"]), job("y").after(&["z"])]] {
         let ids: Vec<String> =
             fixture.enqueue_all(jobs).iter().map(|enqueued| enqueued.id().to_string()).collect();
@@ -363,10 +363,10 @@ fn fault_09_a_job_that_would_wait_for_itself_is_not_retried(fixture: &Fixture) {
             assert!(matches!(fixture.remove(id), Change::Done(_)), "{id}");
         }
     }
-    assert_eq!(fixture.retry("x"), Change::Done(StateName::Pending), "nobody is in its way");
+    assert_eq!(fixture.retry("x"), Change::Done(StateName::Pending), "no cycle remains");
 }
 
-fn fault_09_a_failed_job_that_is_retried_closes_no_circle(fixture: &Fixture) {
+fn fault_09_retrying_a_failed_job_closes_no_cycle(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let chain = [job("y"), job("x").after(&["y"]), job("p").after(&["x"]), job("f").after(&["p"])];
     fixture.enqueue_all(chain);
@@ -376,7 +376,7 @@ fn fault_09_a_failed_job_that_is_retried_closes_no_circle(fixture: &Fixture) {
     fixture.run(&worker, FAILURE);
     assert_eq!(fixture.state("f"), StateName::Failed);
     fixture.remove("y");
-    // Others wait for a failed job, so it must not begin to wait for one of them.
+    // `y` waits for the failed job `f`, so `f` must not start to wait for it.
     fixture.enqueue(job("y").after(&["f"]));
     for id in ["x", "p", "f"] {
         assert_eq!(fixture.retry(id), Change::Done(StateName::Pending), "{id}");

@@ -1,4 +1,4 @@
-//! Changing a job that does not run.
+//! Editing a job that is not running.
 
 use std::time::Duration;
 
@@ -9,31 +9,31 @@ use domain::job::outcome::Outcome;
 use domain::job::request::Timeout;
 use store::{Change, Conflict, JobFilter};
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
 use super::new_job::{job, job_id, queue_name};
 
 every_store!(
-    what_is_named_changes_and_the_rest_stays,
-    priority_and_queue_move_a_job_in_the_line,
-    another_time_moves_a_job_between_ready_and_waiting,
+    an_edit_changes_only_the_given_fields,
+    priority_and_queue_change_the_claim_order,
+    a_new_start_time_moves_a_job_between_ready_and_scheduled,
     a_blocked_job_stays_blocked,
-    what_runs_or_is_completed_is_a_conflict,
-    a_dead_job_is_changed_and_runs_again_at_once,
-    what_cannot_be_retried_is_not_changed_either,
-    what_cannot_be_changed_is_not_retried_either,
-    tags_are_found_by_the_new_ones_only,
-    a_job_moves_into_and_out_of_a_queue_that_is_full,
+    editing_a_running_or_completed_job_is_a_conflict,
+    a_dead_job_is_edited_and_retried_in_one_step,
+    a_job_that_cannot_be_retried_is_not_edited_either,
+    a_job_that_cannot_be_edited_is_not_retried_either,
+    an_edited_job_is_found_only_by_its_new_tags,
+    a_job_moves_into_and_out_of_a_full_queue,
 );
 
 fn edit(fixture: &Fixture, id: &str, edit: &Edit) -> Change {
-    fixture.store.edit(&job_id(id), edit, SOMEBODY).expect("edit")
+    fixture.store.edit(&job_id(id), edit, ACTOR).expect("edit")
 }
 
 fn start(start: Start) -> Edit {
     Edit { start: Some(start), ..Edit::default() }
 }
 
-fn what_is_named_changes_and_the_rest_stays(fixture: &Fixture) {
+fn an_edit_changes_only_the_given_fields(fixture: &Fixture) {
     fixture.enqueue(job("a").tags(&["t"]).priority(3).unique_key("k"));
     let before = fixture.job("a");
     fixture.pass_secs(5);
@@ -55,11 +55,11 @@ fn what_is_named_changes_and_the_rest_stays(fixture: &Fixture) {
     expected.env.clone_from(&after.env);
     assert_eq!(after, expected);
     let record = fixture.record("a");
-    assert_eq!((&*record.events[0].event, &*record.events[0].by), ("edit", SOMEBODY));
-    assert_eq!(edit(fixture, "nobody", &change), Change::NotFound);
+    assert_eq!((&*record.events[0].event, &*record.events[0].by), ("edit", ACTOR));
+    assert_eq!(edit(fixture, "unknown", &change), Change::NotFound);
 }
 
-fn priority_and_queue_move_a_job_in_the_line(fixture: &Fixture) {
+fn priority_and_queue_change_the_claim_order(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("a"), job("b"), job("c")]);
     edit(fixture, "c", &Edit { priority: Some(5), ..Edit::default() });
@@ -69,7 +69,7 @@ fn priority_and_queue_move_a_job_in_the_line(fixture: &Fixture) {
     assert_eq!(fixture.job("b").queue, queue_name("other"));
 }
 
-fn another_time_moves_a_job_between_ready_and_waiting(fixture: &Fixture) {
+fn a_new_start_time_moves_a_job_between_ready_and_scheduled(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("now"), job("later").delay_secs(100)]);
     edit(fixture, "now", &start(Start::After(Duration::from_secs(50))));
@@ -77,10 +77,10 @@ fn another_time_moves_a_job_between_ready_and_waiting(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 9), ["later"]);
     fixture.pass_secs(50);
     assert_eq!(fixture.run(&worker, FAILURE), "now");
-    // It waits for its backoff, and then somebody cannot wait.
+    // The edit ends the wait for the backoff.
     edit(fixture, "now", &start(Start::Now));
     assert_eq!(fixture.run(&worker, Outcome::Success), "now");
-    assert_eq!(fixture.exchange(&worker, &[], 0).next_due, None, "nothing is left behind in its old place");
+    assert_eq!(fixture.exchange(&worker, &[], 0).next_due, None, "no entry remains in the old position");
 }
 
 fn a_blocked_job_stays_blocked(fixture: &Fixture) {
@@ -92,7 +92,7 @@ fn a_blocked_job_stays_blocked(fixture: &Fixture) {
     assert_eq!(fixture.run(&worker, Outcome::Success), "child");
 }
 
-fn what_runs_or_is_completed_is_a_conflict(fixture: &Fixture) {
+fn editing_a_running_or_completed_job_is_a_conflict(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -105,49 +105,49 @@ fn what_runs_or_is_completed_is_a_conflict(fixture: &Fixture) {
     assert_eq!(fixture.record("a"), before);
 }
 
-fn a_dead_job_is_changed_and_runs_again_at_once(fixture: &Fixture) {
+fn a_dead_job_is_edited_and_retried_in_one_step(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").max_retries(0));
     fixture.run(&worker, FAILURE);
     let change = Edit { max_retries: Some(1), queue: Some(queue_name("other")), ..Edit::default() };
-    assert_eq!(edit(fixture, "a", &change), Change::Done(StateName::Dead), "it stays dead");
+    assert_eq!(edit(fixture, "a", &change), Change::Done(StateName::Dead), "the job stays dead");
     assert_eq!(fixture.claim(&worker, 1), [""; 0]);
     let change = Edit { priority: Some(2), ..Edit::default() };
-    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, SOMEBODY).expect("edit");
+    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, ACTOR).expect("edit");
     assert_eq!(retried, Change::Done(StateName::Pending));
     fixture.recount();
     fixture.run(&worker, FAILURE);
-    assert_eq!(fixture.state("a"), StateName::Failed, "it has a retry now");
+    assert_eq!(fixture.state("a"), StateName::Failed, "the job now has a retry");
     let events: Vec<String> = fixture.record("a").events.into_iter().map(|event| event.event).collect();
     assert_eq!(events, ["edit", "retry", "edit"]);
 }
 
-fn what_cannot_be_retried_is_not_changed_either(fixture: &Fixture) {
+fn a_job_that_cannot_be_retried_is_not_edited_either(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").unique_key("k"));
     fixture.cancel("a");
     fixture.enqueue(job("b").unique_key("k"));
     let before = fixture.record("a");
     let change = Edit { priority: Some(2), ..Edit::default() };
-    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, SOMEBODY).expect("edit");
+    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, ACTOR).expect("edit");
     assert_eq!(retried, Change::Conflict(Conflict::KeyTaken { holder: job_id("b") }));
     assert_eq!(fixture.record("a"), before);
     assert_eq!(fixture.claim(&worker, 9), ["b"]);
 }
 
-fn what_cannot_be_changed_is_not_retried_either(fixture: &Fixture) {
+fn a_job_that_cannot_be_edited_is_not_retried_either(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").max_retries(0));
     fixture.run(&worker, FAILURE);
     let change = start(Start::After(Duration::MAX));
-    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, SOMEBODY).expect("edit");
+    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, ACTOR).expect("edit");
     assert_eq!(retried, Change::Conflict(Conflict::TooLate));
     assert_eq!(fixture.job("a").life.state.name(), StateName::Dead);
-    let nobody = fixture.store.edit_and_retry(&job_id("nobody"), &change, SOMEBODY).expect("edit");
-    assert_eq!(nobody, Change::NotFound);
+    let missing = fixture.store.edit_and_retry(&job_id("unknown"), &change, ACTOR).expect("edit");
+    assert_eq!(missing, Change::NotFound);
 }
 
-fn tags_are_found_by_the_new_ones_only(fixture: &Fixture) {
+fn an_edited_job_is_found_only_by_its_new_tags(fixture: &Fixture) {
     fixture.enqueue(job("a").tags(&["x", "y"]));
     edit(fixture, "a", &Edit { tags: Some(vec!["y".to_owned(), "z".to_owned()]), ..Edit::default() });
     for (tag, found) in [("x", 0), ("y", 1), ("z", 1)] {
@@ -157,15 +157,15 @@ fn tags_are_found_by_the_new_ones_only(fixture: &Fixture) {
     fixture.remove("a");
 }
 
-fn a_job_moves_into_and_out_of_a_queue_that_is_full(fixture: &Fixture) {
+fn a_job_moves_into_and_out_of_a_full_queue(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.limit("narrow", Some(1), None);
     fixture.enqueue_all(["a", "b"].map(|id| job(id).queue("narrow").batch("all")));
     fixture.enqueue(job("c").batch("all").delay_secs(100));
-    assert_eq!(fixture.claim(&worker, 9), ["a"], "there is no room for another");
+    assert_eq!(fixture.claim(&worker, 9), ["a"], "the queue is full");
     let to = |queue| Edit { queue: Some(queue_name(queue)), ..Edit::default() };
     edit(fixture, "c", &Edit { start: Some(Start::Now), ..to("narrow") });
-    assert_eq!(fixture.claim(&worker, 9), [""; 0], "there is none for one that comes, either");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0], "the queue is also full for a moved job");
     edit(fixture, "b", &to("wide"));
     fixture.recount();
     assert_eq!(fixture.claim(&worker, 9), ["b"]);

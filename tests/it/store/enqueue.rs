@@ -1,4 +1,4 @@
-//! Storing new jobs.
+//! Enqueuing new jobs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{JobSpec, job, job_id, queue_name};
 
 every_store!(
-    what_was_asked_for_reads_back,
-    a_claim_carries_all_that_it_takes_to_run,
-    one_environment_serves_many_jobs,
-    a_batch_is_answered_in_its_order,
-    a_batch_with_one_bad_job_stores_nothing,
-    an_id_that_is_taken_can_be_asked_for,
-    taken_ids_are_told,
+    every_field_of_a_job_is_stored,
+    a_claim_has_everything_needed_to_run_the_job,
+    jobs_share_equal_environments,
+    the_answers_follow_the_order_of_the_jobs,
+    one_invalid_job_refuses_all_jobs,
+    if_absent_returns_the_existing_job,
+    taken_ids_are_reported,
     a_unique_key_is_held_until_the_job_is_finished,
-    a_unique_key_holds_inside_a_batch,
-    a_job_is_due_when_it_says,
-    a_queue_is_made_by_its_first_job,
-    an_empty_batch_is_no_mistake,
-    a_new_job_inherits_nothing_from_one_that_was_removed,
+    a_unique_key_applies_among_jobs_enqueued_together,
+    a_job_is_due_at_its_start_time,
+    a_queue_is_created_by_its_first_job,
+    enqueuing_no_jobs_succeeds,
+    a_new_job_inherits_nothing_from_a_removed_one,
 );
 
 fn full_job() -> NewJob {
@@ -66,51 +66,51 @@ fn environment() -> Arc<Environment> {
     Arc::new(Environment::capture(variables))
 }
 
-fn what_was_asked_for_reads_back(fixture: &Fixture) {
+fn every_field_of_a_job_is_stored(fixture: &Fixture) {
     fixture.enqueue_all([job("p"), job("q"), full_job().into()]);
 
-    let (asked, stored) = (full_job(), fixture.job("a"));
-    assert_eq!(stored.command, asked.command);
-    assert_eq!(stored.queue, asked.queue);
-    assert_eq!(stored.priority, asked.priority);
+    let (requested, stored) = (full_job(), fixture.job("a"));
+    assert_eq!(stored.command, requested.command);
+    assert_eq!(stored.queue, requested.queue);
+    assert_eq!(stored.priority, requested.priority);
     assert_eq!(stored.life.state, State::Pending { blocked_by: 2 });
-    assert_eq!(stored.life.max_retries, asked.max_retries);
+    assert_eq!(stored.life.max_retries, requested.max_retries);
     assert_eq!(stored.life.run_at, Some(Timestamp::from_millis(5)));
     assert_eq!((stored.life.attempts, stored.life.failures), (0, 0));
-    assert_eq!(stored.timeout, asked.timeout);
-    assert_eq!(stored.backoff, asked.backoff);
-    assert_eq!(stored.depends_on, asked.depends_on);
-    assert_eq!(stored.on_dependency_failure, asked.on_dependency_failure);
-    assert_eq!(stored.unique_key, asked.unique_key);
-    assert_eq!(stored.cwd, asked.cwd);
-    assert_eq!(stored.env, asked.env);
-    assert_eq!((stored.limits, stored.retry), (asked.limits, asked.retry));
-    assert_eq!(stored.tags, asked.tags, "in the order in which they were given");
+    assert_eq!(stored.timeout, requested.timeout);
+    assert_eq!(stored.backoff, requested.backoff);
+    assert_eq!(stored.depends_on, requested.depends_on);
+    assert_eq!(stored.on_dependency_failure, requested.on_dependency_failure);
+    assert_eq!(stored.unique_key, requested.unique_key);
+    assert_eq!(stored.cwd, requested.cwd);
+    assert_eq!(stored.env, requested.env);
+    assert_eq!((stored.limits, stored.retry), (requested.limits, requested.retry));
+    assert_eq!(stored.tags, requested.tags, "in the given order");
     assert_eq!((stored.created_at, stored.updated_at), (fixture.now(), fixture.now()));
     assert_eq!(stored.latest.started_at, None);
 }
 
-fn a_claim_carries_all_that_it_takes_to_run(fixture: &Fixture) {
-    let asked = NewJob { depends_on: Vec::new(), ..full_job() };
-    fixture.enqueue(asked.clone());
+fn a_claim_has_everything_needed_to_run_the_job(fixture: &Fixture) {
+    let requested = NewJob { depends_on: Vec::new(), ..full_job() };
+    fixture.enqueue(requested.clone());
     let worker = fixture.worker("w");
 
     let claim = fixture.exchange(&worker, &[], 1).claimed.remove(0);
-    assert_eq!((claim.lease.job, claim.lease.attempt), (asked.id, 1));
+    assert_eq!((claim.lease.job, claim.lease.attempt), (requested.id, 1));
     assert_eq!(claim.lease_until, fixture.now().saturating_add(Duration::from_secs(30)));
-    assert_eq!(claim.queue, asked.queue);
-    assert_eq!(claim.command, asked.command);
-    assert_eq!(claim.cwd, asked.cwd);
-    assert_eq!(claim.environment.as_deref(), asked.environment.as_deref());
-    assert_eq!(claim.env, asked.env);
-    assert_eq!(claim.timeout, asked.timeout);
+    assert_eq!(claim.queue, requested.queue);
+    assert_eq!(claim.command, requested.command);
+    assert_eq!(claim.cwd, requested.cwd);
+    assert_eq!(claim.environment.as_deref(), requested.environment.as_deref());
+    assert_eq!(claim.env, requested.env);
+    assert_eq!(claim.timeout, requested.timeout);
 }
 
-fn one_environment_serves_many_jobs(fixture: &Fixture) {
+fn jobs_share_equal_environments(fixture: &Fixture) {
     let other = Arc::new(Environment::capture([(b"PATH".to_vec(), b"/sbin".to_vec())]));
     let in_environment =
         |id: &str, environment: Option<Arc<Environment>>| NewJob { environment, ..NewJob::from(job(id)) };
-    // Equal ones, shared or not; a different one; none.
+    // Equal environments, shared or not; a different one; none.
     let shared = environment();
     fixture.enqueue_all(
         [
@@ -131,7 +131,7 @@ fn one_environment_serves_many_jobs(fixture: &Fixture) {
     assert_eq!(environments, expected);
 }
 
-fn a_batch_is_answered_in_its_order(fixture: &Fixture) {
+fn the_answers_follow_the_order_of_the_jobs(fixture: &Fixture) {
     fixture.enqueue(job("b").unique_key("k"));
     let answers = fixture.enqueue_all([job("a"), job("b").if_absent(), job("c").unique_key("k"), job("d")]);
     assert_eq!(
@@ -145,16 +145,16 @@ fn a_batch_is_answered_in_its_order(fixture: &Fixture) {
     );
 }
 
-fn a_batch_with_one_bad_job_stores_nothing(fixture: &Fixture) {
+fn one_invalid_job_refuses_all_jobs(fixture: &Fixture) {
     fixture.enqueue("taken");
     let before = fixture.record("taken");
     let cases: [(Vec<JobSpec>, usize, EnqueueRefusal); 7] = [
         (vec![job("a"), job("taken")], 1, EnqueueRefusal::IdTaken(job_id("taken"))),
         (vec![job("a"), job("b"), job("a")], 2, EnqueueRefusal::IdTaken(job_id("a"))),
         (
-            vec![job("a"), job("b").after(&["taken", "nobody"])],
+            vec![job("a"), job("b").after(&["taken", "unknown"])],
             1,
-            EnqueueRefusal::UnknownDependency(job_id("nobody")),
+            EnqueueRefusal::UnknownDependency(job_id("unknown")),
         ),
         (vec![job("a").after(&["a"])], 0, EnqueueRefusal::Cycle(job_id("a"))),
         (
@@ -166,30 +166,30 @@ fn a_batch_with_one_bad_job_stores_nothing(fixture: &Fixture) {
         (vec![job("a"), job("b").delay_secs(400_000_000_000)], 1, EnqueueRefusal::TooLate),
     ];
     for (batch, at, reason) in cases {
-        let said = format!("{batch:?}");
+        let description = format!("{batch:?}");
         let batch = batch.into_iter().map(|job| job.queue("elsewhere").tags(&["t"]));
         let (refused_at, refused_for) = fixture.refused(batch);
-        // Any job of a cycle may be named.
+        // The store may report any job of a cycle.
         match (&reason, &refused_for) {
             (EnqueueRefusal::Cycle(_), EnqueueRefusal::Cycle(_)) => {}
-            _ => assert_eq!((refused_at, refused_for), (at, reason), "{said}"),
+            _ => assert_eq!((refused_at, refused_for), (at, reason), "{description}"),
         }
-        assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["taken"], "nothing stored: {said}");
-        assert_eq!(fixture.record("taken"), before, "the other is untouched: {said}");
+        assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["taken"], "nothing stored: {description}");
+        assert_eq!(fixture.record("taken"), before, "the existing job is unchanged: {description}");
         let queues = fixture.store.queues().expect("queues");
-        assert_eq!(queues.len(), 1, "no queue was made: {said}");
+        assert_eq!(queues.len(), 1, "no queue was created: {description}");
     }
     fixture.enqueue_all([job("a"), job("b")]);
 }
 
-fn an_id_that_is_taken_can_be_asked_for(fixture: &Fixture) {
+fn if_absent_returns_the_existing_job(fixture: &Fixture) {
     fixture.enqueue(job("a").priority(1));
     let before = fixture.record("a");
     let again = fixture.enqueue_all([job("a").priority(2).if_absent()]);
     assert_eq!(again, [EnqueueResult::Existing(job_id("a"))]);
-    assert_eq!(fixture.record("a"), before, "the first is untouched");
+    assert_eq!(fixture.record("a"), before, "the first job is unchanged");
 
-    // Also inside one batch, and for a job that is finished.
+    // Also among jobs enqueued together, and for a finished job.
     let batch = fixture.enqueue_all([job("b"), job("b").if_absent()]);
     assert_eq!(batch, [EnqueueResult::Created(job_id("b")), EnqueueResult::Existing(job_id("b"))]);
     fixture.cancel("b");
@@ -198,10 +198,10 @@ fn an_id_that_is_taken_can_be_asked_for(fixture: &Fixture) {
     assert_eq!(fixture.state("b"), StateName::Cancelled);
 }
 
-fn taken_ids_are_told(fixture: &Fixture) {
+fn taken_ids_are_reported(fixture: &Fixture) {
     fixture.enqueue_all([job("a"), job("b")]);
-    let asked = ["c", "b", "d", "a"].map(job_id);
-    let taken = fixture.store.existing_ids(&asked).expect("taken");
+    let requested = ["c", "b", "d", "a"].map(job_id);
+    let taken = fixture.store.existing_ids(&requested).expect("taken");
     assert_eq!(taken, [job_id("b"), job_id("a")]);
 }
 
@@ -219,12 +219,12 @@ fn a_unique_key_is_held_until_the_job_is_finished(fixture: &Fixture) {
         ("cancelled", &|| drop(fixture.cancel("holder")), false),
         ("removed", &|| assert!(matches!(fixture.remove("holder"), Change::Done(_))), false),
     ];
-    for (name, happen, held) in cases {
+    for (name, act, held) in cases {
         fixture.enqueue(job("holder").unique_key("k"));
-        happen();
+        act();
         let answer = fixture.enqueue_all([job("next").unique_key("k")]).remove(0);
         let holder = if held { "holder" } else { "next" };
-        assert_eq!(answer.id(), &job_id(holder), "after the first was {name}");
+        assert_eq!(answer.id(), &job_id(holder), "after the holder was {name}");
         assert_eq!(matches!(answer, EnqueueResult::Existing(_)), held, "{name}");
 
         settle_all(fixture, &worker);
@@ -235,13 +235,13 @@ fn a_unique_key_is_held_until_the_job_is_finished(fixture: &Fixture) {
     }
 }
 
-/// Fails the next job, whose backoff is over.
+/// Fails the next job, and lets its backoff pass.
 fn fail_now(fixture: &Fixture, worker: &domain::values::name::WorkerId) {
     fixture.run(worker, FAILURE);
     fixture.pass_secs(300);
 }
 
-/// Completes whatever the worker still holds.
+/// Completes the jobs that the worker still holds.
 fn settle_all(fixture: &Fixture, worker: &domain::values::name::WorkerId) {
     for id in ["holder", "next"] {
         let found = fixture.store.find(&job_id(id)).expect("find");
@@ -253,7 +253,7 @@ fn settle_all(fixture: &Fixture, worker: &domain::values::name::WorkerId) {
     }
 }
 
-fn a_unique_key_holds_inside_a_batch(fixture: &Fixture) {
+fn a_unique_key_applies_among_jobs_enqueued_together(fixture: &Fixture) {
     let answers = fixture.enqueue_all([
         job("a").unique_key("k"),
         job("b").unique_key("k"),
@@ -270,7 +270,7 @@ fn a_unique_key_holds_inside_a_batch(fixture: &Fixture) {
     assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["c", "a"]);
 }
 
-fn a_job_is_due_when_it_says(fixture: &Fixture) {
+fn a_job_is_due_at_its_start_time(fixture: &Fixture) {
     let now = fixture.now();
     let later = now.saturating_add(Duration::from_secs(60));
     let earlier = Timestamp::from_millis(now.as_millis() - 60_000);
@@ -287,20 +287,20 @@ fn a_job_is_due_when_it_says(fixture: &Fixture) {
     }
 }
 
-fn a_queue_is_made_by_its_first_job(fixture: &Fixture) {
+fn a_queue_is_created_by_its_first_job(fixture: &Fixture) {
     assert_eq!(fixture.store.queues().expect("queues"), []);
     fixture.enqueue_all([job("a").queue("q"), job("b").queue("q"), job("c").queue("p")]);
     let queues = fixture.store.queues().expect("queues");
     let counts: Vec<_> =
         queues.iter().map(|queue| (queue.name.as_str(), queue.counts[&StateName::Pending])).collect();
-    assert_eq!(counts, [("p", 1), ("q", 2)], "by name");
+    assert_eq!(counts, [("p", 1), ("q", 2)], "sorted by name");
 }
 
-fn an_empty_batch_is_no_mistake(fixture: &Fixture) {
+fn enqueuing_no_jobs_succeeds(fixture: &Fixture) {
     assert_eq!(fixture.enqueue_all([]), []);
 }
 
-fn a_new_job_inherits_nothing_from_one_that_was_removed(fixture: &Fixture) {
+fn a_new_job_inherits_nothing_from_a_removed_one(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("first");
     fixture.enqueue(job("a").tags(&["old"]).unique_key("k").priority(1));
@@ -318,8 +318,8 @@ fn a_new_job_inherits_nothing_from_one_that_was_removed(fixture: &Fixture) {
     assert_eq!(record.job.life.attempts, 0);
     assert_eq!(record.job.tags, [""; 0]);
     let output = fixture.store.output(&job_id("a"), 1).expect("output");
-    assert_eq!(output, None, "what the removed job said is gone");
+    assert_eq!(output, None, "the output of the removed job is deleted");
     let tagged = JobFilter { tag: Some("old".to_owned()), ..JobFilter::default() };
     assert_eq!(fixture.list_by(&tagged, 10), [""; 0]);
-    assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["a", "first"], "the newer job is newer");
+    assert_eq!(fixture.list_by(&JobFilter::default(), 10), ["a", "first"], "the new job is the newest");
 }

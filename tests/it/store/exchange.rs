@@ -1,4 +1,4 @@
-//! One turn of a worker: settle, promote, claim.
+//! One exchange of a worker: settle, promote, claim.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
 
 every_store!(
-    settles_and_claims_in_one_turn,
-    what_a_turn_sets_free_is_claimed_in_the_same_turn,
+    one_exchange_settles_and_claims,
+    jobs_made_ready_by_an_exchange_are_claimed_in_it,
     an_attempt_is_settled_once,
-    a_turn_says_what_became_of_the_jobs,
+    an_exchange_reports_the_new_state_of_each_job,
     a_claim_carries_the_number_of_its_job,
-    settlements_of_one_turn_stand_alone,
-    a_turn_says_when_the_next_job_is_due,
-    wanting_nothing_claims_nothing,
+    settlements_of_one_exchange_are_independent,
+    an_exchange_reports_when_the_next_job_is_due,
+    an_exchange_that_wants_no_jobs_claims_none,
     an_unknown_worker_changes_nothing,
-    a_flood_of_due_jobs_is_claimed_in_order,
+    very_many_due_jobs_are_claimed_in_order,
 );
 
-fn settles_and_claims_in_one_turn(fixture: &Fixture) {
+fn one_exchange_settles_and_claims(fixture: &Fixture) {
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let worker = fixture.worker("w");
     let leases = fixture.leases(&worker, 2);
@@ -37,7 +37,7 @@ fn settles_and_claims_in_one_turn(fixture: &Fixture) {
     );
 }
 
-fn what_a_turn_sets_free_is_claimed_in_the_same_turn(fixture: &Fixture) {
+fn jobs_made_ready_by_an_exchange_are_claimed_in_it(fixture: &Fixture) {
     fixture.enqueue_all([job("parent"), job("child").after(&["parent"]).priority(1), job("back")]);
     let worker = fixture.worker("w");
     let leases = fixture.leases(&worker, 2);
@@ -54,11 +54,11 @@ fn an_attempt_is_settled_once(fixture: &Fixture) {
     let lease = fixture.lease(&worker);
     let settlements = [settlement(&lease, FAILURE), settlement(&lease, Outcome::Success)];
     let exchanged = fixture.exchange(&worker, &settlements, 0);
-    assert_eq!(exchanged.stale, [lease], "the second says so");
+    assert_eq!(exchanged.stale, [lease], "the second settlement is stale");
     assert_eq!(fixture.outcomes("a"), [FAILURE]);
 }
 
-fn a_turn_says_what_became_of_the_jobs(fixture: &Fixture) {
+fn an_exchange_reports_the_new_state_of_each_job(fixture: &Fixture) {
     fixture.enqueue_all([job("failed"), job("dead").max_retries(0), job("cancelled"), job("stale")]);
     fixture.enqueue_all(["released", "completed"].map(job));
     let worker = fixture.worker("w");
@@ -96,13 +96,13 @@ fn a_claim_carries_the_number_of_its_job(fixture: &Fixture) {
     fixture.remove("gone");
     fixture.enqueue_all([job("a"), job("b").priority(1)]);
     let numbers = ["a", "b"].map(|id| fixture.job(id).number);
-    assert_eq!(numbers, [2, 3], "in the order of enqueuing; one that is gone does not come back");
+    assert_eq!(numbers, [2, 3], "numbers follow the order of enqueuing and are not reused");
     let claimed = fixture.exchange(&worker, &[], 2).claimed;
     let claimed: Vec<_> = claimed.iter().map(|claim| (claim.lease.job.as_str(), claim.number)).collect();
     assert_eq!(claimed, [("b", 3), ("a", 2)]);
 }
 
-fn settlements_of_one_turn_stand_alone(fixture: &Fixture) {
+fn settlements_of_one_exchange_are_independent(fixture: &Fixture) {
     fixture.enqueue_all(["a", "b", "gone"].map(job));
     let worker = fixture.worker("w");
     let leases = fixture.leases(&worker, 3);
@@ -114,11 +114,11 @@ fn settlements_of_one_turn_stand_alone(fixture: &Fixture) {
     assert_eq!(
         ["a", "b"].map(|id| fixture.state(id)),
         [StateName::Completed; 2],
-        "a stale one does not spoil the others"
+        "a stale settlement does not affect the others"
     );
 }
 
-fn a_turn_says_when_the_next_job_is_due(fixture: &Fixture) {
+fn an_exchange_reports_when_the_next_job_is_due(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let next_due = || fixture.exchange(&worker, &[], 1).next_due;
     let in_secs = |secs| fixture.now().saturating_add(Duration::from_secs(secs));
@@ -131,14 +131,14 @@ fn a_turn_says_when_the_next_job_is_due(fixture: &Fixture) {
 
     let running = LeaseRef { job: job_id("plain"), attempt: 1 };
     let exchanged = fixture.exchange(&worker, &[settlement(&running, FAILURE)], 0);
-    assert_eq!(exchanged.next_due, Some(in_secs(2)), "the retry comes before");
+    assert_eq!(exchanged.next_due, Some(in_secs(2)), "the retry is due first");
     fixture.cancel("plain");
     assert_eq!(next_due(), Some(in_secs(10)));
     fixture.pass_secs(10);
-    assert_eq!(next_due(), Some(late), "the due one was claimed");
+    assert_eq!(next_due(), Some(late), "the due job was claimed");
 }
 
-fn wanting_nothing_claims_nothing(fixture: &Fixture) {
+fn an_exchange_that_wants_no_jobs_claims_none(fixture: &Fixture) {
     fixture.enqueue("a");
     let worker = fixture.worker("w");
     assert_eq!(fixture.claim(&worker, 0), [""; 0]);
@@ -161,23 +161,23 @@ fn an_unknown_worker_changes_nothing(fixture: &Fixture) {
     assert_eq!(fixture.record("a"), before);
 }
 
-/// More than any store should move in one transaction.
-const FLOOD: u64 = 10_500;
+/// More jobs than any store should promote in one transaction.
+const VERY_MANY: u64 = 10_500;
 
-fn a_flood_of_due_jobs_is_claimed_in_order(fixture: &Fixture) {
-    // The one that goes first becomes due last and was enqueued last.
-    let plain = (0..FLOOD).map(|n| job(&format!("j{n}")).delay_secs(n % 7 + 1));
+fn very_many_due_jobs_are_claimed_in_order(fixture: &Fixture) {
+    // The first job in claim order becomes due last and was enqueued last.
+    let plain = (0..VERY_MANY).map(|n| job(&format!("j{n}")).delay_secs(n % 7 + 1));
     fixture.enqueue_all(plain.chain([job("first").priority(1).delay_secs(7)]));
     fixture.pass_secs(7);
     let worker = fixture.worker("w");
     assert_eq!(fixture.claim(&worker, 4), ["first", "j0", "j7", "j14"]);
-    assert_eq!(fixture.exchange(&worker, &[], 0).next_due, None, "all of them were made ready");
+    assert_eq!(fixture.exchange(&worker, &[], 0).next_due, None, "all of them were promoted");
     let next = fixture.claim(&worker, 2_000);
     let expected: Vec<String> = (0..7)
-        .flat_map(|secs| (0..FLOOD).filter(move |n| n % 7 == secs))
+        .flat_map(|secs| (0..VERY_MANY).filter(move |n| n % 7 == secs))
         .skip(3)
         .take(2_000)
         .map(|n| format!("j{n}"))
         .collect();
-    assert!(next == expected, "by due time, then by the order of enqueuing");
+    assert!(next == expected, "by due time, then by enqueue order");
 }

@@ -1,4 +1,4 @@
-//! A worker that lost its lease changes nothing, whatever it says and however the lease was lost.
+//! A worker that lost its lease can change nothing, no matter how it lost the lease.
 
 use domain::job::life::{State, StateName};
 use domain::job::outcome::Outcome;
@@ -10,11 +10,11 @@ use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
 
 every_store!(
-    fault_25_a_late_word_changes_nothing,
-    another_worker_cannot_speak_for_the_holder,
+    fault_25_a_late_settlement_changes_nothing,
+    another_worker_cannot_settle_or_extend_a_lease,
     an_attempt_that_was_never_claimed_cannot_be_settled,
-    a_reaper_takes_back_only_what_the_worker_still_holds,
-    a_late_word_about_a_removed_job_is_stale,
+    a_reaper_takes_back_only_leases_that_the_worker_still_holds,
+    a_late_settlement_of_a_removed_job_is_stale,
     a_success_after_a_cancel_counts_and_a_failure_does_not,
 );
 
@@ -29,12 +29,12 @@ const EVERY_OUTCOME: [Outcome; 8] = [
     Outcome::Released,
 ];
 
-/// The worker says everything it could say about a lease: none of it may leave a trace.
-fn assert_powerless(fixture: &Fixture, worker: &WorkerId, lease: &LeaseRef, how: &str) {
+/// The worker makes every possible call for a lease: none of them may change anything.
+fn assert_lease_is_fenced(fixture: &Fixture, worker: &WorkerId, lease: &LeaseRef, how: &str) {
     let id = lease.job.as_str();
     let before = fixture.record(id);
     let output = || fixture.store.output(&lease.job, lease.attempt).expect("output");
-    let said = output();
+    let output_before = output();
     for outcome in EVERY_OUTCOME {
         let late = Settlement {
             error: Some("too late".to_owned()),
@@ -43,18 +43,18 @@ fn assert_powerless(fixture: &Fixture, worker: &WorkerId, lease: &LeaseRef, how:
             ..settlement(lease, outcome)
         };
         let exchanged = fixture.exchange(worker, &[late], 0);
-        assert_eq!(exchanged.stale, std::slice::from_ref(lease), "{how}: {outcome:?} is told so");
-        assert_eq!(fixture.record(id), before, "{how}: {outcome:?} leaves no trace");
+        assert_eq!(exchanged.stale, std::slice::from_ref(lease), "{how}: {outcome:?} is stale");
+        assert_eq!(fixture.record(id), before, "{how}: {outcome:?} changes nothing");
     }
-    // Beside what it holds, so that only the lost one is in question.
+    // Together with the leases that it holds, so that only the lost one makes a difference.
     let held = held_by(fixture, worker);
     fixture.store.extend(worker, &held).expect("extend");
     let before = fixture.record(id);
     let named = [held, vec![lease.clone()]].concat();
     let statuses = fixture.store.extend(worker, &named).expect("extend");
     assert_eq!(statuses.last(), Some(&LeaseStatus::Lost), "{how}: extend");
-    assert_eq!(fixture.record(id), before, "{how}: extend leaves no trace");
-    assert_eq!(output(), said, "{how}: nor does the output");
+    assert_eq!(fixture.record(id), before, "{how}: extend changes nothing");
+    assert_eq!(output(), output_before, "{how}: the output is unchanged");
     fixture.recount();
 }
 
@@ -67,7 +67,7 @@ fn held_by(fixture: &Fixture, worker: &WorkerId) -> Vec<LeaseRef> {
         .collect()
 }
 
-/// A way to lose a lease on the only job.
+/// Makes a worker lose its lease on the only job.
 type Loss = fn(&Fixture, &WorkerId, &LeaseRef);
 
 const LOSSES: [(&str, Loss); 9] = [
@@ -106,7 +106,7 @@ const LOSSES: [(&str, Loss); 9] = [
     }),
 ];
 
-fn fault_25_a_late_word_changes_nothing(fixture: &Fixture) {
+fn fault_25_a_late_settlement_changes_nothing(fixture: &Fixture) {
     for (at, (how, lose)) in LOSSES.into_iter().enumerate() {
         let worker = fixture.worker(&format!("w{at}"));
         fixture.enqueue("a");
@@ -114,7 +114,7 @@ fn fault_25_a_late_word_changes_nothing(fixture: &Fixture) {
         fixture.pass_secs(1);
         lose(fixture, &worker, &lease);
         fixture.pass_secs(1);
-        assert_powerless(fixture, &worker, &lease, how);
+        assert_lease_is_fenced(fixture, &worker, &lease, how);
 
         fixture.pass_secs(1);
         for holder in fixture.store.workers().expect("workers") {
@@ -125,13 +125,13 @@ fn fault_25_a_late_word_changes_nothing(fixture: &Fixture) {
     }
 }
 
-fn another_worker_cannot_speak_for_the_holder(fixture: &Fixture) {
+fn another_worker_cannot_settle_or_extend_a_lease(fixture: &Fixture) {
     let (holder, other) = (fixture.worker("holder"), fixture.worker("other"));
     fixture.enqueue("a");
     let lease = fixture.lease(&holder);
-    assert_powerless(fixture, &other, &lease, "held by another");
+    assert_lease_is_fenced(fixture, &other, &lease, "held by another");
     assert_eq!(fixture.reap_started(&other, std::slice::from_ref(&lease)), []);
-    assert!(fixture.settle(&holder, &lease, Outcome::Success), "the holder still holds it");
+    assert!(fixture.settle(&holder, &lease, Outcome::Success), "the holder still has the lease");
 }
 
 fn an_attempt_that_was_never_claimed_cannot_be_settled(fixture: &Fixture) {
@@ -139,15 +139,15 @@ fn an_attempt_that_was_never_claimed_cannot_be_settled(fixture: &Fixture) {
     fixture.enqueue("a");
     let lease = |attempt| LeaseRef { job: job_id("a"), attempt };
     for attempt in [0, 1, u32::MAX] {
-        assert_powerless(fixture, &worker, &lease(attempt), "pending");
+        assert_lease_is_fenced(fixture, &worker, &lease(attempt), "pending");
     }
     fixture.lease(&worker);
     for attempt in [0, 2, u32::MAX] {
-        assert_powerless(fixture, &worker, &lease(attempt), "processing");
+        assert_lease_is_fenced(fixture, &worker, &lease(attempt), "processing");
     }
 }
 
-fn a_reaper_takes_back_only_what_the_worker_still_holds(fixture: &Fixture) {
+fn a_reaper_takes_back_only_leases_that_the_worker_still_holds(fixture: &Fixture) {
     let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
     fixture.enqueue_all(["a", "b"].map(job));
     let old = fixture.lease(&worker);
@@ -156,14 +156,14 @@ fn a_reaper_takes_back_only_what_the_worker_still_holds(fixture: &Fixture) {
     let elsewhere = fixture.lease(&other);
     let before = fixture.record("b");
 
-    // The list of what was started names an attempt that is over: the present one never was.
+    // The list of started attempts names one that is over: the current attempt was never started.
     assert_eq!(fixture.reap_started(&worker, &[old]), [again]);
     assert_eq!(fixture.outcomes("a"), [Outcome::Released, Outcome::Released]);
     assert_eq!(fixture.reap_started(&worker, &[elsewhere]), [], "a second reaper finds nothing");
-    assert_eq!(fixture.record("b"), before, "another worker's job is untouched");
+    assert_eq!(fixture.record("b"), before, "another worker's job is unchanged");
 }
 
-fn a_late_word_about_a_removed_job_is_stale(fixture: &Fixture) {
+fn a_late_settlement_of_a_removed_job_is_stale(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -172,10 +172,10 @@ fn a_late_word_about_a_removed_job_is_stale(fixture: &Fixture) {
     assert!(!fixture.settle(&worker, &lease, FAILURE));
     assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Lost);
 
-    // Nor does it mean a new job of the same name.
+    // A new job with the same id has its own lease.
     fixture.enqueue("a");
     let new = fixture.lease(&worker);
-    assert_eq!(new, lease, "the same words for another job");
+    assert_eq!(new, lease, "the same id and attempt for another job");
     assert!(fixture.settle(&worker, &new, Outcome::Success));
 }
 

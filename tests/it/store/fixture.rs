@@ -1,4 +1,4 @@
-//! A store with a clock that tests turn, and short ways to say what happens to it.
+//! A store with a clock that tests control, and shorthands for operations on it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -24,8 +24,8 @@ use tempfile::TempDir;
 
 use super::new_job::{JobSpec, job_id, queue_name};
 
-/// Makes each of these functions a test on each store, with a recount at its end. A second store is one more module
-/// here and one more constructor of [`Fixture`].
+/// Makes each of these functions a test on each store, with a recount at its end. A second store needs another module
+/// here and another constructor of [`Fixture`].
 macro_rules! every_store {
     ($($test:ident),+ $(,)?) => {
         mod sqlite {
@@ -45,34 +45,34 @@ macro_rules! every_store {
 pub(super) use every_store;
 
 pub const FAILURE: Outcome = Outcome::Failure { exit_code: 1 };
-/// Whoever asks for a change in these tests.
-pub const SOMEBODY: &str = "tester";
+/// The user who makes changes in these tests.
+pub const ACTOR: &str = "tester";
 
-/// What the wall clock of every test shows at first.
+/// The initial wall clock time of every test.
 pub const START_MILLIS: i64 = 1_800_000_000_000;
 
-/// A clock that only tests move.
+/// A clock that only tests advance.
 #[derive(Debug)]
 pub struct TestClock {
     wall: AtomicI64,
-    boot: AtomicI64,
+    awake: AtomicI64,
 }
 
 impl Default for TestClock {
     fn default() -> Self {
-        Self { wall: AtomicI64::new(START_MILLIS), boot: AtomicI64::new(5_000_000) }
+        Self { wall: AtomicI64::new(START_MILLIS), awake: AtomicI64::new(5_000_000) }
     }
 }
 
 impl TestClock {
-    /// Time goes by.
+    /// Advances both clocks.
     pub fn advance(&self, by: Duration) {
-        let millis = i64::try_from(by.as_millis()).expect("a short time");
+        let millis = i64::try_from(by.as_millis()).expect("the duration fits into milliseconds");
         self.wall.fetch_add(millis, Ordering::SeqCst);
-        self.boot.fetch_add(millis, Ordering::SeqCst);
+        self.awake.fetch_add(millis, Ordering::SeqCst);
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock forwards or backwards.
     pub fn jump(&self, millis: i64) {
         self.wall.fetch_add(millis, Ordering::SeqCst);
     }
@@ -84,7 +84,7 @@ impl Clock for TestClock {
     }
 
     fn awake_millis(&self) -> i64 {
-        self.boot.load(Ordering::SeqCst)
+        self.awake.load(Ordering::SeqCst)
     }
 }
 
@@ -92,7 +92,7 @@ impl Clock for TestClock {
 pub struct Fixture {
     pub store: Box<dyn Store>,
     pub clock: Arc<TestClock>,
-    /// Goes with the fixture, unless somebody else keeps it.
+    /// Deleted with the fixture, unless the caller owns the folder.
     _home: Option<TempDir>,
 }
 
@@ -103,7 +103,7 @@ impl Fixture {
         Self { _home: Some(home), ..fixture }
     }
 
-    /// The store in a folder that somebody else keeps.
+    /// The store in a folder that the caller owns.
     pub fn sqlite_in(home: &Path) -> Self {
         let clock = Arc::new(TestClock::default());
         let store = SqliteStore::open(&home.join("queue.db"), clock.clone()).expect("a store");
@@ -130,18 +130,18 @@ impl Fixture {
     pub fn enqueue(&self, job: impl Into<JobSpec>) {
         let job = job.into();
         let answers = self.enqueue_all([job]);
-        assert!(matches!(answers[..], [EnqueueResult::Created(_)]), "it is new: {answers:?}");
+        assert!(matches!(answers[..], [EnqueueResult::Created(_)]), "the job is new: {answers:?}");
     }
 
     pub fn enqueue_all(&self, jobs: impl IntoIterator<Item = JobSpec>) -> Vec<EnqueueResult> {
-        self.try_enqueue(jobs).expect("the batch is stored")
+        self.try_enqueue(jobs).expect("the jobs are stored")
     }
 
-    /// Which job of a batch was refused, and why.
+    /// The position of the refused job, and the reason.
     pub fn refused(&self, jobs: impl IntoIterator<Item = JobSpec>) -> (usize, EnqueueRefusal) {
         match self.try_enqueue(jobs) {
             Err(EnqueueError::Refused { at, reason }) => (at, reason),
-            other => panic!("the batch should be refused: {other:?}"),
+            other => panic!("the jobs should be refused: {other:?}"),
         }
     }
 
@@ -174,18 +174,18 @@ impl Fixture {
     }
 
     pub fn cancel(&self, id: &str) -> Change {
-        one(self.store.cancel(&[job_id(id)], SOMEBODY).expect("cancel"))
+        one(self.store.cancel(&[job_id(id)], ACTOR).expect("cancel"))
     }
 
     pub fn retry(&self, id: &str) -> Change {
-        one(self.store.retry(&[job_id(id)], SOMEBODY).expect("retry"))
+        one(self.store.retry(&[job_id(id)], ACTOR).expect("retry"))
     }
 
     pub fn remove(&self, id: &str) -> Change {
-        one(self.store.remove(&[job_id(id)], SOMEBODY).expect("remove"))
+        one(self.store.remove(&[job_id(id)], ACTOR).expect("remove"))
     }
 
-    /// The ids of all jobs that a filter gives, in its order, read in pages of `limit`.
+    /// The ids of all jobs that match a filter, in its order, read in pages of `limit`.
     pub fn list_by(&self, filter: &JobFilter, limit: usize) -> Vec<String> {
         ids(self.pages(filter, limit).iter().map(|job| &job.id))
     }
@@ -212,7 +212,7 @@ impl Fixture {
         assert_eq!(
             self.store.recount().expect("a recount"),
             [],
-            "what is kept beside the jobs agrees with them"
+            "the derived tables agree with the jobs"
         );
         self.recount_batches();
         let mut counted: BTreeMap<QueueName, BTreeMap<StateName, u64>> = BTreeMap::new();
@@ -224,7 +224,7 @@ impl Fixture {
             let counts = counted.remove(&queue.name).unwrap_or_default();
             assert_eq!(queue.counts, counts, "the counters of queue {} equal a recount", queue.name);
         }
-        assert!(counted.is_empty(), "jobs in queues that are not there: {counted:?}");
+        assert!(counted.is_empty(), "jobs in unknown queues: {counted:?}");
     }
 
     fn recount_batches(&self) {
@@ -236,12 +236,12 @@ impl Fixture {
         }
         for batch in self.store.batches(usize::MAX).expect("batches") {
             let counts = counted.remove(&batch.name).unwrap_or_default();
-            assert!(!counts.is_empty(), "batch {} has no job any more", batch.name);
+            assert!(!counts.is_empty(), "batch {} has no jobs", batch.name);
             assert_eq!(batch.counts, counts, "the counters of batch {} equal a recount", batch.name);
             let is_over = counts.keys().all(|state| state.is_finished());
             assert_eq!(batch.finished_at.is_some(), is_over, "whether batch {} is finished", batch.name);
         }
-        assert!(counted.is_empty(), "jobs in batches that are not there: {counted:?}");
+        assert!(counted.is_empty(), "jobs in unknown batches: {counted:?}");
     }
 
     // Workers
@@ -276,22 +276,22 @@ impl Fixture {
 
     pub fn claims(&self, worker: &WorkerId, want: usize) -> Vec<Claim> {
         let exchanged = self.exchange(worker, &[], want);
-        assert!(exchanged.claimed.len() <= want, "no more than was wanted");
+        assert!(exchanged.claimed.len() <= want, "the store returned more claims than wanted");
         exchanged.claimed
     }
 
-    /// The lease on the next job, of which there must be one.
+    /// The lease on the next job. Panics if no job is ready.
     pub fn lease(&self, worker: &WorkerId) -> LeaseRef {
         self.leases(worker, 1).pop().expect("a job is ready")
     }
 
-    /// Records an outcome; `false` if the store says that the lease was lost.
+    /// Records an outcome; `false` if the store reports the lease as lost.
     pub fn settle(&self, worker: &WorkerId, lease: &LeaseRef, outcome: Outcome) -> bool {
         let exchanged = self.exchange(worker, &[settlement(lease, outcome)], 0);
         exchanged.stale.is_empty()
     }
 
-    /// Runs the next job to this end and gives its id.
+    /// Runs the next job with this outcome and returns its id.
     pub fn run(&self, worker: &WorkerId, outcome: Outcome) -> String {
         let lease = self.lease(worker);
         assert!(self.settle(worker, &lease, outcome), "a fresh lease is current");
@@ -308,7 +308,7 @@ impl Fixture {
         self.store.reap(worker, None).expect("reap")
     }
 
-    /// The same where it is known which were started.
+    /// As `reap`, with the list of started attempts.
     pub fn reap_started(&self, worker: &WorkerId, started: &[LeaseRef]) -> Vec<LeaseRef> {
         self.store.reap(worker, Some(started)).expect("reap")
     }
@@ -321,7 +321,7 @@ impl Fixture {
         self.store.workers().expect("workers")
     }
 
-    /// The workers that hold a lease past its time.
+    /// The workers that hold an expired lease.
     pub fn overdue(&self) -> Vec<WorkerId> {
         let overdue = self.workers().into_iter().filter(|worker| worker.overdue);
         overdue.map(|worker| worker.id).collect()
@@ -334,16 +334,16 @@ impl Fixture {
     // Settings and queues
 
     pub fn set(&self, key: SettingKey, value: &str) {
-        let set = self.store.set(key, Some(value), SOMEBODY).expect("set");
-        set.expect("a value that the key takes");
+        let set = self.store.set(key, Some(value), ACTOR).expect("set");
+        set.expect("the value is valid");
     }
 
     pub fn pause(&self, queue: &str) {
-        let pause = Pause { by: SOMEBODY.to_owned(), reason: None };
+        let pause = Pause { by: ACTOR.to_owned(), reason: None };
         self.store.pause_queue(&queue_name(queue), &pause).expect("pause");
     }
 
-    /// Sets both limits of a queue; without a value it has none.
+    /// Sets both limits of a queue; `None` clears a limit.
     pub fn limit(&self, queue: &str, concurrency: Option<u32>, rate: Option<&str>) {
         let rate = rate.map(|rate| rate.parse().expect("a rate"));
         let update = QueueUpdate {
@@ -351,10 +351,10 @@ impl Fixture {
             rate: rate.map_or(Update::Clear, Update::Set),
             ..QueueUpdate::default()
         };
-        self.store.set_queue(&queue_name(queue), &update, SOMEBODY).expect("limits");
+        self.store.set_queue(&queue_name(queue), &update, ACTOR).expect("limits");
     }
 
-    /// Sets what a queue says of its jobs.
+    /// Sets the resource limits and retry rules of a queue.
     pub fn set_queue(&self, queue: &str, limits: &str, retry_on: &str, no_retry_on: &str) {
         let update = QueueUpdate {
             limits: Update::Set(limits.parse().expect("limits")),
@@ -362,11 +362,11 @@ impl Fixture {
             no_retry_on: Update::Set(no_retry_on.parse().expect("exit codes")),
             ..QueueUpdate::default()
         };
-        self.store.set_queue(&queue_name(queue), &update, SOMEBODY).expect("it is set");
+        self.store.set_queue(&queue_name(queue), &update, ACTOR).expect("the queue is updated");
     }
 
     pub fn resume(&self, queue: &str) {
-        self.store.resume_queue(&queue_name(queue), SOMEBODY).expect("resume");
+        self.store.resume_queue(&queue_name(queue), ACTOR).expect("resume");
     }
 }
 
@@ -374,17 +374,17 @@ pub fn new_worker(id: &str) -> NewWorker {
     NewWorker {
         id: id.parse().expect("a worker id"),
         host: "here".to_owned(),
-        origin: under_boot("boot-1"),
+        origin: under_boot("awake-1"),
         pid: 4711,
         supervisor_pid: None,
         served: ServedJobs::All,
         concurrency: 1,
-        folder: "/home/somebody/.queuectl/workers".into(),
+        folder: "/home/tester/.queuectl/workers".into(),
         stop_seen: None,
     }
 }
 
-/// Where a worker runs, as far as the boot tells it.
+/// Where a worker runs, as far as the awake tells it.
 pub fn under_boot(boot_id: &str) -> Origin {
     let key = HostKey { boot_id: boot_id.to_owned(), ..HostKey::default() };
     Origin { key, ..Origin::default() }
@@ -394,7 +394,7 @@ pub fn serving(queues: &[&str]) -> ServedJobs {
     ServedJobs::InOrder(queues.iter().map(|name| queue_name(name)).collect())
 }
 
-/// An outcome with nothing more to say about it.
+/// A settlement with this outcome and no other data.
 pub fn settlement(lease: &LeaseRef, outcome: Outcome) -> Settlement {
     Settlement {
         lease: lease.clone(),
@@ -413,6 +413,6 @@ fn ids<'a>(ids: impl Iterator<Item = &'a JobId>) -> Vec<String> {
 }
 
 fn one<T: std::fmt::Debug>(mut answers: Vec<T>) -> T {
-    assert_eq!(answers.len(), 1, "one question, one answer: {answers:?}");
+    assert_eq!(answers.len(), 1, "expected one answer: {answers:?}");
     answers.remove(0)
 }

@@ -1,4 +1,4 @@
-//! Who depends on whom, and who did.
+//! Dependency graphs, including finished jobs.
 
 use domain::job::graph::Graph;
 use domain::job::life::StateName;
@@ -8,11 +8,11 @@ use super::fixture::{FAILURE, Fixture, every_store};
 use super::new_job::{job, job_id};
 
 every_store!(
-    a_graph_goes_both_ways_and_stays_when_all_is_done,
-    what_was_finished_before_is_part_of_it,
-    a_parent_that_was_removed_is_named,
+    a_graph_contains_ancestors_and_descendants_also_when_finished,
+    a_graph_includes_parents_that_were_finished_at_enqueue,
+    a_removed_parent_is_listed_without_a_state,
     a_graph_has_a_limit,
-    nothing_is_left_of_what_was_removed,
+    a_removed_job_leaves_no_edges,
     an_unknown_job_has_no_graph,
 );
 
@@ -22,7 +22,7 @@ fn graph(fixture: &Fixture, id: &str, limit: usize) -> Graph {
 
 /// `job>depends_on` for each edge, sorted.
 fn edges(graph: &Graph) -> Vec<String> {
-    let id = |place: usize| graph.nodes[place].id.as_str();
+    let id = |at: usize| graph.nodes[at].id.as_str();
     let mut edges: Vec<String> =
         graph.edges.iter().map(|edge| format!("{}>{}", id(edge.job), id(edge.depends_on))).collect();
     edges.sort();
@@ -33,7 +33,7 @@ fn states(graph: &Graph) -> Vec<(&str, Option<StateName>)> {
     graph.nodes.iter().map(|node| (node.id.as_str(), node.state)).collect()
 }
 
-fn a_graph_goes_both_ways_and_stays_when_all_is_done(fixture: &Fixture) {
+fn a_graph_contains_ancestors_and_descendants_also_when_finished(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([
         job("build"),
@@ -46,8 +46,8 @@ fn a_graph_goes_both_ways_and_stays_when_all_is_done(fixture: &Fixture) {
     ]);
     let expected = ["deploy>lint", "deploy>test", "lint>build", "notify>deploy", "test>build"];
     let before = graph(fixture, "deploy", 99);
-    assert_eq!(edges(&before), expected, "those beside it do not belong to it");
-    assert_eq!(before.nodes[0].id, job_id("deploy"), "the one that was asked for");
+    assert_eq!(edges(&before), expected, "siblings are not part of the graph");
+    assert_eq!(before.nodes[0].id, job_id("deploy"), "the requested job comes first");
     assert!(before.nodes.iter().all(|node| node.state == Some(StateName::Pending)));
     for _ in 0..7 {
         fixture.run(&worker, Outcome::Success);
@@ -62,7 +62,7 @@ fn a_graph_goes_both_ways_and_stays_when_all_is_done(fixture: &Fixture) {
     );
 }
 
-fn what_was_finished_before_is_part_of_it(fixture: &Fixture) {
+fn a_graph_includes_parents_that_were_finished_at_enqueue(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("good").priority(1), job("bad").max_retries(0)]);
     fixture.run(&worker, Outcome::Success);
@@ -78,10 +78,10 @@ fn what_was_finished_before_is_part_of_it(fixture: &Fixture) {
     fixture.retry("ends");
     let again = [("bad", Some(StateName::Pending)), ("ends", Some(StateName::Pending))];
     assert_eq!(states(&graph(fixture, "bad", 9)), again);
-    assert_eq!(fixture.claim(&worker, 9), ["bad", "runs"], "what is retried waits again");
+    assert_eq!(fixture.claim(&worker, 9), ["bad", "runs"], "retried jobs wait again");
 }
 
-fn a_parent_that_was_removed_is_named(fixture: &Fixture) {
+fn a_removed_parent_is_listed_without_a_state(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("parent"), job("child").after(&["parent"])]);
     fixture.run(&worker, Outcome::Success);
@@ -97,20 +97,20 @@ fn a_graph_has_a_limit(fixture: &Fixture) {
     for (limit, is_cut) in [(1, true), (2, true), (11, true), (12, false), (99, false)] {
         let found = graph(fixture, "middle", limit);
         assert_eq!((found.nodes.len(), found.is_cut), (limit.min(12), is_cut), "{limit}");
-        assert_eq!(found.edges.len(), found.nodes.len() - 1, "{limit}: only between those that are shown");
+        assert_eq!(found.edges.len(), found.nodes.len() - 1, "{limit}: only edges between listed nodes");
     }
     let nearest = graph(fixture, "middle", 3);
     assert_eq!(edges(&nearest), ["leaf-0>middle", "middle>root"]);
 }
 
-fn nothing_is_left_of_what_was_removed(fixture: &Fixture) {
+fn a_removed_job_leaves_no_edges(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("parent"), job("child").after(&["parent"])]);
     fixture.run(&worker, Outcome::Success);
     fixture.run(&worker, Outcome::Success);
     fixture.remove("child");
     assert_eq!(states(&graph(fixture, "parent", 9)), [("parent", Some(StateName::Completed))]);
-    // Names come back, what belonged to those who had them before does not.
+    // New jobs with the same ids do not inherit the edges.
     fixture.enqueue("child");
     fixture.remove("parent");
     fixture.enqueue("parent");
@@ -119,5 +119,5 @@ fn nothing_is_left_of_what_was_removed(fixture: &Fixture) {
 }
 
 fn an_unknown_job_has_no_graph(fixture: &Fixture) {
-    assert_eq!(fixture.store.graph(&job_id("nobody"), 9).expect("graph"), None);
+    assert_eq!(fixture.store.graph(&job_id("unknown"), 9).expect("graph"), None);
 }

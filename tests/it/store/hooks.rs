@@ -1,4 +1,4 @@
-//! Hooks: what they are told, who tells them, and what becomes of what they could not be told.
+//! Hooks: which events they receive, which worker delivers them, and what happens to failed deliveries.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use store::{
     ServedJobs,
 };
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
 use super::new_job::{job, job_id, queue_name};
 
 every_store!(
-    a_hook_is_kept_as_it_was_added,
-    a_name_is_taken_once,
-    each_turn_of_a_job_is_told_to_those_who_asked_for_it,
-    a_queue_narrows_it_down,
-    nothing_is_told_of_what_was_cancelled_or_given_back,
-    crossing_the_line_is_told_once_until_it_is_crossed_again,
-    a_crowd_that_dies_at_once_crosses_the_line_once,
-    a_crashed_worker_is_told_of_once_with_its_jobs,
-    one_delivery_is_sent_at_a_time_for_each_hook,
-    what_is_told_in_vain_is_told_again_later,
-    what_was_told_before_the_hook_was_there_is_not_told,
-    a_failing_hook_holds_up_no_other,
-    after_a_day_it_is_given_up_and_noted,
-    a_hook_that_fails_for_ever_does_not_pile_up_news_for_ever,
-    what_a_dead_worker_was_sending_is_due_at_once_the_first_time,
-    a_worker_for_one_job_that_held_nothing_did_not_crash,
-    what_a_worker_that_ends_was_sending_is_due_at_once,
-    what_takes_too_long_is_taken_by_another,
-    a_late_report_of_success_counts_and_one_of_failure_does_not,
-    a_late_report_is_not_taken_for_one_of_another_event,
-    a_removed_hook_is_told_nothing_more,
-    names_of_deliveries_are_never_used_again,
+    every_field_of_a_hook_is_stored,
+    a_hook_name_is_unique,
+    each_transition_of_a_job_is_delivered_to_the_hooks_for_it,
+    a_hook_can_be_restricted_to_a_queue,
+    cancelled_and_released_attempts_fire_no_hook,
+    a_dlq_hook_fires_once_until_the_threshold_is_crossed_again,
+    many_jobs_that_die_in_one_exchange_fire_a_dlq_hook_once,
+    a_crashed_worker_is_reported_once_with_its_jobs,
+    each_hook_has_one_delivery_in_flight,
+    a_failed_delivery_is_retried_with_backoff,
+    events_before_a_hook_was_added_are_not_delivered,
+    a_failing_hook_does_not_delay_other_deliveries,
+    a_delivery_is_given_up_after_a_day_and_counted,
+    a_hook_that_always_fails_does_not_accumulate_deliveries,
+    a_delivery_of_a_dead_worker_is_due_immediately_the_first_time,
+    a_worker_for_one_job_without_leases_is_not_reported_as_crashed,
+    a_delivery_of_a_stopped_worker_is_due_immediately,
+    a_delivery_that_takes_too_long_is_taken_by_another_worker,
+    a_late_success_report_counts_and_a_late_failure_report_does_not,
+    a_late_report_does_not_apply_to_another_delivery,
+    a_removed_hook_has_no_deliveries,
+    delivery_names_are_never_reused,
 );
 
 pub fn hook_name(name: &str) -> HookName {
@@ -51,7 +51,7 @@ fn command(line: &str) -> Target {
 }
 
 pub fn new_hook(name: &str, event: HookEvent, queue: Option<&str>, threshold: Option<u64>) -> NewHook {
-    let trigger = Trigger::new(event, queue.map(queue_name), threshold).expect("they go together");
+    let trigger = Trigger::new(event, queue.map(queue_name), threshold).expect("the options are compatible");
     NewHook { name: hook_name(name), trigger, target: command("true") }
 }
 
@@ -60,15 +60,15 @@ fn add(fixture: &Fixture, name: &str, event: HookEvent) {
 }
 
 fn add_hook(fixture: &Fixture, hook: &NewHook) {
-    assert!(fixture.store.add_hook(hook, SOMEBODY).expect("it is stored"), "the name is free");
+    assert!(fixture.store.add_hook(hook, ACTOR).expect("the hook is stored"), "the name is free");
 }
 
 fn hook(fixture: &Fixture, name: &str) -> Hook {
     let hooks = fixture.store.hooks().expect("hooks");
-    hooks.into_iter().find(|hook| hook.name.as_str() == name).expect("there is such a hook")
+    hooks.into_iter().find(|hook| hook.name.as_str() == name).expect("the hook exists")
 }
 
-fn post(
+fn exchange_deliveries(
     fixture: &Fixture,
     worker: &WorkerId,
     reports: &[DeliveryReport],
@@ -78,7 +78,7 @@ fn post(
 }
 
 fn take(fixture: &Fixture, worker: &WorkerId, want: usize) -> Vec<Delivery> {
-    post(fixture, worker, &[], want).taken
+    exchange_deliveries(fixture, worker, &[], want).taken
 }
 
 fn report(delivery: &Delivery, result: DeliveryResult) -> DeliveryReport {
@@ -86,31 +86,31 @@ fn report(delivery: &Delivery, result: DeliveryResult) -> DeliveryReport {
 }
 
 fn failed() -> DeliveryResult {
-    DeliveryResult::Failed("no luck".to_owned())
+    DeliveryResult::Failed("connection refused".to_owned())
 }
 
-/// Everything that is to be told now, as hook and event; it is told.
-fn told(fixture: &Fixture, worker: &WorkerId) -> Vec<(String, Value)> {
-    let mut told = Vec::new();
+/// Delivers everything that is due, and returns it as hook and event.
+fn deliver_all(fixture: &Fixture, worker: &WorkerId) -> Vec<(String, Value)> {
+    let mut delivered = Vec::new();
     let mut reports = Vec::new();
     loop {
-        let taken = post(fixture, worker, &reports, 10).taken;
+        let taken = exchange_deliveries(fixture, worker, &reports, 10).taken;
         if taken.is_empty() {
-            return told;
+            return delivered;
         }
         reports = taken.iter().map(|delivery| report(delivery, DeliveryResult::Delivered)).collect();
         for delivery in taken {
             let event: Value = serde_json::from_str(&delivery.payload).expect("JSON");
             assert_eq!(event["delivery"], delivery.name, "the event names its delivery");
             assert_eq!(event["event"], delivery.trigger.event().name());
-            told.push((delivery.hook.to_string(), event));
+            delivered.push((delivery.hook.to_string(), event));
         }
     }
 }
 
-fn a_hook_is_kept_as_it_was_added(fixture: &Fixture) {
+fn every_field_of_a_hook_is_stored(fixture: &Fixture) {
     let environment = Some(Arc::new(Environment::from_bytes(b"A=1\0")));
-    let secret = Some(Secret::new("tell nobody".to_owned()).expect("a secret"));
+    let secret = Some(Secret::new("top secret".to_owned()).expect("a secret"));
     let url = "https://example.org/x".parse().expect("an address");
     let targets =
         [Target::Command { line: "cat".to_owned(), cwd: None, environment }, Target::Url { url, secret }];
@@ -120,22 +120,22 @@ fn a_hook_is_kept_as_it_was_added(fixture: &Fixture) {
         add_hook(fixture, &new);
         let kept = hook(fixture, new.name.as_str());
         assert_eq!((kept.trigger, kept.target), (new.trigger, new.target));
-        assert_eq!((kept.created_at, kept.created_by.as_str()), (fixture.now(), SOMEBODY));
+        assert_eq!((kept.created_at, kept.created_by.as_str()), (fixture.now(), ACTOR));
         assert_eq!((kept.pending, kept.gave_up, kept.error), (0, 0, None));
     }
     assert!(fixture.store.queues().expect("queues").iter().any(|queue| queue.name == queue_name("mail")));
 }
 
-fn a_name_is_taken_once(fixture: &Fixture) {
+fn a_hook_name_is_unique(fixture: &Fixture) {
     add(fixture, "h", HookEvent::Dead);
     let again = new_hook("h", HookEvent::Success, None, None);
-    assert!(!fixture.store.add_hook(&again, SOMEBODY).expect("add"));
-    assert_eq!(hook(fixture, "h").trigger.event(), HookEvent::Dead, "the first is untouched");
-    assert!(fixture.store.remove_hook(&hook_name("h"), SOMEBODY).expect("remove"));
-    assert!(!fixture.store.remove_hook(&hook_name("h"), SOMEBODY).expect("remove"));
+    assert!(!fixture.store.add_hook(&again, ACTOR).expect("add"));
+    assert_eq!(hook(fixture, "h").trigger.event(), HookEvent::Dead, "the first hook is unchanged");
+    assert!(fixture.store.remove_hook(&hook_name("h"), ACTOR).expect("remove"));
+    assert!(!fixture.store.remove_hook(&hook_name("h"), ACTOR).expect("remove"));
 }
 
-fn each_turn_of_a_job_is_told_to_those_who_asked_for_it(fixture: &Fixture) {
+fn each_transition_of_a_job_is_delivered_to_the_hooks_for_it(fixture: &Fixture) {
     add(fixture, "ok", HookEvent::Success);
     add(fixture, "bad", HookEvent::Failure);
     add(fixture, "worst", HookEvent::Dead);
@@ -147,8 +147,8 @@ fn each_turn_of_a_job_is_told_to_those_who_asked_for_it(fixture: &Fixture) {
     fixture.run(&worker, FAILURE);
     fixture.pass_secs(10);
     fixture.run(&worker, FAILURE);
-    let told = told(fixture, &worker);
-    let mut short: Vec<(&str, &Value, &Value)> = told
+    let delivered = deliver_all(fixture, &worker);
+    let mut short: Vec<(&str, &Value, &Value)> = delivered
         .iter()
         .map(|(hook, event)| (hook.as_str(), &event["job"]["id"], &event["job"]["state"]))
         .collect();
@@ -164,23 +164,23 @@ fn each_turn_of_a_job_is_told_to_those_who_asked_for_it(fixture: &Fixture) {
             ("worst-too", &poor, &dead)
         ]
     );
-    let (_, last) = told.iter().find(|(hook, _)| hook == "worst").expect("it was told");
+    let (_, last) = delivered.iter().find(|(hook, _)| hook == "worst").expect("the hook received the event");
     assert_eq!(last["job"]["reason"], "retries_exhausted");
-    assert_eq!(last["at"], last["job"]["finished_at"], "told of when it happened");
+    assert_eq!(last["at"], last["job"]["finished_at"], "the time of the event");
 }
 
-fn a_queue_narrows_it_down(fixture: &Fixture) {
+fn a_hook_can_be_restricted_to_a_queue(fixture: &Fixture) {
     add_hook(fixture, &new_hook("mail", HookEvent::Success, Some("mail"), None));
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("a"), job("b").queue("mail")]);
     fixture.run(&worker, Outcome::Success);
     fixture.run(&worker, Outcome::Success);
-    let told = told(fixture, &worker);
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].1["job"]["id"], "b");
+    let delivered = deliver_all(fixture, &worker);
+    assert_eq!(delivered.len(), 1);
+    assert_eq!(delivered[0].1["job"]["id"], "b");
 }
 
-fn nothing_is_told_of_what_was_cancelled_or_given_back(fixture: &Fixture) {
+fn cancelled_and_released_attempts_fire_no_hook(fixture: &Fixture) {
     for event in [HookEvent::Success, HookEvent::Failure, HookEvent::Dead] {
         add(fixture, event.name(), event);
     }
@@ -189,61 +189,61 @@ fn nothing_is_told_of_what_was_cancelled_or_given_back(fixture: &Fixture) {
     fixture.cancel("a");
     fixture.run(&worker, Outcome::Released);
     fixture.run(&worker, Outcome::Cancelled);
-    assert_eq!(told(fixture, &worker), []);
+    assert_eq!(deliver_all(fixture, &worker), []);
     assert_eq!(fixture.orders(&worker).next_delivery, None);
 }
 
-fn crossing_the_line_is_told_once_until_it_is_crossed_again(fixture: &Fixture) {
+fn a_dlq_hook_fires_once_until_the_threshold_is_crossed_again(fixture: &Fixture) {
     add_hook(fixture, &new_hook("all", HookEvent::DlqAbove, None, Some(1)));
     add_hook(fixture, &new_hook("mail", HookEvent::DlqAbove, Some("mail"), Some(0)));
     let worker = fixture.worker("w");
     let counts = |kill: &str| {
         fixture.enqueue(job(kill).max_retries(0));
         fixture.run(&worker, FAILURE);
-        told(fixture, &worker)
+        deliver_all(fixture, &worker)
             .into_iter()
             .map(|(hook, event)| (hook, event["dlq"].clone()))
             .collect::<Vec<_>>()
     };
-    assert_eq!(counts("a"), [], "one is not above one");
+    assert_eq!(counts("a"), [], "the count equals the threshold");
     let above = |count: u64| ("all".to_owned(), json!({"count": count, "threshold": 1, "queue": null}));
     assert_eq!(counts("b"), [above(2)]);
-    assert_eq!(counts("c"), [], "it was above already");
+    assert_eq!(counts("c"), [], "the count was already above");
     fixture.remove("a");
     fixture.retry("b");
     assert_eq!(fixture.run(&worker, Outcome::Success), "b");
-    assert_eq!(counts("d"), [above(2)], "it had fallen back to one");
+    assert_eq!(counts("d"), [above(2)], "the count had fallen back to the threshold");
 }
 
-fn a_crowd_that_dies_at_once_crosses_the_line_once(fixture: &Fixture) {
+fn many_jobs_that_die_in_one_exchange_fire_a_dlq_hook_once(fixture: &Fixture) {
     add_hook(fixture, &new_hook("all", HookEvent::DlqAbove, None, Some(2)));
     let worker = fixture.worker("w");
     fixture.enqueue_all((0..5).map(|at| job(&format!("j{at}")).max_retries(0)));
     let settlements: Vec<_> =
         fixture.leases(&worker, 5).iter().map(|lease| super::fixture::settlement(lease, FAILURE)).collect();
     fixture.exchange(&worker, &settlements, 0);
-    let told = told(fixture, &worker);
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].1["dlq"]["count"], 5);
+    let delivered = deliver_all(fixture, &worker);
+    assert_eq!(delivered.len(), 1);
+    assert_eq!(delivered[0].1["dlq"]["count"], 5);
 }
 
-fn a_crashed_worker_is_told_of_once_with_its_jobs(fixture: &Fixture) {
+fn a_crashed_worker_is_reported_once_with_its_jobs(fixture: &Fixture) {
     add(fixture, "crash", HookEvent::WorkerCrashed);
     let (doomed, well) = (fixture.worker("doomed"), fixture.worker("well"));
     fixture.enqueue(job("a"));
     fixture.lease(&doomed);
     fixture.reap(&doomed);
     fixture.reap(&doomed);
-    let told = told(fixture, &well);
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].1["worker"], json!({"id": "doomed", "host": "here", "jobs": ["a"]}));
+    let delivered = deliver_all(fixture, &well);
+    assert_eq!(delivered.len(), 1);
+    assert_eq!(delivered[0].1["worker"], json!({"id": "doomed", "host": "here", "jobs": ["a"]}));
     fixture.retire(&well);
     let last = fixture.worker("last");
-    assert_eq!(self::told(fixture, &last), [], "one that said goodbye did not crash");
+    assert_eq!(deliver_all(fixture, &last), [], "a worker that stopped did not crash");
 }
 
-/// A worker, and two hooks that are to be told of three jobs each.
-fn with_news(fixture: &Fixture) -> WorkerId {
+/// Adds two hooks with three pending deliveries each, and returns a worker.
+fn with_pending_deliveries(fixture: &Fixture) -> WorkerId {
     add(fixture, "one", HookEvent::Success);
     add(fixture, "two", HookEvent::Success);
     let worker = fixture.worker("w");
@@ -260,83 +260,83 @@ fn hooks_of(taken: &[Delivery]) -> Vec<&str> {
     taken.iter().map(|delivery| delivery.hook.as_str()).collect()
 }
 
-fn one_delivery_is_sent_at_a_time_for_each_hook(fixture: &Fixture) {
-    let worker = with_news(fixture);
+fn each_hook_has_one_delivery_in_flight(fixture: &Fixture) {
+    let worker = with_pending_deliveries(fixture);
     let other = fixture.worker("other");
     let first = take(fixture, &worker, 1);
     assert_eq!(hooks_of(&first), ["one"]);
-    let second = post(fixture, &other, &[], 10);
-    assert_eq!(hooks_of(&second.taken), ["two"], "the first hook is being told something");
+    let second = exchange_deliveries(fixture, &other, &[], 10);
+    assert_eq!(hooks_of(&second.taken), ["two"], "the first hook has a delivery in flight");
     assert_eq!((take(fixture, &worker, 10), second.next_due), (vec![], None));
-    assert_eq!(fixture.orders(&worker).next_delivery, None, "nobody need try");
-    let next = post(fixture, &worker, &[report(&first[0], DeliveryResult::Delivered)], 10).taken;
+    assert_eq!(fixture.orders(&worker).next_delivery, None, "no delivery can be taken");
+    let next = exchange_deliveries(fixture, &worker, &[report(&first[0], DeliveryResult::Delivered)], 10).taken;
     assert_eq!(hooks_of(&next), ["one"]);
     assert_eq!(serde_json::from_str::<Value>(&next[0].payload).expect("JSON")["job"]["id"], "b", "in order");
     assert_eq!(hook(fixture, "one").pending, 2);
     assert_eq!(hook(fixture, "one").delivered_at, Some(fixture.now()));
 }
 
-fn what_is_told_in_vain_is_told_again_later(fixture: &Fixture) {
+fn a_failed_delivery_is_retried_with_backoff(fixture: &Fixture) {
     add(fixture, "h", HookEvent::Success);
     let worker = fixture.worker("w");
     fixture.enqueue(job("a"));
     fixture.run(&worker, Outcome::Success);
-    let mut known: BTreeSet<(String, String)> = BTreeSet::new();
-    for pause in [1, 2, 4, 8] {
+    let mut distinct: BTreeSet<(String, String)> = BTreeSet::new();
+    for delay in [1, 2, 4, 8] {
         let taken = take(fixture, &worker, 1);
-        known.insert((taken[0].name.clone(), taken[0].payload.clone()));
-        let posted = post(fixture, &worker, &[report(&taken[0], failed())], 1);
-        assert_eq!(posted.taken, []);
-        assert_eq!(posted.next_due, Some(fixture.now().saturating_add(Duration::from_secs(pause))));
+        distinct.insert((taken[0].name.clone(), taken[0].payload.clone()));
+        let exchanged = exchange_deliveries(fixture, &worker, &[report(&taken[0], failed())], 1);
+        assert_eq!(exchanged.taken, []);
+        assert_eq!(exchanged.next_due, Some(fixture.now().saturating_add(Duration::from_secs(delay))));
         let failing = hook(fixture, "h");
-        assert_eq!((failing.error.as_deref(), failing.failing_since.is_some()), (Some("no luck"), true));
-        fixture.pass_secs(pause);
+        assert_eq!((failing.error.as_deref(), failing.failing_since.is_some()), (Some("connection refused"), true));
+        fixture.pass_secs(delay);
         assert_eq!(fixture.orders(&worker).next_delivery, Some(fixture.now()));
     }
-    assert_eq!(known.len(), 1, "the same each time: {known:?}");
-    assert_eq!(told(fixture, &worker).len(), 1);
-    let well = hook(fixture, "h");
-    assert_eq!((well.failing_since, well.error.as_deref(), well.pending), (None, Some("no luck"), 0));
+    assert_eq!(distinct.len(), 1, "the same delivery each time: {distinct:?}");
+    assert_eq!(deliver_all(fixture, &worker).len(), 1);
+    let recovered = hook(fixture, "h");
+    assert_eq!((recovered.failing_since, recovered.error.as_deref(), recovered.pending), (None, Some("connection refused"), 0));
 }
 
-fn what_was_told_before_the_hook_was_there_is_not_told(fixture: &Fixture) {
+fn events_before_a_hook_was_added_are_not_delivered(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a"));
     fixture.run(&worker, Outcome::Success);
     add(fixture, "h", HookEvent::Success);
-    assert_eq!(told(fixture, &worker), []);
+    assert_eq!(deliver_all(fixture, &worker), []);
 }
 
-fn a_failing_hook_holds_up_no_other(fixture: &Fixture) {
-    let worker = with_news(fixture);
+fn a_failing_hook_does_not_delay_other_deliveries(fixture: &Fixture) {
+    let worker = with_pending_deliveries(fixture);
     let taken = take(fixture, &worker, 10);
     let reports = [report(&taken[0], failed()), report(&taken[1], DeliveryResult::Delivered)];
-    let next = post(fixture, &worker, &reports, 10).taken;
-    assert_eq!(hooks_of(&next), ["one", "two"], "what else the first is to be told is not held up either");
+    let next = exchange_deliveries(fixture, &worker, &reports, 10).taken;
+    assert_eq!(hooks_of(&next), ["one", "two"], "other deliveries of the failing hook are not delayed either");
     assert_ne!(next[0].name, taken[0].name);
 }
 
-fn after_a_day_it_is_given_up_and_noted(fixture: &Fixture) {
+fn a_delivery_is_given_up_after_a_day_and_counted(fixture: &Fixture) {
     add(fixture, "h", HookEvent::Success);
     let worker = fixture.worker("w");
     fixture.enqueue(job("a"));
     fixture.run(&worker, Outcome::Success);
-    let mut tries = 0;
+    let mut attempts = 0;
     while let Some(due) = fixture.orders(&worker).next_delivery {
         fixture.clock.advance(due.since(fixture.now()));
         let taken = take(fixture, &worker, 1);
-        let posted = post(fixture, &worker, &[report(&taken[0], failed())], 0);
-        tries += 1;
-        assert_eq!(posted.gave_up.is_empty(), posted.next_due.is_some());
-        assert!(tries < 100, "it is tried for ever");
+        let exchanged = exchange_deliveries(fixture, &worker, &[report(&taken[0], failed())], 0);
+        attempts += 1;
+        assert_eq!(exchanged.gave_up.is_empty(), exchanged.next_due.is_some());
+        assert!(attempts < 100, "the delivery is never given up");
     }
-    assert!(tries > 20, "it was tried {tries} times");
+    assert!(attempts > 20, "only {attempts} attempts");
     let given_up = hook(fixture, "h");
     assert_eq!((given_up.pending, given_up.gave_up, given_up.gave_up_at), (0, 1, Some(fixture.now())));
 }
 
-/// Each try may take long: with more news than tries, most of it would never have its turn.
-fn a_hook_that_fails_for_ever_does_not_pile_up_news_for_ever(fixture: &Fixture) {
+/// Each attempt may take long: with more deliveries than attempts, most would never be tried.
+fn a_hook_that_always_fails_does_not_accumulate_deliveries(fixture: &Fixture) {
     add(fixture, "h", HookEvent::Success);
     let worker = fixture.worker("w");
     for at in 0..20 {
@@ -345,76 +345,76 @@ fn a_hook_that_fails_for_ever_does_not_pile_up_news_for_ever(fixture: &Fixture) 
     }
     let fail = || {
         let taken = take(fixture, &worker, 1);
-        post(fixture, &worker, &[report(&taken[0], failed())], 0)
+        exchange_deliveries(fixture, &worker, &[report(&taken[0], failed())], 0)
     };
     fail();
     fixture.pass_secs(24 * 3_600 - 1);
     fixture.enqueue(job("new"));
     fixture.run(&worker, Outcome::Success);
     fail();
-    assert_eq!(hook(fixture, "h").pending, 21, "it is not a day yet");
+    assert_eq!(hook(fixture, "h").pending, 21, "the hook has failed for less than a day");
     fixture.pass_millis(1_500);
-    let posted = fail();
-    assert_eq!(posted.gave_up, [hook_name("h")]);
+    let exchanged = fail();
+    assert_eq!(exchanged.gave_up, [hook_name("h")]);
     let left = hook(fixture, "h");
-    assert_eq!((left.pending, left.gave_up), (4, 17), "what was tried has its own time, and one is new");
+    assert_eq!((left.pending, left.gave_up), (4, 17), "attempted deliveries have their own deadline, and one is new");
 }
 
-/// A command that kills its worker must not do so for ever.
-fn what_a_dead_worker_was_sending_is_due_at_once_the_first_time(fixture: &Fixture) {
-    let doomed = with_news(fixture);
+/// A hook command that kills its worker must not do so forever.
+fn a_delivery_of_a_dead_worker_is_due_immediately_the_first_time(fixture: &Fixture) {
+    let doomed = with_pending_deliveries(fixture);
     let taken = take(fixture, &doomed, 10);
     let other = fixture.worker("other");
     assert_eq!(take(fixture, &other, 10), []);
     fixture.reap(&doomed);
-    assert_eq!(take(fixture, &doomed, 10), [], "the dead get nothing");
-    assert_eq!(names(&take(fixture, &other, 10)), names(&taken), "the same, with the same names");
+    assert_eq!(take(fixture, &doomed, 10), [], "a dead worker gets no deliveries");
+    assert_eq!(names(&take(fixture, &other, 10)), names(&taken), "the same deliveries");
     fixture.reap(&other);
     let last = fixture.worker("last");
-    assert!(names(&take(fixture, &last, 10)).is_disjoint(&names(&taken)), "now others have their turn first");
+    assert!(names(&take(fixture, &last, 10)).is_disjoint(&names(&taken)), "other deliveries come first now");
     let failing = hook(fixture, "one");
     assert_eq!((failing.error.as_deref(), failing.pending), (Some("worker other died"), 3));
 }
 
-fn a_worker_for_one_job_that_held_nothing_did_not_crash(fixture: &Fixture) {
+fn a_worker_for_one_job_without_leases_is_not_reported_as_crashed(fixture: &Fixture) {
     add(fixture, "crash", HookEvent::WorkerCrashed);
     let well = fixture.worker("well");
     let serving = |id: &str| fixture.worker_serving(id, ServedJobs::Job(job_id("a")));
     fixture.reap(&serving("done"));
-    assert_eq!(told(fixture, &well), [], "it was killed before it could say goodbye");
+    assert_eq!(deliver_all(fixture, &well), [], "it was killed before it recorded its stop");
     fixture.enqueue(job("a"));
     let doomed = serving("doomed");
     fixture.lease(&doomed);
     fixture.reap(&doomed);
-    assert_eq!(told(fixture, &well).len(), 1);
+    assert_eq!(deliver_all(fixture, &well).len(), 1);
 }
 
 fn names(deliveries: &[Delivery]) -> BTreeSet<&str> {
     deliveries.iter().map(|delivery| delivery.name.as_str()).collect()
 }
 
-fn what_a_worker_that_ends_was_sending_is_due_at_once(fixture: &Fixture) {
-    let worker = with_news(fixture);
+fn a_delivery_of_a_stopped_worker_is_due_immediately(fixture: &Fixture) {
+    let worker = with_pending_deliveries(fixture);
     let taken = take(fixture, &worker, 10);
     let given_back = report(&taken[0], DeliveryResult::GivenBack);
-    assert!(post(fixture, &worker, &[given_back], 0).next_due.is_some_and(|due| due <= fixture.now()));
+    assert!(exchange_deliveries(fixture, &worker, &[given_back], 0).next_due.is_some_and(|due| due <= fixture.now()));
     fixture.retire(&worker);
     let other = fixture.worker("other");
-    assert_eq!(names(&take(fixture, &other, 10)), names(&taken), "they are still the first in line");
-    assert_eq!(hook(fixture, "one").failing_since, None, "nothing failed");
+    assert_eq!(names(&take(fixture, &other, 10)), names(&taken), "they are still due first");
+    assert_eq!(hook(fixture, "one").failing_since, None, "no delivery failed");
 }
 
-fn what_takes_too_long_is_taken_by_another(fixture: &Fixture) {
-    let worker = with_news(fixture);
+fn a_delivery_that_takes_too_long_is_taken_by_another_worker(fixture: &Fixture) {
+    let worker = with_pending_deliveries(fixture);
     take(fixture, &worker, 1);
     let other = fixture.worker("other");
     fixture.pass_secs(59);
     assert!(!hooks_of(&take(fixture, &other, 10)).contains(&"one"));
     fixture.pass_secs(2);
-    assert!(hooks_of(&take(fixture, &other, 10)).contains(&"one"), "whoever holds it has had its time");
+    assert!(hooks_of(&take(fixture, &other, 10)).contains(&"one"), "the delivery of the first worker has expired");
 }
 
-fn a_late_report_of_success_counts_and_one_of_failure_does_not(fixture: &Fixture) {
+fn a_late_success_report_counts_and_a_late_failure_report_does_not(fixture: &Fixture) {
     add(fixture, "h", HookEvent::Success);
     let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
     fixture.enqueue(job("a"));
@@ -422,16 +422,16 @@ fn a_late_report_of_success_counts_and_one_of_failure_does_not(fixture: &Fixture
     let taken = take(fixture, &worker, 1);
     fixture.pass_secs(61);
     assert_eq!(take(fixture, &other, 1).len(), 1);
-    post(fixture, &worker, &[report(&taken[0], failed())], 0);
-    assert_eq!(hook(fixture, "h").failing_since, None, "another is at it");
-    post(fixture, &worker, &[report(&taken[0], DeliveryResult::Delivered)], 0);
+    exchange_deliveries(fixture, &worker, &[report(&taken[0], failed())], 0);
+    assert_eq!(hook(fixture, "h").failing_since, None, "another worker holds the delivery");
+    exchange_deliveries(fixture, &worker, &[report(&taken[0], DeliveryResult::Delivered)], 0);
     assert_eq!(hook(fixture, "h").pending, 0);
-    post(fixture, &other, &[report(&taken[0], failed())], 0);
-    assert_eq!(hook(fixture, "h").failing_since, None, "it has arrived");
+    exchange_deliveries(fixture, &other, &[report(&taken[0], failed())], 0);
+    assert_eq!(hook(fixture, "h").failing_since, None, "the delivery was successful");
 }
 
-/// The last one of all, so that the next would be the first to get its number.
-fn a_late_report_is_not_taken_for_one_of_another_event(fixture: &Fixture) {
+/// Uses the last delivery, whose number a new one would get if numbers were reused.
+fn a_late_report_does_not_apply_to_another_delivery(fixture: &Fixture) {
     add(fixture, "h", HookEvent::Success);
     let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
     fixture.enqueue(job("a"));
@@ -439,33 +439,33 @@ fn a_late_report_is_not_taken_for_one_of_another_event(fixture: &Fixture) {
     let late = take(fixture, &worker, 1);
     fixture.pass_secs(61);
     let again = take(fixture, &other, 1);
-    post(fixture, &other, &[report(&again[0], DeliveryResult::Delivered)], 0);
+    exchange_deliveries(fixture, &other, &[report(&again[0], DeliveryResult::Delivered)], 0);
     fixture.enqueue(job("b"));
     fixture.run(&other, Outcome::Success);
-    post(fixture, &worker, &[report(&late[0], DeliveryResult::Delivered)], 0);
-    assert_eq!(hook(fixture, "h").pending, 1, "nobody was told of b");
+    exchange_deliveries(fixture, &worker, &[report(&late[0], DeliveryResult::Delivered)], 0);
+    assert_eq!(hook(fixture, "h").pending, 1, "the delivery for `b` is still pending");
 }
 
-fn a_removed_hook_is_told_nothing_more(fixture: &Fixture) {
-    let worker = with_news(fixture);
+fn a_removed_hook_has_no_deliveries(fixture: &Fixture) {
+    let worker = with_pending_deliveries(fixture);
     let taken = take(fixture, &worker, 10);
-    fixture.store.remove_hook(&hook_name("one"), SOMEBODY).expect("remove");
+    fixture.store.remove_hook(&hook_name("one"), ACTOR).expect("remove");
     let reports = [report(&taken[0], failed()), report(&taken[1], DeliveryResult::Delivered)];
-    assert_eq!(hooks_of(&post(fixture, &worker, &reports, 10).taken), ["two"]);
+    assert_eq!(hooks_of(&exchange_deliveries(fixture, &worker, &reports, 10).taken), ["two"]);
     add(fixture, "one", HookEvent::Success);
-    assert_eq!(hook(fixture, "one").pending, 0, "a new one of that name is a new one");
+    assert_eq!(hook(fixture, "one").pending, 0, "a new hook with the same name inherits nothing");
 }
 
-fn names_of_deliveries_are_never_used_again(fixture: &Fixture) {
+fn delivery_names_are_never_reused(fixture: &Fixture) {
     add(fixture, "h", HookEvent::Success);
     let worker = fixture.worker("w");
-    let mut known = BTreeSet::new();
+    let mut distinct = BTreeSet::new();
     for at in 0..20 {
         fixture.enqueue(job(&format!("j{at}")));
         fixture.run(&worker, Outcome::Success);
-        for (_, event) in told(fixture, &worker) {
-            known.insert(event["delivery"].as_str().expect("text").to_owned());
+        for (_, event) in deliver_all(fixture, &worker) {
+            distinct.insert(event["delivery"].as_str().expect("text").to_owned());
         }
     }
-    assert_eq!(known.len(), 20);
+    assert_eq!(distinct.len(), 20);
 }

@@ -1,4 +1,4 @@
-//! Limits of queues: how many jobs run at once, and how many start in how much time.
+//! Limits of queues: concurrency and start rate.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use super::fixture::{FAILURE, Fixture, every_store, serving, settlement};
 use super::new_job::{job, job_id};
 
 every_store!(
-    a_limit_counts_what_runs_with_all_workers_together,
-    whatever_ends_an_attempt_makes_room_for_the_next,
-    what_is_full_costs_the_others_nothing,
-    a_limit_below_what_runs_stops_nothing_and_starts_nothing,
-    a_worker_gets_no_more_of_limited_queues_than_it_has_use_for,
-    a_preferred_queue_that_is_full_lets_the_next_one_have_its_turn,
-    a_worker_for_one_job_waits_for_its_queue,
-    a_rate_lets_a_periods_jobs_start_and_then_one_by_one,
-    a_turn_says_when_a_rate_lets_the_next_job_start,
-    what_did_not_start_gives_its_token_back,
-    what_has_started_counts_when_a_rate_is_changed,
+    a_concurrency_limit_applies_across_all_workers,
+    every_end_of_an_attempt_frees_its_capacity,
+    a_full_queue_does_not_delay_other_queues,
+    a_limit_below_the_running_count_only_prevents_new_starts,
+    a_worker_claims_at_most_want_limited_jobs_of_limited_queues,
+    a_worker_skips_a_full_preferred_queue,
+    a_worker_for_one_job_waits_while_its_queue_is_full,
+    a_rate_allows_one_burst_and_then_single_starts,
+    an_exchange_reports_when_a_rate_allows_the_next_start,
+    an_attempt_that_never_started_returns_its_token,
+    earlier_starts_count_when_a_rate_changes,
     a_clock_set_back_does_not_freeze_a_rate,
-    a_full_queue_keeps_a_worker_that_waits_for_the_end,
-    what_its_queue_holds_back_is_not_before_others,
+    a_worker_is_not_idle_while_a_rate_delays_a_job,
+    jobs_delayed_by_a_limit_are_not_counted_as_ahead,
 );
 
 /// Jobs of queue `q`, named by numbers.
@@ -31,8 +31,8 @@ fn fill(fixture: &Fixture, count: usize) {
     fixture.enqueue_all((0..count).map(|at| job(&at.to_string()).queue("q")));
 }
 
-/// A turn of a worker that has use for so many jobs of limited queues.
-fn turn(
+/// An exchange of a worker that accepts `limited` jobs of limited queues.
+fn exchange_limited(
     fixture: &Fixture,
     worker: &WorkerId,
     settlements: &[Settlement],
@@ -40,27 +40,27 @@ fn turn(
     limited: usize,
 ) -> ExchangeResult {
     let exchange = Exchange { worker, settlements, want, want_limited: limited };
-    fixture.store.exchange(&exchange).expect("a turn")
+    fixture.store.exchange(&exchange).expect("exchange")
 }
 
 fn ids(exchanged: &ExchangeResult) -> Vec<&str> {
     exchanged.claimed.iter().map(|claim| claim.lease.job.as_str()).collect()
 }
 
-fn a_limit_counts_what_runs_with_all_workers_together(fixture: &Fixture) {
+fn a_concurrency_limit_applies_across_all_workers(fixture: &Fixture) {
     fill(fixture, 9);
     fixture.limit("q", Some(3), None);
     let [one, other] = ["one", "other"].map(|id| fixture.worker(id));
     let first = fixture.leases(&one, 2);
-    assert_eq!(fixture.claim(&other, 9), ["2"], "the third");
+    assert_eq!(fixture.claim(&other, 9), ["2"], "the third job runs on another worker");
     assert_eq!(fixture.claim(&one, 9), [""; 0]);
     let settled = first.iter().map(|lease| settlement(lease, Outcome::Success)).collect::<Vec<_>>();
-    assert_eq!(ids(&turn(fixture, &one, &settled, 9, 9)), ["3", "4"], "in the turn that made room");
+    assert_eq!(ids(&exchange_limited(fixture, &one, &settled, 9, 9)), ["3", "4"], "in the exchange that freed the capacity");
     fixture.limit("q", None, None);
     assert_eq!(fixture.claim(&other, 9), ["5", "6", "7", "8"]);
 }
 
-fn whatever_ends_an_attempt_makes_room_for_the_next(fixture: &Fixture) {
+fn every_end_of_an_attempt_frees_its_capacity(fixture: &Fixture) {
     fill(fixture, 2);
     fixture.limit("q", Some(1), None);
     let [worker, next] = ["w", "next"].map(|id| fixture.worker(id));
@@ -72,10 +72,10 @@ fn whatever_ends_an_attempt_makes_room_for_the_next(fixture: &Fixture) {
     let lease = fixture.lease(&worker);
     assert_eq!(lease.job, job_id("1"));
     fixture.reap(&worker);
-    assert_eq!(fixture.claim(&next, 9), ["1"], "it was taken back from the dead");
+    assert_eq!(fixture.claim(&next, 9), ["1"], "the job was taken back from the dead worker");
 }
 
-fn what_is_full_costs_the_others_nothing(fixture: &Fixture) {
+fn a_full_queue_does_not_delay_other_queues(fixture: &Fixture) {
     fixture.enqueue_all([job("full-1").queue("full").priority(9), job("full-2").queue("full").priority(9)]);
     fixture.enqueue_all([job("held-1").queue("held").priority(5), job("held-2").queue("held").priority(5)]);
     fixture.enqueue_all([job("plain-1"), job("plain-2")]);
@@ -85,41 +85,41 @@ fn what_is_full_costs_the_others_nothing(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 9), ["full-1", "held-1", "plain-1", "plain-2"]);
 }
 
-fn a_limit_below_what_runs_stops_nothing_and_starts_nothing(fixture: &Fixture) {
+fn a_limit_below_the_running_count_only_prevents_new_starts(fixture: &Fixture) {
     fill(fixture, 5);
     let worker = fixture.worker("w");
     let leases = fixture.leases(&worker, 3);
     fixture.limit("q", Some(1), None);
     for lease in &leases[..2] {
         let settled = [settlement(lease, Outcome::Success)];
-        assert_eq!(ids(&turn(fixture, &worker, &settled, 9, 9)), [""; 0]);
+        assert_eq!(ids(&exchange_limited(fixture, &worker, &settled, 9, 9)), [""; 0]);
     }
     let settled = [settlement(&leases[2], Outcome::Success)];
-    assert_eq!(ids(&turn(fixture, &worker, &settled, 9, 9)), ["3"]);
+    assert_eq!(ids(&exchange_limited(fixture, &worker, &settled, 9, 9)), ["3"]);
 }
 
-fn a_worker_gets_no_more_of_limited_queues_than_it_has_use_for(fixture: &Fixture) {
+fn a_worker_claims_at_most_want_limited_jobs_of_limited_queues(fixture: &Fixture) {
     fill(fixture, 4);
     fixture.enqueue_all([job("a"), job("b")]);
     fixture.limit("q", Some(3), None);
     for (name, served) in [("all", ServedJobs::All), ("in-order", serving(&["q", "default"]))] {
         let worker = fixture.worker_serving(name, served);
-        let taken = turn(fixture, &worker, &[], 9, 2);
+        let taken = exchange_limited(fixture, &worker, &[], 9, 2);
         assert_eq!(ids(&taken), ["0", "1", "a", "b"], "{name}");
-        assert!(taken.has_left_some, "{name}: a third may run");
+        assert!(taken.has_left_some, "{name}: a third job may run");
         assert_eq!(
             taken.claimed.iter().map(|claim| claim.is_limited).collect::<Vec<_>>(),
             [true, true, false, false]
         );
-        let nothing = turn(fixture, &worker, &[], 9, 0);
+        let nothing = exchange_limited(fixture, &worker, &[], 9, 0);
         assert_eq!((ids(&nothing), nothing.has_left_some), (vec![], true), "{name}");
-        let last = turn(fixture, &worker, &[], 9, 1);
-        assert_eq!((ids(&last), last.has_left_some), (vec!["2"], false), "{name}: now it is full");
+        let last = exchange_limited(fixture, &worker, &[], 9, 1);
+        assert_eq!((ids(&last), last.has_left_some), (vec!["2"], false), "{name}: the queue is now full");
         fixture.retire(&worker);
     }
 }
 
-fn a_preferred_queue_that_is_full_lets_the_next_one_have_its_turn(fixture: &Fixture) {
+fn a_worker_skips_a_full_preferred_queue(fixture: &Fixture) {
     fill(fixture, 2);
     fixture.enqueue_all([job("a"), job("b")]);
     fixture.limit("q", Some(1), None);
@@ -127,10 +127,10 @@ fn a_preferred_queue_that_is_full_lets_the_next_one_have_its_turn(fixture: &Fixt
     let lease = fixture.lease(&worker);
     assert_eq!(fixture.claim(&worker, 1), ["a"]);
     let settled = [settlement(&lease, Outcome::Success)];
-    assert_eq!(ids(&turn(fixture, &worker, &settled, 2, 2)), ["1", "b"], "it goes first again");
+    assert_eq!(ids(&exchange_limited(fixture, &worker, &settled, 2, 2)), ["1", "b"], "the preferred queue goes first again");
 }
 
-fn a_worker_for_one_job_waits_for_its_queue(fixture: &Fixture) {
+fn a_worker_for_one_job_waits_while_its_queue_is_full(fixture: &Fixture) {
     fill(fixture, 2);
     fixture.limit("q", Some(1), None);
     let worker = fixture.worker("w");
@@ -141,7 +141,7 @@ fn a_worker_for_one_job_waits_for_its_queue(fixture: &Fixture) {
     assert_eq!(fixture.claim(&only, 1), ["1"]);
 }
 
-fn a_rate_lets_a_periods_jobs_start_and_then_one_by_one(fixture: &Fixture) {
+fn a_rate_allows_one_burst_and_then_single_starts(fixture: &Fixture) {
     fill(fixture, 9);
     fixture.limit("q", None, Some("3/m"));
     let [one, other] = ["one", "other"].map(|id| fixture.worker(id));
@@ -154,17 +154,17 @@ fn a_rate_lets_a_periods_jobs_start_and_then_one_by_one(fixture: &Fixture) {
         assert_eq!(fixture.claim(&one, 9), [id]);
     }
     fixture.pass_secs(3_600);
-    assert_eq!(fixture.claim(&one, 9), ["6", "7", "8"], "no more than the bucket holds");
+    assert_eq!(fixture.claim(&one, 9), ["6", "7", "8"], "at most a full bucket");
 }
 
-fn a_turn_says_when_a_rate_lets_the_next_job_start(fixture: &Fixture) {
+fn an_exchange_reports_when_a_rate_allows_the_next_start(fixture: &Fixture) {
     fill(fixture, 3);
     fixture.enqueue(job("later").delay_secs(30));
     fixture.limit("q", None, Some("1/m"));
     let worker = fixture.worker("w");
     let begin = fixture.now();
     let after = |secs| Some(begin.saturating_add(Duration::from_secs(secs)));
-    assert_eq!(fixture.exchange(&worker, &[], 9).next_due, after(30), "what comes first");
+    assert_eq!(fixture.exchange(&worker, &[], 9).next_due, after(30), "the earlier of both times");
     fixture.pass_secs(30);
     assert_eq!(ids(&fixture.exchange(&worker, &[], 9)), ["later"]);
     assert_eq!(fixture.exchange(&worker, &[], 9).next_due, after(60));
@@ -172,32 +172,32 @@ fn a_turn_says_when_a_rate_lets_the_next_job_start(fixture: &Fixture) {
     let exchanged = fixture.exchange(&worker, &[], 9);
     assert_eq!((ids(&exchanged), exchanged.next_due), (vec!["1"], after(120)));
     fixture.pause("q");
-    assert_eq!(fixture.exchange(&worker, &[], 9).next_due, None, "a paused queue waits for somebody");
+    assert_eq!(fixture.exchange(&worker, &[], 9).next_due, None, "a paused queue has no due time");
     fixture.resume("q");
     fixture.limit("q", Some(1), Some("1/m"));
-    assert_eq!(fixture.exchange(&worker, &[], 9).next_due, None, "a full one for an end");
+    assert_eq!(fixture.exchange(&worker, &[], 9).next_due, None, "a full queue has no due time");
 }
 
-fn what_did_not_start_gives_its_token_back(fixture: &Fixture) {
+fn an_attempt_that_never_started_returns_its_token(fixture: &Fixture) {
     fill(fixture, 4);
     fixture.limit("q", None, Some("2/h"));
     let worker = fixture.worker("w");
     let leases = fixture.leases(&worker, 9);
     assert_eq!(leases.len(), 2);
     fixture.exchange(&worker, &[Settlement::never_started(leases[0].clone())], 0);
-    assert_eq!(fixture.claim(&worker, 9), ["0"], "its place and its token");
+    assert_eq!(fixture.claim(&worker, 9), ["0"], "the job gets back its position and its token");
     let killed = Settlement { duration: Duration::from_secs(1), ..settlement(&leases[1], Outcome::Released) };
     fixture.exchange(&worker, &[killed], 0);
-    assert_eq!(fixture.claim(&worker, 9), [""; 0], "this one had started");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0], "this attempt had started");
     let doomed = fixture.worker("doomed");
     fixture.pass_secs(1_800);
     let held: Vec<LeaseRef> = fixture.leases(&doomed, 9);
     assert_eq!(held.len(), 1);
     fixture.reap_started(&doomed, &[]);
-    assert_eq!(fixture.claim(&worker, 9), ["1"], "what a dead worker had not started");
+    assert_eq!(fixture.claim(&worker, 9), ["1"], "the dead worker had not started the job");
 }
 
-fn what_has_started_counts_when_a_rate_is_changed(fixture: &Fixture) {
+fn earlier_starts_count_when_a_rate_changes(fixture: &Fixture) {
     fill(fixture, 9);
     fixture.limit("q", None, Some("4/h"));
     let worker = fixture.worker("w");
@@ -205,10 +205,10 @@ fn what_has_started_counts_when_a_rate_is_changed(fixture: &Fixture) {
     for rate in ["4/h", "3/h", "9/h"] {
         fixture.limit("q", None, Some(rate));
     }
-    assert_eq!(fixture.claim(&worker, 9), ["3"], "setting it again fills nothing");
+    assert_eq!(fixture.claim(&worker, 9), ["3"], "setting the same rate does not refill the bucket");
     fixture.limit("q", None, None);
     fixture.limit("q", None, Some("2/h"));
-    assert_eq!(fixture.claim(&worker, 9), ["4", "5"], "a new rate begins full");
+    assert_eq!(fixture.claim(&worker, 9), ["4", "5"], "a new rate starts with a full bucket");
 }
 
 fn a_clock_set_back_does_not_freeze_a_rate(fixture: &Fixture) {
@@ -226,23 +226,23 @@ fn a_clock_set_back_does_not_freeze_a_rate(fixture: &Fixture) {
     }
 }
 
-fn a_full_queue_keeps_a_worker_that_waits_for_the_end(fixture: &Fixture) {
+fn a_worker_is_not_idle_while_a_rate_delays_a_job(fixture: &Fixture) {
     fill(fixture, 2);
     fixture.limit("q", None, Some("1/h"));
     let worker = fixture.worker("w");
     let lease = fixture.lease(&worker);
     fixture.settle(&worker, &lease, Outcome::Success);
-    assert!(!fixture.orders(&worker).idle, "its rate will let the other start");
+    assert!(!fixture.orders(&worker).idle, "the rate will allow the other job to start");
     fixture.pause("q");
-    assert!(fixture.orders(&worker).idle, "nobody knows when somebody lets it go on");
+    assert!(fixture.orders(&worker).idle, "a paused queue may never be resumed");
 }
 
-fn what_its_queue_holds_back_is_not_before_others(fixture: &Fixture) {
+fn jobs_delayed_by_a_limit_are_not_counted_as_ahead(fixture: &Fixture) {
     fill(fixture, 5);
     fixture.enqueue(job("last").queue("other"));
     let ahead = || {
-        let seen = fixture.store.explain_facts(&job_id("last")).expect("what surrounds it").expect("a job");
-        (seen.ahead_elsewhere.least, seen.ahead_in_queue.least)
+        let facts = fixture.store.explain_facts(&job_id("last")).expect("the facts for explain").expect("a job");
+        (facts.ahead_elsewhere.least, facts.ahead_in_queue.least)
     };
     assert_eq!(ahead(), (5, 0));
     fixture.limit("q", None, Some("2/h"));
@@ -251,7 +251,7 @@ fn what_its_queue_holds_back_is_not_before_others(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 1), ["0"]);
     assert_eq!(ahead(), (1, 0));
     fixture.limit("q", Some(1), Some("2/h"));
-    assert_eq!(ahead(), (0, 0), "it is full");
+    assert_eq!(ahead(), (0, 0), "the queue is full");
     fixture.limit("q", Some(3), None);
     assert_eq!(ahead(), (2, 0));
 }

@@ -8,16 +8,16 @@ use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id, queue_name};
 
 every_store!(
-    every_phase_shows_its_jobs,
-    queue_tag_and_phase_narrow_together,
-    an_unknown_queue_or_tag_shows_nothing,
-    a_limit_cuts_the_list,
-    every_page_size_gives_every_job_once_and_in_order,
-    pages_stay_whole_while_jobs_are_added_and_move,
-    pages_of_ready_jobs_stay_whole_while_they_are_claimed,
+    every_phase_lists_its_jobs,
+    queue_tag_and_phase_filters_combine,
+    an_unknown_queue_or_tag_matches_no_jobs,
+    a_limit_truncates_the_list,
+    every_page_size_lists_every_job_once_and_in_order,
+    pages_stay_complete_while_jobs_are_added_and_change,
+    pages_of_ready_jobs_stay_complete_while_jobs_are_claimed,
     a_cursor_must_be_a_job,
-    a_page_goes_on_where_a_job_was_that_is_gone,
-    ready_is_what_could_run_now,
+    a_page_continues_at_the_position_of_a_removed_job,
+    the_phase_ready_lists_jobs_that_could_run_now,
     dead_jobs_are_grouped_by_error,
 );
 
@@ -25,7 +25,7 @@ fn phase(phase: Phase) -> JobFilter {
     JobFilter::in_phase(phase)
 }
 
-/// At least one job in every phase, half of them tagged, in two queues. All of `pending` is enqueued last.
+/// At least one job in every phase, half of them tagged, in two queues. The pending jobs are enqueued last.
 fn one_of_each(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for (id, queue, outcome) in [
@@ -73,15 +73,15 @@ const PHASES: [(Phase, &[&str]); 9] = [
     (Phase::Blocked, &["blocked-b", "blocked-a"]),
 ];
 
-fn every_phase_shows_its_jobs(fixture: &Fixture) {
+fn every_phase_lists_its_jobs(fixture: &Fixture) {
     one_of_each(fixture);
-    for (wanted, expected) in PHASES {
-        assert_eq!(fixture.list_by(&phase(wanted), 100), expected, "{}", wanted.name());
+    for (listed, expected) in PHASES {
+        assert_eq!(fixture.list_by(&phase(listed), 100), expected, "{}", listed.name());
     }
-    assert_eq!(fixture.list_by(&JobFilter::default(), 100).len(), 16, "every job is in the list of all");
+    assert_eq!(fixture.list_by(&JobFilter::default(), 100).len(), 16, "the unfiltered list contains every job");
 }
 
-fn queue_tag_and_phase_narrow_together(fixture: &Fixture) {
+fn queue_tag_and_phase_filters_combine(fixture: &Fixture) {
     one_of_each(fixture);
     let all = fixture.list_by(&JobFilter::default(), 100);
     let phases = PHASES
@@ -119,7 +119,7 @@ fn queue_tag_and_phase_narrow_together(fixture: &Fixture) {
     }
 }
 
-fn an_unknown_queue_or_tag_shows_nothing(fixture: &Fixture) {
+fn an_unknown_queue_or_tag_matches_no_jobs(fixture: &Fixture) {
     one_of_each(fixture);
     for phases in Phase::ALL.map(|phase| vec![phase]).into_iter().chain([Vec::new()]) {
         for (queue, tag) in [(Some("nowhere"), None), (None, Some("nothing"))] {
@@ -134,14 +134,14 @@ fn an_unknown_queue_or_tag_shows_nothing(fixture: &Fixture) {
     }
 }
 
-fn a_limit_cuts_the_list(fixture: &Fixture) {
+fn a_limit_truncates_the_list(fixture: &Fixture) {
     one_of_each(fixture);
-    for (wanted, expected) in PHASES {
+    for (listed, expected) in PHASES {
         for limit in [0, 1, 2] {
             let page = Page { limit, after: None };
-            let found = fixture.store.list(&phase(wanted), &page).expect("list");
+            let found = fixture.store.list(&phase(listed), &page).expect("list");
             let found: Vec<&str> = found.iter().map(|job| job.id.as_str()).collect();
-            assert_eq!(found, expected[..limit], "{} of {}", limit, wanted.name());
+            assert_eq!(found, expected[..limit], "{} of {}", limit, listed.name());
         }
     }
     let everything = Page { limit: usize::MAX, after: None };
@@ -149,7 +149,7 @@ fn a_limit_cuts_the_list(fixture: &Fixture) {
     assert_eq!(all.expect("list").len(), 16, "a limit has no maximum");
 }
 
-fn every_page_size_gives_every_job_once_and_in_order(fixture: &Fixture) {
+fn every_page_size_lists_every_job_once_and_in_order(fixture: &Fixture) {
     one_of_each(fixture);
     fixture.enqueue_all((0..60).map(|n| {
         job(&format!("more{n}"))
@@ -172,7 +172,7 @@ fn every_page_size_gives_every_job_once_and_in_order(fixture: &Fixture) {
     }
 }
 
-fn pages_stay_whole_while_jobs_are_added_and_move(fixture: &Fixture) {
+fn pages_stay_complete_while_jobs_are_added_and_change(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all((0..30).map(|n| job(&format!("j{n}"))));
     let mut seen = Vec::new();
@@ -183,7 +183,7 @@ fn pages_stay_whole_while_jobs_are_added_and_move(fixture: &Fixture) {
         let Some(last) = found.last() else { break };
         after = Some(After::Job(last.id.clone()));
         seen.extend(found.iter().map(|job| job.id.to_string()));
-        // Between two pages jobs come, run and end.
+        // Between two pages, jobs are enqueued, run and end.
         fixture.enqueue(job(&format!("new{}", seen.len())).priority(-1));
         fixture.run(&worker, Outcome::Success);
         fixture.run(&worker, FAILURE);
@@ -192,7 +192,7 @@ fn pages_stay_whole_while_jobs_are_added_and_move(fixture: &Fixture) {
     assert_eq!(seen, expected);
 }
 
-fn pages_of_ready_jobs_stay_whole_while_they_are_claimed(fixture: &Fixture) {
+fn pages_of_ready_jobs_stay_complete_while_jobs_are_claimed(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all((0..30).map(|n: i32| job(&format!("j{n}")).priority(n % 3)));
     let whole = fixture.list_by(&phase(Phase::Ready), 100);
@@ -204,7 +204,7 @@ fn pages_of_ready_jobs_stay_whole_while_they_are_claimed(fixture: &Fixture) {
         let Some(last) = found.last() else { break };
         after = Some(After::Job(last.id.clone()));
         seen.extend(found.iter().map(|job| job.id.to_string()));
-        // What was shown runs, the cursor too; a new job of lower rank joins behind.
+        // The listed jobs are claimed, including the cursor.
         fixture.claim(&worker, 4);
     }
     assert_eq!(seen, whole);
@@ -217,7 +217,7 @@ fn a_cursor_must_be_a_job(fixture: &Fixture) {
     assert!(matches!(listed, Err(StoreError::NoSuchJob(_))), "{listed:?}");
 }
 
-fn a_page_goes_on_where_a_job_was_that_is_gone(fixture: &Fixture) {
+fn a_page_continues_at_the_position_of_a_removed_job(fixture: &Fixture) {
     fixture.enqueue_all((0..9).map(|n: i32| job(&format!("j{n}")).priority(n % 3)));
     fixture.enqueue_all((0..9).map(|n| job(&format!("s{n}")).delay_secs(60 + n % 3)));
     for filter in [JobFilter::default(), phase(Phase::Ready), phase(Phase::Scheduled)] {
@@ -233,7 +233,7 @@ fn a_page_goes_on_where_a_job_was_that_is_gone(fixture: &Fixture) {
     }
 }
 
-fn ready_is_what_could_run_now(fixture: &Fixture) {
+fn the_phase_ready_lists_jobs_that_could_run_now(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let ready = || fixture.list_by(&phase(Phase::Ready), 9);
     let scheduled = || fixture.list_by(&phase(Phase::Scheduled), 9);
@@ -242,12 +242,12 @@ fn ready_is_what_could_run_now(fixture: &Fixture) {
     fixture.enqueue_all([job("later").delay_secs(2), job("plain")]);
     assert_eq!((ready(), scheduled()), (vec!["plain".to_owned()], vec!["later".to_owned()]));
     fixture.pass_secs(2);
-    assert_eq!(ready(), ["plain", "failed", "later"], "before any worker looks");
+    assert_eq!(ready(), ["plain", "failed", "later"], "before any worker promotes them");
     assert_eq!(scheduled(), [""; 0]);
     fixture.exchange(&worker, &[], 0);
-    assert_eq!(ready(), ["plain", "failed", "later"], "and after");
+    assert_eq!(ready(), ["plain", "failed", "later"], "after they were promoted");
     fixture.pause("default");
-    assert_eq!(ready(), ["failed"], "what is held back could not run");
+    assert_eq!(ready(), ["failed"], "jobs of a paused queue are not ready");
 }
 
 fn dead_jobs_are_grouped_by_error(fixture: &Fixture) {
@@ -273,7 +273,7 @@ fn dead_jobs_are_grouped_by_error(fixture: &Fixture) {
     assert_eq!(
         shown,
         [(Some("no route"), 3, "a3"), (Some("no space"), 2, "b2"), (None, 1, "c1"),],
-        "the largest first, the latest as the example"
+        "the largest group first, its latest job as the example"
     );
     assert!(groups.iter().all(|group| group.reason == "retries_exhausted"));
     assert_eq!(groups[1].last_at, fixture.now());

@@ -1,4 +1,4 @@
-//! Random histories on a store and on a list in memory: after every step both say the same.
+//! Random histories on a store and on a model in memory: after every step both agree.
 
 mod history;
 mod lane;
@@ -29,10 +29,10 @@ prop_state_machine! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn sqlite_agrees_with_a_list_in_memory(sequential 10..50 => Machine<OnSqlite>);
+    fn sqlite_agrees_with_a_model_in_memory(sequential 10..50 => Machine<OnSqlite>);
 }
 
-/// Makes the store that is compared with the list.
+/// Creates the store that is compared with the model.
 trait Constructor {
     fn fixture() -> Fixture;
 }
@@ -55,7 +55,7 @@ impl<C: Constructor> StateMachineTest for Machine<C> {
 
     fn init_test(model: &Model) -> Fixture {
         let fixture = C::fixture();
-        // Nobody pulls the plug here.
+        // This test has no power failures, so it does not need full durability.
         fixture.set(SettingKey::Durability, "normal");
         fixture.set(SettingKey::RetryDelay, &format!("{RETRY_DELAY_MILLIS}ms"));
         fixture.set(SettingKey::MaxBackoff, &format!("{MAX_BACKOFF_MILLIS}ms"));
@@ -67,13 +67,13 @@ impl<C: Constructor> StateMachineTest for Machine<C> {
     }
 
     fn apply(fixture: Fixture, model: &Model, step: Step) -> Fixture {
-        take(&fixture, model, &step);
+        apply_step(&fixture, model, &step);
         fixture
     }
 
     fn check_invariants(fixture: &Fixture, model: &Model) {
         assert_same_jobs(fixture, &model.memory);
-        assert_same_line(fixture, &model.memory);
+        assert_same_order(fixture, &model.memory);
         assert_same_workers(fixture, model);
         assert_same_counters(fixture, &model.memory);
     }
@@ -87,8 +87,8 @@ impl<C: Constructor> StateMachineTest for Machine<C> {
     }
 }
 
-/// Takes a step and compares the answer.
-fn take(fixture: &Fixture, model: &Model, step: &Step) {
+/// Applies a step and compares the answer.
+fn apply_step(fixture: &Fixture, model: &Model, step: &Step) {
     match step {
         Step::Pass { millis } => fixture.clock.advance(Duration::from_millis(*millis)),
         Step::Pause(queue) => fixture.pause(QUEUES[*queue]),
@@ -102,7 +102,7 @@ fn take(fixture: &Fixture, model: &Model, step: &Step) {
         Step::Retry(_) => change(&model.expected, |name| fixture.retry(name)),
         Step::Remove(_) => change(&model.expected, |name| fixture.remove(name)),
         Step::Enqueue(_) => enqueue(fixture, &model.expected),
-        Step::Exchange { .. } | Step::Haunt { .. } | Step::Extend { .. } | Step::Reap { .. } => {
+        Step::Exchange { .. } | Step::LateSettle { .. } | Step::Extend { .. } | Step::Reap { .. } => {
             work(fixture, model);
         }
     }
@@ -110,17 +110,17 @@ fn take(fixture: &Fixture, model: &Model, step: &Step) {
 
 fn enqueue(fixture: &Fixture, expected: &Expected) {
     let Expected::Enqueued { batch, answers: expected } = expected else {
-        panic!("an enqueue is answered as one: {expected:?}")
+        panic!("not the answer to an enqueue: {expected:?}")
     };
     let answers = fixture.try_enqueue(batch.iter().map(spec));
     let answers = answers.ok().map(|answers| {
-        let told = |answer: &EnqueueResult| {
+        let answered = |answer: &EnqueueResult| {
             let is_new = matches!(answer, EnqueueResult::Created(_));
             (answer.id().to_string(), is_new)
         };
-        answers.iter().map(told).collect::<Vec<_>>()
+        answers.iter().map(answered).collect::<Vec<_>>()
     });
-    assert_eq!(&answers, expected, "what became of the batch");
+    assert_eq!(&answers, expected, "the answers to the enqueue");
 }
 
 fn spec(request: &Request) -> JobSpec {
@@ -134,7 +134,7 @@ fn spec(request: &Request) -> JobSpec {
         spec = spec.delay(Duration::from_millis(millis.unsigned_abs()));
     }
     if request.runs_anyway {
-        spec = spec.whatever_happens();
+        spec = spec.run_on_dependency_failure();
     }
     if let Some(key) = &request.key {
         spec = spec.unique_key(key);
@@ -145,7 +145,7 @@ fn spec(request: &Request) -> JobSpec {
     spec
 }
 
-/// What workers do, as the model saw it.
+/// Applies the steps of workers.
 fn work(fixture: &Fixture, model: &Model) {
     match &model.expected {
         Expected::Exchanged {
@@ -165,70 +165,70 @@ fn work(fixture: &Fixture, model: &Model) {
             let exchange = Exchange { worker: &worker, settlements: &settlements, want, want_limited };
             let exchanged = fixture.store.exchange(&exchange).expect("exchange");
             let given: Vec<_> = exchanged.claimed.into_iter().map(|claim| claim.lease).collect();
-            let (recorded, too_late) = told(settled, states);
-            let said: Vec<_> =
+            let (recorded, stale) = expected_settlements(settled, states);
+            let reported: Vec<_> =
                 exchanged.settled.into_iter().map(|settled| (settled.lease, settled.state)).collect();
-            assert_eq!(said, recorded, "what became of those that ended");
-            assert_eq!(exchanged.stale, too_late, "what came too late");
-            assert_eq!(&given, claimed, "who was claimed, in which order");
+            assert_eq!(reported, recorded, "the settled attempts and their states");
+            assert_eq!(exchanged.stale, stale, "the stale settlements");
+            assert_eq!(&given, claimed, "the claims and their order");
             if let Some(has_left_some) = has_left_some {
-                assert_eq!(exchanged.has_left_some, *has_left_some, "whether more could be taken");
+                assert_eq!(exchanged.has_left_some, *has_left_some, "whether claimable jobs remain");
             }
-            assert_comes_in_time(exchanged.next_due.map(Timestamp::as_millis), next_due);
+            assert_next_due(exchanged.next_due.map(Timestamp::as_millis), next_due);
         }
         Expected::Extended { worker, leases, statuses } => {
             let extended = fixture.store.extend(&worker_id(*worker), leases).expect("extend");
-            assert_eq!(&extended, statuses, "how the leases stand");
+            assert_eq!(&extended, statuses, "the status of the leases");
         }
         Expected::Reaped { worker, started, reaped, successor } => {
             let taken = fixture.store.reap(&worker_id(*worker), started.as_deref()).expect("reap");
-            assert_eq!(&taken, reaped, "what the dead worker held");
+            assert_eq!(&taken, reaped, "the leases of the dead worker");
             register(fixture, &model.memory, *successor);
         }
         Expected::Nothing => {}
         Expected::Enqueued { .. } | Expected::Changed { .. } => {
-            panic!("no worker did this: {:?}", model.expected)
+            panic!("not a step of a worker: {:?}", model.expected)
         }
     }
 }
 
-/// Whether a worker looks again when it must, and at no other time without a reason.
-fn assert_comes_in_time(due: Option<i64>, next_due: &NextDue) {
+/// Asserts that the worker wakes up when it must, and at no other time without a reason.
+fn assert_next_due(due: Option<i64>, next_due: &NextDue) {
     let is_early =
         |due: i64| next_due.allowed.contains(&due) && next_due.needed.is_none_or(|needed| due < needed);
     assert!(due == next_due.needed || due.is_some_and(is_early), "the next is due at {due:?}: {next_due:?}");
 }
 
-/// What was recorded, with the state that it led to, and what came too late.
-fn told(
+/// The recorded settlements with the resulting state, and the stale ones.
+fn expected_settlements(
     settled: &[(LeaseRef, Outcome)],
     states: &[Option<StateName>],
 ) -> (Vec<(LeaseRef, StateName)>, Vec<LeaseRef>) {
-    let (mut recorded, mut too_late) = (Vec::new(), Vec::new());
+    let (mut recorded, mut stale) = (Vec::new(), Vec::new());
     for ((lease, _), state) in settled.iter().zip(states) {
         match state {
             Some(state) => recorded.push((lease.clone(), *state)),
-            None => too_late.push(lease.clone()),
+            None => stale.push(lease.clone()),
         }
     }
-    (recorded, too_late)
+    (recorded, stale)
 }
 
 fn change(expected: &Expected, verb: impl Fn(&str) -> Change) {
     let Expected::Changed { name, answer: expected } = expected else {
-        panic!("a change is answered as one: {expected:?}")
+        panic!("not the answer to a change: {expected:?}")
     };
     let answer = match verb(name) {
         Change::Done(state) => Answer::Done(state),
         Change::NotFound => Answer::NotFound,
         Change::Conflict(_) => Answer::Conflict,
     };
-    assert_eq!(answer, *expected, "what became of the job");
+    assert_eq!(answer, *expected, "the result of the change");
 }
 
-/// What both can say of a job.
+/// The facts of a job that both store and model know.
 #[derive(Debug, PartialEq)]
-struct Shown {
+struct JobFacts {
     name: String,
     state: &'static str,
     attempts: u32,
@@ -236,22 +236,22 @@ struct Shown {
     losses: u32,
     due_at: i64,
     blocked_by: usize,
-    /// By whom it is run, until when, and whether it shall be cancelled.
+    /// The worker that runs the job, the end of its lease, and whether a cancel is requested.
     lease: Option<(String, i64, bool)>,
 }
 
 fn assert_same_jobs(fixture: &Fixture, memory: &Memory) {
     let everything = Page { limit: usize::MAX, after: None };
     let stored = fixture.store.list(&JobFilter::default(), &everything).expect("list");
-    let stored: Vec<Shown> = stored.iter().map(shown_by_store).collect();
+    let stored: Vec<JobFacts> = stored.iter().map(facts_from_store).collect();
     let kept = memory.jobs.iter().rev().filter(|job| !job.removed);
-    let kept: Vec<Shown> = kept.map(shown_by_memory).collect();
+    let kept: Vec<JobFacts> = kept.map(facts_from_memory).collect();
     assert_eq!(stored, kept, "all jobs, the newest first");
 }
 
-fn shown_by_store(job: &Job) -> Shown {
+fn facts_from_store(job: &Job) -> JobFacts {
     let life = &job.life;
-    Shown {
+    JobFacts {
         name: job.id.to_string(),
         state: life.state.name().name(),
         attempts: life.attempts,
@@ -279,8 +279,8 @@ fn shown_by_store(job: &Job) -> Shown {
     }
 }
 
-fn shown_by_memory(job: &MemoryJob) -> Shown {
-    Shown {
+fn facts_from_memory(job: &MemoryJob) -> JobFacts {
+    JobFacts {
         name: job.request.name.clone(),
         state: job.state.name(),
         attempts: job.attempts,
@@ -295,37 +295,37 @@ fn shown_by_memory(job: &MemoryJob) -> Shown {
     }
 }
 
-fn assert_same_line(fixture: &Fixture, memory: &Memory) {
+fn assert_same_order(fixture: &Fixture, memory: &Memory) {
     let ready = JobFilter::in_phase(Phase::Ready);
-    let line: Vec<&str> =
+    let order: Vec<&str> =
         memory.ready().into_iter().map(|at| memory.jobs[at].request.name.as_str()).collect();
-    assert_eq!(fixture.list_by(&ready, 3), line, "who is ready, in the order of claiming");
+    assert_eq!(fixture.list_by(&ready, 3), order, "the ready jobs in claim order");
 }
 
-/// What each worker holds, and what it is told to do.
+/// Compares the leases and the orders of each worker.
 fn assert_same_workers(fixture: &Fixture, model: &Model) {
     let memory = &model.memory;
     let listed = fixture.workers();
-    assert_eq!(listed.len(), model.seats.len(), "who is there");
+    assert_eq!(listed.len(), model.seats.len(), "the registered workers");
     for worker in model.seats {
         let id = worker_id(worker);
-        let shown = listed.iter().find(|shown| shown.id == id).expect("it is listed");
+        let shown = listed.iter().find(|shown| shown.id == id).expect("the worker is listed");
         let ends: Vec<i64> = memory.held_by(worker).map(|(_, lease)| lease.until).collect();
-        assert_eq!(shown.held as usize, ends.len(), "what {id} holds");
+        assert_eq!(shown.held as usize, ends.len(), "the number of leases of {id}");
         let until = shown.lease_until.map(Timestamp::as_millis);
-        assert_eq!(until, ends.iter().min().copied(), "the first lease of {id} to end");
-        assert_eq!(shown.overdue, ends.iter().any(|end| *end < memory.now), "whether one of {id} ran out");
+        assert_eq!(until, ends.iter().min().copied(), "the earliest lease end of {id}");
+        assert_eq!(shown.overdue, ends.iter().any(|end| *end < memory.now), "whether a lease of {id} has expired");
 
         let orders = fixture.orders(&id);
         let cancelled = memory.held_by(worker).filter(|(_, lease)| lease.cancel);
         let cancelled: Vec<&str> = cancelled.map(|(job, _)| job.request.name.as_str()).collect();
-        let told: Vec<&str> = orders.cancelled.iter().map(|lease| lease.job.as_str()).collect();
-        assert_eq!(told, cancelled, "what {id} is to cancel");
+        let ordered: Vec<&str> = orders.cancelled.iter().map(|lease| lease.job.as_str()).collect();
+        assert_eq!(ordered, cancelled, "the jobs that {id} must cancel");
         assert_eq!(orders.idle, memory.is_idle(worker), "whether {id} is idle");
     }
 }
 
-/// The jobs are the same, so this is as good as a recount.
+/// The jobs are equal, so this is equivalent to a recount.
 fn assert_same_counters(fixture: &Fixture, memory: &Memory) {
     let counted = |queue: &Queue, state: StateName| {
         let here = |job: &&MemoryJob| QUEUES[job.request.queue] == queue.name.as_str() && job.state == state;
@@ -341,11 +341,11 @@ fn assert_same_counters(fixture: &Fixture, memory: &Memory) {
 }
 
 fn register(fixture: &Fixture, memory: &Memory, worker: usize) {
-    let known = &memory.workers[worker];
+    let model = &memory.workers[worker];
     let in_order = |queues: &Vec<usize>| queues.iter().map(|queue| queue_name(QUEUES[*queue])).collect();
     fixture.register(NewWorker {
-        origin: under_boot(known.boot),
-        served: known.queues.as_ref().map_or(ServedJobs::All, |queues| ServedJobs::InOrder(in_order(queues))),
+        origin: under_boot(model.boot),
+        served: model.queues.as_ref().map_or(ServedJobs::All, |queues| ServedJobs::InOrder(in_order(queues))),
         ..new_worker(worker_id(worker).as_str())
     });
 }

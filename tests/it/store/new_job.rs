@@ -1,4 +1,4 @@
-//! Short ways to say what to enqueue.
+//! A builder for the jobs of tests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use domain::job::{NewJob, OnDependencyFailure, Start};
 use domain::values::name::{BatchName, JobId, QueueName};
 use domain::values::timestamp::Timestamp;
 
-/// A job with the defaults of the settings, but for what is said about it.
+/// A job with default values for all fields that a test does not set.
 #[derive(Clone, Debug)]
 pub struct JobSpec(NewJob);
 
@@ -91,14 +91,14 @@ impl JobSpec {
         self
     }
 
-    /// Runs after these completed.
+    /// Depends on these jobs.
     pub fn after(mut self, ids: &[&str]) -> Self {
         self.0.depends_on = ids.iter().map(|id| job_id(id)).collect();
         self
     }
 
-    /// Runs also when what it depends on is dead or cancelled.
-    pub fn whatever_happens(mut self) -> Self {
+    /// Runs even if a dependency is dead or cancelled.
+    pub fn run_on_dependency_failure(mut self) -> Self {
         self.0.on_dependency_failure = OnDependencyFailure::Run;
         self
     }

@@ -1,4 +1,4 @@
-//! What a worker is told to do.
+//! The orders that a worker polls for.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use domain::values::timestamp::Timestamp;
 use store::{NewWorker, Orders, ServedJobs, Stop, WorkerState};
 use sys::host::{HostKey, Origin};
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, new_worker, serving};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store, new_worker, serving};
 use super::new_job::{job, job_id};
 
 every_store!(
-    a_new_worker_is_told_to_go_on,
-    a_changed_setting_is_told,
-    a_draining_worker_reads_so,
-    cancelled_jobs_are_told_to_their_worker,
-    idle_means_that_nothing_is_left_to_do,
-    idle_looks_only_at_what_is_served,
-    a_due_job_is_to_be_done_before_anybody_promotes_it,
-    dependents_that_were_not_told_yet_are_to_be_done,
-    a_worker_for_one_job_is_idle_when_that_is_over,
-    a_stop_concerns_those_who_are_there,
-    a_stop_concerns_whoever_takes_the_place_of_one_that_crashed,
-    a_stop_can_name_one_home_on_one_machine,
-    the_earliest_moment_to_kill_counts,
-    a_jump_of_the_clock_kills_nobody,
-    old_stops_are_forgotten_but_none_that_came_since,
+    a_new_worker_has_no_orders,
+    orders_contain_changed_settings,
+    orders_contain_the_state_of_the_worker,
+    orders_list_the_cancelled_jobs_of_the_worker,
+    a_worker_is_idle_when_no_work_is_left,
+    idle_considers_only_served_queues,
+    a_worker_is_not_idle_when_an_unpromoted_job_is_due,
+    a_worker_is_not_idle_when_dependents_are_about_to_be_unblocked,
+    a_worker_for_one_job_is_idle_when_the_job_is_finished,
+    a_stop_applies_to_registered_workers,
+    a_stop_applies_to_the_replacement_of_a_crashed_worker,
+    a_stop_can_apply_to_one_home_on_one_machine,
+    the_earliest_kill_time_counts,
+    a_clock_jump_does_not_change_the_time_until_the_kill,
+    old_stops_are_deleted_but_none_that_a_worker_has_not_seen,
 );
 
-fn a_new_worker_is_told_to_go_on(fixture: &Fixture) {
+fn a_new_worker_has_no_orders(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let orders = fixture.orders(&worker);
     let expected = Orders {
@@ -45,23 +45,23 @@ fn a_new_worker_is_told_to_go_on(fixture: &Fixture) {
     assert_eq!(orders, expected);
 }
 
-fn a_changed_setting_is_told(fixture: &Fixture) {
+fn orders_contain_changed_settings(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.set(SettingKey::KillGrace, "3s");
     assert_eq!(fixture.orders(&worker).settings.kill_grace, Duration::from_secs(3));
 }
 
-fn a_draining_worker_reads_so(fixture: &Fixture) {
+fn orders_contain_the_state_of_the_worker(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for state in [WorkerState::Draining, WorkerState::Draining, WorkerState::Stopped] {
         fixture.store.set_worker_state(&worker, state).expect("set_worker_state");
         assert_eq!(fixture.orders(&worker).state, state);
     }
     fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("set_worker_state");
-    assert_eq!(fixture.orders(&worker).state, WorkerState::Stopped, "there is no way back");
+    assert_eq!(fixture.orders(&worker).state, WorkerState::Stopped, "a stopped worker cannot drain again");
 }
 
-fn cancelled_jobs_are_told_to_their_worker(fixture: &Fixture) {
+fn orders_list_the_cancelled_jobs_of_the_worker(fixture: &Fixture) {
     let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
     fixture.enqueue_all(["a", "b", "c", "d"].map(job));
     let leases = fixture.leases(&worker, 3);
@@ -74,31 +74,31 @@ fn cancelled_jobs_are_told_to_their_worker(fixture: &Fixture) {
     assert_eq!(fixture.orders(&worker).cancelled, [leases[2].clone()]);
 }
 
-fn idle_means_that_nothing_is_left_to_do(fixture: &Fixture) {
+fn a_worker_is_idle_when_no_work_is_left(fixture: &Fixture) {
     let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
     let idle = || fixture.orders(&worker).idle;
     fixture.enqueue("a");
-    assert!(!idle(), "it is ready");
+    assert!(!idle(), "the job is ready");
     let lease = fixture.lease(&other);
-    assert!(!idle(), "another worker runs it");
+    assert!(!idle(), "another worker runs the job");
     fixture.settle(&other, &lease, FAILURE);
-    assert!(!idle(), "it waits for its retry");
+    assert!(!idle(), "the job waits for its retry");
     fixture.pause("default");
-    assert!(idle(), "a paused queue holds nobody");
+    assert!(idle(), "a paused queue does not count");
     fixture.resume("default");
     assert!(!idle());
     fixture.pass_secs(2);
     fixture.run(&other, Outcome::Success);
-    assert!(idle(), "it is done");
+    assert!(idle(), "the job is completed");
 
     fixture.enqueue_all([job("later").delay_secs(60), job("blocked").after(&["later"])]);
-    assert!(idle(), "what has its time or waits for others holds nobody");
+    assert!(idle(), "scheduled and blocked jobs do not count");
     fixture.enqueue(job("dead").max_retries(0));
     fixture.run(&other, FAILURE);
-    assert!(idle(), "what is dead is over");
+    assert!(idle(), "a dead job does not count");
 }
 
-fn idle_looks_only_at_what_is_served(fixture: &Fixture) {
+fn idle_considers_only_served_queues(fixture: &Fixture) {
     let worker = fixture.worker_serving("w", serving(&["a", "not-yet"]));
     let idle = || fixture.orders(&worker).idle;
     fixture.enqueue(job("elsewhere").queue("b"));
@@ -112,7 +112,7 @@ fn idle_looks_only_at_what_is_served(fixture: &Fixture) {
     assert!(!idle());
 }
 
-fn a_due_job_is_to_be_done_before_anybody_promotes_it(fixture: &Fixture) {
+fn a_worker_is_not_idle_when_an_unpromoted_job_is_due(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").delay_secs(10));
     fixture.pass_millis(9_999);
@@ -123,79 +123,79 @@ fn a_due_job_is_to_be_done_before_anybody_promotes_it(fixture: &Fixture) {
     assert!(fixture.orders(&worker).idle);
 }
 
-/// More than any store should tell in one transaction.
-const CROWD: usize = 1_500;
+/// More dependents than any store should unblock in one transaction.
+const MANY_DEPENDENTS: usize = 1_500;
 
-fn dependents_that_were_not_told_yet_are_to_be_done(fixture: &Fixture) {
+fn a_worker_is_not_idle_when_dependents_are_about_to_be_unblocked(fixture: &Fixture) {
     let worker = fixture.worker_serving("w", serving(&["last"]));
     let other = fixture.worker_serving("other", serving(&["first"]));
     fixture.enqueue(job("parent").queue("first"));
-    // Those that are told first are none of its own.
-    fixture.enqueue_all((0..CROWD).map(|n| {
-        let queue = if n + 1 < CROWD { "first" } else { "last" };
+    // The dependents that are unblocked first are in a queue that the worker does not serve.
+    fixture.enqueue_all((0..MANY_DEPENDENTS).map(|n| {
+        let queue = if n + 1 < MANY_DEPENDENTS { "first" } else { "last" };
         job(&format!("child{n}")).queue(queue).after(&["parent"])
     }));
-    assert!(fixture.orders(&worker).idle, "it is blocked");
+    assert!(fixture.orders(&worker).idle, "the job is blocked");
     fixture.run(&other, Outcome::Success);
-    assert!(!fixture.orders(&worker).idle, "told or not");
+    assert!(!fixture.orders(&worker).idle, "the dependent will be unblocked");
     fixture.run(&worker, Outcome::Success);
     assert!(fixture.orders(&worker).idle);
 }
 
-fn a_worker_for_one_job_is_idle_when_that_is_over(fixture: &Fixture) {
+fn a_worker_for_one_job_is_idle_when_the_job_is_finished(fixture: &Fixture) {
     let worker = fixture.worker_serving("w", ServedJobs::Job(job_id("a")));
     let idle = || fixture.orders(&worker).idle;
-    assert!(idle(), "there is no such job");
+    assert!(idle(), "the job does not exist");
     fixture.enqueue_all([job("a").delay_secs(1), job("b")]);
-    assert!(!idle(), "its time will come");
+    assert!(!idle(), "the job is scheduled");
     fixture.pass_secs(1);
     fixture.pause("default");
-    assert!(!idle(), "nor is a paused queue the end of it");
+    assert!(!idle(), "its queue may be resumed");
     fixture.resume("default");
     fixture.run(&worker, Outcome::Success);
-    assert!(idle(), "whatever else is ready");
+    assert!(idle(), "other ready jobs do not count");
     fixture.remove("a");
     assert!(idle());
 }
 
 fn stop(fixture: &Fixture, home: Option<&str>, kill_at: Option<Timestamp>) {
     let stop = Stop { home: home.map(|home| on("machine", home)), kill_at };
-    fixture.store.stop(&stop, SOMEBODY).expect("stop");
+    fixture.store.stop(&stop, ACTOR).expect("stop");
 }
 
-fn a_stop_concerns_those_who_are_there(fixture: &Fixture) {
+fn a_stop_applies_to_registered_workers(fixture: &Fixture) {
     let first = fixture.worker("first");
     stop(fixture, None, None);
     let second = fixture.worker("second");
     let drain = |worker| fixture.orders(worker).drain;
-    assert_eq!([&first, &second].map(drain), [true, false], "who comes later does not stop");
+    assert_eq!([&first, &second].map(drain), [true, false], "a worker that registers later does not stop");
     stop(fixture, None, None);
     assert_eq!([&first, &second].map(drain), [true, true]);
-    assert_eq!(fixture.orders(&first).state, WorkerState::Running, "until it says otherwise");
+    assert_eq!(fixture.orders(&first).state, WorkerState::Running, "the state changes only when the worker reports it");
 }
 
-fn a_stop_concerns_whoever_takes_the_place_of_one_that_crashed(fixture: &Fixture) {
+fn a_stop_applies_to_the_replacement_of_a_crashed_worker(fixture: &Fixture) {
     let register = |id, stop_seen| {
         let registered = fixture.store.register(&NewWorker { stop_seen, ..new_worker(id) });
         registered.expect("register").stop_seen
     };
     stop(fixture, None, None);
-    let seen = register("w1", None);
+    let stop_seen = register("w1", None);
     fixture.reap(&"w1".parse().expect("a worker id"));
-    // Nobody is there to hear it.
+    // No worker is registered at this time.
     stop(fixture, None, None);
-    assert_eq!(register("w2", Some(seen)), seen, "for the next one, too");
+    assert_eq!(register("w2", Some(stop_seen)), stop_seen, "the replacement inherits the number");
     assert!(fixture.orders(&"w2".parse().expect("a worker id")).drain);
-    assert!(register("new", None) > seen);
-    assert!(!fixture.orders(&"new".parse().expect("a worker id")).drain, "a new pool is not meant");
+    assert!(register("new", None) > stop_seen);
+    assert!(!fixture.orders(&"new".parse().expect("a worker id")).drain, "the stop does not apply to a new pool");
 }
 
 fn on(machine: &str, home: &str) -> HostKey {
     HostKey { machine_id: machine.to_owned(), boot_id: "any".to_owned(), home_id: home.to_owned() }
 }
 
-/// Neither the name of a machine nor its boot says whose workers are to stop.
-fn a_stop_can_name_one_home_on_one_machine(fixture: &Fixture) {
+/// Only the pair of machine id and home id selects the workers, not the boot id.
+fn a_stop_can_apply_to_one_home_on_one_machine(fixture: &Fixture) {
     let worker = |id, key| {
         let origin = Origin { key, ..Origin::default() };
         fixture.register(NewWorker { origin, ..new_worker(id) })
@@ -212,7 +212,7 @@ fn a_stop_can_name_one_home_on_one_machine(fixture: &Fixture) {
     assert_eq!([&here, &there, &copy].map(drain), [true, true, true]);
 }
 
-fn the_earliest_moment_to_kill_counts(fixture: &Fixture) {
+fn the_earliest_kill_time_counts(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let in_secs = |secs| fixture.now().saturating_add(Duration::from_secs(secs));
     let (soon, later) = (in_secs(10), in_secs(60));
@@ -224,10 +224,10 @@ fn the_earliest_moment_to_kill_counts(fixture: &Fixture) {
     }
     stop(fixture, Some("elsewhere"), Some(fixture.now()));
     stop(fixture, None, None);
-    assert_eq!(fixture.orders(&worker).kill_at, Some(soon), "one that would wait changes nothing");
+    assert_eq!(fixture.orders(&worker).kill_at, Some(soon), "a stop without a kill time changes nothing");
 }
 
-fn a_jump_of_the_clock_kills_nobody(fixture: &Fixture) {
+fn a_clock_jump_does_not_change_the_time_until_the_kill(fixture: &Fixture) {
     const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
     let worker = fixture.worker("w");
     stop(fixture, None, Some(fixture.now().saturating_add(Duration::from_secs(60))));
@@ -241,14 +241,14 @@ fn a_jump_of_the_clock_kills_nobody(fixture: &Fixture) {
     assert_eq!(left, Some(Duration::from_secs(40)));
 }
 
-fn old_stops_are_forgotten_but_none_that_came_since(fixture: &Fixture) {
+fn old_stops_are_deleted_but_none_that_a_worker_has_not_seen(fixture: &Fixture) {
     fixture.set(SettingKey::Durability, "normal");
     let first = fixture.store.register(&new_worker("first")).expect("register").stop_seen;
     for _ in 0..1_200 {
         stop(fixture, None, None);
     }
     let last = fixture.store.register(&new_worker("last")).expect("register").stop_seen;
-    assert_eq!(last - first, 1_200, "no number was used twice");
+    assert_eq!(last - first, 1_200, "no number is reused");
     let orders = |id: &str| fixture.orders(&id.parse().expect("a worker id"));
     assert!(orders("first").drain);
     assert!(!orders("last").drain);

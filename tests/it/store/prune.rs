@@ -1,4 +1,4 @@
-//! Forgetting what is old.
+//! Pruning old data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,33 +15,33 @@ use store::{
     settings,
 };
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, settlement};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store, settlement};
 use super::new_job::{job, job_id};
 use super::schedules::minutely;
 
 every_store!(
-    jobs_are_kept_for_as_long_as_the_settings_say,
-    what_others_wait_for_is_kept,
-    a_job_that_ended_late_is_kept_although_it_was_enqueued_early,
-    what_a_clock_made_that_was_ahead_holds_nothing_back,
-    a_step_looks_at_no_more_than_it_may,
-    output_and_events_have_times_of_their_own,
-    what_would_be_forgotten_is_counted,
-    workers_go_with_what_they_ran,
-    workers_that_found_no_job_are_forgotten,
-    a_number_is_not_used_again,
-    one_does_a_duty_for_all,
-    log_files_of_jobs_that_are_gone_have_expired,
-    many_old_jobs_go_in_small_steps_while_others_come,
-    a_job_that_holds_its_key_is_kept_until_its_time_is_over,
-    only_chosen_jobs_that_are_still_so_go,
-    environments_that_nothing_uses_go,
-    an_environment_that_comes_into_use_during_the_search_stays,
+    jobs_are_kept_for_the_configured_time,
+    a_finished_parent_of_a_blocked_job_is_pruned,
+    the_age_of_a_job_counts_from_its_end,
+    a_timestamp_in_the_future_does_not_prevent_pruning,
+    a_step_is_bounded_by_its_limit,
+    output_and_events_have_their_own_retention,
+    a_dry_run_counts_without_deleting,
+    stopped_workers_are_deleted_with_their_jobs,
+    stopped_workers_without_jobs_are_deleted,
+    a_job_number_is_not_reused,
+    one_worker_holds_a_duty_at_a_time,
+    log_files_of_deleted_jobs_have_expired,
+    many_old_jobs_are_deleted_in_small_steps_while_others_are_enqueued,
+    a_job_that_holds_a_unique_key_is_kept,
+    only_selected_jobs_in_an_unchanged_state_are_deleted,
+    unused_environments_are_deleted,
+    an_environment_reused_during_the_search_is_kept,
 );
 
 const DAY: u64 = 24 * 3600;
 
-/// Walks to the end, as the settings say; there are no log files.
+/// Prunes completely by the settings; there are no log files.
 fn prune(fixture: &Fixture) -> PruneTotals {
     let settings = settings::in_force(fixture.store.as_ref()).expect("the settings");
     let mut walk = RetentionPass::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
@@ -57,7 +57,7 @@ fn step(fixture: &Fixture, what: Prunable) -> PruneStep {
     PruneStep { what, before: fixture.now(), after: Cursor::default(), limit: 2, dry_run: false }
 }
 
-fn jobs_are_kept_for_as_long_as_the_settings_say(fixture: &Fixture) {
+fn jobs_are_kept_for_the_configured_time(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("dead").max_retries(0).tags(&["t"]));
     fixture.run(&worker, FAILURE);
@@ -79,23 +79,23 @@ fn jobs_are_kept_for_as_long_as_the_settings_say(fixture: &Fixture) {
     fixture.pass_secs(DAY);
     assert_eq!(prune(fixture).jobs, 1);
     assert_eq!(ids(fixture), ["later", "failed"]);
-    assert_eq!(prune(fixture), PruneTotals::default(), "nothing is left to do");
+    assert_eq!(prune(fixture), PruneTotals::default(), "nothing is left to prune");
     fixture.enqueue(job("again").unique_key("k"));
 }
 
-fn what_others_wait_for_is_kept(fixture: &Fixture) {
+fn a_finished_parent_of_a_blocked_job_is_pruned(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("parent"));
     fixture.run(&worker, Outcome::Success);
     fixture.enqueue_all([job("other"), job("child").after(&["parent", "other"])]);
     fixture.pass_secs(8 * DAY);
     prune(fixture);
-    assert_eq!(ids(fixture), ["child", "other"], "one that has told its end is not waited for any more");
+    assert_eq!(ids(fixture), ["child", "other"], "the end of the parent is already recorded in the child");
     assert_eq!(fixture.run(&worker, Outcome::Success), "other");
     assert_eq!(fixture.run(&worker, Outcome::Success), "child");
 }
 
-fn a_job_that_ended_late_is_kept_although_it_was_enqueued_early(fixture: &Fixture) {
+fn the_age_of_a_job_counts_from_its_end(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("slow").priority(-1), job("quick")]);
     fixture.run(&worker, Outcome::Success);
@@ -106,7 +106,7 @@ fn a_job_that_ended_late_is_kept_although_it_was_enqueued_early(fixture: &Fixtur
     assert_eq!(ids(fixture), ["slow"]);
 }
 
-fn what_a_clock_made_that_was_ahead_holds_nothing_back(fixture: &Fixture) {
+fn a_timestamp_in_the_future_does_not_prevent_pruning(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let run = |id: &str| {
         fixture.enqueue(id);
@@ -122,12 +122,12 @@ fn what_a_clock_made_that_was_ahead_holds_nothing_back(fixture: &Fixture) {
     run("after");
     fixture.set(SettingKey::MaxRetries, "2");
     fixture.pass_secs(31 * DAY);
-    let forgotten = prune(fixture);
-    assert_eq!((forgotten.jobs, forgotten.outputs, forgotten.events), (1, 0, 2), "output goes with its job");
+    let pruned = prune(fixture);
+    assert_eq!((pruned.jobs, pruned.outputs, pruned.events), (1, 0, 2), "output is deleted with its job");
     assert_eq!(ids(fixture), ["ahead"]);
 }
 
-fn a_step_looks_at_no_more_than_it_may(fixture: &Fixture) {
+fn a_step_is_bounded_by_its_limit(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for id in ["a", "b", "c"] {
         fixture.enqueue(id);
@@ -142,7 +142,7 @@ fn a_step_looks_at_no_more_than_it_may(fixture: &Fixture) {
     assert_eq!(ids(fixture), [""; 0]);
 }
 
-fn output_and_events_have_times_of_their_own(fixture: &Fixture) {
+fn output_and_events_have_their_own_retention(fixture: &Fixture) {
     fixture.set(SettingKey::RetainCompleted, "never");
     fixture.set(SettingKey::RetainLogs, "1d");
     let worker = fixture.worker("w");
@@ -153,17 +153,17 @@ fn output_and_events_have_times_of_their_own(fixture: &Fixture) {
     fixture.retry("a");
     fixture.cancel("a");
     fixture.pass_secs(DAY);
-    let forgotten = prune(fixture);
-    assert_eq!((forgotten.jobs, forgotten.outputs, forgotten.events), (0, 1, 0));
+    let pruned = prune(fixture);
+    assert_eq!((pruned.jobs, pruned.outputs, pruned.events), (0, 1, 0));
     assert_eq!(fixture.store.output(&job_id("a"), 1).expect("output"), None);
     assert_eq!(fixture.record("a").events.len(), 2);
     fixture.pass_secs(29 * DAY);
-    assert!(prune(fixture).events >= 2, "settings are events too");
+    assert!(prune(fixture).events >= 2, "changed settings are events too");
     assert_eq!(fixture.record("a").events, []);
-    assert_eq!(fixture.record("a").history.len(), 1, "the history stays with its job");
+    assert_eq!(fixture.record("a").history.len(), 1, "the history is kept with its job");
 }
 
-fn what_would_be_forgotten_is_counted(fixture: &Fixture) {
+fn a_dry_run_counts_without_deleting(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for id in ["a", "b", "c"] {
         fixture.enqueue(id);
@@ -174,11 +174,11 @@ fn what_would_be_forgotten_is_counted(fixture: &Fixture) {
     let mut walk = RetentionPass::by_settings(&settings, fixture.now(), "/nowhere".as_ref()).dry_run();
     while walk.step(fixture.store.as_ref()).expect("a step") {}
     assert_eq!(walk.deleted().jobs, 3);
-    assert_eq!(ids(fixture).len(), 3, "nothing was forgotten");
+    assert_eq!(ids(fixture).len(), 3, "nothing was deleted");
     assert_eq!(prune(fixture).jobs, 3);
 }
 
-fn workers_go_with_what_they_ran(fixture: &Fixture) {
+fn stopped_workers_are_deleted_with_their_jobs(fixture: &Fixture) {
     fixture.enqueue_all([job("alone"), job("a")]);
     let for_one = fixture.worker_serving("for-one", ServedJobs::Job(job_id("alone")));
     fixture.run(&for_one, Outcome::Success);
@@ -194,21 +194,21 @@ fn workers_go_with_what_they_ran(fixture: &Fixture) {
     assert_eq!(fixture.record("new").history.len(), 1);
     for gone in ["for-one", "old"] {
         let again = fixture.store.orders(&gone.parse().expect("an id"));
-        assert!(again.is_err(), "{gone} is gone: {again:?}");
+        assert!(again.is_err(), "{gone} is deleted: {again:?}");
     }
     fixture.orders(&live);
 }
 
-/// Somebody may start one every minute, for jobs that seldom come.
-fn workers_that_found_no_job_are_forgotten(fixture: &Fixture) {
+/// A user may start a worker every minute for jobs that are rare.
+fn stopped_workers_without_jobs_are_deleted(fixture: &Fixture) {
     let idle = fixture.worker("idle");
     fixture.retire(&idle);
     prune(fixture);
     let again = fixture.store.orders(&idle);
-    assert!(again.is_err(), "it is gone: {again:?}");
+    assert!(again.is_err(), "the worker is deleted: {again:?}");
 }
 
-fn a_number_is_not_used_again(fixture: &Fixture) {
+fn a_job_number_is_not_reused(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let number = fixture.job("a").number;
@@ -219,20 +219,20 @@ fn a_number_is_not_used_again(fixture: &Fixture) {
     assert!(fixture.job("b").number > number);
 }
 
-fn one_does_a_duty_for_all(fixture: &Fixture) {
+fn one_worker_holds_a_duty_at_a_time(fixture: &Fixture) {
     let lease = Duration::from_secs(60);
     let take = || fixture.store.take_duty(Duty::Prune, lease).expect("a duty");
     assert_eq!((take(), take()), (true, false));
     fixture.pass_secs(60);
-    assert!(take(), "whoever had it died");
-    fixture.store.end_duty(Duty::Prune, Duration::from_secs(3_600), SOMEBODY, Some("much")).expect("done");
+    assert!(take(), "the previous holder died");
+    fixture.store.end_duty(Duty::Prune, Duration::from_secs(3_600), ACTOR, Some("much")).expect("done");
     fixture.pass_secs(3_599);
     assert!(!take());
     fixture.clock.jump(-1_000_000_000);
-    assert!(take(), "the clock was wrong when it was put off");
+    assert!(take(), "the clock was wrong when the duty ended");
 }
 
-fn log_files_of_jobs_that_are_gone_have_expired(fixture: &Fixture) {
+fn log_files_of_deleted_jobs_have_expired(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("a"), job("b")]);
     fixture.run(&worker, Outcome::Success);
@@ -242,17 +242,17 @@ fn log_files_of_jobs_that_are_gone_have_expired(fixture: &Fixture) {
     let files = [(1, 1), (2, 1), (3, 1)];
     let expired = |before| fixture.store.expired_logs(&files, before).expect("files");
     assert_eq!(expired(None), [(3, 1)]);
-    assert_eq!(expired(Some(ended_at)), [(1, 1), (3, 1)], "what runs is kept");
+    assert_eq!(expired(Some(ended_at)), [(1, 1), (3, 1)], "the log of a running job is kept");
 }
 
-/// So many that the file shrinks when they go, and few enough to be quick.
-const MANY: usize = 20_000;
+/// Enough for the file to shrink when they are deleted, and few enough to be fast.
+const MANY_JOBS: usize = 20_000;
 
-fn many_old_jobs_go_in_small_steps_while_others_come(fixture: &Fixture) {
+fn many_old_jobs_are_deleted_in_small_steps_while_others_are_enqueued(fixture: &Fixture) {
     fixture.set(SettingKey::Durability, "normal");
     let worker = fixture.worker("w");
-    fixture.enqueue_all((0..MANY).map(|at| job(&format!("old-{at}"))));
-    let leases = fixture.leases(&worker, MANY);
+    fixture.enqueue_all((0..MANY_JOBS).map(|at| job(&format!("old-{at}"))));
+    let leases = fixture.leases(&worker, MANY_JOBS);
     let settlements: Vec<_> = leases.iter().map(|lease| settlement(lease, Outcome::Success)).collect();
     fixture.exchange(&worker, &settlements, 0);
     fixture.pass_secs(8 * DAY);
@@ -261,29 +261,29 @@ fn many_old_jobs_go_in_small_steps_while_others_come(fixture: &Fixture) {
     let (mut steps, mut before) = (0, 0);
     while walk.step(fixture.store.as_ref()).expect("a step") {
         let gone = walk.deleted().jobs - before;
-        assert!(gone <= 250, "{gone} jobs at once");
+        assert!(gone <= 250, "{gone} jobs in one step");
         before = walk.deleted().jobs;
         if steps % 16 == 0 {
             fixture.enqueue(job(&format!("new-{steps}")));
         }
         steps += 1;
-        // Half way through whoever did it dies: another begins again.
+        // Halfway through, the pruning worker dies and another one starts again.
         if steps == 40 {
             walk = RetentionPass::by_settings(&settings, fixture.now(), "/nowhere".as_ref());
             before = 0;
         }
     }
     let left = ids(fixture);
-    assert!(!left.is_empty() && left.iter().all(|id| id.starts_with("new-")), "{} are left", left.len());
+    assert!(!left.is_empty() && left.iter().all(|id| id.starts_with("new-")), "{} jobs are left", left.len());
     let space = PruneStep { what: Prunable::FreePages, ..step(fixture, Prunable::FreePages) };
     assert_eq!(
         fixture.store.prune(&PruneStep { dry_run: true, ..space }).expect("a step").count,
         0,
-        "no space is wasted"
+        "no free pages are left"
     );
 }
 
-fn a_job_that_holds_its_key_is_kept_until_its_time_is_over(fixture: &Fixture) {
+fn a_job_that_holds_a_unique_key_is_kept(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([
         job("span").unique_key("k").unique_for(UniqueFor::Span(Duration::from_secs(20 * DAY))),
@@ -295,13 +295,13 @@ fn a_job_that_holds_its_key_is_kept_until_its_time_is_over(fixture: &Fixture) {
     fixture.pass_secs(8 * DAY);
     assert_eq!((prune(fixture).jobs, ids(fixture)), (1, vec!["span".to_owned()]));
     let found = fixture.enqueue_all([job("other").unique_key("k")]);
-    assert_eq!(*found[0].id(), job_id("span"), "it still keeps others away");
+    assert_eq!(*found[0].id(), job_id("span"), "the job still holds its key");
     fixture.pass_secs(12 * DAY);
     assert_eq!(prune(fixture).jobs, 1);
     fixture.recount();
 }
 
-fn only_chosen_jobs_that_are_still_so_go(fixture: &Fixture) {
+fn only_selected_jobs_in_an_unchanged_state_are_deleted(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("a"), job("b"), job("parent").max_retries(0), job("waits").delay_secs(9)]);
     for _ in 0..3 {
@@ -322,13 +322,13 @@ fn in_environment(id: &str, variables: &str) -> NewJob {
     NewJob { environment, ..NewJob::from(job(id)) }
 }
 
-fn environments_that_nothing_uses_go(fixture: &Fixture) {
+fn unused_environments_are_deleted(fixture: &Fixture) {
     for (id, variables) in [("a", "A=1\0"), ("b", "A=2\0"), ("c", "A=3\0")] {
         fixture.enqueue(in_environment(id, variables));
     }
     let environment = Some(Arc::new(Environment::from_bytes(b"A=1\0")));
     let schedule = NewSchedule { environment, ..minutely("s") };
-    fixture.store.add_schedule(&schedule, SOMEBODY).expect("add").expect("it is taken");
+    fixture.store.add_schedule(&schedule, ACTOR).expect("add").expect("the schedule is valid");
     fixture.remove("a");
     fixture.remove("b");
     let mut gc = EnvironmentGc::default();
@@ -336,18 +336,18 @@ fn environments_that_nothing_uses_go(fixture: &Fixture) {
     while fixture.store.collect_environments(&mut gc, 1).expect("a step") {
         steps += 1;
     }
-    assert_eq!(gc.deleted, 1, "one is a job's, one is a schedule's");
-    assert!(steps > 1, "one at a time");
+    assert_eq!(gc.deleted, 1, "a job and a schedule use the others");
+    assert!(steps > 1, "one environment per step");
     assert_eq!(fixture.claim(&fixture.worker("w"), 9), ["c"]);
 }
 
-fn an_environment_that_comes_into_use_during_the_search_stays(fixture: &Fixture) {
+fn an_environment_reused_during_the_search_is_kept(fixture: &Fixture) {
     for (id, variables) in [("a", "A=1\0"), ("b", "A=2\0")] {
         fixture.enqueue(in_environment(id, variables));
     }
     fixture.remove("a");
     let mut gc = EnvironmentGc::default();
-    assert!(fixture.store.collect_environments(&mut gc, 1).expect("a step"), "there is more to look at");
+    assert!(fixture.store.collect_environments(&mut gc, 1).expect("a step"), "more environments remain");
     fixture.enqueue(in_environment("again", "A=1\0"));
     while fixture.store.collect_environments(&mut gc, 1).expect("a step") {}
     assert_eq!(gc.deleted, 0);

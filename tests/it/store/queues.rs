@@ -1,4 +1,4 @@
-//! Queues: holding them back, and counting their jobs.
+//! Queues: pausing them, their limits, and counting their jobs.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use domain::job::retry_rules::RetryRules;
 use domain::settings::SettingKey;
 use store::{Pause, Queue, QueueUpdate, Update};
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
 use super::new_job::{job, queue_name};
 
 every_store!(
-    a_pause_says_since_when_by_whom_and_why,
-    pausing_makes_a_queue,
-    a_pause_holds_back_claims_and_nothing_else,
+    a_pause_records_time_user_and_reason,
+    pausing_creates_a_queue,
+    a_pause_prevents_claims_and_nothing_else,
     every_state_is_counted,
-    limits_are_set_one_by_one_and_taken_away,
-    what_a_queue_says_of_its_jobs_is_kept_and_taken_away,
-    the_limits_of_a_claim_are_those_nearest_to_the_job,
-    the_exit_codes_of_a_queue_count_for_jobs_that_name_none,
+    limits_are_set_and_cleared_one_by_one,
+    resource_limits_and_retry_rules_of_a_queue_are_stored_and_cleared,
+    limits_of_the_job_override_those_of_the_queue_and_the_settings,
+    retry_rules_of_a_queue_apply_to_jobs_without_their_own,
 );
 
 fn queue(fixture: &Fixture, name: &str) -> Queue {
@@ -29,7 +29,7 @@ fn queue(fixture: &Fixture, name: &str) -> Queue {
     found.unwrap_or_else(|| panic!("there is no queue {name}"))
 }
 
-fn a_pause_says_since_when_by_whom_and_why(fixture: &Fixture) {
+fn a_pause_records_time_user_and_reason(fixture: &Fixture) {
     fixture.enqueue_all([job("a").queue("q"), job("b").queue("other")]);
     let pause = Pause { by: "alice".to_owned(), reason: Some("the disk is full".to_owned()) };
     fixture.store.pause_queue(&queue_name("q"), &pause).expect("pause");
@@ -46,7 +46,7 @@ fn a_pause_says_since_when_by_whom_and_why(fixture: &Fixture) {
     }
 }
 
-fn pausing_makes_a_queue(fixture: &Fixture) {
+fn pausing_creates_a_queue(fixture: &Fixture) {
     fixture.pause("early");
     fixture.resume("open");
     let early = queue(fixture, "early");
@@ -54,15 +54,15 @@ fn pausing_makes_a_queue(fixture: &Fixture) {
     assert_eq!(early.counts, BTreeMap::new());
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("a").queue("early"), job("b").queue("open")]);
-    assert_eq!(fixture.claim(&worker, 9), ["b"], "its first job finds it paused");
+    assert_eq!(fixture.claim(&worker, 9), ["b"], "the queue is paused before its first job");
 }
 
-fn a_pause_holds_back_claims_and_nothing_else(fixture: &Fixture) {
+fn a_pause_prevents_claims_and_nothing_else(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("a"), job("b"), job("c")]);
     let leases = fixture.leases(&worker, 2);
     fixture.pause("default");
-    assert!(fixture.settle(&worker, &leases[0], Outcome::Success), "what runs goes on");
+    assert!(fixture.settle(&worker, &leases[0], Outcome::Success), "a running job finishes");
     fixture.settle(&worker, &leases[1], FAILURE);
     fixture.enqueue("d");
     fixture.cancel("c");
@@ -101,40 +101,40 @@ fn every_state_is_counted(fixture: &Fixture) {
 }
 
 fn set(fixture: &Fixture, update: &QueueUpdate) -> Queue {
-    fixture.store.set_queue(&queue_name("q"), update, SOMEBODY).expect("it is set");
+    fixture.store.set_queue(&queue_name("q"), update, ACTOR).expect("the queue is updated");
     queue(fixture, "q")
 }
 
-fn limits_are_set_one_by_one_and_taken_away(fixture: &Fixture) {
+fn limits_are_set_and_cleared_one_by_one(fixture: &Fixture) {
     let rate = "10/m".parse().expect("a rate");
     let limited = set(fixture, &QueueUpdate { concurrency: Update::Set(2), ..QueueUpdate::default() });
     assert_eq!((limited.concurrency, limited.rate), (Some(2), None), "a new queue");
     let limited = set(fixture, &QueueUpdate { rate: Update::Set(rate), ..QueueUpdate::default() });
-    assert_eq!((limited.concurrency, limited.rate), (Some(2), Some(rate)), "the other stays");
-    assert_eq!((limited.is_full(), limited.next_start_at), (false, None), "nothing has started yet");
+    assert_eq!((limited.concurrency, limited.rate), (Some(2), Some(rate)), "the other value is kept");
+    assert_eq!((limited.is_full(), limited.next_start_at), (false, None), "no job has started yet");
     let limited = set(fixture, &QueueUpdate { concurrency: Update::Clear, ..QueueUpdate::default() });
     assert_eq!((limited.concurrency, limited.rate), (None, Some(rate)));
     let limited = set(fixture, &QueueUpdate { rate: Update::Clear, ..QueueUpdate::default() });
     assert_eq!((limited.concurrency, limited.rate), (None, None));
 }
 
-fn what_a_queue_says_of_its_jobs_is_kept_and_taken_away(fixture: &Fixture) {
+fn resource_limits_and_retry_rules_of_a_queue_are_stored_and_cleared(fixture: &Fixture) {
     let limits: Limits = "memory=1G,cpu=0.5,nice=-5".parse().expect("limits");
     fixture.set_queue("q", "memory=1G,cpu=0.5,nice=-5", "1,75", "2");
-    let said = queue(fixture, "q");
-    assert_eq!(said.limits, limits);
-    assert_eq!(said.retry, RetryRules { retry_on: "1,75".parse().ok(), no_retry_on: "2".parse().ok() });
-    let said = set(fixture, &QueueUpdate { retry_on: Update::Clear, ..QueueUpdate::default() });
-    assert_eq!((said.limits, said.retry.retry_on), (limits, None));
-    assert!(said.retry.no_retry_on.is_some(), "the other stays");
+    let stored = queue(fixture, "q");
+    assert_eq!(stored.limits, limits);
+    assert_eq!(stored.retry, RetryRules { retry_on: "1,75".parse().ok(), no_retry_on: "2".parse().ok() });
+    let stored = set(fixture, &QueueUpdate { retry_on: Update::Clear, ..QueueUpdate::default() });
+    assert_eq!((stored.limits, stored.retry.retry_on), (limits, None));
+    assert!(stored.retry.no_retry_on.is_some(), "the other value is kept");
     let cleared = QueueUpdate { limits: Update::Clear, no_retry_on: Update::Clear, ..QueueUpdate::default() };
-    let said = set(fixture, &cleared);
-    assert!(said.limits.is_none() && said.retry.is_none());
+    let stored = set(fixture, &cleared);
+    assert!(stored.limits.is_none() && stored.retry.is_none());
     let nothing = QueueUpdate { limits: Update::Set(Limits::default()), ..QueueUpdate::default() };
     assert!(set(fixture, &nothing).limits.is_none());
 }
 
-fn the_limits_of_a_claim_are_those_nearest_to_the_job(fixture: &Fixture) {
+fn limits_of_the_job_override_those_of_the_queue_and_the_settings(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let claimed = || {
         let claims = fixture.exchange(&worker, &[], 9).claimed;
@@ -165,7 +165,7 @@ fn the_limits_of_a_claim_are_those_nearest_to_the_job(fixture: &Fixture) {
     );
 }
 
-fn the_exit_codes_of_a_queue_count_for_jobs_that_name_none(fixture: &Fixture) {
+fn retry_rules_of_a_queue_apply_to_jobs_without_their_own(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.set_queue("q", "nice=1", "75", "2");
     fixture.enqueue_all([

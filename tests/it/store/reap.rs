@@ -1,4 +1,4 @@
-//! Taking back what a dead worker held.
+//! Taking back the leases of a dead worker.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use super::fixture::{FAILURE, Fixture, every_store, new_worker, under_boot};
 use super::new_job::{job, job_id};
 
 every_store!(
-    a_started_job_is_lost_and_an_unstarted_one_released,
-    all_are_lost_where_nobody_knows,
-    none_is_lost_where_nothing_was_started,
+    a_started_job_is_lost_and_an_unstarted_job_is_released,
+    all_jobs_are_lost_when_the_started_ones_are_unknown,
+    no_job_is_lost_when_none_was_started,
     fault_31_a_second_reaper_changes_nothing,
-    a_reaped_worker_is_gone,
+    a_reaped_worker_is_not_listed,
     an_idle_worker_is_reaped_too,
     an_unknown_worker_cannot_be_reaped,
-    a_lost_job_runs_again_at_once,
-    a_job_that_kills_its_workers_dies,
-    fault_41_a_job_that_was_lost_beside_others_dies_only_of_a_loss_of_its_own,
+    a_lost_job_runs_again_immediately,
+    a_job_that_kills_its_workers_becomes_dead,
+    fault_41_a_job_lost_together_with_others_dies_only_after_a_loss_of_its_own,
     losses_count_only_in_a_row_and_within_one_boot,
     a_cancelled_job_does_not_come_back,
-    fault_42_an_unkillable_process_is_told_while_its_attempt_runs,
-    fault_42_the_other_jobs_of_a_dead_worker_are_given_back,
-    a_lease_runs_out_by_its_own_clock,
-    a_heartbeat_keeps_a_lease,
-    a_jump_of_the_wall_clock_expires_nothing,
+    fault_42_an_unkillable_process_is_listed_while_its_attempt_runs,
+    fault_42_the_other_jobs_of_a_dead_worker_are_taken_back,
+    each_lease_expires_by_itself,
+    a_heartbeat_extends_a_lease,
+    a_wall_clock_jump_expires_no_lease,
     fault_25_a_laptop_that_sleeps_for_an_hour_loses_no_lease,
 );
 
-fn a_started_job_is_lost_and_an_unstarted_one_released(fixture: &Fixture) {
+fn a_started_job_is_lost_and_an_unstarted_job_is_released(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let leases = fixture.leases(&worker, 3);
@@ -47,12 +47,12 @@ fn a_started_job_is_lost_and_an_unstarted_one_released(fixture: &Fixture) {
         assert_eq!(record.job.life.state, State::Pending { blocked_by: 0 }, "{id}");
         assert_eq!(record.job.life.losses.count, losses, "{id}");
         assert_eq!(record.job.latest.error.as_deref(), error, "{id}");
-        let ending = record.history[0].ending.as_ref().expect("it ended");
+        let ending = record.history[0].ending.as_ref().expect("the attempt ended");
         assert_eq!(ending.duration, Duration::from_secs(secs), "{id}");
     }
 }
 
-fn all_are_lost_where_nobody_knows(fixture: &Fixture) {
+fn all_jobs_are_lost_when_the_started_ones_are_unknown(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b"].map(job));
     let leases = fixture.leases(&worker, 2);
@@ -60,7 +60,7 @@ fn all_are_lost_where_nobody_knows(fixture: &Fixture) {
     assert_eq!(["a", "b"].map(|id| fixture.outcomes(id)), [[Outcome::Lost], [Outcome::Lost]]);
 }
 
-fn none_is_lost_where_nothing_was_started(fixture: &Fixture) {
+fn no_job_is_lost_when_none_was_started(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b"].map(job));
     let leases = fixture.leases(&worker, 2);
@@ -83,7 +83,7 @@ fn fault_31_a_second_reaper_changes_nothing(fixture: &Fixture) {
     assert_eq!(fixture.workers().len(), 1);
 }
 
-fn a_reaped_worker_is_gone(fixture: &Fixture) {
+fn a_reaped_worker_is_not_listed(fixture: &Fixture) {
     let (dead, alive) = (fixture.worker("dead"), fixture.worker("alive"));
     fixture.enqueue("a");
     fixture.lease(&dead);
@@ -92,7 +92,7 @@ fn a_reaped_worker_is_gone(fixture: &Fixture) {
     let ids: Vec<&WorkerId> = workers.iter().map(|worker| &worker.id).collect();
     assert_eq!(ids, [&alive]);
     let history = fixture.record("a").history;
-    assert_eq!(history[0].worker, dead, "the history remembers it");
+    assert_eq!(history[0].worker, dead, "the history still names the worker");
 }
 
 fn an_idle_worker_is_reaped_too(fixture: &Fixture) {
@@ -107,7 +107,7 @@ fn an_unknown_worker_cannot_be_reaped(fixture: &Fixture) {
     assert!(matches!(reaped, Err(StoreError::NoSuchWorker(_))), "{reaped:?}");
 }
 
-fn a_lost_job_runs_again_at_once(fixture: &Fixture) {
+fn a_lost_job_runs_again_immediately(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     fixture.lease(&worker);
@@ -128,7 +128,7 @@ fn lose(fixture: &Fixture, boot: &str) {
     fixture.pass_millis(1);
 }
 
-fn a_job_that_kills_its_workers_dies(fixture: &Fixture) {
+fn a_job_that_kills_its_workers_becomes_dead(fixture: &Fixture) {
     fixture.enqueue("a");
     for losses in 1..5 {
         lose(fixture, "boot-1");
@@ -138,15 +138,15 @@ fn a_job_that_kills_its_workers_dies(fixture: &Fixture) {
     lose(fixture, "boot-1");
     let life = fixture.job("a").life;
     assert_eq!(life.state, State::Dead { finished_at: died_at, reason: DeadReason::CrashLimit });
-    assert_eq!((life.failures, life.losses.count), (0, 5), "a loss is no failure");
+    assert_eq!((life.failures, life.losses.count), (0, 5), "a loss is not a failure");
 
     fixture.retry("a");
     fixture.set(SettingKey::CrashLimit, "1");
     lose(fixture, "boot-1");
-    assert_eq!(fixture.state("a"), StateName::Dead, "the limit is read when it is lost");
+    assert_eq!(fixture.state("a"), StateName::Dead, "the limit in force at the loss counts");
 }
 
-fn fault_41_a_job_that_was_lost_beside_others_dies_only_of_a_loss_of_its_own(fixture: &Fixture) {
+fn fault_41_a_job_lost_together_with_others_dies_only_after_a_loss_of_its_own(fixture: &Fixture) {
     fixture.set(SettingKey::CrashLimit, "2");
     fixture.enqueue_all(["a", "b", "c"].map(job));
     for (at, runs_alone) in [false, true, true].into_iter().enumerate() {
@@ -160,30 +160,30 @@ fn fault_41_a_job_that_was_lost_beside_others_dies_only_of_a_loss_of_its_own(fix
     let leases = fixture.leases(&worker, 3);
     fixture.reap_started(&worker, &leases[..1]);
     let states = ["a", "b", "c"].map(|id| fixture.state(id));
-    assert_eq!(states, [StateName::Dead, StateName::Pending, StateName::Pending], "the only one started");
+    assert_eq!(states, [StateName::Dead, StateName::Pending, StateName::Pending], "only the started job is blamed");
 }
 
 fn unkillable(lease: &LeaseRef, pid: u32) -> UnkillableProcess {
-    UnkillableProcess { lease: lease.clone(), pid, start_time: u64::MAX, why: "it may not".to_owned() }
+    UnkillableProcess { lease: lease.clone(), pid, start_time: u64::MAX, why: "not permitted".to_owned() }
 }
 
-fn fault_42_an_unkillable_process_is_told_while_its_attempt_runs(fixture: &Fixture) {
+fn fault_42_an_unkillable_process_is_listed_while_its_attempt_runs(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b"].map(job));
     let leases = fixture.leases(&worker, 2);
     let stale = LeaseRef { attempt: 9, ..leases[0].clone() };
     let found = [unkillable(&leases[0], 7), unkillable(&leases[0], 8), unkillable(&leases[1], 7)];
-    fixture.store.record_unkillable(&found).expect("noted");
-    fixture.store.record_unkillable(&[unkillable(&stale, 9), found[0].clone()]).expect("noted again");
+    fixture.store.record_unkillable(&found).expect("recorded");
+    fixture.store.record_unkillable(&[unkillable(&stale, 9), found[0].clone()]).expect("recorded again");
     assert_eq!(fixture.store.unkillable().expect("a list"), found);
     assert!(fixture.settle(&worker, &leases[0], Outcome::Success));
     assert_eq!(fixture.store.unkillable().expect("a list"), found[2..]);
-    fixture.store.record_unkillable(&[]).expect("nothing is noted");
+    fixture.store.record_unkillable(&[]).expect("an empty list is accepted");
     fixture.reap(&worker);
     assert_eq!(fixture.store.unkillable().expect("a list"), []);
 }
 
-fn fault_42_the_other_jobs_of_a_dead_worker_are_given_back(fixture: &Fixture) {
+fn fault_42_the_other_jobs_of_a_dead_worker_are_taken_back(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let leases = fixture.leases(&worker, 3);
@@ -193,8 +193,8 @@ fn fault_42_the_other_jobs_of_a_dead_worker_are_given_back(fixture: &Fixture) {
         (fixture.outcomes("b"), fixture.outcomes("c")),
         (vec![Outcome::Lost], vec![Outcome::Released])
     );
-    assert_eq!(fixture.state("a"), StateName::Processing, "its command lives");
-    assert_eq!(fixture.workers().len(), 1, "the worker is not forgotten before that");
+    assert_eq!(fixture.state("a"), StateName::Processing, "its command is still running");
+    assert_eq!(fixture.workers().len(), 1, "the worker stays listed until then");
     assert_eq!(fixture.reap_started(&worker, &leases[..1]), leases[..1]);
     assert_eq!(fixture.workers().len(), 0);
 }
@@ -207,17 +207,17 @@ fn losses_count_only_in_a_row_and_within_one_boot(fixture: &Fixture) {
     let losses = || fixture.job("a").life.losses.count;
     for boot in ["boot-1", "boot-2", "boot-3", "boot-1"] {
         lose(fixture, boot);
-        assert_eq!(losses(), 1, "a reboot is not the job's doing");
+        assert_eq!(losses(), 1, "losses of another boot do not count");
     }
     fixture.run(&worker, FAILURE);
-    assert_eq!(losses(), 0, "an attempt that ended by itself ends the row");
+    assert_eq!(losses(), 0, "an attempt that ends by itself resets the count");
     lose(fixture, "boot-1");
     fixture.run(&worker, Outcome::Released);
-    assert_eq!(losses(), 1, "one that was given back counts for nothing");
+    assert_eq!(losses(), 1, "a released attempt does not change the count");
     lose(fixture, "boot-1");
     assert_eq!(fixture.state("a"), StateName::Dead);
     fixture.retry("a");
-    assert_eq!(losses(), 0, "a retry begins afresh");
+    assert_eq!(losses(), 0, "a retry resets the count");
 }
 
 fn a_cancelled_job_does_not_come_back(fixture: &Fixture) {
@@ -236,7 +236,7 @@ fn overdue(fixture: &Fixture) -> Vec<String> {
     fixture.overdue().iter().map(WorkerId::to_string).collect()
 }
 
-fn a_lease_runs_out_by_its_own_clock(fixture: &Fixture) {
+fn each_lease_expires_by_itself(fixture: &Fixture) {
     let (first, second) = (fixture.worker("w1"), fixture.worker("w2"));
     fixture.worker("idle");
     fixture.enqueue_all(["a", "b", "c"].map(job));
@@ -244,16 +244,16 @@ fn a_lease_runs_out_by_its_own_clock(fixture: &Fixture) {
     fixture.pass_secs(10);
     fixture.lease(&second);
     fixture.pass_secs(20);
-    assert_eq!(overdue(fixture), [""; 0], "to the last moment");
+    assert_eq!(overdue(fixture), [""; 0], "the lease is valid up to its last millisecond");
     fixture.pass_millis(1);
-    assert_eq!(overdue(fixture), ["w1"], "once, whatever it holds");
+    assert_eq!(overdue(fixture), ["w1"], "a worker is listed once");
     fixture.pass_secs(10);
     assert_eq!(overdue(fixture), ["w1", "w2"]);
     fixture.reap(&first);
     assert_eq!(overdue(fixture), ["w2"]);
 }
 
-fn a_heartbeat_keeps_a_lease(fixture: &Fixture) {
+fn a_heartbeat_extends_a_lease(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -262,9 +262,9 @@ fn a_heartbeat_keeps_a_lease(fixture: &Fixture) {
         assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
         assert_eq!(overdue(fixture), [""; 0]);
     }
-    let State::Processing(held) = fixture.job("a").life.state else { panic!("it runs") };
+    let State::Processing(held) = fixture.job("a").life.state else { panic!("the job is not running") };
     assert_eq!(held.until, fixture.now().saturating_add(Duration::from_secs(30)));
-    // A changed lease counts from the next heartbeat.
+    // A changed lease setting applies from the next heartbeat.
     fixture.set(SettingKey::Lease, "60s");
     fixture.extend(&worker, &lease);
     fixture.pass_secs(60);
@@ -273,7 +273,7 @@ fn a_heartbeat_keeps_a_lease(fixture: &Fixture) {
     assert_eq!(overdue(fixture), ["w"]);
 }
 
-fn a_jump_of_the_wall_clock_expires_nothing(fixture: &Fixture) {
+fn a_wall_clock_jump_expires_no_lease(fixture: &Fixture) {
     const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
     let worker = fixture.worker("w");
     fixture.enqueue("a");
@@ -285,13 +285,13 @@ fn a_jump_of_the_wall_clock_expires_nothing(fixture: &Fixture) {
         fixture.pass_secs(15);
         assert_eq!(overdue(fixture), [""; 0], "a jump by {jump} ms");
         fixture.pass_millis(1);
-        assert_eq!(overdue(fixture), ["w"], "nor does it keep a lease alive");
+        assert_eq!(overdue(fixture), ["w"], "a jump does not extend a lease either");
         assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
     }
     assert!(fixture.settle(&worker, &lease, Outcome::Success));
 }
 
-/// While a machine sleeps the wall clock goes on, and the clock of leases does not.
+/// While a machine sleeps, the wall clock advances and the clock of leases does not.
 fn fault_25_a_laptop_that_sleeps_for_an_hour_loses_no_lease(fixture: &Fixture) {
     const HOUR_MILLIS: i64 = 3_600 * 1_000;
     let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
@@ -299,10 +299,10 @@ fn fault_25_a_laptop_that_sleeps_for_an_hour_loses_no_lease(fixture: &Fixture) {
     let lease = fixture.lease(&worker);
     fixture.pass_secs(29);
     fixture.clock.jump(HOUR_MILLIS);
-    assert_eq!(overdue(fixture), [""; 0], "nobody has a reason to take it away");
-    let State::Processing(held) = fixture.job("a").life.state else { panic!("it still runs") };
-    assert_eq!(held.until, fixture.now().saturating_add(Duration::from_secs(1)), "as much is left as before");
-    assert_eq!(fixture.claim(&other, 9), [""; 0], "nobody else gets it");
+    assert_eq!(overdue(fixture), [""; 0], "the lease has not expired");
+    let State::Processing(held) = fixture.job("a").life.state else { panic!("the job is not running") };
+    assert_eq!(held.until, fixture.now().saturating_add(Duration::from_secs(1)), "the remaining time is unchanged");
+    assert_eq!(fixture.claim(&other, 9), [""; 0], "no other worker claims the job");
     assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
     fixture.clock.jump(HOUR_MILLIS);
     assert!(fixture.settle(&worker, &lease, Outcome::Success), "its result is recorded");

@@ -1,21 +1,21 @@
-//! Forgetting a job.
+//! Removing jobs.
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use store::{Change, Conflict, JobFilter, Phase};
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
 use super::new_job::{job, job_id};
 
 every_store!(
-    whatever_does_not_run_can_be_removed,
-    a_running_job_is_a_conflict,
-    a_job_that_others_wait_for_is_a_conflict,
-    several_ids_are_tried_each,
-    a_removed_job_is_nowhere,
+    a_job_that_is_not_running_can_be_removed,
+    removing_a_running_job_is_a_conflict,
+    removing_a_job_with_unfinished_dependents_is_a_conflict,
+    each_of_several_ids_has_its_own_result,
+    a_removed_job_is_not_found_anywhere,
 );
 
-fn whatever_does_not_run_can_be_removed(fixture: &Fixture) {
+fn a_job_that_is_not_running_can_be_removed(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for (id, outcome, state) in [
         ("completed", Outcome::Success, StateName::Completed),
@@ -34,12 +34,12 @@ fn whatever_does_not_run_can_be_removed(fixture: &Fixture) {
         assert_eq!(fixture.remove(id), Change::Done(state), "{id}");
     }
     fixture.pass_secs(300);
-    assert_eq!(fixture.claim(&worker, 9), [""; 0], "none of them ever runs");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0], "no removed job is claimed");
     assert_eq!(fixture.list_by(&JobFilter::default(), 9), [""; 0]);
     assert_eq!(fixture.exchange(&worker, &[], 0).next_due, None);
 }
 
-fn a_running_job_is_a_conflict(fixture: &Fixture) {
+fn removing_a_running_job_is_a_conflict(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -50,7 +50,7 @@ fn a_running_job_is_a_conflict(fixture: &Fixture) {
     assert!(fixture.settle(&worker, &lease, Outcome::Success));
 }
 
-fn a_job_that_others_wait_for_is_a_conflict(fixture: &Fixture) {
+fn removing_a_job_with_unfinished_dependents_is_a_conflict(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("parent"), job("b").after(&["parent"]), job("c").after(&["parent"])]);
     let waited_for = |count| Change::Conflict(Conflict::WaitedFor { count });
@@ -60,14 +60,14 @@ fn a_job_that_others_wait_for_is_a_conflict(fixture: &Fixture) {
     fixture.run(&worker, Outcome::Success);
     assert_eq!(fixture.remove("parent"), Change::Done(StateName::Completed));
     assert_eq!(fixture.run(&worker, Outcome::Success), "c");
-    assert_eq!(fixture.job("c").depends_on, [job_id("parent")], "what it depended on is still told");
+    assert_eq!(fixture.job("c").depends_on, [job_id("parent")], "its dependency is still listed");
 }
 
-fn several_ids_are_tried_each(fixture: &Fixture) {
+fn each_of_several_ids_has_its_own_result(fixture: &Fixture) {
     fixture.enqueue_all([job("parent"), job("child").after(&["parent"])]);
-    let ids = ["nobody", "child", "parent", "child"].map(job_id);
+    let ids = ["unknown", "child", "parent", "child"].map(job_id);
     assert_eq!(
-        fixture.store.remove(&ids, SOMEBODY).expect("remove"),
+        fixture.store.remove(&ids, ACTOR).expect("remove"),
         [
             Change::NotFound,
             Change::Done(StateName::Pending),
@@ -77,7 +77,7 @@ fn several_ids_are_tried_each(fixture: &Fixture) {
     );
 }
 
-fn a_removed_job_is_nowhere(fixture: &Fixture) {
+fn a_removed_job_is_not_found_anywhere(fixture: &Fixture) {
     fixture.enqueue(job("a").tags(&["t"]).queue("q"));
     fixture.remove("a");
     let id = job_id("a");
@@ -91,6 +91,6 @@ fn a_removed_job_is_nowhere(fixture: &Fixture) {
         assert_eq!(fixture.list_by(&filter, 9), [""; 0], "{filter:?}");
     }
     let queues = fixture.store.queues().expect("queues");
-    assert_eq!(queues.len(), 1, "its queue stays");
-    assert!(queues[0].counts.is_empty(), "and is empty: {queues:?}");
+    assert_eq!(queues.len(), 1, "its queue is kept");
+    assert!(queues[0].counts.is_empty(), "the queue is empty: {queues:?}");
 }

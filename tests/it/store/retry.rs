@@ -1,4 +1,4 @@
-//! Running a job again.
+//! Retrying jobs.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use domain::job::life::{State, StateName};
 use domain::job::outcome::Outcome;
 use store::{Change, Conflict, Settlement};
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store, settlement};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store, settlement};
 use super::new_job::{job, job_id};
 
 every_store!(
-    whatever_ended_runs_again_with_fresh_retries,
-    a_failed_job_runs_now_instead_of_later,
-    what_waits_or_runs_is_a_conflict,
-    several_ids_are_tried_each,
-    the_error_is_gone_and_the_history_stays,
-    a_time_that_has_not_come_is_still_waited_for,
-    a_unique_key_is_taken_again_if_it_is_free,
+    a_finished_job_runs_again_with_all_its_retries,
+    a_retried_failed_job_is_due_immediately,
+    retrying_a_pending_or_running_job_is_a_conflict,
+    each_of_several_ids_has_its_own_result,
+    a_retry_clears_the_error_and_keeps_the_history,
+    a_retried_job_still_waits_for_its_start_time,
+    a_retried_job_needs_its_unique_key,
 );
 
-fn whatever_ended_runs_again_with_fresh_retries(fixture: &Fixture) {
+fn a_finished_job_runs_again_with_all_its_retries(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for (id, outcome, state) in [
         ("completed", Outcome::Success, StateName::Completed),
@@ -39,16 +39,16 @@ fn whatever_ended_runs_again_with_fresh_retries(fixture: &Fixture) {
     }
 }
 
-fn a_failed_job_runs_now_instead_of_later(fixture: &Fixture) {
+fn a_retried_failed_job_is_due_immediately(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     fixture.run(&worker, FAILURE);
     assert_eq!(fixture.claim(&worker, 1), [""; 0]);
     assert_eq!(fixture.retry("a"), Change::Done(StateName::Pending));
-    assert_eq!(fixture.claim(&worker, 9), ["a"], "and only once");
+    assert_eq!(fixture.claim(&worker, 9), ["a"], "the job is claimed once");
     assert_eq!(fixture.job("a").life.failures, 0);
 
-    // Also one whose time has come, promoted or not.
+    // Also a job that is due, promoted or not.
     for promote in [false, true] {
         let id = format!("b{promote}");
         fixture.enqueue(id.as_str());
@@ -62,7 +62,7 @@ fn a_failed_job_runs_now_instead_of_later(fixture: &Fixture) {
     }
 }
 
-fn what_waits_or_runs_is_a_conflict(fixture: &Fixture) {
+fn retrying_a_pending_or_running_job_is_a_conflict(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("running");
     fixture.lease(&worker);
@@ -80,19 +80,19 @@ fn what_waits_or_runs_is_a_conflict(fixture: &Fixture) {
     }
 }
 
-fn several_ids_are_tried_each(fixture: &Fixture) {
+fn each_of_several_ids_has_its_own_result(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("done"), job("waits")]);
     fixture.run(&worker, Outcome::Success);
-    let ids = ["nobody", "waits", "done", "done"].map(job_id);
+    let ids = ["unknown", "waits", "done", "done"].map(job_id);
     let pending = Change::Conflict(Conflict::State(StateName::Pending));
     assert_eq!(
-        fixture.store.retry(&ids, SOMEBODY).expect("retry"),
+        fixture.store.retry(&ids, ACTOR).expect("retry"),
         [Change::NotFound, pending.clone(), Change::Done(StateName::Pending), pending]
     );
 }
 
-fn the_error_is_gone_and_the_history_stays(fixture: &Fixture) {
+fn a_retry_clears_the_error_and_keeps_the_history(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").max_retries(0));
     let lease = fixture.lease(&worker);
@@ -111,7 +111,7 @@ fn the_error_is_gone_and_the_history_stays(fixture: &Fixture) {
     assert_eq!(output.as_deref(), Some(&b"no\n"[..]));
 }
 
-fn a_time_that_has_not_come_is_still_waited_for(fixture: &Fixture) {
+fn a_retried_job_still_waits_for_its_start_time(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let run_at = fixture.now().saturating_add(Duration::from_secs(60));
     fixture.enqueue(job("a").at(run_at));
@@ -123,11 +123,11 @@ fn a_time_that_has_not_come_is_still_waited_for(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 1), ["a"]);
 }
 
-fn a_unique_key_is_taken_again_if_it_is_free(fixture: &Fixture) {
+fn a_retried_job_needs_its_unique_key(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").unique_key("k"));
     fixture.run(&worker, FAILURE);
-    assert_eq!(fixture.retry("a"), Change::Done(StateName::Pending), "it never gave its key back");
+    assert_eq!(fixture.retry("a"), Change::Done(StateName::Pending), "a failed job keeps its key");
     fixture.run(&worker, Outcome::Success);
     fixture.enqueue(job("b").unique_key("k"));
     let before = fixture.record("a");

@@ -1,4 +1,4 @@
-//! Selecting jobs by what they are, and changing those that were selected.
+//! Selecting jobs by a filter, and changing the selected jobs.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use store::{Change, Conflict, JobFilter, JobRef, JobVerb, Phase};
 
-use super::fixture::{FAILURE, Fixture, SOMEBODY, every_store};
+use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
 use super::new_job::{job, job_id, queue_name};
 
 every_store!(
-    several_phases_are_one_list_from_new_to_old,
-    a_selection_goes_from_new_to_old_whatever_the_phase,
-    commands_are_matched_as_they_were_typed,
-    what_nothing_happened_to_for_long,
-    ids_are_found_by_their_beginning,
-    what_moved_on_is_left_alone,
-    what_is_gone_is_not_found,
+    several_phases_form_one_list_from_new_to_old,
+    a_selection_is_ordered_from_new_to_old_in_every_phase,
+    command_patterns_match_the_exact_text,
+    changed_before_selects_jobs_that_have_not_changed_since,
+    ids_are_found_by_prefix,
+    a_job_that_changed_its_state_after_the_selection_is_not_changed,
+    a_job_removed_after_the_selection_is_not_found,
 );
 
 fn selected(fixture: &Fixture, filter: &JobFilter, limit: usize) -> Vec<JobRef> {
     let mut selected: Vec<JobRef> = Vec::new();
     loop {
-        let below = selected.last().map(|seen| seen.number);
+        let below = selected.last().map(|job| job.number);
         let more = fixture.store.select(filter, below, limit).expect("select");
-        assert!(more.len() <= limit, "no more than were wanted");
+        assert!(more.len() <= limit, "the page has at most `limit` jobs");
         if more.is_empty() {
             return selected;
         }
@@ -33,10 +33,10 @@ fn selected(fixture: &Fixture, filter: &JobFilter, limit: usize) -> Vec<JobRef> 
 }
 
 fn ids(selected: &[JobRef]) -> Vec<&str> {
-    selected.iter().map(|seen| seen.id.as_str()).collect()
+    selected.iter().map(|job| job.id.as_str()).collect()
 }
 
-/// Jobs of many kinds, their order of enqueuing mixed.
+/// Jobs of many kinds, enqueued in mixed order.
 fn some_of_each(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for (id, outcome) in [("completed", Outcome::Success), ("failed", FAILURE)] {
@@ -54,7 +54,7 @@ fn some_of_each(fixture: &Fixture) {
     fixture.pause("held");
 }
 
-fn several_phases_are_one_list_from_new_to_old(fixture: &Fixture) {
+fn several_phases_form_one_list_from_new_to_old(fixture: &Fixture) {
     some_of_each(fixture);
     let state = Phase::State;
     for (phases, expected) in [
@@ -74,7 +74,7 @@ fn several_phases_are_one_list_from_new_to_old(fixture: &Fixture) {
     }
 }
 
-fn a_selection_goes_from_new_to_old_whatever_the_phase(fixture: &Fixture) {
+fn a_selection_is_ordered_from_new_to_old_in_every_phase(fixture: &Fixture) {
     some_of_each(fixture);
     fixture.pass_secs(2);
     for (phase, expected) in [
@@ -94,7 +94,7 @@ fn a_selection_goes_from_new_to_old_whatever_the_phase(fixture: &Fixture) {
     }
 }
 
-fn commands_are_matched_as_they_were_typed(fixture: &Fixture) {
+fn command_patterns_match_the_exact_text(fixture: &Fixture) {
     for (id, command) in
         [("a", "make [all]"), ("b", "echo 2*3"), ("c", "echo 2x3"), ("d", "make\nclean"), ("e", "ECHO ä")]
     {
@@ -114,13 +114,13 @@ fn commands_are_matched_as_they_were_typed(fixture: &Fixture) {
         let filter = JobFilter { command: Some(pattern.parse().expect("a pattern")), ..JobFilter::default() };
         assert_eq!(fixture.list_by(&filter, 1), expected, "{pattern}");
         let ready = JobFilter { phases: vec![Phase::Ready], ..filter };
-        let mut in_line = fixture.list_by(&ready, 1);
-        in_line.reverse();
-        assert_eq!(in_line, expected, "{pattern} among those that are ready");
+        let mut in_claim_order = fixture.list_by(&ready, 1);
+        in_claim_order.reverse();
+        assert_eq!(in_claim_order, expected, "{pattern} among ready jobs");
     }
 }
 
-fn what_nothing_happened_to_for_long(fixture: &Fixture) {
+fn changed_before_selects_jobs_that_have_not_changed_since(fixture: &Fixture) {
     fixture.enqueue_all([job("old"), job("touched"), job("later").delay_secs(99)]);
     fixture.pass_secs(10);
     fixture.enqueue("new");
@@ -129,14 +129,14 @@ fn what_nothing_happened_to_for_long(fixture: &Fixture) {
         changed_before: Some(fixture.now().saturating_sub(Duration::from_secs(secs))),
         ..JobFilter::default()
     };
-    assert_eq!(fixture.list_by(&before(0), 9), ["later", "old"], "what just happened is not older than that");
+    assert_eq!(fixture.list_by(&before(0), 9), ["later", "old"], "a job that just changed is not selected");
     assert_eq!(fixture.list_by(&before(9), 9), ["later", "old"]);
     assert_eq!(fixture.list_by(&before(10), 9), [""; 0]);
     let scheduled = JobFilter { phases: vec![Phase::Scheduled], ..before(9) };
     assert_eq!(fixture.list_by(&scheduled, 9), ["later"]);
 }
 
-fn ids_are_found_by_their_beginning(fixture: &Fixture) {
+fn ids_are_found_by_prefix(fixture: &Fixture) {
     fixture.enqueue_all([job("a-1"), job("a"), job("a-10"), job("A-1"), job("ab"), job("b.z:9")]);
     for (prefix, expected) in [
         ("a", vec!["a", "a-1", "a-10", "ab"]),
@@ -151,25 +151,25 @@ fn ids_are_found_by_their_beginning(fixture: &Fixture) {
     assert_eq!(fixture.store.ids_with_prefix(&job_id("a"), 2).expect("ids").len(), 2);
 }
 
-fn what_moved_on_is_left_alone(fixture: &Fixture) {
+fn a_job_that_changed_its_state_after_the_selection_is_not_changed(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("a"), job("b")]);
-    let seen = selected(fixture, &JobFilter::in_phase(Phase::Ready), 9);
+    let selection = selected(fixture, &JobFilter::in_phase(Phase::Ready), 9);
     let lease = fixture.lease(&worker);
-    let changes = fixture.store.change(JobVerb::Cancel, &seen, SOMEBODY).expect("change").changes;
+    let changes = fixture.store.change(JobVerb::Cancel, &selection, ACTOR).expect("change").changes;
     let moved = Change::Conflict(Conflict::State(StateName::Processing));
-    assert_eq!(changes, [Change::Done(StateName::Cancelled), moved], "b, then a");
-    assert!(fixture.settle(&worker, &lease, Outcome::Success), "nobody cancelled it");
-    let seen = selected(fixture, &JobFilter::in_phase(Phase::State(StateName::Cancelled)), 9);
-    let changes = fixture.store.change(JobVerb::Retry, &seen, SOMEBODY).expect("change").changes;
+    assert_eq!(changes, [Change::Done(StateName::Cancelled), moved], "`b` first, then `a`");
+    assert!(fixture.settle(&worker, &lease, Outcome::Success), "the running job was not cancelled");
+    let selection = selected(fixture, &JobFilter::in_phase(Phase::State(StateName::Cancelled)), 9);
+    let changes = fixture.store.change(JobVerb::Retry, &selection, ACTOR).expect("change").changes;
     assert_eq!(changes, [Change::Done(StateName::Pending)]);
-    assert_eq!(fixture.record("b").events.len(), 2, "who did it is written down");
+    assert_eq!(fixture.record("b").events.len(), 2, "both changes are recorded");
 }
 
-fn what_is_gone_is_not_found(fixture: &Fixture) {
+fn a_job_removed_after_the_selection_is_not_found(fixture: &Fixture) {
     fixture.enqueue_all([job("a"), job("b")]);
-    let seen = selected(fixture, &JobFilter::default(), 9);
+    let selection = selected(fixture, &JobFilter::default(), 9);
     fixture.remove("a");
-    let changes = fixture.store.change(JobVerb::Remove, &seen, SOMEBODY).expect("change").changes;
+    let changes = fixture.store.change(JobVerb::Remove, &selection, ACTOR).expect("change").changes;
     assert_eq!(changes, [Change::Done(StateName::Pending), Change::NotFound]);
 }

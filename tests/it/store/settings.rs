@@ -1,18 +1,18 @@
-//! The settings that are kept in the store.
+//! The settings in the store.
 
 use std::collections::BTreeMap;
 
 use domain::settings::{SettingError, SettingKey, Settings};
 
-use super::fixture::{Fixture, SOMEBODY, every_store};
+use super::fixture::{Fixture, ACTOR, every_store};
 
 every_store!(
-    nothing_is_set_at_first,
-    what_is_set_reads_back_until_it_is_unset,
+    a_new_store_has_no_settings,
+    a_setting_is_stored_until_it_is_unset,
     every_default_can_be_set_and_unset,
     a_wrong_value_is_refused_and_changes_nothing,
     lease_and_heartbeat_are_checked_together,
-    unsetting_is_checked_too,
+    unsetting_a_value_is_checked_too,
 );
 
 fn stored(fixture: &Fixture) -> BTreeMap<SettingKey, String> {
@@ -20,14 +20,14 @@ fn stored(fixture: &Fixture) -> BTreeMap<SettingKey, String> {
 }
 
 fn try_set(fixture: &Fixture, key: SettingKey, value: Option<&str>) -> Result<(), SettingError> {
-    fixture.store.set(key, value, SOMEBODY).expect("set")
+    fixture.store.set(key, value, ACTOR).expect("set")
 }
 
-fn nothing_is_set_at_first(fixture: &Fixture) {
+fn a_new_store_has_no_settings(fixture: &Fixture) {
     assert_eq!(stored(fixture), BTreeMap::new());
 }
 
-fn what_is_set_reads_back_until_it_is_unset(fixture: &Fixture) {
+fn a_setting_is_stored_until_it_is_unset(fixture: &Fixture) {
     for (key, value, read_back) in [
         (SettingKey::MaxRetries, "0", "0"),
         (SettingKey::MaxRetries, "7", "7"),
@@ -43,14 +43,14 @@ fn what_is_set_reads_back_until_it_is_unset(fixture: &Fixture) {
         assert_eq!(
             stored(fixture).get(&key).map(String::as_str),
             Some(read_back),
-            "{key} = {value}, in the one way in which it is written"
+            "{key} = {value}, in canonical form"
         );
     }
     let before = stored(fixture);
     assert_eq!(try_set(fixture, SettingKey::MaxRetries, None), Ok(()));
     let mut expected = before;
     expected.remove(&SettingKey::MaxRetries);
-    assert_eq!(stored(fixture), expected, "the others stay");
+    assert_eq!(stored(fixture), expected, "the other settings are kept");
 }
 
 fn every_default_can_be_set_and_unset(fixture: &Fixture) {
@@ -107,7 +107,7 @@ fn lease_and_heartbeat_are_checked_together(fixture: &Fixture) {
     }
 }
 
-fn unsetting_is_checked_too(fixture: &Fixture) {
+fn unsetting_a_value_is_checked_too(fixture: &Fixture) {
     fixture.set(SettingKey::Lease, "60s");
     fixture.set(SettingKey::HeartbeatInterval, "20s");
     let before = stored(fixture);

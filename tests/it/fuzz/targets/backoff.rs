@@ -1,4 +1,4 @@
-//! Backoff for any numbers: capped, never less for a later failure, and exact where numbers are small.
+//! Backoff for any numbers: capped, never decreasing with further failures, and exact for small numbers.
 
 use std::time::Duration;
 
@@ -18,25 +18,25 @@ pub fn run(data: &[u8]) {
     let (base, jitter) = (numbers.float(), numbers.float());
     let (failures, roll) = (numbers.u32(), numbers.fraction());
     for error in [check_base(base).err(), check_jitter(jitter).err()].into_iter().flatten() {
-        // The digits of a float, which may be 300.
+        // The message may contain a float with 300 digits.
         message::check(&error, &[0; 400]);
     }
     let base = check_base(base).unwrap_or(2.0);
     let jitter = check_jitter(jitter).unwrap_or(0.5);
     let backoff = Backoff { strategy, delay, base, max, jitter };
-    // One millisecond may come from rounding.
+    // Allows one millisecond for rounding.
     let most = max.mul_f64(1.0 + jitter) + Duration::from_millis(1);
     assert!(backoff.wait(failures, roll) <= most, "{backoff:?}");
-    check_steady(&Backoff { jitter: 0.0, ..backoff }, failures, roll);
+    check_without_jitter(&Backoff { jitter: 0.0, ..backoff }, failures, roll);
 }
 
-/// Whole milliseconds, as all durations are.
+/// A duration in whole milliseconds, as in all settings.
 fn span(numbers: &mut Numbers<'_>) -> Duration {
-    let most = u64::try_from(MAX_SPAN.as_millis()).expect("a century is not long");
+    let most = u64::try_from(MAX_SPAN.as_millis()).expect("the maximum fits into 64 bits");
     Duration::from_millis(numbers.u64() % (most + 1))
 }
 
-fn check_steady(backoff: &Backoff, failures: u32, roll: f64) {
+fn check_without_jitter(backoff: &Backoff, failures: u32, roll: f64) {
     let wait = backoff.wait(failures, roll);
     assert!(wait <= backoff.max, "{backoff:?}: {wait:?}");
     assert!(wait <= backoff.wait(failures.saturating_add(1), roll), "{backoff:?} shrinks");

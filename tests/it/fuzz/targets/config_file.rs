@@ -1,4 +1,4 @@
-//! `config.toml` of any content: it says where the store is, or it is refused in one line in which no password stands.
+//! `config.toml` with any content: it either locates the store, or is refused with a message that contains no password.
 
 use std::cell::RefCell;
 
@@ -43,7 +43,7 @@ pub const TOKENS: &[&str] = &[
     "\u{feff}",
 ];
 
-/// Stands for a secret in the inputs, as it stands in an address.
+/// The secret in the inputs, as it appears in a URL.
 const PASSWORD: &str = ":hunter2@";
 
 thread_local! {
@@ -58,7 +58,7 @@ pub fn run(data: &[u8]) {
             Ok(location) => {
                 assert_eq!(location.home, home);
                 let StoreAddress::Sqlite(store) = location.store;
-                let text = std::str::from_utf8(data).expect("what is read is text");
+                let text = std::str::from_utf8(data).expect("an accepted file is UTF-8");
                 let is_named = text.contains("store");
                 assert!(is_named || store == home.join(DATABASE), "{text:?}");
                 assert!(!store.to_string_lossy().contains("://"), "{} is a URL", store.display());
@@ -70,8 +70,8 @@ pub fn run(data: &[u8]) {
 
 fn check(error: &OpError, data: &[u8]) {
     message::check(error, data);
-    let said = error.to_string();
-    assert!(!said.contains(PASSWORD), "{said:?}");
+    let message = error.to_string();
+    assert!(!message.contains(PASSWORD), "{message:?}");
     let is_expected = matches!(
         error,
         OpError::BadConfigFile { .. } | OpError::NoPostgres | OpError::UnknownStore | OpError::EmptyStore

@@ -1,4 +1,4 @@
-//! Lines of cron: what is read can be written and read again, and fires at ever later moments in any zone.
+//! Cron lines: an accepted line survives a round trip, and fires at ever later times in any zone.
 
 use domain::schedule::{CronLine, When};
 use domain::values::timestamp::Timestamp;
@@ -49,7 +49,7 @@ pub const TOKENS: &[&str] = &[
     "2026",
 ];
 
-/// In the middle of a year in which clocks are changed by half an hour.
+/// A time in a year in which Lord Howe Island changes its clocks by half an hour.
 const FROM: Timestamp = Timestamp::from_millis(1_775_000_000_000);
 
 pub fn run(data: &[u8]) {

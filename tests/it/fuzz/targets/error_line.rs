@@ -1,4 +1,4 @@
-//! The error line: short, harmless, and it begins with how the attempt ended.
+//! The error line: short, without control characters, and starting with the outcome of the attempt.
 
 use domain::job::error_line::{MAX_ERROR_BYTES, error_line};
 use domain::job::outcome::Outcome;
@@ -30,20 +30,20 @@ pub const TOKENS: &[&str] = &[
 ];
 
 pub fn run(data: &[u8]) {
-    let said = String::from_utf8_lossy(data);
+    let text = String::from_utf8_lossy(data);
     for outcome in outcomes(data.first().copied().unwrap_or(0)) {
-        let Some(line) = error_line(outcome, Some(&said)) else {
+        let Some(line) = error_line(outcome, Some(&text)) else {
             assert!(matches!(outcome, Outcome::Success | Outcome::Released));
             continue;
         };
         assert!(line.len() <= MAX_ERROR_BYTES, "{} bytes", line.len());
         assert!(!line.contains(is_hostile), "{line:?}");
         assert_eq!(line, line.trim());
-        let rest = line.strip_prefix(&outcome.to_string()).expect("it begins with how it ended");
+        let rest = line.strip_prefix(&outcome.to_string()).expect("the line begins with the outcome");
         assert!(rest.is_empty() || rest.starts_with(": "), "{line:?}");
-        let is_plain = !said.contains(|c: char| is_hostile(c)) && !said.trim().is_empty();
-        let whole = format!("{outcome}: {}", said.trim());
-        assert!(!is_plain || whole.len() > MAX_ERROR_BYTES || line == whole, "{line:?} is not {said:?}");
+        let is_plain = !text.contains(|c: char| is_hostile(c)) && !text.trim().is_empty();
+        let whole = format!("{outcome}: {}", text.trim());
+        assert!(!is_plain || whole.len() > MAX_ERROR_BYTES || line == whole, "{line:?} is not {text:?}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! A job in JSON: what is taken keeps every limit and means what an ordinary reader of JSON finds in it; written as JSON
-//! it is the same job.
+//! A job in JSON: an accepted job respects every limit and has the fields that a generic JSON parser finds; written as
+//! JSON it is the same job.
 
 use std::fmt::Display;
 
@@ -82,7 +82,7 @@ pub fn run(data: &[u8]) {
     let in_array = serde_json::from_slice::<Vec<JobRequest>>(&[b"[", data, b"]"].concat());
     match read {
         Ok(request) => {
-            let value: Value = serde_json::from_slice(data).expect("what is a job is JSON");
+            let value: Value = serde_json::from_slice(data).expect("a job is JSON");
             check_presence(&request, value.as_object().expect("a job is an object"));
             check_limits(&request);
             check_round_trip(&request);
@@ -93,7 +93,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Each field is given exactly if it is there: none is dropped, none made up.
+/// Each field of the request is set exactly if the JSON contains it.
 fn check_presence(request: &JobRequest, object: &Map<String, Value>) {
     for (field, is_given) in [
         ("command", request.command.is_some()),
@@ -132,7 +132,7 @@ fn check_limits(request: &JobRequest) {
     let texts = [Some(command), request.unique_key.as_deref(), request.cwd.as_deref()].into_iter().flatten();
     let texts = texts.chain(request.tags.iter().map(String::as_str));
     let variables = request.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
-    assert!(texts.chain(variables).all(|text| !text.contains('\0')), "a NUL byte ends a string elsewhere");
+    assert!(texts.chain(variables).all(|text| !text.contains('\0')), "a NUL byte would end a C string");
     for (text, limit) in request.tags.iter().map(|tag| (tag, MAX_TAG_BYTES)).chain(
         [(&request.unique_key, MAX_UNIQUE_KEY_BYTES), (&request.cwd, MAX_CWD_BYTES)]
             .into_iter()
@@ -146,10 +146,10 @@ fn check_limits(request: &JobRequest) {
 }
 
 fn check_round_trip(request: &JobRequest) {
-    for json in [written(request), serde_json::to_value(request).expect("it can be written")] {
-        let mut again: JobRequest = serde_json::from_value(json).expect("it is a job again");
+    for json in [written(request), serde_json::to_value(request).expect("a job can be written")] {
+        let mut again: JobRequest = serde_json::from_value(json).expect("the written job is accepted");
         if let (Some(again), Some(before)) = (&mut again.backoff, request.backoff) {
-            // The reader of JSON may miss a float by its last bit.
+            // The JSON parser may be off by the last bit of a float.
             again.base = nearly(again.base, before.base);
             again.jitter = nearly(again.jitter, before.jitter);
         }
@@ -158,8 +158,8 @@ fn check_round_trip(request: &JobRequest) {
 }
 
 fn nearly(found: Option<f64>, expected: Option<f64>) -> Option<f64> {
-    let (value, wanted) = (found?, expected?);
-    if (value - wanted).abs() <= wanted.abs() * 4.0 * f64::EPSILON { expected } else { found }
+    let (value, target) = (found?, expected?);
+    if (value - target).abs() <= target.abs() * 4.0 * f64::EPSILON { expected } else { found }
 }
 
 fn written(request: &JobRequest) -> Value {
@@ -219,7 +219,7 @@ fn given<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Value {
         .into()
 }
 
-/// The fields together: two that exclude each other are refused, and nothing else is.
+/// Only combinations of fields that exclude each other are refused.
 fn check_resolved(request: &JobRequest) {
     let origin = Origin {
         settings: Settings::default(),
@@ -246,7 +246,7 @@ fn check_resolved(request: &JobRequest) {
         Err(RequestError::NoUniqueKey) => {
             assert!(request.unique_key.is_none() && request.unique_for.is_some());
         }
-        Err(error) => panic!("each field alone was taken: {error}"),
+        Err(error) => panic!("each field alone was accepted: {error}"),
     }
 }
 

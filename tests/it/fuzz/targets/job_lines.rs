@@ -1,4 +1,4 @@
-//! Jobs as lines of JSON: a file is refused at its first bad line, and what is taken whole is stored whole.
+//! Jobs as lines of JSON: a file is refused at its first bad line, and an accepted file is stored completely.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, Read};
@@ -39,8 +39,8 @@ pub const TOKENS: &[&str] = &[
     ",",
 ];
 
-/// What is stored in one go is at most this here, so that an input takes little time.
-const MOST_STORED: u64 = 50;
+/// Larger inputs are not stored, so that each input takes little time.
+const MAX_STORED_JOBS: u64 = 50;
 
 thread_local! {
     static STORE: RefCell<Option<(TempDir, SqliteStore)>> = const { RefCell::new(None) };
@@ -56,45 +56,45 @@ pub fn run(data: &[u8]) {
 fn open() -> (TempDir, SqliteStore) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
-    store.set(SettingKey::Durability, Some("normal"), "test").expect("it is stored").expect("it is taken");
+    store.set(SettingKey::Durability, Some("normal"), "test").expect("the setting is stored").expect("the value is valid");
     (folder, store)
 }
 
 fn check(data: &[u8], store: &SqliteStore) {
     let numbered = data.split(|byte| *byte == b'\n').zip(1_u64..);
     let lines: Vec<(&[u8], u64)> = numbered.filter(|(line, _)| !line.trim_ascii().is_empty()).collect();
-    let no_job = lines.iter().find(|(line, _)| serde_json::from_slice::<JobRequest>(line).is_err());
-    let mut progress = Counted::default();
+    let first_bad = lines.iter().find(|(line, _)| serde_json::from_slice::<JobRequest>(line).is_err());
+    let mut progress = ProgressCounts::default();
     match lines::check(&mut enqueuer(store), data, LineFormat::Json, &mut progress) {
         Ok(total) => {
-            assert_eq!(no_job, None, "a line that is no job is taken");
+            assert_eq!(first_bad, None, "a line that is not a job was accepted");
             assert_eq!((total, progress.checked), (lines.len() as u64, total));
-            if total <= MOST_STORED {
+            if total <= MAX_STORED_JOBS {
                 check_stored(data, store, total);
             }
         }
         Err(error) => {
-            let OpError::BadLine { line, .. } = &error else { panic!("another error: {error}") };
-            assert!(lines.iter().any(|(_, number)| number == line), "there is no job on line {line}");
-            assert!(no_job.is_none_or(|(_, number)| line <= number), "line {line} is not the first bad one");
+            let OpError::BadLine { line, .. } = &error else { panic!("unexpected error: {error}") };
+            assert!(lines.iter().any(|(_, number)| number == line), "line {line} is blank");
+            assert!(first_bad.is_none_or(|(_, number)| line <= number), "line {line} is not the first bad line");
             assert!(error.to_string().contains(&line.to_string()));
             message::check(&error, data);
         }
     }
-    assert_eq!(progress.stored, [], "checking stores nothing");
+    assert_eq!(progress.stored, [], "checking must not store jobs");
 }
 
-/// What was checked is stored, all of it; then it is removed, children first.
+/// Stores all checked jobs, then removes them, children first.
 fn check_stored(data: &[u8], store: &SqliteStore, total: u64) {
-    let mut progress = Counted::default();
+    let mut progress = ProgressCounts::default();
     let stored = lines::store(&mut enqueuer(store), Bytes(data), LineFormat::Json, &mut progress)
-        .expect("it was checked");
+        .expect("the lines were checked");
     assert_eq!((stored.created + stored.existing, progress.stored.len() as u64), (total, total));
     let mut ids: Vec<JobId> = progress.stored.iter().map(|answer| answer.id().clone()).collect();
     ids.reverse();
-    assert_eq!(store.existing_ids(&ids).expect("they are looked up").len(), ids.len());
-    store.remove(&ids, "test").expect("they are removed");
-    assert_eq!(store.existing_ids(&ids).expect("they are looked up"), []);
+    assert_eq!(store.existing_ids(&ids).expect("the ids are looked up").len(), ids.len());
+    store.remove(&ids, "test").expect("the jobs are removed");
+    assert_eq!(store.existing_ids(&ids).expect("the ids are looked up"), []);
 }
 
 fn enqueuer(store: &SqliteStore) -> Enqueuer<'_> {
@@ -103,12 +103,12 @@ fn enqueuer(store: &SqliteStore) -> Enqueuer<'_> {
 }
 
 #[derive(Default)]
-struct Counted {
+struct ProgressCounts {
     checked: u64,
     stored: Vec<EnqueueResult>,
 }
 
-impl Progress for Counted {
+impl Progress for ProgressCounts {
     fn checked(&mut self, lines: u64) {
         self.checked += lines;
     }
@@ -118,7 +118,7 @@ impl Progress for Counted {
     }
 }
 
-/// A stream of which all is there already.
+/// A source whose whole content is available.
 struct Bytes<'a>(&'a [u8]);
 
 impl Read for Bytes<'_> {

@@ -1,4 +1,4 @@
-//! The entries of a log: bytes of any origin are read as far as they make sense, and what is written is read back.
+//! The entries of a log: any bytes are read up to the first invalid entry, and written entries are read back.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
     check_header(data);
 }
 
-/// All entries up to the first that cannot be read.
+/// All entries up to the first invalid one.
 fn read(bytes: &[u8]) -> (Vec<Entry<'_>>, usize, Option<LogError>) {
     let mut reading = entries(bytes);
     let mut found = Vec::new();
@@ -37,7 +37,7 @@ fn read(bytes: &[u8]) -> (Vec<Entry<'_>>, usize, Option<LogError>) {
             None => break None,
         }
     };
-    assert!(reading.next().is_none(), "it goes on behind its end");
+    assert!(reading.next().is_none(), "the iterator continues after its end");
     (found, reading.read(), error)
 }
 
@@ -54,15 +54,15 @@ fn check_reading(data: &[u8]) {
             Entry::Cut { bytes } => encode_cut_into(&mut written, *bytes),
         }
     }
-    assert_eq!(read(&written), (found.clone(), written.len(), None), "what was read can be written");
-    // What was torn off is not there yet; what came before it is.
+    assert_eq!(read(&written), (found.clone(), written.len(), None), "entries survive a round trip");
+    // Truncated data yields the entries before the truncation.
     let torn = &data[..data.len() / 2];
     let (before, torn_taken, torn_error) = read(torn);
-    assert!(found.starts_with(&before) && torn_taken <= taken, "a beginning is read as something else");
-    assert!(torn_error.is_none() || torn_error == error, "only what is torn off could mend it");
+    assert!(found.starts_with(&before) && torn_taken <= taken, "truncated data is read differently");
+    assert!(torn_error.is_none() || torn_error == error, "truncation must not add an error");
 }
 
-/// The input cut up into frames, all of which come back.
+/// Splits the input into frames, all of which must be read back.
 fn check_writing(data: &[u8]) {
     let mut written = Vec::new();
     let frames: Vec<Frame<'_>> = data.chunks(7).map(frame).collect();
@@ -90,16 +90,16 @@ fn check_ends(printed: &[u8], written: &[u8], head: usize, tail: usize) {
         match entry {
             Entry::Output(frame) if cut.is_none() => before.extend_from_slice(frame.bytes),
             Entry::Output(frame) => after.extend_from_slice(frame.bytes),
-            Entry::Cut { bytes } => assert_eq!(cut.replace(bytes), None, "one cut is enough"),
+            Entry::Cut { bytes } => assert_eq!(cut.replace(bytes), None, "there is only one cut"),
         }
     }
     if head + tail >= printed.len() {
-        assert_eq!((before.as_slice(), cut), (printed, None), "what fits is kept");
+        assert_eq!((before.as_slice(), cut), (printed, None), "output that fits is kept whole");
         return;
     }
     assert_eq!(before, printed[..head], "the beginning");
     assert_eq!(after, printed[printed.len() - tail..], "the end");
-    assert_eq!(cut, Some((printed.len() - head - tail) as u64), "and how much is missing");
+    assert_eq!(cut, Some((printed.len() - head - tail) as u64), "the size of the cut");
 }
 
 fn check_header(data: &[u8]) {
@@ -113,5 +113,5 @@ fn check_header(data: &[u8]) {
     let mut numbers = Numbers(data);
     let (at, bit) = (usize::from(numbers.byte()) % HEADER_BYTES, numbers.byte() % 8);
     whole[at] ^= 1 << bit;
-    assert_ne!(Header::decode(&whole), Ok(Header::default()), "a flipped bit shows");
+    assert_ne!(Header::decode(&whole), Ok(Header::default()), "a flipped bit is detected");
 }

@@ -1,7 +1,7 @@
-//! A log file of any content: reading it ends, with what is there or with an error.
+//! A log file with any content: reading it terminates, with output or with an error.
 //!
-//! The first byte of the input decides how the file begins: as it stands, with a header in which nothing is cut, or with
-//! one whose cut is made of the numbers that follow. No chance would find the right checksum.
+//! The first byte of the input decides how the file begins: as given, with a header without a cut, or with a header
+//! whose cut consists of the numbers that follow. Random mutation would never find a valid checksum.
 
 use std::cell::RefCell;
 
@@ -39,7 +39,7 @@ pub fn run(data: &[u8]) {
         let (header, body) = parts(data);
         let bytes = header.map_or_else(|| body.to_vec(), |header| [&header.encode()[..], body].concat());
         write_new(&path, &bytes);
-        let mut reader = LogReader::open(&path).expect("it is a file").expect("it is there");
+        let mut reader = LogReader::open(&path).expect("the log opens").expect("the log exists");
         check(&mut reader, header, body);
     });
 }
@@ -59,7 +59,7 @@ fn parts(data: &[u8]) -> (Option<Header>, &[u8]) {
 
 fn check(reader: &mut LogReader, header: Option<Header>, body: &[u8]) {
     let mut pieces = Vec::new();
-    // An entry has two bytes at least, and a cut is told once.
+    // An entry has at least two bytes, and a cut is reported once.
     for _ in 0..body.len() + 3 {
         match reader.read() {
             Ok(more) if more.is_empty() => return check_pieces(&pieces, header, body),
@@ -67,7 +67,7 @@ fn check(reader: &mut LogReader, header: Option<Header>, body: &[u8]) {
             Err(error) => return message::check(&error, &[0; 400]),
         }
     }
-    panic!("reading does not end");
+    panic!("reading does not terminate");
 }
 
 fn check_pieces(pieces: &[Piece], header: Option<Header>, body: &[u8]) {
@@ -75,7 +75,7 @@ fn check_pieces(pieces: &[Piece], header: Option<Header>, body: &[u8]) {
         Piece::Output(chunk) => chunk.bytes.len(),
         Piece::Cut { .. } => 0,
     };
-    assert!(pieces.iter().map(kept).sum::<usize>() <= 2 * body.len(), "more is read than there is");
+    assert!(pieces.iter().map(kept).sum::<usize>() <= 2 * body.len(), "more is read than was written");
     if header == Some(Header::default()) {
         let expected = entries(body).map_while(Result::ok).map(|entry: Entry<'_>| Piece::from(entry));
         assert_eq!(pieces, expected.collect::<Vec<_>>());

@@ -1,22 +1,22 @@
-//! What holds for every message of an error.
+//! Properties of every error message.
 
 use std::error::Error;
 
-/// What is quoted may be escaped, and some messages list what there is.
+/// A quoted input may be escaped, and some messages list the valid values.
 const MAX_PER_BYTE: usize = 10;
 const MAX_BYTES: usize = 1_024;
 
-/// It says something, and not much more than was typed.
+/// The message is not empty, and not much longer than the input.
 #[track_caller]
-pub fn check(error: &dyn Error, typed: &[u8]) {
+pub fn check(error: &dyn Error, input: &[u8]) {
     let message = error.to_string();
-    assert!(!message.trim().is_empty(), "{error:?} says nothing");
+    assert!(!message.trim().is_empty(), "{error:?} has an empty message");
     assert!(
-        message.len() <= MAX_BYTES + MAX_PER_BYTE * typed.len(),
-        "{} bytes are too many for {error:?}",
+        message.len() <= MAX_BYTES + MAX_PER_BYTE * input.len(),
+        "the message of {} bytes is too long: {error:?}",
         message.len()
     );
     if let Some(source) = error.source() {
-        check(source, typed);
+        check(source, input);
     }
 }

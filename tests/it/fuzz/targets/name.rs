@@ -1,4 +1,4 @@
-//! Names of jobs, queues and workers: exactly what the contract allows, and nothing that could be a path.
+//! Names of jobs, queues and workers: exactly the documented form, which can never be a path.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -39,22 +39,22 @@ pub fn run(data: &[u8]) {
 }
 
 fn check<Name: FromStr<Err = NameError> + Display>(text: &str, limit: usize, punctuation: &str) {
-    let begins_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let begins_alphanumeric = text.starts_with(|first: char| first.is_ascii_alphanumeric());
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || punctuation.contains(c));
     match text.parse::<Name>() {
         Ok(name) => {
-            assert!(begins_well && is_plain && text.len() <= limit, "{text:?} is taken");
+            assert!(begins_alphanumeric && is_plain && text.len() <= limit, "{text:?} is accepted");
             assert_eq!(name.to_string(), text);
         }
         Err(error) => {
-            assert!(!(begins_well && is_plain && text.len() <= limit), "{text:?} is refused");
+            assert!(!(begins_alphanumeric && is_plain && text.len() <= limit), "{text:?} is refused");
             message::check(&error, b"");
             assert!(!error.to_string().contains(char::is_control), "{error:?}");
         }
     }
 }
 
-/// Generated ids are valid and grow, whatever the clock does.
+/// Generated ids are valid and increase, even if the clock goes backwards.
 fn check_sequence(mut numbers: Numbers<'_>) {
     let mut sequence = JobIdSequence::default();
     let ids: Vec<JobId> = (0..4)

@@ -1,4 +1,4 @@
-//! Taking numbers off the front of an input, for targets that take no text. What is missing is zero.
+//! Reads numbers from the front of an input, for targets that do not take text. Missing bytes are zero.
 
 pub struct Numbers<'a>(pub &'a [u8]);
 
@@ -15,12 +15,12 @@ impl Numbers<'_> {
         u64::from_le_bytes(self.take())
     }
 
-    /// Any float at all.
+    /// Any float, including NaN and infinities.
     pub fn float(&mut self) -> f64 {
         f64::from_bits(self.u64())
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     pub fn fraction(&mut self) -> f64 {
         f64::from(self.u32()) / f64::from(u32::MAX)
     }

@@ -1,5 +1,4 @@
-//! Settings, as `KEY=VALUE`: what is taken is written so that it is taken again and means the same, and what is refused
-//! changes nothing.
+//! Settings, as `KEY=VALUE`: an accepted value survives a round trip, and a refused value changes nothing.
 
 use domain::settings::{HEARTBEATS_PER_LEASE, MAX_CONCURRENCY, MAX_RETRIES, SettingKey, Settings};
 use domain::values::span::MAX_SPAN;

@@ -1,4 +1,5 @@
-//! Commands that are run without a shell: each is what a shell would take it for, by rules that are written down anew.
+//! Commands that run without a shell: each has the words that a shell would find, by rules written independently of the
+//! code under test.
 
 use domain::text::shell::{direct_words, fixed_result, quote_words};
 
@@ -14,12 +15,12 @@ pub fn run(data: &[u8]) {
     if let Some(words) = direct_words(&command) {
         assert_eq!(split(&command).as_ref(), Some(&words), "{command:?}");
         assert!(is_program(&words[0]), "{command:?}");
-        assert_eq!(fixed_result(&command), None, "{command:?} is one or the other");
+        assert_eq!(fixed_result(&command), None, "{command:?} has a fixed result and words");
         let quoted = direct_words(&quote_words(&words));
-        assert!(quoted.is_none_or(|again| again == words), "{command:?} means another when it is quoted");
+        assert!(quoted.is_none_or(|again| again == words), "{command:?} changes when it is quoted");
     }
     if let Some(succeeds) = fixed_result(&command) {
-        let words = split(&command).expect("it has words");
+        let words = split(&command).expect("the command has words");
         assert!(
             matches!((words[0].as_str(), succeeds), ("true" | ":", true) | ("false", false)),
             "{command:?}"
@@ -27,10 +28,11 @@ pub fn run(data: &[u8]) {
         assert_eq!(words.len(), 1, "{command:?}");
     }
     let words: Vec<String> = command.split(',').map(str::to_owned).collect();
-    assert_eq!(split_quoted(&quote_words(&words)), words, "quoted words come back");
+    assert_eq!(split_quoted(&quote_words(&words)), words, "quoted words survive a round trip");
 }
 
-/// The words of a command in which nothing but blanks and quotes has a meaning. `None` if anything else may have.
+/// The words of a command in which only blanks and quotes are special. `None` if it contains any other special
+/// character.
 fn split(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for character in command.chars() {
@@ -57,14 +59,14 @@ fn split(command: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// Whether the first word can be nothing but the name of a program: no assignment, no keyword, no builtin.
+/// Whether the first word can only be the name of a program: not an assignment, a keyword or a builtin.
 fn is_program(word: &str) -> bool {
-    const TAKEN: [&str; 14] =
+    const RESERVED: [&str; 14] =
         ["if", "then", "time", "exec", "cd", "echo", "true", "false", "[", ".", ":", "{", "!", "exit"];
-    !word.is_empty() && !word.contains('=') && !TAKEN.contains(&word)
+    !word.is_empty() && !word.contains('=') && !RESERVED.contains(&word)
 }
 
-/// What a shell makes of words of which each is plain or in single quotes, where `\'` stands for a quote.
+/// The words that a shell finds if each is plain or in single quotes, with `\'` for a quote.
 fn split_quoted(line: &str) -> Vec<String> {
     let (mut words, mut word, mut inside) = (Vec::new(), String::new(), false);
     let mut characters = line.chars();

@@ -1,4 +1,4 @@
-//! Sizes: a number and one of a few units, nothing else; what is read can be written and read again.
+//! Sizes: a number and one of a few units; an accepted size survives a round trip.
 
 use domain::values::size::{SizeError, format_size, parse_size};
 
@@ -30,7 +30,7 @@ pub const TOKENS: &[&str] = &[
     "18446744073709551616",
 ];
 
-/// The units, in lower case, with the power of two that each is.
+/// The units in lower case, with their powers of two.
 const UNITS: [(&str, u32); 14] = [
     ("", 0),
     ("b", 0),
@@ -61,14 +61,14 @@ pub fn run(data: &[u8]) {
             assert!(expected.is_none_or(|bytes| i64::try_from(bytes).is_err()), "{text:?} is not too large");
         }
         (Err(SizeError::Malformed(_)), None) => {}
-        (Ok(_) | Err(_), expected) => panic!("{text:?} is {expected:?} and not {read:?}"),
+        (Ok(_) | Err(_), expected) => panic!("{text:?} is {expected:?}, not {read:?}"),
     }
     if let Err(error) = read {
         message::check(&error, text.as_bytes());
     }
 }
 
-/// What a size means, taken apart in another way. `None` if it is none, or beyond any number.
+/// The number of bytes, parsed in another way. `None` if the text is not a size, or too large for 128 bits.
 fn expected(text: &str) -> Option<u128> {
     let lower = text.trim().to_ascii_lowercase();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

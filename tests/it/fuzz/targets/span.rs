@@ -1,4 +1,4 @@
-//! Durations: what is read can be written and read again, and stays within the limit.
+//! Durations: an accepted duration survives a round trip, and stays within the limit.
 
 use std::time::Duration;
 
@@ -60,18 +60,18 @@ pub fn run(data: &[u8]) {
     }
     match span_from_seconds(Numbers(data).float()) {
         Ok(span) => check(span),
-        // The digits of a float, which may be 300.
+        // The message may contain a float with 300 digits.
         Err(error) => message::check(&error, &[0; 400]),
     }
 }
 
 fn check(span: Duration) {
     assert!(span <= MAX_SPAN, "{span:?} is too long");
-    assert_eq!(span.subsec_nanos() % 1_000_000, 0, "{span:?} is no number of milliseconds");
+    assert_eq!(span.subsec_nanos() % 1_000_000, 0, "{span:?} is not a whole number of milliseconds");
     assert_eq!(parse_span(&format_span(span)), Ok(span));
 }
 
-/// The number that plain digits are.
+/// The value of a text of digits only.
 fn whole_seconds(text: &str) -> Option<u64> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_plain { text.parse().ok() } else { None }

@@ -1,4 +1,4 @@
-//! Times: what is read can be written and read again; and what RFC 3339 allows is read as what it means.
+//! Times: an accepted time survives a round trip, and every RFC 3339 time is read correctly.
 
 use domain::values::timestamp::{Timestamp, TimestampError};
 
@@ -61,8 +61,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// The milliseconds since 1970 that a time means which follows RFC 3339 to the letter. A second of 60 is left out: it
-/// depends on a table.
+/// The milliseconds since 1970 of a time in strict RFC 3339 form. Leap seconds are left out, because they depend on a
+/// table.
 fn rfc_3339(text: &str) -> Option<i64> {
     if !text.is_ascii() {
         return None;
@@ -71,17 +71,18 @@ fn rfc_3339(text: &str) -> Option<i64> {
     let (time, rest) = rest.strip_prefix('T')?.split_at_checked(8)?;
     let (year, month, day) = (digits(&date[..4])?, digits(&date[5..7])?, digits(&date[8..])?);
     let (hour, minute, second) = (digits(&time[..2])?, digits(&time[3..5])?, digits(&time[6..])?);
-    let is_framed = &date[4..5] == "-" && &date[7..8] == "-" && &time[2..3] == ":" && &time[5..6] == ":";
+    let has_separators = &date[4..5] == "-" && &date[7..8] == "-" && &time[2..3] == ":" && &time[5..6] == ":";
     let is_date = (1..=12).contains(&month) && (1..=days_in(year, month)).contains(&day);
-    if !is_framed || !is_date || hour > 23 || minute > 59 || second > 59 {
+    if !has_separators || !is_date || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
     let (millis, zone) = fraction(rest)?;
-    let of_day = (hour * 60 + minute) * 60 + second - offset(zone)?;
-    Some((days_before(year, month, day) * 86_400 + of_day) * 1000 + millis)
+    let second_of_day = (hour * 60 + minute) * 60 + second - offset(zone)?;
+    Some((days_before(year, month, day) * 86_400 + second_of_day) * 1000 + millis)
 }
 
-/// The milliseconds, if there are any, and what follows them. More than nine digits are not for everybody.
+/// The milliseconds, if any, and the rest of the text. `None` for more than nine digits, which parsers need not
+/// support.
 fn fraction(text: &str) -> Option<(i64, &str)> {
     let Some(fraction) = text.strip_prefix('.') else {
         return Some((0, text));
@@ -98,11 +99,11 @@ fn offset(zone: &str) -> Option<i64> {
     }
     let sign = if zone.starts_with('+') { 1 } else { -1 };
     let (hours, minutes) = zone.strip_prefix(['+', '-'])?.split_once(':')?;
-    let (hours, minutes) = (two(hours)?, two(minutes)?);
+    let (hours, minutes) = (two_digits(hours)?, two_digits(minutes)?);
     (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * 60)
 }
 
-fn two(text: &str) -> Option<i64> {
+fn two_digits(text: &str) -> Option<i64> {
     if text.len() == 2 { digits(text) } else { None }
 }
 
@@ -122,7 +123,7 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// The days from 1970 to this one, counted year by year and month by month.
+/// The days from 1970 to this date.
 fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let leaps = |before: i64| {
         let last = before - 1;

@@ -1,7 +1,7 @@
-//! Random histories, and what a store must answer to each of their steps.
+//! Random histories, and the expected answers of a store to each step.
 //!
-//! A history has three workers that settle, die and come back, words that come too late, and a clock that only it
-//! moves. Whatever lease a step names is counted around what there is, so every history makes sense.
+//! A history has three workers that settle, die and are replaced, late settlements, and a clock that only it advances.
+//! A step refers to leases and jobs by an index modulo their number, so every history is valid.
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
@@ -18,8 +18,8 @@ use super::memory::{Answer, Memory, MemoryWorker, Request};
 use crate::store::fixture::START_MILLIS;
 use crate::store::new_job::job_id;
 
-/// The name of a job that is never there.
-const NOBODY: &str = "nobody";
+/// The id of a job that never exists.
+const UNKNOWN_JOB: &str = "unknown";
 const OUTCOMES: [Outcome; 8] = [
     Outcome::Success,
     Outcome::Failure { exit_code: 1 },
@@ -31,7 +31,7 @@ const OUTCOMES: [Outcome; 8] = [
     Outcome::Released,
 ];
 
-/// So many jobs in so many milliseconds.
+/// Starts per period in milliseconds.
 const RATES: [MemoryRate; 3] = [(1, 60_000), (2, 40_000), (3, 1_000)];
 
 #[derive(Clone, Debug)]
@@ -46,23 +46,23 @@ pub enum Step {
         want: usize,
         want_limited: usize,
     },
-    /// A worker that died speaks.
-    Haunt {
-        ghost: usize,
+    /// A dead worker settles late.
+    LateSettle {
+        dead: usize,
         settled: Vec<(Pick, Outcome)>,
     },
     Extend {
         seat: usize,
         leases: Vec<Pick>,
     },
-    /// A worker dies; perhaps somebody knows which of its leases it had started.
+    /// A worker dies; the reaper may know which of its leases it had started.
     Reap {
         seat: usize,
         started: Option<Vec<bool>>,
     },
-    Cancel(Whom),
-    Retry(Whom),
-    Remove(Whom),
+    Cancel(JobIndex),
+    Retry(JobIndex),
+    Remove(JobIndex),
     Pause(usize),
     Resume(usize),
     Limit {
@@ -72,36 +72,36 @@ pub enum Step {
     },
 }
 
-/// A job that is there, counted back from the latest; `None` means nobody.
-pub type Whom = Option<usize>;
+/// An existing job, counted back from the latest; `None` for an unknown job.
+pub type JobIndex = Option<usize>;
 
-/// A job to enqueue, but for the names.
+/// A job to enqueue, without its names.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// Whose name it takes; `None` means a new one.
+    /// The job whose id it reuses; `None` for a new id.
     pub namesake: Option<usize>,
     pub parents: Vec<Parent>,
-    /// Everything else.
+    /// All other fields.
     pub request: Request,
 }
 
-/// What a job waits for, counted around what there is.
+/// A dependency of a job, by index.
 #[derive(Clone, Copy, Debug)]
 pub enum Parent {
     Earlier(usize),
-    /// Perhaps a later one, perhaps itself.
-    OfBatch(usize),
-    Nobody,
+    /// A job of the same enqueue: possibly a later one, or the job itself.
+    SameEnqueue(usize),
+    Unknown,
 }
 
-/// A lease: the one of the worker's own that was given so many ago, or any that was ever given.
+/// A lease: one that the worker holds, or any that was ever granted, counted back from the latest.
 #[derive(Clone, Copy, Debug)]
 pub enum Pick {
     Own(usize),
     Any(usize),
 }
 
-/// What the store must answer to a step.
+/// The expected answer of the store to a step.
 #[derive(Clone, Debug)]
 pub enum Expected {
     Nothing,
@@ -112,12 +112,12 @@ pub enum Expected {
     Exchanged {
         worker: usize,
         settled: Vec<(LeaseRef, Outcome)>,
-        /// The state that each led to; `None` if it came too late.
+        /// The resulting state of each; `None` if the settlement is stale.
         states: Vec<Option<StateName>>,
         want: usize,
         want_limited: usize,
         claimed: Vec<LeaseRef>,
-        /// Whether others could take more of queues with a limit; `None` where the worker may not have looked.
+        /// Whether claimable jobs remain in limited queues; `None` where the store need not check.
         has_left_some: Option<bool>,
         next_due: NextDue,
     },
@@ -138,21 +138,21 @@ pub enum Expected {
     },
 }
 
-/// When a worker is to look again.
+/// When a worker must wake up.
 #[derive(Clone, Debug)]
 pub struct NextDue {
-    /// Not later than this.
+    /// The latest time.
     pub needed: Option<i64>,
-    /// Moments at which it may look in vain: a rate lets a job start, and there is none.
+    /// Earlier times at which it may wake up in vain: a rate allows a start, but no job is ready.
     pub allowed: Vec<i64>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Model {
     pub memory: Memory,
-    /// The worker that sits in each seat now, by its number among all that ever were.
+    /// The current worker of each seat, by its index among all workers.
     pub seats: [usize; 3],
-    /// Every lease that was ever given, with its worker.
+    /// Every lease that was ever granted, with its worker.
     leases: Vec<(usize, LeaseRef)>,
     pub expected: Expected,
 }
@@ -175,7 +175,7 @@ impl Model {
             Pick::Own(back) => {
                 let own = self.leases.iter().filter(|(holder, lease)| {
                     let held = self.memory.held(*holder, lease.job.as_str(), lease.attempt);
-                    *holder == worker && held.is_some()
+                    *holder == worker && held.conditionme()
                 });
                 (back, own.map(|(_, lease)| lease).collect())
             }
@@ -185,25 +185,25 @@ impl Model {
         Some(leases[at].clone())
     }
 
-    /// The jobs that are there, the latest first.
-    fn known(&self) -> Vec<String> {
+    /// The existing jobs, the latest first.
+    fn existing_jobs(&self) -> Vec<String> {
         let jobs = self.memory.jobs.iter().rev().filter(|job| !job.removed);
         jobs.map(|job| job.request.name.clone()).collect()
     }
 
     fn resolve(&self, drafts: &[Draft]) -> Vec<Request> {
-        let known = self.known();
+        let existing = self.existing_jobs();
         let name = |(at, draft): (usize, &Draft)| match draft.namesake {
-            Some(back) if !known.is_empty() => known[back % known.len()].clone(),
+            Some(back) known[back % known.len()].clone() => if !existing.is_empty() => existing[back % existing.len()].clone() => known[back % known.len()].clone(),
             _ => format!("j{}", self.memory.jobs.len() + at),
         };
         let names: Vec<String> = drafts.iter().enumerate().map(name).collect();
         let request = |(at, draft): (usize, &Draft)| {
-            let before = [&names[..at], &known].concat();
+            let before = [&names[..at], &existing].concat();
             let parent = |parent: &Parent| match parent {
                 Parent::Earlier(back) => before.get(back % before.len().max(1)).cloned(),
-                Parent::OfBatch(back) => Some(names[back % names.len()].clone()),
-                Parent::Nobody => Some(NOBODY.to_owned()),
+                Parent::SameEnqueue(back) => Some(names[back % names.len()].clone()),
+                Parent::Unknown => Some(UNKNOWN_JOB.to_owned()),
             };
             let mut parents: Vec<String> = draft.parents.iter().filter_map(parent).collect();
             parents.sort();
@@ -213,8 +213,8 @@ impl Model {
         drafts.iter().enumerate().map(request).collect()
     }
 
-    fn change(&mut self, whom: Whom, change: fn(&mut Memory, &str) -> Answer) -> Expected {
-        let name = called(whom, &self.known());
+    fn change(&mut self, index: JobIndex, change: fn(&mut Memory, &str) -> Answer) -> Expected {
+        let name = job_name(index, &self.existing_jobs());
         let answer = change(&mut self.memory, &name);
         Expected::Changed { name, answer }
     }
@@ -237,16 +237,16 @@ impl Model {
         let claimed = self.memory.claim(worker, want, want_limited);
         let claimed: Vec<LeaseRef> = claimed.iter().map(|(name, attempt)| lease(name, *attempt)).collect();
         self.leases.extend(claimed.iter().map(|lease| (worker, lease.clone())));
-        // What has room and was not taken was left for want of use.
+        // If fewer jobs were claimed than wanted, any remaining claimable job was left because of `want_limited`.
         let has_left_some = (claimed.len() < want).then(|| self.waiting_in(worker, Memory::has_room));
         let next_due = self.next_due(worker, want);
         Expected::Exchanged { worker, settled, states, want, want_limited, claimed, has_left_some, next_due }
     }
 
-    /// Whether a job that a worker serves is ready in a queue of which this is true.
-    fn waiting_in(&self, worker: usize, is_so: impl Fn(&Memory, usize) -> bool) -> bool {
+    /// Whether a job is ready for this worker in a queue that fulfils the condition.
+    fn waiting_in(&self, worker: usize, condition: impl Fn(&Memory, usize) -> bool) -> bool {
         let memory = &self.memory;
-        memory.line_of(worker).into_iter().any(|at| is_so(memory, memory.jobs[at].request.queue))
+        memory.claim_order(worker).into_iter().any(|at| condition(memory, memory.jobs[at].request.queue))
     }
 
     fn next_due(&self, worker: usize, want: usize) -> NextDue {
@@ -257,10 +257,10 @@ impl Model {
         });
         let due = waiting.map(|job| job.due_at).filter(|due| *due > memory.now).min();
         let tokens = |queue: &usize| memory.lanes[*queue].next_token_at(memory.now);
-        // One that wants nothing comes again when it does.
+        // A worker that wants no jobs need not wake up for a token.
         let needs = |queue: &usize| {
-            let has_place = memory.lanes[*queue].has_place(memory.running(*queue));
-            want > 0 && has_place && self.waiting_in(worker, |_, found| found == *queue)
+            let has_capacity = memory.lanes[*queue].has_capacity(memory.running(*queue));
+            want > 0 && has_capacity && self.waiting_in(worker, |_, found| found == *queue)
         };
         let needed =
             (0..memory.lanes.len()).filter(needs).filter_map(|queue| tokens(&queue)).chain(due).min();
@@ -285,11 +285,11 @@ impl Model {
         self.memory.held_by(worker).map(|(job, _)| lease(&job.request.name, job.attempts)).collect()
     }
 
-    fn reap(&mut self, seat: usize, known: Option<&[bool]>) -> Expected {
+    fn reap(&mut self, seat: usize, known_started: Option<&[bool]>) -> Expected {
         let worker = self.seats[seat];
         let reaped = self.held_by(worker);
-        let was_started = |at: usize| known.is_none_or(|started| started[at % started.len()]);
-        let is_beside_others = (0..reaped.len()).filter(|at| was_started(*at)).count() > 1;
+        let was_started = |at: usize| known_started.is_none_or(|started| started[at % started.len()]);
+        let has_other_lost_attempts = (0..reaped.len()).filter(|at| was_started(*at)).count() > 1;
         let mut started = Vec::new();
         for (at, lease) in reaped.iter().enumerate() {
             let outcome = if was_started(at) {
@@ -299,20 +299,20 @@ impl Model {
                 Outcome::Released
             };
             let (job, attempt) = (lease.job.as_str(), lease.attempt);
-            self.memory.settle_beside(worker, job, attempt, outcome, is_beside_others);
+            self.memory.settle_lost(worker, job, attempt, outcome, has_other_lost_attempts);
         }
         let successor = self.memory.workers.len();
         let same = self.memory.workers[worker].clone();
         self.memory.workers.push(same);
         self.seats[seat] = successor;
-        Expected::Reaped { worker, started: known.map(|_| started), reaped, successor }
+        Expected::Reaped { worker, started: known_started.map(|_| started), reaped, successor }
     }
 
-    /// A worker that died, if one did.
-    fn ghost(&self, back: usize) -> Option<usize> {
-        let ghosts: Vec<usize> =
+    /// A dead worker, if there is one.
+    fn dead_worker(&self, back: usize) -> Option<usize> {
+        let dead_workers: Vec<usize> =
             (0..self.memory.workers.len()).filter(|worker| !self.seats.contains(worker)).collect();
-        (!ghosts.is_empty()).then(|| ghosts[back % ghosts.len()])
+        (!dead_workers.is_empty()).then(|| dead_workers[back % dead_workers.len()])
     }
 }
 
@@ -325,7 +325,7 @@ impl ReferenceStateMachine for Model {
     }
 
     fn transitions(_: &Self) -> BoxedStrategy<Step> {
-        // One worker is busier than the others.
+        // One worker is more active than the others.
         let seat = prop_oneof![3 => Just(0), 1 => 1..3_usize];
         let outcome = prop_oneof![1 => Just(Outcome::Success), 3 => select(&OUTCOMES[..])];
         let settled = vec((pick(), outcome), 0..4);
@@ -336,13 +336,13 @@ impl ReferenceStateMachine for Model {
             16 => (seat.clone(), settled.clone(), 0..4_usize, 0..4_usize).prop_map(
                 |(seat, settled, want, want_limited)| Step::Exchange { seat, settled, want, want_limited }
             ),
-            1 => (0..4_usize, settled).prop_map(|(ghost, settled)| Step::Haunt { ghost, settled }),
+            1 => (0..4_usize, settled).prop_map(|(dead, settled)| Step::LateSettle { dead, settled }),
             4 => select(&[1, 999, 1_000, 2_000, 5_000, 31_000][..]).prop_map(|millis| Step::Pass { millis }),
             2 => (seat.clone(), vec(pick(), 0..4)).prop_map(|(seat, leases)| Step::Extend { seat, leases }),
             2 => (seat, option::of(vec(any::<bool>(), 3))).prop_map(|(seat, started)| Step::Reap { seat, started }),
-            2 => whom().prop_map(Step::Cancel),
-            4 => whom().prop_map(Step::Retry),
-            2 => whom().prop_map(Step::Remove),
+            2 => index().prop_map(Step::Cancel),
+            4 => index().prop_map(Step::Retry),
+            2 => index().prop_map(Step::Remove),
             1 => (0..3_usize).prop_map(Step::Pause),
             3 => (0..3_usize).prop_map(Step::Resume),
             3 => (0..3_usize, concurrency, rate)
@@ -354,7 +354,7 @@ impl ReferenceStateMachine for Model {
     fn apply(mut state: Self, step: &Step) -> Self {
         state.expected = match step {
             Step::Pass { millis } => {
-                state.memory.now += i64::try_from(*millis).expect("a short time");
+                state.memory.now += i64::try_from(*millis).expect("the duration fits into milliseconds");
                 Expected::Nothing
             }
             Step::Enqueue(drafts) => {
@@ -365,15 +365,15 @@ impl ReferenceStateMachine for Model {
             Step::Exchange { seat, settled, want, want_limited } => {
                 state.exchange(state.seats[*seat], settled, *want, *want_limited)
             }
-            Step::Haunt { ghost, settled } => match state.ghost(*ghost) {
+            Step::LateSettle { dead, settled } => match state.dead_worker(*dead) {
                 Some(worker) => state.exchange(worker, settled, 0, 0),
                 None => Expected::Nothing,
             },
             Step::Extend { seat, leases } => state.extend(state.seats[*seat], leases),
             Step::Reap { seat, started } => state.reap(*seat, started.as_deref()),
-            Step::Cancel(whom) => state.change(*whom, Memory::cancel),
-            Step::Retry(whom) => state.change(*whom, Memory::retry),
-            Step::Remove(whom) => state.change(*whom, Memory::remove),
+            Step::Cancel(index) => state.change(*index, Memory::cancel),
+            Step::Retry(index) => state.change(*index, Memory::retry),
+            Step::Remove(index) => state.change(*index, Memory::remove),
             Step::Pause(queue) => {
                 state.memory.lanes[*queue].is_paused = true;
                 Expected::Nothing
@@ -400,15 +400,15 @@ fn pick() -> impl Strategy<Value = Pick> + Clone {
     ]
 }
 
-fn whom() -> impl Strategy<Value = Whom> {
+fn index() -> impl Strategy<Value = JobIndex> {
     option::weighted(0.95, 0..12_usize)
 }
 
 fn draft() -> impl Strategy<Value = Draft> {
     let parent = prop_oneof![
         20 => (0..6_usize).prop_map(Parent::Earlier),
-        3 => (0..4_usize).prop_map(Parent::OfBatch),
-        1 => Just(Parent::Nobody),
+        3 => (0..4_usize).prop_map(Parent::SameEnqueue),
+        1 => Just(Parent::Unknown),
     ];
     let parents = prop_oneof![2 => Just(Vec::new()), 1 => vec(parent, 1..3)];
     let names = (option::weighted(0.1, 0..20_usize), parents);
@@ -439,10 +439,10 @@ fn draft() -> impl Strategy<Value = Draft> {
     )
 }
 
-fn called(whom: Whom, names: &[String]) -> String {
-    match whom {
+fn job_name(index: JobIndex, names: &[String]) -> String {
+    match index {
         Some(back) if !names.is_empty() => names[back % names.len()].clone(),
-        _ => NOBODY.to_owned(),
+        _ => UNKNOWN_JOB.to_owned(),
     }
 }
 

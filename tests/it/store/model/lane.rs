@@ -1,11 +1,12 @@
-//! What holds the jobs of a queue back, in memory.
+//! The limits of a queue, in memory.
 //!
-//! Tokens are counted in parts of one, so that all of it is whole numbers: the rates here fill a bucket by whole parts.
+//! Tokens are counted in fractions, so that all arithmetic uses integers: the rates here refill a bucket by whole
+//! fractions.
 
-/// The parts of a token.
+/// The number of fractions of a token.
 const TOKEN: i64 = 60_000;
 
-/// So many jobs may start in so many milliseconds.
+/// The number of starts per period, and the period in milliseconds.
 pub type MemoryRate = (i64, i64);
 
 #[derive(Clone, Debug, Default)]
@@ -27,17 +28,17 @@ impl Lane {
         self.concurrency.is_some() || self.bucket.is_some()
     }
 
-    /// Whether one more may start where so many run.
+    /// Whether another job may start while `running` jobs run.
     pub fn has_room(&self, running: usize, now: i64) -> bool {
-        self.has_place(running) && self.bucket.is_none_or(|bucket| bucket.filled(now).parts >= TOKEN)
+        self.has_capacity(running) && self.bucket.is_none_or(|bucket| bucket.filled(now).parts >= TOKEN)
     }
 
-    /// The same, whatever its rate says.
-    pub fn has_place(&self, running: usize) -> bool {
+    /// As `has_room`, without considering the rate.
+    pub fn has_capacity(&self, running: usize) -> bool {
         !self.is_paused && self.concurrency.is_none_or(|limit| running < limit)
     }
 
-    /// What started under an earlier rate counts.
+    /// Starts under an earlier rate count.
     pub fn set_rate(&mut self, rate: Option<MemoryRate>, now: i64) {
         let earlier = self.bucket.map(|bucket| bucket.filled(now).parts);
         self.bucket = rate.map(|rate| {
@@ -46,17 +47,17 @@ impl Lane {
         });
     }
 
-    /// One starts.
+    /// A job starts.
     pub fn take_token(&mut self, now: i64) {
         self.bucket = self.bucket.map(|bucket| bucket.filled(now).plus(-TOKEN));
     }
 
-    /// One that was about to start did not.
-    pub fn give_token_back(&mut self, now: i64) {
+    /// A claimed job did not start.
+    pub fn return_token(&mut self, now: i64) {
         self.bucket = self.bucket.map(|bucket| bucket.filled(now).plus(TOKEN));
     }
 
-    /// When the next may start that waits for nothing but the rate.
+    /// When the rate allows the next start.
     pub fn next_token_at(&self, now: i64) -> Option<i64> {
         let bucket = self.bucket?.filled(now);
         let missing = TOKEN - bucket.parts;
@@ -75,7 +76,7 @@ impl MemoryBucket {
         Self { filled_at: now, ..self }.plus(gained)
     }
 
-    /// No more than the bucket holds.
+    /// Capped at a full bucket.
     fn plus(self, parts: i64) -> Self {
         Self { parts: (self.parts + parts).min(self.rate.0 * TOKEN), ..self }
     }

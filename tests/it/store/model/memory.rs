@@ -1,7 +1,7 @@
-//! The queue as a list in memory, written for nothing but to be obviously right.
+//! The queue as a list in memory, written to be obviously correct.
 //!
-//! It shares no decision with the program: it knows the words of the contract and looks through all jobs for
-//! everything. Removed jobs stay in the list, so that a job's place in it is its place in the order of enqueuing.
+//! It shares no code with the program's decisions: it implements the documented behaviour by scanning all jobs. Removed
+//! jobs stay in the list, so that a job's index is its position in enqueue order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -39,9 +39,9 @@ pub struct MemoryJob {
     pub failures: u32,
     pub losses: u32,
     loss_boot: &'static str,
-    /// The jobs that it waits for.
+    /// The unfinished jobs that it depends on.
     pub blockers: Vec<usize>,
-    /// Who runs it, until when, and whether it shall be cancelled.
+    /// The lease of the worker that runs it.
     pub lease: Option<MemoryLease>,
     pub history: Vec<Outcome>,
 }
@@ -80,22 +80,22 @@ fn is_finished(state: StateName) -> bool {
 }
 
 impl Memory {
-    /// The names of the jobs that answer a batch and whether they are new; `None` if it is refused.
+    /// The name that answers each request, and whether the job is new; `None` if the enqueue is refused.
     pub fn enqueue(&mut self, batch: &[Request]) -> Option<Vec<(String, bool)>> {
-        if (0..batch.len()).any(|at| waits_for(batch, at, at, batch.len())) {
+        if (0..batch.len()).any(|at| depends_on(batch, at, at, batch.len())) {
             return None;
         }
         let mut after = self.clone();
         let mut answers = Vec::new();
         let mut added = Vec::new();
-        let mut stand_ins: HashMap<&str, String> = HashMap::new();
-        for (place, request) in batch.iter().enumerate() {
+        let mut key_holders: HashMap<&str, String> = HashMap::new();
+        for (position, request) in batch.iter().enumerate() {
             if let Some(holder) = after.key_holder(request.key.as_ref()) {
                 let holder = after.jobs[holder].request.name.clone();
-                stand_ins.insert(&request.name, holder.clone());
+                key_holders.insert(&request.name, holder.clone());
                 answers.push((holder, false));
             } else if after.find(&request.name).is_none() {
-                added.push((place, after.jobs.len()));
+                added.push((position, after.jobs.len()));
                 after.jobs.push(new_job(request, after.now));
                 answers.push((request.name.clone(), true));
             } else if request.if_absent {
@@ -104,20 +104,20 @@ impl Memory {
                 return None;
             }
         }
-        // Who depends on one that was not stored depends on the one that holds its key.
+        // A dependency on a job that was not stored refers to the holder of its unique key.
         let mut renamed = batch.to_vec();
-        for (place, at) in &added {
+        for (position, at) in &added {
             let mut seen = HashSet::new();
-            let name = |name: &String| match (after.find(name), stand_ins.get(name.as_str())) {
+            let name = |name: &String| match (after.find(name), key_holders.get(name.as_str())) {
                 (None, Some(holder)) => holder.clone(),
                 (Some(_), _) | (None, None) => name.clone(),
             };
-            let parents = batch[*place].parents.iter().map(name);
+            let parents = batch[*position].parents.iter().map(name);
             let parents: Vec<String> = parents.filter(|name| seen.insert(name.clone())).collect();
-            renamed[*place].parents.clone_from(&parents);
+            renamed[*position].parents.clone_from(&parents);
             after.jobs[*at].request.parents = parents;
         }
-        if (0..renamed.len()).any(|at| waits_for(&renamed, at, at, renamed.len())) {
+        if (0..renamed.len()).any(|at| depends_on(&renamed, at, at, renamed.len())) {
             return None;
         }
         for (_, at) in added {
@@ -125,17 +125,17 @@ impl Memory {
             let parents: Option<Vec<usize>> = parents.iter().map(|name| after.find(name)).collect();
             let (finished, open): (Vec<usize>, Vec<usize>) =
                 parents?.into_iter().partition(|parent| is_finished(after.jobs[*parent].state));
-            // As if the finished ones ended just now.
+            // Treats finished parents as if they ended now.
             after.jobs[at].blockers = [open, finished.clone()].concat();
             for parent in finished {
-                after.tell(at, parent);
+                after.unblock(at, parent);
             }
         }
         *self = after;
         Some(answers)
     }
 
-    /// The jobs that could run now, first come first: by priority, due time and the order of enqueuing.
+    /// The jobs that could run now, ordered by priority, due time and enqueue order.
     pub fn ready(&self) -> Vec<usize> {
         let mut ready: Vec<usize> = (0..self.jobs.len()).filter(|at| self.is_ready(*at)).collect();
         ready.sort_by_key(|at| (-self.jobs[*at].request.priority, self.jobs[*at].due_at, *at));
@@ -145,12 +145,12 @@ impl Memory {
     fn is_ready(&self, at: usize) -> bool {
         let job = &self.jobs[at];
         let waits = [StateName::Pending, StateName::Failed].contains(&job.state);
-        let held = self.lanes[job.request.queue].is_paused;
-        !job.removed && waits && job.blockers.is_empty() && job.due_at <= self.now && !held
+        let is_paused = self.lanes[job.request.queue].is_paused;
+        !job.removed && waits && job.blockers.is_empty() && job.due_at <= self.now && !is_paused
     }
 
-    /// The ready jobs of the queues that a worker serves, in the order in which it takes them.
-    pub fn line_of(&self, worker: usize) -> Vec<usize> {
+    /// The ready jobs of the queues that a worker serves, in claim order.
+    pub fn claim_order(&self, worker: usize) -> Vec<usize> {
         let ready = self.ready();
         let of = |queue: usize| ready.iter().filter(move |at| self.jobs[**at].request.queue == queue);
         match &self.workers[worker].queues {
@@ -159,15 +159,15 @@ impl Memory {
         }
     }
 
-    /// The names and attempts of the jobs that a worker gets, `limited` of them at most from queues with a limit.
+    /// The names and attempts of the jobs that a worker claims, at most `limited` of them from queues with a limit.
     pub fn claim(&mut self, worker: usize, want: usize, limited: usize) -> Vec<(String, u32)> {
         let mut claimed = Vec::new();
         let mut limited_left = limited;
-        for at in self.line_of(worker) {
+        for at in self.claim_order(worker) {
             let queue = self.jobs[at].request.queue;
             let is_limited = self.lanes[queue].is_limited();
-            let has_use = claimed.len() < want && (!is_limited || limited_left > 0);
-            if has_use && self.has_room(queue) {
+            let is_wanted = claimed.len() < want && (!is_limited || limited_left > 0);
+            if is_wanted && self.has_room(queue) {
                 limited_left -= usize::from(is_limited);
                 claimed.push(self.start(worker, at));
             }
@@ -193,19 +193,19 @@ impl Memory {
         self.jobs.iter().filter(|job| job.request.queue == queue && job.lease.is_some()).count()
     }
 
-    /// Whether an outcome was recorded.
+    /// Records an outcome, and returns whether the lease was valid.
     pub fn settle(&mut self, worker: usize, name: &str, attempt: u32, outcome: Outcome) -> bool {
-        self.settle_beside(worker, name, attempt, outcome, false)
+        self.settle_lost(worker, name, attempt, outcome, false)
     }
 
-    /// The same for a worker that may have been killed by another of its attempts.
-    pub fn settle_beside(
+    /// As `settle`, for a worker that may have been killed by another of its attempts.
+    pub fn settle_lost(
         &mut self,
         worker: usize,
         name: &str,
         attempt: u32,
         outcome: Outcome,
-        is_beside_others: bool,
+        has_other_lost_attempts: bool,
     ) -> bool {
         let Some(at) = self.held(worker, name, attempt) else {
             return false;
@@ -214,7 +214,7 @@ impl Memory {
         let now = self.now;
         let job = &mut self.jobs[at];
         if outcome == Outcome::Released {
-            self.lanes[job.request.queue].give_token_back(now);
+            self.lanes[job.request.queue].return_token(now);
         }
         let cancel = job.lease.take().is_some_and(|lease| lease.cancel);
         job.history.push(outcome);
@@ -228,7 +228,7 @@ impl Memory {
             Outcome::Lost => {
                 job.losses = if job.loss_boot == boot { job.losses + 1 } else { 1 };
                 job.loss_boot = boot;
-                if job.losses >= CRASH_LIMIT && !is_beside_others {
+                if job.losses >= CRASH_LIMIT && !has_other_lost_attempts {
                     StateName::Dead
                 } else {
                     job.due_at = job.due_at.max(now);
@@ -251,11 +251,11 @@ impl Memory {
         if cancel && job.state != StateName::Completed {
             job.state = StateName::Cancelled;
         }
-        self.tell_dependents(at);
+        self.unblock_dependents(at);
         true
     }
 
-    /// The job that a worker holds under this name and attempt.
+    /// The job with this name and attempt, if the worker holds its lease.
     pub fn held(&self, worker: usize, name: &str, attempt: u32) -> Option<usize> {
         let at = self.find(name)?;
         let job = &self.jobs[at];
@@ -263,7 +263,7 @@ impl Memory {
         (holds && job.attempts == attempt).then_some(at)
     }
 
-    /// Whether the lease is held, and whether its job shall be cancelled.
+    /// Extends a lease. Returns whether a cancel is requested; `None` if the lease is lost.
     pub fn extend(&mut self, worker: usize, name: &str, attempt: u32) -> Option<bool> {
         let at = self.held(worker, name, attempt)?;
         let lease = self.jobs[at].lease.as_mut()?;
@@ -277,7 +277,7 @@ impl Memory {
         running.filter(move |(_, lease)| lease.worker == worker)
     }
 
-    /// Whether nothing is left to do in the open queues that a worker serves.
+    /// Whether no work is left in the queues that a worker serves, apart from paused ones.
     pub fn is_idle(&self, worker: usize) -> bool {
         let queues = self.workers[worker].queues.as_ref();
         let is_busy = |(at, job): (usize, &MemoryJob)| {
@@ -300,7 +300,7 @@ impl Memory {
             lease.cancel = true;
         } else {
             self.jobs[at].state = StateName::Cancelled;
-            self.tell_dependents(at);
+            self.unblock_dependents(at);
         }
         Answer::Done(self.jobs[at].state)
     }
@@ -316,7 +316,7 @@ impl Memory {
         if holder.is_some_and(|holder| holder != at) {
             return Answer::Conflict;
         }
-        // What a failed job depends on was met when it first ran.
+        // The dependencies of a failed job were met when it first ran.
         let parents = self.jobs[at].request.parents.iter().filter(|_| is_finished(self.jobs[at].state));
         let blockers = parents
             .filter_map(|parent| self.find(parent))
@@ -337,15 +337,15 @@ impl Memory {
         let Some(at) = self.find(name) else {
             return Answer::NotFound;
         };
-        let waited_for = self.jobs.iter().any(|job| !job.removed && job.blockers.contains(&at));
-        if self.jobs[at].state == StateName::Processing || waited_for {
+        let has_dependents = self.jobs.iter().any(|job| !job.removed && job.blockers.contains(&at));
+        if self.jobs[at].state == StateName::Processing || has_dependents {
             return Answer::Conflict;
         }
         self.jobs[at].removed = true;
         Answer::Done(self.jobs[at].state)
     }
 
-    /// The job that has this name now.
+    /// The existing job with this name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.jobs.iter().rposition(|job| job.request.name == name && !job.removed)
     }
@@ -357,31 +357,31 @@ impl Memory {
         })
     }
 
-    /// Tells all who wait for a job that it ended, if it did.
-    fn tell_dependents(&mut self, at: usize) {
+    /// Unblocks or cancels the dependents of a job that has ended.
+    fn unblock_dependents(&mut self, at: usize) {
         if is_finished(self.jobs[at].state) {
             self.jobs[at].blockers.clear();
             for dependent in 0..self.jobs.len() {
-                self.tell(dependent, at);
+                self.unblock(dependent, at);
             }
         }
     }
 
-    fn tell(&mut self, at: usize, parent: usize) {
-        let went_well = self.jobs[parent].state == StateName::Completed;
+    fn unblock(&mut self, at: usize, parent: usize) {
+        let succeeded = self.jobs[parent].state == StateName::Completed;
         let now = self.now;
         let job = &mut self.jobs[at];
         if job.removed || !job.blockers.contains(&parent) {
             return;
         }
-        if went_well || job.request.runs_anyway {
+        if succeeded || job.request.runs_anyway {
             job.blockers.retain(|blocker| *blocker != parent);
             if job.blockers.is_empty() {
                 job.due_at = job.due_at.max(now);
             }
         } else {
             job.state = StateName::Cancelled;
-            self.tell_dependents(at);
+            self.unblock_dependents(at);
         }
     }
 }
@@ -404,9 +404,10 @@ fn new_job(request: &Request, now: i64) -> MemoryJob {
     }
 }
 
-/// Whether a job of the batch waits for `goal`, through at most so many steps. Of two with one name the first counts.
-fn waits_for(batch: &[Request], from: usize, goal: usize, steps: usize) -> bool {
+/// Whether a request depends on `goal` through at most `steps` others. Of two requests with the same name the first
+/// counts.
+fn depends_on(batch: &[Request], from: usize, goal: usize, steps: usize) -> bool {
     let parents = batch[from].parents.iter();
     let mut parents = parents.filter_map(|parent| batch.iter().position(|request| request.name == *parent));
-    steps > 0 && parents.any(|at| at == goal || waits_for(batch, at, goal, steps - 1))
+    steps > 0 && parents.any(|at| at == goal || depends_on(batch, at, goal, steps - 1))
 }

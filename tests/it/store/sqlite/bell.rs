@@ -87,7 +87,7 @@ fn what_becomes_ready_rings() {
     fixture.reap(&other);
     rings("a reap that finds nothing", false);
 
-    fixture.enqueue(job("anyway").after(&["a"]).whatever_happens());
+    fixture.enqueue(job("anyway").after(&["a"]).run_on_dependency_failure());
     fixture.cancel("a");
     rings("a dependent that runs anyway", true);
 }

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use store::{JobFilter, Stop};
 
 use super::{Home, value};
-use crate::store::fixture::{Fixture, SOMEBODY};
+use crate::store::fixture::{Fixture, ACTOR};
 
 /// Says to the one that dies where the queue is and what to do.
 const HOME: &str = "TEST_CRASH_HOME";
@@ -38,7 +38,7 @@ fn the_one_that_dies() {
         "remove" => drop(fixture.remove("a")),
         "register" => drop(fixture.worker("new")),
         "set_worker_state" => fixture.retire(&worker()),
-        "stop" => drop(fixture.store.stop(&Stop { home: None, kill_at: None }, SOMEBODY)),
+        "stop" => drop(fixture.store.stop(&Stop { home: None, kill_at: None }, ACTOR)),
         "exchange" => drop(fixture.lease(&worker())),
         "extend" => drop(fixture.store.extend(&worker(), &[])),
         "reap" => drop(fixture.reap(&worker())),

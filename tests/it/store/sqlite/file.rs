@@ -14,7 +14,7 @@ use store::{JobFilter, Stop, Store, StoreError};
 use rusqlite::config::DbConfig;
 
 use super::{Home, connect, value};
-use crate::store::fixture::{FAILURE, Fixture, SOMEBODY, TestClock};
+use crate::store::fixture::{FAILURE, Fixture, ACTOR, TestClock};
 use crate::store::new_job::job;
 
 /// Puts something where the database is to be.
@@ -307,7 +307,7 @@ fn orders_to_stop_do_not_pile_up() {
     let fixture = home.fixture();
     fixture.set(SettingKey::Durability, "normal");
     for _ in 0..1_100 {
-        fixture.store.stop(&Stop { home: None, kill_at: None }, SOMEBODY).expect("stop");
+        fixture.store.stop(&Stop { home: None, kill_at: None }, ACTOR).expect("stop");
     }
     drop(fixture);
     let connection = home.connect();

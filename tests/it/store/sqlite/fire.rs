@@ -8,7 +8,7 @@ use store::sqlite::SqliteStore;
 use store::{JobFilter, NewSchedule, Page, Schedules, Store};
 
 use super::Home;
-use crate::store::fixture::{Fixture, SOMEBODY, TestClock};
+use crate::store::fixture::{Fixture, ACTOR, TestClock};
 use crate::store::schedules::{minutely, name};
 
 const SCHEDULES: usize = 30;
@@ -26,7 +26,7 @@ fn fault_31_of_many_who_fire_at_one_moment_one_does() {
     let policy = Policy::new(None, None, Some(OnOverlap::Queue)).expect("a policy");
     for at in 0..SCHEDULES {
         let schedule = NewSchedule { policy, ..minutely(&format!("s{at}")) };
-        store.add_schedule(&schedule, SOMEBODY).expect("add_schedule").expect("it is taken");
+        store.add_schedule(&schedule, ACTOR).expect("add_schedule").expect("it is taken");
     }
     for round in 1..=ROUNDS {
         clock.advance(Duration::from_secs(60));
@@ -63,7 +63,7 @@ fn a_schedule_that_cannot_be_understood_is_held_back() {
     ];
     let fixture = home.fixture();
     for (name, _) in bad.into_iter().chain([("good", "")]) {
-        fixture.store.add_schedule(&minutely(name), SOMEBODY).expect("add_schedule").expect("it is taken");
+        fixture.store.add_schedule(&minutely(name), ACTOR).expect("add_schedule").expect("it is taken");
     }
     drop(fixture);
     let connection = home.connect();
