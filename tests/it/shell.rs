@@ -89,7 +89,7 @@ fn expected_output(words: &[String]) -> Vec<u8> {
         output.extend_from_slice(word.as_bytes());
         output.push(0);
     }
-output
+    output
 }
 
 /// This system's `sh`, and the two shells that are `sh` on other systems.

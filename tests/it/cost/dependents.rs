@@ -46,7 +46,10 @@ impl Dependents {
 
     /// The steps of the most expensive of several exchanges. Each of them claims a job that was enqueued in between.
     fn max_exchange_cost(&self) -> u64 {
-        (0..MEASURED_EXCHANGES).map(|at| self.exchange_cost(&format!("urgent-{at}"))).max().expect("at least one exchange")
+        (0..MEASURED_EXCHANGES)
+            .map(|at| self.exchange_cost(&format!("urgent-{at}")))
+            .max()
+            .expect("at least one exchange")
     }
 
     fn exchange_cost(&self, urgent: &str) -> u64 {
@@ -55,7 +58,11 @@ impl Dependents {
         let exchanged = self.fixture.exchange(&self.worker, &[], 1);
         let runs = tape::take();
         tape::stop();
-        assert_eq!(exchanged.claimed[0].lease.job.as_str(), urgent, "the job is claimed between two portions");
+        assert_eq!(
+            exchanged.claimed[0].lease.job.as_str(),
+            urgent,
+            "the job is claimed between two portions"
+        );
         assert_eq!(exchanged.next_due, Some(self.fixture.now()), "more dependents remain blocked");
         let count = |beginning: &str| runs.iter().filter(|run| run.sql.starts_with(beginning)).count();
         assert_eq!(count("begin "), 1, "an exchange is one transaction");
@@ -91,7 +98,11 @@ fn a_retried_job_unblocks_the_dependents_of_its_last_end_in_portions() {
     };
     let unblocked: Vec<usize> = transactions.map(unblocked).filter(|count| *count > 0).collect();
     assert!(unblocked.iter().all(|count| *count <= PORTION_SIZE), "{unblocked:?}");
-    assert_eq!(unblocked.iter().sum::<usize>(), FEW_DEPENDENTS - PORTION_SIZE, "all dependents of its first end: {unblocked:?}");
+    assert_eq!(
+        unblocked.iter().sum::<usize>(),
+        FEW_DEPENDENTS - PORTION_SIZE,
+        "all dependents of its first end: {unblocked:?}"
+    );
 }
 
 #[test]

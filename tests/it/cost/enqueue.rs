@@ -44,7 +44,10 @@ fn an_enqueue_after_many_makes_no_more_calls_than_the_first() {
     assert!(counts.iter().all(|count| *count <= MAX_CALLS_IN_A_ROW), "{counts:?}");
     let syncs: Vec<usize> = runs.iter().map(|calls| calls.named(&SYNCS).len()).collect();
     let checkpoints = syncs.iter().filter(|count| **count > 1).count();
-    assert!((1..=ENQUEUES_IN_A_ROW / 5).contains(&checkpoints), "the log is checkpointed occasionally: {syncs:?}");
+    assert!(
+        (1..=ENQUEUES_IN_A_ROW / 5).contains(&checkpoints),
+        "the log is checkpointed occasionally: {syncs:?}"
+    );
     assert!(syncs.iter().all(|count| (1..=4).contains(count)), "{syncs:?}");
 }
 

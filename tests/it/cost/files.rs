@@ -18,7 +18,10 @@ const CLOCK_SLOWDOWN: u64 = 30;
 fn a_drain_of_small_jobs_creates_the_same_files_as_an_empty_drain() {
     let sandbox = Sandbox::new();
     let by_empty_drain = sandbox.created_by_drain();
-    assert!(by_empty_drain.contains(&"home/workers/*.lock".to_owned()), "the watch reports new files: {by_empty_drain:?}");
+    assert!(
+        by_empty_drain.contains(&"home/workers/*.lock".to_owned()),
+        "the watch reports new files: {by_empty_drain:?}"
+    );
     sandbox.enqueue("true", 50);
     sandbox.enqueue("echo hello; echo trouble >&2", 50);
     sandbox.enqueue("echo failed >&2; exit 1", 50);
@@ -31,7 +34,10 @@ fn the_watch_reports_the_log_file_of_a_job_that_prints_much() {
     let by_empty_drain = sandbox.created_by_drain();
     sandbox.enqueue("head -c 1000000 /dev/zero", 1);
     let created = sandbox.created_by_drain();
-    assert!(created.len() > by_empty_drain.len() && created.iter().any(|name| name.contains("logs")), "{created:?}");
+    assert!(
+        created.len() > by_empty_drain.len() && created.iter().any(|name| name.contains("logs")),
+        "{created:?}"
+    );
 }
 
 /// A home that a worker has already used, and a folder for temporary files.

@@ -15,7 +15,7 @@ use store::{Change, JobFilter, JobRef, JobVerb, Phase};
 use tempfile::TempDir;
 
 use super::tape::{self, Run};
-use crate::store::fixture::{Fixture, ACTOR};
+use crate::store::fixture::{ACTOR, Fixture};
 use crate::store::new_job::{JobSpec, job, job_id};
 
 /// In percent: which B-tree pages are split varies between runs, and larger trees are deeper.
@@ -139,21 +139,15 @@ impl Graph {
     fn remove_newest(&self) {
         let all = self.select(StateName::Cancelled);
         let some = all[..all.len() / 2].to_vec();
-        let tally = bulk::change_selected(
-            self.fixture.store.as_ref(),
-            JobVerb::Remove,
-            some.clone(),
-            ACTOR,
-            |_| {},
-        )
-        .expect("the jobs are removed");
+        let tally =
+            bulk::change_selected(self.fixture.store.as_ref(), JobVerb::Remove, some.clone(), ACTOR, |_| {})
+                .expect("the jobs are removed");
         assert_eq!(tally.done, some.len() as u64);
     }
 
     fn prune(&self) {
         let rest = PruneScope::Chosen(self.select(StateName::Cancelled));
-        prune::prune(self.fixture.store.as_ref(), self.folder.path(), &rest, ACTOR, |_| {})
-            .expect("prune");
+        prune::prune(self.fixture.store.as_ref(), self.folder.path(), &rest, ACTOR, |_| {}).expect("prune");
     }
 }
 
@@ -275,5 +269,8 @@ fn changes_before_an_error_are_reported() {
     assert!((1..1_100).contains(&done), "{done} jobs were removed");
     assert_eq!(graph.select(StateName::Pending).len(), 1_100 - done, "only the reported jobs are removed");
     let stopped = answers.stopped.expect("an error");
-    assert!(matches!(stopped, OpError::PartlyDone { done: reported, .. } if reported == done as u64), "{stopped:?}");
+    assert!(
+        matches!(stopped, OpError::PartlyDone { done: reported, .. } if reported == done as u64),
+        "{stopped:?}"
+    );
 }

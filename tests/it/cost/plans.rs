@@ -151,7 +151,8 @@ pub(super) fn assert_finds_rows_by_index(connection: &Connection, sql: &str) {
             .filter(|rest| *rest != "CONSTANT ROW")
             .and_then(|rest| rest.split(' ').next());
         // A scan of a subquery's result is allowed: the subquery is checked by itself.
-        let is_allowed = scanned.is_none_or(|table| SMALL_TABLES.contains(&table) || table.starts_with("(subquery"));
+        let is_allowed =
+            scanned.is_none_or(|table| SMALL_TABLES.contains(&table) || table.starts_with("(subquery"));
         assert!(
             is_allowed || FIRST_ROW_ONLY.contains(&sql),
             "{sql}\nscans a table that may be large: {line}"

@@ -18,7 +18,7 @@ use store::{
     ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
-use crate::store::fixture::{FAILURE, Fixture, ACTOR, serving, settlement};
+use crate::store::fixture::{ACTOR, FAILURE, Fixture, serving, settlement};
 use crate::store::hooks::{hook_name, new_hook};
 use crate::store::new_job::{JobSpec, batch_name, job, job_id, queue_name};
 use crate::store::schedules::{minutely, name as schedule_name};

@@ -7,7 +7,7 @@ use ops::jobs::bulk::default_phases;
 use store::{JobFilter, JobVerb};
 
 use super::tape;
-use crate::store::fixture::{Fixture, ACTOR};
+use crate::store::fixture::{ACTOR, Fixture};
 use crate::store::new_job::{batch_name, job, job_id, queue_name};
 
 /// More jobs than one page of a selection.

@@ -69,7 +69,8 @@ fn use_every_verb(jobs_of_each_kind: usize) -> StatementCosts {
     fixture.recount();
     drop(fixture);
     let mut steps: BTreeMap<String, Steps> = BTreeMap::new();
-    for run in runs.into_iter().filter(|run| CHECKED_STATEMENTS.iter().any(|verb| run.sql.starts_with(verb))) {
+    for run in runs.into_iter().filter(|run| CHECKED_STATEMENTS.iter().any(|verb| run.sql.starts_with(verb)))
+    {
         steps.entry(run.sql).or_default().add(run.steps.into());
     }
     StatementCosts { folder, steps }
@@ -80,8 +81,7 @@ fn with_ten_times_the_jobs_no_verb_takes_more_steps() {
     let (few, many) = (use_every_verb(FEW_JOBS), use_every_verb(MANY_JOBS));
     let mut grown = Vec::new();
     for (sql, steps) in &many.steps {
-        let before =
-            few.steps.get(sql).unwrap_or_else(|| panic!("executed only with many jobs: {sql}"));
+        let before = few.steps.get(sql).unwrap_or_else(|| panic!("executed only with many jobs: {sql}"));
         let is_exempt = GROWING.iter().any(|(beginning, _)| sql.starts_with(beginning));
         if !is_exempt && steps.has_grown_since(*before) {
             grown.push(format!("{before:?} became {steps:?}: {sql}"));

@@ -35,8 +35,7 @@ impl Calls {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-qq", "-s", "4096", "-e", "signal=none", "-o"]).arg(&trace).arg(PROGRAM);
         call.through(strace).run().ok();
-        let text =
-            String::from_utf8_lossy(&fs::read(&trace).expect("strace wrote the calls")).into_owned();
+        let text = String::from_utf8_lossy(&fs::read(&trace).expect("strace wrote the calls")).into_owned();
         let calls = text.lines().filter_map(|line| line.split_once(' ')).map(|(_, call)| call.trim_start());
         Self(calls.map(str::to_owned).collect())
     }

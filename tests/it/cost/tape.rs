@@ -3,10 +3,7 @@
 //! SQLite calls [`listen`] for each connection that is opened in this process. Connections of a thread that is not
 //! recording are left alone, so concurrent tests are not affected.
 
-#![expect(
-    unsafe_code,
-    reason = "only SQLite's C interface reports executed statements and their cost"
-)]
+#![expect(unsafe_code, reason = "only SQLite's C interface reports executed statements and their cost")]
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

@@ -15,7 +15,9 @@ pub fn folder() -> PathBuf {
 pub fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
     let mut inputs: Vec<(String, Vec<u8>)> = names(&folder().join(target))
         .into_iter()
-        .map(|name| (name.clone(), fs::read(folder().join(target).join(name)).expect("the input is readable")))
+        .map(|name| {
+            (name.clone(), fs::read(folder().join(target).join(name)).expect("the input is readable"))
+        })
         .collect();
     inputs.sort();
     inputs

@@ -4,7 +4,7 @@ use domain::job::life::{CancelReason, State, StateName};
 use domain::job::outcome::Outcome;
 use store::{Change, Conflict, JobFilter, LeaseStatus, Phase};
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
 use super::new_job::{job, job_id};
 
 every_store!(
@@ -50,7 +50,11 @@ fn a_running_job_is_marked_and_its_worker_notified(fixture: &Fixture) {
     assert_eq!(fixture.state("a"), StateName::Processing, "the job runs until its worker ends it");
     assert_eq!(fixture.cancel("a"), Change::Done(StateName::Processing), "a second cancel has no effect");
     for _ in 0..2 {
-        assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::CancelRequested, "reported at every heartbeat");
+        assert_eq!(
+            fixture.extend(&worker, &lease),
+            LeaseStatus::CancelRequested,
+            "reported at every heartbeat"
+        );
     }
     assert!(fixture.settle(&worker, &lease, Outcome::Cancelled));
     assert_eq!(fixture.state("a"), StateName::Cancelled);
@@ -103,6 +107,10 @@ fn the_user_who_cancelled_is_recorded(fixture: &Fixture) {
     fixture.store.retry(&[job_id("a")], "carol").expect("retry");
     let events = fixture.record("a").events;
     let recorded: Vec<_> = events.iter().map(|event| (event.event.as_str(), event.by.as_str())).collect();
-    assert_eq!(recorded, [("cancel", "alice"), ("retry", "carol")], "a cancel without effect is not recorded");
+    assert_eq!(
+        recorded,
+        [("cancel", "alice"), ("retry", "carol")],
+        "a cancel without effect is not recorded"
+    );
     assert_eq!(events[1].at, fixture.now());
 }

@@ -108,7 +108,11 @@ fn named_queues_are_served_strictly_in_order(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 9), ["b-urgent", "b-plain"], "only from queues that the worker serves");
 
     fixture.enqueue_all([job("b2").queue("b"), job("later").queue("later")]);
-    assert_eq!(fixture.claim(&worker, 9), ["later", "b2"], "a queue created later keeps its position in the list");
+    assert_eq!(
+        fixture.claim(&worker, 9),
+        ["later", "b2"],
+        "a queue created later keeps its position in the list"
+    );
 }
 
 fn a_paused_queue_is_not_served_until_it_is_resumed(fixture: &Fixture) {
@@ -140,7 +144,11 @@ fn a_released_job_keeps_its_position_and_a_lost_job_loses_it(fixture: &Fixture) 
     assert_eq!(fixture.reap(&first), [a]);
     fixture.pass_millis(10);
     fixture.enqueue("later");
-    assert_eq!(fixture.claim(&second, 9), ["b", "c", "d", "a", "later"], "a lost job goes last, because it may have crashed its worker");
+    assert_eq!(
+        fixture.claim(&second, 9),
+        ["b", "c", "d", "a", "later"],
+        "a lost job goes last, because it may have crashed its worker"
+    );
 }
 
 fn a_retried_job_is_ordered_by_its_new_due_time(fixture: &Fixture) {
@@ -246,11 +254,7 @@ fn a_clock_set_back_delays_only_jobs_with_a_due_time(fixture: &Fixture) {
     fixture.exchange(&worker, &[], 0);
 
     fixture.clock.jump(-DAY_MILLIS);
-    assert_eq!(
-        fixture.claim(&worker, 1),
-        ["plain"],
-        "jobs that are not due again are skipped"
-    );
+    assert_eq!(fixture.claim(&worker, 1), ["plain"], "jobs that are not due again are skipped");
     assert_eq!(fixture.claim(&worker, 9), [""; 0]);
     fixture.clock.jump(DAY_MILLIS);
     assert_eq!(fixture.claim(&worker, 9), ["backoff", "timed"]);

@@ -5,7 +5,7 @@ use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
 use store::{Change, Conflict, EnqueueRefusal, JobFilter, Phase};
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
 use super::new_job::{JobSpec, job, job_id};
 
 every_store!(

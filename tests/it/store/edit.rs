@@ -9,7 +9,7 @@ use domain::job::outcome::Outcome;
 use domain::job::request::Timeout;
 use store::{Change, Conflict, JobFilter};
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
 use super::new_job::{job, job_id, queue_name};
 
 every_store!(

@@ -209,11 +209,7 @@ impl Fixture {
 
     /// Compares the counters of every queue and batch with a count of all jobs.
     pub fn recount(&self) {
-        assert_eq!(
-            self.store.recount().expect("a recount"),
-            [],
-            "the derived tables agree with the jobs"
-        );
+        assert_eq!(self.store.recount().expect("a recount"), [], "the derived tables agree with the jobs");
         self.recount_batches();
         let mut counted: BTreeMap<QueueName, BTreeMap<StateName, u64>> = BTreeMap::new();
         for job in self.pages(&JobFilter::default(), 1_000) {
@@ -384,7 +380,7 @@ pub fn new_worker(id: &str) -> NewWorker {
     }
 }
 
-/// Where a worker runs, as far as the awake tells it.
+/// An origin with only a boot id.
 pub fn under_boot(boot_id: &str) -> Origin {
     let key = HostKey { boot_id: boot_id.to_owned(), ..HostKey::default() };
     Origin { key, ..Origin::default() }

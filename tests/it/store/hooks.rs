@@ -14,7 +14,7 @@ use store::{
     ServedJobs,
 };
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
 use super::new_job::{job, job_id, queue_name};
 
 every_store!(
@@ -289,14 +289,20 @@ fn a_failed_delivery_is_retried_with_backoff(fixture: &Fixture) {
         assert_eq!(exchanged.taken, []);
         assert_eq!(exchanged.next_due, Some(fixture.now().saturating_add(Duration::from_secs(delay))));
         let failing = hook(fixture, "h");
-        assert_eq!((failing.error.as_deref(), failing.failing_since.is_some()), (Some("connection refused"), true));
+        assert_eq!(
+            (failing.error.as_deref(), failing.failing_since.is_some()),
+            (Some("connection refused"), true)
+        );
         fixture.pass_secs(delay);
         assert_eq!(fixture.orders(&worker).next_delivery, Some(fixture.now()));
     }
     assert_eq!(distinct.len(), 1, "the same delivery each time: {distinct:?}");
     assert_eq!(deliver_all(fixture, &worker).len(), 1);
     let recovered = hook(fixture, "h");
-    assert_eq!((recovered.failing_since, recovered.error.as_deref(), recovered.pending), (None, Some("connection refused"), 0));
+    assert_eq!(
+        (recovered.failing_since, recovered.error.as_deref(), recovered.pending),
+        (None, Some("connection refused"), 0)
+    );
 }
 
 fn events_before_a_hook_was_added_are_not_delivered(fixture: &Fixture) {
@@ -312,7 +318,11 @@ fn a_failing_hook_does_not_delay_other_deliveries(fixture: &Fixture) {
     let taken = take(fixture, &worker, 10);
     let reports = [report(&taken[0], failed()), report(&taken[1], DeliveryResult::Delivered)];
     let next = exchange_deliveries(fixture, &worker, &reports, 10).taken;
-    assert_eq!(hooks_of(&next), ["one", "two"], "other deliveries of the failing hook are not delayed either");
+    assert_eq!(
+        hooks_of(&next),
+        ["one", "two"],
+        "other deliveries of the failing hook are not delayed either"
+    );
     assert_ne!(next[0].name, taken[0].name);
 }
 
@@ -357,7 +367,11 @@ fn a_hook_that_always_fails_does_not_accumulate_deliveries(fixture: &Fixture) {
     let exchanged = fail();
     assert_eq!(exchanged.gave_up, [hook_name("h")]);
     let left = hook(fixture, "h");
-    assert_eq!((left.pending, left.gave_up), (4, 17), "attempted deliveries have their own deadline, and one is new");
+    assert_eq!(
+        (left.pending, left.gave_up),
+        (4, 17),
+        "attempted deliveries have their own deadline, and one is new"
+    );
 }
 
 /// A hook command that kills its worker must not do so forever.
@@ -397,7 +411,11 @@ fn a_delivery_of_a_stopped_worker_is_due_immediately(fixture: &Fixture) {
     let worker = with_pending_deliveries(fixture);
     let taken = take(fixture, &worker, 10);
     let given_back = report(&taken[0], DeliveryResult::GivenBack);
-    assert!(exchange_deliveries(fixture, &worker, &[given_back], 0).next_due.is_some_and(|due| due <= fixture.now()));
+    assert!(
+        exchange_deliveries(fixture, &worker, &[given_back], 0)
+            .next_due
+            .is_some_and(|due| due <= fixture.now())
+    );
     fixture.retire(&worker);
     let other = fixture.worker("other");
     assert_eq!(names(&take(fixture, &other, 10)), names(&taken), "they are still due first");
@@ -411,7 +429,10 @@ fn a_delivery_that_takes_too_long_is_taken_by_another_worker(fixture: &Fixture) 
     fixture.pass_secs(59);
     assert!(!hooks_of(&take(fixture, &other, 10)).contains(&"one"));
     fixture.pass_secs(2);
-    assert!(hooks_of(&take(fixture, &other, 10)).contains(&"one"), "the delivery of the first worker has expired");
+    assert!(
+        hooks_of(&take(fixture, &other, 10)).contains(&"one"),
+        "the delivery of the first worker has expired"
+    );
 }
 
 fn a_late_success_report_counts_and_a_late_failure_report_does_not(fixture: &Fixture) {

@@ -55,7 +55,11 @@ fn a_concurrency_limit_applies_across_all_workers(fixture: &Fixture) {
     assert_eq!(fixture.claim(&other, 9), ["2"], "the third job runs on another worker");
     assert_eq!(fixture.claim(&one, 9), [""; 0]);
     let settled = first.iter().map(|lease| settlement(lease, Outcome::Success)).collect::<Vec<_>>();
-    assert_eq!(ids(&exchange_limited(fixture, &one, &settled, 9, 9)), ["3", "4"], "in the exchange that freed the capacity");
+    assert_eq!(
+        ids(&exchange_limited(fixture, &one, &settled, 9, 9)),
+        ["3", "4"],
+        "in the exchange that freed the capacity"
+    );
     fixture.limit("q", None, None);
     assert_eq!(fixture.claim(&other, 9), ["5", "6", "7", "8"]);
 }
@@ -127,7 +131,11 @@ fn a_worker_skips_a_full_preferred_queue(fixture: &Fixture) {
     let lease = fixture.lease(&worker);
     assert_eq!(fixture.claim(&worker, 1), ["a"]);
     let settled = [settlement(&lease, Outcome::Success)];
-    assert_eq!(ids(&exchange_limited(fixture, &worker, &settled, 2, 2)), ["1", "b"], "the preferred queue goes first again");
+    assert_eq!(
+        ids(&exchange_limited(fixture, &worker, &settled, 2, 2)),
+        ["1", "b"],
+        "the preferred queue goes first again"
+    );
 }
 
 fn a_worker_for_one_job_waits_while_its_queue_is_full(fixture: &Fixture) {

@@ -78,7 +78,11 @@ fn every_phase_lists_its_jobs(fixture: &Fixture) {
     for (listed, expected) in PHASES {
         assert_eq!(fixture.list_by(&phase(listed), 100), expected, "{}", listed.name());
     }
-    assert_eq!(fixture.list_by(&JobFilter::default(), 100).len(), 16, "the unfiltered list contains every job");
+    assert_eq!(
+        fixture.list_by(&JobFilter::default(), 100).len(),
+        16,
+        "the unfiltered list contains every job"
+    );
 }
 
 fn queue_tag_and_phase_filters_combine(fixture: &Fixture) {

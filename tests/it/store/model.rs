@@ -314,7 +314,11 @@ fn assert_same_workers(fixture: &Fixture, model: &Model) {
         assert_eq!(shown.held as usize, ends.len(), "the number of leases of {id}");
         let until = shown.lease_until.map(Timestamp::as_millis);
         assert_eq!(until, ends.iter().min().copied(), "the earliest lease end of {id}");
-        assert_eq!(shown.overdue, ends.iter().any(|end| *end < memory.now), "whether a lease of {id} has expired");
+        assert_eq!(
+            shown.overdue,
+            ends.iter().any(|end| *end < memory.now),
+            "whether a lease of {id} has expired"
+        );
 
         let orders = fixture.orders(&id);
         let cancelled = memory.held_by(worker).filter(|(_, lease)| lease.cancel);

@@ -8,7 +8,7 @@ use domain::values::timestamp::Timestamp;
 use store::{NewWorker, Orders, ServedJobs, Stop, WorkerState};
 use sys::host::{HostKey, Origin};
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store, new_worker, serving};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store, new_worker, serving};
 use super::new_job::{job, job_id};
 
 every_store!(
@@ -171,7 +171,11 @@ fn a_stop_applies_to_registered_workers(fixture: &Fixture) {
     assert_eq!([&first, &second].map(drain), [true, false], "a worker that registers later does not stop");
     stop(fixture, None, None);
     assert_eq!([&first, &second].map(drain), [true, true]);
-    assert_eq!(fixture.orders(&first).state, WorkerState::Running, "the state changes only when the worker reports it");
+    assert_eq!(
+        fixture.orders(&first).state,
+        WorkerState::Running,
+        "the state changes only when the worker reports it"
+    );
 }
 
 fn a_stop_applies_to_the_replacement_of_a_crashed_worker(fixture: &Fixture) {
@@ -187,7 +191,10 @@ fn a_stop_applies_to_the_replacement_of_a_crashed_worker(fixture: &Fixture) {
     assert_eq!(register("w2", Some(stop_seen)), stop_seen, "the replacement inherits the number");
     assert!(fixture.orders(&"w2".parse().expect("a worker id")).drain);
     assert!(register("new", None) > stop_seen);
-    assert!(!fixture.orders(&"new".parse().expect("a worker id")).drain, "the stop does not apply to a new pool");
+    assert!(
+        !fixture.orders(&"new".parse().expect("a worker id")).drain,
+        "the stop does not apply to a new pool"
+    );
 }
 
 fn on(machine: &str, home: &str) -> HostKey {

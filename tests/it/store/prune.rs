@@ -15,7 +15,7 @@ use store::{
     settings,
 };
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store, settlement};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
 use super::schedules::minutely;
 

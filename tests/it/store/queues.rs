@@ -9,7 +9,7 @@ use domain::job::retry_rules::RetryRules;
 use domain::settings::SettingKey;
 use store::{Pause, Queue, QueueUpdate, Update};
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
 use super::new_job::{job, queue_name};
 
 every_store!(

@@ -160,7 +160,11 @@ fn fault_41_a_job_lost_together_with_others_dies_only_after_a_loss_of_its_own(fi
     let leases = fixture.leases(&worker, 3);
     fixture.reap_started(&worker, &leases[..1]);
     let states = ["a", "b", "c"].map(|id| fixture.state(id));
-    assert_eq!(states, [StateName::Dead, StateName::Pending, StateName::Pending], "only the started job is blamed");
+    assert_eq!(
+        states,
+        [StateName::Dead, StateName::Pending, StateName::Pending],
+        "only the started job is blamed"
+    );
 }
 
 fn unkillable(lease: &LeaseRef, pid: u32) -> UnkillableProcess {
@@ -301,7 +305,11 @@ fn fault_25_a_laptop_that_sleeps_for_an_hour_loses_no_lease(fixture: &Fixture) {
     fixture.clock.jump(HOUR_MILLIS);
     assert_eq!(overdue(fixture), [""; 0], "the lease has not expired");
     let State::Processing(held) = fixture.job("a").life.state else { panic!("the job is not running") };
-    assert_eq!(held.until, fixture.now().saturating_add(Duration::from_secs(1)), "the remaining time is unchanged");
+    assert_eq!(
+        held.until,
+        fixture.now().saturating_add(Duration::from_secs(1)),
+        "the remaining time is unchanged"
+    );
     assert_eq!(fixture.claim(&other, 9), [""; 0], "no other worker claims the job");
     assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::Held);
     fixture.clock.jump(HOUR_MILLIS);

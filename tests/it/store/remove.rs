@@ -4,7 +4,7 @@ use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use store::{Change, Conflict, JobFilter, Phase};
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
 use super::new_job::{job, job_id};
 
 every_store!(

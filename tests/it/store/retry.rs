@@ -6,7 +6,7 @@ use domain::job::life::{State, StateName};
 use domain::job::outcome::Outcome;
 use store::{Change, Conflict, Settlement};
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store, settlement};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
 
 every_store!(

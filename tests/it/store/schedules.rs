@@ -14,7 +14,7 @@ use domain::values::name::ScheduleName;
 use domain::values::timestamp::Timestamp;
 use store::{EnqueueResult, FireResult, LeaseRef, NewSchedule, Pause, ScheduleRefusal};
 
-use super::fixture::{Fixture, ACTOR, every_store, settlement};
+use super::fixture::{ACTOR, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
 
 every_store!(
@@ -318,7 +318,11 @@ fn with_replace_a_newer_run_cancels_a_running_one_and_waits_for_its_end(fixture:
     next_run(fixture);
     let lease = fixture.lease(&worker);
     let new = next_run(fixture);
-    assert_eq!(fixture.orders(&worker).cancelled, std::slice::from_ref(&lease), "the worker of the old run must cancel it");
+    assert_eq!(
+        fixture.orders(&worker).cancelled,
+        std::slice::from_ref(&lease),
+        "the worker of the old run must cancel it"
+    );
     assert_eq!(fixture.claim(&worker, 9), [""; 0], "the new run waits for the old one");
     fixture.exchange(&worker, &[settlement(&lease, Outcome::Cancelled)], 0);
     let replaced = State::Cancelled { finished_at: fixture.now(), reason: CancelReason::Replaced };
@@ -411,7 +415,10 @@ fn removing_a_schedule_keeps_its_jobs(fixture: &Fixture) {
     add(fixture, &minutely("s"));
     let run = next_run(fixture);
     assert!(fixture.store.remove_schedule(&name("s"), ACTOR).expect("remove_schedule"));
-    assert!(!fixture.store.remove_schedule(&name("s"), ACTOR).expect("remove_schedule"), "the schedule is already removed");
+    assert!(
+        !fixture.store.remove_schedule(&name("s"), ACTOR).expect("remove_schedule"),
+        "the schedule is already removed"
+    );
     fixture.pass_secs(600);
     assert_eq!(fired(fixture), FireResult::default());
     let record = fixture.record(&run);

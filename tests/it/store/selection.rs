@@ -6,7 +6,7 @@ use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use store::{Change, Conflict, JobFilter, JobRef, JobVerb, Phase};
 
-use super::fixture::{FAILURE, Fixture, ACTOR, every_store};
+use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
 use super::new_job::{job, job_id, queue_name};
 
 every_store!(

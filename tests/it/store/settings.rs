@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::settings::{SettingError, SettingKey, Settings};
 
-use super::fixture::{Fixture, ACTOR, every_store};
+use super::fixture::{ACTOR, Fixture, every_store};
 
 every_store!(
     a_new_store_has_no_settings,

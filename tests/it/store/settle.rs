@@ -14,19 +14,19 @@ use super::fixture::{FAILURE, Fixture, every_store, settlement};
 use super::new_job::{job, job_id};
 
 every_store!(
-    every_outcome_leads_to_its_state_and_its_row,
-    an_attempt_is_timed_by_its_worker_and_not_by_its_commits,
-    what_an_attempt_used_and_said_is_kept,
-    an_error_is_gone_after_success,
+    every_outcome_leads_to_its_state_and_its_attempt_row,
+    the_times_of_an_attempt_are_those_of_the_worker_not_of_the_commits,
+    usage_and_output_of_an_attempt_are_stored,
+    a_success_clears_the_error,
     the_running_attempt_is_in_the_history,
     retries_come_at_their_times_until_the_job_is_dead,
-    only_failures_of_its_own_doing_use_up_retries,
-    a_job_without_retries_dies_of_its_first_failure,
+    lost_and_released_attempts_use_up_no_retries,
+    a_job_without_retries_is_dead_after_its_first_failure,
     an_exit_code_that_is_not_retried_ends_the_job,
-    the_backoff_is_read_when_an_attempt_fails,
+    the_backoff_settings_at_the_failure_count,
     a_job_can_have_its_own_backoff,
     a_far_retry_does_not_overflow,
-    attempt_numbers_never_go_back,
+    attempt_numbers_always_increase,
 );
 
 const KILLED: Outcome = Outcome::Signal { signal: Signal::KILL };
@@ -43,14 +43,14 @@ const OUTCOMES: [(Outcome, StateName, u32); 8] = [
     (Outcome::Released, StateName::Pending, 0),
 ];
 
-fn every_outcome_leads_to_its_state_and_its_row(fixture: &Fixture) {
+fn every_outcome_leads_to_its_state_and_its_attempt_row(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for (outcome, state, failures) in OUTCOMES {
         fixture.enqueue("a");
         let started_at = fixture.now();
         let lease = fixture.lease(&worker);
         fixture.pass_millis(250);
-        let error = format!("it was {outcome}");
+        let error = format!("outcome {outcome}");
         let settled = Settlement {
             error: Some(error.clone()),
             duration: Duration::from_millis(240),
@@ -69,7 +69,7 @@ fn every_outcome_leads_to_its_state_and_its_row(fixture: &Fixture) {
         assert_eq!(record.job.updated_at, fixture.now(), "{outcome:?}");
 
         let [attempt] = &record.history[..] else { panic!("{outcome:?} has one row: {:?}", record.history) };
-        let ending = attempt.ending.as_ref().expect("it ended");
+        let ending = attempt.ending.as_ref().expect("the attempt ended");
         assert_eq!((attempt.number, &attempt.worker), (1, &worker), "{outcome:?}");
         assert_eq!(attempt.host, "here", "{outcome:?}");
         assert_eq!(attempt.started_at, started_at, "{outcome:?}");
@@ -83,7 +83,7 @@ fn every_outcome_leads_to_its_state_and_its_row(fixture: &Fixture) {
     }
 }
 
-fn an_attempt_is_timed_by_its_worker_and_not_by_its_commits(fixture: &Fixture) {
+fn the_times_of_an_attempt_are_those_of_the_worker_not_of_the_commits(fixture: &Fixture) {
     const AGO: Duration = Duration::from_secs(3);
     let worker = fixture.worker("w");
     fixture.enqueue("a");
@@ -95,15 +95,17 @@ fn an_attempt_is_timed_by_its_worker_and_not_by_its_commits(fixture: &Fixture) {
     let settled = Settlement { duration: took, ended, ..settlement(&lease, Outcome::Success) };
     fixture.exchange(&worker, &[settled], 0);
     let record = fixture.record("a");
-    let ending = record.history[0].ending.as_ref().expect("it ended");
+    let ending = record.history[0].ending.as_ref().expect("the attempt ended");
     assert!(fixture.now().since(ending.finished_at) >= AGO);
     assert_eq!(ending.finished_at.since(record.history[0].started_at), took);
     assert_eq!(record.job.latest.started_at, Some(record.history[0].started_at));
-    let State::Completed { finished_at } = record.job.life.state else { panic!("it is {:?}", record.job) };
+    let State::Completed { finished_at } = record.job.life.state else {
+        panic!("not completed: {:?}", record.job)
+    };
     assert_eq!(finished_at, ending.finished_at);
     assert!(record.history[0].started_at > claimed_at);
 
-    // What cannot be is not believed.
+    // Impossible times are replaced by the time of the claim.
     fixture.enqueue("b");
     let claimed_at = fixture.now();
     let lease = fixture.lease(&worker);
@@ -111,11 +113,11 @@ fn an_attempt_is_timed_by_its_worker_and_not_by_its_commits(fixture: &Fixture) {
     let settled = Settlement { duration: took, ended, ..settlement(&lease, Outcome::Success) };
     fixture.exchange(&worker, &[settled], 0);
     let record = fixture.record("b");
-    let ending = record.history[0].ending.as_ref().expect("it ended");
+    let ending = record.history[0].ending.as_ref().expect("the attempt ended");
     assert_eq!((record.history[0].started_at, ending.finished_at), (claimed_at, claimed_at));
 }
 
-fn what_an_attempt_used_and_said_is_kept(fixture: &Fixture) {
+fn usage_and_output_of_an_attempt_are_stored(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -130,19 +132,19 @@ fn what_an_attempt_used_and_said_is_kept(fixture: &Fixture) {
     let history = fixture.record("a").history;
     let kept: Vec<_> = history
         .iter()
-        .map(|attempt| attempt.ending.as_ref().expect("it ended"))
+        .map(|attempt| attempt.ending.as_ref().expect("the attempt ended"))
         .map(|ending| (ending.usage, ending.log_bytes))
         .collect();
     assert_eq!(kept, [(usage, 256), (Usage::default(), 0)]);
-    let said = |attempt| fixture.store.output(&job_id("a"), attempt).expect("output");
-    assert_eq!(said(1), Some(output), "byte for byte");
-    assert_eq!(said(2), None, "it said nothing");
-    assert_eq!(said(3), None, "there was no such attempt");
-    let nobody = fixture.store.output(&job_id("nobody"), 1).expect("output");
-    assert_eq!(nobody, None);
+    let output_of = |attempt| fixture.store.output(&job_id("a"), attempt).expect("output");
+    assert_eq!(output_of(1), Some(output), "byte for byte");
+    assert_eq!(output_of(2), None, "the attempt has no output");
+    assert_eq!(output_of(3), None, "the attempt does not exist");
+    let missing = fixture.store.output(&job_id("unknown"), 1).expect("output");
+    assert_eq!(missing, None);
 }
 
-fn an_error_is_gone_after_success(fixture: &Fixture) {
+fn a_success_clears_the_error(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -176,7 +178,7 @@ fn retries_come_at_their_times_until_the_job_is_dead(fixture: &Fixture) {
     fixture.enqueue("a");
     let enqueued_at = fixture.now();
     let mut started_after_secs = Vec::new();
-    // Far beyond the last retry, second by second.
+    // Second by second, until long after the last retry.
     for _ in 0..60 {
         if let Some(lease) = fixture.leases(&worker, 1).pop() {
             started_after_secs.push(fixture.now().since(enqueued_at).as_secs());
@@ -193,7 +195,7 @@ fn retries_come_at_their_times_until_the_job_is_dead(fixture: &Fixture) {
     assert_eq!(fixture.outcomes("a"), [FAILURE; 4]);
 }
 
-fn only_failures_of_its_own_doing_use_up_retries(fixture: &Fixture) {
+fn lost_and_released_attempts_use_up_no_retries(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").max_retries(1));
     for outcome in [Outcome::Lost, Outcome::Released, KILLED, Outcome::Lost, Outcome::Released] {
@@ -206,7 +208,7 @@ fn only_failures_of_its_own_doing_use_up_retries(fixture: &Fixture) {
     assert_eq!(fixture.state("a"), StateName::Dead);
 }
 
-fn a_job_without_retries_dies_of_its_first_failure(fixture: &Fixture) {
+fn a_job_without_retries_is_dead_after_its_first_failure(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for outcome in [FAILURE, KILLED, Outcome::Timeout, Outcome::SpawnError] {
         fixture.enqueue(job("a").max_retries(0));
@@ -228,17 +230,17 @@ fn an_exit_code_that_is_not_retried_ends_the_job(fixture: &Fixture) {
     let worker = fixture.worker("other");
     fixture.retry("a");
     fixture.run(&worker, KILLED);
-    assert_eq!(fixture.state("a"), StateName::Failed, "it was no exit code");
+    assert_eq!(fixture.state("a"), StateName::Failed, "a signal is not an exit code");
 }
 
-/// How long a job that fails now waits.
+/// The backoff of a job that fails now.
 fn wait_after_failure(fixture: &Fixture, id: &str) -> Duration {
     let worker = fixture.worker(&format!("for-{id}-{}", fixture.now().as_millis()));
     assert_eq!(fixture.run(&worker, FAILURE), id, "no other job is due");
     fixture.job(id).life.due_at.since(fixture.now())
 }
 
-fn the_backoff_is_read_when_an_attempt_fails(fixture: &Fixture) {
+fn the_backoff_settings_at_the_failure_count(fixture: &Fixture) {
     fixture.enqueue("a");
     for (key, value, wait_millis) in [
         (SettingKey::RetryDelay, "3s", 6_000),
@@ -265,7 +267,7 @@ fn a_job_can_have_its_own_backoff(fixture: &Fixture) {
     fixture.set(SettingKey::RetryDelay, "50s");
     assert_eq!(wait_after_failure(fixture, "a"), Duration::from_secs(7));
     fixture.pass_secs(7);
-    // What it leaves out comes from the settings.
+    // Omitted fields come from the settings.
     fixture.set(SettingKey::MaxBackoff, "2s");
     assert_eq!(wait_after_failure(fixture, "a"), Duration::from_secs(2));
 }
@@ -282,7 +284,7 @@ fn a_far_retry_does_not_overflow(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 1), [""; 0]);
 }
 
-fn attempt_numbers_never_go_back(fixture: &Fixture) {
+fn attempt_numbers_always_increase(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").max_retries(0));
     let mut expected = Vec::new();
@@ -294,7 +296,7 @@ fn attempt_numbers_never_go_back(fixture: &Fixture) {
         expected.push(outcome);
         fixture.retry("a");
     }
-    assert_eq!(fixture.outcomes("a"), expected, "every number has its row");
+    assert_eq!(fixture.outcomes("a"), expected, "every attempt has its row");
     let numbers: Vec<u32> = fixture.record("a").history.iter().map(|attempt| attempt.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
 }

@@ -1,7 +1,7 @@
-//! What is true of the SQLite store alone: the file, its schema, and how it is searched.
+//! Tests of the SQLite store only: the file, its schema, and its bell.
 
 mod bell;
-#[cfg(debug_assertions)] // Released builds have no fail-points.
+#[cfg(debug_assertions)] // Release builds have no fail-points.
 mod crash;
 mod examine;
 mod file;
@@ -36,7 +36,7 @@ impl Home {
         Self { folder }
     }
 
-    /// A folder with a new queue in it, which nobody has open.
+    /// A folder with a new, closed queue.
     fn with_queue() -> Self {
         let home = Self::new();
         drop(home.open().expect("a new store"));
@@ -55,7 +55,7 @@ impl Home {
         Fixture::sqlite_in(self.folder.path())
     }
 
-    /// Opens the database by other means, which is safe only while no store of this process has it open.
+    /// Opens the database by a plain connection. This is safe only while no store of this process has it open.
     fn connect(&self) -> Connection {
         connect(&self.database())
     }
@@ -65,11 +65,11 @@ fn connect(path: &Path) -> Connection {
     Connection::open(path).expect("a database")
 }
 
-/// The one value that a statement gives.
+/// The single value that a statement returns.
 fn value(connection: &Connection, sql: &str) -> String {
     match connection.query_row(sql, [], |row| row.get(0)).expect(sql) {
         Value::Text(text) => text,
         Value::Integer(number) => number.to_string(),
-        other @ (Value::Null | Value::Real(_) | Value::Blob(_)) => panic!("{sql} gives {other:?}"),
+        other @ (Value::Null | Value::Real(_) | Value::Blob(_)) => panic!("{sql} returns {other:?}"),
     }
 }

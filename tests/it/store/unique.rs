@@ -1,4 +1,4 @@
-//! Unique keys: who holds one, and for how long.
+//! Unique keys: which job holds one, and for how long.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use super::fixture::{FAILURE, Fixture, every_store};
 use super::new_job::{JobSpec, job, job_id};
 
 every_store!(
-    until_it_has_started,
-    until_it_is_finished,
-    for_a_time_whatever_becomes_of_it,
-    within_one_batch_the_first_is_returned,
-    a_job_that_is_removed_holds_nothing,
+    unique_for_started_holds_the_key_until_the_first_start,
+    unique_for_finished_holds_the_key_until_the_end,
+    unique_for_a_span_holds_the_key_regardless_of_the_state,
+    among_jobs_enqueued_together_the_first_holds_the_key,
+    a_removed_job_holds_no_key,
     a_retried_job_needs_its_key,
-    a_job_that_had_started_runs_again_without_its_key,
-    a_time_does_not_begin_again,
-    how_long_it_holds_is_shown,
+    a_retried_job_that_had_started_does_not_take_its_key_again,
+    a_retry_does_not_restart_the_span,
+    unique_for_is_stored,
 );
 
 const MINUTE: UniqueFor = UniqueFor::Span(Duration::from_secs(60));
@@ -30,7 +30,7 @@ fn unique(id: &str, unique_for: UniqueFor) -> JobSpec {
     job(id).unique_key("k").unique_for(unique_for).max_retries(0)
 }
 
-/// Whether a job with the key can be enqueued now, or who stands in for it; it is removed again.
+/// The holder of the key, found by enqueuing a probe, which is removed again.
 fn holder(fixture: &Fixture) -> Option<String> {
     match &fixture.enqueue_all([job("probe").unique_key("k")])[..] {
         [EnqueueResult::Created(_)] => {
@@ -38,26 +38,30 @@ fn holder(fixture: &Fixture) -> Option<String> {
             None
         }
         [EnqueueResult::Existing(id)] => Some(id.to_string()),
-        other => panic!("one answer: {other:?}"),
+        other => panic!("expected one answer: {other:?}"),
     }
 }
 
-fn until_it_has_started(fixture: &Fixture) {
+fn unique_for_started_holds_the_key_until_the_first_start(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(unique("a", UniqueFor::Started));
     assert_eq!(holder(fixture).as_deref(), Some("a"));
     let lease = fixture.lease(&worker);
     assert_eq!(holder(fixture), None);
     fixture.settle(&worker, &lease, Outcome::Lost);
-    assert_eq!((fixture.state("a"), holder(fixture)), (StateName::Pending, None), "for good");
+    assert_eq!(
+        (fixture.state("a"), holder(fixture)),
+        (StateName::Pending, None),
+        "a lost attempt does not take the key back"
+    );
     fixture.enqueue(unique("b", UniqueFor::Started));
     fixture.run(&worker, Outcome::Success);
-    assert_eq!(holder(fixture).as_deref(), Some("b"), "the end of a does not give the key of b back");
+    assert_eq!(holder(fixture).as_deref(), Some("b"), "the end of `a` does not release the key of `b`");
     fixture.cancel("b");
-    assert_eq!(holder(fixture), None, "one that never starts");
+    assert_eq!(holder(fixture), None, "a cancelled job never starts");
 }
 
-fn until_it_is_finished(fixture: &Fixture) {
+fn unique_for_finished_holds_the_key_until_the_end(fixture: &Fixture) {
     let worker = fixture.worker("w");
     for outcome in [Outcome::Success, FAILURE, Outcome::Cancelled] {
         let id = outcome.name();
@@ -69,24 +73,28 @@ fn until_it_is_finished(fixture: &Fixture) {
     }
 }
 
-fn for_a_time_whatever_becomes_of_it(fixture: &Fixture) {
+fn unique_for_a_span_holds_the_key_regardless_of_the_state(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(unique("a", MINUTE));
     fixture.run(&worker, Outcome::Success);
     fixture.pass_millis(59_999);
-    assert_eq!(holder(fixture).as_deref(), Some("a"), "also after it is finished");
+    assert_eq!(holder(fixture).as_deref(), Some("a"), "also after the job is finished");
     fixture.pass_millis(1);
     assert_eq!(holder(fixture), None);
     fixture.enqueue(unique("b", MINUTE));
     fixture.pass_secs(60);
-    assert_eq!((fixture.state("b"), holder(fixture)), (StateName::Pending, None), "though it is unfinished");
+    assert_eq!(
+        (fixture.state("b"), holder(fixture)),
+        (StateName::Pending, None),
+        "although the job is unfinished"
+    );
     fixture.enqueue(unique("c", UniqueFor::Finished));
     fixture.run(&worker, Outcome::Success);
     assert_eq!(fixture.state("b"), StateName::Completed);
     assert_eq!(holder(fixture).as_deref(), Some("c"));
 }
 
-fn within_one_batch_the_first_is_returned(fixture: &Fixture) {
+fn among_jobs_enqueued_together_the_first_holds_the_key(fixture: &Fixture) {
     let kinds = [MINUTE, UniqueFor::Started, UniqueFor::Finished];
     let jobs = kinds.iter().enumerate().map(|(at, kind)| unique(&format!("j{at}"), *kind));
     let answers = fixture.enqueue_all(jobs);
@@ -99,7 +107,7 @@ fn within_one_batch_the_first_is_returned(fixture: &Fixture) {
     assert_eq!(answers, expected);
 }
 
-fn a_job_that_is_removed_holds_nothing(fixture: &Fixture) {
+fn a_removed_job_holds_no_key(fixture: &Fixture) {
     for kind in [MINUTE, UniqueFor::Started, UniqueFor::Finished] {
         fixture.enqueue(unique("a", kind));
         fixture.remove("a");
@@ -122,7 +130,7 @@ fn a_retried_job_needs_its_key(fixture: &Fixture) {
     }
 }
 
-fn a_job_that_had_started_runs_again_without_its_key(fixture: &Fixture) {
+fn a_retried_job_that_had_started_does_not_take_its_key_again(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(unique("a", UniqueFor::Started));
     fixture.run(&worker, FAILURE);
@@ -131,21 +139,21 @@ fn a_job_that_had_started_runs_again_without_its_key(fixture: &Fixture) {
     assert_eq!(holder(fixture).as_deref(), Some("b"));
 }
 
-fn a_time_does_not_begin_again(fixture: &Fixture) {
+fn a_retry_does_not_restart_the_span(fixture: &Fixture) {
     fixture.enqueue(unique("a", MINUTE));
     fixture.cancel("a");
-    assert_eq!(fixture.retry("a"), Change::Done(StateName::Pending), "it still holds its key");
+    assert_eq!(fixture.retry("a"), Change::Done(StateName::Pending), "the job still holds its key");
     fixture.cancel("a");
     fixture.pass_secs(61);
     assert_eq!(fixture.retry("a"), Change::Done(StateName::Pending));
-    assert_eq!(holder(fixture), None, "its time has passed");
+    assert_eq!(holder(fixture), None, "the span has passed");
     fixture.cancel("a");
     fixture.enqueue(unique("b", MINUTE));
     let taken = Change::Conflict(Conflict::KeyTaken { holder: job_id("b") });
     assert_eq!(fixture.retry("a"), taken);
 }
 
-fn how_long_it_holds_is_shown(fixture: &Fixture) {
+fn unique_for_is_stored(fixture: &Fixture) {
     for kind in [MINUTE, UniqueFor::Started, UniqueFor::Finished] {
         let id = format!("j-{kind}");
         fixture.enqueue(job(&id).unique_key(&id).unique_for(kind));
@@ -153,8 +161,8 @@ fn how_long_it_holds_is_shown(fixture: &Fixture) {
     }
 }
 
-/// A job of the model: a list in memory that is obviously right.
-struct Remembered {
+/// A job of the model: a list in memory that is obviously correct.
+struct ModelJob {
     id: String,
     key: usize,
     kind: UniqueFor,
@@ -163,7 +171,7 @@ struct Remembered {
     finished: bool,
 }
 
-impl Remembered {
+impl ModelJob {
     fn holds(&self, now: u64) -> bool {
         match self.kind {
             UniqueFor::Started => !self.started && !self.finished,
@@ -176,12 +184,12 @@ impl Remembered {
 proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 32, ..Default::default() })]
 
-    /// The store gives the same answers as a list in memory.
+    /// The store gives the same answers as a model in memory.
     #[test]
-    fn answers_are_those_of_a_list_in_memory(steps in vec((0..6_u8, any::<u8>()), 1..50)) {
+    fn answers_equal_those_of_a_model_in_memory(steps in vec((0..6_u8, any::<u8>()), 1..50)) {
         let fixture = Fixture::sqlite();
         let worker = fixture.worker("w");
-        let (mut jobs, mut now): (Vec<Remembered>, u64) = (Vec::new(), 0);
+        let (mut jobs, mut now): (Vec<ModelJob>, u64) = (Vec::new(), 0);
         for (at, (step, die)) in steps.into_iter().enumerate() {
             match step {
                 0..=2 => {
@@ -197,14 +205,14 @@ proptest! {
                     };
                     prop_assert_eq!(answer, expected);
                     if holder.is_none() {
-                        jobs.push(Remembered { id, key, kind, enqueued_at: now, started: false, finished: false });
+                        jobs.push(ModelJob { id, key, kind, enqueued_at: now, started: false, finished: false });
                     }
                 }
                 3 => {
                     if let Some(lease) = fixture.leases(&worker, 1).pop() {
                         let outcome = [Outcome::Success, FAILURE, Outcome::Lost][usize::from(die) % 3];
                         fixture.settle(&worker, &lease, outcome);
-                        let ran = jobs.iter_mut().find(|job| job.id == lease.job.as_str()).expect("it is known");
+                        let ran = jobs.iter_mut().find(|job| job.id == lease.job.as_str()).expect("the model has the job");
                         ran.started = true;
                         ran.finished = fixture.state(&ran.id).is_finished();
                     }

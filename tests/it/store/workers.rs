@@ -1,4 +1,4 @@
-//! Workers: who is there, and what they hold.
+//! Registered workers and their leases.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,23 +14,23 @@ use super::fixture::{Fixture, every_store, new_worker, serving};
 use super::new_job::{job, job_id};
 
 every_store!(
-    a_registered_worker_reads_back,
-    workers_are_listed_as_they_came,
-    a_worker_id_is_used_once,
-    running_counts_the_leases,
-    claims_that_no_slot_has_taken_do_not_run,
-    a_heartbeat_is_remembered,
-    leases_are_answered_in_their_order,
-    a_heartbeat_gives_back_what_the_worker_does_not_know_of,
-    a_heartbeat_that_names_a_lease_twice_keeps_it,
-    a_retired_worker_is_gone,
-    a_worker_that_stops_gives_back_what_it_never_learned_of,
-    the_earliest_end_of_its_leases_is_shown,
-    a_folder_need_not_be_text,
-    strangers_are_told_apart,
+    every_field_of_a_worker_is_stored,
+    workers_are_listed_in_order_of_registration,
+    a_worker_id_is_not_reused,
+    held_counts_the_leases,
+    prefetched_claims_do_not_count_as_running,
+    a_heartbeat_is_recorded,
+    lease_statuses_follow_the_order_of_the_leases,
+    a_heartbeat_releases_leases_unknown_to_the_worker,
+    a_heartbeat_with_a_duplicate_lease_keeps_it,
+    a_stopped_worker_is_not_listed,
+    stopping_a_worker_releases_its_unknown_leases,
+    the_earliest_lease_end_of_a_worker_is_listed,
+    a_folder_need_not_be_utf8,
+    an_unknown_worker_is_an_error,
 );
 
-fn a_registered_worker_reads_back(fixture: &Fixture) {
+fn every_field_of_a_worker_is_stored(fixture: &Fixture) {
     for (id, served, supervisor_pid) in [
         ("all", ServedJobs::All, None),
         ("some", serving(&["b", "a", "not-yet"]), Some(u32::MAX)),
@@ -78,7 +78,7 @@ fn origin() -> Origin {
     }
 }
 
-fn workers_are_listed_as_they_came(fixture: &Fixture) {
+fn workers_are_listed_in_order_of_registration(fixture: &Fixture) {
     for id in ["b", "c", "a"] {
         fixture.worker(id);
     }
@@ -87,14 +87,14 @@ fn workers_are_listed_as_they_came(fixture: &Fixture) {
     assert_eq!(ids, ["b", "c", "a"]);
 }
 
-fn a_worker_id_is_used_once(fixture: &Fixture) {
+fn a_worker_id_is_not_reused(fixture: &Fixture) {
     let worker = fixture.worker("w");
     assert!(fixture.store.register(&new_worker("w")).is_err());
     fixture.retire(&worker);
-    assert!(fixture.store.register(&new_worker("w")).is_err(), "nor after it stopped");
+    assert!(fixture.store.register(&new_worker("w")).is_err(), "the id is not reused after a stop");
 }
 
-fn running_counts_the_leases(fixture: &Fixture) {
+fn held_counts_the_leases(fixture: &Fixture) {
     let (busy, idle) = (fixture.worker("busy"), fixture.worker("idle"));
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let leases = fixture.leases(&busy, 3);
@@ -106,7 +106,7 @@ fn running_counts_the_leases(fixture: &Fixture) {
     assert_eq!((running(0), running(1)), (2, 0));
 }
 
-fn claims_that_no_slot_has_taken_do_not_run(fixture: &Fixture) {
+fn prefetched_claims_do_not_count_as_running(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b", "c", "d", "e"].map(job));
     let leases = fixture.leases(&worker, 5);
@@ -118,13 +118,13 @@ fn claims_that_no_slot_has_taken_do_not_run(fixture: &Fixture) {
     };
     assert_eq!(slots(1, 1), (1, 1, 5));
     assert_eq!(slots(3, 3), (3, 3, 5));
-    assert_eq!(slots(1, 3), (1, 3, 5), "three were started before");
+    assert_eq!(slots(1, 3), (1, 3, 5), "three slots were started before");
     assert_eq!(slots(9, 9), (9, 5, 5));
     fixture.settle(&worker, &leases[0], Outcome::Success);
     assert_eq!(slots(1, 1), (1, 1, 4));
 }
 
-fn a_heartbeat_is_remembered(fixture: &Fixture) {
+fn a_heartbeat_is_recorded(fixture: &Fixture) {
     let (beating, silent) = (fixture.worker("beating"), fixture.worker("silent"));
     let started = fixture.now();
     fixture.pass_secs(5);
@@ -134,21 +134,21 @@ fn a_heartbeat_is_remembered(fixture: &Fixture) {
     assert_eq!(beats, [(beating, fixture.now()), (silent, started)]);
 }
 
-fn leases_are_answered_in_their_order(fixture: &Fixture) {
+fn lease_statuses_follow_the_order_of_the_leases(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let [a, b, c] = &fixture.leases(&worker, 3)[..] else { panic!("three leases") };
     fixture.cancel("b");
     fixture.settle(&worker, c, Outcome::Success);
-    let nobody = LeaseRef { job: job_id("nobody"), attempt: 1 };
-    let asked = [c.clone(), b.clone(), nobody, a.clone()];
+    let unknown = LeaseRef { job: job_id("unknown"), attempt: 1 };
+    let leases = [c.clone(), b.clone(), unknown, a.clone()];
     assert_eq!(
-        fixture.store.extend(&worker, &asked).expect("extend"),
+        fixture.store.extend(&worker, &leases).expect("extend"),
         [LeaseStatus::Lost, LeaseStatus::CancelRequested, LeaseStatus::Lost, LeaseStatus::Held]
     );
 }
 
-fn a_heartbeat_gives_back_what_the_worker_does_not_know_of(fixture: &Fixture) {
+fn a_heartbeat_releases_leases_unknown_to_the_worker(fixture: &Fixture) {
     let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
     fixture.enqueue_all(["known", "lost", "cancelled", "elsewhere"].map(job));
     let leases = fixture.leases(&worker, 3);
@@ -161,14 +161,14 @@ fn a_heartbeat_gives_back_what_the_worker_does_not_know_of(fixture: &Fixture) {
         [StateName::Processing, StateName::Pending, StateName::Cancelled, StateName::Processing]
     );
     let record = fixture.record("lost");
-    let ending = record.history[0].ending.as_ref().expect("it ended");
+    let ending = record.history[0].ending.as_ref().expect("the attempt ended");
     assert_eq!((ending.outcome, ending.duration), (Outcome::Released, Duration::ZERO));
     assert_eq!((&ending.error, &record.job.latest.error), (&None, &None));
-    assert!(!fixture.settle(&worker, &leases[1], Outcome::Success), "the lease is gone");
-    assert_eq!(fixture.claim(&other, 9), ["lost"], "and the job free for others");
+    assert!(!fixture.settle(&worker, &leases[1], Outcome::Success), "the lease is lost");
+    assert_eq!(fixture.claim(&other, 9), ["lost"], "other workers can claim the job");
 }
 
-fn a_heartbeat_that_names_a_lease_twice_keeps_it(fixture: &Fixture) {
+fn a_heartbeat_with_a_duplicate_lease_keeps_it(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -177,18 +177,18 @@ fn a_heartbeat_that_names_a_lease_twice_keeps_it(fixture: &Fixture) {
     assert!(fixture.settle(&worker, &lease, Outcome::Success));
 }
 
-fn a_worker_that_stops_gives_back_what_it_never_learned_of(fixture: &Fixture) {
+fn stopping_a_worker_releases_its_unknown_leases(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     fixture.lease(&worker);
     fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("drain");
-    assert_eq!(fixture.state("a"), StateName::Processing, "one that drains still works");
+    assert_eq!(fixture.state("a"), StateName::Processing, "a draining worker keeps its leases");
     fixture.retire(&worker);
     assert_eq!(fixture.state("a"), StateName::Pending);
     assert_eq!(fixture.outcomes("a"), [Outcome::Released]);
 }
 
-fn the_earliest_end_of_its_leases_is_shown(fixture: &Fixture) {
+fn the_earliest_lease_end_of_a_worker_is_listed(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b"].map(job));
     let a = fixture.lease(&worker);
@@ -209,25 +209,28 @@ fn the_earliest_end_of_its_leases_is_shown(fixture: &Fixture) {
     assert_eq!(shown(), (ends(30), false));
 }
 
-fn a_folder_need_not_be_text(fixture: &Fixture) {
+fn a_folder_need_not_be_utf8(fixture: &Fixture) {
     let folder = PathBuf::from(OsStr::from_bytes(b"/srv/\xff\xfe/workers"));
     fixture.register(NewWorker { folder: folder.clone(), ..new_worker("w") });
     assert_eq!(fixture.workers()[0].folder, folder);
 }
 
-fn a_retired_worker_is_gone(fixture: &Fixture) {
+fn a_stopped_worker_is_not_listed(fixture: &Fixture) {
     let (stopped, running) = (fixture.worker("stopped"), fixture.worker("running"));
     fixture.retire(&stopped);
     let ids: Vec<_> = fixture.workers().into_iter().map(|worker| worker.id).collect();
     assert_eq!(ids, [running]);
-    // Once more does no harm.
+    // Stopping it again has no effect.
     fixture.retire(&stopped);
     fixture.enqueue("a");
     let exchanged = fixture.exchange(&stopped, &[], 1);
-    assert!(exchanged.retired && exchanged.claimed.is_empty(), "it gets nothing: {exchanged:?}");
+    assert!(
+        exchanged.retired && exchanged.claimed.is_empty(),
+        "a stopped worker claims nothing: {exchanged:?}"
+    );
 }
 
-fn strangers_are_told_apart(fixture: &Fixture) {
+fn an_unknown_worker_is_an_error(fixture: &Fixture) {
     let stranger = "stranger".parse().expect("a worker id");
     let drained = fixture.store.set_worker_state(&stranger, WorkerState::Draining);
     assert!(matches!(drained, Err(StoreError::NoSuchWorker(_))), "{drained:?}");

@@ -56,7 +56,10 @@ pub fn run(data: &[u8]) {
 fn open() -> (TempDir, SqliteStore) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
-    store.set(SettingKey::Durability, Some("normal"), "test").expect("the setting is stored").expect("the value is valid");
+    store
+        .set(SettingKey::Durability, Some("normal"), "test")
+        .expect("the setting is stored")
+        .expect("the value is valid");
     (folder, store)
 }
 
@@ -76,7 +79,10 @@ fn check(data: &[u8], store: &SqliteStore) {
         Err(error) => {
             let OpError::BadLine { line, .. } = &error else { panic!("unexpected error: {error}") };
             assert!(lines.iter().any(|(_, number)| number == line), "line {line} is blank");
-            assert!(first_bad.is_none_or(|(_, number)| line <= number), "line {line} is not the first bad line");
+            assert!(
+                first_bad.is_none_or(|(_, number)| line <= number),
+                "line {line} is not the first bad line"
+            );
             assert!(error.to_string().contains(&line.to_string()));
             message::check(&error, data);
         }

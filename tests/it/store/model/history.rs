@@ -194,7 +194,7 @@ impl Model {
     fn resolve(&self, drafts: &[Draft]) -> Vec<Request> {
         let existing = self.existing_jobs();
         let name = |(at, draft): (usize, &Draft)| match draft.namesake {
-            Some(back) known[back % known.len()].clone() => if !existing.is_empty() => existing[back % existing.len()].clone() => known[back % known.len()].clone(),
+            Some(back) if !existing.is_empty() => existing[back % existing.len()].clone(),
             _ => format!("j{}", self.memory.jobs.len() + at),
         };
         let names: Vec<String> = drafts.iter().enumerate().map(name).collect();

@@ -1,4 +1,4 @@
-//! The bell beside the database: who rings it, and when.
+//! The bell file of the database: which operations ring it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,15 +12,15 @@ use super::Home;
 use crate::store::fixture::{FAILURE, Fixture, new_worker, settlement};
 use crate::store::new_job::{job, job_id};
 
-/// A queue with a worker that listens.
-struct Listening {
+/// A queue with a worker that listens to the bell.
+struct Listener {
     home: Home,
     fixture: Fixture,
     worker: WorkerId,
     bell: Bell,
 }
 
-impl Listening {
+impl Listener {
     fn new() -> Self {
         let home = Home::new();
         let fixture = home.fixture();
@@ -37,43 +37,43 @@ impl Listening {
 
     fn rang(&self) -> bool {
         let rings = self.bell.take();
-        assert!(rings.is_none_or(|hops| hops == MAX_HOPS), "it may be passed on to everybody: {rings:?}");
+        assert!(rings.is_none_or(|hops| hops == MAX_HOPS), "every worker may pass it on: {rings:?}");
         rings.is_some()
     }
 }
 
 #[test]
-fn registering_makes_the_bell() {
-    let listening = Listening::new();
-    let path = listening.home.folder.path().join("queue.db-bell");
+fn registering_creates_the_bell() {
+    let listener = Listener::new();
+    let path = listener.home.folder.path().join("queue.db-bell");
     let mode = fs::metadata(&path).expect("the bell").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert!(!listening.rang(), "a worker that comes brings no work");
+    assert!(!listener.rang(), "registering a worker makes no job ready");
 }
 
 #[test]
-fn what_becomes_ready_rings() {
-    let listening = Listening::new();
-    let fixture = &listening.fixture;
-    let rings = |what: &str, expected: bool| assert_eq!(listening.rang(), expected, "{what}");
+fn operations_that_make_a_job_ready_ring() {
+    let listener = Listener::new();
+    let fixture = &listener.fixture;
+    let rings = |what: &str, expected: bool| assert_eq!(listener.rang(), expected, "{what}");
 
     fixture.enqueue("a");
     rings("a plain job", true);
     fixture.enqueue_all([job("later").delay_secs(60), job("blocked").after(&["a"])]);
     rings("jobs that cannot run yet", false);
     fixture.enqueue_all([job("a").if_absent()]);
-    rings("a job that was there", false);
+    rings("an existing job", false);
 
     fixture.pause("default");
     rings("a pause", false);
     fixture.resume("default");
     rings("the end of a pause", true);
 
-    let lease = listening.lease();
-    fixture.extend(&listening.worker, &lease);
+    let lease = listener.lease();
+    fixture.extend(&listener.worker, &lease);
     rings("a heartbeat", false);
-    fixture.store.extend(&listening.worker, &[]).expect("extend");
-    rings("a lease that the worker did not know of", true);
+    fixture.store.extend(&listener.worker, &[]).expect("extend");
+    rings("a lease unknown to the worker", true);
 
     fixture.cancel("a");
     rings("a cancel", false);
@@ -89,91 +89,95 @@ fn what_becomes_ready_rings() {
 
     fixture.enqueue(job("anyway").after(&["a"]).run_on_dependency_failure());
     fixture.cancel("a");
-    rings("a dependent that runs anyway", true);
+    rings("a dependent that runs despite the cancel", true);
 }
 
 #[test]
-fn what_a_worker_makes_ready_and_does_not_take_rings() {
-    let listening = Listening::new();
-    let fixture = &listening.fixture;
+fn an_exchange_that_leaves_ready_jobs_rings() {
+    let listener = Listener::new();
+    let fixture = &listener.fixture;
     fixture.enqueue_all([job("a"), job("after").after(&["a"]), job("later").delay_secs(9)]);
     for (outcome, leaves_work) in [(Outcome::Released, true), (FAILURE, false), (Outcome::Success, true)] {
-        let lease = listening.lease();
-        assert!(fixture.settle(&listening.worker, &lease, outcome));
-        assert_eq!(listening.rang(), leaves_work, "{outcome:?}");
+        let lease = listener.lease();
+        assert!(fixture.settle(&listener.worker, &lease, outcome));
+        assert_eq!(listener.rang(), leaves_work, "{outcome:?}");
         fixture.pass_secs(3);
     }
     fixture.enqueue_all([job("b").delay_secs(60), job("c").delay_secs(60)]);
     fixture.pass_secs(60);
-    assert_eq!(fixture.claim(&listening.worker, 2).len(), 2);
-    assert!(listening.rang(), "there may be more");
-    assert_eq!(fixture.claim(&listening.worker, 9).len(), 2);
-    assert!(!listening.rang(), "it took all that there was");
+    assert_eq!(fixture.claim(&listener.worker, 2).len(), 2);
+    assert!(listener.rang(), "more jobs may be ready");
+    assert_eq!(fixture.claim(&listener.worker, 9).len(), 2);
+    assert!(!listener.rang(), "the worker claimed all ready jobs");
 }
 
 #[test]
-fn what_a_worker_makes_ready_in_a_queue_that_it_does_not_serve_rings() {
-    let listening = Listening::new();
-    let fixture = &listening.fixture;
+fn a_job_made_ready_in_a_queue_that_the_worker_does_not_serve_rings() {
+    let listener = Listener::new();
+    let fixture = &listener.fixture;
     let worker = fixture.worker_serving("mine", ServedJobs::InOrder(vec!["mine".parse().expect("a name")]));
     fixture.enqueue_all([job("a").queue("mine"), job("after").after(&["a"])]);
     let lease = fixture.lease(&worker);
-    listening.bell.take();
+    listener.bell.take();
     assert!(fixture.settle(&worker, &lease, Outcome::Success));
-    assert!(listening.rang());
+    assert!(listener.rang());
 }
 
 #[test]
-fn room_in_a_full_queue_rings_unless_it_was_taken() {
-    let listening = Listening::new();
-    let fixture = &listening.fixture;
+fn freed_capacity_rings_unless_the_exchange_uses_it() {
+    let listener = Listener::new();
+    let fixture = &listener.fixture;
     fixture.enqueue_all(["a", "b", "c"].map(job));
     fixture.limit("default", Some(1), None);
-    let lease = listening.lease();
-    let exchanged = fixture.exchange(&listening.worker, &[settlement(&lease, Outcome::Success)], 1);
-    assert!(!listening.rang(), "it is full again");
+    let lease = listener.lease();
+    let exchanged = fixture.exchange(&listener.worker, &[settlement(&lease, Outcome::Success)], 1);
+    assert!(!listener.rang(), "the queue is full again");
     let lease = &exchanged.claimed[0].lease;
-    fixture.settle(&listening.worker, lease, Outcome::Success);
-    assert!(listening.rang(), "somebody has to take the next");
-    let lease = listening.lease();
-    fixture.settle(&listening.worker, &lease, Outcome::Success);
-    assert!(!listening.rang(), "nobody waits");
+    fixture.settle(&listener.worker, lease, Outcome::Success);
+    assert!(listener.rang(), "the next job can be claimed");
+    let lease = listener.lease();
+    fixture.settle(&listener.worker, &lease, Outcome::Success);
+    assert!(!listener.rang(), "no job is waiting");
 
     fixture.limit("default", None, Some("1/h"));
     fixture.enqueue_all(["d", "e"].map(job));
-    let lease = listening.lease();
-    fixture.settle(&listening.worker, &lease, Outcome::Success);
-    assert!(!listening.rang(), "its end gives no token");
+    let lease = listener.lease();
+    fixture.settle(&listener.worker, &lease, Outcome::Success);
+    assert!(!listener.rang(), "the end of a job returns no token");
 }
 
 #[test]
-fn without_a_worker_nothing_rings() {
-    let listening = Listening::new();
-    let fixture = &listening.fixture;
+fn without_a_worker_the_bell_is_not_rung() {
+    let listener = Listener::new();
+    let fixture = &listener.fixture;
     fixture.enqueue("a");
-    listening.lease();
-    fixture.retire(&listening.worker);
+    listener.lease();
+    fixture.retire(&listener.worker);
     fixture.enqueue("b");
     fixture.cancel("b");
     fixture.retry("b");
-    assert!(!listening.rang());
+    assert!(!listener.rang());
     fixture.worker("next");
     fixture.enqueue("c");
-    assert!(listening.rang());
+    assert!(listener.rang());
 }
 
 #[test]
-fn nothing_fails_for_want_of_a_bell() {
-    let listening = Listening::new();
-    let path = listening.home.folder.path().join("queue.db-bell");
+fn a_missing_bell_fails_no_enqueue() {
+    let listener = Listener::new();
+    let path = listener.home.folder.path().join("queue.db-bell");
     fs::remove_file(&path).expect("remove");
-    listening.fixture.enqueue("a");
+    listener.fixture.enqueue("a");
     assert!(!path.exists());
     fs::create_dir(&path).expect("create_dir");
-    listening.fixture.enqueue("b");
+    listener.fixture.enqueue("b");
 
-    let refused = listening.fixture.store.register(&new_worker("next")).expect_err("it could not listen");
-    assert!(matches!(&refused, StoreError::CannotOpen { path: told, .. } if *told == path), "{refused:?}");
-    let ids: Vec<_> = listening.fixture.workers().into_iter().map(|worker| worker.id).collect();
-    assert_eq!(ids, [listening.worker], "nor was it registered");
+    let refused =
+        listener.fixture.store.register(&new_worker("next")).expect_err("the bell cannot be opened");
+    assert!(
+        matches!(&refused, StoreError::CannotOpen { path: reported, .. } if *reported == path),
+        "{refused:?}"
+    );
+    let ids: Vec<_> = listener.fixture.workers().into_iter().map(|worker| worker.id).collect();
+    assert_eq!(ids, [listener.worker], "the worker was not registered");
 }

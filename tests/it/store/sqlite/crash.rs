@@ -1,6 +1,6 @@
-//! FAULTS 26: a process that dies around a commit leaves all of it or nothing.
+//! Fault 26: a crash around a commit leaves all of the transaction or nothing.
 //!
-//! The one that dies is this test program, started again for one test of its own.
+//! The crashing process is this test program, started again for a single test.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,9 +14,9 @@ use rustix::process::Signal;
 use store::{JobFilter, Stop};
 
 use super::{Home, value};
-use crate::store::fixture::{Fixture, ACTOR};
+use crate::store::fixture::{ACTOR, Fixture};
 
-/// Says to the one that dies where the queue is and what to do.
+/// Environment variables that give the crashing process its queue and its verb.
 const HOME: &str = "TEST_CRASH_HOME";
 const VERB: &str = "TEST_CRASH_VERB";
 
@@ -24,9 +24,9 @@ fn worker() -> WorkerId {
     "w".parse().expect("a worker id")
 }
 
-/// Does nothing but where [`die_at`] starts it.
+/// Does nothing unless [`crash_at`] starts it.
 #[test]
-fn the_one_that_dies() {
+fn the_crashing_process() {
     let (Ok(home), Ok(verb)) = (std::env::var(HOME), std::env::var(VERB)) else {
         return;
     };
@@ -46,24 +46,24 @@ fn the_one_that_dies() {
         "pause_queue" => fixture.pause("default"),
         "resume_queue" => fixture.resume("default"),
         "set_queue" => fixture.limit("default", Some(1), Some("1/m")),
-        other => panic!("nobody dies of {other}"),
+        other => panic!("unknown verb {other}"),
     }
 }
 
-fn die_at(home: &Home, verb: &str, moment: &str) {
-    let mark = home.folder.path().join(format!("{verb}.{moment}"));
-    let died = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "store::sqlite::crash::the_one_that_dies"])
+fn crash_at(home: &Home, verb: &str, point: &str) {
+    let marker = home.folder.path().join(format!("{verb}.{point}"));
+    let crashed = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "store::sqlite::crash::the_crashing_process"])
         .env(HOME, home.folder.path())
         .env(VERB, verb)
-        .env("QUEUECTL_FAILPOINT", format!("{verb}.{moment}={}", mark.display()))
+        .env("QUEUECTL_FAILPOINT", format!("{verb}.{point}={}", marker.display()))
         .output()
-        .expect("it starts");
-    assert_eq!(died.status.signal(), Some(Signal::KILL.as_raw()), "{verb}.{moment}: {died:?}");
-    assert!(mark.exists());
+        .expect("the test program starts");
+    assert_eq!(crashed.status.signal(), Some(Signal::KILL.as_raw()), "{verb}.{point}: {crashed:?}");
+    assert!(marker.exists());
 }
 
-/// A queue with a worker and one job, which is as it must be for the verb.
+/// A queue with a worker and one job, prepared for the verb.
 fn queue_for(verb: &str) -> Home {
     let home = Home::new();
     let fixture = home.fixture();
@@ -78,16 +78,17 @@ fn queue_for(verb: &str) -> Home {
     home
 }
 
-/// What the queue holds: jobs and their states, workers, whether they are told to stop, settings, queues that are held back.
-fn picture(fixture: &Fixture) -> String {
+/// The content of the queue: jobs and their states, workers, whether they must stop, settings, paused and limited
+/// queues.
+fn summary(fixture: &Fixture) -> String {
     let mut words = fixture.list_by(&JobFilter::default(), 9);
     words.sort();
     for word in &mut words {
         *word = format!("{word}={}", fixture.state(word).name());
     }
     for worker in fixture.workers() {
-        let told = if fixture.orders(&worker.id).drain { " stops" } else { "" };
-        words.push(format!("{}{told}", worker.id));
+        let suffix = if fixture.orders(&worker.id).drain { " stops" } else { "" };
+        words.push(format!("{}{suffix}", worker.id));
     }
     let settings = fixture.store.settings().expect("settings");
     words.extend(settings.iter().map(|(key, value)| format!("{key}={value}")));
@@ -117,12 +118,12 @@ fn fault_26_a_crash_around_any_commit_leaves_nothing_half_done() {
         ("resume_queue", "a=pending, w, default is paused", "a=pending, w"),
         ("set_queue", "a=pending, w", "a=pending, w, default is limited"),
     ] {
-        for (moment, expected) in [("before_commit", before), ("after_commit", after)] {
+        for (point, expected) in [("before_commit", before), ("after_commit", after)] {
             let home = queue_for(verb);
-            die_at(&home, verb, moment);
+            crash_at(&home, verb, point);
             let fixture = home.fixture();
             fixture.recount();
-            assert_eq!(picture(&fixture), expected, "{verb}.{moment}");
+            assert_eq!(summary(&fixture), expected, "{verb}.{point}");
             drop(fixture);
             assert_eq!(value(&home.connect(), "pragma integrity_check"), "ok");
         }
@@ -130,9 +131,9 @@ fn fault_26_a_crash_around_any_commit_leaves_nothing_half_done() {
 }
 
 #[test]
-fn fault_26_a_claim_that_nobody_heard_of_is_given_back_by_the_next_heartbeat() {
+fn fault_26_a_claim_unknown_to_its_worker_is_released_by_the_next_heartbeat() {
     let home = queue_for("exchange");
-    die_at(&home, "exchange", "after_commit");
+    crash_at(&home, "exchange", "after_commit");
     let fixture = home.fixture();
     fixture.store.extend(&worker(), &[]).expect("extend");
     assert_eq!(fixture.outcomes("a"), [Outcome::Released]);

@@ -1,4 +1,4 @@
-//! The database file: how it is made, and what is refused in its place.
+//! The database file: how it is created, and which other files are refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,14 +14,14 @@ use store::{JobFilter, Stop, Store, StoreError};
 use rusqlite::config::DbConfig;
 
 use super::{Home, connect, value};
-use crate::store::fixture::{FAILURE, Fixture, ACTOR, TestClock};
+use crate::store::fixture::{ACTOR, FAILURE, Fixture, TestClock};
 use crate::store::new_job::job;
 
-/// Puts something where the database is to be.
-type Put = fn(&Path);
+/// Creates a file at the path of the database.
+type CreateFile = fn(&Path);
 
 #[test]
-fn every_file_is_for_its_owner_only() {
+fn every_file_is_accessible_only_to_its_owner() {
     let home = Home::new();
     let store = home.open().expect("a new store");
     let mut names = Vec::new();
@@ -37,7 +37,7 @@ fn every_file_is_for_its_owner_only() {
 }
 
 #[test]
-fn a_new_database_says_what_it_is() {
+fn a_new_database_has_its_identifying_pragmas() {
     let home = Home::with_queue();
     let connection = home.connect();
     for (pragma, expected) in [
@@ -53,7 +53,7 @@ fn a_new_database_says_what_it_is() {
 }
 
 #[test]
-fn what_was_stored_is_there_when_it_is_opened_again() {
+fn stored_data_survives_reopening() {
     let home = Home::new();
     let fixture = home.fixture();
     fixture.enqueue(job("a").tags(&["t"]));
@@ -67,7 +67,7 @@ fn what_was_stored_is_there_when_it_is_opened_again() {
 
 #[test]
 fn fault_35_an_interrupted_creation_is_completed() {
-    let cases: [(&str, Put); 3] = [
+    let cases: [(&str, CreateFile); 3] = [
         ("an empty file", |path| fs::write(path, "").expect("write")),
         ("no table yet", |path| {
             let setup = "pragma auto_vacuum = incremental; pragma journal_mode = wal;";
@@ -97,17 +97,17 @@ fn fault_35_a_newer_schema_is_refused_and_left_alone() {
     connection.pragma_update(None, "user_version", newer).expect("pragma");
     drop(connection);
     let before = fs::read(home.database()).expect("read");
-    let refused = home.open().expect_err("it is too new");
+    let refused = home.open().expect_err("the schema is too new");
     assert!(
         matches!(refused, StoreError::TooNew { found, known } if found == newer && known == SCHEMA_VERSION),
         "{refused:?}"
     );
-    assert_eq!(fs::read(home.database()).expect("read"), before, "byte for byte");
+    assert_eq!(fs::read(home.database()).expect("read"), before, "the file is unchanged");
 }
 
 #[test]
-fn fault_14_what_is_no_queue_is_refused_and_left_alone() {
-    let cases: [(&str, Put); 7] = [
+fn fault_14_a_file_that_is_not_a_queue_is_refused_and_left_alone() {
+    let cases: [(&str, CreateFile); 7] = [
         ("another program's database", |path| {
             connect(path).execute_batch("create table t (x);").expect("setup");
         }),
@@ -115,7 +115,7 @@ fn fault_14_what_is_no_queue_is_refused_and_left_alone() {
             let setup = "pragma journal_mode = wal; create table t (x); insert into t values (1);";
             connect(path).execute_batch(setup).expect("setup");
         }),
-        ("another program's mark", |path| {
+        ("another program's application id", |path| {
             connect(path).execute_batch("pragma application_id = 42;").expect("setup");
         }),
         ("another program's version", |path| {
@@ -127,9 +127,9 @@ fn fault_14_what_is_no_queue_is_refused_and_left_alone() {
         }),
         ("zeros", |path| fs::write(path, [0; 8_192]).expect("write")),
     ];
-    for (what, put) in cases {
+    for (what, create) in cases {
         let home = Home::new();
-        put(&home.database());
+        create(&home.database());
         let before = fs::read(home.database()).expect("read");
         let refused = home.open().expect_err(what);
         assert!(
@@ -137,7 +137,7 @@ fn fault_14_what_is_no_queue_is_refused_and_left_alone() {
             "{what}: {refused:?}"
         );
         let after = fs::read(home.database()).expect("read");
-        assert!(after == before, "{what} is left as it was");
+        assert!(after == before, "{what} is unchanged");
     }
 }
 
@@ -145,37 +145,37 @@ fn fault_14_what_is_no_queue_is_refused_and_left_alone() {
 fn a_folder_is_refused() {
     let home = Home::new();
     fs::create_dir(home.database()).expect("create_dir");
-    let refused = home.open().expect_err("a folder is no database");
+    let refused = home.open().expect_err("a folder is not a database");
     assert!(matches!(refused, StoreError::NotAStore { .. }), "{refused:?}");
     assert_eq!(fs::read_dir(home.database()).expect("read_dir").count(), 0);
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_told() {
+fn a_missing_folder_is_reported() {
     let home = Home::new();
     let path = home.folder.path().join("missing/queue.db");
     let opened = SqliteStore::open(&path, Arc::new(TestClock::default()));
-    let refused = opened.expect_err("there is no such folder");
+    let refused = opened.expect_err("the folder does not exist");
     assert!(matches!(refused, StoreError::CannotOpen { .. }), "{refused:?}");
 }
 
 #[test]
-fn an_empty_file_where_a_queue_was_is_refused() {
+fn an_empty_file_in_place_of_a_queue_is_refused() {
     let home = Home::with_queue();
-    // Also when whoever made the queue died before that was noted.
+    // Also if the creating process died before it wrote this to the gate file.
     fs::write(home.folder.path().join("queue.db-gate"), "").expect("write");
     drop(home.open().expect("a store"));
-    for beside in ["queue.db-wal", "queue.db-shm"] {
-        let _ = fs::remove_file(home.folder.path().join(beside));
+    for side_file in ["queue.db-wal", "queue.db-shm"] {
+        let _ = fs::remove_file(home.folder.path().join(side_file));
     }
     fs::write(home.database(), "").expect("write");
     let refused = home.open().expect_err("the queue is lost");
     assert!(matches!(refused, StoreError::NotAStore { .. }), "{refused:?}");
-    assert_eq!(fs::read(home.database()).expect("read"), b"", "and still empty");
+    assert_eq!(fs::read(home.database()).expect("read"), b"", "the file is still empty");
 }
 
 #[test]
-fn fault_30_many_can_open_a_new_path_at_once() {
+fn fault_30_many_threads_can_open_a_new_path_at_once() {
     const OPENERS: usize = 20;
     for round in 0..3 {
         let home = Home::new();
@@ -189,9 +189,9 @@ fn fault_30_many_can_open_a_new_path_at_once() {
                     store.enqueue(&[job(&format!("j{n}")).into()]).expect("enqueue");
                 })
             });
-            // All are started before the first is waited for.
+            // Starts all threads before joining the first.
             for opener in openers.collect::<Vec<_>>() {
-                opener.join().expect("an opener");
+                opener.join().expect("the thread does not panic");
             }
         });
         let fixture = home.fixture();
@@ -201,8 +201,8 @@ fn fault_30_many_can_open_a_new_path_at_once() {
     }
 }
 
-/// Whatever can happen, at random, for a while.
-fn bustle(fixture: &Fixture, seed: u64) {
+/// Random operations of every kind.
+fn run_random_operations(fixture: &Fixture, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let outcomes = [Outcome::Success, FAILURE, Outcome::Lost, Outcome::Released];
     let workers = ["w1", "w2"].map(|id| fixture.worker(id));
@@ -231,36 +231,36 @@ fn bustle(fixture: &Fixture, seed: u64) {
     }
 }
 
-/// Statements that count what must not be.
-const CONTRADICTIONS: [(&str, &str); 6] = [
+/// Statements that count violated invariants.
+const INVARIANTS: [(&str, &str); 6] = [
     (
-        "a job that waits for a slot or its time stands in exactly one line, and no other job in any",
+        "a ready or scheduled job is in exactly one of `ready` and `waiting`, and no other job is in either",
         "select count(*) from jobs j
          where (select count(*) from ready r where r.seq = j.seq) + (select count(*) from waiting w where w.seq = j.seq)
             <> (j.state = 'failed' or (j.state = 'pending' and j.blocked_by = 0))",
     ),
     (
-        "a line holds no job that is gone, and each with its own rank",
+        "`ready` and `waiting` contain only existing jobs, with the job's own position",
         "select (select count(*) from ready r left join jobs j using (seq, queue_id, priority, due_at) where j.id is null)
               + (select count(*) from waiting w left join jobs j using (seq, due_at) where j.id is null)",
     ),
     (
-        "a job is blocked by as many as it waits for",
+        "a job's `blocked_by` equals its number of blocking dependencies",
         "select count(*) from jobs j
          where j.blocked_by <> (select count(*) from dependencies d where d.child_seq = j.seq and d.blocks = 1)",
     ),
     (
-        "nobody waits for what is finished or gone",
+        "no job is blocked by a finished or removed job",
         "select count(*) from dependencies d left join jobs j on j.seq = d.parent_seq
          where d.blocks = 1 and (j.seq is null or j.finished_at is not null)",
     ),
     (
-        "every attempt but the running one has its row",
+        "every attempt except the running one has its row",
         "select count(*) from jobs j
          where j.attempts - (j.state = 'processing') <> (select count(*) from attempts a where a.seq = j.seq)",
     ),
     (
-        "nothing is kept of a job that is gone",
+        "no table has rows of a removed job",
         "select (select count(*) from attempts where seq not in (select seq from jobs))
               + (select count(*) from job_tags where seq not in (select seq from jobs))
               + (select count(*) from events where seq not in (select seq from jobs))
@@ -271,25 +271,25 @@ const CONTRADICTIONS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn a_busy_database_is_whole_and_free_of_contradictions() {
+fn a_busy_database_is_intact_and_consistent() {
     for seed in 0..3 {
         let home = Home::new();
         let fixture = home.fixture();
-        bustle(&fixture, seed);
+        run_random_operations(&fixture, seed);
         fixture.recount();
         drop(fixture);
         let connection = home.connect();
         assert_eq!(value(&connection, "pragma integrity_check"), "ok");
         let busy: usize = value(&connection, "select count(*) from attempts").parse().expect("a count");
-        assert!(busy > 50, "much has happened: {busy}");
-        for (what, sql) in CONTRADICTIONS {
+        assert!(busy > 50, "too few attempts: {busy}");
+        for (what, sql) in INVARIANTS {
             assert_eq!(value(&connection, sql), "0", "seed {seed}: {what}");
         }
     }
 }
 
 #[test]
-fn a_number_in_the_order_of_enqueuing_is_never_used_twice() {
+fn a_sequence_number_is_never_reused() {
     let home = Home::new();
     let fixture = home.fixture();
     for _ in 0..3 {
@@ -302,7 +302,7 @@ fn a_number_in_the_order_of_enqueuing_is_never_used_twice() {
 }
 
 #[test]
-fn orders_to_stop_do_not_pile_up() {
+fn stop_orders_do_not_accumulate() {
     let home = Home::new();
     let fixture = home.fixture();
     fixture.set(SettingKey::Durability, "normal");
@@ -315,17 +315,15 @@ fn orders_to_stop_do_not_pile_up() {
     assert_eq!(value(&connection, "select max(id) from stops"), "1100", "the newest are kept");
 }
 
-/// Pages of the log that whoever opens the store alone has to read.
+/// The pages of the log that the next process to open the store must read.
 fn pages_to_read(home: &Home) -> i64 {
     let connection = connect(&home.database());
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .expect("the log stays as it is");
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("the log is kept");
     connection.query_row("pragma wal_checkpoint(noop)", [], |row| row.get(1)).expect("wal_checkpoint")
 }
 
 #[test]
-fn the_log_stays_short_while_processes_come_and_go() {
+fn the_log_stays_short_across_many_short_processes() {
     let home = Home::with_queue();
     for n in 0..40 {
         home.open().expect("a store").enqueue(&[job(&format!("j{n}")).into()]).expect("enqueue");
@@ -334,7 +332,7 @@ fn the_log_stays_short_while_processes_come_and_go() {
 }
 
 #[test]
-fn a_large_commit_leaves_no_long_log_behind() {
+fn a_large_commit_leaves_no_long_log() {
     let home = Home::with_queue();
     let store = home.open().expect("a store");
     for chunk in 0..4 {

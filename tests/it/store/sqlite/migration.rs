@@ -43,7 +43,7 @@ pub(super) fn list_by_newer(home: &Home) -> Command {
     command
 }
 
-/// Everything that a schema is made of.
+/// All entries of a schema.
 type Schema = Vec<[Option<String>; 4]>;
 
 pub(super) fn schema(home: &Home) -> Schema {
@@ -61,7 +61,7 @@ pub(super) fn version(home: &Home) -> i64 {
 
 /// The database has the old schema or the new one. The next program brings it up to date, and everything is there.
 #[track_caller]
-pub(super) fn assert_whole(home: &Home) {
+pub(super) fn assert_intact(home: &Home) {
     let found = version(home);
     assert!(found == SCHEMA_VERSION || found == MADE_UP_VERSION, "there is no version {found}");
     let listed = list_by_newer(home).output().expect("it runs");
@@ -96,7 +96,7 @@ fn newest_schema() -> &'static Schema {
 
 #[test]
 fn an_older_database_is_migrated_and_is_then_like_a_new_one() {
-    assert_whole(&first_database());
+    assert_intact(&first_database());
 }
 
 #[test]
@@ -110,17 +110,21 @@ fn a_migration_that_fails_changes_nothing() {
     assert!(!refused.status.success(), "{refused:?}");
     assert_eq!((version(&home), schema(&home)), (SCHEMA_VERSION, before));
     assert!(list(&home).output().expect("it runs").status.success(), "this program still reads it");
-    assert_whole(&home);
+    assert_intact(&home);
 }
 
 #[test]
-fn fault_35_who_has_it_open_writes_no_more_once_a_newer_program_has_migrated_it() {
+fn fault_35_an_open_store_refuses_to_write_after_a_newer_program_migrated_it() {
     let home = Home::new();
     let fixture = home.fixture();
     fixture.enqueue("before");
     assert!(list_by_newer(&home).output().expect("it runs").status.success());
     let refused =
-        fixture.store.cancel(&["before".parse().expect("an id")], "tester").expect_err("it is newer");
+        fixture.store.cancel(&["before".parse().expect("an id")], "tester").expect_err("the schema is newer");
     assert!(matches!(refused, StoreError::TooNew { found: MADE_UP_VERSION, .. }), "{refused}");
-    assert_eq!(fixture.state("before"), StateName::Pending, "nothing changed, and it can still be read");
+    assert_eq!(
+        fixture.state("before"),
+        StateName::Pending,
+        "nothing changed, and the store can still be read"
+    );
 }

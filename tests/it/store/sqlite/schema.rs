@@ -1,4 +1,4 @@
-//! The table of jobs refuses rows that say two things at once.
+//! The constraints of the schema refuse contradictory rows.
 
 use rusqlite::ErrorCode;
 
@@ -24,7 +24,7 @@ fn one_of_each() -> Home {
 }
 
 #[test]
-fn impossible_jobs_are_refused() {
+fn contradictory_jobs_are_refused() {
     let home = one_of_each();
     let connection = home.connect();
     for (id, change) in [
@@ -69,11 +69,11 @@ fn impossible_jobs_are_refused() {
         assert_eq!(error.sqlite_error_code(), Some(ErrorCode::ConstraintViolation), "{sql}: {error}");
     }
     let harmless = connection.execute("update jobs set priority = 1, error = 'x'", []);
-    assert_eq!(harmless, Ok(6), "what is possible is taken");
+    assert_eq!(harmless, Ok(6), "a valid change is accepted");
 }
 
 #[test]
-fn other_impossible_rows_are_refused() {
+fn other_contradictory_rows_are_refused() {
     let home = one_of_each();
     let connection = home.connect();
     for sql in [
