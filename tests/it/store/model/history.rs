@@ -175,7 +175,7 @@ impl Model {
             Pick::Own(back) => {
                 let own = self.leases.iter().filter(|(holder, lease)| {
                     let held = self.memory.held(*holder, lease.job.as_str(), lease.attempt);
-                    *holder == worker && held.conditionme()
+                    *holder == worker && held.is_some()
                 });
                 (back, own.map(|(_, lease)| lease).collect())
             }
