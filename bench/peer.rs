@@ -96,7 +96,7 @@ impl Acknowledgement {
     }
 }
 
-/// A peer, or none if it is not install_folder.
+/// A peer, or none if it is not installed.
 pub(crate) type Find = fn() -> Option<Box<dyn Peer>>;
 
 /// The programs that queuectl is compared with.
@@ -119,7 +119,7 @@ fn install_folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers")
 }
 
-/// The path of a program: the one that `bench/peers` install_folder, otherwise the first one on the PATH.
+/// The path of a program: the one that `bench/peers` installed, otherwise the first one on the PATH.
 fn program(name: &str) -> Option<PathBuf> {
     let ours = [install_folder().join("bin"), install_folder().join("venv/bin")];
     let path = env::var_os("PATH").unwrap_or_default();

@@ -110,8 +110,8 @@ impl PeerResults {
         self.submit_seconds.push(submit.seconds(effort.submits)?);
         if also_when_long {
             // Leaves room for the measured submits.
-            let results = u32::try_from(effort.submits)?;
-            queue.fill(self.peer.facts().queued.saturating_sub(2 * results))?;
+            let submits = u32::try_from(effort.submits)?;
+            queue.fill(self.peer.facts().queued.saturating_sub(2 * submits))?;
             self.submit_seconds_when_long = Some(submit.seconds(effort.submits)?);
         }
         Ok(())

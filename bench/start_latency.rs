@@ -42,7 +42,7 @@ const PAUSE_MILLISECONDS: std::ops::Range<u64> = 10..40;
 /// The load during the measurement.
 #[derive(Clone, Copy, Debug)]
 enum Load {
-    Nothing,
+    Idle,
     /// The worker has more short jobs of lower priority than it can run.
     Backlog,
     /// The worker is idle, but every core of the machine is busy.
@@ -59,7 +59,7 @@ struct Starts {
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let count = if bench.quick { 50 } else { 300 };
     let mut series = Vec::new();
-    for load in [Load::Nothing, Load::Backlog, Load::OtherPrograms] {
+    for load in [Load::Idle, Load::Backlog, Load::OtherPrograms] {
         bench.progress(&format!("{count} starts, {}", load.describe()));
         let starts = measure_all(bench, load, count).context("failed to measure a start")?;
         report.section(&format!("Starting a job {count} times, {}", load.describe()));
@@ -78,7 +78,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
 
 fn lines(report: &mut Report, load: Load, starts: &Starts) {
     let (median, tail) = match load {
-        Load::Nothing => (Bar::AtMost(MAX_MEDIAN_MILLISECONDS), Bar::AtMost(MAX_TAIL_MILLISECONDS)),
+        Load::Idle => (Bar::AtMost(MAX_MEDIAN_MILLISECONDS), Bar::AtMost(MAX_TAIL_MILLISECONDS)),
         Load::Backlog | Load::OtherPrograms => (Bar::None, Bar::None),
     };
     let unit = Unit::Milliseconds;
@@ -101,7 +101,7 @@ fn lines(report: &mut Report, load: Load, starts: &Starts) {
 fn measure_all(bench: &Bench, load: Load, count: u32) -> Result<Starts> {
     let pool = Pool::start(bench.workspace.home("start-latency")?, 1, SLOTS)?;
     let starts = match load {
-        Load::Nothing => measure_each(&pool, count, || Ok(())),
+        Load::Idle => measure_each(&pool, count, || Ok(())),
         Load::Backlog => measure_each(&pool, count, || keep_busy(&pool)),
         Load::OtherPrograms => while_all_cores_spin(|| measure_each(&pool, count, || Ok(()))),
     }?;
@@ -150,7 +150,7 @@ fn while_all_cores_spin<T>(measure: impl FnOnce() -> Result<T>) -> Result<T> {
 impl Load {
     fn name(self) -> &'static str {
         match self {
-            Self::Nothing => "idle worker",
+            Self::Idle => "idle worker",
             Self::Backlog => "4 slots, all busy",
             Self::OtherPrograms => "idle worker, busy machine",
         }
@@ -158,7 +158,7 @@ impl Load {
 
     fn describe(self) -> &'static str {
         match self {
-            Self::Nothing => "on an idle worker",
+            Self::Idle => "on an idle worker",
             Self::Backlog => "ahead of a backlog that keeps all slots busy",
             Self::OtherPrograms => "on an idle worker while every core is busy",
         }

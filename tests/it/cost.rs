@@ -4,8 +4,8 @@
 //! files, processes, system calls. The counts are the same on every machine, so a test can bound them. Each bound is a
 //! little above the count at the time of writing; a commit that raises one must say why.
 
-#[cfg(debug_assertions)]
 // Release builds are linked statically, so the preloaded shim cannot intercept calls.
+#[cfg(debug_assertions)]
 mod commits;
 mod dependents;
 mod enqueue;

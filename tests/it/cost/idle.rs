@@ -25,7 +25,7 @@ fn an_idle_worker_does_its_periodic_work_together() {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-e", "trace=epoll_wait", "-e", "signal=none", "-o"]).arg(&trace).arg(PROGRAM);
     let _pool = Pool::spawn(&home, home.call(["worker", "run"]).through(strace).into_command());
-    // The worker has run a job before the measurement, as in normal use.
+    // Jobs arrive at arbitrary times, and each makes the worker poll for work.
     for id in ["a", "b"] {
         home.enqueue(id, "sleep 0.2");
         home.wait_for(id, "completed");

@@ -32,7 +32,7 @@ const GROWING: [(&str, &str); 5] = [
     ),
 ];
 
-/// The steps of each statement while every verb was costs, and the home of the store.
+/// The steps of each statement while every verb was used, and the home of the store.
 struct StatementCosts {
     folder: TempDir,
     steps: BTreeMap<String, Steps>,

@@ -370,7 +370,7 @@ pub fn new_worker(id: &str) -> NewWorker {
     NewWorker {
         id: id.parse().expect("a worker id"),
         host: "here".to_owned(),
-        origin: under_boot("awake-1"),
+        origin: under_boot("boot-1"),
         pid: 4711,
         supervisor_pid: None,
         served: ServedJobs::All,

@@ -299,7 +299,7 @@ impl Model {
                 Outcome::Released
             };
             let (job, attempt) = (lease.job.as_str(), lease.attempt);
-            self.memory.settle_lost(worker, job, attempt, outcome, has_other_lost_attempts);
+            self.memory.record_outcome(worker, job, attempt, outcome, has_other_lost_attempts);
         }
         let successor = self.memory.workers.len();
         let same = self.memory.workers[worker].clone();

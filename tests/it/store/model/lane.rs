@@ -1,9 +1,9 @@
 //! The limits of a queue, in memory.
 //!
-//! Tokens are counted in fractions, so that all arithmetic uses integers: the rates here refill a bucket by whole
-//! fractions.
+//! Tokens are counted in parts, so that all arithmetic uses integers: the rates here refill a bucket by a whole number of
+//! parts per millisecond.
 
-/// The number of fractions of a token.
+/// The number of parts of a token.
 const TOKEN: i64 = 60_000;
 
 /// The number of starts per period, and the period in milliseconds.

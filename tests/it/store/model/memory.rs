@@ -195,11 +195,11 @@ impl Memory {
 
     /// Records an outcome, and returns whether the lease was valid.
     pub fn settle(&mut self, worker: usize, name: &str, attempt: u32, outcome: Outcome) -> bool {
-        self.settle_lost(worker, name, attempt, outcome, false)
+        self.record_outcome(worker, name, attempt, outcome, false)
     }
 
     /// As `settle`, for a worker that may have been killed by another of its attempts.
-    pub fn settle_lost(
+    pub fn record_outcome(
         &mut self,
         worker: usize,
         name: &str,
