@@ -354,7 +354,7 @@ fn die(fixture: &Fixture) {
 /// Periodic duties, and verbs that a user calls by hand.
 fn keep_tidy(fixture: &Fixture) {
     let store = &fixture.store;
-    assert!(store.take_duty(Duty::Prune, Duration::from_secs(1)).expect("a duty"), "it is due");
+    assert!(store.take_duty(Duty::Prune, Duration::from_secs(1)).expect("a duty"), "the duty is due");
     let old = [StateName::Completed, StateName::Dead, StateName::Cancelled].map(Prunable::Jobs);
     for dry_run in [true, false] {
         for what in old.into_iter().chain([

@@ -65,7 +65,7 @@ fn check_json(text: &str) {
         write_json(&mut bytes, &value, pretty).expect("writing to memory does not fail");
         let written = String::from_utf8(bytes).expect("JSON is text");
         assert!(written.chars().all(|c| is_harmless(c) || (pretty && c == '\n')), "{written:?}");
-        assert_eq!(serde_json::from_str::<Value>(&written).expect("it is JSON"), value);
+        assert_eq!(serde_json::from_str::<Value>(&written).expect("the output is JSON"), value);
     }
 }
 
