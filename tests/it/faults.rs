@@ -45,7 +45,7 @@ fn tests() -> BTreeMap<u32, Vec<String>> {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).expect("a source file is UTF-8");
                 for name in names(&text, "fn ") {
-                    tests.entry(fault_number(name)).or_default().push(name.to_owned());
+                    tests.entry(number_of_fault(name)).or_default().push(name.to_owned());
                 }
             }
         }
@@ -56,7 +56,7 @@ fn tests() -> BTreeMap<u32, Vec<String>> {
     tests
 }
 
-fn fault_number(name: &str) -> u32 {
+fn number_of_fault(name: &str) -> u32 {
     let number = name.split('_').nth(1).filter(|number| number.len() == 2);
     number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name} has no fault number"))
 }

@@ -1,7 +1,7 @@
 //! The limits of a queue, in memory.
 //!
-//! Tokens are counted in parts, so that all arithmetic uses integers: the rates here refill a bucket by a whole number of
-//! parts per millisecond.
+//! Tokens are counted in parts, so that all arithmetic uses integers: the rates here refill a bucket by a whole number
+//! of parts per millisecond.
 
 /// The number of parts of a token.
 const TOKEN: i64 = 60_000;
