@@ -75,7 +75,12 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let enqueues = subjects.iter().find(|subject| subject.what == enqueue.join(" "));
     if let Some(enqueues) = enqueues {
         let means = enqueues.rounds.iter().zip(&floor).map(|(round, floor)| round.mean() / floor.mean());
-        report.line("enqueue, ratio of means (includes checkpoints)", &means.collect(), Unit::Ratio, Bar::None);
+        report.line(
+            "enqueue, ratio of means (includes checkpoints)",
+            &means.collect(),
+            Unit::Ratio,
+            Bar::None,
+        );
     }
     let sync = ratio_of_medians(syncs.iter().zip(&floor));
     report.line("appending 4 KiB and fdatasync (no process)", &sync, Unit::Ratio, Bar::None);

@@ -52,7 +52,7 @@ impl Workspace {
     pub(crate) fn copy_from_disk(&self, program: &Path, name: &str) -> Result<PathBuf> {
         let copy = self.folder.join(name);
         fs::copy(program, &copy)?;
-        forget(&copy)?;
+        evict_from_page_cache(&copy)?;
         Ok(copy)
     }
 

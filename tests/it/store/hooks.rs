@@ -269,7 +269,8 @@ fn each_hook_has_one_delivery_in_flight(fixture: &Fixture) {
     assert_eq!(hooks_of(&second.taken), ["two"], "the first hook has a delivery in flight");
     assert_eq!((take(fixture, &worker, 10), second.next_due), (vec![], None));
     assert_eq!(fixture.orders(&worker).next_delivery, None, "no delivery can be taken");
-    let next = exchange_deliveries(fixture, &worker, &[report(&first[0], DeliveryResult::Delivered)], 10).taken;
+    let next =
+        exchange_deliveries(fixture, &worker, &[report(&first[0], DeliveryResult::Delivered)], 10).taken;
     assert_eq!(hooks_of(&next), ["one"]);
     assert_eq!(serde_json::from_str::<Value>(&next[0].payload).expect("JSON")["job"]["id"], "b", "in order");
     assert_eq!(hook(fixture, "one").pending, 2);

@@ -249,7 +249,8 @@ fn jobs_delayed_by_a_limit_are_not_counted_as_ahead(fixture: &Fixture) {
     fill(fixture, 5);
     fixture.enqueue(job("last").queue("other"));
     let ahead = || {
-        let facts = fixture.store.explain_facts(&job_id("last")).expect("the facts for explain").expect("a job");
+        let facts =
+            fixture.store.explain_facts(&job_id("last")).expect("the facts for explain").expect("a job");
         (facts.ahead_elsewhere.least, facts.ahead_in_queue.least)
     };
     assert_eq!(ahead(), (5, 0));

@@ -201,8 +201,8 @@ fn an_empty_file_without_an_earlier_queue_has_no_schema() {
 fn a_store_opened_to_read_lists_everything_and_changes_nothing() {
     let home = with_jobs();
     let before = picture(home.folder.path());
-    let store =
-        SqliteStore::open_read_only(&home.database(), Arc::new(TestClock::default())).expect("the store opens");
+    let store = SqliteStore::open_read_only(&home.database(), Arc::new(TestClock::default()))
+        .expect("the store opens");
     let everything = Page { limit: usize::MAX, after: None };
     assert_eq!(store.list(&JobFilter::default(), &everything).expect("the jobs").len(), 2);
     let written = store.set(SettingKey::MaxRetries, Some("1"), "me");
