@@ -43,6 +43,7 @@ mod selection;
 mod selftest;
 mod show;
 mod status;
+#[cfg(debug_assertions)] // No library can step in where the program is linked statically.
 mod stopped_writer;
 mod terminal;
 mod test_worker;

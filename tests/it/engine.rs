@@ -14,6 +14,7 @@ mod limits;
 mod orders;
 pub(crate) mod other_rights;
 mod output;
+#[cfg(debug_assertions)] // No library can step in where the program is linked statically.
 mod promptness;
 mod queue_limits;
 mod queues;
