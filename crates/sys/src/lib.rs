@@ -12,4 +12,5 @@ pub mod host;
 pub mod last_error;
 pub mod process;
 pub mod signal;
+mod unwind;
 pub mod zone;
