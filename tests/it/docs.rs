@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sys::process;
 use tempfile::TempDir;
 
-use crate::cli::harness::PROGRAM;
-use crate::cli::pseudo_terminal::on_terminal;
+use super::cli::harness::PROGRAM;
+use super::cli::harness::pseudo_terminal::on_terminal;
 
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -90,7 +90,7 @@ fn only_blocks_fenced_as_sh_are_run() {
 }
 
 fn root() -> &'static Path {
-    Path::new(crate::REPOSITORY)
+    Path::new(super::REPOSITORY)
 }
 
 /// The pages of the user's guide.

@@ -18,7 +18,7 @@ const FAULTS_WITHOUT_TEST: [u32; 0] = [];
 const CHECKED_FOLDERS: [&str; 7] = ["bench/", "docs/", "migrations/", "crates/", "tests/", "tools/", ".ci/"];
 
 fn root() -> &'static Path {
-    Path::new(crate::REPOSITORY)
+    Path::new(super::REPOSITORY)
 }
 
 fn page() -> String {

@@ -9,7 +9,7 @@ use std::process::Command;
 use domain::text::shell::{direct_words, quote_words};
 use proptest::prelude::*;
 
-use crate::fuzz::corpus;
+use super::fuzz::corpus;
 
 /// Not written by the test: a file that is open for writing cannot be executed, and a process that another thread is
 /// just starting may briefly inherit the descriptor.

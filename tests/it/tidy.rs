@@ -75,7 +75,7 @@ impl Source {
 }
 
 fn root() -> &'static Path {
-    Path::new(crate::REPOSITORY)
+    Path::new(super::REPOSITORY)
 }
 
 /// Every file below these folders of the repository that has one of these extensions.

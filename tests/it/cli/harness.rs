@@ -6,6 +6,11 @@
 //! home.run(["cancel", "nope"]).fails(3).says("there is no job `nope`");
 //! ```
 
+pub(crate) mod background;
+pub(crate) mod pseudo_terminal;
+pub(crate) mod test_worker;
+pub(crate) mod working_home;
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;

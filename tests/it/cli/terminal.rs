@@ -1,8 +1,8 @@
 //! Output that only a terminal gets.
 
 use super::harness::Home;
-use super::pseudo_terminal::{Seen, on_terminal};
-use super::test_worker::TestWorker;
+use super::harness::pseudo_terminal::{Seen, on_terminal};
+use super::harness::test_worker::TestWorker;
 
 const ESC: char = '\u{1b}';
 

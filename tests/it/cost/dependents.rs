@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::tape;
 use crate::store::fixture::Fixture;
-use crate::store::new_job::job;
+use crate::store::fixture::new_job::job;
 
 const FEW_DEPENDENTS: usize = 4_000;
 const MANY_DEPENDENTS: usize = 100_000;

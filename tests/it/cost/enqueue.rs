@@ -2,7 +2,8 @@
 //!
 //! Counted from the first access to the home, because the calls at process start depend on how the program was linked.
 
-use super::strace::{self, Calls};
+use super::strace;
+use super::strace::Calls;
 use crate::cli::harness::Home;
 
 /// Counted: 136.

@@ -14,9 +14,10 @@ use rusqlite::{Connection, params};
 use store::{Change, JobFilter, JobRef, JobVerb, Phase};
 use tempfile::TempDir;
 
-use super::tape::{self, Run};
+use super::tape;
+use super::tape::Run;
+use crate::store::fixture::new_job::{JobSpec, job, job_id};
 use crate::store::fixture::{ACTOR, Fixture};
-use crate::store::new_job::{JobSpec, job, job_id};
 
 /// In percent: which B-tree pages are split varies between runs, and larger trees are deeper.
 const TOLERANCE_PERCENT: u64 = 15;

@@ -3,8 +3,8 @@
 use domain::job::outcome::Outcome;
 
 use super::tape;
+use crate::store::fixture::new_job::job;
 use crate::store::fixture::{FAILURE, Fixture, settlement};
-use crate::store::new_job::job;
 
 /// The number of jobs that one exchange settles.
 const JOBS: usize = 40;

@@ -1,6 +1,7 @@
 //! A one-shot command opens the store once, and starts no thread and no process.
 
-use super::strace::{self, Calls};
+use super::strace;
+use super::strace::Calls;
 use crate::engine::harness::{Home, Pool};
 
 /// System calls that start a thread, a process, or an event loop.

@@ -18,9 +18,9 @@ use store::{
     ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
+use crate::store::fixture::new_job::{JobSpec, batch_name, job, job_id, queue_name};
 use crate::store::fixture::{ACTOR, FAILURE, Fixture, serving, settlement};
 use crate::store::hooks::{hook_name, new_hook};
-use crate::store::new_job::{JobSpec, batch_name, job, job_id, queue_name};
 use crate::store::schedules::{minutely, name as schedule_name};
 
 /// More dependents of one job than one transaction unblocks.

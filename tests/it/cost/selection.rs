@@ -7,8 +7,8 @@ use ops::jobs::bulk::default_phases;
 use store::{JobFilter, JobVerb};
 
 use super::tape;
+use crate::store::fixture::new_job::{batch_name, job, job_id, queue_name};
 use crate::store::fixture::{ACTOR, Fixture};
-use crate::store::new_job::{batch_name, job, job_id, queue_name};
 
 /// More jobs than one page of a selection.
 const FEW_JOBS: usize = 1_500;

@@ -24,7 +24,8 @@ use store::sqlite::SqliteStore;
 use store::{JobFilter, Page, Store, Worker};
 use sys::host::HOME_ID;
 
-use super::ledger::{self, Line, LineKind};
+use super::ledger;
+use super::ledger::{Line, LineKind};
 use super::processes::{is_alive, kill, kill_all, pid, wait, wait_within};
 use crate::cli::harness::{Call, Home, Ran};
 

@@ -20,8 +20,8 @@ use serde_json::Value;
 use store::{Store, Worker, WorkerState};
 use sys::process;
 
-pub(crate) use crate::cli::background::{STEP_TIMEOUT as PATIENCE, end_of};
 pub(crate) use crate::cli::harness::Home;
+pub(crate) use crate::cli::harness::background::{STEP_TIMEOUT as PATIENCE, end_of};
 
 /// A command that writes its pid to `running`, and runs until the test creates the file `go`.
 pub(crate) const UNTIL_GO: &str = "echo $$ > running; until [ -e go ]; do sleep 0.02; done";

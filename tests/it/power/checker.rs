@@ -15,8 +15,8 @@ use rusqlite::Connection;
 use store::{JobFilter, Page, Store, StoreError};
 
 use super::promise::{Promise, QueueContents};
-use crate::cli::background::end_of;
 use crate::cli::harness::PROGRAM;
+use crate::cli::harness::background::end_of;
 
 /// The job that shows that the queue still accepts jobs.
 const AFTERWARDS: &str = "after-the-cut";

@@ -13,9 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::disk::Disk;
-use super::record::{self, Record};
-use crate::cli::background::end_of;
+use super::record;
+use super::record::Record;
 use crate::cli::harness::PROGRAM;
+use crate::cli::harness::background::end_of;
 
 /// The home on the disk. Its parent folder does not exist at first either.
 pub const HOME: &str = "made/home";

@@ -9,8 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
 use store::{Batch, EnqueueResult, JobFilter, Phase, Settlement};
 
+use super::fixture::new_job::{batch_name, job};
 use super::fixture::{FAILURE, Fixture, every_store, settlement};
-use super::new_job::{batch_name, job};
 
 every_store!(
     a_batch_is_finished_with_its_last_job,

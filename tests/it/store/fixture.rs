@@ -1,5 +1,7 @@
 //! A store with a clock that tests control, and shorthands for operations on it.
 
+pub(crate) mod new_job;
+
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use sys::clock::Clock;
 use sys::host::{HostKey, Origin};
 use tempfile::TempDir;
 
-use super::new_job::{JobSpec, job_id, queue_name};
+use super::fixture::new_job::{JobSpec, job_id, queue_name};
 
 /// Makes each of these functions a test on each store, with a recount at its end. A second store needs another module
 /// here and another constructor of [`Fixture`].

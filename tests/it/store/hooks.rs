@@ -14,8 +14,8 @@ use store::{
     ServedJobs,
 };
 
+use super::fixture::new_job::{job, job_id, queue_name};
 use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
-use super::new_job::{job, job_id, queue_name};
 
 every_store!(
     every_field_of_a_hook_is_stored,

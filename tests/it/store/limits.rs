@@ -6,8 +6,8 @@ use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
 use store::{Exchange, ExchangeResult, LeaseRef, ServedJobs, Settlement};
 
+use super::fixture::new_job::{job, job_id};
 use super::fixture::{FAILURE, Fixture, every_store, serving, settlement};
-use super::new_job::{job, job_id};
 
 every_store!(
     a_concurrency_limit_applies_across_all_workers,

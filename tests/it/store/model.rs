@@ -20,10 +20,12 @@ use store::{
     Settlement,
 };
 
-use self::history::{Expected, Model, NextDue, Step};
-use self::memory::{Answer, CRASH_LIMIT, MAX_BACKOFF_MILLIS, Memory, MemoryJob, RETRY_DELAY_MILLIS, Request};
+use super::fixture::new_job::{JobSpec, job, queue_name};
 use super::fixture::{Fixture, new_worker, settlement, under_boot};
-use super::new_job::{JobSpec, job, queue_name};
+use super::model::history::{Expected, Model, NextDue, Step};
+use super::model::memory::{
+    Answer, CRASH_LIMIT, MAX_BACKOFF_MILLIS, Memory, MemoryJob, RETRY_DELAY_MILLIS, Request,
+};
 
 prop_state_machine! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]

@@ -8,8 +8,8 @@ use domain::values::timestamp::Timestamp;
 use store::{NewWorker, Orders, ServedJobs, Stop, WorkerState};
 use sys::host::{HostKey, Origin};
 
+use super::fixture::new_job::{job, job_id};
 use super::fixture::{ACTOR, FAILURE, Fixture, every_store, new_worker, serving};
-use super::new_job::{job, job_id};
 
 every_store!(
     a_new_worker_has_no_orders,

@@ -15,8 +15,8 @@ use store::{
     settings,
 };
 
+use super::fixture::new_job::{job, job_id};
 use super::fixture::{ACTOR, FAILURE, Fixture, every_store, settlement};
-use super::new_job::{job, job_id};
 use super::schedules::minutely;
 
 every_store!(

@@ -9,8 +9,8 @@ use domain::job::retry_rules::RetryRules;
 use domain::settings::SettingKey;
 use store::{Pause, Queue, QueueUpdate, Update};
 
+use super::fixture::new_job::{job, queue_name};
 use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
-use super::new_job::{job, queue_name};
 
 every_store!(
     a_pause_records_time_user_and_reason,

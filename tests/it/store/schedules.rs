@@ -14,8 +14,8 @@ use domain::values::name::ScheduleName;
 use domain::values::timestamp::Timestamp;
 use store::{EnqueueResult, FireResult, LeaseRef, NewSchedule, Pause, ScheduleRefusal};
 
+use super::fixture::new_job::{job, job_id};
 use super::fixture::{ACTOR, Fixture, every_store, settlement};
-use super::new_job::{job, job_id};
 
 every_store!(
     every_field_of_a_schedule_is_stored,

@@ -10,8 +10,8 @@ use domain::job::outcome::Outcome;
 use store::{LeaseRef, LeaseStatus, NewWorker, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
 use sys::host::{FileId, HostKey, Origin};
 
+use super::fixture::new_job::{job, job_id};
 use super::fixture::{Fixture, every_store, new_worker, serving};
-use super::new_job::{job, job_id};
 
 every_store!(
     every_field_of_a_worker_is_stored,

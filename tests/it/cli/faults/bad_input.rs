@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::super::harness::{Call, Home, PROGRAM};
+use crate::cli::harness::{Call, Home, PROGRAM};
 
 /// Asserts that each of these calls fails with this code and message, and stores nothing.
 #[track_caller]

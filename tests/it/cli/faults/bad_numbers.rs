@@ -1,6 +1,6 @@
 //! Cases 7 and 8: numbers and times.
 
-use super::super::harness::Home;
+use crate::cli::harness::Home;
 
 /// Refused as JSON, with this field named, and nothing stored.
 #[track_caller]

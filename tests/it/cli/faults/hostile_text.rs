@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::super::harness::Home;
-use super::super::pseudo_terminal::on_terminal;
+use crate::cli::harness::Home;
+use crate::cli::harness::pseudo_terminal::on_terminal;
 
 /// Each with its escaped form.
 const HOSTILE: [(&str, &str); 9] = [

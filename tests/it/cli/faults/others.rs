@@ -1,6 +1,6 @@
 //! Cases 5 and 9 to 12: input that conflicts with existing jobs.
 
-use super::super::harness::{Home, ids};
+use crate::cli::harness::{Home, ids};
 
 #[test]
 fn fault_05_a_second_job_with_the_same_id_is_a_conflict() {

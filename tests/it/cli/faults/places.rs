@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use store::sqlite::SCHEMA_VERSION;
 
-use super::super::harness::{Home, NOBODY, allow, is_root};
+use crate::cli::harness::{Home, NOBODY, allow, is_root};
 
 const SIGPIPE: i32 = 13;
 

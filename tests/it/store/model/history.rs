@@ -16,7 +16,7 @@ use store::{LeaseRef, LeaseStatus};
 use super::lane::MemoryRate;
 use super::memory::{Answer, Memory, MemoryWorker, Request};
 use crate::store::fixture::START_MILLIS;
-use crate::store::new_job::job_id;
+use crate::store::fixture::new_job::job_id;
 
 /// The id of a job that never exists.
 const UNKNOWN_JOB: &str = "unknown";

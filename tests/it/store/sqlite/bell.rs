@@ -9,8 +9,8 @@ use store::{LeaseRef, ServedJobs, StoreError};
 use sys::bell::{Bell, MAX_HOPS};
 
 use super::Home;
+use crate::store::fixture::new_job::{job, job_id};
 use crate::store::fixture::{FAILURE, Fixture, new_worker, settlement};
-use crate::store::new_job::{job, job_id};
 
 /// A queue with a worker that listens to the bell.
 struct Listener {

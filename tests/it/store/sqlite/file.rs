@@ -14,8 +14,8 @@ use store::{JobFilter, Stop, Store, StoreError};
 use rusqlite::config::DbConfig;
 
 use super::{Home, connect, value};
+use crate::store::fixture::new_job::job;
 use crate::store::fixture::{ACTOR, FAILURE, Fixture, TestClock};
-use crate::store::new_job::job;
 
 /// Creates a file at the path of the database.
 type CreateFile = fn(&Path);

@@ -11,7 +11,7 @@ use store::sqlite::SCHEMA_VERSION;
 use super::{Home, value};
 use crate::cli::harness::{MADE_UP_VERSION, PROGRAM, made_up_migrations};
 use crate::store::fixture::FAILURE;
-use crate::store::new_job::job;
+use crate::store::fixture::new_job::job;
 
 /// A database as this program leaves it, with jobs in several states, which no process has open.
 pub(super) fn first_database() -> Home {

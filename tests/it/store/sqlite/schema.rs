@@ -4,7 +4,7 @@ use rusqlite::ErrorCode;
 
 use super::Home;
 use crate::store::fixture::FAILURE;
-use crate::store::new_job::job;
+use crate::store::fixture::new_job::job;
 
 /// A queue with one job in each state, named after it.
 fn one_of_each() -> Home {

@@ -1,0 +1,13 @@
+//! Verbs that show jobs and what happens to them.
+
+pub(crate) mod events;
+pub(crate) mod explain;
+pub(crate) mod graph;
+pub(crate) mod list;
+pub(crate) mod logs;
+pub(crate) mod logs_follow;
+pub(crate) mod selection;
+pub(crate) mod show;
+pub(crate) mod status;
+pub(crate) mod wait;
+pub(crate) mod watch;

@@ -1,0 +1,54 @@
+//! `queuectl explain`
+
+use serde_json::Value;
+
+use crate::cli::harness::Home;
+use crate::cli::harness::working_home::{UNTIL_GO, WorkingHome};
+
+fn codes(home: &Home, id: &str) -> Vec<String> {
+    let explained = home.run(["explain", id, "--json"]).ok().json();
+    let reasons = explained["reasons"].as_array().expect("reasons").clone();
+    reasons.iter().map(|reason| reason["code"].as_str().expect("a code").to_owned()).collect()
+}
+
+#[test]
+fn explain_reports_what_holds_a_job_back() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["explain", "a"]).ok().shows("Job a is pending.").shows("no worker is running");
+    home.run(["enqueue", "-q", "--id", "b", "--delay", "1h", "--depends-on", "a", "--", "true"]).ok();
+    assert_eq!(codes(&home, "b"), ["blocked", "scheduled", "no_worker"]);
+    let explained = home.run(["explain", "b", "--json"]).ok().json();
+    assert_eq!(explained["reasons"][0]["jobs"], serde_json::json!([{"id": "a", "state": "pending"}]));
+    assert_eq!(explained["probable_start"], Value::Null);
+    home.run(["explain", "nobody"]).fails(3);
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    home.run(["explain", "a"]).ok().shows("Job a is completed.");
+    assert_eq!(codes(&home, "b"), ["scheduled", "no_worker"]);
+    home.run(["cancel", "-q", "b"]).ok();
+    home.run(["explain", "b"]).ok().shows("it was cancelled").shows("(user)");
+    home.run(["enqueue", "-q", "--id", "c", "--delay", "1h", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "d", "--depends-on", "a,c", "--", "true"]).ok();
+    let explained = home.run(["explain", "d", "--json"]).ok().json();
+    let waits_for = serde_json::json!([{"id": "c", "state": "pending"}]);
+    assert_eq!(explained["reasons"][0]["jobs"], waits_for, "a is completed");
+}
+
+#[test]
+fn explain_reports_jobs_ahead_and_workers() {
+    let home = WorkingHome::new();
+    home.run(["enqueue", "-q", "--id", "quick", "--", "true"]).ok();
+    home.run(["worker", "start", "-q", "--queue", "default"]).ok();
+    home.wait_for_state("quick", "completed");
+    home.run(["enqueue", "-q", "--id", "runs", "--command", UNTIL_GO]).ok();
+    home.wait_for_state("runs", "processing");
+    for id in ["next", "last"] {
+        home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+    }
+    home.run(["enqueue", "-q", "--id", "elsewhere", "--queue", "other", "--", "true"]).ok();
+    assert_eq!(codes(&home, "runs"), ["running"]);
+    assert_eq!(codes(&home, "next"), ["slots_busy"]);
+    assert_eq!(codes(&home, "last"), ["slots_busy", "behind"]);
+    assert_eq!(codes(&home, "elsewhere"), ["queue_not_served"]);
+    home.run(["explain", "last"]).ok().shows("1 job is before it").shows("judging by the latest job");
+    home.go();
+}

@@ -1,0 +1,287 @@
+//! The selection of jobs, which is the same for every verb.
+
+use serde_json::json;
+
+use crate::cli::harness::pseudo_terminal::on_terminal;
+use crate::cli::harness::test_worker::TestWorker;
+use crate::cli::harness::{Home, ids};
+
+/// Jobs of two queues in many states.
+fn mixed() -> Home {
+    let home = Home::new();
+    home.completed_job("completed");
+    home.dead_job("dead", "exit code 1");
+    home.failed_job("failed");
+    for (id, flags) in [
+        ("plain", ["--priority", "0"]),
+        ("mail1", ["--queue", "mail"]),
+        ("mail2", ["--queue", "mail"]),
+        ("later", ["--delay", "1h"]),
+        ("nice", ["--tag", "nice"]),
+    ] {
+        home.run(["enqueue", "-q", "--id", id].into_iter().chain(flags).chain(["--", "echo", id])).ok();
+    }
+    home
+}
+
+fn listed(home: &Home, args: &[&str]) -> Vec<String> {
+    let jobs = home.run(["list", "--json"].iter().chain(args)).ok().json();
+    ids(&jobs).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn list_accepts_every_filter() {
+    let home = mixed();
+    for (args, expected) in [
+        (["--state", "failed,dead"].as_slice(), ["failed", "dead"].as_slice()),
+        (&["--state", "ready,failed", "--queue", "default"], &["nice", "plain", "failed"]),
+        (&["--command-like", "mail"], &["mail2", "mail1"]),
+        (&["--command-like", "echo mail?"], &["mail2", "mail1"]),
+        (&["--command-like", "echo"], &["nice", "later", "mail2", "mail1", "plain"]),
+        (&["--command-like", "echo", "--state", "scheduled"], &["later"]),
+        (&["--older-than", "1h"], &[]),
+        (&["--batch", "nobody"], &[]),
+    ] {
+        assert_eq!(listed(&home, args), expected, "{args:?}");
+    }
+    assert_eq!(listed(&home, &["--older-than", "0"]).len(), 8);
+}
+
+#[test]
+fn a_unique_prefix_of_an_id_is_enough() {
+    let home = Home::new();
+    home.dead_job("doomed", "x");
+    for id in ["alpha", "beta-1", "beta-2", "beta-2x"] {
+        home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+    }
+    assert_eq!(
+        home.run(["show", "al", "--json"]).ok().says("using alpha (the only id starting with \"al\")").json()
+            ["id"],
+        "alpha"
+    );
+    home.run(["show", "beta-2", "-q"]).ok().says_nothing();
+    for verb in ["show", "logs", "cancel", "retry", "remove", "wait"] {
+        home.run([verb, "beta"])
+            .fails(3)
+            .prints("")
+            .says("there is no job `beta`")
+            .says("hint: \"beta\" is ambiguous: beta-1, beta-2, beta-2x");
+        home.run([verb, "gamma"]).fails(3);
+    }
+    home.run(["list", "--after", "beta-2x", "--limit", "1", "--json"]).ok().shows("\"beta-2\"");
+    home.run(["dlq", "show", "doom"]).ok().shows("doomed");
+}
+
+#[test]
+fn a_deleted_chosen_id_does_not_match_a_longer_one() {
+    let home = Home::new();
+    home.dead_job("doomed", "x");
+    for id in ["build-1", "build-10"] {
+        home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+    }
+    home.run(["remove", "build-1"]).ok();
+    for verb in ["remove", "cancel", "retry", "wait", "prune"] {
+        let refused = home.run([verb, "build-1"]).fails(3);
+        refused.says("there is no job `build-1`").says("hint: build-10 starts with \"build-1\"");
+    }
+    home.run(["edit", "build-1", "--priority", "1"]).fails(3).says("build-10 starts with \"build-1\"");
+    home.run(["dlq", "retry", "doom"]).fails(3).says("doomed starts with \"doom\"");
+    assert_eq!(home.state_of("build-10"), "pending");
+    let seen = on_terminal(home.call(["cancel", "build-1"]).into_command(), 100, "");
+    assert!(
+        seen.screen.contains("using build-10 (the only id starting with \"build-1\")"),
+        "{}",
+        seen.screen
+    );
+    assert_eq!(home.state_of("build-10"), "cancelled", "the user reads which job was used");
+    home.run(["retry", "-q", "build-10"]).ok();
+    let id = home.run(["enqueue", "--", "true"]).ok().lines().remove(0).to_owned();
+    home.run(["cancel", &id[..8], "build-10"])
+        .ok()
+        .prints(&format!("{id}\nbuild-10\n"))
+        .says("the only id starting with");
+}
+
+#[test]
+fn an_ambiguous_prefix_does_not_stop_the_other_ids() {
+    let home = Home::new();
+    home.completed_job("done");
+    home.dead_job("dead", "x");
+    home.dead_job("dead2", "x");
+    for id in ["a", "b", "c", "j10", "j11"] {
+        home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
+    }
+    let tried = |args: &[&str], done: &str| {
+        let ran = home.run(args).fails(3).prints(done);
+        ran.says("there is no job `j1`").says("hint: \"j1\" is ambiguous: j10, j11");
+    };
+    tried(&["cancel", "j1", "a", "b"], "a\nb\n");
+    tried(&["retry", "a", "j1", "b"], "a\nb\n");
+    home.run(["cancel", "c"]).ok();
+    tried(&["retry", "j1", "c", "--edit", "--priority", "1"], "c\n");
+    home.run(["cancel", "a", "j1", "--dry-run"]).fails(3).shows("Would cancel 1 job: 1 pending\n");
+    tried(&["remove", "a", "j1", "--yes"], "a\n");
+    tried(&["wait", "done", "j1"], "done\n");
+    tried(&["dlq", "retry", "j1", "dead"], "dead\n");
+    tried(&["dlq", "purge", "j1", "dead2", "--yes"], "dead2\n");
+    assert_eq!(home.state_of("j10"), "pending");
+    assert_eq!(home.state_of("j11"), "pending");
+}
+
+#[test]
+fn at_most_ten_ids_of_an_ambiguous_prefix_are_listed() {
+    let names: Vec<String> = (10..30).map(|at| format!("j{at}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let home = Home::with_jobs(&names);
+    home.run(["show", "j"]).fails(3).says("j19 and more");
+}
+
+#[test]
+fn a_selection_is_cancelled_after_confirmation() {
+    let home = mixed();
+    home.run(["cancel", "--queue", "mail"]).fails(2).says("this would cancel 2 jobs").says("--yes");
+    assert_eq!(home.state_of("mail1"), "pending");
+    home.run(["cancel", "--queue", "mail", "--yes"]).ok().prints("2\n").says_nothing();
+    assert_eq!(home.state_of("mail1"), "cancelled");
+    home.run(["cancel", "--queue", "mail", "--yes"]).ok().prints("0\n").says("no jobs matched");
+    home.run(["cancel", "--tag", "nice", "--json"]).ok().prints("{\"count\":1}\n");
+    home.run(["cancel", "--queue", "maill", "--yes"]).ok().prints("0\n").says("did you mean mail?");
+}
+
+#[test]
+fn a_terminal_asks_for_confirmation() {
+    let home = mixed();
+    let call = |answer: &str| {
+        let command = home.call(["cancel", "--queue", "mail"]).into_command();
+        on_terminal(command, 80, answer)
+    };
+    let seen = call("n\n");
+    assert!(seen.screen.contains("Cancel 2 jobs? [y/N]"), "{}", seen.screen);
+    assert_eq!((seen.code, home.state_of("mail1")), (Some(1), "pending".to_owned()));
+    let seen = call("y\n");
+    assert!(seen.screen.contains("2 jobs cancelled"), "{}", seen.screen);
+    assert_eq!((seen.code, home.state_of("mail1")), (Some(0), "cancelled".to_owned()));
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let home = mixed();
+    let args = ["--state", "failed,pending", "--dry-run"];
+    let ran = home.run(["cancel"].iter().chain(&args)).ok();
+    assert_eq!(ran.lines()[0], "Would cancel 6 jobs: 5 pending, 1 failed");
+    assert_eq!(ran.lines().len(), 1 + 1 + 6, "a head and a line for each: {ran}");
+    let told = home.run(["remove", "--json"].iter().chain(&args)).ok().json();
+    assert_eq!((&told["count"], &told["jobs"]), (&json!(6), &json!({"failed": 1, "pending": 5})));
+    assert_eq!(told["examples"].as_array().expect("a list").len(), 6);
+    home.run(["remove", "plain", "dead", "nope", "--dry-run"])
+        .fails(3)
+        .shows("Would remove 2 jobs: 1 pending, 1 dead");
+    home.run(["retry", "plain", "dead", "--dry-run"]).ok().shows("Would retry 1 job: 1 dead");
+    home.run(["dlq", "purge", "--all", "--dry-run"]).ok().shows("Would purge 1 job: 1 dead");
+    home.run(["dlq", "purge", "dead", "--dry-run"]).ok().shows("Would purge 1 job: 1 dead");
+    assert_eq!(home.count(), 8);
+    assert_eq!(home.state_of("failed"), "failed");
+}
+
+#[test]
+fn a_dry_run_shows_at_most_ten_jobs() {
+    let home = Home::new();
+    home.call(["enqueue", "-q", "-"]).with_stdin("{\"command\":\"true\"}\n".repeat(15)).run().ok();
+    let ran = home.run(["remove", "--state", "pending", "--dry-run"]).ok();
+    assert_eq!(ran.lines().len(), 1 + 1 + 10, "{ran}");
+    assert_eq!(home.count(), 15);
+}
+
+#[test]
+fn retry_excludes_completed_jobs_by_default() {
+    let home = mixed();
+    home.run(["retry", "--older-than", "0", "--yes"]).ok().prints("2\n");
+    assert_eq!(home.state_of("completed"), "completed");
+    home.run(["retry", "--state", "completed"]).ok().prints("1\n");
+    assert_eq!(home.state_of("completed"), "pending");
+}
+
+#[test]
+fn dependent_jobs_are_retried_in_their_order() {
+    let home = Home::with_jobs(&["parent"]);
+    home.run(["enqueue", "-q", "--id", "child", "--depends-on", "parent", "--", "true"]).ok();
+    home.run(["cancel", "--state", "pending", "--yes"]).ok();
+    home.run(["retry", "--state", "cancelled", "--yes"]).ok().prints("2\n");
+    assert_eq!(listed(&home, &["--state", "blocked"]), ["child"]);
+}
+
+#[test]
+fn a_state_that_the_verb_cannot_change_is_refused() {
+    let home = mixed();
+    for (verb, state) in [
+        ("cancel", "completed"),
+        ("cancel", "dead"),
+        ("retry", "pending"),
+        ("retry", "ready"),
+        ("remove", "processing"),
+    ] {
+        home.run([verb, "--state", state, "--yes"])
+            .fails(2)
+            .prints("")
+            .says(state)
+            .says("possible states are");
+    }
+}
+
+#[test]
+fn running_jobs_can_be_cancelled_by_selection() {
+    let home = Home::with_jobs(&["a", "b"]);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("a");
+    home.run(["cancel", "--state", "pending,processing", "--yes"])
+        .ok()
+        .prints("2\n")
+        .says("1 job is still running");
+    assert_eq!((home.state_of("a"), home.state_of("b")), ("processing".to_owned(), "cancelled".to_owned()));
+}
+
+#[test]
+fn jobs_with_waiting_dependents_are_skipped_and_counted() {
+    let home = Home::with_jobs(&["parent"]);
+    home.run(["enqueue", "-q", "--id", "child", "--queue", "q", "--depends-on", "parent", "--", "true"]).ok();
+    let ran = home.run(["remove", "--queue", "default", "--json"]).ok();
+    assert_eq!(ran.json(), json!({"count": 0, "skipped": 1}));
+    home.run(["remove", "--state", "pending", "--yes"]).ok().prints("2\n");
+}
+
+#[test]
+fn jobs_are_given_either_by_id_or_by_selection() {
+    let home = mixed();
+    for verb in ["cancel", "retry", "remove", "wait"] {
+        home.run([verb]).fails(2).says("no jobs given");
+        home.run([verb, "plain", "--queue", "mail"]).fails(2).says("ids cannot be combined with a selection");
+        home.run([verb, "--state", "daed"]).fails(2).says("did you mean `dead`?");
+        home.run([verb, "--batch", "a b"]).fails(2).says("invalid batch `a b`");
+        home.run([verb, "--older-than", "soon"]).fails(2);
+        home.run([verb, "--command-like", ""]).fails(2);
+    }
+    home.run(["dlq", "purge", "dead", "--queue", "mail"])
+        .fails(2)
+        .says("ids cannot be combined with a selection");
+}
+
+#[test]
+fn dlq_verbs_accept_the_same_filters() {
+    let home = Home::new();
+    for (id, queue) in [("a", "mail"), ("b", "mail"), ("c", "web")] {
+        home.run(["enqueue", "-q", "--id", id, "--queue", queue, "--max-retries", "0", "--", "false"]).ok();
+        home.kill_next(id, "exit code 1");
+    }
+    home.run(["dlq", "retry", "--queue", "mail"]).fails(2).says("this would retry 2 jobs");
+    home.run(["dlq", "retry", "--queue", "mail", "--yes"]).ok().prints("2\n");
+    home.run(["dlq", "purge", "--queue", "web"]).ok().prints("1\n");
+    assert_eq!((home.state_of("a"), home.count()), ("pending".to_owned(), 2));
+}
+
+#[test]
+fn wait_accepts_a_selection() {
+    let home = mixed();
+    home.run(["wait", "--state", "completed", "--timeout", "5"]).ok().prints("completed\n");
+    home.run(["wait", "--state", "dead", "--timeout", "5"]).fails(1).says("job `dead` is dead");
+    home.run(["wait", "--queue", "nowhere"]).ok().prints("").says("there is no queue nowhere");
+}

@@ -1,0 +1,137 @@
+//! `enqueue --each`: one job for each line.
+
+use serde_json::json;
+
+use crate::cli::harness::{Home, Ran};
+
+fn commands(home: &Home) -> Vec<String> {
+    home.jobs().iter().rev().map(|job| job.command.clone()).collect()
+}
+
+/// Runs `enqueue --each -` on these lines.
+fn each(home: &Home, lines: &str, args: &[&str]) -> Ran {
+    home.call(["enqueue", "--each", "-"].iter().chain(args)).with_stdin(lines).run()
+}
+
+#[test]
+fn a_line_replaces_the_braces() {
+    let home = Home::new();
+    each(&home, "a b.png\n\n$(reboot)\r\nit's", &["-q", "--", "convert", "{}", "out/{}.jpg"]).ok();
+    let expected = [
+        "convert 'a b.png' 'out/a b.png.jpg'",
+        "convert '$(reboot)' 'out/$(reboot).jpg'",
+        r"convert 'it'\''s' 'out/it'\''s.jpg'",
+    ];
+    assert_eq!(commands(&home), expected);
+}
+
+#[test]
+fn without_braces_the_line_is_appended() {
+    let home = Home::new();
+    each(&home, "one\ntwo words\n", &["-q", "--", "echo", "-n"]).ok();
+    assert_eq!(commands(&home), ["echo -n one", "echo -n 'two words'"]);
+}
+
+#[test]
+fn csv_columns_can_be_referenced() {
+    let home = Home::new();
+    let rows = "name,city\nAnn,\"Bonn, old\"\n\"B \"\"the\"\" ob\",\"two\nlines\"\n\n";
+    each(&home, rows, &["-q", "--csv", "--", "mail", "{city}", "{1}", "{{x}}"]).ok();
+    let expected = ["mail 'Bonn, old' Ann '{x}'", "mail 'two\nlines' 'B \"the\" ob' '{x}'"];
+    assert_eq!(commands(&home), expected);
+    let empty = Home::new();
+    each(&empty, "name\n", &["--csv", "--json", "--", "mail", "{name}"]).ok().prints("[]\n");
+}
+
+#[test]
+fn flags_apply_to_every_job() {
+    let home = Home::new();
+    let flags = ["--queue", "mail", "--batch", "letters", "--tag", "t", "--max-retries", "0", "--", "true"];
+    each(&home, "1\n2\n", &flags).ok();
+    assert_eq!(home.run(["batch", "show", "letters", "--json"]).ok().json()["total"], 2);
+    let jobs = home.run(["list", "--json", "--tag", "t", "--queue", "mail"]).ok().json();
+    assert_eq!((&jobs[0]["max_retries"], &jobs[1]["command"]), (&json!(0), &json!("true 1")));
+    let plain = Home::new();
+    each(&plain, "1\n", &["--", "true"]).ok();
+    plain.run(["batch", "list", "--json"]).ok().prints("[]\n");
+}
+
+#[test]
+fn a_file_is_checked_before_anything_is_stored() {
+    let home = Home::new();
+    let good = home.file("good.txt", "a\nb\n");
+    home.run(["enqueue", "--each", good.to_str().expect("a path"), "--", "echo"]).ok();
+    assert_eq!(home.count(), 2);
+    let long = "x".repeat(140_000);
+    for (content, csv, line, says) in [
+        (b"a\n\xff\n".to_vec(), false, 2, "not valid UTF-8"),
+        (b"a\nb\0c\n".to_vec(), false, 2, "NUL"),
+        (format!("a\n\n{long}\n").into_bytes(), false, 3, "more than the 131071"),
+        (b"x,y\n1,2\n3\n".to_vec(), true, 3, "1 fields, but the header has 2"),
+        (b"x,y\n1,2\n3,4,5\n".to_vec(), true, 3, "3 fields, but the header has 2"),
+        (b"z,y\n1,2\n".to_vec(), true, 1, "unknown column `x`"),
+        (b"x\n\"a\nb\n".to_vec(), true, 3, "a quote is not closed"),
+        (b"x\n\"a\nb\"\n\xff\n".to_vec(), true, 4, "not valid UTF-8"),
+    ] {
+        let path = home.file("bad.txt", &content);
+        let args = ["enqueue", "--each", path.to_str().expect("a path")];
+        let csv: &[&str] = if csv { &["--csv", "--", "echo", "{x}"] } else { &["--", "echo", "{}"] };
+        let refused = format!("line {line} was refused; nothing was stored");
+        home.run(args.iter().chain(csv)).fails(2).prints("").says(&refused).says(says);
+        let rehearsed: Vec<&str> =
+            args.iter().copied().chain(["--dry-run"]).chain(csv.iter().copied()).collect();
+        home.run(rehearsed).fails(2).prints("").says(&refused);
+    }
+    assert_eq!(home.count(), 2);
+    home.run(["enqueue", "--each", "nowhere.txt", "--", "echo"]).fails(2).says("nowhere.txt");
+}
+
+#[test]
+fn a_stream_is_stored_up_to_the_bad_line() {
+    let home = Home::new();
+    let args = ["--csv", "--", "echo", "{x}"];
+    each(&home, "x\n1\n2\n3,4\n5\n", &args).fails(1).says("stopped at line 4, 2 jobs were stored before it");
+    assert_eq!(home.count(), 2);
+    each(&home, "y\n1\n", &args).fails(2).says("line 1 was refused; nothing was stored");
+}
+
+#[test]
+fn a_dry_run_shows_the_commands_and_stores_nothing() {
+    let home = Home::new();
+    let lines: Vec<String> = (1..=12).map(|at| format!("f{at} \u{1b}\n")).collect();
+    let ran = each(&home, &lines.concat(), &["--dry-run", "--", "echo"]).ok();
+    assert_eq!(ran.lines()[..2], ["Would enqueue 12 jobs:", "  echo 'f1 \\u{1b}'"]);
+    assert_eq!((ran.lines().len(), ran.lines()[11]), (12, "  and 2 more"), "{ran}");
+    let told = each(&home, "a\nb\n", &["--dry-run", "--json", "--", "echo"]).ok().json();
+    assert_eq!(told, json!({"count": 2, "commands": ["echo a", "echo b"]}));
+    each(&home, "", &["--dry-run", "--", "echo"]).ok().prints("Would enqueue 0 jobs\n");
+    assert!(!home.path().exists(), "not even a home");
+}
+
+#[test]
+fn the_command_must_be_given_as_words() {
+    let home = Home::new();
+    for args in [
+        vec!["--command", "echo {}"],
+        vec![],
+        vec!["--id", "a", "--", "echo"],
+        vec!["--file", "x", "--", "echo"],
+        vec!["--csv", "--", "echo"],
+        vec!["--csv", "--", "echo", "{}"],
+    ] {
+        each(&home, "a\nb\n", &args).fails(2).prints("");
+    }
+    home.run(["enqueue", "--csv", "--", "echo"]).fails(2);
+    home.run(["enqueue", "--dry-run", "--", "echo"]).fails(2);
+    assert!(home.is_empty());
+}
+
+#[test]
+fn every_job_runs_with_its_line() {
+    let home = Home::new();
+    each(&home, "a  b\n'q'\n", &["-q", "--max-retries", "0", "--", "printf", "<%s>"]).ok();
+    home.run(["worker", "run", "--until-empty", "-q"]).ok();
+    let printed: Vec<String> =
+        home.jobs().iter().rev().map(|job| home.run(["logs", job.id.as_str()]).ok().stdout).collect();
+    assert_eq!(printed, ["<a  b>", "<'q'>"]);
+}

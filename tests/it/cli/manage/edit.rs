@@ -1,0 +1,251 @@
+//! `queuectl edit` and `queuectl retry --edit`
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::cli::harness::Home;
+use crate::cli::harness::pseudo_terminal::{Seen, on_terminal};
+
+#[test]
+fn a_job_is_changed_by_flags() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["edit", "a", "--priority", "-3", "--queue", "other", "--tags", "x,y", "--timeout", "1m"])
+        .ok()
+        .prints("a\n");
+    let job = home.show("a");
+    assert_eq!(
+        (&job["priority"], &job["queue"], &job["timeout_ms"]),
+        (&(-3).into(), &"other".into(), &60_000.into())
+    );
+    assert_eq!(job["tags"], json!(["x", "y"]));
+    home.run(["edit", "a", "--env", "A=secret", "--command", "echo $A"]).ok();
+    let job = home.run(["edit", "a", "--max-retries", "9", "--json"]).ok().json();
+    assert_eq!((&job["max_retries"], &job["command"]), (&9.into(), &"echo $A".into()));
+    home.run(["events", "--json"]).ok().shows("command, env").shows_no("secret");
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    home.run(["logs", "a"]).ok().prints("secret\n");
+    home.run(["edit", "a", "--priority", "1"]).fails(4).says("it is completed");
+}
+
+#[test]
+fn job_overrides_can_be_changed_and_removed() {
+    let home = Home::with_jobs(&["p", "a"]);
+    home.run([
+        "enqueue",
+        "-q",
+        "--id",
+        "b",
+        "--depends-on",
+        "p",
+        "--tags",
+        "x",
+        "--backoff",
+        r#"{"delay":"5s"}"#,
+        "--batch",
+        "all",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ])
+    .ok();
+    home.run([
+        "edit",
+        "-q",
+        "b",
+        "--limits",
+        "nice=3",
+        "--retry-on",
+        "1,2",
+        "--no-retry-on",
+        "3",
+        "--on-dependency-failure",
+        "run",
+        "--max-attempts",
+        "5",
+        "--cwd",
+        "/",
+    ])
+    .ok();
+    let job = home.show("b");
+    assert_eq!(job["limits"]["nice"], 3);
+    assert_eq!((&job["retry_on"], &job["no_retry_on"]), (&json!([1, 2]), &json!([3])));
+    assert_eq!((&job["on_dependency_failure"], &job["max_retries"]), (&"run".into(), &4.into()));
+    assert_eq!((&job["cwd"], &job["batch"]), (&"/".into(), &"all".into()));
+    home.run(["edit", "b", "--retry-on", "3"]).fails(2).says("exit code 3 is in");
+    home.run(["cancel", "-q", "p"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let job = home.show("b");
+    assert_eq!((&job["state"], &job["reason"]), (&"dead".into(), &"not_retried".into()));
+    home.run([
+        "retry",
+        "-q",
+        "b",
+        "--edit",
+        "--limits",
+        "none",
+        "--retry-on",
+        "none",
+        "--no-retry-on",
+        "none",
+        "--backoff",
+        "none",
+        "--command",
+        "true",
+    ])
+    .ok();
+    home.run(["edit", "-q", "b", "--no-tags"]).ok();
+    let job = home.show("b");
+    assert_eq!((&job["tags"], &job["backoff"]), (&json!([]), &serde_json::Value::Null));
+    assert_eq!((&job["retry_on"], &job["no_retry_on"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let batch = home.run(["batch", "show", "all", "--json"]).ok().json();
+    assert_eq!((&batch["jobs"]["completed"], batch["finished_at"].is_string()), (&1.into(), true), "{batch}");
+}
+
+#[test]
+fn invalid_edits_are_refused() {
+    let home = Home::with_jobs(&["a"]);
+    let before = home.show("a");
+    home.run(["edit", "a"]).fails(2).says("no changes given");
+    home.run(["edit", "nobody", "--priority", "1"]).fails(3);
+    home.run(["edit", "a", "--command", " "]).fails(2).says("blank");
+    home.run(["edit", "a", "--timeout", "0"]).fails(2);
+    home.run(["edit", "a", "--cwd", "here"]).fails(2).says("absolute");
+    home.run(["edit", "a", "--run-at", "2030-01-01T00:00:00Z", "--delay", "1h"]).fails(2).says("not both");
+    for (flag, field, why) in [
+        ("--id", "id", "refer to the job by it"),
+        ("--depends-on", "depends_on", "at enqueue time"),
+        ("--unique-key", "unique_key", "deduplicated against it"),
+        ("--unique-for", "unique_for", "deduplicated against it"),
+        ("--batch", "batch", "waiting for the batch"),
+    ] {
+        home.run(["edit", "a", flag, "b"]).fails(2).says(&format!("`{field}` cannot be changed")).says(why);
+    }
+    home.run(["edit", "a", "--retry-on", "1", "--no-retry-on", "1"]).fails(2).says("exit code 1 is in");
+    home.run(["edit", "a", "--limits", "memroy=1G"]).fails(2).says("memory");
+    home.run(["edit", "a", "--max-retries", "1", "--max-attempts", "1"]).fails(2);
+    assert_eq!(home.show("a"), before);
+}
+
+#[test]
+fn a_dead_job_is_changed_and_retried() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "a", "--max-retries", "0", "--", "false"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    home.run(["retry", "a", "--command", "true"]).fails(2).says("--edit");
+    home.run(["retry", "a", "--edit"]).fails(2).says("no changes given");
+    home.run(["retry", "a", "--edit", "--queue", "other"])
+        .fails(2)
+        .says("--edit needs the ids of jobs")
+        .says("--set-queue");
+    home.run(["retry", "a", "--set-queue", "other"]).fails(2).says("--edit");
+    home.run(["retry", "--edit", "--set-queue", "other"]).fails(2).says("--edit needs the ids of jobs");
+    home.run(["retry", "--queue", "default", "--edit", "--command", "true"])
+        .fails(2)
+        .says("--edit needs the ids of jobs");
+    assert_eq!(home.state_of("a"), "dead");
+    home.run(["retry", "a", "nobody", "--edit", "--command", "true"]).fails(3).prints("a\n");
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    assert_eq!(home.state_of("a"), "completed");
+    home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
+    home.run(["retry", "b", "--edit", "--command", "false"]).fails(4).says("it is pending");
+    assert_eq!(home.show("b")["command"], "true");
+}
+
+#[test]
+fn edit_and_retry_share_the_flags_for_queue_and_tags() {
+    let home = Home::with_jobs(&["a"]);
+    let place = |home: &Home| {
+        let job = home.show("a");
+        (job["queue"].as_str().expect("a queue is text").to_owned(), job["tags"].clone())
+    };
+    for (flags, expected) in [
+        (&["--set-queue", "b", "--set-tags", "x,y"][..], ("b", json!(["x", "y"]))),
+        (&["--queue", "c", "--tags", "z"], ("c", json!(["z"]))),
+        (&["--set-tag", "v", "--set-tag", "w"], ("c", json!(["v", "w"]))),
+        (&["--tag", "u"], ("c", json!(["u"]))),
+    ] {
+        home.run(["edit", "-q", "a"].iter().chain(flags)).ok();
+        assert_eq!(place(&home), (expected.0.to_owned(), expected.1), "{flags:?}");
+    }
+    home.run(["cancel", "-q", "a"]).ok();
+    home.run(["retry", "-q", "a", "--edit", "--set-queue", "d", "--set-tags", "x,y"]).ok();
+    assert_eq!(place(&home), ("d".to_owned(), json!(["x", "y"])));
+    assert_eq!(home.state_of("a"), "pending");
+    home.run(["cancel", "-q", "a"]).ok();
+    home.run(["retry", "-q", "a", "--edit", "--no-tags"]).ok();
+    assert_eq!(place(&home), ("d".to_owned(), json!([])));
+    home.run(["edit", "a", "--no-tags", "--tag", "x"]).fails(2).says("cannot be used with");
+    home.run(["edit", "a", "--queue", "b", "--set-queue", "c"])
+        .fails(2)
+        .says("cannot be used multiple times");
+}
+
+/// The terminal output of `edit` with this command as the editor.
+fn in_editor(home: &Home, editor: &str) -> Seen {
+    let call = home.call(["--color", "never", "edit", "a"]).env("EDITOR", editor);
+    on_terminal(call.into_command(), 100, "")
+}
+
+fn kept_files(home: &Home) -> usize {
+    let names = fs::read_dir(home.path()).expect("a folder").flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.to_string_lossy().starts_with("edit-")).count()
+}
+
+#[test]
+fn a_job_is_changed_in_an_editor() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["edit", "-q", "a", "--env", "A=secret", "--delay", "1h"]).ok();
+    let seen = in_editor(&home, "sed -i -e 's/\"priority\": 0/\"priority\": 4/' -e '/run_at/d'");
+    assert_eq!((&*seen.screen, seen.code), ("Job a changed: priority, run_at\n", Some(0)));
+    let job = home.show("a");
+    assert_eq!((&job["priority"], &job["run_at"]), (&4.into(), &serde_json::Value::Null));
+    assert_eq!(job["env"], json!(["A"]), "what is not shown stays");
+    assert_eq!(kept_files(&home), 0);
+}
+
+#[test]
+fn an_editor_shows_only_the_fields_set_on_the_job() {
+    let home = Home::new();
+    home.run([
+        "enqueue",
+        "-q",
+        "--id",
+        "a",
+        "--limits",
+        "nice=3",
+        "--retry-on",
+        "1,2",
+        "--delay",
+        "1h",
+        "--",
+        "true",
+    ])
+    .ok();
+    let seen = in_editor(&home, "sed -i -e 's/\"nice\": 3/\"nice\": 4/' -e 's/\"retry_on/\"no_retry_on/'");
+    assert_eq!((&*seen.screen, seen.code), ("Job a changed: limits, retry_on, no_retry_on\n", Some(0)));
+    let seen = in_editor(&home, "sed -i 's/\"priority\"/\"id\": \"b\", \"priority\"/'");
+    assert!(
+        seen.screen.contains("`id` cannot be changed: other jobs and scripts refer to the job by it"),
+        "{}",
+        seen.screen
+    );
+}
+
+#[test]
+fn invalid_editor_input_is_refused_and_kept() {
+    let home = Home::with_jobs(&["a"]);
+    let seen = in_editor(&home, "sed -i s/priority/pirority/");
+    assert!(
+        seen.screen.contains("did you mean `priority`?") && seen.screen.contains("are kept in"),
+        "{}",
+        seen.screen
+    );
+    assert_eq!((seen.code, kept_files(&home)), (Some(2), 1));
+    let seen = in_editor(&home, "false");
+    assert!(seen.screen.contains("the editor `false` failed"), "{}", seen.screen);
+    let seen = in_editor(&home, "true");
+    assert!(seen.screen.contains("nothing is to be changed"), "{}", seen.screen);
+}

@@ -1,0 +1,55 @@
+use serde_json::json;
+
+use crate::cli::harness::Home;
+use crate::cli::harness::test_worker::TestWorker;
+
+#[test]
+fn every_job_that_is_not_waiting_can_be_retried_with_all_its_retries() {
+    let home = Home::new();
+    home.completed_job("completed");
+    home.dead_job("dead", "exit code 1");
+    home.failed_job("failed");
+    home.run(["enqueue", "--id", "cancelled", "--", "true"]).ok();
+    home.run(["cancel", "cancelled"]).ok();
+    for (id, attempts) in [("completed", 1), ("dead", 1), ("failed", 1), ("cancelled", 0)] {
+        home.run(["retry", id]).ok().prints(&format!("{id}\n")).says_nothing();
+        let job = home.show(id);
+        assert_eq!((&job["state"], &job["failures"]), (&json!("pending"), &json!(0)), "{id}");
+        assert_eq!(
+            (&job["attempts"], &job["error"]),
+            (&json!(attempts), &json!(null)),
+            "{id}: attempts go on"
+        );
+        assert_eq!(job["history"].as_array().map(Vec::len), Some(attempts), "{id}: history is kept");
+    }
+}
+
+#[test]
+fn fault_11_retrying_a_pending_or_running_job_is_a_conflict() {
+    let home = Home::with_jobs(&["runs", "waits"]);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("runs");
+    home.run(["retry", "waits"]).fails(4).says("it is pending");
+    home.run(["retry", "runs"]).fails(4).says("it is processing");
+    assert_eq!(
+        (home.state_of("runs"), home.state_of("waits")),
+        ("processing".to_owned(), "pending".to_owned())
+    );
+}
+
+#[test]
+fn a_job_whose_unique_key_is_taken_is_a_conflict() {
+    let home = Home::new();
+    home.run(["enqueue", "--id", "a", "--unique-key", "k", "--", "true"]).ok();
+    home.run(["cancel", "a"]).ok();
+    home.run(["enqueue", "--id", "b", "--unique-key", "k", "--", "true"]).ok();
+    home.run(["retry", "a"]).fails(4).says("job `b` holds its unique key");
+    assert_eq!(home.state_of("a"), "cancelled");
+}
+
+#[test]
+fn an_unknown_job_is_not_found() {
+    let home = Home::new();
+    home.run(["retry", "nope"]).fails(3).says("there is no job `nope`");
+    home.run(["retry"]).fails(2);
+}

@@ -1,0 +1,10 @@
+//! Verbs that create, check, copy and prune a queue.
+
+pub(crate) mod backup;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod init;
+pub(crate) mod prune;
+pub(crate) mod selftest;
+pub(crate) mod transfer;
+pub(crate) mod transfer_deliveries;

@@ -1,0 +1,7 @@
+//! Verbs about workers, queues, hooks and settings.
+
+pub(crate) mod config;
+pub(crate) mod hook;
+pub(crate) mod queue;
+pub(crate) mod worker_forget;
+pub(crate) mod worker_list;

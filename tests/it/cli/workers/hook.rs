@@ -1,0 +1,182 @@
+use serde_json::{Value, json};
+
+use crate::cli::harness::Home;
+use crate::cli::harness::pseudo_terminal::on_terminal;
+
+#[test]
+fn without_hooks_list_prints_an_empty_array_or_a_hint() {
+    let home = Home::new();
+    home.run(["hook", "list", "--json"]).ok().prints("[]\n").says_nothing();
+    home.run(["hook", "list"]).ok().prints("").says("hint: no hooks");
+}
+
+#[test]
+fn a_hook_has_the_documented_shape() {
+    let home = Home::new();
+    let url = "https://example.org/hooks";
+    let add = ["hook", "add", "site", "--on", "dlq-above", "--above", "10", "--queue", "mail", "--url", url];
+    let added = home.run(add.into_iter().chain(["--secret", "tell nobody", "--json"])).ok().says_nothing();
+    let mut shown = added.json();
+    assert_eq!(home.run(["hook", "show", "site", "--json"]).ok().json(), shown);
+    assert_eq!(home.run(["hook", "list", "--json"]).ok().json(), json!([shown]));
+    for field in ["created_at", "created_by"] {
+        assert!(shown[field].take().is_string(), "{field}");
+    }
+    let expected = json!({"name": "site", "event": "dlq_above", "queue": "mail", "above": 10, "command": null,
+                          "cwd": null, "url": url, "secret": true, "created_at": null, "created_by": null,
+                          "pending": 0, "delivered_at": null, "failing_since": null, "error": null,
+                          "gave_up": 0, "gave_up_at": null});
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn list_prints_one_row_per_hook() {
+    let home = Home::new();
+    home.run(["hook", "add", "mourn", "--on", "dead", "--queue", "mail", "--", "echo", "a b"])
+        .ok()
+        .prints("mourn\n");
+    home.run([
+        "hook",
+        "add",
+        "crash",
+        "--on",
+        "worker_crashed",
+        "--url",
+        "http://localhost",
+        "--secret",
+        "x",
+    ])
+    .ok();
+    let table = "HOOK   ON              PENDING  SECRET  TARGET\n\
+                 crash  worker_crashed        0  yes     http://localhost\n\
+                 mourn  dead in mail          0          echo 'a b'\n";
+    home.run(["hook", "list"]).ok().prints(table);
+    home.run(["hook", "show", "crash"]).ok().shows("  secret        yes\n").shows("  pending       0\n");
+}
+
+#[test]
+fn a_terminal_shows_sentences() {
+    let home = Home::new();
+    let seen =
+        |args: &[&str]| on_terminal(home.call(args).into_command(), 100, "").screen.trim_end().to_owned();
+    assert_eq!(
+        seen(&["hook", "add", "h", "--on", "dead", "--", "true"]),
+        "Hook h added; try it with `queuectl hook test h`"
+    );
+    assert_eq!(seen(&["hook", "test", "h"]), "Hook h works: the sample event was delivered");
+    assert_eq!(seen(&["hook", "remove", "h"]), "Hook h removed");
+}
+
+#[test]
+fn secrets_are_never_printed() {
+    let home = Home::new();
+    home.file("key", "tell-nobody\n");
+    for (name, flags) in [
+        ("a", vec!["--secret", "tell-nobody"]),
+        ("b", vec!["--secret-file", "key"]),
+        ("c", vec!["--secret-env", "KEY"]),
+    ] {
+        let add = ["hook", "add", name, "--on", "dead", "--url", "http://localhost:1/"];
+        let call = home.call(add.into_iter().chain(flags)).env("KEY", "tell-nobody");
+        let ran = call.run().ok();
+        assert!(!ran.stdout.contains("nobody") && !ran.stderr.contains("nobody"), "{ran}");
+    }
+    for args in [
+        vec!["hook", "list"],
+        vec!["hook", "list", "--json"],
+        vec!["hook", "show", "a"],
+        vec!["hook", "show", "b", "--json"],
+        vec!["hook", "test", "c"],
+        vec!["hook", "remove", "a", "--json"],
+        vec!["status", "--json"],
+    ] {
+        let ran = home.run(args);
+        assert!(!ran.stdout.contains("nobody") && !ran.stderr.contains("nobody"), "{ran}");
+    }
+}
+
+#[test]
+fn an_invalid_hook_is_refused_and_not_added() {
+    let home = Home::new();
+    let long = "x".repeat(65);
+    for (args, message) in [
+        (vec!["h", "--on", "daed", "--", "true"], "did you mean `dead`?"),
+        (vec!["h", "--on", "everything", "--", "true"], "the events are success, failure"),
+        (vec!["h", "--on", "dead"], "no target given"),
+        (vec!["h", "--on", "dead", "--command", "a", "--", "b"], "more than one target given"),
+        (vec!["h", "--on", "dead", "--url", "http://a", "--", "b"], "more than one target given"),
+        (vec!["h", "--on", "dead", "--command", " "], "the command is blank"),
+        (vec!["h", "--on", "dead", "--url", "ftp://a"], "http:// or https://"),
+        (vec!["h", "--on", "dead", "--url", "http://ada:pw@a"], "must not contain a user or a password"),
+        (vec!["h", "--on", "dead", "--above", "3", "--", "true"], "does not take a threshold"),
+        (vec!["h", "--on", "dlq-above", "--", "true"], "set it with --above N"),
+        (vec!["h", "--on", "dlq-above", "--above", "-1", "--", "true"], "error: "),
+        (vec!["h", "--on", "worker-crashed", "--queue", "a", "--", "true"], "does not take a queue"),
+        (vec!["h", "--on", "dead", "--queue", "a b", "--", "true"], "error: "),
+        (vec!["h", "--on", "dead", "--secret", "x", "--", "true"], "error: "),
+        (vec!["h", "--on", "dead", "--url", "http://a", "--secret", ""], "the secret is empty"),
+        (vec!["h", "--on", "dead", "--url", "http://a", "--secret-file", "none"], "failed to read `none`"),
+        (vec!["h", "--on", "dead", "--url", "http://a", "--secret-env", "NONE"], "the variable `NONE`"),
+        (vec!["a b", "--on", "dead", "--", "true"], "invalid name `a b`"),
+        (vec![&long, "--on", "dead", "--", "true"], "longer than 64 characters"),
+        (vec!["h", "--", "true"], "--on"),
+    ] {
+        home.run(["hook", "add"].into_iter().chain(args)).fails(2).prints("").says(message);
+    }
+    assert_eq!(home.run(["hook", "list", "--json"]).ok().json(), json!([]));
+}
+
+#[test]
+fn an_unknown_hook_is_not_found_and_the_nearest_is_offered() {
+    let home = Home::new();
+    home.run(["hook", "add", "mourn", "--on", "dead", "--", "true"]).ok();
+    for verb in ["show", "test", "remove"] {
+        home.run(["hook", verb, "mourm"])
+            .fails(3)
+            .says("there is no hook `mourm`")
+            .says("did you mean `mourn`?");
+        home.run(["hook", verb, "other"]).fails(3).says("`queuectl hook list` shows");
+    }
+    home.run(["hook", "add", "mourn", "--on", "success", "--", "true"])
+        .fails(4)
+        .says("there is already a hook");
+    assert_eq!(home.run(["hook", "show", "mourn", "--json"]).ok().json()["event"], "dead");
+}
+
+#[test]
+fn a_test_delivery_is_immediate_and_needs_no_worker() {
+    let home = Home::new();
+    for (event, flags, about) in [
+        ("success", vec![], "job"),
+        ("failure", vec![], "job"),
+        ("dead", vec!["--queue", "mail"], "job"),
+        ("batch-finished", vec![], "batch"),
+        ("worker-crashed", vec![], "worker"),
+        ("dlq-above", vec!["--above", "5"], "dlq"),
+    ] {
+        let add = ["hook", "add", event, "--on", event, "--command", "cat > told"];
+        home.run(add.into_iter().chain(flags)).ok();
+        let tested = home.run(["hook", "test", event, "--json"]).ok().says_nothing().json();
+        let told = std::fs::read_to_string(home.folder().join("told")).expect("it was told");
+        let told: Value = serde_json::from_str(&told).expect("JSON");
+        assert_eq!(tested, json!({"hook": event, "delivery": told["delivery"], "delivered": true}));
+        assert_eq!(told["event"], event.replace('-', "_"));
+        assert!(told[about].is_object(), "{told}");
+    }
+    assert_eq!(home.run(["hook", "show", "dead", "--json"]).ok().json()["pending"], 0, "nothing is kept");
+}
+
+#[test]
+fn a_failed_test_delivery_is_an_error() {
+    let home = Home::new();
+    home.run(["hook", "add", "h", "--on", "dead", "--command", "echo no luck >&2; exit 4"]).ok();
+    let ran = home.run(["hook", "test", "h"]).fails(1).prints("");
+    assert_eq!(ran.stderr, "error: hook `h` failed (exit code 4: no luck)\n");
+    home.run(["hook", "add", "nobody", "--on", "dead", "--url", "http://127.0.0.1:1/"]).ok();
+    home.run(["hook", "test", "nobody"]).fails(1).says("the receiver could not be reached");
+}
+
+#[test]
+fn the_hidden_post_verb_refuses_other_callers() {
+    Home::new().run(["__post"]).fails(2).says("use `queuectl hook add --url`");
+}

@@ -1,0 +1,12 @@
+//! Attempts with real commands: how they start and end, what they print, use and leave behind.
+
+pub(crate) mod capture;
+pub(crate) mod commands;
+pub(crate) mod environment;
+pub(crate) mod inheritance;
+pub(crate) mod limits;
+pub(crate) mod orphans;
+pub(crate) mod other_rights;
+pub(crate) mod output;
+pub(crate) mod retries;
+pub(crate) mod scarcity;

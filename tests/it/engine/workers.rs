@@ -1,0 +1,15 @@
+//! Workers and supervisors: start, stop, signals, orders, and which queues they serve.
+
+pub(crate) mod crowd;
+pub(crate) mod deleted_home;
+pub(crate) mod journal;
+pub(crate) mod orders;
+pub(crate) mod promptness;
+pub(crate) mod queue_limits;
+pub(crate) mod queues;
+pub(crate) mod signals;
+pub(crate) mod start;
+pub(crate) mod stop;
+pub(crate) mod terminal;
+pub(crate) mod two_homes;
+pub(crate) mod until_empty;
