@@ -12,13 +12,13 @@ mod gate;
 pub(crate) mod harness;
 mod hooks;
 pub(crate) mod ledger;
-pub(crate) mod leftovers;
+pub(crate) mod living_processes;
 pub(crate) mod processes;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod prune;
+pub(crate) mod reused_pids;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
 mod stopped;
-mod strangers;
 mod supervisor_killed;
 mod worker_killed;

@@ -14,8 +14,8 @@ mod crash_engine;
 mod docs;
 mod engine;
 mod faults;
+mod folder_snapshot;
 mod fuzz;
-mod picture;
 #[cfg(debug_assertions)]
 // Released builds are linked statically, so nothing can stand between them and the system.
 mod power;

@@ -2,15 +2,15 @@
 //!
 //! Nothing is decided here: verbs call [`ops`] and print the result.
 
-mod ask;
+mod confirm;
 mod context;
 mod editor;
 mod failure;
 mod flags;
-mod loan;
 mod parse;
 mod render;
 mod root;
+mod slot_loan;
 mod verbs;
 
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use super::render::overview;
+use super::render::help_groups;
 use super::root::{Cli, Global};
 use super::verbs;
 use super::verbs::{GROUPS, Verb};
@@ -26,7 +26,7 @@ pub(super) fn parse(words: &[OsString]) -> Result<CommandLine, clap::Error> {
         Ok(line) => Ok(line),
         // The version does not depend on the verbs.
         Err(error) if error.kind() == ErrorKind::DisplayVersion => Err(error),
-        Err(_) => parse_by(overview::grouped(whole()), words),
+        Err(_) => parse_by(help_groups::grouped(whole()), words),
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn by_whole(line: &str) -> Result<CommandLine, clap::Error> {
-        parse_by(overview::grouped(whole()), &split(line))
+        parse_by(help_groups::grouped(whole()), &split(line))
     }
 
     /// Every path from the root to a verb of a verb, with all names that it has.

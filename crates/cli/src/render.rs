@@ -1,13 +1,12 @@
 //! What people see: tables, columns, progress, screens.
 
-pub(crate) mod fit;
+pub(crate) mod column_widths;
 pub(crate) mod frame;
+pub(crate) mod help_groups;
+pub(crate) mod list_format;
 pub(crate) mod output;
-pub(crate) mod overview;
 pub(crate) mod progress;
 pub(crate) mod report_change;
-pub(crate) mod report_name;
 pub(crate) mod screen;
-pub(crate) mod shape;
 pub(crate) mod table;
 pub(crate) mod text;

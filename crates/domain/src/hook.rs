@@ -1,11 +1,11 @@
 //! Hooks: which events trigger them, and how the events are delivered.
 
-mod news;
-mod patience;
+pub(crate) mod payload;
+pub(crate) mod retry;
 mod url;
 
-pub use news::{BatchPayload, DlqPayload, Payload, Subject, WorkerPayload};
-pub use patience::{NextStep, after_failure, expired_before};
+pub use payload::{BatchPayload, DlqPayload, Payload, Subject, WorkerPayload};
+pub use retry::{NextStep, after_failure, expired_before};
 pub use url::{HookUrl, UrlError};
 
 use std::fmt;

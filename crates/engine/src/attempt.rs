@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::attempt::capture::Capture;
-use super::attempt::child::{Cause, Child, Supervision};
+use self::capture::Capture;
+use self::child::{Cause, Child, Supervision};
 use super::orphans::reparented::Orphans;
 
-use super::attempt::cookie::{Cookie, CookieOwner};
-use super::attempt::limits::{Confinement, Delegation};
-use super::attempt::slot_records::Slots;
+use self::cookie::{Cookie, CookieOwner};
+use self::limits::{Confinement, Delegation};
+use self::slot_records::Slots;
 use super::error::EngineError;
 use super::journal::Journal;
 use super::worker::dispatcher::{Dispatcher, Interrupt, SlotBell, SlotReport};

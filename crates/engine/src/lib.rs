@@ -6,21 +6,27 @@
 //!          └─ attempt   a session of its own, which inherits the lock of its slot
 //! ```
 //!
-//! - `supervisor`, `pool`, `restarts`, `watchdog`: the parent of the workers, how it starts processes, when it replaces a
-//!   worker that crashed, and when it kills one that hangs.
-//! - `worker`, `duties`: how a worker starts and stops, and its main loop; `wake` is what it sleeps on, `passed` limits
-//!   how often it forwards a wake-up.
-//! - `ledger`, `pace`, `spawn_backoff`: settling and claiming, how many jobs to prefetch, and the pause after a command
-//!   could not be started; `desk` hands claims to slots and collects finished attempts.
-//! - `slot`, `attempt`: one attempt, top to bottom; `command`, `program`, `variables` decide what is spawned, `child`
-//!   and `pipes` watch it, `limits` restricts it, `capture`, `log_file` and `last_line` keep its output.
-//! - `adopted`, `cookie`, `slots`: the orphans of an attempt, and how they are recognised.
-//! - `survivor`, `strays`: processes that cannot be killed.
-//! - `reaper`, `sweep`, `forget`: recovering the jobs of workers that died together with their supervisor.
-//! - `scheduler`: firing schedules.
-//! - `news`, `messenger`, `deliver`, `errand`, `post`: delivering events to hooks; `rehearsal` is `hook test`.
-//! - `pruner`: deleting old history.
-//! - `files`, `journal`: the files in `workers/`, and `worker.log`; `health`: the problem that a worker reports.
+//! - `supervisor/`: starts workers, restarts one that crashed, kills one that hangs, cleans up after one that died.
+//! - `worker/`: the main loop of a worker. `ledger` settles and claims in one transaction, `dispatcher` hands claimed jobs
+//!   to slots, `prefetch` decides how far to claim ahead, `wake` is what the worker sleeps on.
+//! - `attempt/`: one attempt, top to bottom: what is spawned, watched, limited, captured, and how it is recognised.
+//! - `orphans/`: processes that outlive their attempt or their worker.
+//! - `duties/`: the background work that any worker does for all: reaper, scheduler, pruner.
+//! - `hooks/`: delivering events to hooks.
+//! - `journal/`: `worker.log`.
+//!
+//! # When something dies
+//!
+//! | what dies | who notices | what follows |
+//! |---|---|---|
+//! | a command | its slot | the slot kills its orphans and submits the outcome to the ledger |
+//! | a worker | its supervisor, at once | it kills every process it inherited, reaps the jobs, then starts another worker |
+//! | a supervisor | its workers, by a signal from the kernel | they drain and exit |
+//! | both | any other worker of the store, within half a second, or the next that is started | it finds orphans by session, cookie and lock, kills them, then reaps the jobs |
+//! | the machine | the next worker: the boot id has changed and no lock is held | it reaps the jobs |
+//! | a command that SIGKILL does not end | its slot, after a second | the process is recorded as unkillable, another slot takes its place, and the lease stays until the process has ended |
+//! | another container on this home | a worker here: no lock is visibly held, and the heartbeat stood still for a lease | it reaps the jobs and signals no process |
+//! | a worker that hangs | its supervisor, when the lease has run out; another worker if the supervisor hangs too | it is killed first, because it may hold the gate, and then treated as dead |
 //!
 //! Nothing here prints.
 

@@ -4,7 +4,7 @@
 //!   kills those of its own attempt when the attempt ends.
 //! - `cleanup`: worker and supervisor died together. Another worker of the store finds the orphans by session, lock and
 //!   cookie, and kills them before it gives the jobs back.
-//! - `survivor`, `strays`: processes that SIGKILL does not end, because they run as another user or wait for a dead disk.
+//! - `survivor`: processes that SIGKILL does not end, because they run as another user or wait for a dead disk.
 //!   Their lease stays until they have ended.
 //!
 //! A process belongs to an attempt if it is in the session of the attempt's command, holds the lock of the slot's record,
@@ -12,5 +12,4 @@
 
 pub(crate) mod cleanup;
 pub(crate) mod reparented;
-pub(crate) mod strays;
 pub(crate) mod survivor;

@@ -4,13 +4,14 @@
 //! worker left becomes its child, even one in a session of its own; when a worker has ended, the supervisor kills every
 //! child that is not a living worker. Only then does it reap the worker's jobs and start a replacement. If a process
 //! cannot be killed, it starts the replacement all the same and leaves the jobs to the reapers of the workers: see
-//! `strays`.
+//! `survivors`.
 //!
 //! Only the supervisor gets the terminal's signals; it forwards them to its workers as other signals, so that one
 //! Ctrl-C counts once, however many processes received it.
 
 pub(crate) mod pool;
 pub(crate) mod restarts;
+pub(crate) mod survivors;
 pub(crate) mod watchdog;
 
 use std::os::fd::OwnedFd;
@@ -19,14 +20,14 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
+use self::pool::{Pool, WorkerStart, start_worker};
+use self::restarts::{Crash, Restarts};
+use self::survivors::{Survivors, kill_all};
+use self::watchdog::Watchdog;
 use super::attempt::slot_records;
 use super::duties::reaper::{RecoveryObstacle, reap_others, started_leases, was_active_within};
 use super::error::EngineError;
 use super::journal::Journal;
-use super::orphans::strays::{Survivors, kill_all};
-use super::supervisor::pool::{Pool, WorkerStart, start_worker};
-use super::supervisor::restarts::{Crash, Restarts};
-use super::supervisor::watchdog::Watchdog;
 use super::worker::files;
 use super::worker::files::Folder;
 use super::worker::{OpenStore, WorkerExit};

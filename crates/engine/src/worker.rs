@@ -1,6 +1,6 @@
 //! A worker: one process with some slots, and a main thread that settles and claims.
 //!
-//! This file has its start and its end; the main loop is in `duties`.
+//! This file has its start and its end; the main loop is in `event_loop`.
 
 pub(crate) mod dispatcher;
 pub(crate) mod event_loop;
@@ -22,6 +22,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
 
+use self::dispatcher::{Dispatcher, Interrupt, Order};
+use self::event_loop::End;
+use self::files::{Files, HomeState};
+use self::health::HealthNote;
+use self::ledger::Ledger;
+use self::relay::Relay;
+use self::wake::{Event, Wake};
 use super::attempt::command;
 use super::attempt::slot_records::Slots;
 use super::attempt::{AttemptContext, Rules};
@@ -32,13 +39,6 @@ use super::error::EngineError;
 use super::hooks::delivery_pool::DeliveryPool;
 use super::journal::Journal;
 use super::orphans::reparented::Orphans;
-use super::worker::dispatcher::{Dispatcher, Interrupt, Order};
-use super::worker::event_loop::End;
-use super::worker::files::{Files, HomeState};
-use super::worker::health::HealthNote;
-use super::worker::ledger::Ledger;
-use super::worker::relay::Relay;
-use super::worker::wake::{Event, Wake};
 use domain::job::environment::Environment;
 use domain::log;
 use domain::settings::Settings;
@@ -51,7 +51,7 @@ use sys::bell::Bell;
 use sys::cgroup::DelegatedGroup;
 use sys::host;
 use sys::host::{Origin, Vantage};
-use sys::process::{limit, spawn, user};
+use sys::process::{rlimit, spawn, user};
 use sys::signal::interrupts::Interrupts;
 use sys::{failpoint, signal};
 
@@ -99,7 +99,7 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineE
     signal::survive_closed_pipe();
     signal::survive_file_limit();
     abort_on_panic();
-    limit::raise_open_files();
+    rlimit::raise_open_files();
     let signals = Interrupts::catch(&[
         Signal::USR1,
         Signal::USR2,
@@ -151,7 +151,7 @@ pub(super) enum Phase {
     Ending,
 }
 
-/// The state of the main thread; its loop is in `duties`.
+/// The state of the main thread; its loop is in `event_loop`.
 pub(super) struct Worker<'a> {
     pub(super) plan: &'a WorkerPlan,
     pub(super) open: OpenStore<'a>,

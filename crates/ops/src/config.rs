@@ -1,7 +1,7 @@
 //! Reading and changing settings, with the origin of each value.
 
 use super::OpError;
-use super::worker::announce;
+use super::worker::wake;
 use domain::settings::{SettingKey, Settings};
 use domain::text::shell::quote_words;
 use store::settings::check_value;
@@ -61,7 +61,7 @@ pub fn get(store: &dyn Store, key: SettingKey) -> Result<Setting, StoreError> {
 /// Sets a setting, or unsets it if `value` is `None`, and returns its new value.
 pub fn set(store: &dyn Store, key: SettingKey, value: Option<&str>, by: &str) -> Result<Setting, OpError> {
     store.set(key, value, by)??;
-    announce::wake_all(store)?;
+    wake::wake_all(store)?;
     Ok(get(store, key)?)
 }
 
@@ -69,7 +69,7 @@ pub fn set(store: &dyn Store, key: SettingKey, value: Option<&str>, by: &str) ->
 pub fn unset_unknown(store: &dyn Store, key: &str, by: &str) -> Result<bool, StoreError> {
     let was_set = store.unset_unknown(key, by)?;
     if was_set {
-        announce::wake_all(store)?;
+        wake::wake_all(store)?;
     }
     Ok(was_set)
 }

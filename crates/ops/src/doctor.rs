@@ -21,9 +21,9 @@ pub use recount::repair;
 
 use std::path::Path;
 
+use self::home::HomeCondition;
 use super::OpError;
 use super::config::how_to_repair;
-use super::doctor::home::HomeCondition;
 use super::error::chain;
 use super::home::location;
 use super::home::location::{CONFIG_FILE, FoundHome, LocationArgs, StoreAddress};

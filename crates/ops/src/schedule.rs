@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::OpError;
 use super::jobs::enqueue::Caller;
-use super::worker::announce;
+use super::worker::wake;
 use domain::job::request::{JobRequest, Origin};
 use domain::schedule::{Policy, Run, Schedule, ScheduleError, When, check_job, unknown_zone};
 use domain::text::nearest::nearest;
@@ -52,7 +52,7 @@ pub fn add(
     let new = NewSchedule { name, when, job, environment: origin.environment, policy };
     match store.add_schedule(&new, by)? {
         Ok(schedule) => {
-            announce::wake_all(store)?;
+            wake::wake_all(store)?;
             Ok(schedule)
         }
         Err(ScheduleRefusal::NameTaken(name)) => Err(OpError::ScheduleTaken(name)),
@@ -77,7 +77,7 @@ pub fn hold(
     if !store.set_schedule_pause(name, pause, by)? {
         return Err(no_such(store, name)?);
     }
-    announce::wake_all(store)?;
+    wake::wake_all(store)?;
     Ok(find(store, name)?.0)
 }
 

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+pub use self::problem::{HOW_TO_START_A_WORKER, Problem};
+use self::watch::lease;
 use super::OpError;
-pub use super::status::problem::{HOW_TO_START_A_WORKER, Problem};
-use super::status::watch::lease;
-use super::worker::alive::{any_takes_new_jobs, live_workers};
+use super::worker::live::{any_takes_new_jobs, live_workers};
 
 use domain::job::life::StateName;
 use domain::settings::{Durability, Settings};

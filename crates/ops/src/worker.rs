@@ -1,5 +1,5 @@
 //! Workers of this store: which are alive, how they are notified, how they are stopped.
 
-pub mod alive;
-pub mod announce;
+pub mod live;
 pub mod stop;
+pub mod wake;

@@ -2,26 +2,26 @@
 //!
 //! Each kind of check has its own file. Most checks examine one job at a time, some the whole trial.
 
+pub(crate) mod aftermath;
 mod attempts;
 mod case;
-mod crowding;
+pub(crate) mod concurrency;
 mod endings;
 mod existence;
+pub(crate) mod final_state;
 mod invariant;
 mod judge;
-mod pace;
-mod remains;
+pub(crate) mod notifications;
+pub(crate) mod rates;
 mod schedules;
-mod standing;
-mod story;
-mod telling;
+pub(crate) mod timeline;
 mod timing;
 mod verdict;
 
 pub use case::Case;
 pub use invariant::Invariant;
 pub use judge::check;
-pub use story::timeline;
+pub use timeline::timeline;
 pub use verdict::{Verdict, Violation};
 
 #[cfg(test)]

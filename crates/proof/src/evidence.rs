@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::ProofError;
 use super::calls::Call;
-use super::hook_log;
-use super::hook_log::Notification;
 use super::ledger;
 use super::ledger::Line;
+use super::notifications;
+use super::notifications::Notification;
 use super::plan::JobPlan;
 use super::sandbox::Sandbox;
-use super::trial::census::{command_line, processes_of};
+use super::trial::processes::{command_line, processes_of};
 use domain::job::life::StateName;
 use domain::job::{Attempt, Job, JobRecord};
 use domain::queue::rate::Rate;
@@ -95,7 +95,7 @@ pub fn gather(sandbox: &Sandbox, concurrency: u32) -> Result<Evidence, ProofErro
         concurrency,
         counted: counted(sandbox.store())?,
         batches: sandbox.store().batches(usize::MAX)?,
-        notifications: hook_log::read(&sandbox.notifications())?,
+        notifications: notifications::read(&sandbox.notifications())?,
         pending_notifications: pending_notifications(sandbox.store())?,
         left: left(sandbox)?,
         ..Evidence::default()

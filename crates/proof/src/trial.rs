@@ -1,25 +1,25 @@
 //! One trial: load, inject faults, heal, drain, gather the evidence, check.
 
-pub(crate) mod abandoned;
-pub mod census;
+pub(crate) mod abandonment;
 pub(crate) mod folder;
-pub(crate) mod patience;
+pub mod processes;
+pub(crate) mod progress_timeout;
 
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
+use self::abandonment::AbandonmentMonitor;
+use self::progress_timeout::ProgressTimeout;
 use super::ProofError;
 use super::calls::Answer;
 use super::checker::{Verdict, check};
 use super::evidence::{Evidence, ScheduleEvidence, counted, gather, pending_notifications};
-use super::hook_log;
-use super::hook_log::HOOKS;
 use super::nemesis::Nemesis;
+use super::notifications;
+use super::notifications::HOOKS;
 use super::plan::{Action, HEARTBEAT, KILL_GRACE, LEASE, Plan, PoolPlan, Request};
 use super::sandbox::{SANDBOX_POLL_INTERVAL, Sandbox};
-use super::trial::abandoned::AbandonmentMonitor;
-use super::trial::patience::ProgressTimeout;
 use domain::job::life::StateName;
 use store::Store;
 
@@ -137,7 +137,7 @@ fn load(plan: &Plan, sandbox: &Sandbox) -> Result<Vec<String>, ProofError> {
             &rate,
         ])?;
     }
-    let tell = hook_log::command(&sandbox.notifications());
+    let tell = notifications::command(&sandbox.notifications());
     for (name, event) in HOOKS {
         sandbox.run_or_fail(&["-q", "hook", "add", name, "--on", event, "--command", &tell])?;
     }
@@ -281,7 +281,7 @@ fn drain(
     sandbox.wait(POOL_WAIT_LIMIT, || sandbox.all_pools_had_workers());
     sandbox.run(&["-q", "worker", "stop", "--timeout", "5s"])?;
     sandbox.wait(POOL_WAIT_LIMIT, || sandbox.supervisors().is_empty());
-    sandbox.wait(EXIT_WAIT_LIMIT, || census::processes_of(sandbox.folder()).is_empty());
+    sandbox.wait(EXIT_WAIT_LIMIT, || processes::processes_of(sandbox.folder()).is_empty());
     Ok(())
 }
 

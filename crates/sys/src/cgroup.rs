@@ -10,11 +10,11 @@
 //! ([`DelegatedGroup::find`]). Groups of other programs are never changed: if the group contains any other process, it is left as
 //! it is.
 
+pub(crate) mod delegation;
 mod group;
-mod place;
 
+pub use delegation::{DelegatedGroup, Obstacle, can_prepare, prepare};
 pub use group::{Bounds, Group};
-pub use place::{DelegatedGroup, Obstacle, can_prepare, prepare};
 
 /// The controllers that a group can use for limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

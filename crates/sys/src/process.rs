@@ -2,9 +2,9 @@
 
 pub mod brand;
 pub mod cstr_array;
-pub mod limit;
 pub mod load;
-pub(crate) mod peak;
+pub(crate) mod peak_memory;
+pub mod rlimit;
 pub mod spawn;
 pub mod tree;
 pub mod user;
@@ -101,7 +101,7 @@ pub fn reap(pid: Pid) -> io::Result<Option<ChildExit>> {
         _ => Ok(Some(ChildExit {
             status: ExitStatus::from_raw(status),
             cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
-            max_rss_bytes: peak::of_child(usage.ru_maxrss.cast_unsigned() * 1024),
+            max_rss_bytes: peak_memory::of_child(usage.ru_maxrss.cast_unsigned() * 1024),
         })),
     }
 }

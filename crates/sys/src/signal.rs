@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use rustix::process::Signal;
 
-use super::signal::set::SignalSet;
+use self::set::SignalSet;
 
 /// Sets every ignored signal to its default: the parent process may have ignored some, and our children would inherit
 /// that. Other signals are not changed.

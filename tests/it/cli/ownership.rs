@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use super::harness::{Call, Home, NOBODY, Ran, allow, is_root};
-use crate::picture::picture;
+use crate::folder_snapshot::picture;
 
 const ENQUEUE: [&str; 4] = ["enqueue", "-q", "--", "true"];
 const RUN: [&str; 4] = ["worker", "run", "-q", "--until-empty"];

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use domain::job::Job;
 use domain::job::life::StateName;
-use ops::worker::alive::live_workers;
+use ops::worker::live::live_workers;
 use rustix::process::{Pid, Signal};
 use store::sqlite::SqliteStore;
 use store::{JobFilter, Page, Store, Worker};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::ask::is_interactive;
+use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::text::nearest::nearest;

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::fit::{Column, GAP, fit};
+use super::column_widths::{Column, GAP, fit};
 use super::text::printable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod bulk;
 pub(crate) mod cancel;
+pub(crate) mod change_ids;
 pub(crate) mod dlq;
 pub(crate) mod edit;
 pub(crate) mod remove;

@@ -2,7 +2,7 @@
 //! resolution into a [`NewJob`]. `json` parses the fields from JSON, `write` formats them.
 
 mod json;
-mod write;
+pub(crate) mod serialize;
 
 use std::collections::{BTreeMap, HashSet};
 use std::str::FromStr;

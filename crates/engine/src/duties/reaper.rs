@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::silence::HeartbeatAges;
+use super::heartbeat_age::HeartbeatAges;
 use crate::attempt::slot_records;
 use crate::attempt::slot_records::AttemptRecord;
 use crate::journal::Journal;

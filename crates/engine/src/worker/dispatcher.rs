@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub(crate) use super::dispatcher::bell::{EventBell, SlotBell};
+pub(crate) use self::bell::{EventBell, SlotBell};
 use crate::attempt::{FinishedAttempt, Rules};
 use crate::orphans::survivor::Survivor;
 use domain::values::name::QueueName;

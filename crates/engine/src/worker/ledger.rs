@@ -3,7 +3,7 @@
 //! One transaction (`exchange`) settles all attempts that ended since the last turn and claims as many jobs as the
 //! worker can take. While it commits, the slots continue, and the next turn settles what they finish. So the busier a
 //! worker is, the more jobs share a commit. The ledger delays a commit only briefly, and only while every slot has its
-//! next job queued (`pace`).
+//! next job queued (`prefetch`).
 
 use std::time::Instant;
 

@@ -5,7 +5,7 @@
 use super::{Diagnosis, Finding};
 use domain::settings::Settings;
 use domain::values::size::rough_size;
-use sys::process::limit::Limit;
+use sys::process::rlimit::Limit;
 
 /// The descriptors of a worker apart from its slots: the store, its own files and pipes.
 const FILES_OF_A_WORKER: u64 = 32;

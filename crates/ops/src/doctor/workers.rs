@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::account::NOT_AS_ROOT;
 use super::{Diagnosis, Finding, counted};
 use crate::status::HOW_TO_START_A_WORKER;
-use crate::worker::alive::live_and_dead_workers;
+use crate::worker::live::live_and_dead_workers;
 use store::{Store, StoreError, Worker};
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, Role};

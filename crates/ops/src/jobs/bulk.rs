@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::change::{CANCEL_POLL_INTERVAL, CANCEL_WAIT_LIMIT, first_chunk};
 use crate::OpError;
-use crate::worker::announce;
+use crate::worker::wake;
 use domain::job::life::StateName;
 use domain::log;
 use domain::values::name::JobId;
@@ -155,7 +155,7 @@ pub fn change_selected(
             }
         }
         if !marked.is_empty() {
-            announce::wake_all(store).map_err(|source| partly_done(tally.done, source))?;
+            wake::wake_all(store).map_err(|source| partly_done(tally.done, source))?;
         }
         progress(chunk.len() as u64);
     }

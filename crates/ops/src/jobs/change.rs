@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::bulk::partly_done;
 use crate::OpError;
-use crate::worker::announce;
+use crate::worker::wake;
 use domain::job::Job;
 use domain::job::life::{CancelReason, State, StateName};
 use domain::log;
@@ -164,7 +164,7 @@ fn end_running(store: &dyn Store, ids: &[JobId], changes: &[Change]) -> Result<(
         ids.iter().zip(changes).filter(|(_, change)| **change == Change::Done(StateName::Processing));
     let marked: Vec<JobId> = marked.map(|(id, _)| id.clone()).collect();
     let mut workers: Vec<WorkerId> = running_in(store, &marked)?;
-    announce::wake(store, &workers)?;
+    wake::wake(store, &workers)?;
     let began = Instant::now();
     while !workers.is_empty() && began.elapsed() < CANCEL_WAIT_LIMIT {
         std::thread::sleep(CANCEL_POLL_INTERVAL);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::OpError;
-use crate::worker::alive::live_workers;
+use crate::worker::live::live_workers;
 use domain::explain;
 use domain::explain::{Count, Explanation, Facts, Reason, WorkerFacts};
 use domain::job::Job;

@@ -6,7 +6,7 @@ pub mod reader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::logs::reader::LogReader;
+use self::reader::LogReader;
 use crate::OpError;
 use domain::job::life::State;
 use domain::job::{Attempt, Job, JobRecord, WorkerHome};

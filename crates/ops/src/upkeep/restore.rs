@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::OpError;
 use crate::home::location::{Location, StoreAddress, ensure_home};
-use crate::worker::alive::live_workers;
+use crate::worker::live::live_workers;
 use domain::log;
 use store::sqlite::{IncomingBackup, SqliteStore};
 use store::{Queues, RestoreSummary, StoreError};

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::spooled;
+use super::spooled_writer;
 use crate::OpError;
 use crate::escape::write_json;
 use crate::jobs::logs::log_path;
@@ -213,7 +213,7 @@ impl SpooledImport {
     fn fill(home: &Path, input: &Input, mut seen: impl FnMut(&Line)) -> Result<Self, OpError> {
         let path = home.join(format!("import-{}.spool", std::process::id()));
         let cannot_make = |source| OpError::CannotMake { path: path.clone(), source };
-        let make = || spooled::unnamed_file(&path).map_err(cannot_make);
+        let make = || spooled_writer::unnamed_file(&path).map_err(cannot_make);
         let mut for_store = BufWriter::new(make()?);
         let mut logs = if input.is_regular { None } else { Some(BufWriter::new(make()?)) };
         let mut lines = Lines::new(BufReader::new(&input.file));

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::alive::live_workers;
-use super::announce;
+use super::live::live_workers;
+use super::wake;
 use domain::values::name::WorkerId;
 use store::{Stop, Store, StoreError, Worker};
 use sys::fs::liveness_lock::FOLDER;
@@ -58,7 +58,7 @@ pub fn order(
     if !workers.is_empty() {
         let now = store.now()?;
         store.stop(&Stop { home, kill_at: grace.map(|grace| now.saturating_add(grace)) }, by)?;
-        announce::wake_all(store)?;
+        wake::wake_all(store)?;
     }
     Ok(StopOrder {
         ids: workers.iter().map(|worker| worker.id.clone()).collect(),

@@ -2,7 +2,8 @@
 
 use super::verdict::Verdict;
 use super::{
-    attempts, case, crowding, endings, existence, pace, remains, schedules, standing, telling, timing,
+    aftermath, attempts, case, concurrency, endings, existence, final_state, notifications, rates, schedules,
+    timing,
 };
 use crate::evidence::Evidence;
 
@@ -11,15 +12,15 @@ pub fn check(evidence: &Evidence) -> Verdict {
     let mut verdict = Verdict::default();
     for case in case::cases(evidence) {
         existence::check(&case, &mut verdict);
-        standing::check(&case, &mut verdict);
+        final_state::check(&case, &mut verdict);
         endings::check(&case, &mut verdict);
         attempts::check(&case, &mut verdict);
         timing::check(&case, &mut verdict);
     }
-    crowding::check(evidence, &mut verdict);
-    pace::check(evidence, &mut verdict);
+    concurrency::check(evidence, &mut verdict);
+    rates::check(evidence, &mut verdict);
     schedules::check(evidence, &mut verdict);
-    telling::check(evidence, &mut verdict);
-    remains::check(evidence, &mut verdict);
+    notifications::check(evidence, &mut verdict);
+    aftermath::check(evidence, &mut verdict);
     verdict
 }

@@ -3,7 +3,7 @@
 //! short transactions.
 
 mod find;
-mod mend;
+pub(crate) mod repair;
 
 pub(super) use find::find;
-pub(super) use mend::repair;
+pub(super) use repair::repair;

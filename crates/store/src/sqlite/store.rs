@@ -1,13 +1,14 @@
 //! The verbs of [`Store`] on SQLite: each opens one transaction and passes it to the file with its statements. `areas`
 //! has the verbs of the other traits, `portions` those that take several transactions.
 
-mod areas;
 mod portions;
+pub(crate) mod traits;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::portions::Cascade;
 use super::backup;
 use super::jobs::unkillable;
 use super::session::error::commit_error;
@@ -15,7 +16,6 @@ use super::session::file_state::{retry_while_changing, retry_while_readonly};
 use super::session::open::{OpenDatabase, open};
 use super::session::tx::Tx;
 use super::session::{checkpoint, migrate, read_only};
-use super::store::portions::Cascade;
 use super::tables::{queues, settings, stops, workers};
 use super::verbs::{change, enqueue, exchange, extend, reap};
 use super::views::{find, list, orders, recent_problems};

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::place::{check, folder};
+use super::delegation::{check, folder};
 use crate::cgroup::*;
 use crate::process;
 use crate::process::spawn::{Limits, ProcessScope, Spawn, own_environment, spawn};

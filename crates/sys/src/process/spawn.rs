@@ -20,11 +20,11 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::stdio::{dup2_stdin, stdin};
 
+use self::child::{Orders, Pointers, Step};
 use super::ProcessHandle;
 use super::cstr_array::CstrArray;
-use super::limit;
-use super::limit::OpenFiles;
-use super::spawn::child::{Orders, Pointers, Step};
+use super::rlimit;
+use super::rlimit::OpenFiles;
 use super::user;
 use crate::process;
 use crate::signal::set::SignalSet;
@@ -119,7 +119,7 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<ChildProcess> {
 /// The program's own limit, or else the original limit of this process if it was raised.
 fn open_files(limits: &Limits<'_>) -> Option<OpenFiles> {
     let own = limits.open_files.map(|most| OpenFiles { soft: most, hard: most });
-    own.or_else(limit::original_open_files)
+    own.or_else(rlimit::original_open_files)
 }
 
 fn step_error(step: Step, errno: Errno) -> io::Error {

@@ -17,7 +17,7 @@ use proof::sandbox::Sandbox;
 
 use super::harness::Trials;
 use crate::cli::harness::{NOBODY, copy_program};
-use crate::engine::attempts::other_rights::{BECOME_ROOT, home_of_nobody};
+use crate::engine::attempts::other_user::{BECOME_ROOT, home_of_nobody};
 
 const TEST: &str = "fault_42_chaos_other_rights";
 /// Passes the folder to the test process that runs as the other user.

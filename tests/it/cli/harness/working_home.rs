@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use domain::values::name::JobId;
-use ops::worker::alive::live_workers;
+use ops::worker::live::live_workers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use store::{Store, Worker};

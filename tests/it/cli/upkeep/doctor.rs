@@ -16,7 +16,7 @@ use store::sqlite::SCHEMA_VERSION;
 
 use crate::cli::harness::pseudo_terminal::on_terminal;
 use crate::cli::harness::{Home, Ran};
-use crate::picture::picture;
+use crate::folder_snapshot::picture;
 
 /// The report of `doctor --json`; it must change nothing in a home that no other process uses.
 struct Diagnosis {

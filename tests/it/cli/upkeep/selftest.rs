@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::cli::harness::background::Background;
 use crate::cli::harness::{Call, Home};
-use crate::crash_engine::leftovers::processes_around;
+use crate::crash_engine::living_processes::processes_around;
 use crate::engine::harness::wait_until;
 
 /// A run whose trials take place in a folder of this home.

@@ -9,7 +9,7 @@ use store::sqlite::{Depth, Examination, SCHEMA_VERSION, SqliteStore, examine};
 use store::{JobFilter, Page, Store, StoreError};
 
 use super::{Home, connect};
-use crate::picture::picture;
+use crate::folder_snapshot::picture;
 use crate::store::fixture::{Fixture, TestClock};
 
 /// Examines the database at both depths, and asserts that nothing changes.

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::{JobFilterArgs, hint_unknown_name, resolve_id};
-use crate::render::shape;
-use crate::render::shape::ListFormatArgs;
+use crate::render::list_format;
+use crate::render::list_format::ListFormatArgs;
 use ops::jobs::list::Listing;
 use store::{JobFilter, StoreError};
 
@@ -72,7 +72,7 @@ pub(crate) fn show_page(
     if let (true, true, Some(nothing)) = (jobs.is_empty(), args.shape.is_table(context), nothing) {
         context.hint(nothing)?;
     }
-    shape::print(context, &args.shape, &mut jobs, store.now()?)?;
+    list_format::print(context, &args.shape, &mut jobs, store.now()?)?;
     match (jobs.rest(), args.shape.sort) {
         ((true, Some(last)), None) => context.hint(&format!("there are more; continue with --after {last}")),
         ((true, _), Some(_)) => context.hint("there are more; use a larger --limit to see them"),

@@ -10,10 +10,10 @@ use rustix::process::Signal;
 use crate::context::{Context, catch};
 use crate::failure::{Exit, Failure};
 use crate::flags::selection::{Selection, SelectionArgs, hint_no_match};
-use crate::loan::SlotLoan;
 use crate::render::progress::Bar;
-use crate::render::report_change::{code_of, report_and_continue};
 use crate::render::text::{grouped, rough};
+use crate::slot_loan::SlotLoan;
+use crate::verbs::manage::change_ids::{code_of, report_and_continue};
 use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
@@ -21,11 +21,11 @@ use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::jobs::bulk::select;
-use ops::jobs::inside::CallingJob;
+use ops::jobs::calling_job::CallingJob;
 use ops::jobs::wait::{UnfinishedJob, Wait, WaitEnd};
 use ops::json::JobJson;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::alive::{live_workers, why_no_job_starts};
+use ops::worker::live::{live_workers, why_no_job_starts};
 use store::Store;
 
 /// Wait until jobs have finished

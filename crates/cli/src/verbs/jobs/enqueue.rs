@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
-use crate::render::report_change::find;
+use crate::verbs::manage::change_ids::find;
 
 use domain::job::request::JobRequest;
 use domain::text::shell::quote_words;
@@ -22,7 +22,7 @@ use ops::jobs::enqueue::{Caller, Enqueuer};
 use ops::json::EnqueuedJson;
 use ops::queues::similar_queue;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::alive::{any_takes_new_jobs, is_served, live_workers, why_no_job_starts};
+use ops::worker::live::{any_takes_new_jobs, is_served, live_workers, why_no_job_starts};
 use store::{EnqueueResult, Store};
 
 /// Add jobs to the queue

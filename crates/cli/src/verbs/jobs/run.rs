@@ -1,8 +1,8 @@
 //! `queuectl run`: its arguments. Its behaviour is in `follow`.
 
 mod follow;
-mod live;
 mod question;
+pub(crate) mod terminal;
 
 use std::process::ExitCode;
 
@@ -12,13 +12,13 @@ use crate::context::{Context, catch};
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
-use crate::loan::SlotLoan;
+use crate::slot_loan::SlotLoan;
 use domain::job::request::JobRequest;
 use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
 use follow::{EarlyExit, Run};
+use ops::jobs::calling_job::CallingJob;
 use ops::jobs::enqueue::Enqueuer;
-use ops::jobs::inside::CallingJob;
 use sys::signal;
 
 /// Run a command as a job, show its output, exit with its exit code

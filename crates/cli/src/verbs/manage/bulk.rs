@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::ask::confirm;
+use super::change_ids::{change_ids, code_of, report_and_continue};
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::flags::selection::{Selection, hint_no_match};
+use crate::render::list_format::print_table;
 use crate::render::progress::Bar;
-use crate::render::report_change::{change_ids, code_of, report_and_continue};
-use crate::render::shape::print_table;
 use crate::render::text::{grouped, jobs};
 use domain::job::life::StateName;
 use domain::values::name::JobId;

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use super::bulk;
 use super::bulk::{BulkArgs, Wording};
+use super::change_ids::describe_dependents;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::SelectionArgs;
-use crate::render::report_change::describe_dependents;
 use domain::job::life::StateName;
 use ops::jobs::change::{ChangedJob, Verb};
 

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use super::bulk;
 use super::bulk::{BulkArgs, Wording, change_matching};
+use super::change_ids::{code_of, report_and_continue};
 use super::retry::RETRY;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::flags::selection::{StatelessFilterArgs, resolve_id_to_show, resolve_ids};
-use crate::render::report_change::{code_of, report_and_continue};
 use crate::render::table::{Align, Table};
 use crate::render::text::{ago, grouped};
 use crate::verbs::inspect::list::{PageArgs, show_page};

@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
-use crate::ask::is_interactive;
+use super::change_ids::find;
+use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::editor::edit_in_editor;
 use crate::failure::Failure;
 use crate::flags::edit::EditFlags;
 use crate::flags::fixed::FixedFlags;
 use crate::flags::selection::resolve_id;
-use crate::render::report_change::find;
-use crate::render::report_name;
-use crate::render::report_name::ChangeReport;
+use crate::render::report_change;
+use crate::render::report_change::ChangeReport;
 use domain::job::edit::Edit;
 use domain::values::name::JobId;
 use ops::OpError;
@@ -84,7 +84,7 @@ pub(crate) fn apply(
         EditMode::Edit => format!("Job {} changed: {}", job.id, requested.fields().join(", ")),
         EditMode::EditAndRetry => format!("Job {} changed and is pending again", job.id),
     };
-    report_name::report_change(
+    report_change::report_change(
         context,
         &ChangeReport { name: job.id.as_str(), json: JobJson::from(&job), sentence },
     )

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use super::bulk;
 use super::bulk::{BulkArgs, Wording};
+use super::change_ids::{code_of, report_and_continue};
 use super::edit;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::edit::EditFlags;
 use crate::flags::selection::{SelectionArgs, resolve_ids};
-use crate::render::report_change::{code_of, report_and_continue};
 use ops::jobs::change::Verb;
 use ops::jobs::edit::EditMode;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::ask::ask;
+use crate::confirm::ask;
 use crate::context::Context;
 use crate::failure::{Failure, exit_of_diagnosis};
 use crate::render::progress::Bar;

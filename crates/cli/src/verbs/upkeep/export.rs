@@ -12,7 +12,7 @@ use crate::render::progress::Bar;
 use crate::render::text::{jobs, printable};
 use ops::OpError;
 use ops::upkeep::backup::NewFile;
-use ops::upkeep::spooled::SpooledWriter;
+use ops::upkeep::spooled_writer::SpooledWriter;
 use ops::upkeep::transfer::{Export, Secrets, export};
 use store::ExportScope;
 

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::ask::confirm;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::flags::selection::{Selection, SelectionArgs, hint_unknown_name};
 use crate::render::progress::Bar;
-use crate::render::report_change::{code_of, report_and_continue};
 use crate::render::text::{grouped, jobs};
+use crate::verbs::manage::change_ids::{code_of, report_and_continue};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;

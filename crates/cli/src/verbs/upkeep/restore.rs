@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::ask::ask;
+use crate::confirm::ask;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::progress::Bar;
 use crate::render::text::{grouped, jobs, printable};
 use ops::OpError;
-use ops::jobs::inside::CallingJob;
+use ops::jobs::calling_job::CallingJob;
 use ops::upkeep::restore::{ExistingQueue, prepare};
 use store::RestoreSummary;
 use sys::process::user;

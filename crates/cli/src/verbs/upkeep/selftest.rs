@@ -1,9 +1,9 @@
 //! `queuectl selftest`, and the commands that its trials run.
 
-mod act;
+pub(crate) mod hidden;
 mod progress;
 mod results;
 mod verb;
 
-pub(crate) use act::{act, become_tied, linger};
+pub(crate) use hidden::{act, become_tied, linger};
 pub(crate) use verb::run;

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::report_name;
-use crate::render::report_name::ChangeReport;
+use crate::render::report_change;
+use crate::render::report_change::ChangeReport;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::text::printable;
 use domain::settings::SettingKey;
@@ -85,7 +85,7 @@ fn change(context: &Context, key: SettingKey, value: Option<&str>) -> Result<(),
     let setting = set(store, key, value, &user::name())?;
     let name = setting.key.name();
     let sentence = format!("{name} is now {}", setting.value);
-    report_name::report_change(context, &ChangeReport { name, json: SettingJson::from(&setting), sentence })
+    report_change::report_change(context, &ChangeReport { name, json: SettingJson::from(&setting), sentence })
 }
 
 /// Also deletes keys that are not settings, written by another version or program.
@@ -94,7 +94,7 @@ fn unset(context: &Context, typed: &str) -> Result<(), Failure> {
         Ok(key) => change(context, key, None),
         Err(_) if unset_unknown(context.store()?, typed, &user::name())? => {
             let sentence = format!("{typed} deleted (not a setting)");
-            report_name::report_change(
+            report_change::report_change(
                 context,
                 &ChangeReport { name: typed, json: UnsetJson { key: typed }, sentence },
             )

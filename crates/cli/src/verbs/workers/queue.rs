@@ -1,8 +1,8 @@
 //! `queuectl queue`: one file per verb.
 
-mod changed;
 mod list;
 mod pause;
+pub(crate) mod report;
 mod resume;
 mod set;
 mod verbs;

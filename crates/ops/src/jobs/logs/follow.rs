@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{AttemptOutput, Piece, has_ended};
 use crate::OpError;
-use crate::worker::announce;
+use crate::worker::wake;
 use domain::job::{Attempt, Job};
 use domain::values::name::JobId;
 use store::Store;
@@ -109,7 +109,7 @@ impl<'s> Follower<'s> {
                 return Ok(Vec::new());
             };
             if attempt.ending.is_none() {
-                announce::announce_reader(self.store, &attempt.worker, job.number)?;
+                wake::announce_reader(self.store, &attempt.worker, job.number)?;
             }
             let output = AttemptOutput::new(&self.home, &job, &attempt);
             self.next = attempt.number + 1;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::calls::{Answer, Call};
 use crate::evidence::{Evidence, JobEvidence};
-use crate::hook_log::Notification;
 use crate::ledger::{CommandEnd, LedgerEvent, Line};
+use crate::notifications::Notification;
 use crate::plan::{JobPlan, Request};
 use domain::job::life::{Life, Losses, State, StateName};
 use domain::job::limits::Limits;

@@ -8,7 +8,7 @@ use super::gate::GATE_TIMEOUT;
 use super::open::companion;
 use crate::StoreError;
 use sys::last_error;
-use sys::process::limit::Limit;
+use sys::process::rlimit::Limit;
 
 const UNREADABLE: &str = "a file of the store could not be read: disk I/O error";
 

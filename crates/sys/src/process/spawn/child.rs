@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::ProcessScope;
 use super::stack::Stack;
-use crate::process::limit::OpenFiles;
+use crate::process::rlimit::OpenFiles;
 use crate::signal::set::SignalSet;
 
 /// Signals that this program ignores, or that the Rust runtime handles. All others are at their default.

@@ -61,7 +61,7 @@ fn fault_35_a_newer_schema_is_reported() {
 #[test]
 fn an_older_schema_is_reported_and_not_migrated() {
     use crate::cli::harness::{MADE_UP_VERSION, made_up_migrations};
-    use crate::picture::picture;
+    use crate::folder_snapshot::picture;
 
     let home = Home::with_jobs(&["a"]);
     let migrations = made_up_migrations(home.folder());

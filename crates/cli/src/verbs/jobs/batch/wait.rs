@@ -8,19 +8,19 @@ use rustix::process::Signal;
 use super::list::show;
 use crate::context::{Context, catch};
 use crate::failure::Failure;
-use crate::loan::SlotLoan;
 use crate::render::progress::Bar;
-use crate::render::report_change::report_and_continue;
 use crate::render::text::{grouped, rough};
+use crate::slot_loan::SlotLoan;
+use crate::verbs::manage::change_ids::report_and_continue;
 use domain::batch::eta::{CompletionRate, EtaFacts};
 use domain::job::life::StateName;
 use domain::values::name::{BatchName, JobId};
 use domain::values::span::parse_span;
 use ops::OpError;
 use ops::jobs::batch::find;
-use ops::jobs::inside::CallingJob;
+use ops::jobs::calling_job::CallingJob;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::alive::{live_workers, why_no_job_starts};
+use ops::worker::live::{live_workers, why_no_job_starts};
 use store::{Batch, JobFilter, Page, Phase, Store};
 
 /// Wait until all jobs of a batch have finished

@@ -19,7 +19,7 @@ use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::schedule::{ScheduleRequest, add, cron};
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::alive::live_workers;
+use ops::worker::live::live_workers;
 use sys::process::user;
 
 /// Add a schedule

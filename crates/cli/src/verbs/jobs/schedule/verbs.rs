@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use super::{add, list, show};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::report_change::find as find_job;
-use crate::render::report_name;
-use crate::render::report_name::ChangeReport;
+use crate::render::report_change;
+use crate::render::report_change::ChangeReport;
+use crate::verbs::manage::change_ids::find as find_job;
 use domain::schedule::Schedule;
 use domain::values::name::ScheduleName;
 use ops::json::EnqueuedJson;
@@ -113,7 +113,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
 pub(super) fn report_schedule(context: &Context, schedule: &Schedule, done: &str) -> Result<(), Failure> {
     let name = schedule.name.as_str();
     let json = ScheduleJson::from(schedule);
-    report_name::report_change(
+    report_change::report_change(
         context,
         &ChangeReport { name, json, sentence: format!("Schedule {name} {done}") },
     )

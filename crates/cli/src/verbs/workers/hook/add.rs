@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::working_directory;
-use crate::render::report_name;
-use crate::render::report_name::ChangeReport;
+use crate::render::report_change;
+use crate::render::report_change::ChangeReport;
 use domain::hook::{HookError, HookEvent, Secret, Target, Trigger, check_command};
 use domain::job::environment::Environment;
 use domain::text::shell::quote_words;
@@ -71,7 +71,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let hook = add(store, &hook, &user::name())?;
     let name = hook.name.as_str();
     let sentence = format!("Hook {name} added; try it with `queuectl hook test {name}`");
-    report_name::report_change(context, &ChangeReport { name, json: HookJson::from(&hook), sentence })?;
+    report_change::report_change(context, &ChangeReport { name, json: HookJson::from(&hook), sentence })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use super::show::pending;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::report_name;
-use crate::render::report_name::ChangeReport;
+use crate::render::report_change;
+use crate::render::report_change::ChangeReport;
 use ops::hook::{HookJson, parse_name, remove};
 use sys::process::user;
 
@@ -28,6 +28,6 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         1 => format!("Hook {name} removed with 1 pending event"),
         count => format!("Hook {name} removed with {} pending events", pending(count)),
     };
-    report_name::report_change(context, &ChangeReport { name, json: HookJson::from(&hook), sentence })?;
+    report_change::report_change(context, &ChangeReport { name, json: HookJson::from(&hook), sentence })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::context::{Context, catch};
 use crate::failure::Failure;
-use crate::render::report_name;
-use crate::render::report_name::ChangeReport;
+use crate::render::report_change;
+use crate::render::report_change::ChangeReport;
 use engine::test_hook;
 use ops::OpError;
 use ops::hook::{find, parse_name, sample};
@@ -49,6 +49,6 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     let json = TestedJson { hook: name.as_str(), delivery: &delivery.name, delivered: true };
     let sentence = format!("Hook {name} works: the sample event was delivered");
-    report_name::report_change(context, &ChangeReport { name: name.as_str(), json, sentence })?;
+    report_change::report_change(context, &ChangeReport { name: name.as_str(), json, sentence })?;
     Ok(ExitCode::SUCCESS)
 }

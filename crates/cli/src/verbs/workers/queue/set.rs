@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::changed::report_queue;
+use super::report::report_queue;
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::job::limits::{Limits, LimitsError};

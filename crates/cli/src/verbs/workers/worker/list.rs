@@ -13,7 +13,7 @@ use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 use ops::json::WorkerJson;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::alive::live_workers;
+use ops::worker::live::live_workers;
 use store::{ServedJobs, Worker, WorkerState};
 
 /// List live workers, oldest first

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
 use ops::home::location;
-use ops::jobs::inside::CallingJob;
+use ops::jobs::calling_job::CallingJob;
 
 /// Run workers in the foreground, for systemd, containers and CI
 ///

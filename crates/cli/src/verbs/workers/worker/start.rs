@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::name::JobId;
 
-use ops::jobs::inside::CallingJob;
+use ops::jobs::calling_job::CallingJob;
 
 /// Start workers in the background; returns when they are up
 ///

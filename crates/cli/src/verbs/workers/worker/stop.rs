@@ -15,7 +15,7 @@ use domain::job::life::{State, StateName};
 use domain::values::name::{JobId, WorkerId};
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
-use ops::jobs::inside::{CallingJob, workers_blocked_by_waiting};
+use ops::jobs::calling_job::{CallingJob, workers_blocked_by_waiting};
 use ops::json::WorkerJson;
 use ops::worker::stop::{Scope, StopOrder, order};
 use store::settings::in_force;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::report_name;
-use crate::render::report_name::ChangeReport;
+use crate::render::report_change;
+use crate::render::report_change::ChangeReport;
 use ops::json::QueueJson;
 use ops::queues::ChangedQueue;
 
@@ -16,7 +16,7 @@ pub(super) fn report_queue(
 ) -> Result<ExitCode, Failure> {
     let name = changed.queue.name.as_str();
     let json = QueueJson::from(&changed.queue);
-    report_name::report_change(
+    report_change::report_change(
         context,
         &ChangeReport { name, json, sentence: format!("Queue {name} {what}") },
     )?;

@@ -7,7 +7,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::attend::{WaitReason, lacks_free_slot, wait_reason};
+use super::wait_reason::{WaitReason, lacks_free_slot, wait_reason};
 use crate::OpError;
 use domain::job::Job;
 use domain::job::life::{State, StateName};

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::invariant::Invariant;
 use super::verdict::Verdict;
 use crate::evidence::{Evidence, JobEvidence};
-use crate::hook_log::{BATCH_FINISHED, DEAD, SUCCESS};
+use crate::notifications::{BATCH_FINISHED, DEAD, SUCCESS};
 use domain::job::life::State;
 use domain::job::outcome::Outcome;
 

@@ -8,8 +8,8 @@ use super::failure::Failure;
 use super::verbs::workers::worker::start_for_job;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
-use ops::jobs::inside::{CallingJob, first_starved, is_ready};
-use ops::worker::alive::live_workers;
+use ops::jobs::calling_job::{CallingJob, first_starved, is_ready};
+use ops::worker::live::live_workers;
 use store::{ServedJobs, Store, Worker, WorkerState};
 use sys::fs::liveness_lock::WaitMark;
 
