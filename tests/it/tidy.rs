@@ -27,7 +27,7 @@ const RETIRED: [&str; 41] = [
     "whoever",
     "whomever",
     "somebody",
-    "nobody",
+    "absent",
     "is told",
     "are told",
     "was told",

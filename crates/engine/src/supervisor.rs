@@ -266,7 +266,7 @@ impl<'a> Supervisor<'a> {
         let restarts = self.restarts_after(&member);
         if let Ok(groups) = cgroup::DelegatedGroup::find() {
             // The cgroup also kills processes that this user may not signal.
-            groups.remove_leftovers(&format!("{}-", member.id));
+            groups.remove_stale(&format!("{}-", member.id));
         }
         if left.is_empty() {
             files::remove(self.folder.path(), &member.id);
@@ -326,7 +326,7 @@ impl<'a> Supervisor<'a> {
 
     /// Kills every child that is not a living worker: dead workers left it.
     fn kill_orphans(&mut self) {
-        if guards::is_off(Guard::Sweep) {
+        if guards::is_off(Guard::OrphanCleanup) {
             return;
         }
         let left = kill_all(&self.children, |pid| self.is_member(pid), &self.survivors);

@@ -45,7 +45,7 @@ pub struct Evidence {
     pub is_clock_set: bool,
     /// The store's counters, by state.
     pub counted: BTreeMap<StateName, u64>,
-    /// Leftovers after the end: processes, workers, files, damage.
+    /// Everything that outlived the trial: processes, workers, files, damage.
     pub left: Vec<String>,
     /// The longest time that a dead worker kept a lease.
     pub longest_abandoned: Duration,

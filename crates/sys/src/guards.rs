@@ -13,7 +13,7 @@ pub enum Guard {
     /// A commit waits until it is on disk.
     Durability,
     /// The orphaned processes of a dead worker are found and killed.
-    Sweep,
+    OrphanCleanup,
     /// A queue never runs more jobs concurrently than its limit.
     QueueLimits,
     /// A worker polls for work and orders, even if no bell rings. Without this guard it notices only rings and events with a
@@ -59,7 +59,7 @@ mod without {
             "fencing" => Guard::Fencing,
             "attempt_lock" => Guard::AttemptLock,
             "durability" => Guard::Durability,
-            "sweep" => Guard::Sweep,
+            "orphan_cleanup" => Guard::OrphanCleanup,
             "queue_limits" => Guard::QueueLimits,
             "polling" => Guard::Polling,
             "namespaces" => Guard::Namespaces,

@@ -37,8 +37,8 @@ pub(crate) const PROGRAM: &str = match option_env!("QUEUECTL_TEST_PROGRAM") {
 pub(crate) const MADE_UP_VERSION: i64 = store::sqlite::SCHEMA_VERSION + 2;
 /// Tests of another build that run concurrently have ended by then.
 const OTHER_BUILD: std::time::Duration = std::time::Duration::from_secs(3_600);
-/// The user `nobody`, to which tests switch when they run as root, because permissions do not apply to root.
-pub(crate) const NOBODY: u32 = 65_534;
+/// An unprivileged user, to which tests switch when they run as root, because permissions do not apply to root.
+pub(crate) const UNPRIVILEGED: u32 = 65_534;
 
 /// A temporary folder in which the program runs, containing the home of a queue that does not exist yet.
 pub(crate) struct Home {
@@ -170,12 +170,12 @@ impl Call {
     }
 
     /// Runs as a user to whom permissions apply, from a place where that user can reach the program.
-    pub(crate) fn by_nobody(self) -> Self {
+    pub(crate) fn unprivileged(self) -> Self {
         if !is_root() {
             return self;
         }
         let mut call = self.through(Command::new(program_for_everybody()));
-        call.command.uid(NOBODY).gid(NOBODY);
+        call.command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         call
     }
 

@@ -91,7 +91,7 @@ fn a_parent_home_of_another_user_is_ignored() {
     std::fs::create_dir(&user).expect("a folder");
     chown(&user, Some(65_534), Some(65_534)).expect("it is given away");
     let call = places.home.call_without_home(["enqueue", "-q", "--", "true"]).at(&places.below);
-    call.env("HOME", &user).by_nobody().run().ok();
+    call.env("HOME", &user).unprivileged().run().ok();
     assert!(places.made("user/.queuectl"), "the strange one was passed by");
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use super::harness::{Call, Home, NOBODY, Ran, allow, is_root};
+use super::harness::{Call, Home, Ran, UNPRIVILEGED, allow, is_root};
 use crate::folder_snapshot::picture;
 
 const ENQUEUE: [&str; 4] = ["enqueue", "-q", "--", "true"];
@@ -53,7 +53,7 @@ fn give_away(folder: &Path) {
         if path.symlink_metadata().expect("it is there").is_dir() {
             open.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
         }
-        lchown(&path, Some(NOBODY), Some(NOBODY)).expect("it is given away");
+        lchown(&path, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("it is given away");
     }
 }
 
@@ -90,7 +90,7 @@ fn fault_39_a_home_planted_by_another_user_is_ignored_and_named() {
     allow(&open, 0o777);
     allow(&project.folder(), 0o1777);
     symlink(&open, project.found()).expect("a link");
-    lchown(project.found(), Some(NOBODY), Some(NOBODY)).expect("the link is given away");
+    lchown(project.found(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("the link is given away");
     let before = picture(&open);
     let ran = project.call(&["enqueue", "--", "true"]).run().ok();
     let said = format!("`{}` belongs to ", project.found().display());
@@ -239,7 +239,7 @@ fn fault_39_root_in_a_home_of_another_user_is_refused_and_leaves_nothing_behind(
     let (below, user) = (home.folder().join("below"), home.folder().join("user"));
     fs::create_dir(&below).expect("a folder");
     fs::create_dir(&user).expect("a folder");
-    chown(&user, Some(NOBODY), Some(NOBODY)).expect("it is given away");
+    chown(&user, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("it is given away");
     refused(&home, home.call_without_home(ENQUEUE).at(&below).env("HOME", &user)).says("belongs to ");
     fs::rename(home.path(), home.folder().join(".queuectl")).expect("renamed");
     let ran = refused(&home, home.call_without_home(["list"]).at(&below)).says("sudo -u ");
@@ -259,7 +259,7 @@ fn fault_39_another_user_in_a_home_of_root_is_refused() {
         allow(&entry.expect("an entry").path(), 0o644);
     }
     for args in VERBS {
-        refused(&home, home.call(args).by_nobody()).says("belongs to root");
+        refused(&home, home.call(args).unprivileged()).says("belongs to root");
     }
 }
 
@@ -282,7 +282,7 @@ fn fault_39_a_store_of_another_user_is_refused() {
         if folder_too {
             give_away(&folder);
         } else {
-            chown(&store, Some(NOBODY), Some(NOBODY)).expect("it is given away");
+            chown(&store, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("it is given away");
         }
         let foreign = home.folder().join(foreign);
         for args in [ENQUEUE.as_slice(), &["list"], &["worker", "run", "--until-empty"]] {
@@ -301,7 +301,7 @@ fn fault_39_doctor_reports_foreign_owners_and_writable_files() {
     allow(&home.path().join("logs"), 0o700);
     allow(&log, 0o602);
     let gate = home.path().join("queue.db-gate");
-    chown(&gate, Some(NOBODY), Some(NOBODY)).expect("it is given away");
+    chown(&gate, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("it is given away");
     let before = picture(home.folder());
     let ran = home.run(["doctor", "--json"]);
     let ran = ran.fails(5);
@@ -328,7 +328,7 @@ fn fault_39_doctor_reports_foreign_owners_and_writable_files() {
 /// All files but one belong to root again.
 fn give_back(folder: &Path, but: &Path) {
     for path in picture(folder).into_keys().filter(|path| path != but) {
-        assert_eq!(path.metadata().expect("it is there").uid(), NOBODY, "doctor changed no owner");
+        assert_eq!(path.metadata().expect("it is there").uid(), UNPRIVILEGED, "doctor changed no owner");
         lchown(&path, Some(0), Some(0)).expect("it is given back");
     }
 }

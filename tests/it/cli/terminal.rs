@@ -105,10 +105,11 @@ fn removing_several_jobs_asks_for_confirmation() {
 fn every_table_fits_a_narrow_terminal() {
     let home = Home::new();
     home.dead_job("dead", "cannot open a connection to the database: timeout after 30s");
-    let long = "a-very-long-identifier-of-a-job-that-somebody-has-chosen-2026-11-16";
+    let long = "a-very-long-identifier-of-a-job-that-a-person-has-chosen-2026-11-16";
     home.run(["enqueue", "-q", "--id", long, "--batch", "photos", "--queue", "pictures", "--", "true"]).ok();
     home.run(["enqueue", "-q", "--delay", "1h", "--", "make", "-C", "/srv/projects/site", "test"]).ok();
-    home.run(["queue", "pause", "-q", "pictures", "--reason", "the disk is full, and nobody is here"]).ok();
+    home.run(["queue", "pause", "-q", "pictures", "--reason", "the disk is full, and no operator is here"])
+        .ok();
     home.run(["schedule", "add", "-q", "nightly", "--cron", "0 3 * * *", "--tz", "UTC", "--", "true"]).ok();
     home.run(["hook", "add", "-q", "site", "--on", "success", "--url", "http://127.0.0.1:9/a/long/path"])
         .ok();

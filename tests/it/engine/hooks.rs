@@ -68,7 +68,7 @@ fn commands_get_exactly_their_events() {
 #[test]
 fn a_url_gets_signed_json() {
     let (home, receiver) = (Home::new(), Receiver::new(&[]));
-    home.file("key", "tell nobody\n");
+    home.file("key", "keep-it-secret\n");
     home.run(["hook", "add", "h", "--on", "success", "--url", &receiver.url(), "--secret-file", "key"]).ok();
     home.enqueue("a", "true");
     Pool::drain(&home, "");
@@ -80,14 +80,14 @@ fn a_url_gets_signed_json() {
     assert_eq!(request.header("x-queuectl-event"), "success");
     assert_eq!(request.json()["job"]["id"], "a");
     assert_eq!(request.json()["delivery"], request.header("x-queuectl-delivery"));
-    let mut mac = Hmac::<Sha256>::new_from_slice(b"tell nobody").expect("a key");
+    let mut mac = Hmac::<Sha256>::new_from_slice(b"keep-it-secret").expect("a key");
     mac.update(format!("{}.{}", request.header("x-queuectl-timestamp"), request.body).as_bytes());
     let signature = request.header("x-queuectl-signature").strip_prefix("sha256=").expect("its kind");
     let pair = |at: usize| u8::from_str_radix(&signature[2 * at..2 * at + 2], 16).expect("hex");
     assert_eq!(signature.len(), 64);
     assert_eq!((0..32).map(pair).collect::<Vec<_>>(), mac.finalize().into_bytes().to_vec());
     assert_eq!(home.shown_hook("h")["pending"], 0);
-    assert!(!home.journal().contains("nobody"));
+    assert!(!home.journal().contains("keep-it"));
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn spawn(
     Ok(thread)
 }
 
-/// Brands this thread with its own number, which its processes inherit: so they can be told from those of other slots.
+/// Brands this thread with its own number, which its processes inherit: this distinguishes them from those of other slots.
 /// A worker inside a job keeps the brand that it inherited, or the worker that runs that job could not recognise
 /// orphans.
 fn brand(slot: usize) -> Option<Brand> {

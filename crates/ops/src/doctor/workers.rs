@@ -34,7 +34,7 @@ pub(super) fn check(
     for worker in live.iter().filter(|worker| hangs(worker, lease)) {
         diagnosis.add(hung(worker));
     }
-    if let Some(finding) = leftovers(&home.join(FOLDER), |name| {
+    if let Some(finding) = stale_files(&home.join(FOLDER), |name| {
         live.iter().chain(&dead).any(|worker| worker.id.as_str() == name)
     }) {
         diagnosis.add(finding);
@@ -94,7 +94,7 @@ fn runs_as_root(worker: &Worker) -> bool {
 }
 
 /// Files of ended workers that were not deleted because their supervisor died too.
-fn leftovers(folder: &Path, is_known: impl Fn(&str) -> bool) -> Option<Finding> {
+fn stale_files(folder: &Path, is_known: impl Fn(&str) -> bool) -> Option<Finding> {
     let name = |path: PathBuf| Some(path.extension().and(path.file_stem())?.to_str()?.to_owned());
     let entries = folder.read_dir().ok()?;
     let names: BTreeSet<String> = entries.flatten().filter_map(|entry| name(entry.path())).collect();

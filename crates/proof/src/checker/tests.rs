@@ -380,7 +380,7 @@ fn an_attempt_may_time_out_before_it_writes_anything() {
 }
 
 #[test]
-fn leftovers_and_wrong_counters_are_detected() {
+fn surviving_processes_and_wrong_counters_are_detected() {
     let left = breaks(|evidence| evidence.left.push("process 7: sleep 600".to_owned()));
     assert_eq!(left, [Invariant::NothingLeft]);
     let miscounted = breaks(|evidence| _ = evidence.counted.insert(StateName::Completed, 3));

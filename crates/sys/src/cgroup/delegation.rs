@@ -69,7 +69,7 @@ impl DelegatedGroup {
     }
 
     /// Kills and removes leftover groups whose names begin with this prefix. Groups that cannot be emptied stay.
-    pub fn remove_leftovers(&self, prefix: &str) {
+    pub fn remove_stale(&self, prefix: &str) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         for entry in entries {
             let name = entry.file_name();

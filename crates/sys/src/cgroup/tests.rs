@@ -121,7 +121,7 @@ fn only_the_leftover_groups_of_a_dead_worker_are_removed() {
         fs::create_dir(folder.path().join(name)).expect("a folder");
     }
     // In a directory that only imitates a group, the request to kill is a file that stays.
-    found.expect("it is set up").remove_leftovers("w-1-");
+    found.expect("it is set up").remove_stale("w-1-");
     let is_there = |name: &str| folder.path().join(name).exists();
     assert!(folder.path().join("queuectl-job-w-1-0/cgroup.kill").exists());
     assert!(is_there("queuectl-job-w-2-0") && is_there("queuectl") && is_there("other"));

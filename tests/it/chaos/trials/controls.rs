@@ -21,9 +21,9 @@ use sys::process::lockers_of;
 use super::harness::Trials;
 
 #[test]
-fn control_without_the_sweep_of_the_supervisor() {
-    let trials = Trials::of("control_without_the_sweep_of_the_supervisor", |_| Box::new(KillWorker));
-    trials.without("sweep").assert_violates(&[Invariant::NoOverlap]);
+fn control_without_the_cleanup_by_the_supervisor() {
+    let trials = Trials::of("control_without_the_cleanup_by_the_supervisor", |_| Box::new(KillWorker));
+    trials.without("orphan_cleanup").assert_violates(&[Invariant::NoOverlap]);
 }
 
 #[test]

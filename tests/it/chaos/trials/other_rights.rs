@@ -16,8 +16,8 @@ use proof::plan::{Escapes, Plan, Request};
 use proof::sandbox::Sandbox;
 
 use super::harness::Trials;
-use crate::cli::harness::{NOBODY, copy_program};
-use crate::engine::attempts::other_user::{BECOME_ROOT, home_of_nobody};
+use crate::cli::harness::{UNPRIVILEGED, copy_program};
+use crate::engine::attempts::other_user::{BECOME_ROOT, home_of_unprivileged_user};
 
 const TEST: &str = "fault_42_chaos_other_rights";
 /// Passes the folder to the test process that runs as the other user.
@@ -89,11 +89,11 @@ fn fault_42_chaos_other_rights() {
     if let Some(folder) = folder() {
         return run_trials(&folder);
     }
-    let Some(mut home) = home_of_nobody() else { return };
+    let Some(mut home) = home_of_unprivileged_user() else { return };
     copy_program(home.folder());
     // The other user may not have access to the folder of this program, but it can execute /proc/self/exe.
     let mut again = Command::new("/proc/self/exe");
-    again.args([TEST, "--nocapture"]).uid(NOBODY).gid(NOBODY).current_dir(home.folder());
+    again.args([TEST, "--nocapture"]).uid(UNPRIVILEGED).gid(UNPRIVILEGED).current_dir(home.folder());
     let output =
         again.env(FOLDER, home.folder()).env("TMPDIR", home.folder()).output().expect("the test starts");
     let said = String::from_utf8_lossy(&output.stdout);

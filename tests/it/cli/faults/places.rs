@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use store::sqlite::SCHEMA_VERSION;
 
-use crate::cli::harness::{Home, NOBODY, allow, is_root};
+use crate::cli::harness::{Home, UNPRIVILEGED, allow, is_root};
 
 const SIGPIPE: i32 = 13;
 
@@ -208,11 +208,11 @@ fn fault_14_a_read_only_folder_is_unavailable() {
     allow(home.folder(), 0o755);
     fs::create_dir(home.path()).expect("a folder");
     if is_root() {
-        chown(home.path(), Some(NOBODY), Some(NOBODY)).expect("it is given away");
+        chown(home.path(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("it is given away");
     }
     allow(&home.path(), 0o555);
     for args in [["enqueue", "--", "true"].as_slice(), &["list"], &["status"]] {
-        home.call(args).by_nobody().run().fails(5).prints("").says("Permission denied");
+        home.call(args).unprivileged().run().fails(5).prints("").says("Permission denied");
     }
     assert_eq!(home.path().read_dir().expect("a folder").count(), 0, "nothing was made");
     allow(&home.path(), 0o755);
@@ -222,7 +222,7 @@ fn fault_14_a_read_only_folder_is_unavailable() {
 fn fault_14_a_home_that_cannot_be_created_is_unavailable() {
     let home = Home::new();
     allow(home.folder(), 0o555);
-    home.call(["enqueue", "--", "true"]).by_nobody().run().fails(5).says("Permission denied");
+    home.call(["enqueue", "--", "true"]).unprivileged().run().fails(5).says("Permission denied");
     allow(home.folder(), 0o755);
     assert!(!home.path().exists());
 }
@@ -239,7 +239,7 @@ fn fault_14_a_read_only_queue_of_another_user_is_unavailable() {
         allow(&entry.expect("an entry").path(), 0o644);
     }
     for args in [["enqueue", "--", "true"].as_slice(), &["cancel", "a"]] {
-        home.call(args).by_nobody().run().fails(5).prints("");
+        home.call(args).unprivileged().run().fails(5).prints("");
     }
     assert_eq!((home.count(), home.state_of("a")), (1, "pending".to_owned()));
 }

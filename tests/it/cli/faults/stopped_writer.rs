@@ -29,7 +29,10 @@ fn status_and_doctor_name_a_stopped_writer() {
     let (pid, _) = writer(&home).expect("a writer");
     let status = home.run(["status", "--json"]).ok().json();
     let problems = status["problems"].as_array().expect("an array");
-    let problem = problems.iter().find(|problem| problem["problem"] == "stopped_writer").expect("it is told");
+    let problem = problems
+        .iter()
+        .find(|problem| problem["problem"] == "stopped_writer")
+        .expect("the problem is reported");
     let said = problem["message"].as_str().unwrap_or_default();
     assert!(said.contains(&format!("`kill -CONT {pid}`")), "{said}");
     let doctor = home.run(["doctor"]).stdout;

@@ -20,7 +20,7 @@ fn explain_reports_what_holds_a_job_back() {
     let explained = home.run(["explain", "b", "--json"]).ok().json();
     assert_eq!(explained["reasons"][0]["jobs"], serde_json::json!([{"id": "a", "state": "pending"}]));
     assert_eq!(explained["probable_start"], Value::Null);
-    home.run(["explain", "nobody"]).fails(3);
+    home.run(["explain", "absent"]).fails(3);
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     home.run(["explain", "a"]).ok().shows("Job a is completed.");
     assert_eq!(codes(&home, "b"), ["scheduled", "no_worker"]);

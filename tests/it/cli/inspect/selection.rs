@@ -40,7 +40,7 @@ fn list_accepts_every_filter() {
         (&["--command-like", "echo"], &["nice", "later", "mail2", "mail1", "plain"]),
         (&["--command-like", "echo", "--state", "scheduled"], &["later"]),
         (&["--older-than", "1h"], &[]),
-        (&["--batch", "nobody"], &[]),
+        (&["--batch", "absent"], &[]),
     ] {
         assert_eq!(listed(&home, args), expected, "{args:?}");
     }

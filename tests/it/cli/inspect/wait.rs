@@ -118,7 +118,7 @@ fn a_timeout_lists_the_unfinished_jobs() {
         .fails(124)
         .prints("a\n")
         .says("error: 1 of 2 jobs is unfinished after 0s (b is pending)");
-    assert_eq!(home.state_of("b"), "pending", "the job goes on");
+    assert_eq!(home.state_of("b"), "pending", "the job is unaffected");
 }
 
 /// More jobs than one poll covers.

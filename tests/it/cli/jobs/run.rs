@@ -270,7 +270,7 @@ fn a_paused_queue_is_reported() {
         "queue ci was paused by ann (release), so the job waits; `queuectl logs -f a` follows the job, \
          `queuectl wait a` waits for it"
     );
-    home.store().resume_queue(&queue, "tester").expect("it goes on");
+    home.store().resume_queue(&queue, "tester").expect("the queue is resumed");
     let (status, rest) = running.end();
     assert_eq!((status.code(), rest), (Some(0), vec!["done".to_owned()]));
 }

@@ -109,7 +109,7 @@ fn invalid_edits_are_refused() {
     let home = Home::with_jobs(&["a"]);
     let before = home.show("a");
     home.run(["edit", "a"]).fails(2).says("no changes given");
-    home.run(["edit", "nobody", "--priority", "1"]).fails(3);
+    home.run(["edit", "absent", "--priority", "1"]).fails(3);
     home.run(["edit", "a", "--command", " "]).fails(2).says("blank");
     home.run(["edit", "a", "--timeout", "0"]).fails(2);
     home.run(["edit", "a", "--cwd", "here"]).fails(2).says("absolute");
@@ -146,7 +146,7 @@ fn a_dead_job_is_changed_and_retried() {
         .fails(2)
         .says("--edit needs the ids of jobs");
     assert_eq!(home.state_of("a"), "dead");
-    home.run(["retry", "a", "nobody", "--edit", "--command", "true"]).fails(3).prints("a\n");
+    home.run(["retry", "a", "absent", "--edit", "--command", "true"]).fails(3).prints("a\n");
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     assert_eq!(home.state_of("a"), "completed");
     home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();

@@ -18,7 +18,7 @@ fn every_job_that_is_not_waiting_can_be_retried_with_all_its_retries() {
         assert_eq!(
             (&job["attempts"], &job["error"]),
             (&json!(attempts), &json!(null)),
-            "{id}: attempts go on"
+            "{id}: the count of attempts continues"
         );
         assert_eq!(job["history"].as_array().map(Vec::len), Some(attempts), "{id}: history is kept");
     }

@@ -66,10 +66,10 @@ fn selected_finished_jobs_are_deleted() {
     home.run(["prune", "--batch", "c"]).ok().prints("1\n");
     assert_eq!(home.count(), 2);
     home.run(["enqueue", "-q", "--id", "waits", "--", "true"]).ok();
-    home.run(["prune", "a", "nobody", "waits", "--yes"])
+    home.run(["prune", "a", "absent", "waits", "--yes"])
         .fails(4)
         .prints("1\n")
-        .says("there is no job `nobody`");
+        .says("there is no job `absent`");
     home.run(["prune", "b", "--tag", "u"]).fails(2).says("ids cannot be combined with a selection");
     assert_eq!((&*home.state_of("b"), &*home.state_of("waits")), ("completed", "pending"));
 }
@@ -115,8 +115,8 @@ fn pruning_jobs_deletes_their_logs() {
 #[test]
 fn logs_have_their_own_retention_and_orphaned_logs_are_deleted() {
     let home = home_with_logs(&["a"]);
-    fs::write(home.path().join("logs/4711-1.log"), "of nobody").expect("a file");
-    fs::write(home.path().join("logs/notes.txt"), "of somebody else").expect("a file");
+    fs::write(home.path().join("logs/4711-1.log"), "of no job").expect("a file");
+    fs::write(home.path().join("logs/notes.txt"), "of another program").expect("a file");
     home.run(["prune", "-q"]).ok();
     assert_eq!(log_files(&home), 2, "that of the job is too new to go");
     home.run(["config", "set", "retain_logs", "0"]).ok();
@@ -132,5 +132,5 @@ fn workers_prune_by_themselves_and_record_it() {
     home.run(["enqueue", "-q", "--id", "a", "--", "true"]).ok();
     home.run(["config", "set", "retain_completed", "0"]).ok();
     home.run(["worker", "start", "-q", "--count", "2"]).ok();
-    wait_until("it is forgotten", || home.is_empty());
+    wait_until("the job is deleted", || home.is_empty());
 }

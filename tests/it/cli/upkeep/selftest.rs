@@ -79,7 +79,7 @@ fn workers_do_not_outlive_a_run_that_is_killed() {
     wait_until("workers run", || processes_around(home.folder()).len() > 3);
     background.signal(Signal::KILL);
     background.end();
-    wait_until("nobody is left", || processes_around(home.folder()).is_empty());
+    wait_until("no process is left", || processes_around(home.folder()).is_empty());
 }
 
 #[test]

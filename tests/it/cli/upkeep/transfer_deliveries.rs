@@ -16,7 +16,7 @@ fn pending(home: &Home) -> Vec<u64> {
 #[test]
 fn pending_deliveries_are_imported_once() {
     let home = Home::new();
-    home.run(["hook", "add", "-q", "mourn", "--on", "dead", "--command", "cat > told"]).ok();
+    home.run(["hook", "add", "-q", "alert", "--on", "dead", "--command", "cat > told"]).ok();
     for id in ["a", "b"] {
         home.run(["enqueue", "-q", "--id", id, "--max-retries", "0", "--", "false"]).ok();
         home.kill_next(id, "exit code 1");
@@ -34,13 +34,13 @@ fn pending_deliveries_are_imported_once() {
     other.run(["worker", "run", "-q", "--until-empty"]).ok();
     assert_eq!(pending(&other), [0]);
     // The command runs where it was added.
-    let told: Value = serde_json::from_slice(&fs::read(home.folder().join("told")).expect("it was told"))
+    let told: Value = serde_json::from_slice(&fs::read(home.folder().join("told")).expect("the hook ran"))
         .expect("an event");
     assert_eq!(names[1]["name"], told["delivery"], "the last of them");
     other.run(["import", "-q", "--if-absent", file]).ok();
-    assert_eq!(pending(&other), [0], "what was told is not told again");
+    assert_eq!(pending(&other), [0], "a delivered event is not sent again");
     let third = Home::new();
-    third.run(["hook", "add", "-q", "mourn", "--on", "success", "--command", "true"]).ok();
+    third.run(["hook", "add", "-q", "alert", "--on", "success", "--command", "true"]).ok();
     third.run(["import", "-q", file]).ok();
     assert_eq!(pending(&third), [0], "a hook that is here has its own");
 }
@@ -48,14 +48,14 @@ fn pending_deliveries_are_imported_once() {
 #[test]
 fn an_invalid_delivery_is_refused() {
     let home = Home::new();
-    home.run(["hook", "add", "-q", "mourn", "--on", "dead", "--command", "cat"]).ok();
+    home.run(["hook", "add", "-q", "alert", "--on", "dead", "--command", "cat"]).ok();
     home.run(["enqueue", "-q", "--id", "a", "--max-retries", "0", "--", "false"]).ok();
     home.kill_next("a", "exit code 1");
     let good = home.run(["export", "--no-env"]).ok().stdout;
     let other = Home::new();
     for (from, to, problem) in [
         ("\"payload\":\"{", "\"payload\":\"[{", "delivery `d-"),
-        ("\"kind\":\"delivery\",\"hook\":\"mourn\"", "\"kind\":\"delivery\",\"hook\":\"x\"", "the hook `x`"),
+        ("\"kind\":\"delivery\",\"hook\":\"alert\"", "\"kind\":\"delivery\",\"hook\":\"x\"", "the hook `x`"),
         ("\"tries\":0", "\"tries\":-1", "cannot be read"),
     ] {
         let bad = good.replace(from, to);

@@ -15,7 +15,7 @@ fn a_hook_has_the_documented_shape() {
     let home = Home::new();
     let url = "https://example.org/hooks";
     let add = ["hook", "add", "site", "--on", "dlq-above", "--above", "10", "--queue", "mail", "--url", url];
-    let added = home.run(add.into_iter().chain(["--secret", "tell nobody", "--json"])).ok().says_nothing();
+    let added = home.run(add.into_iter().chain(["--secret", "keep-it-secret", "--json"])).ok().says_nothing();
     let mut shown = added.json();
     assert_eq!(home.run(["hook", "show", "site", "--json"]).ok().json(), shown);
     assert_eq!(home.run(["hook", "list", "--json"]).ok().json(), json!([shown]));
@@ -32,9 +32,9 @@ fn a_hook_has_the_documented_shape() {
 #[test]
 fn list_prints_one_row_per_hook() {
     let home = Home::new();
-    home.run(["hook", "add", "mourn", "--on", "dead", "--queue", "mail", "--", "echo", "a b"])
+    home.run(["hook", "add", "alert", "--on", "dead", "--queue", "mail", "--", "echo", "a b"])
         .ok()
-        .prints("mourn\n");
+        .prints("alert\n");
     home.run([
         "hook",
         "add",
@@ -49,7 +49,7 @@ fn list_prints_one_row_per_hook() {
     .ok();
     let table = "HOOK   ON              PENDING  SECRET  TARGET\n\
                  crash  worker_crashed        0  yes     http://localhost\n\
-                 mourn  dead in mail          0          echo 'a b'\n";
+                 alert  dead in mail          0          echo 'a b'\n";
     home.run(["hook", "list"]).ok().prints(table);
     home.run(["hook", "show", "crash"]).ok().shows("  secret        yes\n").shows("  pending       0\n");
 }
@@ -70,16 +70,16 @@ fn a_terminal_shows_sentences() {
 #[test]
 fn secrets_are_never_printed() {
     let home = Home::new();
-    home.file("key", "tell-nobody\n");
+    home.file("key", "keep-it-secret\n");
     for (name, flags) in [
-        ("a", vec!["--secret", "tell-nobody"]),
+        ("a", vec!["--secret", "keep-it-secret"]),
         ("b", vec!["--secret-file", "key"]),
         ("c", vec!["--secret-env", "KEY"]),
     ] {
         let add = ["hook", "add", name, "--on", "dead", "--url", "http://localhost:1/"];
-        let call = home.call(add.into_iter().chain(flags)).env("KEY", "tell-nobody");
+        let call = home.call(add.into_iter().chain(flags)).env("KEY", "keep-it-secret");
         let ran = call.run().ok();
-        assert!(!ran.stdout.contains("nobody") && !ran.stderr.contains("nobody"), "{ran}");
+        assert!(!ran.stdout.contains("keep-it") && !ran.stderr.contains("keep-it"), "{ran}");
     }
     for args in [
         vec!["hook", "list"],
@@ -91,7 +91,7 @@ fn secrets_are_never_printed() {
         vec!["status", "--json"],
     ] {
         let ran = home.run(args);
-        assert!(!ran.stdout.contains("nobody") && !ran.stderr.contains("nobody"), "{ran}");
+        assert!(!ran.stdout.contains("keep-it") && !ran.stderr.contains("keep-it"), "{ran}");
     }
 }
 
@@ -129,18 +129,18 @@ fn an_invalid_hook_is_refused_and_not_added() {
 #[test]
 fn an_unknown_hook_is_not_found_and_the_nearest_is_offered() {
     let home = Home::new();
-    home.run(["hook", "add", "mourn", "--on", "dead", "--", "true"]).ok();
+    home.run(["hook", "add", "alert", "--on", "dead", "--", "true"]).ok();
     for verb in ["show", "test", "remove"] {
         home.run(["hook", verb, "mourm"])
             .fails(3)
             .says("there is no hook `mourm`")
-            .says("did you mean `mourn`?");
+            .says("did you mean `alert`?");
         home.run(["hook", verb, "other"]).fails(3).says("`queuectl hook list` shows");
     }
-    home.run(["hook", "add", "mourn", "--on", "success", "--", "true"])
+    home.run(["hook", "add", "alert", "--on", "success", "--", "true"])
         .fails(4)
         .says("there is already a hook");
-    assert_eq!(home.run(["hook", "show", "mourn", "--json"]).ok().json()["event"], "dead");
+    assert_eq!(home.run(["hook", "show", "alert", "--json"]).ok().json()["event"], "dead");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_test_delivery_is_immediate_and_needs_no_worker() {
         let add = ["hook", "add", event, "--on", event, "--command", "cat > told"];
         home.run(add.into_iter().chain(flags)).ok();
         let tested = home.run(["hook", "test", event, "--json"]).ok().says_nothing().json();
-        let told = std::fs::read_to_string(home.folder().join("told")).expect("it was told");
+        let told = std::fs::read_to_string(home.folder().join("told")).expect("the hook ran");
         let told: Value = serde_json::from_str(&told).expect("JSON");
         assert_eq!(tested, json!({"hook": event, "delivery": told["delivery"], "delivered": true}));
         assert_eq!(told["event"], event.replace('-', "_"));
@@ -172,8 +172,8 @@ fn a_failed_test_delivery_is_an_error() {
     home.run(["hook", "add", "h", "--on", "dead", "--command", "echo no luck >&2; exit 4"]).ok();
     let ran = home.run(["hook", "test", "h"]).fails(1).prints("");
     assert_eq!(ran.stderr, "error: hook `h` failed (exit code 4: no luck)\n");
-    home.run(["hook", "add", "nobody", "--on", "dead", "--url", "http://127.0.0.1:1/"]).ok();
-    home.run(["hook", "test", "nobody"]).fails(1).says("the receiver could not be reached");
+    home.run(["hook", "add", "absent", "--on", "dead", "--url", "http://127.0.0.1:1/"]).ok();
+    home.run(["hook", "test", "absent"]).fails(1).says("the receiver could not be reached");
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn an_unknown_worker_is_not_found_and_the_nearest_is_offered() {
     let home = Home::with_jobs(&["a"]);
     elsewhere(&home, "worker-1", Duration::from_secs(60));
     home.run(["worker", "forget", "worker-2"]).fails(3).says("did you mean `worker-1`?");
-    home.run(["worker", "forget", "nobody"])
+    home.run(["worker", "forget", "absent"])
         .fails(3)
         .says("hint: `queuectl show JOB` shows which worker holds a job");
     home.run(["worker", "forget", "a b"]).fails(2).says("invalid id `a b`");

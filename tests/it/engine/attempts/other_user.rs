@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::cli::harness::{NOBODY, Ran, allow, is_root};
+use crate::cli::harness::{Ran, UNPRIVILEGED, allow, is_root};
 use crate::engine::harness::{Home, Pool, is_alive, send, wait_until};
 
 /// The program that becomes root, in the folder of a home.
@@ -35,13 +35,13 @@ struct OtherUser {
 
 impl OtherUser {
     fn new() -> Option<Self> {
-        let other = Self { home: home_of_nobody()? };
+        let other = Self { home: home_of_unprivileged_user()? };
         other.run(&["config", "set", "kill_grace", "100ms"]).ok();
         Some(other)
     }
 
     fn run(&self, args: &[&str]) -> Ran {
-        self.home.call(args).by_nobody().run()
+        self.home.call(args).unprivileged().run()
     }
 
     fn enqueue(&self, id: &str, command: &str, flags: &[&str]) {
@@ -55,7 +55,7 @@ impl OtherUser {
 
     fn pool_of(&self, slots: &str) -> Pool<'_> {
         let call = self.home.call(["worker", "run", "--concurrency", slots]);
-        Pool::spawn(&self.home, call.by_nobody().into_command())
+        Pool::spawn(&self.home, call.unprivileged().into_command())
     }
 
     /// The pid of the latest process that became root.
@@ -96,7 +96,7 @@ impl OtherUser {
 
 /// A home in a folder of an unprivileged user, with [`BECOME_ROOT`] in that folder. `None` if the test cannot run: it
 /// needs root, and a filesystem that allows setuid programs.
-pub(crate) fn home_of_nobody() -> Option<Home> {
+pub(crate) fn home_of_unprivileged_user() -> Option<Home> {
     if !is_root() {
         println!("skipped: only root can make a setuid program");
         return None;
@@ -109,7 +109,7 @@ pub(crate) fn home_of_nobody() -> Option<Home> {
     let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().expect("cc runs");
     assert!(built.success(), "the program is built");
     allow(&program, 0o4755);
-    chown(home.folder(), Some(NOBODY), Some(NOBODY)).expect("the owner is changed");
+    chown(home.folder(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("the owner is changed");
     if !becomes_root(&program, &home) {
         println!("skipped: {} is mounted nosuid", home.folder().display());
         return None;
@@ -120,7 +120,8 @@ pub(crate) fn home_of_nobody() -> Option<Home> {
 /// Whether the program may become root when another user starts it.
 fn becomes_root(program: &Path, home: &Home) -> bool {
     let release = home.file("release", "");
-    let status = Command::new(program).current_dir(home.folder()).uid(NOBODY).gid(NOBODY).status();
+    let status =
+        Command::new(program).current_dir(home.folder()).uid(UNPRIVILEGED).gid(UNPRIVILEGED).status();
     std::fs::remove_file(release).expect("it was there");
     let is_root = status.expect("it runs").success();
     if is_root {

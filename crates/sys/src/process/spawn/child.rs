@@ -178,7 +178,7 @@ impl Orders<'_> {
 ///
 /// # Safety
 ///
-/// As for [`Orders::carry_out`]: the descriptor that had this number is closed, whoever owns it.
+/// As for [`Orders::carry_out`]: the descriptor that had this number is closed, even if other code owns it.
 #[expect(unsafe_code, reason = "there are no safe wrappers that guarantee not to allocate")]
 unsafe fn give(ours: BorrowedFd<'_>, number: RawFd) -> Result<(), Errno> {
     let ours = ours.as_raw_fd();

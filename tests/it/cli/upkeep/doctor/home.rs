@@ -21,7 +21,7 @@ fn a_missing_home_is_not_an_error_and_is_not_created() {
 fn a_home_that_cannot_be_created_is_unavailable() {
     let home = Home::new();
     allow(home.folder(), 0o555);
-    home.call(["doctor"]).by_nobody().run().fails(5).shows("Permission denied");
+    home.call(["doctor"]).unprivileged().run().fails(5).shows("Permission denied");
     allow(home.folder(), 0o755);
     assert!(!home.path().exists());
 }
@@ -80,7 +80,7 @@ fn a_private_home_stays_closed_to_other_users() {
     let home = Home::with_jobs(&["a"]);
     allow(home.folder(), 0o755);
     let before = picture(home.folder());
-    let ran = home.call(["doctor", "--json"]).by_nobody().run();
+    let ran = home.call(["doctor", "--json"]).unprivileged().run();
     assert!(picture(home.folder()) == before, "something was changed");
     Diagnosis { ran }
         .code(5)
@@ -105,7 +105,7 @@ fn a_readable_queue_can_be_checked_by_other_users() {
             fs::remove_file(home.path().join("queue.db-shm")).expect("it was there");
         }
         let before = picture(home.folder());
-        let ran = home.call(["doctor", "--json"]).by_nobody().run();
+        let ran = home.call(["doctor", "--json"]).unprivileged().run();
         assert!(picture(home.folder()) == before, "something was changed");
         Diagnosis { ran }
             .code(5)
