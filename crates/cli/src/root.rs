@@ -13,7 +13,7 @@ use super::failure::{Exit, Failure, report};
 use super::parse::{CommandLine, parse};
 use sys::signal;
 
-/// A durable job queue for shell commands
+/// Runs shell commands in the background and never loses one
 #[derive(Debug, Parser)]
 #[command(
     name = "queuectl",
