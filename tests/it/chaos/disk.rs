@@ -104,7 +104,7 @@ fn fault_29_all_ids_of_a_stream_are_reported_when_its_commit_is_unknown() {
     let path = file.path().to_str().expect("text");
     let error = unknown_outcome_of_many(&["enqueue", "--json", "-q", "--file", path], "", 60);
     let hint = error["hint"].as_str().expect("a hint");
-    assert!(hint.starts_with("of 60 jobs from line 1 on all or none was stored: "), "{error}");
+    assert!(hint.starts_with("of the 60 jobs from line 1 on, either all or none were stored: "), "{error}");
     let error = unknown_outcome_of_many(&["enqueue", "--json", "-q", "-"], "\n{\"command\":\"true\"}\n", 1);
     assert!(error["hint"].as_str().expect("a hint").ends_with("the job of line 2 was stored"), "{error}");
 }

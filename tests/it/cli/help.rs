@@ -4,7 +4,7 @@ use super::harness::Home;
 
 /// The verbs in a help text: under `Commands:`, or in groups under the usage of the whole.
 fn verbs_in(help: &str) -> Vec<String> {
-    let is_whole = help.lines().any(|line| line == "Maintenance:");
+    let is_whole = help.lines().any(|line| line == "Upkeep:");
     let section = help.lines().skip_while(|line| *line != "Commands:" && !(is_whole && *line == "Jobs:"));
     let section =
         section.take_while(|line| if is_whole { *line != "Global options:" } else { !line.is_empty() });

@@ -49,6 +49,6 @@ fn explain_reports_jobs_ahead_and_workers() {
     assert_eq!(codes(&home, "next"), ["slots_busy"]);
     assert_eq!(codes(&home, "last"), ["slots_busy", "behind"]);
     assert_eq!(codes(&home, "elsewhere"), ["queue_not_served"]);
-    home.run(["explain", "last"]).ok().shows("1 job is before it").shows("judging by the latest job");
+    home.run(["explain", "last"]).ok().shows("1 job is ahead of it").shows("judging by the latest job");
     home.go();
 }

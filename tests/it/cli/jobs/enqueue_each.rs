@@ -66,7 +66,7 @@ fn a_file_is_checked_before_anything_is_stored() {
     for (content, csv, line, says) in [
         (b"a\n\xff\n".to_vec(), false, 2, "not valid UTF-8"),
         (b"a\nb\0c\n".to_vec(), false, 2, "NUL"),
-        (format!("a\n\n{long}\n").into_bytes(), false, 3, "more than the 131071"),
+        (format!("a\n\n{long}\n").into_bytes(), false, 3, "at most 131071"),
         (b"x,y\n1,2\n3\n".to_vec(), true, 3, "1 fields, but the header has 2"),
         (b"x,y\n1,2\n3,4,5\n".to_vec(), true, 3, "3 fields, but the header has 2"),
         (b"z,y\n1,2\n".to_vec(), true, 1, "unknown column `x`"),

@@ -247,5 +247,5 @@ fn invalid_editor_input_is_refused_and_kept() {
     let seen = in_editor(&home, "false");
     assert!(seen.screen.contains("the editor `false` failed"), "{}", seen.screen);
     let seen = in_editor(&home, "true");
-    assert!(seen.screen.contains("nothing is to be changed"), "{}", seen.screen);
+    assert!(seen.screen.contains("nothing to change"), "{}", seen.screen);
 }

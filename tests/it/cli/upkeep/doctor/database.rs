@@ -68,7 +68,7 @@ fn an_older_schema_is_reported_and_not_migrated() {
     let before = picture(home.folder());
     let ran = home.call(["doctor", "--json"]).env("QUEUECTL_MIGRATIONS", migrations).run();
     assert!(picture(home.folder()) == before, "something was changed: {ran}");
-    let said = format!("version {SCHEMA_VERSION}; it becomes {MADE_UP_VERSION}");
+    let said = format!("version {SCHEMA_VERSION}; the next command upgrades it to {MADE_UP_VERSION}");
     Diagnosis { ran }.code(0).finds("schema", "ok", &said).finds_no("workers");
 }
 
