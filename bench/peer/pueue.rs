@@ -72,7 +72,8 @@ impl Pueue {
         let shared = format!("pueue_directory: {folder}, runtime_directory: {folder}, use_unix_socket: true");
         fs::write(&config, format!("shared: {{{shared}}}\ndaemon: {{}}\nclient: {{}}\n"))?;
         let program = daemon(line(&self.daemon, &["-c", utf8(&config)?]))?;
-        let daemon = Daemon { client: self.client.clone(), config, _daemon: Running::start(&program)?, home };
+        let daemon =
+            Daemon { client: self.client.clone(), config, _process: Running::start(&program)?, home };
         wait_for("pueued to start", STARTUP_POLL_INTERVAL, || Ok(daemon.status().is_ok().then_some(())))?;
         daemon.client(&["parallel", &SLOTS.to_string()])?.run()?;
         Ok(daemon)
@@ -83,7 +84,7 @@ impl Pueue {
 struct Daemon {
     client: PathBuf,
     config: PathBuf,
-    _daemon: Running,
+    _process: Running,
     home: Home,
 }
 

@@ -1,7 +1,7 @@
 //! Failures as the user sees them: one line, a hint where one helps, and an exit code.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use clap::ColorChoice;
 use serde::Serialize;

@@ -2,6 +2,8 @@
 //!
 //! Nothing is decided here: verbs call [`ops`] and print the result.
 
+#![cfg_attr(all(target_env = "gnu", not(test)), no_main)]
+
 mod confirm;
 mod context;
 mod editor;
@@ -13,8 +15,4 @@ mod root;
 mod slot_loan;
 mod verbs;
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    root::main()
-}
+sys::program!(root::main);

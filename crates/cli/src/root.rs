@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{ColorChoice, Parser};

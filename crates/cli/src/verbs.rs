@@ -6,7 +6,7 @@ pub(crate) mod manage;
 pub(crate) mod upkeep;
 pub(crate) mod workers;
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use clap::{ArgMatches, Command};
 

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
@@ -21,6 +21,7 @@ use sys::process::cstr_array::CstrArray;
 use sys::process::spawn::{
     Limits, ProcessScope, Spawn, keep_descriptors_to_ourselves, own_environment, spawn,
 };
+use sys::program::ExitCode;
 use sys::signal::interrupts::Interrupts;
 
 /// The hidden verbs that run the command of a trial and its escapees.

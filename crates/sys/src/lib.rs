@@ -11,6 +11,7 @@ pub mod guards;
 pub mod host;
 pub mod last_error;
 pub mod process;
+pub mod program;
 pub mod signal;
 mod unwind;
 pub mod zone;

@@ -80,7 +80,7 @@ impl Faults {
         match counts(home) {
             Ok((kept, counted)) if kept == counted => {}
             Ok((kept, counted)) => {
-                self.defects.push(format!("the counters are {kept:?}, but a recount gives {counted:?}"))
+                self.defects.push(format!("the counters are {kept:?}, but a recount gives {counted:?}"));
             }
             Err(error) => self.defects.push(format!("the jobs cannot be counted: {}", chain(error.as_ref()))),
         }

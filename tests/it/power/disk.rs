@@ -187,10 +187,10 @@ impl Disk {
                 }
                 Node::Pipe => mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).expect("the pipe is created"),
                 Node::File(file) => {
-                    let content = self.files[file].content(context.records, &mut context.files);
+                    let bytes = self.files[file].content(context.records, &mut context.files);
                     let mut made = fs::File::options().write(true).create_new(true).mode(0o600).open(&path);
                     let file = made.as_mut().expect("the file is created");
-                    file.write_all(&content).expect("the file is written");
+                    file.write_all(&bytes).expect("the file is written");
                 }
             }
         }

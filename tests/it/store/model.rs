@@ -207,9 +207,9 @@ fn expected_settlements(
     states: &[Option<StateName>],
 ) -> (Vec<(LeaseRef, StateName)>, Vec<LeaseRef>) {
     let (mut recorded, mut stale) = (Vec::new(), Vec::new());
-    for ((lease, _), state) in settled.iter().zip(states) {
-        match state {
-            Some(state) => recorded.push((lease.clone(), *state)),
+    for ((lease, _), settled_as) in settled.iter().zip(states) {
+        match settled_as {
+            Some(name) => recorded.push((lease.clone(), *name)),
             None => stale.push(lease.clone()),
         }
     }

@@ -74,7 +74,7 @@ mod tests {
         spawn(&dispatcher, TOO_LARGE, |_, _| {}).expect_err("the stack is too large");
         let (sender, receiver) = mpsc::channel();
         let thread = spawn(&dispatcher, STACK_BYTES, move |number, _| {
-            sender.send(number).expect("the test receives it")
+            sender.send(number).expect("the test receives it");
         });
         assert_eq!(receiver.recv().expect("it runs"), 0, "the first slot");
         thread.expect("started").join().expect("it ends");

@@ -1,8 +1,8 @@
 //! `queuectl events`
 
 use std::io::Write;
-use std::process::ExitCode;
 use std::time::Duration;
+use sys::program::ExitCode;
 
 use anstyle::Style;
 use serde::Serialize;

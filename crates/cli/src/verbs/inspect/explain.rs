@@ -1,7 +1,7 @@
 //! `queuectl explain`
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;

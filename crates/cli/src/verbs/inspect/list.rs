@@ -1,6 +1,6 @@
 //! `queuectl list`
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;

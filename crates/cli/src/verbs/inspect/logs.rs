@@ -1,8 +1,8 @@
 //! `queuectl logs`
 
 use std::io;
-use std::process::ExitCode;
 use std::time::Duration;
+use sys::program::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

@@ -1,8 +1,8 @@
 //! `queuectl status`
 
 use std::io::Write;
-use std::process::ExitCode;
 use std::time::Duration;
+use sys::program::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 

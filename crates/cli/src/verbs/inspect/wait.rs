@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use sys::program::ExitCode;
 
 use rustix::process::Signal;
 

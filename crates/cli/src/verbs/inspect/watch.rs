@@ -1,8 +1,8 @@
 //! `queuectl status --watch`: redraws the screen of a terminal; in a pipe, prints one report after the other.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use sys::program::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;

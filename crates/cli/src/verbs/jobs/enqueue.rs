@@ -4,7 +4,7 @@ pub(crate) mod lines;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -115,7 +115,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             lines::enqueue_stream(context, &mut enqueuer, LineFormat::Each(&each))?;
         }
         Input::Each(path, each) => {
-            lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Each(&each))?
+            lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Each(&each))?;
         }
     }
     hint_no_worker(context, store, queue.as_ref())?;

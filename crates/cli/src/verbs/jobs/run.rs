@@ -4,7 +4,7 @@ mod follow;
 mod question;
 pub(crate) mod terminal;
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use rustix::process::Signal;
 

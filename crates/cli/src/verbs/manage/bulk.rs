@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use serde_json::json;
 

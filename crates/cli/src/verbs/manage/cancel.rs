@@ -1,6 +1,6 @@
 //! `queuectl cancel`
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::bulk;
 use super::bulk::{BulkArgs, Wording};

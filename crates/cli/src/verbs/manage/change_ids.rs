@@ -1,7 +1,7 @@
 //! Changes jobs by id. Every id is tried, every result is reported, and the highest exit code is returned.
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use serde::Serialize;
 

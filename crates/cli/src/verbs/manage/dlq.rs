@@ -1,7 +1,7 @@
 //! `queuectl dlq`
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::bulk;
 use super::bulk::{BulkArgs, Wording, change_matching};

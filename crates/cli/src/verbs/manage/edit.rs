@@ -1,6 +1,6 @@
 //! `queuectl edit`
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::change_ids::find;
 use crate::confirm::is_interactive;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! `queuectl completions`
 
 use std::io;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use clap_complete::{Shell, generate};
 

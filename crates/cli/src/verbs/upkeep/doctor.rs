@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;

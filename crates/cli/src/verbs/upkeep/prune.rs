@@ -1,7 +1,7 @@
 //! `queuectl prune`
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use serde::Serialize;
 

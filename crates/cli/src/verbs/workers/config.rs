@@ -1,7 +1,7 @@
 //! `queuectl config`
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! The verbs of `queuectl batch`.
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::list::{hint_unsuccessful, list, show};
 use super::wait;

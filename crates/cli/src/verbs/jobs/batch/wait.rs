@@ -1,7 +1,7 @@
 //! `queuectl batch wait`
 
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use sys::program::ExitCode;
 
 use rustix::process::Signal;
 

@@ -1,8 +1,8 @@
 //! Follows a job from enqueuing to its end, and makes sure that there is a worker to run it.
 
 use std::io;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use sys::program::ExitCode;
 
 use rustix::process::Signal;
 

@@ -1,7 +1,7 @@
 //! The verbs of `queuectl schedule`.
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::{add, list, show};
 use crate::context::Context;

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
+use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! `queuectl selftest`
 
-use std::process::ExitCode;
 use std::time::Duration;
+use sys::program::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use rustix::process::Signal;

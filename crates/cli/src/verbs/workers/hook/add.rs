@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
+use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;

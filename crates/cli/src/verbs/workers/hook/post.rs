@@ -1,7 +1,7 @@
 //! The hidden verb with which queuectl starts itself to post one event.
 
 use std::io::{Read, Write};
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

@@ -1,6 +1,6 @@
 //! `queuectl hook remove`
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::show::pending;
 use crate::context::Context;

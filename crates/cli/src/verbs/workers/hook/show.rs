@@ -1,7 +1,7 @@
 //! `queuectl hook show`
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use anstyle::Style;
 

@@ -1,6 +1,6 @@
 //! `queuectl hook test`
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use rustix::process::Signal;
 use serde::Serialize;

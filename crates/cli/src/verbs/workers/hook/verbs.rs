@@ -1,6 +1,6 @@
 //! The verbs of `queuectl hook`.
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::{add, list, remove, show, test};
 use crate::context::Context;

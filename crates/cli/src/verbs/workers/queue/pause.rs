@@ -1,6 +1,6 @@
 //! `queuectl queue pause`
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::report::report_queue;
 use crate::context::Context;

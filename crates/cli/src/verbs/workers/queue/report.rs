@@ -1,6 +1,6 @@
 //! Reports a change to a queue.
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! `queuectl queue set`
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::report::report_queue;
 use crate::context::Context;

@@ -1,6 +1,6 @@
 //! The verbs of `queuectl queue`.
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::{list, pause, resume, set};
 use crate::context::Context;

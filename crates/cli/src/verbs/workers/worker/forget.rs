@@ -1,7 +1,7 @@
 //! `queuectl worker forget`
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use serde::Serialize;
 

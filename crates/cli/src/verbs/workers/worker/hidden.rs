@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::pool::PoolArguments;
 use crate::context::Context;

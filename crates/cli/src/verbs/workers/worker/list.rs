@@ -1,7 +1,7 @@
 //! `queuectl worker list`
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 

@@ -1,6 +1,6 @@
 //! `queuectl worker run`
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::pool::{PoolArguments, PoolFlags};
 use crate::context::Context;

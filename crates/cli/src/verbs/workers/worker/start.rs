@@ -1,7 +1,7 @@
 //! `queuectl worker start`
 
 use std::io::Write;
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::pool::{PoolArguments, PoolFlags};
 use crate::context::Context;

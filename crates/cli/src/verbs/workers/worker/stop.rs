@@ -1,8 +1,8 @@
 //! `queuectl worker stop`
 
 use std::io::Write;
-use std::process::ExitCode;
 use std::time::Duration;
+use sys::program::ExitCode;
 
 use rustix::process::Signal;
 

@@ -1,6 +1,6 @@
 //! The verbs of `queuectl worker`.
 
-use std::process::ExitCode;
+use sys::program::ExitCode;
 
 use super::{forget, list, run as run_verb, start, stop};
 use crate::context::Context;
