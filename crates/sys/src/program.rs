@@ -56,7 +56,7 @@ pub fn run(main: impl FnOnce() -> ExitCode + UnwindSafe) -> ! {
 }
 
 /// Opens `/dev/null` for every standard stream that is closed. The next file that the program opens would get its number
-/// otherwise, and output would go into that file: the database, for one.
+/// otherwise, and output would go into that file, such as the gate of the store.
 #[expect(unsafe_code, reason = "a descriptor that may be closed cannot be borrowed safely")]
 fn open_closed_streams() {
     for number in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {

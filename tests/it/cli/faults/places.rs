@@ -5,11 +5,13 @@ use std::io::Read;
 use std::os::unix::fs::chown;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
+use ops::home::location::DATABASE;
 use rusqlite::Connection;
-use store::sqlite::SCHEMA_VERSION;
+use store::sqlite::{SCHEMA_VERSION, gate_path};
 
-use crate::cli::harness::{Home, UNPRIVILEGED, allow, is_root};
+use crate::cli::harness::{Home, PROGRAM, UNPRIVILEGED, allow, is_root};
 
 const SIGPIPE: i32 = 13;
 
@@ -57,6 +59,23 @@ fn fault_13_every_verb_ends_quietly_if_its_output_is_closed() {
         assert!(is_end, "{args:?} ends with {}", output.status);
     }
     assert_eq!((home.state_of("a"), home.state_of("c")), ("cancelled".to_owned(), "pending".to_owned()));
+}
+
+/// The next file that a program opens gets the number of a closed stream, unless the program opens that first.
+#[test]
+fn fault_13_output_to_a_closed_stream_does_not_reach_a_file_of_the_queue() {
+    let home = Home::with_jobs(&["a"]);
+    let gate = || fs::read(gate_path(&home.path().join(DATABASE))).expect("the gate");
+    let untouched = gate();
+    for (before, closed) in ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"].into_iter().enumerate() {
+        let script = format!("exec \"$0\" --home \"$1\" enqueue -- true {closed}");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script, PROGRAM]).arg(home.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        assert_eq!(shell.status().expect("a shell").code(), Some(0), "{closed}");
+        home.run(["doctor"]).ok().shows("intact");
+        assert_eq!(home.count(), before + 2, "{closed}");
+        assert_eq!(gate(), untouched, "{closed}");
+    }
 }
 
 #[test]
