@@ -8,8 +8,6 @@ pub(crate) mod jobs;
 mod location;
 pub(crate) mod manage;
 mod ownership;
-#[cfg(debug_assertions)] // Released builds have no fail-points.
-#[cfg(debug_assertions)] // No library can step in where the program is linked statically.
 mod terminal;
 pub(crate) mod upkeep;
 pub(crate) mod workers;

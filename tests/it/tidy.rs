@@ -109,6 +109,14 @@ fn unsafe_code_stays_in_sys() {
 }
 
 #[test]
+fn only_the_sqlite_store_uses_rusqlite() {
+    for source in sources().iter().filter(|source| !source.path.starts_with("crates/store/src/sqlite")) {
+        let found = source.code().find(|(_, line)| line.contains("rusqlite::"));
+        assert_eq!(found, None, "{}", source.name());
+    }
+}
+
+#[test]
 fn every_module_says_what_it_is_for() {
     for source in sources() {
         assert!(source.text.starts_with("//! "), "{} has no module documentation", source.name());

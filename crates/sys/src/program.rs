@@ -4,6 +4,9 @@
 //! fifth of the time in which `/bin/true` starts and ends, and `enqueue` is called in loops. [`run`] does the rest of
 //! its work: it opens standard descriptors that are closed, and turns a panic into an exit code.
 //!
+//! Two things differ from an ordinary Rust program: the message of a panic calls the main thread `<unnamed>`, and a
+//! stack overflow ends the process with SIGSEGV and no message.
+//!
 //! Elsewhere than with glibc, which passes the arguments to the standard library without that code, the program has an
 //! ordinary `main`.
 

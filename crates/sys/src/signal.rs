@@ -61,8 +61,8 @@ pub fn survive_file_limit() {
     }
 }
 
-/// Makes a write to a closed pipe end this process silently, like any other tool in a pipeline. Rust starts programs with
-/// that signal ignored.
+/// Makes a write to a closed pipe end this process silently, like any other tool in a pipeline, also if the
+/// caller started it with that signal ignored.
 #[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn end_quietly_on_closed_pipe() {
     // SAFETY: the default action is not a function of this program, so none can run at a wrong moment.

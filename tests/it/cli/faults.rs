@@ -3,9 +3,11 @@
 mod bad_input;
 mod bad_numbers;
 pub(crate) mod crash;
-pub(crate) mod crowd;
+mod crowd;
 mod hostile_text;
 mod others;
 mod places;
-pub(crate) mod seams;
-pub(crate) mod stopped_writer;
+#[cfg(debug_assertions)] // Released builds have no fail-points.
+mod seams;
+#[cfg(debug_assertions)] // No library can step in if the program is linked statically.
+mod stopped_writer;

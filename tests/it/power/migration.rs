@@ -17,7 +17,7 @@ const FIRST_JOBS: &str = "
     values (1, 'old-1', 1, 0, 'pending', 1, 0, 3, 1, 1, 'true'), (2, 'old-2', 1, 0, 'pending', 1, 0, 3, 1, 1, 'true');
     insert into ready values (1, 0, 1, 1), (1, 0, 1, 2);
     insert into counters values (1, 'pending', 2);
-    pragma application_id = 1366648163; pragma user_version = 1;";
+    pragma application_id = 1366648181; pragma user_version = 1;";
 
 /// Creates a home with a schema version that knew only the first version of the schema.
 fn first_home(home: &Path) {

@@ -142,11 +142,13 @@ fn dev_null() -> io::Result<&'static File> {
 }
 
 /// Returns when the program runs, or the process has given up.
+#[expect(unsafe_code, reason = "starts a process that shares the memory of this one for a moment")]
 fn start(orders: &mut Orders<'_>) -> io::Result<ChildProcess> {
     // The new process shares this process's memory: none of its signal handlers may run there. SIGCHLD has no handler
     // and stays unblocked, so that the kernel drops it: blocked, it would wake up another thread later.
     let mask = SignalSet::all().without(Signal::CHILD).set_as_mask()?;
-    let result = child::clone(orders);
+    // SAFETY: the mask above blocks every signal that has a handler.
+    let result = unsafe { child::clone(orders) };
     mask.set_as_mask()?;
     let (pid, handle) = result?;
     let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no pid"))?;
@@ -189,7 +191,7 @@ pub fn keep_descriptors_to_ourselves() -> io::Result<()> {
 /// Takes over the pipe that the process which started this one put at [`REPORT_PIPE`]. Standard input is `/dev/null`
 /// from then on, so a second call fails, as does a call where standard input is not the writing end of a pipe.
 ///
-/// Standard input is open in every Rust program and replaced as a whole, so no other owner of a descriptor can lose
+/// Standard input is always open (see [`crate::program`]) and replaced as a whole, so no other owner of a descriptor can lose
 /// it, as would be possible with a number that the program may have opened for itself.
 pub fn take_report_pipe() -> io::Result<OwnedFd> {
     let is_pipe = FileType::from_raw_mode(fstat(stdin())?.st_mode) == FileType::Fifo;

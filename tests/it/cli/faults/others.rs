@@ -238,3 +238,13 @@ fn fault_12_the_nearest_state_key_and_field_are_offered() {
         Home::new().run(args).fails(2).says(nearest);
     }
 }
+
+/// The exit code of every Rust program that panics, although this one has its own entry.
+#[cfg(debug_assertions)] // Released builds take no migrations from tests.
+#[test]
+fn a_panic_is_exit_code_101() {
+    let home = Home::with_jobs(&["a"]);
+    let ran = home.call(["status"]).env("QUEUECTL_MIGRATIONS", "/nonexistent").run();
+    assert_eq!(ran.status.code(), Some(101), "{ran}");
+    assert!(ran.stderr.contains("panicked at"), "{ran}");
+}

@@ -143,6 +143,11 @@ fn fault_14_the_database_of_another_program_is_refused() {
     connection.execute_batch("create table precious (x); insert into precious values (1)").expect("a table");
     drop(connection);
     incompatible(&home, &home.database(), "is a SQLite database, but not a queuectl queue");
+    let queue = Home::with_jobs(&["a"]);
+    let connection = Connection::open(queue.database()).expect("a database");
+    connection.pragma_update(None, "application_id", 0x5175_6563).expect("the mark of a development version");
+    drop(connection);
+    incompatible(&queue, &queue.database(), "was made by a development version of queuectl");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_new_database_has_its_identifying_pragmas() {
     let connection = home.connect();
     for (pragma, expected) in [
         ("journal_mode", "wal"),
-        ("application_id", "1366648163"),
+        ("application_id", "1366648181"),
         ("user_version", &SCHEMA_VERSION.to_string()),
         ("auto_vacuum", "2"),
         ("integrity_check", "ok"),

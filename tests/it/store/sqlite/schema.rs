@@ -32,6 +32,7 @@ fn contradictory_jobs_are_refused() {
         ("pending", "state = 'processing'"),
         ("pending", "state = 'completed'"),
         ("pending", "state = 'dead', finished_at = 1"),
+        ("dead", "reason = 'boredom'"),
         ("pending", "blocked_by = -1"),
         ("pending", "cancel_requested = 1"),
         ("pending", "failures = 1"),

@@ -46,8 +46,10 @@ fn added_migrations() -> &'static [String] {
     })
 }
 
-/// Marks a SQLite file as a queue: `Quec`.
-const APPLICATION_ID: i64 = 0x5175_6563;
+/// Marks a SQLite file as a queue: `Queu`.
+const APPLICATION_ID: i64 = 0x5175_6575;
+/// Marked the queues of development versions, whose schemas had numbers that mean something else now.
+const DEVELOPMENT_APPLICATION_ID: i64 = 0x5175_6563;
 
 /// Safe with concurrent processes: one migrates, the others find it done.
 pub(crate) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path) -> Result<(), StoreError> {
@@ -129,10 +131,12 @@ pub(crate) fn schema(connection: &Connection, path: &Path) -> Result<i64, StoreE
     // An empty database may become a queue.
     let is_blank = identity.application == 0 && identity.version == 0 && identity.tables == 0;
     if identity.application != APPLICATION_ID && !is_blank {
-        return Err(StoreError::NotAStore {
-            path: path.to_owned(),
-            problem: "is a SQLite database, but not a queuectl queue",
-        });
+        let problem = if identity.application == DEVELOPMENT_APPLICATION_ID {
+            "was made by a development version of queuectl; export it with that version, then import it with this one"
+        } else {
+            "is a SQLite database, but not a queuectl queue"
+        };
+        return Err(StoreError::NotAStore { path: path.to_owned(), problem });
     }
     Ok(identity.version)
 }

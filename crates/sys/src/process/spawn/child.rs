@@ -16,7 +16,8 @@ use super::stack::Stack;
 use crate::process::rlimit::OpenFiles;
 use crate::signal::set::SignalSet;
 
-/// Signals that this program ignores, or that the Rust runtime handles. All others are at their default.
+/// Signals that this program may ignore, or that the Rust runtime may handle. The handler of the only other one
+/// (`fs/lock.rs`) does nothing, and exec resets it.
 const CHANGED_SIGNALS: [c_int; 4] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGSEGV, libc::SIGBUS];
 /// The exit code of a shell for a program that it could not start; it is never seen.
 const FAILED: c_int = 127;
@@ -63,9 +64,14 @@ pub(super) enum Step {
 }
 
 /// Starts a process that carries out these orders. Returns its pid, and a handle to it unless the kernel is too old for
-/// one, when the process has become its program or has ended. The caller has blocked every signal that has a handler.
+/// one, when the process has become its program or has ended.
+///
+/// # Safety
+///
+/// The calling thread must have blocked every signal that has a handler: the new process would run the handler on the
+/// memory of this one.
 #[expect(unsafe_code, reason = "there is no safe wrapper for clone(2)")]
-pub(super) fn clone(orders: &mut Orders<'_>) -> io::Result<(libc::pid_t, Option<OwnedFd>)> {
+pub(super) unsafe fn clone(orders: &mut Orders<'_>) -> io::Result<(libc::pid_t, Option<OwnedFd>)> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let mut handle: RawFd = -1;
     let pid = Stack::with(|stack| {
