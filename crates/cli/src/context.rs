@@ -49,8 +49,8 @@ impl Context {
             return Ok(location.clone());
         }
         let location = location::locate(&self.wanted)?;
-        if let Some(passed) = &location.skipped_home {
-            self.hint(&format!("{passed}; ignoring it and using {}", location.home.display()))?;
+        if let Some(skipped) = &location.skipped_home {
+            self.hint(&format!("{skipped}; ignoring it and using {}", location.home.display()))?;
         }
         Ok(self.location.get_or_init(|| location).clone())
     }

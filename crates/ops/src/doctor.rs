@@ -133,7 +133,8 @@ pub fn diagnose(args: &LocationArgs, depth: Depth, on_full_read: &dyn Fn(u64)) -
     let options = ExamineOptions { args, depth, on_full_read };
     let settings = match location::find_home(args) {
         Ok(FoundHome { home, skipped_home }) => {
-            let warn = |passed: OwnershipError| Finding::warning("home", format!("{passed}; it was skipped"));
+            let warn =
+                |skipped: OwnershipError| Finding::warning("home", format!("{skipped}; it was skipped"));
             skipped_home.map(warn).into_iter().for_each(|finding| diagnosis.add(finding));
             check_home(&mut diagnosis, &options, &home)
                 .and_then(|store| check_queue(&mut diagnosis, &store, &home))

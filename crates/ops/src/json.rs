@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::config::Setting;
 use super::jobs::dlq::CauseGroup;
-use super::status::throughput::Pace;
+use super::status::throughput::AttemptRate;
 use super::status::watch::Snapshot;
 use super::status::{Problem, Status};
 use domain::job::backoff::{BackoffChoice, Strategy};
@@ -215,7 +215,7 @@ impl<'a> From<&'a Snapshot> for SnapshotJson<'a> {
             at: snapshot.at,
             status: (&snapshot.status).into(),
             throughput: snapshot
-                .pace
+                .latest
                 .zip(snapshot.minute)
                 .map(|(now, minute)| ThroughputJson { now: now.into(), minute: minute.into() }),
             running: snapshot.running.iter().map(JobJson::from).collect(),
@@ -226,23 +226,26 @@ impl<'a> From<&'a Snapshot> for SnapshotJson<'a> {
 
 #[derive(Debug, Serialize)]
 struct ThroughputJson {
-    now: PaceJson,
-    minute: PaceJson,
+    now: AttemptRateJson,
+    minute: AttemptRateJson,
 }
 
 #[derive(Debug, Serialize)]
-struct PaceJson {
+struct AttemptRateJson {
     completed_per_second: f64,
     failed_per_second: f64,
 }
 
-impl From<Pace> for PaceJson {
-    fn from(pace: Pace) -> Self {
+impl From<AttemptRate> for AttemptRateJson {
+    fn from(counted: AttemptRate) -> Self {
         let per_second = |count: u64| {
-            let rate = f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / pace.over.as_secs_f64();
+            let rate = f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / counted.over.as_secs_f64();
             (rate * 1_000.0).round() / 1_000.0
         };
-        Self { completed_per_second: per_second(pace.completed), failed_per_second: per_second(pace.failed) }
+        Self {
+            completed_per_second: per_second(counted.completed),
+            failed_per_second: per_second(counted.failed),
+        }
     }
 }
 

@@ -68,7 +68,7 @@ pub fn find(store: &dyn Store, name: &ScheduleName) -> Result<(Schedule, Vec<Run
 }
 
 /// Pauses a schedule, or resumes it if `pause` is `None`.
-pub fn hold(
+pub fn set_pause(
     store: &dyn Store,
     name: &ScheduleName,
     pause: Option<&Pause>,

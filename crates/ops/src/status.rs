@@ -50,7 +50,7 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     let workers = live_workers(store)?;
     let settings = in_force(store)?;
     let now = store.now()?;
-    let troubles =
+    let recent =
         store.recent_problems(now.saturating_sub(DEATH_WINDOW), now.saturating_sub(RECENT_PROBLEM_WINDOW))?;
     let mut jobs: BTreeMap<StateName, u64> = StateName::ALL.into_iter().map(|state| (state, 0)).collect();
     for (state, count) in queues.iter().flat_map(|queue| &queue.counts) {
@@ -59,11 +59,11 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
     problems.extend(unserved_jobs(&jobs, &queues, &workers));
     problems.extend(store.writer().filter(|holder| holder.is_stopped).map(stopped_writer));
-    problems.extend(draining(store, &workers, &jobs, &troubles)?);
+    problems.extend(draining(store, &workers, &jobs, &recent)?);
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
     problems.extend(shared_home(&workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_alive()).map(unkillable));
-    problems.extend(recent_problems(&troubles, &workers, now));
+    problems.extend(recent_problems(&recent, &workers, now));
     problems.extend(environment_problems(&settings, home));
     Ok(Status { jobs, queues, workers, problems })
 }
@@ -83,7 +83,7 @@ fn draining(
     store: &dyn Store,
     workers: &[Worker],
     jobs: &BTreeMap<StateName, u64>,
-    troubles: &RecentProblems,
+    recent: &RecentProblems,
 ) -> Result<Option<Problem>, OpError> {
     let is_one = |worker: &&Worker| worker.state == WorkerState::Draining && worker.running > 0;
     let draining: Vec<&Worker> = workers.iter().filter(is_one).collect();
@@ -94,7 +94,7 @@ fn draining(
         stop.at >= first.started_at
             && stop.home_id.as_ref().is_none_or(|home_id| *home_id == first.origin.key.home_id)
     };
-    let stop = troubles.last_stop.as_ref().filter(is_for_it);
+    let stop = recent.last_stop.as_ref().filter(is_for_it);
     let processing = JobFilter::in_phase(Phase::State(StateName::Processing));
     let mut running = store.list(&processing, &Page { limit: MAX_RUNNING_LISTED, after: None })?;
     running.retain(|job| {
@@ -164,25 +164,25 @@ fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Proble
 }
 
 /// Recent problems of jobs, schedules and hooks.
-fn recent_problems(troubles: &RecentProblems, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
+fn recent_problems(recent: &RecentProblems, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if troubles.deaths > 0 {
-        let is_all = troubles.deaths < MAX_DEATHS_COUNTED;
-        problems.push(Problem::DlqGrowing { count: troubles.deaths, is_all });
+    if recent.deaths > 0 {
+        let is_all = recent.deaths < MAX_DEATHS_COUNTED;
+        problems.push(Problem::DlqGrowing { count: recent.deaths, is_all });
     }
     problems.extend(
-        troubles
+        recent
             .missed
             .iter()
             .map(|(schedule, at)| Problem::ScheduleMissed { schedule: schedule.clone(), at: *at }),
     );
     problems.extend(
-        troubles
+        recent
             .full
             .iter()
             .map(|(schedule, at)| Problem::ScheduleFull { schedule: schedule.clone(), at: *at }),
     );
-    for hook in &troubles.hooks {
+    for hook in &recent.hooks {
         problems.extend(undelivered(hook, workers, now));
         problems.extend(given_up(hook, now));
     }

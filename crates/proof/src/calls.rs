@@ -16,7 +16,7 @@ pub struct Call {
     /// The printed ids, each of which acknowledges a job.
     pub printed: Vec<String>,
     /// Its standard error.
-    pub said: String,
+    pub stderr: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Call {
             ended: span.1,
             answer: Answer::of(output.status.code()),
             printed: printed.lines().map(str::to_owned).collect(),
-            said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         }
     }
 
@@ -110,7 +110,7 @@ impl std::fmt::Display for Call {
             Request::Retry(_) => out.write_str("retry"),
         }?;
         write!(out, ", answered after {:?}: {:?}", self.ended.saturating_sub(self.began), self.answer)?;
-        if self.said.is_empty() { Ok(()) } else { write!(out, " ({})", self.said) }
+        if self.stderr.is_empty() { Ok(()) } else { write!(out, " ({})", self.stderr) }
     }
 }
 

@@ -18,8 +18,8 @@ pub enum ProofError {
     CannotStart { program: PathBuf, source: io::Error },
     #[error("failed to {what}")]
     System { what: &'static str, source: io::Error },
-    #[error("`queuectl {call}` failed before the trial began: {said}")]
-    CannotBegin { call: String, said: String },
+    #[error("`queuectl {call}` failed before the trial began: {stderr}")]
+    CannotBegin { call: String, stderr: String },
     #[error("failed to read the queue of the trial")]
     Store(#[from] StoreError),
     #[error("failed to read the output of a job")]

@@ -64,9 +64,13 @@ mod tests {
         let job = r#"{"delivery":"d-1","event":"dead","job":{"id":"a"}}"#;
         let batch = r#"{"delivery":"d-2","event":"batch_finished","batch":{"name":"red"}}"#;
         fs::write(&path, format!("\n{job}\n\n{{\"delivery\":\"d-9\",\n{batch}\n")).expect("written");
-        let told = read(&path).expect("the notifications");
-        let shown: Vec<_> = told.iter().map(|one| (one.delivery.as_str(), one.about.as_str())).collect();
+        let notifications = read(&path).expect("the notifications");
+        let shown: Vec<_> =
+            notifications.iter().map(|one| (one.delivery.as_str(), one.about.as_str())).collect();
         assert_eq!(shown, [("d-1", "a"), ("d-2", "red")]);
-        assert_eq!((told[0].event.as_str(), told[1].event.as_str()), (DEAD, BATCH_FINISHED));
+        assert_eq!(
+            (notifications[0].event.as_str(), notifications[1].event.as_str()),
+            (DEAD, BATCH_FINISHED)
+        );
     }
 }

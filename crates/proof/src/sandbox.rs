@@ -150,8 +150,8 @@ impl Sandbox {
     pub fn run_or_fail(&self, args: &[&str]) -> Result<String, ProofError> {
         let output = self.run(args)?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(ProofError::CannotBegin { call: args.join(" "), said });
+            let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(ProofError::CannotBegin { call: args.join(" "), stderr });
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }

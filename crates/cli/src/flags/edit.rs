@@ -70,14 +70,14 @@ pub(crate) struct EditFlags {
     #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
     no_retry_on: Option<OrNone<ExitCodes>>,
     #[command(flatten)]
-    place: PlaceFlags,
+    queue_and_tags: QueueAndTagFlags,
 }
 
 /// Fields that also select jobs. A verb that takes a selection needs other flag names to change them; `edit` accepts the
 /// names of `enqueue`, too.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Changes")]
-pub(crate) struct PlaceFlags {
+pub(crate) struct QueueAndTagFlags {
     /// Move it to this queue
     #[arg(id = "set-queue", long, value_name = "QUEUE")]
     queue: Option<QueueName>,
@@ -117,7 +117,7 @@ impl EditFlags {
         edit.limits = flags.limits.map(|limits| limits.0.unwrap_or_default());
         edit.retry_on = flags.retry_on.map(|codes| codes.0);
         edit.no_retry_on = flags.no_retry_on.map(|codes| codes.0);
-        if flags.place.no_tags {
+        if flags.queue_and_tags.no_tags {
             edit.tags = Some(Vec::new());
         }
         Ok(edit)
@@ -126,7 +126,7 @@ impl EditFlags {
     fn into_request(self) -> Result<JobRequest, RequestError> {
         Ok(JobRequest {
             command: self.command.map(check_command).transpose()?,
-            queue: self.place.queue,
+            queue: self.queue_and_tags.queue,
             priority: self.priority,
             max_retries: self.max_retries,
             max_attempts: self.max_attempts,
@@ -135,7 +135,7 @@ impl EditFlags {
             delay: self.delay,
             on_dependency_failure: self.on_dependency_failure,
             cwd: self.cwd.map(check_cwd).transpose()?,
-            tags: check_tags(self.place.tags)?,
+            tags: check_tags(self.queue_and_tags.tags)?,
             env: check_variables(self.env)?,
             ..JobRequest::default()
         })

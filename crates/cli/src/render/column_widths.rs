@@ -34,28 +34,28 @@ const MIN_HEADING_WIDTH: usize = 4;
 /// order of `optional`. If the table still does not fit, its rows are wider than `width`.
 pub(crate) fn fit(columns: &[Column], optional: &[usize], width: usize) -> Vec<Option<usize>> {
     let widths = columns.iter().map(|column| Some(column.natural())).collect();
-    let mut fit = Fit { columns, widths, width };
-    fit.shrink_last(PREFERRED_LAST_WIDTH);
-    fit.shrink_texts(PREFERRED_TEXT_WIDTH);
-    fit.shrink_last(MIN_LAST_WIDTH);
-    fit.shrink_headings();
+    let mut fitter = WidthFitter { columns, widths, width };
+    fitter.shrink_last(PREFERRED_LAST_WIDTH);
+    fitter.shrink_texts(PREFERRED_TEXT_WIDTH);
+    fitter.shrink_last(MIN_LAST_WIDTH);
+    fitter.shrink_headings();
     for at in optional {
-        if fit.excess() > 0 {
-            fit.widths[*at] = None;
+        if fitter.excess() > 0 {
+            fitter.widths[*at] = None;
         }
     }
-    fit.shrink_texts(MIN_TEXT_WIDTH);
-    fit.widen_last();
-    fit.widths
+    fitter.shrink_texts(MIN_TEXT_WIDTH);
+    fitter.widen_last();
+    fitter.widths
 }
 
-struct Fit<'a> {
+struct WidthFitter<'a> {
     columns: &'a [Column],
     widths: Vec<Option<usize>>,
     width: usize,
 }
 
-impl Fit<'_> {
+impl WidthFitter<'_> {
     fn taken(&self) -> usize {
         let widths = self.widths.iter().flatten();
         let count = widths.clone().count();

@@ -9,7 +9,7 @@ use super::table::{Align, Table, truncate_styled};
 use super::text::{grouped, printable, rough};
 use crate::context::Size;
 use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
-use ops::status::throughput::Pace;
+use ops::status::throughput::AttemptRate;
 use ops::status::watch::{Snapshot, lease};
 
 /// A section keeps at least a heading, one row, and the count of missing rows.
@@ -37,33 +37,33 @@ pub(crate) fn compose(view: &Snapshot, title: &str, size: Size) -> Vec<String> {
     let sections = sections.into_iter().filter(|(lines, _)| !lines.is_empty());
     let sections: Vec<Section> = sections.map(|(lines, foot)| Section { lines, foot }).collect();
     let mut lines = Vec::new();
-    for (section, room) in sections.iter().zip(rooms(&sections, size.rows)) {
+    for (section, height) in sections.iter().zip(heights(&sections, size.rows)) {
         if !lines.is_empty() {
             lines.push(String::new());
         }
-        lines.extend(section.within(room));
+        lines.extend(section.within(height));
     }
     lines.iter().map(|line| truncate_styled(line, width)).collect()
 }
 
 /// How many lines each section gets: the last sections are dropped until every minimum fits, then the longest ones are
 /// shortened.
-fn rooms(sections: &[Section], rows: usize) -> Vec<usize> {
-    let with_gaps = |rooms: &[usize]| rooms.iter().sum::<usize>() + rooms.len().saturating_sub(1);
+fn heights(sections: &[Section], rows: usize) -> Vec<usize> {
+    let with_gaps = |heights: &[usize]| heights.iter().sum::<usize>() + heights.len().saturating_sub(1);
     let mut fewest: Vec<usize> = sections.iter().map(Section::fewest).collect();
     while with_gaps(&fewest) > rows {
         fewest.pop();
     }
-    let mut rooms: Vec<usize> =
+    let mut heights: Vec<usize> =
         sections.iter().zip(&fewest).map(|(section, _)| section.lines.len()).collect();
-    while with_gaps(&rooms) > rows {
-        let can_give = rooms.iter_mut().zip(&fewest).filter(|(room, fewest)| **room > **fewest);
-        let Some((longest, _)) = can_give.max_by_key(|(room, _)| **room) else {
+    while with_gaps(&heights) > rows {
+        let can_give = heights.iter_mut().zip(&fewest).filter(|(height, fewest)| **height > **fewest);
+        let Some((longest, _)) = can_give.max_by_key(|(height, _)| **height) else {
             break;
         };
         *longest -= 1;
     }
-    rooms
+    heights
 }
 
 impl Section {
@@ -71,13 +71,13 @@ impl Section {
         self.lines.len().min(MIN_SECTION_LINES + self.foot)
     }
 
-    /// At most `room` lines, including a count of the missing ones.
-    fn within(&self, room: usize) -> Vec<String> {
-        if self.lines.len() <= room {
+    /// At most `height` lines, including a count of the missing ones.
+    fn within(&self, height: usize) -> Vec<String> {
+        if self.lines.len() <= height {
             return self.lines.clone();
         }
         let (body, foot) = self.lines.split_at(self.lines.len() - self.foot);
-        let kept = room.saturating_sub(self.foot + 1);
+        let kept = height.saturating_sub(self.foot + 1);
         let dim = Style::new().dimmed();
         let missing = format!("{dim}… {} more{dim:#}", body.len() - kept);
         body[..kept].iter().chain([&missing]).chain(foot).cloned().collect()
@@ -95,13 +95,13 @@ fn head(view: &Snapshot, title: &str) -> String {
 fn throughput_lines(view: &Snapshot, width: usize) -> Vec<String> {
     let mut table =
         Table::new(&[("THROUGHPUT", Align::Left), ("NOW", Align::Right), ("LAST MINUTE", Align::Right)]);
-    let cell = |pace: Option<Pace>, count: fn(&Pace) -> u64| {
-        pace.map_or_else(|| "–".to_owned(), |pace| frequency(count(&pace), pace.over))
+    let cell = |rate: Option<AttemptRate>, count: fn(&AttemptRate) -> u64| {
+        rate.map_or_else(|| "–".to_owned(), |rate| frequency(count(&rate), rate.over))
     };
     for (name, count) in
-        [("completed", (|pace| pace.completed) as fn(&Pace) -> u64), ("failed", |pace| pace.failed)]
+        [("completed", (|rate| rate.completed) as fn(&AttemptRate) -> u64), ("failed", |rate| rate.failed)]
     {
-        table.row(vec![name.into(), cell(view.pace, count).into(), cell(view.minute, count).into()]);
+        table.row(vec![name.into(), cell(view.latest, count).into(), cell(view.minute, count).into()]);
     }
     table.lines(width)
 }
@@ -254,8 +254,8 @@ mod tests {
         Snapshot {
             at: NOW,
             status: Status { jobs, queues, workers: vec![worker()], problems },
-            pace: Some(Pace { completed: 25, failed: 1, over: Duration::from_secs(2) }),
-            minute: Some(Pace { completed: 30, failed: 1, over: Duration::from_secs(60) }),
+            latest: Some(AttemptRate { completed: 25, failed: 1, over: Duration::from_secs(2) }),
+            minute: Some(AttemptRate { completed: 30, failed: 1, over: Duration::from_secs(60) }),
             running: vec![running("a", 75, "make test"), running("b", 3, "echo \x1b[31m漢字")],
             retries: vec![job("c", "false", State::Failed)],
         }

@@ -87,7 +87,9 @@ pub(crate) fn print(
         Format::Table => {
             write_table(context, table_of(&shape.columns), jobs, |job| row_of(job, &shape.columns))
         }
-        Format::Json if shape.columns.is_empty() => print_array(context, jobs.map(|job| Ok(WholeJob(job?)))),
+        Format::Json if shape.columns.is_empty() => {
+            print_array(context, jobs.map(|job| Ok(JobWithAllColumns(job?))))
+        }
         Format::Json => print_array(context, jobs.map(|job| Ok(Fields::of(&job?, &shape.columns)))),
         Format::Jsonl => print_lines(jobs, shape.columns_or_all()),
         Format::Csv => print_csv(context, jobs, shape.columns_or_all()),
@@ -96,9 +98,9 @@ pub(crate) fn print(
 }
 
 /// A job with all fields that lists have.
-struct WholeJob(Job);
+struct JobWithAllColumns(Job);
 
-impl Serialize for WholeJob {
+impl Serialize for JobWithAllColumns {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         JobJson::from(&self.0).serialize(serializer)
     }

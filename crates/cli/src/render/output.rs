@@ -27,7 +27,7 @@ pub(crate) struct PrintOptions {
 pub(crate) struct Printer<'c> {
     context: &'c Context,
     options: PrintOptions,
-    form: Form,
+    mode: OutputMode,
     out: Box<dyn Write>,
     attempt: u32,
     started_at: Timestamp,
@@ -39,7 +39,7 @@ pub(crate) struct Printer<'c> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum OutputMode {
     Bytes,
     /// Control characters are escaped; stderr is coloured.
     Terminal,
@@ -49,21 +49,21 @@ enum Form {
 impl<'c> Printer<'c> {
     pub(crate) fn new(context: &'c Context, options: PrintOptions) -> Self {
         let for_terminal = context.stdout_is_terminal || context.color == ColorChoice::Always;
-        let form = if context.json {
-            Form::Json
+        let mode = if context.json {
+            OutputMode::Json
         } else if for_terminal && !options.raw {
-            Form::Terminal
+            OutputMode::Terminal
         } else {
-            Form::Bytes
+            OutputMode::Bytes
         };
-        let out: Box<dyn Write> = match form {
-            Form::Terminal => Box::new(context.out()),
-            Form::Bytes | Form::Json => Box::new(io::BufWriter::new(io::stdout())),
+        let out: Box<dyn Write> = match mode {
+            OutputMode::Terminal => Box::new(context.out()),
+            OutputMode::Bytes | OutputMode::Json => Box::new(io::BufWriter::new(io::stdout())),
         };
         Self {
             context,
             options,
-            form,
+            mode,
             out,
             attempt: 0,
             started_at: Timestamp::EPOCH,
@@ -119,12 +119,12 @@ impl<'c> Printer<'c> {
     }
 
     fn print_chunk(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        if self.form == Form::Bytes {
+        if self.mode == OutputMode::Bytes {
             return Ok(self.out.write_all(&chunk.bytes)?);
         }
         let mut bytes = std::mem::take(self.held_back_of(chunk.stream));
         bytes.extend_from_slice(&chunk.bytes);
-        let whole = bytes.len() - incomplete_suffix_len(&bytes, self.form == Form::Terminal);
+        let whole = bytes.len() - incomplete_suffix_len(&bytes, self.mode == OutputMode::Terminal);
         *self.held_back_of(chunk.stream) = bytes.split_off(whole);
         if bytes.is_empty() {
             return Ok(());
@@ -134,7 +134,7 @@ impl<'c> Printer<'c> {
     }
 
     fn print_text(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), Failure> {
-        if self.form == Form::Json {
+        if self.mode == OutputMode::Json {
             let text = String::from_utf8_lossy(bytes);
             let line = OutputJson { attempt: self.attempt, stream: stream.name(), at: self.at, text: &text };
             write_json(&mut self.out, &line, false)?;
@@ -150,7 +150,7 @@ impl<'c> Printer<'c> {
     }
 
     fn print_cut(&mut self, bytes: u64) -> Result<(), Failure> {
-        if self.form == Form::Json {
+        if self.mode == OutputMode::Json {
             write_json(&mut self.out, &CutJson { attempt: self.attempt, cut_bytes: bytes }, false)?;
             return Ok(self.out.write_all(b"\n")?);
         }

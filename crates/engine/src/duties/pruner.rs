@@ -85,6 +85,6 @@ impl Round {
 }
 
 /// The summary for the log; `None` if nothing was deleted.
-fn summary(forgotten: PruneTotals) -> Option<String> {
-    (forgotten != PruneTotals::default()).then(|| forgotten.to_string())
+fn summary(deleted: PruneTotals) -> Option<String> {
+    (deleted != PruneTotals::default()).then(|| deleted.to_string())
 }

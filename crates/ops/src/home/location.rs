@@ -73,7 +73,7 @@ pub(crate) fn find_home(args: &LocationArgs) -> Result<FoundHome, OpError> {
     let (nearest, skipped_home) = nearest_home()?;
     let home = nearest.or_else(users_home).ok_or(OpError::NoHome)?;
     // `~/.queuectl` is selected even if another user owns it, and refused when it is opened.
-    Ok(FoundHome { skipped_home: skipped_home.filter(|passed| passed.path != home), home })
+    Ok(FoundHome { skipped_home: skipped_home.filter(|skipped| skipped.path != home), home })
 }
 
 /// `check` decides whether to trust the settings file.

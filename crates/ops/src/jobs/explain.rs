@@ -21,40 +21,40 @@ pub struct JobExplanation {
 }
 
 pub fn explain(store: &dyn Store, id: &JobId) -> Result<JobExplanation, OpError> {
-    let situation = store.explain_facts(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
+    let job_facts = store.explain_facts(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let workers = live_workers(store)?;
     let mut unkillable = store.unkillable()?;
     unkillable.retain(|found| found.lease.job == *id && found.is_alive());
-    let facts = facts(situation, &workers, &unkillable);
+    let facts = facts(job_facts, &workers, &unkillable);
     let explanation = explain::explain(&facts);
     Ok(JobExplanation { job: facts.job, now: facts.now, explanation })
 }
 
-fn facts(situation: ExplainFacts, workers: &[Worker], unkillable: &[UnkillableProcess]) -> Facts {
+fn facts(job_facts: ExplainFacts, workers: &[Worker], unkillable: &[UnkillableProcess]) -> Facts {
     let takes_new = |worker: &&Worker| match worker.state {
         WorkerState::Running => true,
         WorkerState::Draining | WorkerState::Stopped => false,
     };
     let serves = |worker: &&Worker| match &worker.served {
         ServedJobs::All => true,
-        ServedJobs::InOrder(queues) => queues.contains(&situation.job.queue),
-        ServedJobs::Job(job) => *job == situation.job.id,
+        ServedJobs::InOrder(queues) => queues.contains(&job_facts.job.queue),
+        ServedJobs::Job(job) => *job == job_facts.job.id,
     };
     let all: Vec<&Worker> = workers.iter().filter(takes_new).collect();
     let serving: Vec<&Worker> = all.iter().copied().filter(serves).collect();
     // A worker that serves all queues claims the highest priority across them, so jobs of other queues are ahead too.
     let serves_all = serving.iter().any(|worker| worker.served == ServedJobs::All);
-    let elsewhere = if serves_all { situation.ahead_elsewhere } else { Count { least: 0, is_exact: true } };
+    let elsewhere = if serves_all { job_facts.ahead_elsewhere } else { Count { least: 0, is_exact: true } };
     Facts {
-        now: situation.now,
-        waits_for: situation.waits_for,
-        queue: situation.queue,
+        now: job_facts.now,
+        waits_for: job_facts.waits_for,
+        queue: job_facts.queue,
         ahead: Count {
-            least: situation.ahead_in_queue.least + elsewhere.least,
-            is_exact: situation.ahead_in_queue.is_exact && elsewhere.is_exact,
+            least: job_facts.ahead_in_queue.least + elsewhere.least,
+            is_exact: job_facts.ahead_in_queue.is_exact && elsewhere.is_exact,
         },
-        ahead_in_queue: situation.ahead_in_queue,
-        durations: situation.durations,
+        ahead_in_queue: job_facts.ahead_in_queue,
+        durations: job_facts.durations,
         workers: WorkerFacts {
             all: all.len() as u64,
             draining: workers.iter().filter(|worker| serves(worker) && !takes_new(worker)).count() as u64,
@@ -63,7 +63,7 @@ fn facts(situation: ExplainFacts, workers: &[Worker], unkillable: &[UnkillablePr
             busy: serving.iter().map(|worker| u64::from(worker.running.min(worker.concurrency))).sum(),
         },
         unkillable: unkillable.iter().map(|found| (found.pid, found.why.clone())).collect(),
-        job: situation.job,
+        job: job_facts.job,
     }
 }
 

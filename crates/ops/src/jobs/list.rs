@@ -127,19 +127,19 @@ impl FromStr for Sort {
 
 /// The part of a job that is kept until all jobs have been read.
 #[derive(Debug)]
-struct Place {
+struct SortEntry {
     value: Option<Value>,
     number: u64,
     id: JobId,
 }
 
 impl Sort {
-    fn place(self, job: Job) -> Place {
-        Place { value: self.key.value(&job), number: job.number, id: job.id }
+    fn entry(self, job: Job) -> SortEntry {
+        SortEntry { value: self.key.value(&job), number: job.number, id: job.id }
     }
 
     /// Jobs without a value come last in both directions; among equal values the newest job comes first.
-    fn compare(self, a: &Place, b: &Place) -> Ordering {
+    fn compare(self, a: &SortEntry, b: &SortEntry) -> Ordering {
         let order = match (&a.value, &b.value) {
             (Some(a), Some(b)) if self.descending => b.cmp(a),
             (Some(a), Some(b)) => a.cmp(b),
@@ -194,14 +194,14 @@ impl<'s> Listing<'s> {
         sort: Sort,
         limit: usize,
     ) -> Result<Self, StoreError> {
-        let mut first: Vec<Place> = Vec::new();
+        let mut first: Vec<SortEntry> = Vec::new();
         let mut more = false;
         let mut after = None;
         loop {
             let page = store.list(filter, &Page { limit: CHUNK, after })?;
             // Continue by position: the job may be removed before the next page is read.
             after = page.last().map(After::from);
-            first.extend(page.into_iter().map(|job| sort.place(job)));
+            first.extend(page.into_iter().map(|job| sort.entry(job)));
             let is_last = after.is_none();
             if is_last || first.len() > limit.saturating_mul(2).max(CHUNK) {
                 first.sort_unstable_by(|a, b| sort.compare(a, b));
@@ -209,7 +209,7 @@ impl<'s> Listing<'s> {
                 first.truncate(limit);
             }
             if is_last {
-                let ids: Vec<JobId> = first.into_iter().map(|place| place.id).collect();
+                let ids: Vec<JobId> = first.into_iter().map(|entry| entry.id).collect();
                 return Ok(Self { store, source: Source::Ids(ids.into_iter()), more, last: None });
             }
         }

@@ -35,7 +35,7 @@ pub struct ScheduleJson<'a> {
 
 impl<'a> From<&'a Schedule> for ScheduleJson<'a> {
     fn from(schedule: &'a Schedule) -> Self {
-        let held = schedule.pause.as_ref();
+        let pause = schedule.pause.as_ref();
         let next_runs = schedule.next_runs(NEXT_RUNS);
         Self {
             name: schedule.name.as_str(),
@@ -47,10 +47,10 @@ impl<'a> From<&'a Schedule> for ScheduleJson<'a> {
             missed_limit: (schedule.policy.on_missed == OnMissed::All)
                 .then_some(schedule.policy.missed_limit),
             on_overlap: schedule.policy.on_overlap.name(),
-            paused: held.is_some(),
-            paused_at: held.map(|held| held.since),
-            paused_by: held.map(|held| held.by.as_str()),
-            pause_reason: held.and_then(|held| held.reason.as_deref()),
+            paused: pause.is_some(),
+            paused_at: pause.map(|pause| pause.since),
+            paused_by: pause.map(|pause| pause.by.as_str()),
+            pause_reason: pause.and_then(|pause| pause.reason.as_deref()),
             created_at: schedule.created_at,
             created_by: &schedule.created_by,
             next_at: next_runs.first().copied(),

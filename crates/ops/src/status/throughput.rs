@@ -31,7 +31,7 @@ struct Sample {
 
 /// How many attempts ended within an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct AttemptRate {
     pub completed: u64,
     pub failed: u64,
     pub over: Duration,
@@ -62,19 +62,23 @@ impl Throughput {
     }
 
     /// Between the last two samples.
-    pub fn since_last(&self) -> Option<Pace> {
-        self.pace_since(self.samples.len().checked_sub(2)?)
+    pub fn since_last(&self) -> Option<AttemptRate> {
+        self.rate_since(self.samples.len().checked_sub(2)?)
     }
 
     /// Over the last minute, or since the first sample.
-    pub fn last_minute(&self) -> Option<Pace> {
-        self.pace_since(0)
+    pub fn last_minute(&self) -> Option<AttemptRate> {
+        self.rate_since(0)
     }
 
-    fn pace_since(&self, at: usize) -> Option<Pace> {
+    fn rate_since(&self, at: usize) -> Option<AttemptRate> {
         let (first, last) = (self.samples.get(at)?, self.samples.back()?);
         let over = last.at.checked_sub(first.at).filter(|over| !over.is_zero())?;
-        Some(Pace { completed: last.completed - first.completed, failed: last.failed - first.failed, over })
+        Some(AttemptRate {
+            completed: last.completed - first.completed,
+            failed: last.failed - first.failed,
+            over,
+        })
     }
 }
 
@@ -115,11 +119,11 @@ mod tests {
         // The failed job was claimed again and died; meanwhile jobs of a new queue completed.
         let there = queue("a", &[(StateName::Completed, 10), (StateName::Dead, 1)]);
         throughput.take(seconds(2), &[there, queue("b", &[(StateName::Completed, 4)])]);
-        let pace = Pace { completed: 7, failed: 1, over: seconds(2) };
-        assert_eq!(throughput.since_last(), Some(pace));
+        let rate = AttemptRate { completed: 7, failed: 1, over: seconds(2) };
+        assert_eq!(throughput.since_last(), Some(rate));
         throughput.take(seconds(4), &[queue("a", &[(StateName::Completed, 2)]), queue("b", &[])]);
-        assert_eq!(throughput.since_last(), Some(Pace { completed: 0, failed: 0, over: seconds(2) }));
-        assert_eq!(throughput.last_minute(), Some(Pace { over: seconds(4), ..pace }));
+        assert_eq!(throughput.since_last(), Some(AttemptRate { completed: 0, failed: 0, over: seconds(2) }));
+        assert_eq!(throughput.last_minute(), Some(AttemptRate { over: seconds(4), ..rate }));
     }
 
     #[test]
@@ -128,8 +132,14 @@ mod tests {
         for second in 0..=100 {
             throughput.take(seconds(second), &[queue("a", &[(StateName::Completed, second * 3)])]);
         }
-        assert_eq!(throughput.last_minute(), Some(Pace { completed: 180, failed: 0, over: seconds(60) }));
+        assert_eq!(
+            throughput.last_minute(),
+            Some(AttemptRate { completed: 180, failed: 0, over: seconds(60) })
+        );
         throughput.take(seconds(1_000), &[queue("a", &[(StateName::Completed, 310)])]);
-        assert_eq!(throughput.last_minute(), Some(Pace { completed: 10, failed: 0, over: seconds(900) }));
+        assert_eq!(
+            throughput.last_minute(),
+            Some(AttemptRate { completed: 10, failed: 0, over: seconds(900) })
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::throughput::{Pace, Throughput};
+use super::throughput::{AttemptRate, Throughput};
 use super::{Status, status};
 use crate::OpError;
 use domain::job::Job;
@@ -31,9 +31,9 @@ pub struct Snapshot {
     pub at: Timestamp,
     pub status: Status,
     /// Since the last snapshot; `None` in the first.
-    pub pace: Option<Pace>,
+    pub latest: Option<AttemptRate>,
     /// Over the last minute, or since the first snapshot.
-    pub minute: Option<Pace>,
+    pub minute: Option<AttemptRate>,
     /// By worker, then longest-running first.
     pub running: Vec<Job>,
     /// Soonest first.
@@ -51,7 +51,7 @@ impl<'s> Watch<'s> {
         self.throughput.take(elapsed, &status.queues);
         Ok(Snapshot {
             at: self.store.now()?,
-            pace: self.throughput.since_last(),
+            latest: self.throughput.since_last(),
             minute: self.throughput.last_minute(),
             running: self.running(&status.workers)?,
             retries: self.retries(&status)?,

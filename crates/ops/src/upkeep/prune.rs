@@ -40,11 +40,11 @@ pub fn prune(
         progress(walk.deleted().jobs - reported);
         reported = walk.deleted().jobs;
     }
-    let forgotten = walk.deleted();
-    if forgotten != PruneTotals::default() {
-        store.end_duty(Duty::Prune, NEXT_AUTOMATIC_PRUNE, by, Some(&forgotten.to_string()))?;
+    let deleted = walk.deleted();
+    if deleted != PruneTotals::default() {
+        store.end_duty(Duty::Prune, NEXT_AUTOMATIC_PRUNE, by, Some(&deleted.to_string()))?;
     }
-    Ok(forgotten)
+    Ok(deleted)
 }
 
 fn walk(store: &dyn Store, home: &Path, scope: &PruneScope) -> Result<RetentionPass, StoreError> {

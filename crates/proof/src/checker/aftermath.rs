@@ -37,7 +37,7 @@ pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
 /// No call may panic. The other checks treat a panic as an unknown answer and would not notice it.
 fn check_calls(evidence: &Evidence, verdict: &mut Verdict) {
     for call in &evidence.calls {
-        let panicked = call.said.contains("panicked at");
+        let panicked = call.stderr.contains("panicked at");
         verdict.expect(Invariant::ProblemsReported, None, !panicked, || format!("a call panicked: {call}"));
     }
 }

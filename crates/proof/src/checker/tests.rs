@@ -394,7 +394,7 @@ fn a_late_notice_and_an_unreported_problem_are_detected() {
     assert_eq!(breaks(|evidence| evidence.problems.clear()), [Invariant::ProblemsReported]);
     let panicked = breaks(|evidence| {
         let mut call = call(Request::Retry("a".to_owned()), Answer::Unknown);
-        call.said = "thread 'main' panicked at crates/cli/src/verbs/manage/retry.rs:1:1".to_owned();
+        call.stderr = "thread 'main' panicked at crates/cli/src/verbs/manage/retry.rs:1:1".to_owned();
         evidence.calls.push(call);
     });
     assert_eq!(panicked, [Invariant::ProblemsReported]);
@@ -404,9 +404,9 @@ fn a_late_notice_and_an_unreported_problem_are_detected() {
 fn a_timeline_contains_all_sources() {
     let mut evidence = evidence();
     evidence.jobs.push(completed("c"));
-    let told = timeline(&evidence, "a");
+    let output = timeline(&evidence, "a");
     for part in ["enqueue of 1 jobs", "START", "exit:3", "attempt 2 on w", "Completed"] {
-        assert!(told.contains(part), "{part} is missing: {told}");
+        assert!(output.contains(part), "{part} is missing: {output}");
     }
     assert_eq!(timeline(&evidence, "unknown"), "no evidence about unknown\n");
 }

@@ -117,19 +117,19 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         confirm(context, "delete", count(store, &home, &wanted)?.jobs, false)?;
     }
     let mut bar = Bar::new(context, "deleting", None);
-    let forgotten = prune(store, &home, &wanted, &user::name(), |more| bar.advance(more))?;
+    let deleted = prune(store, &home, &wanted, &user::name(), |more| bar.advance(more))?;
     drop(bar);
-    hint_kept_jobs(context, &wanted, forgotten.jobs)?;
-    print_summary(context, forgotten, false)?;
+    hint_kept_jobs(context, &wanted, deleted.jobs)?;
+    print_summary(context, deleted, false)?;
     Ok(code_of(worst))
 }
 
-fn hint_kept_jobs(context: &Context, wanted: &PruneScope, forgotten: u64) -> Result<(), Failure> {
+fn hint_kept_jobs(context: &Context, wanted: &PruneScope, deleted: u64) -> Result<(), Failure> {
     let chosen = match wanted {
         PruneScope::BySettings => 0,
         PruneScope::Chosen(jobs) => jobs.len() as u64,
     };
-    match chosen.saturating_sub(forgotten) {
+    match chosen.saturating_sub(deleted) {
         0 => Ok(()),
         kept => context.hint(&format!(
             "{} kept: changed meanwhile, awaited by other jobs, or unique key still taken",
@@ -138,8 +138,8 @@ fn hint_kept_jobs(context: &Context, wanted: &PruneScope, forgotten: u64) -> Res
     }
 }
 
-fn print_summary(context: &Context, forgotten: PruneTotals, dry_run: bool) -> Result<(), Failure> {
-    let PruneTotals { jobs: count, outputs, events } = forgotten;
+fn print_summary(context: &Context, deleted: PruneTotals, dry_run: bool) -> Result<(), Failure> {
+    let PruneTotals { jobs: count, outputs, events } = deleted;
     if context.json {
         return context.print_json(&PruneJson { jobs: count, outputs, events, dry_run });
     }

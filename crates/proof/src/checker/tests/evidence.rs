@@ -103,7 +103,7 @@ pub(super) fn cancel(id: &str, answer: Answer, span: (u64, u64)) -> Call {
 }
 
 pub(super) fn call(request: Request, answer: Answer) -> Call {
-    Call { request, began: at(10), ended: at(20), answer, printed: Vec::new(), said: String::new() }
+    Call { request, began: at(10), ended: at(20), answer, printed: Vec::new(), stderr: String::new() }
 }
 
 fn line(job: &str, attempt: u32, millis: u64, event: LedgerEvent) -> Line {

@@ -133,8 +133,8 @@ struct BatchProgress<'a> {
     context: &'a Context,
     bar: Bar,
     began: Instant,
-    pace: CompletionRate,
-    outlook: Option<EtaFacts>,
+    completion_rate: CompletionRate,
+    eta_facts: Option<EtaFacts>,
     next_worker_check: Instant,
     worker_hint_given: bool,
 }
@@ -146,8 +146,8 @@ impl<'a> BatchProgress<'a> {
             context,
             bar: Bar::new(context, "waiting", Some(total)),
             began: now,
-            pace: CompletionRate::default(),
-            outlook: None,
+            completion_rate: CompletionRate::default(),
+            eta_facts: None,
             next_worker_check: now,
             worker_hint_given: false,
         }
@@ -158,10 +158,10 @@ impl<'a> BatchProgress<'a> {
             self.check_workers(&batch.name)?;
             self.next_worker_check = Instant::now() + WORKER_CHECK_INTERVAL;
         }
-        self.pace.record(self.began.elapsed(), batch.finished());
+        self.completion_rate.record(self.began.elapsed(), batch.finished());
         self.bar.set_total(batch.total());
-        let (pace, outlook) = (&self.pace, self.outlook.as_ref());
-        self.bar.show(batch.finished(), || progress(batch, pace, outlook));
+        let (completion_rate, eta_facts) = (&self.completion_rate, self.eta_facts.as_ref());
+        self.bar.show(batch.finished(), || progress(batch, completion_rate, eta_facts));
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl<'a> BatchProgress<'a> {
         let store = self.context.store()?;
         let workers = live_workers(store)?;
         let slots = workers.iter().map(|worker| worker.concurrency).sum();
-        self.outlook = Some(EtaFacts { slots, ..store.eta_facts(batch)? });
+        self.eta_facts = Some(EtaFacts { slots, ..store.eta_facts(batch)? });
         if let (Some(why), false) = (why_no_job_starts(&workers), self.worker_hint_given) {
             self.worker_hint_given = true;
             self.bar.clear();
@@ -181,20 +181,19 @@ impl<'a> BatchProgress<'a> {
 }
 
 /// `2 dead, 12/s, 55s left`
-fn progress(batch: &Batch, pace: &CompletionRate, outlook: Option<&EtaFacts>) -> String {
+fn progress(batch: &Batch, completion_rate: &CompletionRate, eta_facts: Option<&EtaFacts>) -> String {
     let mut parts = Vec::new();
     for state in [StateName::Dead, StateName::Cancelled] {
         let count = batch.counts.get(&state).filter(|count| **count > 0);
         parts.extend(count.map(|count| format!("{} {}", grouped(*count), state.name())));
     }
     parts.extend(
-        pace.per_second().map(
-            |rate| {
-                if rate >= 10.0 { format!("{rate:.0}/s") } else { format!("{rate:.1}/s") }
-            },
-        ),
+        completion_rate
+            .per_second()
+            .map(|rate| if rate >= 10.0 { format!("{rate:.0}/s") } else { format!("{rate:.1}/s") }),
     );
-    let left = outlook.and_then(|outlook| pace.time_left(batch.total() - batch.finished(), outlook));
+    let left = eta_facts
+        .and_then(|eta_facts| completion_rate.time_left(batch.total() - batch.finished(), eta_facts));
     // The estimate is not more precise than a second.
     parts.extend(left.map(|left| format!("{} left", rough(left.max(Duration::from_secs(1))))));
     parts.join(", ")

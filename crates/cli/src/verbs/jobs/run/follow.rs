@@ -7,7 +7,7 @@ use sys::program::ExitCode;
 use rustix::process::Signal;
 
 use super::question::{Answer, ask};
-use super::terminal::Live;
+use super::terminal::TerminalOutput;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::render::text::{jobs, rough, rough_size};
@@ -43,7 +43,7 @@ pub(super) struct Run<'a> {
     /// Another caller enqueued the job.
     is_existing: bool,
     follower: Follower<'a>,
-    live: Live<'a>,
+    terminal: TerminalOutput<'a>,
     /// Present if this process runs inside a job.
     loan: Option<SlotLoan<'a>>,
     next_check_at: Instant,
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
             follower: Follower::new(store, home, id.clone(), first),
             id,
             is_existing,
-            live: Live::new(context),
+            terminal: TerminalOutput::new(context),
             loan,
             next_check_at: now,
             waiting_since: now,
@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
     pub(super) fn follow(mut self) -> Result<ExitCode, EarlyExit> {
         let id = &self.id;
         let already_exists = if self.is_existing { " already exists" } else { "" };
-        self.live.note_on_terminal(&format!("job {id}{already_exists} (queuectl logs -f {id})"));
+        self.terminal.note_on_terminal(&format!("job {id}{already_exists} (queuectl logs -f {id})"));
         loop {
             let news = self.follower.poll()?;
             let signal = if news.is_empty() {
@@ -129,15 +129,15 @@ impl<'a> Run<'a> {
     /// Shows one event. Returns the job once it has finished.
     fn show_event(&mut self, event: FollowEvent) -> Result<Option<Box<Job>>, EarlyExit> {
         match event {
-            FollowEvent::Began(_) => self.live.clear(),
+            FollowEvent::Began(_) => self.terminal.clear(),
             FollowEvent::Output(pieces) => self.write_pieces(&pieces)?,
             FollowEvent::Unreadable(error) => {
-                self.live.break_line();
+                self.terminal.break_line();
                 self.worst = self.worst.max(Some(report_and_continue(self.context, &error.into())));
             }
             FollowEvent::Ended { attempt, job } => {
                 if let Some(note) = describe_attempt_end(&attempt, &job, self.store.now()?) {
-                    self.live.note(&note);
+                    self.terminal.note(&note);
                 }
                 self.waiting_since = Instant::now();
             }
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
         for piece in pieces {
             match piece {
                 Piece::Output(chunk) => self.write_chunk(chunk)?,
-                Piece::Cut { bytes } => self.live.note(&format!("[… {} cut …]", rough_size(*bytes))),
+                Piece::Cut { bytes } => self.terminal.note(&format!("[… {} cut …]", rough_size(*bytes))),
             }
         }
         Ok(())
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
     fn write_chunk(&mut self, chunk: &Chunk) -> Result<(), EarlyExit> {
         let mut rest = chunk.bytes.as_slice();
         while !rest.is_empty() {
-            match self.live.write(chunk.stream, rest, self.interrupts) {
+            match self.terminal.write(chunk.stream, rest, self.interrupts) {
                 Ok(written) => rest = &rest[written..],
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                     return self.handle_closed_output();
@@ -186,24 +186,24 @@ impl<'a> Run<'a> {
     }
 
     fn finish(mut self, job: &Job) -> Result<ExitCode, EarlyExit> {
-        self.live.clear();
+        self.terminal.clear();
         signal::end_quietly_on_closed_pipe();
         if self.context.json {
             self.context.print_json(&EnqueuedJson { job: job.into(), existing: self.is_existing })?;
         }
         if self.cancel_requested && job.life.state.name() == StateName::Cancelled {
-            self.live.note_on_terminal(&format!("job {} is cancelled", self.id));
+            self.terminal.note_on_terminal(&format!("job {} is cancelled", self.id));
             return Err(EarlyExit::Signal(Signal::INT));
         }
         let Some(code) = exit_code(job) else {
-            self.live.break_line();
+            self.terminal.break_line();
             WaitEnd::Finished(Box::new(job.clone())).verdict()?;
             return Ok(ExitCode::SUCCESS);
         };
         match (&job.latest.error, job.latest.signal) {
             // The exit code alone does not show that a limit was exceeded.
-            (Some(error), _) if reports_excess(error) => self.live.note(error),
-            (_, Some(signal)) => self.live.note_on_terminal(&format!("killed by {signal}")),
+            (Some(error), _) if reports_excess(error) => self.terminal.note(error),
+            (_, Some(signal)) => self.terminal.note_on_terminal(&format!("killed by {signal}")),
             (_, None) => {}
         }
         let unreadable = self.worst.filter(|_| code == 0);
@@ -238,7 +238,7 @@ impl<'a> Run<'a> {
     fn start_worker(&mut self, job: &Job, is_alone: bool) -> Result<(), EarlyExit> {
         start_for_job(self.context, &job.id).map_err(|failure| failure.with_hint(self.reattach_hint()))?;
         let why = if is_alone { "no worker is running" } else { "no running worker takes this job" };
-        self.live.note_on_terminal(&format!("{why}; started one for it"));
+        self.terminal.note_on_terminal(&format!("{why}; started one for it"));
         Ok(())
     }
 
@@ -248,11 +248,11 @@ impl<'a> Run<'a> {
         };
         if let (WaitReason::PausedQueue(pause), false) = (&wait_reason, self.pause_reported) {
             let why = pause_of(job, pause);
-            self.live.note(&format!("{why}, so the job waits; {}", self.reattach_hint()));
+            self.terminal.note(&format!("{why}, so the job waits; {}", self.reattach_hint()));
             self.pause_reported = true;
         }
         let now = self.store.now()?;
-        self.live.wait_for(|| match wait_reason {
+        self.terminal.wait_for(|| match wait_reason {
             WaitReason::PausedQueue(_) => format!("waiting for queue {} to be resumed", job.queue),
             WaitReason::Jobs { count } => format!("waiting for {} to complete", jobs(count.into())),
             WaitReason::Time(at) => format!("starts in {}", rough(at.since(now))),
@@ -270,10 +270,10 @@ impl<'a> Run<'a> {
 
     /// Ctrl-C on a terminal asks what to do. Otherwise a signal ends this process and not the job.
     fn handle_signal(&mut self, signal: Signal) -> Result<(), EarlyExit> {
-        if signal != Signal::INT || self.cancel_requested || !Live::can_ask() {
+        if signal != Signal::INT || self.cancel_requested || !TerminalOutput::can_ask() {
             return self.detach(signal);
         }
-        self.live.begin_question();
+        self.terminal.begin_question();
         let (store, id) = (self.store, &self.id);
         let is_over = || Ok(find(store, id)?.life.state.name().is_finished());
         match ask(self.context, self.interrupts, is_over)? {
@@ -287,7 +287,7 @@ impl<'a> Run<'a> {
     }
 
     fn detach(&mut self, signal: Signal) -> Result<(), EarlyExit> {
-        self.live.note(&format!("detached: {}", self.reattach_hint()));
+        self.terminal.note(&format!("detached: {}", self.reattach_hint()));
         Err(EarlyExit::Signal(signal))
     }
 

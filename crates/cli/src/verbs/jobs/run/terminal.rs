@@ -17,7 +17,7 @@ use sys::signal::interrupts::Interrupts;
 /// A pipe that is ready takes this many bytes without blocking.
 const PIPE_BYTES: usize = 4_096;
 
-pub(super) struct Live<'c> {
+pub(super) struct TerminalOutput<'c> {
     context: &'c Context,
     /// Shows what the job waits for.
     bar: Bar,
@@ -25,7 +25,7 @@ pub(super) struct Live<'c> {
     in_line: bool,
 }
 
-impl<'c> Live<'c> {
+impl<'c> TerminalOutput<'c> {
     pub(super) fn new(context: &'c Context) -> Self {
         Self { context, bar: Bar::new(context, "", None), in_line: false }
     }

@@ -76,9 +76,9 @@ fn last(schedule: &Schedule, run: &Run, now: Timestamp) -> String {
 }
 
 fn paused(schedule: &Schedule, now: Timestamp) -> String {
-    let Some(held) = &schedule.pause else {
+    let Some(pause) = &schedule.pause else {
         return "-".to_owned();
     };
-    let why = held.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("{} by {}{why}", ago(held.since, now), held.by)
+    let why = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{} by {}{why}", ago(pause.since, now), pause.by)
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anstyle::Style;
 
-use super::verbs::Which;
+use super::verbs::ScheduleArg;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::table::{Align, Cell, Table};
@@ -21,11 +21,11 @@ use ops::schedule::json::{RunJson, ScheduleRecordJson, description, job_facts};
 )]
 pub(super) struct Args {
     #[command(flatten)]
-    which: Which,
+    schedule: ScheduleArg,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let name = args.which.name()?;
+    let name = args.schedule.name()?;
     let store = context.store()?;
     let (schedule, runs) = find(store, &name)?;
     if context.json {
@@ -59,8 +59,11 @@ fn facts(schedule: &Schedule, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     say("runs", Some(description(&schedule.when)));
     say("zone", schedule.when.zone_name().map(str::to_owned));
-    say("paused", schedule.pause.as_ref().map(|held| format!("{} by {}", moment(held.since, now), held.by)));
-    say("reason", schedule.pause.as_ref().and_then(|held| held.reason.clone()));
+    say(
+        "paused",
+        schedule.pause.as_ref().map(|pause| format!("{} by {}", moment(pause.since, now), pause.by)),
+    );
+    say("reason", schedule.pause.as_ref().and_then(|pause| pause.reason.clone()));
     say("on missed", Some(on_missed(schedule)));
     say("on overlap", Some(schedule.policy.on_overlap.name().to_owned()));
     say("last missed", schedule.missed_at.map(|at| moment(at, now)));

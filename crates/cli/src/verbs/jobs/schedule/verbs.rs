@@ -41,7 +41,7 @@ enum ScheduleVerb {
     #[command(after_help = "Example:\n  queuectl schedule pause nightly --reason \"the disk is full\"")]
     Pause {
         #[command(flatten)]
-        which: Which,
+        arg: ScheduleArg,
         /// The reason, shown in `schedule list`
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
@@ -50,25 +50,25 @@ enum ScheduleVerb {
     ///
     /// It continues with its next time. Runs that were due while it was paused are not made up for.
     #[command(after_help = "Example:\n  queuectl schedule resume nightly")]
-    Resume(Which),
+    Resume(ScheduleArg),
     /// Remove a schedule; the jobs that it has enqueued are kept
     #[command(after_help = "Example:\n  queuectl schedule remove nightly")]
-    Remove(Which),
+    Remove(ScheduleArg),
     /// Enqueue its job now, in addition to its times, even if an earlier run has not finished
     #[command(
         after_help = "Examples:\n  queuectl schedule run nightly\n  queuectl wait \"$(queuectl schedule run nightly)\""
     )]
-    Run(Which),
+    Run(ScheduleArg),
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Which {
+pub(super) struct ScheduleArg {
     /// The schedule's name
     #[arg(value_name = "NAME")]
     name: String,
 }
 
-impl Which {
+impl ScheduleArg {
     pub(super) fn name(&self) -> Result<ScheduleName, Failure> {
         parse_name(&self.name)
     }
@@ -83,24 +83,24 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         ScheduleVerb::Add(args) => add::run(*args, context)?,
         ScheduleVerb::List(args) => list::run(&args, context)?,
         ScheduleVerb::Show(args) => show::run(&args, context)?,
-        ScheduleVerb::Pause { which, reason } => {
-            let (name, by) = (which.name()?, user::name());
+        ScheduleVerb::Pause { arg, reason } => {
+            let (name, by) = (arg.name()?, user::name());
             let pause = Pause { by: by.clone(), reason };
-            let held = schedule::hold(context.store()?, &name, Some(&pause), &by)?;
-            report_schedule(context, &held, "paused")?;
+            let schedule = schedule::set_pause(context.store()?, &name, Some(&pause), &by)?;
+            report_schedule(context, &schedule, "paused")?;
         }
-        ScheduleVerb::Resume(which) => {
-            let name = which.name()?;
-            let schedule = schedule::hold(context.store()?, &name, None, &user::name())?;
+        ScheduleVerb::Resume(arg) => {
+            let name = arg.name()?;
+            let schedule = schedule::set_pause(context.store()?, &name, None, &user::name())?;
             report_schedule(context, &schedule, "resumed")?;
         }
-        ScheduleVerb::Remove(which) => {
-            let name = which.name()?;
+        ScheduleVerb::Remove(arg) => {
+            let name = arg.name()?;
             let removed = schedule::remove(context.store()?, &name, &user::name())?;
             report_schedule(context, &removed, "removed; its jobs are kept")?;
         }
-        ScheduleVerb::Run(which) => {
-            let name = which.name()?;
+        ScheduleVerb::Run(arg) => {
+            let name = arg.name()?;
             let store = context.store()?;
             let enqueued = schedule::run(store, &name, &user::name())?;
             print_enqueued(context, store, &enqueued)?;

@@ -16,10 +16,10 @@ use sys::signal::interrupts::Interrupts;
 pub(super) struct Progress {
     began: Instant,
     interrupts: Interrupts,
-    scene: Mutex<Scene>,
+    state: Mutex<ProgressState>,
 }
 
-struct Scene {
+struct ProgressState {
     bar: Bar,
     /// The running trials, with the latest news of each.
     under_way: BTreeMap<u64, String>,
@@ -30,42 +30,42 @@ struct Scene {
 impl Progress {
     pub(super) fn new(context: &Context, interrupts: Interrupts) -> Self {
         let bar = Bar::new(context, "testing", None);
-        let scene = Scene { bar, under_way: BTreeMap::new(), judged: 0, interrupted_by: None };
-        Self { began: Instant::now(), interrupts, scene: Mutex::new(scene) }
+        let state = ProgressState { bar, under_way: BTreeMap::new(), judged: 0, interrupted_by: None };
+        Self { began: Instant::now(), interrupts, state: Mutex::new(state) }
     }
 
-    fn scene(&self) -> MutexGuard<'_, Scene> {
-        self.scene.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ProgressState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Clears the progress line. Returns the signal that ended the campaign early, if any.
     pub(super) fn end(self) -> Option<(Interrupts, Signal)> {
-        let scene = self.scene.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Some((self.interrupts, scene.interrupted_by?))
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Some((self.interrupts, state.interrupted_by?))
     }
 }
 
 impl CampaignObserver for Progress {
     fn report(&self, trial: u64, nemesis: &'static str, progress: &TrialProgress) {
-        let mut scene = self.scene();
+        let mut state = self.state();
         if let Some(words) = words(progress) {
-            scene.under_way.insert(trial, format!("{nemesis}: {words}"));
+            state.under_way.insert(trial, format!("{nemesis}: {words}"));
         } else {
-            scene.under_way.remove(&trial);
-            scene.judged += 1;
+            state.under_way.remove(&trial);
+            state.judged += 1;
         }
-        let done = format!("{}s, {} trials done", self.began.elapsed().as_secs(), scene.judged);
-        let under_way = scene.under_way.values().cloned();
+        let done = format!("{}s, {} trials done", self.began.elapsed().as_secs(), state.judged);
+        let under_way = state.under_way.values().cloned();
         let line = std::iter::once(done).chain(under_way).collect::<Vec<_>>().join(" · ");
-        scene.bar.say(|| line);
+        state.bar.say(|| line);
     }
 
     fn is_interrupted(&self) -> bool {
-        let mut scene = self.scene();
-        if scene.interrupted_by.is_none() {
-            scene.interrupted_by = self.interrupts.take();
+        let mut state = self.state();
+        if state.interrupted_by.is_none() {
+            state.interrupted_by = self.interrupts.take();
         }
-        scene.interrupted_by.is_some()
+        state.interrupted_by.is_some()
     }
 }
 

@@ -39,13 +39,13 @@ struct Sum {
     jobs: u64,
     attempts: u64,
     calls: u64,
-    damage: Vec<Damage>,
-    promises: Vec<Kept>,
+    damage: Vec<FaultCount>,
+    promises: Vec<PromiseResult>,
     violations: Vec<ViolationJson>,
 }
 
 #[derive(Serialize)]
-struct Damage {
+struct FaultCount {
     kind: &'static str,
     what: &'static str,
     trials: u64,
@@ -53,7 +53,7 @@ struct Damage {
 }
 
 #[derive(Serialize)]
-struct Kept {
+struct PromiseResult {
     promise: &'static str,
     facts: u64,
     /// `None` if it was not tested, or the machine was too busy to measure it.
@@ -78,8 +78,8 @@ impl Sum {
         for report in reports {
             verdict.merge(report.verdict.clone());
         }
-        let promises: Vec<Kept> =
-            Promise::ALL.iter().map(|promise| Kept::of(*promise, &verdict, reports)).collect();
+        let promises: Vec<PromiseResult> =
+            Promise::ALL.iter().map(|promise| PromiseResult::of(*promise, &verdict, reports)).collect();
         Self {
             ok: !reports.is_empty() && verdict.violations.is_empty(),
             seed: campaign.seed,
@@ -87,7 +87,7 @@ impl Sum {
             jobs: reports.iter().map(|report| report.jobs).sum(),
             attempts: reports.iter().map(|report| report.attempts).sum(),
             calls: reports.iter().map(|report| report.calls).sum(),
-            damage: damage(reports),
+            damage: count_faults(reports),
             promises,
             violations: reports.iter().flat_map(violations).collect(),
         }
@@ -113,7 +113,7 @@ impl Sum {
     }
 }
 
-impl Kept {
+impl PromiseResult {
     fn of(promise: Promise, verdict: &Verdict, reports: &[Report]) -> Self {
         let invariants = promise.invariants();
         let longest = reports.iter().filter_map(|report| report.longest_abandoned).max();
@@ -142,10 +142,10 @@ fn describe_longest(longest: Duration) -> String {
     format!("{} ms at most", longest.as_millis())
 }
 
-fn damage(reports: &[Report]) -> Vec<Damage> {
-    let mut kinds: BTreeMap<&str, Damage> = BTreeMap::new();
+fn count_faults(reports: &[Report]) -> Vec<FaultCount> {
+    let mut kinds: BTreeMap<&str, FaultCount> = BTreeMap::new();
     for report in reports {
-        let new = Damage { kind: report.nemesis, what: report.description, trials: 0, strikes: 0 };
+        let new = FaultCount { kind: report.nemesis, what: report.description, trials: 0, strikes: 0 };
         let kind = kinds.entry(report.nemesis).or_insert(new);
         kind.trials += 1;
         kind.strikes += report.strikes;

@@ -27,7 +27,7 @@ pub(super) struct Args {
 }
 
 #[derive(Serialize)]
-struct TestedJson<'a> {
+struct HookTestJson<'a> {
     hook: &'a str,
     delivery: &'a str,
     delivered: bool,
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if let DeliveryResult::Failed(why) = sent {
         return Err(OpError::HookFailed { hook: name, why }.into());
     }
-    let json = TestedJson { hook: name.as_str(), delivery: &delivery.name, delivered: true };
+    let json = HookTestJson { hook: name.as_str(), delivery: &delivery.name, delivered: true };
     let sentence = format!("Hook {name} works: the sample event was delivered");
     report_change::report_change(context, &ChangeReport { name: name.as_str(), json, sentence })?;
     Ok(ExitCode::SUCCESS)

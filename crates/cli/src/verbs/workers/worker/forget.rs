@@ -28,7 +28,7 @@ pub(super) struct Args {
 }
 
 #[derive(Serialize)]
-struct ForgottenJson<'a> {
+struct ForgetJson<'a> {
     worker: &'a str,
     jobs: Vec<&'a str>,
 }
@@ -62,7 +62,7 @@ fn which(store: &dyn Store, worker: &WorkerId) -> Result<String, Failure> {
 fn print_result(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Result<ExitCode, Failure> {
     let ids: Vec<&str> = leases.iter().map(|lease| lease.job.as_str()).collect();
     if context.json {
-        context.print_json(&ForgottenJson { worker: worker.as_str(), jobs: ids })?;
+        context.print_json(&ForgetJson { worker: worker.as_str(), jobs: ids })?;
     } else if !context.quiet {
         let mut out = context.out();
         for id in &ids {
