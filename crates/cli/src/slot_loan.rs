@@ -11,7 +11,7 @@ use domain::values::name::JobId;
 use ops::jobs::calling_job::{CallingJob, first_starved, is_ready};
 use ops::worker::live::live_workers;
 use store::{ServedJobs, Store, Worker, WorkerState};
-use sys::fs::liveness_lock::WaitMark;
+use sys::fs::liveness_lock::WaitLock;
 
 /// How often to check whether a job needs the slot.
 const LOAN_CHECK_INTERVAL: Duration = Duration::from_millis(250);
@@ -22,7 +22,7 @@ pub(super) struct SlotLoan<'a> {
     context: &'a Context,
     store: &'a dyn Store,
     inside: CallingJob,
-    _mark: Option<WaitMark>,
+    _wait_lock: Option<WaitLock>,
     began: Instant,
     capacity_hint_given: bool,
     next_check_at: Instant,
@@ -37,13 +37,13 @@ impl<'a> SlotLoan<'a> {
         store: &'a dyn Store,
         inside: CallingJob,
     ) -> Result<Self, Failure> {
-        let mark = inside.mark_waiting(store)?;
+        let wait_lock = inside.mark_waiting(store)?;
         let now = Instant::now();
         Ok(Self {
             context,
             store,
             inside,
-            _mark: mark,
+            _wait_lock: wait_lock,
             began: now,
             capacity_hint_given: false,
             next_check_at: now,

@@ -50,7 +50,7 @@ use store::{
 use sys::bell::Bell;
 use sys::cgroup::DelegatedGroup;
 use sys::host;
-use sys::host::{Origin, Vantage};
+use sys::host::{Observer, Origin};
 use sys::process::{rlimit, spawn, user};
 use sys::signal::interrupts::Interrupts;
 use sys::{failpoint, signal};
@@ -199,7 +199,7 @@ impl<'a> Worker<'a> {
         let settings = settings::in_force(store.as_ref())?;
         let system = EngineError::system("failed to determine the host of this worker");
         let origin = Origin::of_worker(files.folder(), plan.id.as_str()).map_err(system)?;
-        let vantage = Vantage::here().map_err(system)?;
+        let observer = Observer::here().map_err(system)?;
         let dispatcher = Dispatcher::new(rules(&settings), order(&plan.served))
             .map_err(EngineError::system("failed to create a bell"))?;
         let concurrency = plan.concurrency.unwrap_or(settings.concurrency);
@@ -225,7 +225,7 @@ impl<'a> Worker<'a> {
             wake: Wake::new().map_err(EngineError::system("failed to create an epoll instance"))?,
             dispatcher: Arc::new(dispatcher),
             ledger: Ledger::new(plan.id.clone()),
-            reaper: Reaper::new(vantage),
+            reaper: Reaper::new(observer),
             scheduler: Scheduler::default(),
             pruner: Pruner::new(),
             work_bell: registered.bell,

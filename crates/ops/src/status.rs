@@ -22,7 +22,7 @@ use store::{
     UnkillableProcess, Worker, WorkerState,
 };
 use sys::fs::{disk, liveness_lock};
-use sys::host::Vantage;
+use sys::host::Observer;
 use sys::process::Holder;
 
 /// Less free space than this is reported as a problem.
@@ -143,9 +143,9 @@ fn hindered(worker: &Worker) -> Option<Problem> {
 
 /// Workers whose processes this process cannot see.
 fn shared_home(workers: &[Worker]) -> Option<Problem> {
-    let vantage = Vantage::here().ok()?;
+    let observer = Observer::here().ok()?;
     let unseen: Vec<&Worker> =
-        workers.iter().filter(|worker| !vantage.sees_processes_of(&worker.origin)).collect();
+        workers.iter().filter(|worker| !observer.sees_processes_of(&worker.origin)).collect();
     let hosts: BTreeSet<String> = unseen.iter().map(|worker| worker.host.clone()).collect();
     (!unseen.is_empty()).then(|| Problem::SharedHome {
         workers: unseen.iter().map(|worker| worker.id.to_string()).collect(),

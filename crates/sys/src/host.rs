@@ -61,22 +61,22 @@ pub struct Origin {
 impl Origin {
     /// The origin of a worker in this process, which must already hold its lock.
     pub fn of_worker(folder: &Path, worker: &str) -> io::Result<Self> {
-        let Vantage { machine_id, boot_id, pid_namespace } = Vantage::here()?;
+        let Observer { machine_id, boot_id, pid_namespace } = Observer::here()?;
         let lock = liveness_lock::path(folder, worker).metadata()?.into();
         let key = HostKey { machine_id, boot_id, home_id: make_home_id(folder)? };
         Ok(Self { key, pid_namespace, lock })
     }
 }
 
-/// Where an observer runs.
+/// A process that judges workers, by where it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Vantage {
+pub struct Observer {
     pub machine_id: String,
     pub boot_id: String,
     pub pid_namespace: u64,
 }
 
-impl Vantage {
+impl Observer {
     pub fn here() -> io::Result<Self> {
         Ok(Self {
             // Some containers have none.
@@ -106,12 +106,12 @@ pub enum Reach {
 }
 
 /// What the observer may trust about a worker whose files are in this directory, as the observer sees it.
-pub fn reach(vantage: &Vantage, origin: &Origin, folder: &Path, worker: &str) -> Reach {
-    if vantage.sees_processes_of(origin) {
+pub fn reach(observer: &Observer, origin: &Origin, folder: &Path, worker: &str) -> Reach {
+    if observer.sees_processes_of(origin) {
         let has_lock = finds_lock_of(origin, folder, worker) || guards::is_off(Guard::Namespaces);
         return if has_lock { Reach::Here } else { Reach::Elsewhere };
     }
-    let is_rebooted = vantage.machine_id == origin.key.machine_id && vantage.boot_id != origin.key.boot_id;
+    let is_rebooted = observer.machine_id == origin.key.machine_id && observer.boot_id != origin.key.boot_id;
     let is_same_home = || home_id(folder).is_some_and(|home_id| home_id == origin.key.home_id);
     if is_rebooted && is_same_home() { Reach::Rebooted } else { Reach::Elsewhere }
 }
@@ -193,7 +193,7 @@ mod tests {
     fn reach_of(home: &Home, change: impl FnOnce(&mut Origin)) -> Reach {
         let mut origin = home.origin.clone();
         change(&mut origin);
-        reach(&Vantage::here().expect("a vantage"), &origin, home.folder.path(), "w")
+        reach(&Observer::here().expect("an observer"), &origin, home.folder.path(), "w")
     }
 
     #[test]

@@ -9,7 +9,7 @@ use store::{LeaseRef, Store, StoreError, Worker};
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::Role;
 use sys::host;
-use sys::host::{Reach, Vantage};
+use sys::host::{Observer, Reach};
 
 /// Reaps the worker's jobs. Refused while it may be alive; its orphans are killed first if it ran on this machine.
 pub fn forget(store: &dyn Store, id: &WorkerId) -> Result<Vec<LeaseRef>, EngineError> {
@@ -17,9 +17,9 @@ pub fn forget(store: &dyn Store, id: &WorkerId) -> Result<Vec<LeaseRef>, EngineE
     let worker = workers.iter().find(|worker| worker.id == *id);
     let worker = worker.ok_or_else(|| StoreError::NoSuchWorker(id.clone()))?;
     let (now, lease) = (store.now()?, in_force(store)?.lease);
-    let vantage =
-        Vantage::here().map_err(EngineError::system("failed to determine the host of this process"))?;
-    let reach = host::reach(&vantage, &worker.origin, &worker.folder, id.as_str());
+    let observer =
+        Observer::here().map_err(EngineError::system("failed to determine the host of this process"))?;
+    let reach = host::reach(&observer, &worker.origin, &worker.folder, id.as_str());
     let may_live = match reach {
         Reach::Here => lives_here(worker),
         Reach::Rebooted => holds_a_lock(worker),

@@ -32,7 +32,7 @@ use sys::failpoint;
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::Role;
 use sys::host;
-use sys::host::{Reach, Vantage};
+use sys::host::{Observer, Reach};
 use sys::process;
 use sys::process::ProcessHandle;
 
@@ -47,7 +47,7 @@ const WORKER_KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Reaper {
-    vantage: Vantage,
+    observer: Observer,
     last_round: Instant,
     /// Since when workers have held expired leases, as observed without a gap.
     overdue_since: HashMap<WorkerId, Instant>,
@@ -91,9 +91,9 @@ impl Verdict {
 }
 
 impl Reaper {
-    pub(crate) fn new(vantage: Vantage) -> Self {
+    pub(crate) fn new(observer: Observer) -> Self {
         Self {
-            vantage,
+            observer,
             last_round: Instant::now(),
             overdue_since: HashMap::new(),
             heartbeat_ages: HeartbeatAges::default(),
@@ -183,7 +183,7 @@ impl Reaper {
     }
 
     fn judge(&mut self, worker: &Worker, settings: &Settings, now: Timestamp) -> Verdict {
-        match host::reach(&self.vantage, &worker.origin, &worker.folder, worker.id.as_str()) {
+        match host::reach(&self.observer, &worker.origin, &worker.folder, worker.id.as_str()) {
             Reach::Here => self.judge_here(worker, settings.lease),
             Reach::Rebooted | Reach::Elsewhere if holds_a_lock(worker) => Verdict::Leave,
             Reach::Rebooted => {

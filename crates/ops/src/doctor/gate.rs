@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Diagnosis, Finding};
 use domain::values::span::format_span;
 use store::sqlite::gate_path;
-use sys::fs::lock::PatientLock;
+use sys::fs::lock::TimedLock;
 use sys::fs::owner_only;
 use sys::process;
 
@@ -25,10 +25,10 @@ pub(super) fn check(diagnosis: &mut Diagnosis, database: &Path) {
         }
     };
     let began = Instant::now();
-    let lock = PatientLock::new(file);
+    let lock = TimedLock::new(file);
     diagnosis.add(match lock.take_within(GATE_WAIT_LIMIT) {
         Ok(true) => {
-            let _ = lock.let_go();
+            let _ = lock.release();
             free(began.elapsed())
         }
         Ok(false) => held(&path),

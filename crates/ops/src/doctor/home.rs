@@ -13,7 +13,7 @@ use domain::values::size::rough_size;
 use store::StoreError;
 use store::sqlite::check_files;
 use sys::fs::ownership;
-use sys::fs::ownership::{Flaw, OwnershipError};
+use sys::fs::ownership::{OwnershipError, OwnershipProblem};
 use sys::fs::{liveness_lock, owner_only};
 use sys::process::user;
 
@@ -113,24 +113,27 @@ fn entry(found: &DirEntry) -> Option<Entry> {
 
 /// Reports each file whose owner differs from the home's and each that other users can write.
 fn owners(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata, files: &[Entry]) {
-    let flawed: Vec<OwnershipError> = files.iter().filter_map(|file| flaw(file, meta.uid())).collect();
-    for OwnershipError { path, flaw } in flawed.iter().take(MAX_LISTED) {
-        let message = match flaw {
-            Flaw::Foreign { owner } => {
+    let with_problems: Vec<OwnershipError> =
+        files.iter().filter_map(|file| problem(file, meta.uid())).collect();
+    for OwnershipError { path, problem } in with_problems.iter().take(MAX_LISTED) {
+        let message = match problem {
+            OwnershipProblem::Foreign { owner } => {
                 let [owner, of_home] = [*owner, meta.uid()].map(user::name_of);
                 format!("`{}` belongs to {owner}, but the home belongs to {of_home}", path.display())
             }
-            Flaw::Writable { .. } | Flaw::Link => format!("`{}` {flaw}", path.display()),
+            OwnershipProblem::Writable { .. } | OwnershipProblem::Link => {
+                format!("`{}` {problem}", path.display())
+            }
         };
         diagnosis.add(Finding::error("owners", message));
     }
-    if let more @ 1.. = flawed.len().saturating_sub(MAX_LISTED) {
+    if let more @ 1.. = with_problems.len().saturating_sub(MAX_LISTED) {
         diagnosis.add(Finding::error("owners", format!("and {more} more files")));
     }
     // Every other command opens, and would refuse, the files directly in the home.
-    let refused = flawed.iter().find(|flawed| flawed.path.parent() == Some(home)).cloned();
+    let refused = with_problems.iter().find(|file| file.path.parent() == Some(home)).cloned();
     let (owner, home) = (user::name_of(meta.uid()), word(home));
-    if let Some(last) = diagnosis.findings.last_mut().filter(|_| !flawed.is_empty()) {
+    if let Some(last) = diagnosis.findings.last_mut().filter(|_| !with_problems.is_empty()) {
         last.advice = Some(format!("run `sudo chown -R {owner} {home}` and `chmod -R go-w {home}`"));
     }
     if let Some(refused) = refused {
@@ -138,15 +141,15 @@ fn owners(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata, files: &[Entr
     }
 }
 
-fn flaw(file: &Entry, owner: u32) -> Option<OwnershipError> {
-    let flaw = if file.meta.uid() != owner {
-        Flaw::Foreign { owner: file.meta.uid() }
+fn problem(file: &Entry, owner: u32) -> Option<OwnershipError> {
+    let problem = if file.meta.uid() != owner {
+        OwnershipProblem::Foreign { owner: file.meta.uid() }
     } else if !file.meta.is_symlink() && ownership::others_write(&file.path, &file.meta) {
-        Flaw::Writable { mode: file.meta.mode() & 0o7777 }
+        OwnershipProblem::Writable { mode: file.meta.mode() & 0o7777 }
     } else {
         return None;
     };
-    Some(OwnershipError { path: file.path.clone(), flaw })
+    Some(OwnershipError { path: file.path.clone(), problem })
 }
 
 fn modes(home: &Path, files: &[Entry]) -> Finding {

@@ -13,7 +13,7 @@ use store::{Store, StoreError, Worker};
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, Role};
 use sys::host;
-use sys::host::{Reach, Vantage};
+use sys::host::{Observer, Reach};
 use sys::process::user;
 
 pub(super) fn check(
@@ -48,8 +48,9 @@ pub(super) fn check(
 
 /// A dead worker that did not deregister. Its supervisor or another worker recovers its jobs.
 fn died(worker: &Worker, is_noticed: bool) -> Finding {
-    let reach = |vantage: Vantage| host::reach(&vantage, &worker.origin, &worker.folder, worker.id.as_str());
-    let how = match Vantage::here().map_or(Reach::Elsewhere, reach) {
+    let reach =
+        |observer: Observer| host::reach(&observer, &worker.origin, &worker.folder, worker.id.as_str());
+    let how = match Observer::here().map_or(Reach::Elsewhere, reach) {
         Reach::Here => "died",
         Reach::Rebooted => "was running when the machine went down",
         Reach::Elsewhere => {

@@ -15,7 +15,7 @@ use store::{Store, StoreError};
 use sys::clock::SystemClock;
 use sys::fs::owner_only;
 use sys::fs::ownership;
-use sys::fs::ownership::{Flaw, OwnershipError};
+use sys::fs::ownership::{OwnershipError, OwnershipProblem};
 use sys::process::user;
 
 /// The folder name of a home.
@@ -181,7 +181,10 @@ fn nearest_home() -> Result<(Option<PathBuf>, Option<OwnershipError>), OpError> 
             check_found(folder, Some(&meta))?;
             return Ok((Some(home), skipped_home));
         }
-        skipped_home.get_or_insert(OwnershipError { path: home, flaw: Flaw::Foreign { owner: meta.uid() } });
+        skipped_home.get_or_insert(OwnershipError {
+            path: home,
+            problem: OwnershipProblem::Foreign { owner: meta.uid() },
+        });
     }
     Ok((None, skipped_home))
 }
@@ -191,7 +194,7 @@ fn nearest_home() -> Result<(Option<PathBuf>, Option<OwnershipError>), OpError> 
 pub(crate) fn check_found(folder: &Path, home: Option<&Metadata>) -> Result<(), OpError> {
     let path = folder.join(HOME_FOLDER);
     let checked = if home.is_some_and(Metadata::is_symlink) {
-        Err(OwnershipError { path: path.clone(), flaw: Flaw::Link })
+        Err(OwnershipError { path: path.clone(), problem: OwnershipProblem::Link })
     } else {
         check_holder(folder)
     };

@@ -3,41 +3,45 @@
 use std::path::Path;
 
 use domain::text::shell::quote_words;
-use sys::fs::ownership::{Flaw, OwnershipError};
+use sys::fs::ownership::{OwnershipError, OwnershipProblem};
 use sys::process::user;
 
 /// The hint for a refused home or file.
 pub fn advice(refused: &OwnershipError) -> String {
     let path = word(&refused.path);
-    match refused.flaw {
-        Flaw::Writable { .. } => format!("run `chmod go-w {path}`, or choose another folder with --home"),
-        Flaw::Link => "replace the link with the file, or name the file with --store".to_owned(),
-        Flaw::Foreign { owner: user::ROOT } => {
+    match refused.problem {
+        OwnershipProblem::Writable { .. } => {
+            format!("run `chmod go-w {path}`, or choose another folder with --home")
+        }
+        OwnershipProblem::Link => "replace the link with the file, or name the file with --store".to_owned(),
+        OwnershipProblem::Foreign { owner: user::ROOT } => {
             format!(
                 "run `sudo chown {} {path}` if root created it by mistake, or choose another folder with --home",
                 account(user::number())
             )
         }
-        Flaw::Foreign { owner } => use_account(owner),
+        OwnershipProblem::Foreign { owner } => use_account(owner),
     }
 }
 
 /// The hint for a refused home that was found without being named.
 pub fn advice_for_found(home: &Path, refused: &OwnershipError) -> String {
     let name_it = format!("if it is yours, name it: `--home {}`", word(home));
-    match refused.flaw {
-        Flaw::Writable { .. } => format!("run `chmod go-w {}`, or, {name_it}", word(&refused.path)),
-        Flaw::Foreign { .. } | Flaw::Link => name_it,
+    match refused.problem {
+        OwnershipProblem::Writable { .. } => {
+            format!("run `chmod go-w {}`, or, {name_it}", word(&refused.path))
+        }
+        OwnershipProblem::Foreign { .. } | OwnershipProblem::Link => name_it,
     }
 }
 
 /// The hint for a home that was not created because the folder belongs to another user.
 pub fn advice_for_making(home: &Path, refused: &OwnershipError) -> String {
-    match refused.flaw {
-        Flaw::Foreign { owner } => {
+    match refused.problem {
+        OwnershipProblem::Foreign { owner } => {
             format!("{}, or create it yourself with `mkdir -m 700 {}`", use_account(owner), word(home))
         }
-        Flaw::Writable { .. } | Flaw::Link => advice(refused),
+        OwnershipProblem::Writable { .. } | OwnershipProblem::Link => advice(refused),
     }
 }
 
@@ -64,11 +68,11 @@ mod tests {
 
     #[test]
     fn advice_quotes_paths_for_the_shell() {
-        let refused = |flaw| OwnershipError { path: "/a b/queue.db".into(), flaw };
-        let writable = refused(Flaw::Writable { mode: 0o666 });
+        let refused = |problem| OwnershipError { path: "/a b/queue.db".into(), problem };
+        let writable = refused(OwnershipProblem::Writable { mode: 0o666 });
         assert!(advice(&writable).starts_with("run `chmod go-w '/a b/queue.db'`"));
         assert!(advice_for_found(Path::new("/a b"), &writable).ends_with("`--home '/a b'`"));
-        let foreign = refused(Flaw::Foreign { owner: 4_000_000_000 });
+        let foreign = refused(OwnershipProblem::Foreign { owner: 4_000_000_000 });
         assert!(advice(&foreign).starts_with("run `sudo -u '#4000000000' queuectl …`"));
         assert!(advice_for_making(Path::new("/new"), &foreign).contains("`mkdir -m 700 /new`"));
     }

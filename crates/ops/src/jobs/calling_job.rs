@@ -14,7 +14,7 @@ use domain::job::life::{State, StateName};
 use domain::values::name::{JobId, QueueName, WorkerId};
 use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
 use sys::fs::liveness_lock;
-use sys::fs::liveness_lock::WaitMark;
+use sys::fs::liveness_lock::WaitLock;
 use sys::process::user;
 
 /// Variables that a worker sets for each command; see `engine/variables.rs`.
@@ -47,10 +47,10 @@ impl CallingJob {
 
     /// Takes the lock that shows other calls that this job is waiting. If that fails, they may wait for this job, but
     /// nothing else breaks.
-    pub fn mark_waiting(&self, store: &dyn Store) -> Result<Option<WaitMark>, StoreError> {
+    pub fn mark_waiting(&self, store: &dyn Store) -> Result<Option<WaitLock>, StoreError> {
         let workers = store.workers()?;
         let own = workers.iter().find(|worker| worker.id == self.worker);
-        Ok(own.and_then(|own| WaitMark::hold(&own.folder, own.id.as_str(), self.job.number).ok()))
+        Ok(own.and_then(|own| WaitLock::hold(&own.folder, own.id.as_str(), self.job.number).ok()))
     }
 
     /// The name recorded for a command from inside this job.

@@ -10,7 +10,7 @@ use domain::values::name::WorkerId;
 use store::{Stop, Store, StoreError, Worker};
 use sys::fs::liveness_lock::FOLDER;
 use sys::host;
-use sys::host::{HostKey, Vantage};
+use sys::host::{HostKey, Observer};
 
 /// Which workers to stop.
 #[derive(Clone, Copy, Debug)]
@@ -71,9 +71,9 @@ pub fn order(
 /// Identifies this home and machine without the host name, which may have changed since the workers were started.
 fn key_of(home: &Path) -> HostKey {
     let home_id = host::home_id(&home.join(FOLDER)).unwrap_or_default();
-    let vantage = Vantage::here().ok();
+    let observer = Observer::here().ok();
     let (machine_id, boot_id) =
-        vantage.map(|vantage| (vantage.machine_id, vantage.boot_id)).unwrap_or_default();
+        observer.map(|observer| (observer.machine_id, observer.boot_id)).unwrap_or_default();
     HostKey { machine_id, boot_id, home_id }
 }
 

@@ -82,11 +82,11 @@ impl LivenessLock {
 
 /// Shows, until it is dropped or the process ends, that a process inside a job of this worker is waiting for other jobs.
 #[derive(Debug)]
-pub struct WaitMark {
+pub struct WaitLock {
     _file: File,
 }
 
-impl WaitMark {
+impl WaitLock {
     pub fn hold(folder: &Path, worker: &str, job: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).open(path(folder, worker))?;
         range_lock::share(&file, byte_of_job(job))?;

@@ -18,11 +18,11 @@ use crate::signal::set::SignalSet;
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-pub struct PatientLock {
+pub struct TimedLock {
     file: File,
 }
 
-impl PatientLock {
+impl TimedLock {
     /// The lock of this file, not taken yet. The kernel frees it when the last descriptor of the description is closed.
     pub fn new(file: File) -> Self {
         Self { file }
@@ -32,16 +32,16 @@ impl PatientLock {
         &self.file
     }
 
-    /// Takes the lock for this process alone. `false` if another process held it for all of `patience`.
-    pub fn take_within(&self, patience: Duration) -> io::Result<bool> {
-        let deadline = Instant::now().checked_add(patience);
+    /// Takes the lock for this process alone. `false` if another process held it for all of `timeout`.
+    pub fn take_within(&self, timeout: Duration) -> io::Result<bool> {
+        let deadline = Instant::now().checked_add(timeout);
         if self.try_take()? {
             return Ok(true);
         }
-        if patience.is_zero() {
+        if timeout.is_zero() {
             return Ok(false);
         }
-        let _alarm = Alarm::set(patience)?;
+        let _alarm = Alarm::set(timeout)?;
         loop {
             match flock(&self.file, FlockOperation::LockExclusive) {
                 Ok(()) => return Ok(true),
@@ -55,7 +55,7 @@ impl PatientLock {
         }
     }
 
-    pub fn let_go(&self) -> io::Result<()> {
+    pub fn release(&self) -> io::Result<()> {
         Ok(flock(&self.file, FlockOperation::Unlock)?)
     }
 
@@ -149,9 +149,9 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(30);
     const LONG: Duration = Duration::from_secs(10);
 
-    fn open(path: &Path) -> PatientLock {
+    fn open(path: &Path) -> TimedLock {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-        PatientLock::new(file.expect("open"))
+        TimedLock::new(file.expect("open"))
     }
 
     #[test]
@@ -165,8 +165,8 @@ mod tests {
         assert!(!waiter.take_within(SHORT).expect("second"));
         assert!(began.elapsed() >= SHORT);
 
-        // The abandoned wait must release the lock that it gets in the end.
-        holder.let_go().expect("unlock");
+        // A wait that timed out must not take the lock later.
+        holder.release().expect("unlock");
         assert!(open(&path).take_within(LONG).expect("third"));
     }
 
@@ -178,7 +178,7 @@ mod tests {
         assert!(holder.take_within(Duration::ZERO).expect("first"));
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| open(&path).take_within(LONG));
-            holder.let_go().expect("unlock");
+            holder.release().expect("unlock");
             assert!(waiter.join().expect("join").expect("second"));
         });
     }
@@ -196,7 +196,7 @@ mod tests {
                 assert!(!waiter.take_within(Duration::from_millis(1)).expect("it is held"));
             }
             assert_eq!(threads(), before);
-            holder.let_go().expect("unlock");
+            holder.release().expect("unlock");
             // At once: nothing is left that could have got it first.
             assert!(open(&path).take_within(Duration::ZERO).expect("it is free"));
         }
@@ -209,18 +209,18 @@ mod tests {
         let holder = open(&path);
         assert!(holder.take_within(Duration::ZERO).expect("first"));
         std::thread::scope(|scope| {
-            let wait = |patience| {
+            let wait = |timeout| {
                 let path = &path;
                 scope.spawn(move || {
                     let began = Instant::now();
-                    (open(path).take_within(patience).expect("a wait"), began.elapsed())
+                    (open(path).take_within(timeout).expect("a wait"), began.elapsed())
                 })
             };
             let (short, long) = (wait(SHORT), wait(LONG));
             let (taken, waited) = short.join().expect("join");
             assert!(!taken && waited >= SHORT, "{waited:?}");
             assert!(!long.is_finished());
-            holder.let_go().expect("unlock");
+            holder.release().expect("unlock");
             let (taken, waited) = long.join().expect("join");
             assert!(taken && waited < LONG, "{waited:?}");
         });

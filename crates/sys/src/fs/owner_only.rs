@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{Access, CWD, Mode, OFlags, RenameFlags, access, open, renameat_with};
 use rustix::io::Errno;
 
-use super::ownership::{Flaw, OwnershipError};
+use super::ownership::{OwnershipError, OwnershipProblem};
 use crate::failpoint;
 
 /// Creates a directory and its missing parents with mode 0700, and syncs them, so that they survive a power failure.
@@ -64,7 +64,7 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     let no_links = OFlags::NOFOLLOW.bits().cast_signed();
     match options.custom_flags(no_links).open(path) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
-            Err(io::Error::other(OwnershipError { path: path.to_owned(), flaw: Flaw::Link }))
+            Err(io::Error::other(OwnershipError { path: path.to_owned(), problem: OwnershipProblem::Link }))
         }
         result => result,
     }

@@ -13,14 +13,14 @@ use crate::process::user;
 
 /// A file or directory that another user owns or can change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` {flaw}", path.display())]
+#[error("`{}` {problem}", path.display())]
 pub struct OwnershipError {
     pub path: PathBuf,
-    pub flaw: Flaw,
+    pub problem: OwnershipProblem,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Flaw {
+pub enum OwnershipProblem {
     #[error("belongs to {}, but you are {}", user::name_of(*owner), user::name_of(user::number()))]
     Foreign { owner: u32 },
     #[error("is writable by others (mode {mode:04o})")]
@@ -50,21 +50,21 @@ pub fn check_owner(path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
 
 fn check_owned_by(owners: &[u32], path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
     check_owner_among(owners, path, meta)?;
-    let flaw = if meta.is_symlink() {
-        Flaw::Link
+    let problem = if meta.is_symlink() {
+        OwnershipProblem::Link
     } else if others_write(path, meta) {
-        Flaw::Writable { mode: meta.mode() & 0o7777 }
+        OwnershipProblem::Writable { mode: meta.mode() & 0o7777 }
     } else {
         return Ok(());
     };
-    Err(OwnershipError { path: path.to_owned(), flaw })
+    Err(OwnershipError { path: path.to_owned(), problem })
 }
 
 fn check_owner_among(owners: &[u32], path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
     if owners.contains(&meta.uid()) {
         return Ok(());
     }
-    Err(OwnershipError { path: path.to_owned(), flaw: Flaw::Foreign { owner: meta.uid() } })
+    Err(OwnershipError { path: path.to_owned(), problem: OwnershipProblem::Foreign { owner: meta.uid() } })
 }
 
 /// Whether users other than the owner and root can write to it.
@@ -97,7 +97,7 @@ mod tests {
             let expected = if is_fine {
                 Ok(())
             } else {
-                Err(OwnershipError { path: path.to_owned(), flaw: Flaw::Writable { mode } })
+                Err(OwnershipError { path: path.to_owned(), problem: OwnershipProblem::Writable { mode } })
             };
             assert_eq!(check(path, &meta), expected);
             assert_eq!(check_trusted(path, &meta), expected);
@@ -110,7 +110,7 @@ mod tests {
         let link = folder.path().join("link");
         symlink(folder.path(), &link).expect("a link");
         let meta = link.symlink_metadata().expect("it is there");
-        assert_eq!(check(&link, &meta).map_err(|refused| refused.flaw), Err(Flaw::Link));
+        assert_eq!(check(&link, &meta).map_err(|refused| refused.problem), Err(OwnershipProblem::Link));
         check(&link, &link.metadata().expect("a target")).expect("its target is accepted");
     }
 
@@ -120,7 +120,8 @@ mod tests {
         let meta = path.metadata().expect("it is there");
         check_trusted(path, &meta).expect("root may own it");
         let owner = user::ROOT;
-        let expected = if user::number() == owner { Ok(()) } else { Err(Flaw::Foreign { owner }) };
-        assert_eq!(check(path, &meta).map_err(|refused| refused.flaw), expected);
+        let expected =
+            if user::number() == owner { Ok(()) } else { Err(OwnershipProblem::Foreign { owner }) };
+        assert_eq!(check(path, &meta).map_err(|refused| refused.problem), expected);
     }
 }

@@ -16,7 +16,7 @@ const LOW_SHIFT: u32 = 8;
 const HIGH_SHIFT: u32 = 28 - LOW_BITS;
 const LOW_BITS: u32 = 9;
 /// Queries the current value without changing it.
-const ASK: libc::c_ulong = 0xffff_ffff;
+const QUERY: libc::c_ulong = 0xffff_ffff;
 const FAILED: libc::c_int = -1;
 
 /// A number of at least 1.
@@ -72,7 +72,7 @@ impl Brand {
 #[expect(unsafe_code, reason = "there is no safe wrapper for personality(2)")]
 fn current() -> Option<u32> {
     // SAFETY: takes a number and returns one; this number changes nothing.
-    let current = unsafe { libc::personality(ASK) };
+    let current = unsafe { libc::personality(QUERY) };
     // The highest bit belongs to the brand, so the number may well be negative.
     (current != FAILED).then_some(current.cast_unsigned())
 }

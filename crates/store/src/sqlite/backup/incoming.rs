@@ -16,7 +16,7 @@ use crate::{RestoreError, RestoreSummary, StoreError};
 use domain::values::timestamp::Timestamp;
 use sys::clock::Clock;
 use sys::failpoint;
-use sys::fs::lock::PatientLock;
+use sys::fs::lock::TimedLock;
 use sys::fs::owner_only;
 
 /// Suffixes of the files that may lie next to the copy.
@@ -35,7 +35,7 @@ pub struct IncomingBackup {
     jobs: u64,
     lost: u64,
     /// Allows one restore at a time.
-    _lock: PatientLock,
+    _lock: TimedLock,
 }
 
 impl IncomingBackup {
@@ -170,10 +170,10 @@ fn stamp(clock: &dyn Clock) -> String {
     now.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
-fn restore_lock(database: &Path) -> Result<PatientLock, RestoreError> {
+fn restore_lock(database: &Path) -> Result<TimedLock, RestoreError> {
     check_files(database)?;
     let taken = owner_only::open_file(&companion(database, "-restore")).and_then(|file| {
-        let lock = PatientLock::new(file);
+        let lock = TimedLock::new(file);
         Ok(lock.take_within(Duration::ZERO)?.then_some(lock))
     });
     let taken =

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::open::companion;
 use crate::StoreError;
-use sys::fs::lock::PatientLock;
+use sys::fs::lock::TimedLock;
 use sys::fs::{owner_only, ownership};
 use sys::process;
 use sys::process::Holder;
@@ -24,7 +24,7 @@ pub(crate) const GATE_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Gate {
     path: PathBuf,
     /// `None` for a read-only store, which refuses every write.
-    lock: Option<PatientLock>,
+    lock: Option<TimedLock>,
     /// Whether job-control stops (Ctrl-Z) are deferred until the writer has left the gate.
     defers_stops: Cell<bool>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Gate {
 /// The right to write. Dropping it lets the next writer in.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
-    lock: &'a PatientLock,
+    lock: &'a TimedLock,
     /// Dropped after the lock is released.
     _stops: Option<StopSignalBlock>,
 }
@@ -44,7 +44,7 @@ impl Gate {
         let (meta, file) =
             opened.map_err(|error| StoreError::CannotOpen { path: path.clone(), source: error.into() })?;
         ownership::check(&path, &meta)?;
-        Ok(Self { path, lock: Some(PatientLock::new(file)), defers_stops: Cell::new(true) })
+        Ok(Self { path, lock: Some(TimedLock::new(file)), defers_stops: Cell::new(true) })
     }
 
     /// For read-only stores.
@@ -80,7 +80,7 @@ impl Gate {
     }
 
     pub(crate) fn mark_initialized(&self) -> std::io::Result<()> {
-        let Some(mut file) = self.lock.as_ref().map(PatientLock::file) else {
+        let Some(mut file) = self.lock.as_ref().map(TimedLock::file) else {
             return Ok(());
         };
         file.write_all(b"queuectl\n")?;
@@ -105,7 +105,7 @@ fn has_content(gate: &Metadata) -> bool {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         // If unlocking fails, the lock ends with the process.
-        let _ = self.lock.let_go();
+        let _ = self.lock.release();
     }
 }
 

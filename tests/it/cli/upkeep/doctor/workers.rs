@@ -4,7 +4,7 @@ use std::fs::File;
 use std::time::{Duration, SystemTime};
 
 use store::sqlite::gate_path;
-use sys::fs::lock::PatientLock;
+use sys::fs::lock::TimedLock;
 use sys::process::lockers_of;
 
 use super::{Diagnosis, tamper};
@@ -63,7 +63,7 @@ fn files_of_ended_workers_are_reported() {
 #[test]
 fn the_holder_of_the_gate_is_named() {
     let home = Home::with_jobs(&["a"]);
-    let gate = PatientLock::new(File::open(gate_path(&home.database())).expect("the gate"));
+    let gate = TimedLock::new(File::open(gate_path(&home.database())).expect("the gate"));
     assert!(gate.take_within(Duration::ZERO).expect("it is locked"));
     let diagnosis = Diagnosis::of(&home).code(0).finds("gate", "warning", "locked for 2s by ");
     let said = diagnosis.findings().into_iter().find(|finding| finding["check"] == "gate").expect("a gate");

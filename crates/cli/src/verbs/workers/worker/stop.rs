@@ -69,9 +69,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
             .hint(&format!("job {id}, which runs this command, is killed, too, and returns to the queue"))?;
     }
     let stopping = order(store, scope, timeout, &by)?;
-    let mark = inside.as_ref().map(|inside| inside.mark_waiting(store)).transpose()?;
+    let wait_lock = inside.as_ref().map(|inside| inside.mark_waiting(store)).transpose()?;
     let left_waiting = wait(&stopping, inside.as_ref(), store, context)?;
-    drop(mark);
+    drop(wait_lock);
     print_result(&stopping, &left_waiting, context)?;
     let others = match stopping.others {
         0 => return Ok(ExitCode::SUCCESS),
