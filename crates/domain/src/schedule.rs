@@ -11,7 +11,7 @@ mod when;
 
 use std::fmt;
 
-pub use cron::{CronError, CronLine, NICKNAMES};
+pub use cron::{CronError, CronExpression, NICKNAMES};
 pub use error::{ScheduleError, check_job, unknown_zone};
 pub use fire::{Firing, MISSED_AFTER, fire};
 pub use policy::{

@@ -31,8 +31,8 @@ use super::error::EngineError;
 use super::journal::Journal;
 use super::worker::dispatcher::{Dispatcher, Interrupt, SlotBell, SlotReport};
 use domain::job::Usage;
-use domain::job::limits::Excess;
-use domain::job::outcome::{Outcome, error_line, excess_line};
+use domain::job::limits::ExceededLimit;
+use domain::job::outcome::{Outcome, error_line, exceeded_limit_line};
 use domain::log;
 use domain::values::signal::Signal;
 use store::{Claim, LeaseRef, Settlement};
@@ -112,8 +112,8 @@ pub(super) fn run(
                 report: SlotReport { dispatcher: slot.dispatcher, slot: slot.number, lease: &claim.lease },
             };
             let (cause, ended) = child.run(supervision, &mut capture);
-            let excess = confinement.and_then(Confinement::end);
-            (Some(record), ending(cause, ended, excess))
+            let exceeded = confinement.and_then(Confinement::end);
+            (Some(record), ending(cause, ended, exceeded))
         }
         Err(StartFailure::Job(problem)) => (None, Ending::failed_to_start(problem)),
         Err(StartFailure::Worker(obstacle)) => return released(claim, began, obstacle),
@@ -193,7 +193,7 @@ struct Ending {
     /// The error of the worker, if it failed to start or watch the command.
     problem: Option<String>,
     /// The limit that it exceeded.
-    excess: Option<Excess>,
+    exceeded: Option<ExceededLimit>,
     usage: Usage,
 }
 
@@ -202,31 +202,31 @@ impl Ending {
         Self {
             outcome: Some(Outcome::SpawnError),
             problem: Some(problem),
-            excess: None,
+            exceeded: None,
             usage: Usage::default(),
         }
     }
 }
 
-fn ending(cause: Option<Cause>, ended: io::Result<ChildExit>, excess: Option<Excess>) -> Ending {
+fn ending(cause: Option<Cause>, ended: io::Result<ChildExit>, exceeded: Option<ExceededLimit>) -> Ending {
     let ended = match ended {
         Ok(ended) => ended,
         Err(error) => return Ending::failed_to_start(format!("failed to read its exit status: {error}")),
     };
     let outcome = match cause {
         None => Some(outcome_of(ended.status)),
-        Some(Cause::Excess(_)) => Some(Outcome::Signal { signal: Signal::KILL }),
+        Some(Cause::LimitExceeded(_)) => Some(Outcome::Signal { signal: Signal::KILL }),
         Some(Cause::Timeout) => Some(Outcome::Timeout),
         Some(Cause::Interrupt(Interrupt::Cancel)) => Some(Outcome::Cancelled),
         Some(Cause::Interrupt(Interrupt::Release | Interrupt::ReleaseAtOnce)) => Some(Outcome::Released),
         Some(Cause::Interrupt(Interrupt::Lost)) => None,
     };
-    let excess = match cause {
-        Some(Cause::Excess(seen)) => Some(seen),
-        Some(Cause::Timeout | Cause::Interrupt(_)) | None => excess,
+    let exceeded = match cause {
+        Some(Cause::LimitExceeded(seen)) => Some(seen),
+        Some(Cause::Timeout | Cause::Interrupt(_)) | None => exceeded,
     };
     let usage = Usage { cpu: Some(ended.cpu), max_rss_bytes: ended.max_rss_bytes };
-    Ending { outcome, problem: None, excess, usage }
+    Ending { outcome, problem: None, exceeded, usage }
 }
 
 pub(super) fn outcome_of(status: ExitStatus) -> Outcome {
@@ -247,8 +247,8 @@ fn settlement(claim: &Claim, ending: Ending, capture: Capture, began: Instant) -
     Some(Settlement {
         lease: claim.lease.clone(),
         outcome,
-        error: match ending.excess {
-            Some(excess) => excess_line(outcome, excess, last_words.as_deref()),
+        error: match ending.exceeded {
+            Some(exceeded) => exceeded_limit_line(outcome, exceeded, last_words.as_deref()),
             None => error_line(outcome, last_words.as_deref()),
         },
         duration: ended.duration_since(began),

@@ -68,19 +68,19 @@ impl JobFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub limit: usize,
-    pub after: Option<After>,
+    pub after: Option<PageStart>,
 }
 
 /// The job after which a page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum PageStart {
     /// Its current position. The job must exist.
     Job(JobId),
     /// The position at which it was listed. The job may have been removed since.
     Position { number: u64, priority: i32, due_at: Timestamp },
 }
 
-impl From<&Job> for After {
+impl From<&Job> for PageStart {
     fn from(job: &Job) -> Self {
         Self::Position { number: job.number, priority: job.priority, due_at: job.life.due_at }
     }

@@ -26,7 +26,7 @@ pub mod verbs;
 
 pub use batches::{Batch, Batches};
 pub use error::{EnqueueError, EnqueueRefusal, StoreError};
-pub use filter::{After, JobFilter, Page, Phase};
+pub use filter::{JobFilter, Page, PageStart, Phase};
 pub use graphs::Graphs;
 pub use hooks::*;
 pub use queues::{Pause, Queue, QueueUpdate, Queues, Update};
@@ -74,10 +74,10 @@ pub trait Store:
     fn ids_with_prefix(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError>;
     /// Changes the first of these jobs, as many as fit into one short transaction. A job that is no longer in the state
     /// in which it was selected is left alone.
-    fn change(&self, verb: JobVerb, jobs: &[JobRef], by: &str) -> Result<Portion, StoreError>;
+    fn change(&self, verb: JobVerb, jobs: &[JobRef], by: &str) -> Result<PartialChange, StoreError>;
     /// As `change`, but by id and in any state. `Cancel` ends jobs, or marks running ones for their workers to end;
     /// `Retry` makes them pending again with fresh retries; `Remove` deletes them with their history.
-    fn change_ids(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<Portion, StoreError>;
+    fn change_ids(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<PartialChange, StoreError>;
     /// Changes all of these, one portion after the other. The answers of this and the next two are in the order of the
     /// ids.
     fn cancel(&self, ids: &[JobId], by: &str) -> Result<Vec<Change>, StoreError> {

@@ -16,7 +16,7 @@ pub enum DerivedData {
     /// The same for a batch, and whether it is finished.
     BatchCounter { batch_id: i64 },
     /// The `ready` or `waiting` row of a job.
-    Place { seq: i64 },
+    IndexRow { seq: i64 },
     /// A row of `ready`.
     Ready { queue_id: i64, priority: i64, due_at: i64, seq: i64 },
     /// A row of `waiting`.
@@ -45,7 +45,7 @@ impl DerivedData {
         match self {
             Self::Counter { .. } => "counters",
             Self::BatchCounter { .. } => "batch_counters",
-            Self::Place { .. } | Self::Ready { .. } => "ready",
+            Self::IndexRow { .. } | Self::Ready { .. } => "ready",
             Self::Waiting { .. } => "waiting",
             Self::Blocked { .. } | Self::Link { .. } => "dependencies",
             Self::MissingUnblock { .. } | Self::StrayUnblock { .. } => "pending_unblocks",

@@ -81,7 +81,7 @@ pub enum Change {
 
 /// The result of one short transaction for the first of the given jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Portion {
+pub struct PartialChange {
     /// In the order of the jobs, at least one. If there are fewer than jobs, the rest is left to the next call.
     pub changes: Vec<Change>,
     /// Jobs that were cancelled because they depend on one of these.

@@ -13,8 +13,8 @@ use domain::schedule::{OnOverlap, Policy};
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use store::{
-    After, Cursor, Delivery, DeliveryExchange, DeliveryReport, DeliveryResult, Duty, EnvironmentGc,
-    EventPage, EventRange, JobFilter, LeaseRef, NewSchedule, Page, Pause, Phase, Prunable, PruneStep,
+    Cursor, Delivery, DeliveryExchange, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage,
+    EventRange, JobFilter, LeaseRef, NewSchedule, Page, PageStart, Pause, Phase, Prunable, PruneStep,
     ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
@@ -127,7 +127,7 @@ fn read_all(fixture: &Fixture) {
 }
 
 fn list(fixture: &Fixture, filter: &JobFilter, after: Option<&str>) {
-    let page = Page { limit: PAGE, after: after.map(|id| After::Job(job_id(id))) };
+    let page = Page { limit: PAGE, after: after.map(|id| PageStart::Job(job_id(id))) };
     fixture.store.list(filter, &page).expect("a list");
 }
 

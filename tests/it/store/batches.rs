@@ -132,18 +132,23 @@ fn the_typical_duration_comes_from_the_latest_attempts(fixture: &Fixture) {
 }
 
 fn the_rest_of_a_batch_is_grouped_by_queue(fixture: &Fixture) {
-    let lanes = || fixture.store.eta_facts(&batch_name("b")).expect("the ETA facts").lanes;
-    assert_eq!(lanes(), []);
+    let queue_samples = || fixture.store.eta_facts(&batch_name("b")).expect("the ETA facts").queue_samples;
+    assert_eq!(queue_samples(), []);
     fixture.enqueue_all(["1", "2", "3"].map(|id| job(id).batch("b").queue("slow")));
     fixture.enqueue_all([job("4").batch("b").queue("open"), job("5").queue("open")]);
     fixture.limit("slow", Some(2), Some("10/m"));
     fixture.lease(&fixture.worker("w"));
     fixture.cancel("3");
-    let seen: Vec<_> =
-        lanes().iter().map(|lane| (lane.unfinished, lane.waiting, lane.queue.running)).collect();
+    let seen: Vec<_> = queue_samples()
+        .iter()
+        .map(|sample| (sample.unfinished, sample.waiting, sample.queue.running))
+        .collect();
     assert_eq!(seen, [(2, 1, 1), (1, 1, 0)], "only unfinished jobs of the batch");
-    assert_eq!(lanes().iter().map(|lane| lane.queue.concurrency).collect::<Vec<_>>(), [Some(2), None]);
-    assert_eq!(lanes()[0].queue.meter.map(|meter| meter.rate.to_string()).as_deref(), Some("10/m"));
+    assert_eq!(
+        queue_samples().iter().map(|sample| sample.queue.concurrency).collect::<Vec<_>>(),
+        [Some(2), None]
+    );
+    assert_eq!(queue_samples()[0].queue.meter.map(|meter| meter.rate.to_string()).as_deref(), Some("10/m"));
 }
 
 fn a_cancelled_dependent_counts_as_finished(fixture: &Fixture) {

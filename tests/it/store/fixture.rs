@@ -16,9 +16,9 @@ use domain::values::name::{BatchName, JobId, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
 use store::sqlite::SqliteStore;
 use store::{
-    After, Change, Claim, EnqueueError, EnqueueRefusal, EnqueueResult, Exchange, ExchangeResult, JobFilter,
-    LeaseRef, LeaseStatus, NewWorker, Orders, Page, Pause, QueueUpdate, ServedJobs, Settlement, Store,
-    Update, Worker, WorkerState,
+    Change, Claim, EnqueueError, EnqueueRefusal, EnqueueResult, Exchange, ExchangeResult, JobFilter,
+    LeaseRef, LeaseStatus, NewWorker, Orders, Page, PageStart, Pause, QueueUpdate, ServedJobs, Settlement,
+    Store, Update, Worker, WorkerState,
 };
 use sys::clock::Clock;
 use sys::host::{HostKey, Origin};
@@ -196,7 +196,7 @@ impl Fixture {
         let mut jobs: Vec<Job> = Vec::new();
         let mut seen = HashSet::new();
         loop {
-            let after = jobs.last().map(|job| After::Job(job.id.clone()));
+            let after = jobs.last().map(|job| PageStart::Job(job.id.clone()));
             let page = self.store.list(filter, &Page { limit, after }).expect("list");
             assert!(page.len() <= limit, "a page has at most {limit} jobs");
             if page.is_empty() {

@@ -37,7 +37,7 @@ impl CompletionRate {
     /// assumes the typical duration per job and all slots that may run them. Never shorter than the rate limits of its
     /// queues require.
     pub fn time_left(&self, remaining: u64, facts: &EtaFacts) -> Option<Duration> {
-        if facts.lanes.iter().any(|lane| lane.queue.paused.is_some()) {
+        if facts.queue_samples.iter().any(|sample| sample.queue.paused.is_some()) {
             return None;
         }
         let seconds = match self.per_second() {
@@ -58,12 +58,12 @@ pub struct EtaFacts {
     /// How many jobs can run at the same time.
     pub slots: u32,
     /// A sample of the unfinished jobs, by queue; it stands for all of them.
-    pub lanes: Vec<Lane>,
+    pub queue_samples: Vec<QueueSample>,
 }
 
 /// The sampled jobs of one queue.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Lane {
+pub struct QueueSample {
     pub unfinished: u64,
     /// How many of the unfinished jobs have not started.
     pub waiting: u64,
@@ -75,27 +75,27 @@ impl EtaFacts {
     /// ever run or there are no slots.
     fn seconds_by_history(&self, remaining: u64) -> Option<f64> {
         let typical = self.typical.filter(|_| self.slots > 0)?.as_secs_f64();
-        let lane = |lane: &Lane| {
-            let slots = lane.queue.concurrency.map_or(self.slots, |limit| limit.min(self.slots));
-            typical * self.scaled(lane.unfinished, remaining) / f64::from(slots.max(1))
+        let sample = |sample: &QueueSample| {
+            let slots = sample.queue.concurrency.map_or(self.slots, |limit| limit.min(self.slots));
+            typical * self.scaled(sample.unfinished, remaining) / f64::from(slots.max(1))
         };
         let all = typical * number(remaining) / f64::from(self.slots);
-        Some(self.lanes.iter().map(lane).fold(all, f64::max))
+        Some(self.queue_samples.iter().map(sample).fold(all, f64::max))
     }
 
     /// The time until the rate limits have allowed the last job to start.
     fn time_by_rate_limits(&self, remaining: u64) -> Duration {
-        let lane = |lane: &Lane| {
+        let sample = |sample: &QueueSample| {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of jobs")]
-            let waiting = self.scaled(lane.waiting, remaining).round() as u64;
-            lane.queue.meter.map(|meter| meter.time_for(self.now, waiting))
+            let waiting = self.scaled(sample.waiting, remaining).round() as u64;
+            sample.queue.meter.map(|meter| meter.time_for(self.now, waiting))
         };
-        self.lanes.iter().filter_map(lane).max().unwrap_or_default()
+        self.queue_samples.iter().filter_map(sample).max().unwrap_or_default()
     }
 
     /// Extrapolates a count of sampled jobs to all remaining jobs.
     fn scaled(&self, sampled: u64, remaining: u64) -> f64 {
-        let all_sampled: u64 = self.lanes.iter().map(|lane| lane.unfinished).sum();
+        let all_sampled: u64 = self.queue_samples.iter().map(|sample| sample.unfinished).sum();
         number(sampled) * number(remaining) / number(all_sampled.max(1))
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn facts(typical: Option<Duration>, slots: u32) -> EtaFacts {
-        EtaFacts { now: Timestamp::EPOCH, typical, slots, lanes: Vec::new() }
+        EtaFacts { now: Timestamp::EPOCH, typical, slots, queue_samples: Vec::new() }
     }
 
     fn rate_of(samples: &[(u64, u64)]) -> CompletionRate {
@@ -158,44 +158,45 @@ mod tests {
         assert_eq!(left(u64::MAX, Some(Duration::MAX), 1), None, "out of range");
     }
 
-    fn lane(unfinished: u64, waiting: u64, concurrency: Option<u32>, rate: Option<&str>) -> Lane {
+    fn sample(unfinished: u64, waiting: u64, concurrency: Option<u32>, rate: Option<&str>) -> QueueSample {
         let rate: Option<Rate> = rate.map(|rate| rate.parse().expect("valid rate"));
         let meter = rate.map(|rate| Meter { rate, bucket: rate.full(Timestamp::EPOCH) });
-        Lane { unfinished, waiting, queue: QueueFacts { concurrency, meter, ..QueueFacts::default() } }
+        QueueSample { unfinished, waiting, queue: QueueFacts { concurrency, meter, ..QueueFacts::default() } }
     }
 
     #[test]
     fn the_limits_of_the_queues_count() {
         let (before, quick) = (&[(0, 0)][..], &[(0, 0), (1, 10)][..]);
-        for (why, samples, remaining, lanes, left) in [
-            ("no limit", before, 100, vec![lane(100, 100, None, None)], 50),
-            ("two at the same time", before, 100, vec![lane(100, 100, Some(2), None)], 100),
-            ("concurrency above the number of slots", before, 100, vec![lane(100, 100, Some(9), None)], 50),
-            ("the rate limit is slower", before, 100, vec![lane(100, 100, None, Some("10/m"))], 540),
-            ("the rate limit is faster", before, 100, vec![lane(100, 100, None, Some("10/s"))], 50),
-            ("most jobs have started", before, 100, vec![lane(100, 11, None, Some("10/m"))], 50),
-            ("an initial burst does not last", quick, 90, vec![lane(90, 90, None, Some("10/m"))], 480),
-            ("a measured rate includes concurrency", quick, 90, vec![lane(90, 90, Some(1), None)], 9),
+        for (why, samples, remaining, queue_samples, left) in [
+            ("no limit", before, 100, vec![sample(100, 100, None, None)], 50),
+            ("two at the same time", before, 100, vec![sample(100, 100, Some(2), None)], 100),
+            ("concurrency above the number of slots", before, 100, vec![sample(100, 100, Some(9), None)], 50),
+            ("the rate limit is slower", before, 100, vec![sample(100, 100, None, Some("10/m"))], 540),
+            ("the rate limit is faster", before, 100, vec![sample(100, 100, None, Some("10/s"))], 50),
+            ("most jobs have started", before, 100, vec![sample(100, 11, None, Some("10/m"))], 50),
+            ("an initial burst does not last", quick, 90, vec![sample(90, 90, None, Some("10/m"))], 480),
+            ("a measured rate includes concurrency", quick, 90, vec![sample(90, 90, Some(1), None)], 9),
             (
                 "the slowest queue decides",
                 before,
                 100,
-                vec![lane(50, 50, Some(1), None), lane(50, 50, None, Some("1/s"))],
+                vec![sample(50, 50, Some(1), None), sample(50, 50, None, Some("1/s"))],
                 100,
             ),
-            ("a sample stands for all", before, 1_000, vec![lane(10, 10, Some(1), None)], 2_000),
+            ("a sample stands for all", before, 1_000, vec![sample(10, 10, Some(1), None)], 2_000),
             ("no sample", before, 100, vec![], 50),
         ] {
-            let facts = EtaFacts { lanes, ..facts(Some(seconds(2)), 4) };
+            let facts = EtaFacts { queue_samples, ..facts(Some(seconds(2)), 4) };
             assert_eq!(rate_of(samples).time_left(remaining, &facts), Some(seconds(left)), "{why}");
         }
     }
 
     #[test]
     fn a_paused_queue_makes_the_estimate_unknown() {
-        let mut paused = lane(5, 5, None, None);
+        let mut paused = sample(5, 5, None, None);
         paused.queue.paused = Some((Timestamp::EPOCH, "ada".to_owned(), None));
-        let facts = EtaFacts { lanes: vec![lane(5, 5, None, None), paused], ..facts(Some(seconds(2)), 4) };
+        let facts =
+            EtaFacts { queue_samples: vec![sample(5, 5, None, None), paused], ..facts(Some(seconds(2)), 4) };
         assert_eq!(rate_of(&[(0, 0), (10, 20)]).time_left(10, &facts), None);
     }
 }

@@ -1,6 +1,6 @@
 //! The one-line error of an attempt: how it ended, and the last line that it wrote to stderr.
 
-use super::limits::Excess;
+use super::limits::ExceededLimit;
 use super::outcome::Outcome;
 use crate::text::hostile::is_hostile;
 
@@ -25,7 +25,11 @@ pub fn error_line(outcome: Outcome, last_error_line: Option<&str>) -> Option<Str
 }
 
 /// The error of an attempt that was killed because it exceeded a limit.
-pub fn excess_line(outcome: Outcome, excess: Excess, last_error_line: Option<&str>) -> Option<String> {
+pub fn exceeded_limit_line(
+    outcome: Outcome,
+    exceeded: ExceededLimit,
+    last_error_line: Option<&str>,
+) -> Option<String> {
     let how = match outcome {
         Outcome::Success | Outcome::Released => return None,
         Outcome::Signal { .. } => "killed".to_owned(),
@@ -35,13 +39,14 @@ pub fn excess_line(outcome: Outcome, excess: Excess, last_error_line: Option<&st
         | Outcome::Lost
         | Outcome::Cancelled => outcome.to_string(),
     };
-    Some(line(format!("{how}: {excess}"), last_error_line))
+    Some(line(format!("{how}: {exceeded}"), last_error_line))
 }
 
-/// Whether an error line was written by [`excess_line`].
-pub fn reports_excess(line: &str) -> bool {
-    line.split_once(": ")
-        .is_some_and(|(_, what)| Excess::MESSAGE_PREFIXES.iter().any(|prefix| what.starts_with(prefix)))
+/// Whether an error line was written by [`exceeded_limit_line`].
+pub fn reports_exceeded_limit(line: &str) -> bool {
+    line.split_once(": ").is_some_and(|(_, what)| {
+        ExceededLimit::MESSAGE_PREFIXES.iter().any(|prefix| what.starts_with(prefix))
+    })
 }
 
 fn line(how: String, last_error_line: Option<&str>) -> String {
@@ -138,25 +143,25 @@ mod tests {
     #[test]
     fn an_exceeded_limit_comes_before_the_last_line_of_stderr() {
         let killed = Outcome::Signal { signal: Signal::KILL };
-        let memory = Excess::Memory(512 << 20);
-        for (outcome, excess, last, expected) in [
+        let memory = ExceededLimit::Memory(512 << 20);
+        for (outcome, exceeded, last, expected) in [
             (killed, memory, None, Some("killed: used more than its memory limit of 512M")),
             (killed, memory, Some("hm"), Some("killed: used more than its memory limit of 512M: hm")),
             (
                 killed,
-                Excess::Pids(100),
+                ExceededLimit::Pids(100),
                 None,
                 Some("killed: had more processes and threads than its limit of 100"),
             ),
             (FAILURE, memory, None, Some("exit code 2: used more than its memory limit of 512M")),
             (Outcome::Success, memory, None, None),
         ] {
-            assert_eq!(excess_line(outcome, excess, last).as_deref(), expected);
-            assert!(expected.is_none_or(reports_excess), "{expected:?}");
+            assert_eq!(exceeded_limit_line(outcome, exceeded, last).as_deref(), expected);
+            assert!(expected.is_none_or(reports_exceeded_limit), "{expected:?}");
         }
         for other in ["killed by SIGKILL", "exit code 2: no luck", "used more than its memory limit of 512M"]
         {
-            assert!(!reports_excess(other), "{other}");
+            assert!(!reports_exceeded_limit(other), "{other}");
         }
     }
 

@@ -258,13 +258,13 @@ pub enum Refusal {
 
 /// The index in which a job waits for its next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum WaitIndex {
     /// It can be claimed now.
     Ready,
     /// It is not due yet.
     Waiting,
     /// It is processing, blocked or finished.
-    Nowhere,
+    None,
 }
 
 impl Life {
@@ -297,20 +297,20 @@ impl Life {
         self.losses.count > 0 && self.losses.count + 1 >= crash_limit
     }
 
-    pub fn place(&self, now: Timestamp) -> Place {
+    pub fn wait_index(&self, now: Timestamp) -> WaitIndex {
         match self.state {
             State::Pending { blocked_by: 0 } | State::Failed => {
                 if self.is_due(now) {
-                    Place::Ready
+                    WaitIndex::Ready
                 } else {
-                    Place::Waiting
+                    WaitIndex::Waiting
                 }
             }
             State::Pending { .. }
             | State::Processing(_)
             | State::Completed { .. }
             | State::Dead { .. }
-            | State::Cancelled { .. } => Place::Nowhere,
+            | State::Cancelled { .. } => WaitIndex::None,
         }
     }
 

@@ -47,19 +47,19 @@ pub struct Cpu {
 
 /// The limit that an attempt was killed for exceeding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Excess {
+pub enum ExceededLimit {
     Memory(u64),
     Pids(u32),
 }
 
-impl Excess {
+impl ExceededLimit {
     const MEMORY: &str = "used more than its memory limit of";
     const PIDS: &str = "had more processes and threads than its limit of";
     /// The beginning of each message.
     pub const MESSAGE_PREFIXES: [&str; 2] = [Self::MEMORY, Self::PIDS];
 }
 
-impl fmt::Display for Excess {
+impl fmt::Display for ExceededLimit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory(limit) => write!(out, "{} {}", Self::MEMORY, format_size(*limit)),

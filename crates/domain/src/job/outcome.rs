@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub use super::error_line::{error_line, excess_line};
+pub use super::error_line::{error_line, exceeded_limit_line};
 use crate::values::signal::Signal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,28 +54,28 @@ fn nickname_hint(nearest: Option<&str>) -> String {
     }
 }
 
-/// A parsed cron line.
+/// A parsed cron expression.
 #[derive(Clone, Debug)]
-pub struct CronLine {
+pub struct CronExpression {
     typed: String,
     cron: Box<Cron>,
     /// Whether it follows elapsed time.
     is_interval: bool,
 }
 
-impl PartialEq for CronLine {
+impl PartialEq for CronExpression {
     fn eq(&self, other: &Self) -> bool {
         self.typed == other.typed
     }
 }
 
-impl fmt::Display for CronLine {
+impl fmt::Display for CronExpression {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.typed)
     }
 }
 
-impl FromStr for CronLine {
+impl FromStr for CronExpression {
     type Err = CronError;
 
     fn from_str(text: &str) -> Result<Self, CronError> {
@@ -141,7 +141,7 @@ fn lower_first(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }
 
-impl CronLine {
+impl CronExpression {
     /// A description in English.
     pub fn in_words(&self) -> String {
         lower_first(self.cron.describe().trim_end_matches('.'))

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
-use super::cron::{CronError, CronLine};
+use super::cron::{CronError, CronExpression};
 use crate::values::span::format_span;
 use crate::values::timestamp::Timestamp;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum When {
     /// Whenever the clock of this zone shows a matching time.
-    Cron { line: CronLine, zone: TimeZone },
+    Cron { line: CronExpression, zone: TimeZone },
     /// At every multiple of this period, counted from when the schedule was added, so that it does not drift.
     Every(Duration),
     /// Once, at this time.

@@ -27,7 +27,7 @@ use super::slot_records::{Record, RecordLock};
 use crate::orphans::reparented::{OrphanFilter, Orphans, SurvivorPolicy};
 use crate::orphans::survivor::{KILL_RETRY_INTERVAL, KILL_TIMEOUT, survivors};
 use crate::worker::dispatcher::{Interrupt, SlotBell, SlotReport};
-use domain::job::limits::Excess;
+use domain::job::limits::ExceededLimit;
 use sys::failpoint;
 use sys::guards;
 use sys::guards::Guard;
@@ -76,7 +76,7 @@ impl<'a> Supervision<'a> {
 pub(crate) enum Cause {
     Timeout,
     Interrupt(Interrupt),
-    Excess(Excess),
+    LimitExceeded(ExceededLimit),
 }
 
 /// How far the termination of a command has come.
@@ -206,13 +206,15 @@ impl Child {
             roots
         };
         let confinement = supervision.watching()?;
-        let Some(excess) = confinement.excess(roots) else {
+        let Some(exceeded) = confinement.exceeded(roots) else {
             return termination;
         };
         // Stop the whole group at once, before searching for processes that have left it.
         self.signal(Signal::STOP);
         confinement.stop_and_kill(roots);
-        Some(self.kill(termination.map_or(Cause::Excess(excess), |before| before.cause), supervision))
+        Some(
+            self.kill(termination.map_or(Cause::LimitExceeded(exceeded), |before| before.cause), supervision),
+        )
     }
 
     /// The first cause remains the cause, but a lost lease overrides it: nothing may be recorded, and there is no

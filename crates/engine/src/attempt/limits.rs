@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use domain::job::limits::{Excess, Limits};
+use domain::job::limits::{ExceededLimit, Limits};
 use store::Claim;
 use sys::cgroup::{Bounds, Controllers, DelegatedGroup, Group, Obstacle};
 use sys::process::spawn;
@@ -106,11 +106,11 @@ impl Confinement {
     }
 
     /// The limit that the command exceeds, if any; `roots` are its leader and its orphans.
-    pub(crate) fn excess(&self, roots: impl FnOnce() -> Vec<Pid>) -> Option<Excess> {
+    pub(crate) fn exceeded(&self, roots: impl FnOnce() -> Vec<Pid>) -> Option<ExceededLimit> {
         if let (Some(limit), Some((group, _)), true) = (self.limits.pids, &self.group, self.by_group.pids) {
             // A command that may not fork may well retry for ever.
             if group.ran_out_of_pids() {
-                return Some(Excess::Pids(limit));
+                return Some(ExceededLimit::Pids(limit));
             }
         }
         let watched_pids = self.limits.pids.filter(|_| !self.by_group.pids);
@@ -151,11 +151,11 @@ impl Confinement {
 
     /// Kills the remaining processes in the group after the command has ended. Returns the limit for which the kernel
     /// killed it.
-    pub(crate) fn end(self) -> Option<Excess> {
+    pub(crate) fn end(self) -> Option<ExceededLimit> {
         let (group, _) = self.group?;
-        let excess = self.limits.memory.filter(|_| group.ran_out_of_memory()).map(Excess::Memory);
+        let exceeded = self.limits.memory.filter(|_| group.ran_out_of_memory()).map(ExceededLimit::Memory);
         group.end();
-        excess
+        exceeded
     }
 }
 
@@ -176,12 +176,12 @@ fn make_group(
 }
 
 /// The limit that is exceeded, if any.
-fn judge(members: &[Member], pids: Option<u32>, memory: Option<u64>) -> Option<Excess> {
+fn judge(members: &[Member], pids: Option<u32>, memory: Option<u64>) -> Option<ExceededLimit> {
     let tasks: u64 = members.iter().map(|member| u64::from(member.threads)).sum();
     if let Some(limit) = pids.filter(|limit| tasks > u64::from(*limit)) {
-        return Some(Excess::Pids(limit));
+        return Some(ExceededLimit::Pids(limit));
     }
-    memory.filter(|limit| tree::memory_of(members, *limit) > *limit).map(Excess::Memory)
+    memory.filter(|limit| tree::memory_of(members, *limit) > *limit).map(ExceededLimit::Memory)
 }
 
 #[cfg(test)]
@@ -198,8 +198,8 @@ mod tests {
     fn all_processes_of_a_tree_are_counted() {
         let tree = [member(2, 3 << 20), member(1, 4 << 20)];
         assert_eq!(judge(&tree, Some(3), Some(7 << 20)), None);
-        assert_eq!(judge(&tree, Some(2), Some(7 << 20)), Some(Excess::Pids(2)));
-        assert_eq!(judge(&tree, None, Some((7 << 20) - 1)), Some(Excess::Memory((7 << 20) - 1)));
+        assert_eq!(judge(&tree, Some(2), Some(7 << 20)), Some(ExceededLimit::Pids(2)));
+        assert_eq!(judge(&tree, None, Some((7 << 20) - 1)), Some(ExceededLimit::Memory((7 << 20) - 1)));
         assert_eq!(judge(&tree, None, None), None);
         assert_eq!(judge(&[], Some(1), Some(1)), None);
     }

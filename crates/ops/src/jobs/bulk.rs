@@ -13,7 +13,7 @@ use crate::worker::wake;
 use domain::job::life::StateName;
 use domain::log;
 use domain::values::name::JobId;
-use store::{Change, JobFilter, JobRef, JobVerb, Phase, Portion, Store, StoreError, retention};
+use store::{Change, JobFilter, JobRef, JobVerb, PartialChange, Phase, Store, StoreError, retention};
 
 /// The results for the selected jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn note_dependents(&mut self, portion: &Portion) {
+    fn note_dependents(&mut self, portion: &PartialChange) {
         self.cancelled_with_parent.extend(portion.dependents.iter().map(|dependent| dependent.id.clone()));
         self.leaves_dependents |= portion.leaves_dependents;
     }

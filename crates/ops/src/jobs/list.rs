@@ -10,7 +10,7 @@ use domain::job::Job;
 use domain::text::nearest::nearest;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
-use store::{After, JobFilter, Page, Store, StoreError};
+use store::{JobFilter, Page, PageStart, Store, StoreError};
 
 /// How many jobs a page contains.
 const CHUNK: usize = 1_000;
@@ -183,7 +183,7 @@ impl<'s> Listing<'s> {
     ) -> Result<Self, StoreError> {
         let pages = Pages { filter, page: Vec::new().into_iter(), left: limit };
         let mut listing = Self { store, source: Source::Pages(pages), more: false, last: None };
-        listing.read_page(after.map(After::Job))?;
+        listing.read_page(after.map(PageStart::Job))?;
         Ok(listing)
     }
 
@@ -200,7 +200,7 @@ impl<'s> Listing<'s> {
         loop {
             let page = store.list(filter, &Page { limit: CHUNK, after })?;
             // Continue by position: the job may be removed before the next page is read.
-            after = page.last().map(After::from);
+            after = page.last().map(PageStart::from);
             first.extend(page.into_iter().map(|job| sort.entry(job)));
             let is_last = after.is_none();
             if is_last || first.len() > limit.saturating_mul(2).max(CHUNK) {
@@ -229,7 +229,7 @@ impl<'s> Listing<'s> {
         (self.more, self.last)
     }
 
-    fn read_page(&mut self, after: Option<After>) -> Result<(), StoreError> {
+    fn read_page(&mut self, after: Option<PageStart>) -> Result<(), StoreError> {
         let Source::Pages(pages) = &mut self.source else {
             return Ok(());
         };
@@ -260,7 +260,7 @@ impl<'s> Listing<'s> {
                 };
                 self.last = Some(job.id.clone());
                 if pages.page.as_slice().is_empty() && self.more && pages.left > 0 {
-                    self.read_page(Some(After::from(&job)))?;
+                    self.read_page(Some(PageStart::from(&job)))?;
                 }
                 Ok(Some(job))
             }

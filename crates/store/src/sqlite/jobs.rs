@@ -15,7 +15,7 @@ use super::session::tx::{FinishedJob, Tx};
 use super::tables::{outbox, workers};
 use crate::StoreError;
 use domain::job::LatestAttempt;
-use domain::job::life::{CancelReason, Life, Place, State, StateName, Transition};
+use domain::job::life::{CancelReason, Life, State, StateName, Transition, WaitIndex};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 
@@ -40,7 +40,7 @@ pub(super) fn apply(
             counters.enter_batch(batch_id, to);
         }
     }
-    if before.life.place(tx.now) != Place::Nowhere {
+    if before.life.wait_index(tx.now) != WaitIndex::None {
         ready::remove(tx, before)?;
     }
     ready::insert(tx, before, life)?;

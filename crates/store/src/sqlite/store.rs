@@ -21,8 +21,8 @@ use super::verbs::{change, enqueue, exchange, extend, reap};
 use super::views::{find, list, orders, recent_problems};
 use crate::{
     DeadGroup, EnqueueError, EnqueueRefusal, EnqueueResult, Exchange, ExchangeResult, JobFilter, JobRef,
-    JobVerb, LeaseRef, LeaseStatus, NewWorker, Orders, Page, Portion, RecentProblems, Registration, Stop,
-    Store, StoreError, UnkillableProcess, Worker, WorkerSlots, WorkerState,
+    JobVerb, LeaseRef, LeaseStatus, NewWorker, Orders, Page, PartialChange, RecentProblems, Registration,
+    Stop, Store, StoreError, UnkillableProcess, Worker, WorkerSlots, WorkerState,
 };
 use domain::batch::find_cycle;
 use domain::job::{Job, JobRecord, NewJob};
@@ -278,11 +278,11 @@ impl Store for SqliteStore {
         self.read(|tx| find::ids_with_prefix(tx, prefix, limit))
     }
 
-    fn change(&self, verb: JobVerb, jobs: &[JobRef], by: &str) -> Result<Portion, StoreError> {
+    fn change(&self, verb: JobVerb, jobs: &[JobRef], by: &str) -> Result<PartialChange, StoreError> {
         self.change_some("change", verb, jobs, |tx, job| change::if_unchanged(tx, verb, job, by))
     }
 
-    fn change_ids(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<Portion, StoreError> {
+    fn change_ids(&self, verb: JobVerb, ids: &[JobId], by: &str) -> Result<PartialChange, StoreError> {
         self.change_some(verb.name(), verb, ids, |tx, id| change::by_id(tx, verb, id, by))
     }
 

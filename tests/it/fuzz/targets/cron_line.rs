@@ -1,6 +1,6 @@
 //! Cron lines: an accepted line survives a round trip, and fires at ever later times in any zone.
 
-use domain::schedule::{CronLine, When};
+use domain::schedule::{CronExpression, When};
 use domain::values::timestamp::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -54,12 +54,12 @@ const FROM: Timestamp = Timestamp::from_millis(1_775_000_000_000);
 
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let line: CronLine = match text.parse() {
+    let line: CronExpression = match text.parse() {
         Ok(line) => line,
         Err(error) => return message::check(&error, text.as_bytes()),
     };
     let written = line.to_string();
-    assert_eq!(written.parse::<CronLine>().as_ref(), Ok(&line), "{written}");
+    assert_eq!(written.parse::<CronExpression>().as_ref(), Ok(&line), "{written}");
     assert!(!line.in_words().is_empty(), "{written}");
     for zone in ["UTC", "Australia/Lord_Howe"] {
         let when = When::Cron { line: line.clone(), zone: TimeZone::get(zone).expect("a zone") };

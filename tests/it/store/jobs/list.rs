@@ -2,7 +2,7 @@
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use store::{After, JobFilter, Page, Phase, Settlement, StoreError};
+use store::{JobFilter, Page, PageStart, Phase, Settlement, StoreError};
 
 use crate::store::fixture::new_job::{job, job_id, queue_name};
 use crate::store::fixture::{FAILURE, Fixture, every_store, settlement};
@@ -185,7 +185,7 @@ fn pages_stay_complete_while_jobs_are_added_and_change(fixture: &Fixture) {
         let page = Page { limit: 4, after: after.clone() };
         let found = fixture.store.list(&JobFilter::default(), &page).expect("list");
         let Some(last) = found.last() else { break };
-        after = Some(After::Job(last.id.clone()));
+        after = Some(PageStart::Job(last.id.clone()));
         seen.extend(found.iter().map(|job| job.id.to_string()));
         // Between two pages, jobs are enqueued, run and end.
         fixture.enqueue(job(&format!("new{}", seen.len())).priority(-1));
@@ -206,7 +206,7 @@ fn pages_of_ready_jobs_stay_complete_while_jobs_are_claimed(fixture: &Fixture) {
         let page = Page { limit: 4, after: after.clone() };
         let found = fixture.store.list(&phase(Phase::Ready), &page).expect("list");
         let Some(last) = found.last() else { break };
-        after = Some(After::Job(last.id.clone()));
+        after = Some(PageStart::Job(last.id.clone()));
         seen.extend(found.iter().map(|job| job.id.to_string()));
         // The listed jobs are claimed, including the cursor.
         fixture.claim(&worker, 4);
@@ -216,7 +216,7 @@ fn pages_of_ready_jobs_stay_complete_while_jobs_are_claimed(fixture: &Fixture) {
 
 fn a_cursor_must_be_a_job(fixture: &Fixture) {
     fixture.enqueue("a");
-    let page = Page { limit: 9, after: Some(After::Job(job_id("gone"))) };
+    let page = Page { limit: 9, after: Some(PageStart::Job(job_id("gone"))) };
     let listed = fixture.store.list(&JobFilter::default(), &page);
     assert!(matches!(listed, Err(StoreError::NoSuchJob(_))), "{listed:?}");
 }
@@ -230,7 +230,7 @@ fn a_page_continues_at_the_position_of_a_removed_job(fixture: &Fixture) {
         let first = fixture.store.list(&filter, &page).expect("list");
         let last = first.last().expect("a job");
         fixture.remove(last.id.as_str());
-        let rest = Page { limit: 100, after: Some(After::from(last)) };
+        let rest = Page { limit: 100, after: Some(PageStart::from(last)) };
         let rest = fixture.store.list(&filter, &rest).expect("list");
         let rest: Vec<String> = rest.iter().map(|job| job.id.to_string()).collect();
         assert_eq!(rest, whole[4..], "{filter:?}");

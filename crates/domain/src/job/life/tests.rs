@@ -359,7 +359,7 @@ fn a_released_job_keeps_its_position_and_a_lost_one_queues_after_those_that_are_
         let life = follow(&running, settled(1, outcome), later(50));
         assert_eq!(life.state, State::Pending { blocked_by: 0 }, "{outcome}");
         assert_eq!(life.due_at, due_at, "{outcome} has no backoff");
-        assert_eq!(life.place(later(50)), Place::Ready, "{outcome}");
+        assert_eq!(life.wait_index(later(50)), WaitIndex::Ready, "{outcome}");
         assert_eq!((life.attempts, life.failures), (1, 0), "{outcome}");
     }
 }
@@ -437,7 +437,7 @@ fn a_blocked_job_becomes_due_when_the_last_dependency_ends() {
         let one_left = follow(&blocked, Event::DependencyMet, later(10));
         assert_eq!(one_left.state, State::Pending { blocked_by: 1 });
         assert_eq!(one_left.due_at, blocked.due_at, "still blocked");
-        assert_eq!(one_left.place(later(99)), Place::Nowhere);
+        assert_eq!(one_left.wait_index(later(99)), WaitIndex::None);
         let free = follow(&one_left, Event::DependencyMet, later(20));
         assert_eq!(free.state, State::Pending { blocked_by: 0 });
         assert_eq!(free.due_at, due_at, "run_at {run_at:?}");
@@ -445,19 +445,19 @@ fn a_blocked_job_becomes_due_when_the_last_dependency_ends() {
 }
 
 #[test]
-fn only_jobs_that_can_be_claimed_now_or_later_have_a_place() {
+fn only_jobs_that_can_be_claimed_now_or_later_are_in_an_index() {
     for (name, expected) in [
-        ("pending", Place::Ready),
-        ("blocked", Place::Nowhere),
-        ("scheduled", Place::Waiting),
-        ("processing", Place::Nowhere),
-        ("completed", Place::Nowhere),
-        ("failed", Place::Ready),
-        ("waiting", Place::Waiting),
-        ("dead", Place::Nowhere),
-        ("cancelled", Place::Nowhere),
+        ("pending", WaitIndex::Ready),
+        ("blocked", WaitIndex::None),
+        ("scheduled", WaitIndex::Waiting),
+        ("processing", WaitIndex::None),
+        ("completed", WaitIndex::None),
+        ("failed", WaitIndex::Ready),
+        ("waiting", WaitIndex::Waiting),
+        ("dead", WaitIndex::None),
+        ("cancelled", WaitIndex::None),
     ] {
-        assert_eq!(start(name).place(NOW), expected, "{name}");
+        assert_eq!(start(name).wait_index(NOW), expected, "{name}");
     }
 }
 
@@ -465,9 +465,9 @@ fn only_jobs_that_can_be_claimed_now_or_later_have_a_place() {
 fn a_ready_job_stays_ready_when_the_clock_is_set_back() {
     let earlier = Timestamp::from_millis(NOW.as_millis() - 86_400_000);
     let plain = Life::begin(None, 3, 0, NOW);
-    assert_eq!(plain.place(earlier), Place::Ready);
+    assert_eq!(plain.wait_index(earlier), WaitIndex::Ready);
     let timed = Life::begin(Some(NOW), 3, 0, NOW);
-    assert_eq!(timed.place(earlier), Place::Waiting, "the user requested that time");
+    assert_eq!(timed.wait_index(earlier), WaitIndex::Waiting, "the user requested that time");
 }
 
 #[test]

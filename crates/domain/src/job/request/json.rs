@@ -149,11 +149,11 @@ where
     T: TryFrom<i64, Error: fmt::Display>,
     M: MapAccess<'de>,
 {
-    check(T::try_from(map.next_value::<Whole<MIN, MAX>>()?.0))
+    check(T::try_from(map.next_value::<BoundedInteger<MIN, MAX>>()?.0))
 }
 
 fn exit_codes<'de, M: MapAccess<'de>>(map: &mut M) -> Result<ExitCodes, M::Error> {
-    let codes: Vec<Whole<0, { u8::MAX as i64 }>> = map.next_value()?;
+    let codes: Vec<BoundedInteger<0, { u8::MAX as i64 }>> = map.next_value()?;
     let codes: Result<Vec<u8>, _> = codes.into_iter().map(|code| u8::try_from(code.0)).collect();
     check(ExitCodes::new(check(codes)?))
 }
@@ -231,14 +231,14 @@ fn read_backoff_field<'de, M: MapAccess<'de>>(
 }
 
 /// A whole number within bounds.
-struct Whole<const MIN: i64, const MAX: i64>(i64);
+struct BoundedInteger<const MIN: i64, const MAX: i64>(i64);
 
-impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
+impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInteger<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WholeVisitor<const MIN: i64, const MAX: i64>;
+        struct BoundedVisitor<const MIN: i64, const MAX: i64>;
 
-        impl<const MIN: i64, const MAX: i64> Visitor<'_> for WholeVisitor<MIN, MAX> {
-            type Value = Whole<MIN, MAX>;
+        impl<const MIN: i64, const MAX: i64> Visitor<'_> for BoundedVisitor<MIN, MAX> {
+            type Value = BoundedInteger<MIN, MAX>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(out, "a whole number from {MIN} to {MAX}")
@@ -246,7 +246,7 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
 
             fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
                 if (MIN..=MAX).contains(&number) {
-                    return Ok(Whole(number));
+                    return Ok(BoundedInteger(number));
                 }
                 Err(E::invalid_value(serde::de::Unexpected::Signed(number), &self))
             }
@@ -258,7 +258,7 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Whole<MIN, MAX> {
             }
         }
 
-        deserializer.deserialize_any(WholeVisitor)
+        deserializer.deserialize_any(BoundedVisitor)
     }
 }
 

@@ -66,19 +66,19 @@ fn an_invalid_line_is_refused_with_the_reason() {
         ("* * * * MONDAY", "not a valid day of the week: `MONDAY`"),
         ("0 0 * * 1#6", "not a valid day of the week: `1#6` ("),
     ] {
-        let error = line.parse::<CronLine>().expect_err(line).to_string();
+        let error = line.parse::<CronExpression>().expect_err(line).to_string();
         assert!(error.contains(expected), "{line}: {error}");
         assert!(!error.contains(".)") && !error.contains("Component error"), "{line}: {error}");
     }
-    assert_eq!("* ".repeat(200).parse::<CronLine>(), Err(CronError::TooLong));
+    assert_eq!("* ".repeat(200).parse::<CronExpression>(), Err(CronError::TooLong));
 }
 
 #[test]
 fn a_line_is_described_in_english() {
-    let words = |line: &str| line.parse::<CronLine>().expect(line).in_words();
+    let words = |line: &str| line.parse::<CronExpression>().expect(line).in_words();
     assert_eq!(words("0 3 * * *"), "at 03:00");
     assert_eq!(words("  0   3 * * MON"), "at 03:00, on Monday");
-    assert_eq!("  0   3 * *  MON ".parse::<CronLine>().expect("valid line").to_string(), "0 3 * * MON");
+    assert_eq!("  0   3 * *  MON ".parse::<CronExpression>().expect("valid line").to_string(), "0 3 * * MON");
 }
 
 proptest! {

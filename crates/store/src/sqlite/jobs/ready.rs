@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::StoreError;
 use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::Tx;
-use domain::job::life::{Life, Place};
+use domain::job::life::{Life, WaitIndex};
 use domain::values::timestamp::Timestamp;
 
 /// How many due jobs one transaction makes ready at most.
@@ -19,10 +19,10 @@ const WAKE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Inserts a job where its new life belongs.
 pub(crate) fn insert(tx: &Tx<'_>, job: &JobRow, life: &Life) -> Result<(), StoreError> {
-    match life.place(tx.now) {
-        Place::Ready => insert_ready(tx, job.queue_id, job.priority, life.due_at, job.seq),
-        Place::Waiting => insert_waiting(tx, life.due_at, job.seq),
-        Place::Nowhere => Ok(()),
+    match life.wait_index(tx.now) {
+        WaitIndex::Ready => insert_ready(tx, job.queue_id, job.priority, life.due_at, job.seq),
+        WaitIndex::Waiting => insert_waiting(tx, life.due_at, job.seq),
+        WaitIndex::None => Ok(()),
     }
 }
 

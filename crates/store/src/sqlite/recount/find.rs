@@ -109,7 +109,7 @@ fn places(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
             1 => format!("job `{id}` is in the ready or waiting table, but is not runnable"),
             _ => format!("job `{id}` is in both the ready and the waiting table"),
         };
-        found.push(Contradiction { derived: DerivedData::Place { seq }, message });
+        found.push(Contradiction { derived: DerivedData::IndexRow { seq }, message });
     }
     Ok(())
 }

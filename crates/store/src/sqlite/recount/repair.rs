@@ -15,7 +15,7 @@ use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::batches;
 use crate::sqlite::verbs::retry::DependencySearch;
 use crate::{DerivedData, StoreError};
-use domain::job::life::{Place, State};
+use domain::job::life::{State, WaitIndex};
 
 /// Repairs the first of these, as many as this transaction's budget allows, and returns how many.
 pub(in crate::sqlite) fn repair(tx: &Tx<'_>, derived: &[DerivedData]) -> Result<usize, StoreError> {
@@ -33,7 +33,7 @@ fn repair_one(tx: &Tx<'_>, derived: &DerivedData) -> Result<(), StoreError> {
     match derived {
         DerivedData::Counter { queue_id } => recount_queue(tx, *queue_id),
         DerivedData::BatchCounter { batch_id } => recount_batch(tx, *batch_id),
-        DerivedData::Place { seq } => with_job(tx, *seq, reinsert),
+        DerivedData::IndexRow { seq } => with_job(tx, *seq, reinsert),
         DerivedData::Blocked { seq } => with_job(tx, *seq, recount_waits),
         DerivedData::MissingKey { seq } => with_job(tx, *seq, take_key),
         DerivedData::Ready { queue_id, priority, due_at, seq } => delete(
@@ -113,7 +113,7 @@ fn reinsert(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     // Each call removes it from one table.
     ready::remove(tx, job)?;
     ready::remove(tx, job)?;
-    if job.life.place(tx.now) == Place::Nowhere {
+    if job.life.wait_index(tx.now) == WaitIndex::None {
         return Ok(());
     }
     ready::insert(tx, job, &job.life)

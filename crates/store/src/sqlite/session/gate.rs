@@ -31,7 +31,7 @@ pub(crate) struct Gate {
 
 /// The right to write. Dropping it lets the next writer in.
 #[derive(Debug)]
-pub(crate) struct Pass<'a> {
+pub(crate) struct GateGuard<'a> {
     lock: &'a TimedLock,
     /// Dropped after the lock is released.
     _stops: Option<StopSignalBlock>,
@@ -63,12 +63,12 @@ impl Gate {
         process::holder_of(&self.path)
     }
 
-    pub(crate) fn enter(&self, timeout: Duration) -> Result<Pass<'_>, StoreError> {
+    pub(crate) fn enter(&self, timeout: Duration) -> Result<GateGuard<'_>, StoreError> {
         let lock = self.lock.as_ref().ok_or(StoreError::ReadOnly)?;
         let entered = lock.take_within(timeout);
         if entered.map_err(|error| StoreError::Unavailable { source: error.into() })? {
             // A process that is stopped inside the gate blocks all other writers.
-            Ok(Pass { lock, _stops: self.defers_stops.get().then(StopSignalBlock::new) })
+            Ok(GateGuard { lock, _stops: self.defers_stops.get().then(StopSignalBlock::new) })
         } else {
             Err(StoreError::Busy { waited: timeout, holder: self.holder() })
         }
@@ -102,7 +102,7 @@ fn has_content(gate: &Metadata) -> bool {
     gate.len() > 0
 }
 
-impl Drop for Pass<'_> {
+impl Drop for GateGuard<'_> {
     fn drop(&mut self) {
         // If unlocking fails, the lock ends with the process.
         let _ = self.lock.release();
@@ -120,11 +120,11 @@ mod tests {
         let (first, second) =
             (Gate::open(&database).expect("a gate"), Gate::open(&database).expect("a gate"));
         assert_eq!(second.holder(), None);
-        let pass = first.enter(GATE_TIMEOUT).expect("it is free");
+        let guard = first.enter(GATE_TIMEOUT).expect("it is free");
         let refused = second.enter(Duration::from_millis(10)).expect_err("it is held");
         let said = format!("the database was locked for 10ms by process {} (", std::process::id());
         assert!(refused.to_string().starts_with(&said), "{refused}");
-        drop(pass);
+        drop(guard);
         assert_eq!(second.holder(), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::sqlite::session::tx;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::verbs::change;
 use crate::sqlite::views::idle;
-use crate::{Change, Dependent, JobVerb, Portion, Store, StoreError};
+use crate::{Change, Dependent, JobVerb, PartialChange, Store, StoreError};
 use domain::values::name::JobId;
 
 /// The effects of transactions on the dependents of finished jobs.
@@ -29,7 +29,7 @@ impl SqliteStore {
         verb: JobVerb,
         jobs: &[T],
         work: impl Fn(&Tx<'_>, &T) -> Result<Option<Change>, StoreError>,
-    ) -> Result<Portion, StoreError> {
+    ) -> Result<PartialChange, StoreError> {
         loop {
             if verb == JobVerb::Retry {
                 self.unblock_pending()?;
@@ -40,7 +40,7 @@ impl SqliteStore {
             if !changes.is_empty() || jobs.is_empty() {
                 self.unblock_remaining(&mut cascade);
                 let dependents = self.attribute(cascade.dependents);
-                return Ok(Portion { changes, dependents, leaves_dependents: cascade.has_more });
+                return Ok(PartialChange { changes, dependents, leaves_dependents: cascade.has_more });
             }
         }
     }

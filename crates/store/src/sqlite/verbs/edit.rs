@@ -11,7 +11,7 @@ use crate::sqlite::session::tx::{Tx, from_millis, millis};
 use crate::sqlite::tables::{events, queues};
 use crate::{Change, Conflict, StoreError};
 use domain::job::edit::Edit;
-use domain::job::life::{Life, Place};
+use domain::job::life::{Life, WaitIndex};
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 
@@ -133,7 +133,7 @@ fn update_place(tx: &Tx<'_>, before: &JobRow, after: &JobRow) -> Result<(), Stor
         counters.leave(before.queue_id, before.life.state.name());
         counters.enter(after.queue_id, after.life.state.name());
     }
-    if before.life.place(tx.now) != Place::Nowhere {
+    if before.life.wait_index(tx.now) != WaitIndex::None {
         ready::remove(tx, before)?;
     }
     ready::insert(tx, after, &after.life)

@@ -16,7 +16,7 @@ use crate::sqlite::tables::{batches, queues};
 use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, StoreError};
 use domain::batch::find_cycle;
 use domain::job::environment::Environment;
-use domain::job::life::{Life, Place, StateName};
+use domain::job::life::{Life, StateName, WaitIndex};
 use domain::job::{NewJob, Start};
 use domain::values::name::{BatchName, JobId, QueueName};
 use domain::values::timestamp::Timestamp;
@@ -205,10 +205,10 @@ impl EnqueueCall {
         if let Some(batch_id) = ids.batch_id {
             tx.counters.borrow_mut().enter_batch(batch_id, StateName::Pending);
         }
-        match life.place(tx.now) {
-            Place::Ready => ready::insert_ready(tx, queue_id, job.priority, life.due_at, seq)?,
-            Place::Waiting => ready::insert_waiting(tx, life.due_at, seq)?,
-            Place::Nowhere => {}
+        match life.wait_index(tx.now) {
+            WaitIndex::Ready => ready::insert_ready(tx, queue_id, job.priority, life.due_at, seq)?,
+            WaitIndex::Waiting => ready::insert_waiting(tx, life.due_at, seq)?,
+            WaitIndex::None => {}
         }
         Ok(Ok(EnqueueResult::Created(job.id.clone())))
     }

@@ -6,7 +6,7 @@ use crate::sqlite::session::row::JobRow;
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::events;
 use crate::{Change, Conflict, StoreError};
-use domain::job::life::{Place, StateName};
+use domain::job::life::{StateName, WaitIndex};
 use domain::values::name::JobId;
 
 /// `None` if more links to finished dependents must be deleted than fit into one transaction.
@@ -40,7 +40,7 @@ pub(crate) fn delete(tx: &Tx<'_>, job: &JobRow) -> Result<bool, StoreError> {
     if !dependencies::delete_links(tx, job.seq)? {
         return Ok(false);
     }
-    if job.life.place(tx.now) != Place::Nowhere {
+    if job.life.wait_index(tx.now) != WaitIndex::None {
         ready::remove(tx, job)?;
     }
     unique_keys::delete(tx, job)?;

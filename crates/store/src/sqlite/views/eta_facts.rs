@@ -11,7 +11,7 @@ use crate::StoreError;
 use crate::sqlite::session::row::malformed;
 use crate::sqlite::session::tx::{Tx, from_millis};
 use crate::sqlite::tables::batches;
-use domain::batch::eta::{EtaFacts, Lane};
+use domain::batch::eta::{EtaFacts, QueueSample};
 use domain::job::life::StateName;
 use domain::values::name::BatchName;
 
@@ -21,29 +21,28 @@ const ATTEMPTS_AVERAGED: usize = 100;
 const MAX_JOBS_EXAMINED: usize = 1_000;
 
 pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts, StoreError> {
-    let lanes = match batches::find_id(tx, name)? {
-        Some(batch_id) => lanes(tx, batch_id)?,
+    let queue_samples = match batches::find_id(tx, name)? {
+        Some(batch_id) => queue_samples(tx, batch_id)?,
         None => Vec::new(),
     };
-    Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, lanes })
+    Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, queue_samples })
 }
 
-fn lanes(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<Lane>, StoreError> {
-    let mut lanes: BTreeMap<i64, Lane> = BTreeMap::new();
+fn queue_samples(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<QueueSample>, StoreError> {
+    let mut queue_samples: BTreeMap<i64, QueueSample> = BTreeMap::new();
     for (queue_id, state) in newest(tx, batch_id)? {
         if state.is_finished() {
             continue;
         }
-        let lane = match lanes.entry(queue_id) {
+        let sample = match queue_samples.entry(queue_id) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                new.insert(Lane { queue: explain_facts::queue(tx, queue_id)?, ..Lane::default() })
-            }
+            Entry::Vacant(new) => new
+                .insert(QueueSample { queue: explain_facts::queue(tx, queue_id)?, ..QueueSample::default() }),
         };
-        lane.unfinished += 1;
-        lane.waiting += u64::from(state != StateName::Processing);
+        sample.unfinished += 1;
+        sample.waiting += u64::from(state != StateName::Processing);
     }
-    Ok(lanes.into_values().collect())
+    Ok(queue_samples.into_values().collect())
 }
 
 /// The queue and the state of each job.

@@ -7,7 +7,7 @@ use crate::sqlite::session::row;
 use crate::sqlite::session::row::{read_job, select_whole_jobs};
 use crate::sqlite::session::tx::Tx;
 use crate::sqlite::tables::{batches, queues};
-use crate::{After, DeadGroup, JobFilter, JobRef, Page, Phase, StoreError};
+use crate::{DeadGroup, JobFilter, JobRef, Page, PageStart, Phase, StoreError};
 use domain::job::Job;
 use domain::values::timestamp::Timestamp;
 
@@ -79,11 +79,11 @@ fn newest(query: &JobQuery<'_>, filter: &JobFilter) -> Result<Vec<JobRef>, Store
 fn list_position(tx: &Tx<'_>, page: &Page) -> Result<Option<ListPosition>, StoreError> {
     let id = match &page.after {
         None => return Ok(None),
-        Some(After::Position { number, priority, due_at }) => {
+        Some(PageStart::Position { number, priority, due_at }) => {
             let seq = i64::try_from(*number).unwrap_or(i64::MAX);
             return Ok(Some(ListPosition { seq, priority: *priority, due_at: due_at.as_millis() }));
         }
-        Some(After::Job(id)) => id,
+        Some(PageStart::Job(id)) => id,
     };
     let mut select = tx.prepare("select seq, priority, due_at from jobs where id = ?1")?;
     let found = select

@@ -16,7 +16,7 @@ use crate::verbs::inspect::logs::describe_attempt_end;
 use crate::verbs::manage::change_ids::{find, report_and_continue};
 use crate::verbs::workers::worker::start_for_job;
 use domain::job::Job;
-use domain::job::error_line::reports_excess;
+use domain::job::error_line::reports_exceeded_limit;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
         };
         match (&job.latest.error, job.latest.signal) {
             // The exit code alone does not show that a limit was exceeded.
-            (Some(error), _) if reports_excess(error) => self.terminal.note(error),
+            (Some(error), _) if reports_exceeded_limit(error) => self.terminal.note(error),
             (_, Some(signal)) => self.terminal.note_on_terminal(&format!("killed by {signal}")),
             (_, None) => {}
         }

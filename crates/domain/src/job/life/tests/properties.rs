@@ -94,13 +94,13 @@ fn check_life(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestCa
     Ok(())
 }
 
-/// A claim must succeed or fail as the job's place says.
-fn check_place(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestCaseError> {
+/// A claim must succeed or fail as the job's index says.
+fn check_wait_index(life: &Life, policy: &Policy, now: Timestamp) -> Result<(), TestCaseError> {
     let claimed = transition(life, Move::Claim.event(life, now), policy, now);
-    match life.place(now) {
-        Place::Ready => prop_assert!(claimed.is_ok()),
-        Place::Waiting => prop_assert_eq!(claimed, Err(Refusal::NotDue)),
-        Place::Nowhere => prop_assert!(matches!(claimed, Err(Refusal::Blocked | Refusal::WrongState(_)))),
+    match life.wait_index(now) {
+        WaitIndex::Ready => prop_assert!(claimed.is_ok()),
+        WaitIndex::Waiting => prop_assert_eq!(claimed, Err(Refusal::NotDue)),
+        WaitIndex::None => prop_assert!(matches!(claimed, Err(Refusal::Blocked | Refusal::WrongState(_)))),
     }
     Ok(())
 }
@@ -151,7 +151,7 @@ proptest! {
                 life = transition.life;
             }
             check_life(&life, &policy, now)?;
-            check_place(&life, &policy, now)?;
+            check_wait_index(&life, &policy, now)?;
         }
     }
 
