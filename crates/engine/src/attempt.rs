@@ -25,7 +25,7 @@ use self::child::{Cause, Child, Supervision};
 use super::orphans::reparented::Orphans;
 
 use self::cookie::{Cookie, CookieOwner};
-use self::limits::{Confinement, Delegation};
+use self::limits::{AttemptLimits, Delegation};
 use self::slot_records::Slots;
 use super::error::EngineError;
 use super::journal::Journal;
@@ -95,7 +95,7 @@ pub(super) fn run(
         capture.watch();
     }
     let (record, ending) = match start(claim, context) {
-        Ok(RunningAttempt { record, child, confinement }) => {
+        Ok(RunningAttempt { record, child, limits }) => {
             slot.journal.started(claim);
             let LeaseRef { job, attempt } = claim.lease.clone();
             let owner = CookieOwner::Attempt { job, attempt };
@@ -108,11 +108,11 @@ pub(super) fn run(
                 orphans: &context.orphans,
                 cookie: &cookie,
                 record_lock: &context.slots.lock(record),
-                confinement: confinement.as_ref(),
+                limits: limits.as_ref(),
                 report: SlotReport { dispatcher: slot.dispatcher, slot: slot.number, lease: &claim.lease },
             };
             let (cause, ended) = child.run(supervision, &mut capture);
-            let exceeded = confinement.and_then(Confinement::end);
+            let exceeded = limits.and_then(AttemptLimits::end);
             (Some(record), ending(cause, ended, exceeded))
         }
         Err(StartFailure::Job(problem)) => (None, Ending::failed_to_start(problem)),
@@ -128,7 +128,7 @@ struct RunningAttempt {
     /// The index of its slot record.
     record: u64,
     child: Child,
-    confinement: Option<Confinement>,
+    limits: Option<AttemptLimits>,
 }
 
 /// Why a command was not started.
@@ -148,20 +148,20 @@ fn released(claim: &Claim, began: Instant, obstacle: EngineError) -> FinishedAtt
 fn start(claim: &Claim, context: &AttemptContext) -> Result<RunningAttempt, StartFailure> {
     let plan = command::prepare(claim, &context.command)
         .map_err(|problem| StartFailure::Job(problem.to_string()))?;
-    let confinement = Confinement::prepare(claim, &context.delegation, context.command.worker_id.as_str())
+    let limits = AttemptLimits::prepare(claim, &context.delegation, context.command.worker_id.as_str())
         .map_err(|error| StartFailure::Job(error.to_string()))?;
-    let limits = confinement.as_ref().map(Confinement::at_start).unwrap_or_default();
+    let at_start = limits.as_ref().map(AttemptLimits::at_start).unwrap_or_default();
     let cannot_write = EngineError::system("failed to write the record of an attempt");
     let record = context.slots.begin(&claim.lease).map_err(|e| StartFailure::Worker(cannot_write(e)))?;
     failpoint::hit("attempt.before_spawn");
-    match Child::start(&plan, &record, limits) {
+    match Child::start(&plan, &record, at_start) {
         Ok(child) => {
             context.orphans.add_leader(child.pid);
             failpoint::hit("attempt.after_record");
-            if let Some(confinement) = &confinement {
-                confinement.has_started(child.pid);
+            if let Some(limits) = &limits {
+                limits.has_started(child.pid);
             }
-            Ok(RunningAttempt { record: record.index(), child, confinement })
+            Ok(RunningAttempt { record: record.index(), child, limits })
         }
         Err(error) => {
             context.slots.clear_record(record.index());

@@ -77,7 +77,7 @@ struct Supervisor<'a> {
     children: Children,
     journal: Journal,
     folder: Folder,
-    seats: Vec<Seat>,
+    slots: Vec<PoolSlot>,
     ids: JobIdSequence,
     /// The newest stop request when the first worker registered; passed to all later workers.
     stop_seen: Option<u64>,
@@ -89,13 +89,13 @@ struct Supervisor<'a> {
 }
 
 /// The position of one worker in the pool.
-enum Seat {
+enum PoolSlot {
     /// A worker is to be started at this moment.
-    Free {
+    Vacant {
         at: Instant,
         restarts: Restarts,
     },
-    Taken(Member),
+    Occupied(Member),
     /// Its worker died, and the supervisor has not cleaned up after it yet.
     Dead {
         member: Member,
@@ -113,7 +113,7 @@ struct Member {
     report: Option<OwnedFd>,
     is_up: bool,
     since: Instant,
-    /// Crashes of earlier workers in this seat.
+    /// Crashes of earlier workers in this slot.
     restarts: Restarts,
     _liveness_lock: LivenessLock,
 }
@@ -135,7 +135,9 @@ impl<'a> Supervisor<'a> {
             children,
             journal: Journal::open(&pool.home, &who, pool.echo),
             folder: Folder::create(&pool.home)?,
-            seats: (0..pool.count).map(|_| Seat::Free { at: now, restarts: Restarts::default() }).collect(),
+            slots: (0..pool.count)
+                .map(|_| PoolSlot::Vacant { at: now, restarts: Restarts::default() })
+                .collect(),
             ids: JobIdSequence::default(),
             stop_seen: None,
             is_stopping: false,
@@ -148,7 +150,7 @@ impl<'a> Supervisor<'a> {
 
     fn run_pool(mut self, on_started: &mut dyn FnMut(bool)) -> Result<(), EngineError> {
         loop {
-            for at in 0..self.seats.len() {
+            for at in 0..self.slots.len() {
                 self.advance(at);
             }
             self.survivors.reap_ended();
@@ -157,7 +159,7 @@ impl<'a> Supervisor<'a> {
             if !self.was_up && self.failure.is_some() {
                 on_started(false);
             }
-            if self.seats.iter().all(|seat| matches!(seat, Seat::Closed)) {
+            if self.slots.iter().all(|slot| matches!(slot, PoolSlot::Closed)) {
                 return self.failure.map_or(Ok(()), Err);
             }
             self.wait();
@@ -170,28 +172,30 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Advances one seat to its next state, if that is due.
+    /// Advances one slot to its next state, if that is due.
     fn advance(&mut self, at: usize) {
         let now = Instant::now();
-        let seat = std::mem::replace(&mut self.seats[at], Seat::Closed);
-        self.seats[at] = match seat {
-            Seat::Free { .. } if self.is_stopping || self.failure.is_some() => Seat::Closed,
+        let slot = std::mem::replace(&mut self.slots[at], PoolSlot::Closed);
+        self.slots[at] = match slot {
+            PoolSlot::Vacant { .. } if self.is_stopping || self.failure.is_some() => PoolSlot::Closed,
             // The home was deleted: there are no jobs to run or to reap.
-            Seat::Free { .. } | Seat::Dead { .. } if self.folder.is_gone() => Seat::Closed,
+            PoolSlot::Vacant { .. } | PoolSlot::Dead { .. } if self.folder.is_gone() => PoolSlot::Closed,
             // The first worker learns which stop requests predate this pool; the others wait for that.
-            Seat::Free { .. } if at > 0 && self.stop_seen.is_none() => seat,
-            Seat::Free { at, restarts } if at <= now => self.try_start(restarts),
-            Seat::Taken(member) if member.handle.ends_within(Duration::ZERO).unwrap_or(false) => {
+            PoolSlot::Vacant { .. } if at > 0 && self.stop_seen.is_none() => slot,
+            PoolSlot::Vacant { at, restarts } if at <= now => self.try_start(restarts),
+            PoolSlot::Occupied(member) if member.handle.ends_within(Duration::ZERO).unwrap_or(false) => {
                 self.handle_exit(member)
             }
-            Seat::Dead { member, at } if at <= now => self.clean_up(member),
-            Seat::Free { .. } | Seat::Taken(_) | Seat::Dead { .. } | Seat::Closed => seat,
+            PoolSlot::Dead { member, at } if at <= now => self.clean_up(member),
+            PoolSlot::Vacant { .. } | PoolSlot::Occupied(_) | PoolSlot::Dead { .. } | PoolSlot::Closed => {
+                slot
+            }
         };
     }
 
-    fn try_start(&mut self, restarts: Restarts) -> Seat {
+    fn try_start(&mut self, restarts: Restarts) -> PoolSlot {
         match self.start(restarts) {
-            Ok(member) => Seat::Taken(member),
+            Ok(member) => PoolSlot::Occupied(member),
             Err(error) => {
                 self.journal.error(&error);
                 self.after_crash(restarts.after(Crash::Idle))
@@ -227,27 +231,27 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Handles the end of a worker: a clean stop, or a crash to clean up after.
-    fn handle_exit(&mut self, member: Member) -> Seat {
+    fn handle_exit(&mut self, member: Member) -> PoolSlot {
         let Some(ended) = process::reap(member.pid).ok().flatten() else {
             // Only this process reaps its children, so this does not happen.
-            return Seat::Dead { member, at: Instant::now() };
+            return PoolSlot::Dead { member, at: Instant::now() };
         };
         if ended.status.success() {
             self.kill_orphans();
             files::remove(self.folder.path(), &member.id);
-            return Seat::Closed;
+            return PoolSlot::Closed;
         }
         if ended.status.code() == Some(WorkerExit::HOLDS_LEASES_CODE.into()) {
             // The worker itself has noted what it could not kill.
             self.kill_orphans();
-            return Seat::Closed;
+            return PoolSlot::Closed;
         }
         self.journal.worker_crashed(&member.id, ended.status);
         self.clean_up(member)
     }
 
-    /// Kills the orphans of a dead worker, reaps its jobs, and frees its seat; in this order.
-    fn clean_up(&mut self, member: Member) -> Seat {
+    /// Kills the orphans of a dead worker, reaps its jobs, and vacates its slot; in this order.
+    fn clean_up(&mut self, member: Member) -> PoolSlot {
         self.kill_orphans();
         failpoint::hit("supervisor.before_reap");
         let records = slot_records::read(self.folder.path(), member.id.as_str()).unwrap_or_default();
@@ -260,7 +264,7 @@ impl<'a> Supervisor<'a> {
         if let Err(error) = cleaned_up {
             self.journal.error(&error);
             self.store = None;
-            return Seat::Dead { member, at: Instant::now() + CLEANUP_RETRY_DELAY };
+            return PoolSlot::Dead { member, at: Instant::now() + CLEANUP_RETRY_DELAY };
         }
         failpoint::hit("supervisor.after_reap");
         let restarts = self.restarts_after(&member);
@@ -304,7 +308,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// The supervisor does not give up a pool that was up while any worker is up: that worker can still run jobs.
-    fn after_crash(&mut self, restarts: Restarts) -> Seat {
+    fn after_crash(&mut self, restarts: Restarts) -> PoolSlot {
         let is_any_up = self.was_up && self.members().any(|member| member.is_up);
         if let Some(crashes) = restarts.too_many(self.was_up).filter(|_| !is_any_up) {
             self.give_up(if self.was_up {
@@ -312,9 +316,9 @@ impl<'a> Supervisor<'a> {
             } else {
                 EngineError::CannotStart { message: String::new() }
             });
-            return Seat::Closed;
+            return PoolSlot::Closed;
         }
-        Seat::Free { at: Instant::now() + restarts.pause(), restarts }
+        PoolSlot::Vacant { at: Instant::now() + restarts.pause(), restarts }
     }
 
     /// Gives up the pool; the remaining workers finish their attempts.
@@ -340,14 +344,14 @@ impl<'a> Supervisor<'a> {
     }
 
     fn members(&self) -> impl Iterator<Item = &Member> {
-        self.seats.iter().filter_map(|seat| match seat {
-            Seat::Taken(member) => Some(member),
-            Seat::Free { .. } | Seat::Dead { .. } | Seat::Closed => None,
+        self.slots.iter().filter_map(|slot| match slot {
+            PoolSlot::Occupied(member) => Some(member),
+            PoolSlot::Vacant { .. } | PoolSlot::Dead { .. } | PoolSlot::Closed => None,
         })
     }
 
     fn all_are_up(&self) -> bool {
-        self.seats.iter().all(|seat| matches!(seat, Seat::Taken(member) if member.is_up))
+        self.slots.iter().all(|slot| matches!(slot, PoolSlot::Occupied(member) if member.is_up))
     }
 
     fn store(&mut self) -> Result<&dyn Store, StoreError> {
@@ -399,9 +403,9 @@ impl<'a> Supervisor<'a> {
             watched.extend(member.report.iter().map(|report| PollFd::new(report, PollFlags::IN)));
         }
         let now = Instant::now();
-        let due = self.seats.iter().filter_map(|seat| match seat {
-            Seat::Free { at, .. } | Seat::Dead { at, .. } => Some(*at),
-            Seat::Taken(_) | Seat::Closed => None,
+        let due = self.slots.iter().filter_map(|slot| match slot {
+            PoolSlot::Vacant { at, .. } | PoolSlot::Dead { at, .. } => Some(*at),
+            PoolSlot::Occupied(_) | PoolSlot::Closed => None,
         });
         // Without workers no check is due.
         let next_check = self.members().next().map(|_| self.watchdog.next());
@@ -428,8 +432,8 @@ impl<'a> Supervisor<'a> {
 
     /// A worker reports that it is up with the number of the newest stop request that it knows.
     fn read_reports(&mut self) {
-        for seat in &mut self.seats {
-            let Seat::Taken(member) = seat else {
+        for slot in &mut self.slots {
+            let PoolSlot::Occupied(member) = slot else {
                 continue;
             };
             let Some(report) = member.report.take() else {

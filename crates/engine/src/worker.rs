@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
 
 use self::dispatcher::{Dispatcher, Interrupt, Order};
-use self::event_loop::End;
+use self::event_loop::StopReason;
 use self::files::{Files, HomeState};
 use self::health::HealthNote;
 use self::ledger::Ledger;
@@ -115,8 +115,8 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineE
     let mut worker = Worker::begin(plan, open, signals)?;
     worker.report_ready();
     match worker.work()? {
-        End::Drained => worker.end(),
-        End::HomeDeleted => Ok(WorkerExit::Stopped),
+        StopReason::Drained => worker.end(),
+        StopReason::HomeDeleted => Ok(WorkerExit::Stopped),
     }
 }
 

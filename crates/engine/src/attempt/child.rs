@@ -21,7 +21,7 @@ use super::capture::Capture;
 use super::command::{Invocation, Plan};
 use super::cookie::Cookie;
 use super::limits;
-use super::limits::Confinement;
+use super::limits::AttemptLimits;
 use super::pipes::Pipes;
 use super::slot_records::{Record, RecordLock};
 use crate::orphans::reparented::{OrphanFilter, Orphans, SurvivorPolicy};
@@ -60,14 +60,14 @@ pub(crate) struct Supervision<'a> {
     pub(crate) cookie: &'a Cookie,
     pub(crate) record_lock: &'a RecordLock<'a>,
     /// `None` if it has no limits.
-    pub(crate) confinement: Option<&'a Confinement>,
+    pub(crate) limits: Option<&'a AttemptLimits>,
     /// For reporting that the slot cannot end the command.
     pub(crate) report: SlotReport<'a>,
 }
 
 impl<'a> Supervision<'a> {
-    fn watching(&self) -> Option<&'a Confinement> {
-        self.confinement.filter(|confinement| confinement.is_watched())
+    fn watching(&self) -> Option<&'a AttemptLimits> {
+        self.limits.filter(|limits| limits.is_watched())
     }
 }
 
@@ -205,13 +205,13 @@ impl Child {
             roots.push(self.pid);
             roots
         };
-        let confinement = supervision.watching()?;
-        let Some(exceeded) = confinement.exceeded(roots) else {
+        let limits = supervision.watching()?;
+        let Some(exceeded) = limits.exceeded(roots) else {
             return termination;
         };
         // Stop the whole group at once, before searching for processes that have left it.
         self.signal(Signal::STOP);
-        confinement.stop_and_kill(roots);
+        limits.stop_and_kill(roots);
         Some(
             self.kill(termination.map_or(Cause::LimitExceeded(exceeded), |before| before.cause), supervision),
         )
@@ -259,8 +259,8 @@ impl Child {
 
     fn kill_all(&self, supervision: Supervision<'_>) {
         self.signal(Signal::KILL);
-        if let Some(confinement) = supervision.confinement {
-            confinement.kill();
+        if let Some(limits) = supervision.limits {
+            limits.kill();
         }
     }
 

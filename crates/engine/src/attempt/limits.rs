@@ -39,14 +39,14 @@ pub(crate) enum LimitError {
 
 /// The limits of one attempt, and their enforcement.
 #[derive(Debug)]
-pub(crate) struct Confinement {
+pub(crate) struct AttemptLimits {
     limits: Limits,
     group: Option<(Group, File)>,
     /// The limits that the group enforces.
     by_group: Controllers,
 }
 
-impl Confinement {
+impl AttemptLimits {
     /// `None` for an attempt without limits.
     pub(crate) fn prepare(
         claim: &Claim,

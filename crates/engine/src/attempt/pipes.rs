@@ -72,7 +72,7 @@ impl Pipes {
         timeout: Option<Duration>,
         capture: &mut Capture,
     ) -> [bool; N] {
-        let (ready, _) = self.look(others, timeout, capture);
+        let (ready, _) = self.poll_once(others, timeout, capture);
         ready
     }
 
@@ -91,11 +91,11 @@ impl Pipes {
 
     /// Reads the remaining output, after its writers have ended.
     pub(crate) fn drain(&self, capture: &mut Capture) {
-        while let ([], true) = self.look([], Some(Duration::ZERO), capture) {}
+        while let ([], true) = self.poll_once([], Some(Duration::ZERO), capture) {}
     }
 
     /// As `wait`, but also returns whether there was output.
-    fn look<const N: usize>(
+    fn poll_once<const N: usize>(
         &self,
         others: [BorrowedFd<'_>; N],
         timeout: Option<Duration>,

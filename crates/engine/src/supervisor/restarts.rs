@@ -1,4 +1,4 @@
-//! How often the workers of one seat have crashed, and when to start the next one.
+//! How often the workers of one pool slot have crashed, and when to start the next one.
 //!
 //! A worker that had started commands was most likely killed by one of them. The job's `crash_limit` deals with that,
 //! so such a crash never makes the supervisor give up: other jobs can still run. Only workers that crash before they
@@ -23,7 +23,7 @@ pub(crate) enum Crash {
     AfterWork,
 }
 
-/// The consecutive crashes of one seat.
+/// The consecutive crashes of one pool slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Restarts {
     crashes: u32,

@@ -46,7 +46,7 @@ fn every(span: Duration) -> Duration {
 
 /// Why a worker stopped working.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum StopReason {
     Drained,
     /// The home was deleted, so nothing can be recorded.
     HomeDeleted,
@@ -62,7 +62,7 @@ struct WakeReason {
 }
 
 impl Worker<'_> {
-    pub(crate) fn work(&mut self) -> Result<End, EngineError> {
+    pub(crate) fn work(&mut self) -> Result<StopReason, EngineError> {
         let mut reason = WakeReason::default();
         loop {
             self.run_timers()?;
@@ -72,14 +72,14 @@ impl Worker<'_> {
                 HomeState::Moved => self.drain(None),
                 HomeState::Deleted => {
                     self.abandon(Interrupt::ReleaseAtOnce);
-                    return Ok(End::HomeDeleted);
+                    return Ok(StopReason::HomeDeleted);
                 }
             }
             reason.poll |= self.timers.poll <= Instant::now() + TIMER_SLACK;
             self.turn(reason)?;
             self.journal.flush();
             if self.is_done() {
-                return Ok(End::Drained);
+                return Ok(StopReason::Drained);
             }
             reason = self.sleep()?;
         }
