@@ -8,14 +8,14 @@ use rustix::process::Pid;
 use store::sqlite::SqliteStore;
 use store::{Queues, Store};
 
-use crate::running::{Running, wait_for};
+use crate::running::{RunningProcess, wait_for};
 use crate::workspace::Home;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A supervisor with its workers, all registered. Dropping it stops them before it deletes their home.
 pub(crate) struct Pool {
-    supervisor: Running,
+    supervisor: RunningProcess,
     pub(crate) store: SqliteStore,
     pub(crate) home: Home,
 }
@@ -26,7 +26,7 @@ impl Pool {
         let store = home.open()?;
         let run =
             home.queuectl(&["worker", "run", "-q", "--count", &count, "--concurrency", &concurrency])?;
-        let pool = Self { supervisor: Running::start(&run)?, store, home };
+        let pool = Self { supervisor: RunningProcess::start(&run)?, store, home };
         wait_for("the workers to register", POLL_INTERVAL, || {
             Ok((pool.store.workers()?.len() == workers).then_some(()))
         })?;

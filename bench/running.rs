@@ -17,13 +17,13 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 const SIGNAL_TIMEOUTS: [Duration; 3] =
     [Duration::from_millis(500), Duration::from_secs(5), Duration::from_secs(5)];
 
-pub(crate) struct Running {
+pub(crate) struct RunningProcess {
     pid: Pid,
     handle: ProcessHandle,
     is_reaped: bool,
 }
 
-impl Running {
+impl RunningProcess {
     pub(crate) fn start(program: &Program) -> Result<Self> {
         let pid = Pid::from_raw(program.start()?).context("the pid is not positive")?;
         let handle = ProcessHandle::open(pid)?;
@@ -63,7 +63,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         if self.is_reaped {
             return;

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use store::{JobFilter, Page, Pause, Queues, Store};
 
 use crate::pool::Pool;
-use crate::running::Running;
+use crate::running::RunningProcess;
 use crate::workspace::Home;
 
 pub(crate) fn enqueue(home: &Home, command: &str, count: u32) -> Result<()> {
@@ -28,7 +28,7 @@ pub(crate) fn drain_by_slots(home: &Home, slots: u32) -> Result<f64> {
     let slots = slots.to_string();
     let workers = home.queuectl(&["worker", "run", "-q", "--concurrency", &slots, "--until-empty"])?;
     let began = Instant::now();
-    Running::start(&workers)?.wait().context("failed to drain a queue")?;
+    RunningProcess::start(&workers)?.wait().context("failed to drain a queue")?;
     Ok(began.elapsed().as_secs_f64())
 }
 

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::{
     Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS, daemon, install_folder, line, version,
 };
-use crate::running::{Running, wait_for};
+use crate::running::{RunningProcess, wait_for};
 use crate::spawn::Program;
 use crate::workspace::Home;
 
@@ -117,7 +117,7 @@ impl File {
     }
 
     /// Threads are as fast as processes here.
-    fn consume(&self) -> Result<Running> {
+    fn consume(&self) -> Result<RunningProcess> {
         let slots = SLOTS.to_string();
         let arguments = [
             "jobs.huey",
@@ -132,7 +132,7 @@ impl File {
             "--no-periodic",
             "--quiet",
         ];
-        Running::start(&self.at_home(daemon(line(&self.consumer, &arguments))?)?)
+        RunningProcess::start(&self.at_home(daemon(line(&self.consumer, &arguments))?)?)
     }
 }
 
@@ -153,7 +153,7 @@ impl Queue for File {
 
 /// Field order: the consumer stops before its folder is deleted.
 struct Idle {
-    _consumer: Running,
+    _consumer: RunningProcess,
     file: File,
 }
 

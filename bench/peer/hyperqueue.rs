@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::{Acknowledgement, Facts, Peer, SLOTS, daemon, install_folder, line, utf8, version};
-use crate::running::Running;
+use crate::running::RunningProcess;
 use crate::start_latency::{stamp_command, take_stamp};
 use crate::workspace::Home;
 
@@ -64,7 +64,8 @@ impl Peer for HyperQueue {
         let (jobs, slots) = (jobs.to_string(), SLOTS.to_string());
         let mut arguments = vec!["-c", DRAIN, utf8(home.path())?, &jobs, &slots];
         arguments.extend(before.iter().chain(&after).map(String::as_str));
-        Running::start(&daemon(line(&self.python, &arguments))?.with("TMPDIR", home.path())?)?.wait()?;
+        RunningProcess::start(&daemon(line(&self.python, &arguments))?.with("TMPDIR", home.path())?)?
+            .wait()?;
         let began = take_stamp(&first)?.context("the first task left no stamp")?;
         let ended = take_stamp(&last)?.context("the last task left no stamp")?;
         Ok(ended.saturating_sub(began).as_secs_f64())

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::{
     Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS, daemon, line, program, utf8, version,
 };
-use crate::running::{Running, wait_for};
+use crate::running::{RunningProcess, wait_for};
 use crate::spawn::Program;
 use crate::workspace::Home;
 
@@ -73,7 +73,7 @@ impl Pueue {
         fs::write(&config, format!("shared: {{{shared}}}\ndaemon: {{}}\nclient: {{}}\n"))?;
         let program = daemon(line(&self.daemon, &["-c", utf8(&config)?]))?;
         let daemon =
-            Daemon { client: self.client.clone(), config, _process: Running::start(&program)?, home };
+            Daemon { client: self.client.clone(), config, _process: RunningProcess::start(&program)?, home };
         wait_for("pueued to start", STARTUP_POLL_INTERVAL, || Ok(daemon.status().is_ok().then_some(())))?;
         daemon.client(&["parallel", &SLOTS.to_string()])?.run()?;
         Ok(daemon)
@@ -84,7 +84,7 @@ impl Pueue {
 struct Daemon {
     client: PathBuf,
     config: PathBuf,
-    _process: Running,
+    _process: RunningProcess,
     home: Home,
 }
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::gate::Gate;
 use super::{Acknowledgement, Facts, Peer, Queue, SLOTS, line, program, version};
-use crate::running::Running;
+use crate::running::RunningProcess;
 use crate::spawn::Program;
 use crate::workspace::Home;
 
@@ -42,7 +42,7 @@ impl Peer for TaskSpooler {
         let gate = server.close()?;
         server.fill(jobs)?;
         // A job that needs every slot starts when all before it are done; this process waits for it.
-        let last = Running::start(&server.client(&["-f", "-n", "-N", &SLOTS.to_string(), "true"])?)?;
+        let last = RunningProcess::start(&server.client(&["-f", "-n", "-N", &SLOTS.to_string(), "true"])?)?;
         let began = Instant::now();
         drop(gate);
         last.wait()?;
@@ -71,7 +71,7 @@ impl TaskSpooler {
             stopper: None,
             home,
         };
-        server.stopper = Some(Running::start(&server.stopper()?)?);
+        server.stopper = Some(RunningProcess::start(&server.stopper()?)?);
         server.client(&["-S", &SLOTS.to_string()])?.run()?;
         Ok(server)
     }
@@ -80,7 +80,7 @@ impl TaskSpooler {
 struct Server {
     program: PathBuf,
     benchmark_gate: Option<Gate>,
-    stopper: Option<Running>,
+    stopper: Option<RunningProcess>,
     home: Home,
 }
 
@@ -130,7 +130,7 @@ impl Queue for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.benchmark_gate = None;
-        if let Some(Err(error)) = self.stopper.take().map(Running::wait) {
+        if let Some(Err(error)) = self.stopper.take().map(RunningProcess::wait) {
             eprintln!("the task-spooler server may still be running: {error:#}");
         }
     }

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 /// The content, modification time and permissions of every file in a folder.
 pub type FolderSnapshot = BTreeMap<PathBuf, (Option<Vec<u8>>, SystemTime, u32)>;
 
-pub fn picture(folder: &Path) -> FolderSnapshot {
-    let mut picture = FolderSnapshot::new();
+pub fn snapshot(folder: &Path) -> FolderSnapshot {
+    let mut snapshot = FolderSnapshot::new();
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
         let meta = fs::symlink_metadata(&path).expect("the path exists");
@@ -18,7 +18,7 @@ pub fn picture(folder: &Path) -> FolderSnapshot {
             open.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
         }
         let bytes = meta.is_file().then(|| fs::read(&path).expect("a file"));
-        picture.insert(path, (bytes, meta.modified().expect("a time"), meta.permissions().mode()));
+        snapshot.insert(path, (bytes, meta.modified().expect("a time"), meta.permissions().mode()));
     }
-    picture
+    snapshot
 }

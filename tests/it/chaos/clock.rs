@@ -8,29 +8,29 @@ use store::Store;
 use sys::process;
 
 use super::shim::Shim;
-use crate::crash_engine::harness::Ground;
+use crate::crash_engine::harness::CrashHome;
 use crate::crash_engine::processes::{pid, wait};
 
 const DAY: i64 = 86_400;
 
 /// All processes except the test itself use the clock of the shim.
-fn ground() -> (Ground, Shim) {
-    under_shim(Ground::with_short_leases())
+fn ground() -> (CrashHome, Shim) {
+    under_shim(CrashHome::with_short_leases())
 }
 
-fn under_shim(ground: Ground) -> (Ground, Shim) {
+fn under_shim(ground: CrashHome) -> (CrashHome, Shim) {
     let shim = Shim::new(&ground.home);
     (ground.under(shim.variables()), shim)
 }
 
 /// Enqueues a job with this delay, by the clock of the shim.
-fn enqueue(ground: &Ground, id: &str, delay: &str) {
+fn enqueue(ground: &CrashHome, id: &str, delay: &str) {
     let command = ". ./job.sh; say START; say END";
     ground.run(&["enqueue", "-q", "--id", id, "--delay", delay, "--command", command]).ok();
 }
 
 /// Makes the clock jump, and waits until every worker has sent a heartbeat with the new time.
-fn jump(ground: &Ground, shim: &Shim, seconds: i64) {
+fn jump(ground: &CrashHome, shim: &Shim, seconds: i64) {
     shim.shift_clock(seconds);
     let since = ground.store.now().expect("a time").as_millis() + seconds * 1000;
     wait("every worker uses the new time", || {
@@ -40,7 +40,7 @@ fn jump(ground: &Ground, shim: &Shim, seconds: i64) {
     });
 }
 
-fn has_problems(ground: &Ground) -> bool {
+fn has_problems(ground: &CrashHome) -> bool {
     let status = ground.run(&["status", "--json"]).ok().json();
     !status["problems"].as_array().expect("a list").is_empty()
 }
@@ -148,7 +148,7 @@ const HIDDEN: &str = "escape by_session env -i PATH=$PATH bash unlock.sh";
 fn fault_33_orphans_of_dead_workers_are_found_after_a_jump_of_the_clock() {
     for seconds in [DAY, -DAY] {
         // Leases must not expire: a process started after that may belong to an unrelated program.
-        let (ground, shim) = under_shim(Ground::new());
+        let (ground, shim) = under_shim(CrashHome::new());
         ground.job("a", &format!("first && {{ {HIDDEN}; until_there go; exit 0; }}"));
         let pool = ground.pool();
         ground.runs("a", 1, &["by_session"]);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::shim::{Fault, Shim, When};
 use crate::cli::harness::Home;
-use crate::crash_engine::harness::Ground;
+use crate::crash_engine::harness::CrashHome;
 use crate::crash_engine::ledger::LineKind;
 use crate::crash_engine::processes::{kill, wait};
 
@@ -184,13 +184,13 @@ fn cpu_time(pid: Pid) -> Duration {
 }
 
 /// How many problems the workers wrote to their journal.
-fn comhealths(ground: &Ground) -> u64 {
+fn comhealths(ground: &CrashHome) -> u64 {
     ground.journal().lines().filter(|line| line.contains("error: ")).count() as u64
 }
 
 /// A worker cannot commit for three leases, while eight jobs end; each result is recorded once commits succeed again.
 fn outage(fault: impl Fn(&Shim)) {
-    let ground = Ground::with_short_leases();
+    let ground = CrashHome::with_short_leases();
     let shim = Shim::new(&ground.home);
     let ground = ground.under(shim.variables());
     ground.jobs(8, |at| {
@@ -256,7 +256,7 @@ fn fault_29_results_wait_until_the_disk_can_be_written_again() {
 
 #[test]
 fn fault_29_a_worker_that_dies_on_a_full_disk_is_recovered_when_there_is_space() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     let shim = Shim::new(&ground.home);
     let ground = ground.under(shim.variables());
     ground.job("a", "first && hang");
@@ -274,7 +274,7 @@ fn fault_29_a_worker_that_dies_on_a_full_disk_is_recovered_when_there_is_space()
 
 #[test]
 fn fault_29_workers_record_each_result_once_while_commits_fail_at_random() {
-    let ground = Ground::with_short_leases();
+    let ground = CrashHome::with_short_leases();
     let shim = Shim::new(&ground.home);
     let ground = ground.under(shim.variables());
     ground.jobs(60, |at| if at % 10 == 0 { "sleep 1.5" } else { "sleep 0.02" });
@@ -297,7 +297,7 @@ fn fault_29_workers_record_each_result_once_while_commits_fail_at_random() {
 
 #[test]
 fn fault_29_a_worker_that_cannot_record_an_attempt_releases_it() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     let shim = Shim::new(&ground.home);
     let ground = ground.under(shim.variables());
     shim.only(".slots");

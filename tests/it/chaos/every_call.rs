@@ -4,7 +4,7 @@
 use rustix::io::Errno;
 
 use super::shim::{Fault, Shim, When};
-use crate::cli::harness::{Call, Home, Ran};
+use crate::cli::harness::{Call, Home, RunResult};
 
 /// More system calls than one run makes.
 const MAX_CALLS: u64 = 200;
@@ -13,7 +13,7 @@ fn call(home: &Home, id: &str) -> Call {
     home.call(["enqueue", "-q", "--id", id, "--if-absent", "--", "true"])
 }
 
-fn enqueue(home: &Home, shim: &Shim, id: &str) -> Ran {
+fn enqueue(home: &Home, shim: &Shim, id: &str) -> RunResult {
     call(home, id).envs(shim.variables()).run()
 }
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::cli::harness::{Call, Home, PROGRAM};
-use crate::crash_engine::harness::Ground;
+use crate::crash_engine::harness::CrashHome;
 use crate::crash_engine::processes::wait;
 
 /// The program under a limit in KiB.
@@ -33,7 +33,7 @@ fn fault_29_an_enqueue_that_exceeds_the_file_size_limit_is_refused() {
 
 #[test]
 fn fault_29_a_worker_survives_a_file_size_limit() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("loud", "head -c 3000000 /dev/zero");
     ground.jobs(3, |_| "sleep 0.01");
     let call = limited(ground.call(&["worker", "run", "--until-empty"]), 1_024);
@@ -45,7 +45,7 @@ fn fault_29_a_worker_survives_a_file_size_limit() {
 
 #[test]
 fn fault_21_a_job_that_exceeds_its_file_size_limit_is_killed_by_sigxfsz() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground
         .home
         .run([

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::shim::Shim;
-use crate::crash_engine::harness::Ground;
+use crate::crash_engine::harness::CrashHome;
 use crate::crash_engine::processes::{wait, wait_within};
 
 #[test]
 fn fault_29_a_slow_disk_loses_nothing() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.set("heartbeat_interval", "1s");
     ground.set("lease", "3s");
     let shim = Shim::new(&ground.home);

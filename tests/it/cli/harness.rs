@@ -86,7 +86,7 @@ impl Home {
     }
 
     /// Runs the program on this home.
-    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> RunResult {
         self.call(args).run()
     }
 
@@ -174,7 +174,7 @@ impl Call {
         if !is_root() {
             return self;
         }
-        let mut call = self.through(Command::new(program_for_everybody()));
+        let mut call = self.through(Command::new(program_for_all_users()));
         call.command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         call
     }
@@ -215,7 +215,7 @@ impl Call {
         piped.spawn().expect("the program starts")
     }
 
-    pub(crate) fn run(mut self) -> Ran {
+    pub(crate) fn run(mut self) -> RunResult {
         let mut child = self.spawn();
         let mut stdin = child.stdin.take().expect("stdin is a pipe");
         let bytes = std::mem::take(&mut self.stdin);
@@ -225,7 +225,7 @@ impl Call {
         });
         let output = child.wait_with_output().expect("the program ends");
         writer.join().expect("the writer ends");
-        Ran {
+        RunResult {
             what: format!("{:?}", self.command),
             stdout: String::from_utf8(output.stdout).expect("stdout is text"),
             stderr: String::from_utf8(output.stderr).expect("stderr is text"),
@@ -260,7 +260,7 @@ pub(crate) fn is_root() -> bool {
 
 /// The program in a folder that every user can enter; the build folder may be in a private home. All tests share one copy
 /// per build, and copies of earlier builds are deleted: no test could delete its own copy when its process ends.
-fn program_for_everybody() -> &'static Path {
+fn program_for_all_users() -> &'static Path {
     static COPY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     COPY.get_or_init(|| {
         let folder = std::env::temp_dir().join("queuectl-tests");
@@ -305,14 +305,14 @@ pub(crate) fn allow(path: &Path, mode: u32) {
 }
 
 /// The result of a run.
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     what: String,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) status: ExitStatus,
 }
 
-impl Ran {
+impl RunResult {
     /// Asserts success.
     #[track_caller]
     pub(crate) fn ok(self) -> Self {
@@ -386,7 +386,7 @@ fn parse(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str(text)
 }
 
-impl std::fmt::Display for Ran {
+impl std::fmt::Display for RunResult {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let short: String = self.what.chars().take(500).collect();
         write!(out, "\n{short}\n{}\nstdout: {}\nstderr: {}", self.status, self.stdout, self.stderr)

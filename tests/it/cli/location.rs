@@ -5,15 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
-use super::harness::{Home, Ran, allow, is_root};
+use super::harness::{Home, RunResult, allow, is_root};
 
 /// A folder with a home for each way to specify one: flag, variable, `.queuectl` in a parent, the user's.
-struct Places {
+struct HomeCandidates {
     home: Home,
     below: PathBuf,
 }
 
-impl Places {
+impl HomeCandidates {
     fn new() -> Self {
         let home = Home::new();
         let below = home.folder().join("project/src/deep");
@@ -26,7 +26,7 @@ impl Places {
     }
 
     /// Enqueues from a deep subfolder, with the user's home elsewhere.
-    fn enqueue(&self, args: &[&str], variable: Option<&OsStr>) -> Ran {
+    fn enqueue(&self, args: &[&str], variable: Option<&OsStr>) -> RunResult {
         let call = self.home.call_without_home(args.iter().chain(&["enqueue", "-q", "--", "true"]));
         let call = call.at(&self.below).env("HOME", self.in_folder("user"));
         match variable {
@@ -42,39 +42,41 @@ impl Places {
 
 #[test]
 fn the_flag_comes_first_then_the_variable_then_the_nearest_then_the_users() {
-    let places = Places::new();
-    let (flag, variable) = (places.in_folder("flag"), places.in_folder("variable"));
-    places.enqueue(&[], None).ok();
-    assert!(places.made("user/.queuectl"), "without anything else the user's is taken");
+    let candidates = HomeCandidates::new();
+    let (flag, variable) = (candidates.in_folder("flag"), candidates.in_folder("variable"));
+    candidates.enqueue(&[], None).ok();
+    assert!(candidates.made("user/.queuectl"), "without anything else the user's is taken");
 
-    places.home.call_without_home(["init", "-q", "project"]).run().ok();
-    let taken_from = |name: &str| places.in_folder(name).join("queue.db").metadata().expect("a queue").len();
+    candidates.home.call_without_home(["init", "-q", "project"]).run().ok();
+    let taken_from =
+        |name: &str| candidates.in_folder(name).join("queue.db").metadata().expect("a queue").len();
     let before = taken_from("user/.queuectl");
-    places.enqueue(&[], None).ok();
-    let ran = places.home.call_without_home(["list", "--json"]).at(&places.in_folder("project")).run().ok();
+    candidates.enqueue(&[], None).ok();
+    let ran =
+        candidates.home.call_without_home(["list", "--json"]).at(&candidates.in_folder("project")).run().ok();
     assert_eq!(ran.json().as_array().map(Vec::len), Some(1), "the nearest above is taken");
     assert_eq!(taken_from("user/.queuectl"), before);
 
-    places.enqueue(&[], Some(variable.as_os_str())).ok();
-    assert!(places.made("variable"));
-    places.enqueue(&["--home", flag.to_str().expect("text")], Some(OsStr::new("/nonexistent/x"))).ok();
-    assert!(places.made("flag"));
+    candidates.enqueue(&[], Some(variable.as_os_str())).ok();
+    assert!(candidates.made("variable"));
+    candidates.enqueue(&["--home", flag.to_str().expect("text")], Some(OsStr::new("/nonexistent/x"))).ok();
+    assert!(candidates.made("flag"));
 }
 
 #[test]
 fn a_file_called_queuectl_and_an_empty_variable_are_ignored() {
-    let places = Places::new();
-    places.home.file("project/.queuectl", "");
-    places.enqueue(&[], Some(OsStr::new(""))).ok();
-    assert!(places.made("user/.queuectl"));
+    let candidates = HomeCandidates::new();
+    candidates.home.file("project/.queuectl", "");
+    candidates.enqueue(&[], Some(OsStr::new(""))).ok();
+    assert!(candidates.made("user/.queuectl"));
 }
 
 #[test]
 fn a_variable_need_not_be_utf_8() {
-    let places = Places::new();
+    let candidates = HomeCandidates::new();
     let name = OsStr::from_bytes(b"caf\xe9");
-    places.enqueue(&[], Some(places.home.folder().join(name).as_os_str())).ok();
-    assert!(places.home.folder().join(name).join("queue.db").is_file(), "it was not silently ignored");
+    candidates.enqueue(&[], Some(candidates.home.folder().join(name).as_os_str())).ok();
+    assert!(candidates.home.folder().join(name).join("queue.db").is_file(), "it was not silently ignored");
 }
 
 #[test]
@@ -82,17 +84,17 @@ fn a_parent_home_of_another_user_is_ignored() {
     if !is_root() {
         return; // Only root can create a folder that belongs to another user.
     }
-    let places = Places::new();
-    places.home.call_without_home(["init", "-q", "project"]).run().ok();
+    let candidates = HomeCandidates::new();
+    candidates.home.call_without_home(["init", "-q", "project"]).run().ok();
     for path in ["", "project", "project/src"] {
-        allow(&places.in_folder(path), 0o755);
+        allow(&candidates.in_folder(path), 0o755);
     }
-    let user = places.in_folder("user");
+    let user = candidates.in_folder("user");
     std::fs::create_dir(&user).expect("a folder");
     chown(&user, Some(65_534), Some(65_534)).expect("it is given away");
-    let call = places.home.call_without_home(["enqueue", "-q", "--", "true"]).at(&places.below);
+    let call = candidates.home.call_without_home(["enqueue", "-q", "--", "true"]).at(&candidates.below);
     call.env("HOME", &user).unprivileged().run().ok();
-    assert!(places.made("user/.queuectl"), "the strange one was passed by");
+    assert!(candidates.made("user/.queuectl"), "the home of another user was skipped");
 }
 
 #[test]

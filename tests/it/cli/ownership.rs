@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use super::harness::{Call, Home, Ran, UNPRIVILEGED, allow, is_root};
-use crate::folder_snapshot::picture;
+use super::harness::{Call, Home, RunResult, UNPRIVILEGED, allow, is_root};
+use crate::folder_snapshot::snapshot;
 
 const ENQUEUE: [&str; 4] = ["enqueue", "-q", "--", "true"];
 const RUN: [&str; 4] = ["worker", "run", "-q", "--until-empty"];
@@ -59,10 +59,10 @@ fn give_away(folder: &Path) {
 
 /// Runs it and asserts that it was refused and changed nothing.
 #[track_caller]
-fn refused(home: &Home, call: Call) -> Ran {
-    let before = picture(home.folder());
+fn refused(home: &Home, call: Call) -> RunResult {
+    let before = snapshot(home.folder());
     let ran = call.run().fails(5);
-    assert!(picture(home.folder()) == before, "something was changed: {ran}");
+    assert!(snapshot(home.folder()) == before, "something was changed: {ran}");
     ran
 }
 
@@ -91,11 +91,11 @@ fn fault_39_a_home_planted_by_another_user_is_ignored_and_named() {
     allow(&project.folder(), 0o1777);
     symlink(&open, project.found()).expect("a link");
     lchown(project.found(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("the link is given away");
-    let before = picture(&open);
+    let before = snapshot(&open);
     let ran = project.call(&["enqueue", "--", "true"]).run().ok();
     let said = format!("`{}` belongs to ", project.found().display());
     assert!(ran.stderr.contains(&said) && ran.stderr.contains("ignoring it"), "{ran}");
-    assert!(picture(&open) == before, "the planted home was used");
+    assert!(snapshot(&open) == before, "the planted home was used");
     assert_eq!(project.count_in_users_home(), 1);
 }
 
@@ -302,7 +302,7 @@ fn fault_39_doctor_reports_foreign_owners_and_writable_files() {
     allow(&log, 0o602);
     let gate = home.path().join("queue.db-gate");
     chown(&gate, Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("it is given away");
-    let before = picture(home.folder());
+    let before = snapshot(home.folder());
     let ran = home.run(["doctor", "--json"]);
     let ran = ran.fails(5);
     let find = |part: &str| {
@@ -322,12 +322,12 @@ fn fault_39_doctor_reports_foreign_owners_and_writable_files() {
         "it looks at the queue: {ran}"
     );
     give_back(&home.path(), &gate);
-    assert_eq!(before.len(), picture(home.folder()).len(), "nothing was made");
+    assert_eq!(before.len(), snapshot(home.folder()).len(), "nothing was made");
 }
 
 /// All files but one belong to root again.
 fn give_back(folder: &Path, but: &Path) {
-    for path in picture(folder).into_keys().filter(|path| path != but) {
+    for path in snapshot(folder).into_keys().filter(|path| path != but) {
         assert_eq!(path.metadata().expect("it is there").uid(), UNPRIVILEGED, "doctor changed no owner");
         lchown(&path, Some(0), Some(0)).expect("it is given back");
     }

@@ -1,12 +1,12 @@
 //! Output that only a terminal gets.
 
 use super::harness::Home;
-use super::harness::pseudo_terminal::{Seen, on_terminal};
+use super::harness::pseudo_terminal::{TerminalRun, on_terminal};
 use super::harness::test_worker::TestWorker;
 
 const ESC: char = '\u{1b}';
 
-fn see(home: &Home, args: &[&str]) -> Seen {
+fn see(home: &Home, args: &[&str]) -> TerminalRun {
     on_terminal(home.call(args).into_command(), 100, "")
 }
 

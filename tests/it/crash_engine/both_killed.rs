@@ -2,7 +2,7 @@
 
 use domain::job::life::StateName;
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::processes::wait;
 
 /// Each can be recognised by one thing only: the environment, the lock, or the session.
@@ -10,8 +10,8 @@ const ESCAPES: &str = "escape by_cookie setsid bash unlock.sh; escape by_lock se
                        escape by_session env -i PATH=$PATH bash unlock.sh; (escape grandchild setsid)";
 const ESCAPEES: [&str; 4] = ["by_cookie", "by_lock", "by_session", "grandchild"];
 
-fn with_a_running_job() -> Ground {
-    let ground = Ground::new();
+fn with_a_running_job() -> CrashHome {
+    let ground = CrashHome::new();
     ground.job("a", &format!("first && {{ {ESCAPES}; hang; }}"));
     ground.pool();
     ground.runs("a", 1, &ESCAPEES);
@@ -43,7 +43,7 @@ fn fault_24_the_next_pool_does_so_if_no_other_is_running() {
 
 #[test]
 fn fault_24_orphans_are_found_when_their_shell_has_ended_too() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", &format!("first && {{ {ESCAPES}; until_there go; exit 0; }}"));
     let pool = ground.pool();
     ground.runs("a", 1, &ESCAPEES);

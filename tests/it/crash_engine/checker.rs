@@ -6,11 +6,11 @@ use domain::job::life::StateName;
 use serde_json::Value;
 use store::{JobFilter, Page, Queues, Store};
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::ledger::{LineKind, overlaps};
 use super::processes::wait;
 
-impl Ground {
+impl CrashHome {
     /// Waits until every job has ended, stops every pool, and checks the invariants.
     pub(crate) fn finish(&self) {
         wait("every job has ended", || self.unfinished().is_empty());

@@ -10,7 +10,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::harness::{Ground, Pool};
+use super::harness::{CrashHome, Pool};
 use super::processes::{kill, kill_all, stop_for, wait};
 use crate::cli::harness::PROGRAM;
 
@@ -18,17 +18,17 @@ use crate::cli::harness::PROGRAM;
 const LEASES: std::time::Duration = std::time::Duration::from_secs(4);
 
 /// `None` if containers cannot be created.
-fn ground() -> Option<Ground> {
+fn ground() -> Option<CrashHome> {
     let can = Command::new("unshare").args(["-m", "-p", "-f", "--mount-proc", "true"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
         println!("skipped: creating a container requires root");
         return None;
     }
-    Some(Ground::with_short_leases())
+    Some(CrashHome::with_short_leases())
 }
 
 /// A worker in its own mount and pid namespaces, which sees the home under another path.
-fn container(ground: &Ground, setup: &str) -> Pool {
+fn container(ground: &CrashHome, setup: &str) -> Pool {
     let home = ground.home.folder().join("elsewhere");
     fs::create_dir_all(&home).expect("a folder to mount the home on");
     let mut command = Command::new("unshare");
@@ -48,19 +48,19 @@ const ANOTHER_BOOT: &str = r#"mount --bind "$REAL_HOME" "$QUEUECTL_HOME"
 cat /proc/sys/kernel/random/uuid > boot-id
 mount --bind boot-id /proc/sys/kernel/random/boot_id"#;
 
-fn problems(ground: &Ground) -> Vec<Value> {
+fn problems(ground: &CrashHome) -> Vec<Value> {
     let status = ground.run(&["status", "--json"]).ok().json();
     status["problems"].as_array().expect("a list").clone()
 }
 
 /// Runs a job of 4 s, so that the workers have time to judge each other.
-fn let_time_pass(ground: &Ground) {
+fn let_time_pass(ground: &CrashHome) {
     ground.job("time", "sleep 4");
     wait("time passes", || ground.story_of_started("time") == "completed: success");
 }
 
 /// Waits for all jobs and stops all workers; those in containers are stopped through the store.
-fn end(ground: &Ground) {
+fn end(ground: &CrashHome) {
     wait("every job has ended", || ground.unfinished().is_empty());
     ground.run(&["-q", "worker", "stop"]).ok();
     ground.finish();
@@ -133,7 +133,7 @@ fn fault_38_a_frozen_container_keeps_its_jobs() {
 
 #[test]
 fn fault_38_a_renamed_home_loses_nothing() {
-    let ground = Ground::with_short_leases();
+    let ground = CrashHome::with_short_leases();
     ground.job("a", "until_there go");
     let first = ground.pool();
     ground.runs("a", 1, &[]);
@@ -155,7 +155,7 @@ fn fault_38_a_renamed_home_loses_nothing() {
 
 #[test]
 fn fault_38_a_worker_of_a_copied_home_kills_nothing_of_the_original() {
-    let ground = Ground::with_short_leases();
+    let ground = CrashHome::with_short_leases();
     ground.job("a", "until_there go");
     ground.pool();
     ground.runs("a", 1, &[]);

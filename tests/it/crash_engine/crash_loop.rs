@@ -5,13 +5,13 @@ use std::time::Duration;
 use domain::job::life::StateName;
 use rustix::process::{Pid, Signal};
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::ledger::{Line, LineKind};
 use super::processes::{kill_all, wait};
 
 #[test]
 fn fault_23_a_job_that_kills_its_worker_becomes_dead_and_the_pool_continues() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("poison", "kill -9 $PPID; hang");
     ground.job("b", "true");
     ground.pool();
@@ -24,7 +24,7 @@ fn fault_23_a_job_that_kills_its_worker_becomes_dead_and_the_pool_continues() {
 
 #[test]
 fn fault_41_jobs_that_kill_their_worker_do_not_keep_others_from_running() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.set("crash_limit", "2");
     let poison = ["p1", "p2", "p3", "p4"];
     for id in poison {
@@ -50,7 +50,7 @@ fn fault_41_jobs_that_kill_their_worker_do_not_keep_others_from_running() {
 
 #[test]
 fn fault_41_jobs_that_run_next_to_a_job_that_kills_its_worker_do_not_become_dead() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.set("crash_limit", "2");
     let neighbours_run =
         "until grep -q 'START a 1' ledger && grep -q 'START b 1' ledger; do sleep 0.02; done";
@@ -69,7 +69,7 @@ fn fault_41_jobs_that_run_next_to_a_job_that_kills_its_worker_do_not_become_dead
 
 #[test]
 fn a_supervisor_sleeps_until_the_next_restart_is_due() {
-    let ground = Ground::with_short_leases();
+    let ground = CrashHome::with_short_leases();
     let pool = ground.pool();
     // After the fifth crash in a row it waits for 1.6 s.
     for _ in 0..5 {
@@ -94,7 +94,7 @@ fn cpu_time(pid: Pid) -> Duration {
 #[test]
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 fn workers_that_crash_on_start_are_given_up() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     for point in ["register.before_commit", "register.after_commit"] {
         let call = |args: &[&str]| ground.call(args).env("QUEUECTL_FAILPOINT", point).run();
         call(&["-q", "worker", "run"]).fails(1).says("the workers could not be started");
@@ -108,7 +108,7 @@ fn workers_that_crash_on_start_are_given_up() {
 #[test]
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 fn a_pool_that_is_given_up_reports_it_before_its_other_workers_end() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", "until_there go");
     let armed = format!("register.after_commit=+{}", ground.home.folder().join("first").display());
     let call = ground.call(&["worker", "start", "--count", "2"]).env("QUEUECTL_FAILPOINT", armed);
@@ -122,7 +122,7 @@ fn a_pool_that_is_given_up_reports_it_before_its_other_workers_end() {
 
 #[test]
 fn workers_that_cannot_create_their_files_are_given_up() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.home.file("home/workers", "");
     ground.run(&["-q", "worker", "run"]).fails(1).says("the workers could not be started");
     ground.run(&["worker", "start"]).fails(1).says("the workers could not be started");

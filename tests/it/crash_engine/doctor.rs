@@ -1,13 +1,13 @@
 //! Findings of `doctor` about real pools: about a running one, and about one that was killed.
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::processes::wait;
 
 /// How often `doctor` examines a busy pool.
 const VISITS: usize = 20;
 
 /// The finding of this check, if any.
-fn said(ground: &Ground, check: &str) -> Option<String> {
+fn said(ground: &CrashHome, check: &str) -> Option<String> {
     let diagnosis = ground.run(&["doctor", "--json"]).ok().json();
     let findings = diagnosis["findings"].as_array().expect("a list").clone();
     let finding = findings.into_iter().find(|finding| finding["check"] == check)?;
@@ -16,7 +16,7 @@ fn said(ground: &Ground, check: &str) -> Option<String> {
 
 #[test]
 fn fault_24_doctor_reports_a_killed_pool_until_another_has_cleaned_up() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", "first && hang");
     let pool = ground.pool();
     ground.runs("a", 1, &[]);
@@ -36,7 +36,7 @@ fn fault_24_doctor_reports_a_killed_pool_until_another_has_cleaned_up() {
 
 #[test]
 fn doctor_does_not_disturb_a_busy_pool() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.jobs(VISITS, |_| "until_there go-$QUEUECTL_JOB_ID");
     ground.pool_of(&["--count", "2"]);
     let ids = ground.ids();

@@ -6,14 +6,14 @@ use domain::schedule::When;
 use domain::values::timestamp::Timestamp;
 use store::{NewSchedule, Schedules, Store};
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::processes::wait;
 use crate::store::schedules::minutely;
 
 #[test]
 fn fault_26_a_schedule_fires_once_although_its_worker_dies() {
     for point in ["fire.before_commit", "fire.after_commit"] {
-        let ground = Ground::new();
+        let ground = CrashHome::new();
         let now = ground.store.now().expect("the time");
         let command = format!("cd '{}'; . ./job.sh; say START; say END", ground.home.folder().display());
         let schedule = NewSchedule {

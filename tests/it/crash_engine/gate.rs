@@ -7,15 +7,15 @@ use rustix::process::{Pid, Signal};
 use store::sqlite::gate_path;
 use sys::process;
 
-use super::harness::{Ground, Pool};
+use super::harness::{CrashHome, Pool};
 use super::ledger::LineKind;
 use super::processes::{is_alive, kill, wait, wait_within};
 
 const LEASE: Duration = Duration::from_secs(2);
 
 /// With leases that are long enough for a busy machine.
-fn ground() -> Ground {
-    let ground = Ground::new();
+fn ground() -> CrashHome {
+    let ground = CrashHome::new();
     ground.set("heartbeat_interval", "500ms");
     ground.set("lease", "2s");
     ground
@@ -60,7 +60,7 @@ mod stopped_inside {
     }
 
     /// A pool whose worker runs `a` and stops in the commit that settles it; its supervisor is stopped, too.
-    fn pool_that_stops_in_the_gate(ground: &Ground) -> (Pool, Pid) {
+    fn pool_that_stops_in_the_gate(ground: &CrashHome) -> (Pool, Pid) {
         let mark = ground.home.file("stopped", "");
         ground.job("a", "until_there a_may_end");
         let pool = ground.start_pool(&[], Some(&format!("exchange.before_commit=!{}", mark.display())));

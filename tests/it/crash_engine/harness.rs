@@ -1,7 +1,7 @@
 //! A home with a ledger, and pools of workers that can be killed. No process outlives its test.
 //!
 //! ```ignore
-//! let ground = Ground::new();
+//! let ground = CrashHome::new();
 //! ground.job("a", "first && hang");
 //! let pool = ground.pool();
 //! ground.runs("a", 1);
@@ -27,12 +27,12 @@ use sys::host::HOME_ID;
 use super::ledger;
 use super::ledger::{Line, LineKind};
 use super::processes::{is_alive, kill, kill_all, pid, wait, wait_within};
-use crate::cli::harness::{Call, Home, Ran};
+use crate::cli::harness::{Call, Home, RunResult};
 
 /// How long the recovery of a job may take: less than a lease, so that it cannot have waited for the lease to expire.
 pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
 
-pub(crate) struct Ground {
+pub(crate) struct CrashHome {
     pub(crate) home: Home,
     pub(crate) store: SqliteStore,
     pools: RefCell<Vec<Child>>,
@@ -46,7 +46,7 @@ pub(crate) struct Pool {
     pub(crate) supervisor: Pid,
 }
 
-impl Ground {
+impl CrashHome {
     pub(crate) fn new() -> Self {
         let home = Home::new();
         home.file("job.sh", include_str!("job.sh"));
@@ -234,7 +234,7 @@ impl Ground {
         self.home.call_without_home(args).env("QUEUECTL_HOME", self.home.path()).envs(variables)
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> RunResult {
         self.call(args).run()
     }
 
@@ -363,7 +363,7 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for CrashHome {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.print_diagnostics();

@@ -1,11 +1,11 @@
 //! FAULTS 26, for hooks: if a worker dies between a delivery and its record, the event is delivered again.
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::processes::wait;
 
 /// The names of the deliveries for one job when the worker died once at this fail-point.
 fn deliveries_after_death_at(point: &str) -> Vec<String> {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.run(&["hook", "add", "h", "--on", "success", "--command", "cat >> delivered"]).ok();
     ground.job("a", "true");
     let pool = ground.pool_dying_at(point, &["--until-empty"]);
@@ -38,7 +38,7 @@ fn fault_26_an_event_is_delivered_once_if_a_worker_dies_before_sending_it() {
 
 #[test]
 fn fault_24_a_hook_process_is_killed_after_worker_and_supervisor_were_killed_at_once() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground
         .run(&["hook", "add", "h", "--on", "success", "--command", "echo $$ > hooked; exec sleep 600"])
         .ok();

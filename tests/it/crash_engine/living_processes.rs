@@ -8,10 +8,10 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, getpid};
 use sys::process;
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::processes::{POLL_INTERVAL, WAIT_TIMEOUT, is_alive, kill_all};
 
-impl Ground {
+impl CrashHome {
     /// Every living process of this home.
     pub(crate) fn living_processes(&self) -> Vec<Pid> {
         processes_around(self.home.folder())

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::processes::wait;
 use crate::store::fixture::Fixture;
 
@@ -15,7 +15,7 @@ fn fault_26_a_worker_that_dies_while_pruning_deletes_nothing_else() {
         "environment_gc.before_commit",
         "environment_gc.after_commit",
     ] {
-        let ground = Ground::new();
+        let ground = CrashHome::new();
         for id in ["a", "b"] {
             ground.job(id, "sleep 0.6; seq 1 3000");
         }

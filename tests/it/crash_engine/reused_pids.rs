@@ -10,7 +10,7 @@ use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::host;
 use sys::host::Origin;
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::processes::{is_alive, pid, wait};
 
 /// A process in its own session that belongs to no job.
@@ -37,14 +37,14 @@ impl Drop for UnrelatedProcess {
 }
 
 /// A worker that runs job `a` according to the store and its files; all its pids are those of the unrelated process.
-fn with_worker_of(unrelated: &UnrelatedProcess, change: impl FnOnce(&mut Origin)) -> Ground {
-    let ground = Ground::with_short_leases();
+fn with_worker_of(unrelated: &UnrelatedProcess, change: impl FnOnce(&mut Origin)) -> CrashHome {
+    let ground = CrashHome::with_short_leases();
     set_up(&ground, unrelated, "1 2", change);
     ground
 }
 
 /// The record says that the session was started between these ticks.
-fn set_up(ground: &Ground, unrelated: &UnrelatedProcess, ticks: &str, change: impl FnOnce(&mut Origin)) {
+fn set_up(ground: &CrashHome, unrelated: &UnrelatedProcess, ticks: &str, change: impl FnOnce(&mut Origin)) {
     ground.job("a", "true");
     let folder = ground.home.path().join("workers");
     fs::create_dir_all(&folder).expect("the folder of workers");
@@ -75,7 +75,7 @@ fn set_up(ground: &Ground, unrelated: &UnrelatedProcess, ticks: &str, change: im
 }
 
 /// The record matches the unrelated process in every detail, but the worker is in another pid namespace.
-fn with_worker_of_another_namespace(unrelated: &UnrelatedProcess, ground: Ground) -> Ground {
+fn with_worker_of_another_namespace(unrelated: &UnrelatedProcess, ground: CrashHome) -> CrashHome {
     set_up(&ground, unrelated, "0 99999999999", |origin| origin.pid_namespace += 1);
     ground
 }
@@ -83,7 +83,7 @@ fn with_worker_of_another_namespace(unrelated: &UnrelatedProcess, ground: Ground
 #[test]
 fn fault_38_an_unrelated_process_is_not_killed_for_a_session_id_of_another_pid_namespace() {
     let unrelated = UnrelatedProcess::new();
-    let ground = with_worker_of_another_namespace(&unrelated, Ground::with_short_leases());
+    let ground = with_worker_of_another_namespace(&unrelated, CrashHome::with_short_leases());
     ground.pool();
     ground.loses("a", 1);
     ground.finish();
@@ -96,7 +96,7 @@ fn fault_38_an_unrelated_process_is_not_killed_for_a_session_id_of_another_pid_n
 #[test]
 fn fault_38_without_the_check_of_namespaces_the_unrelated_process_is_killed() {
     let unrelated = UnrelatedProcess::new();
-    let ground = Ground::with_short_leases().under(vec![("QUEUECTL_WITHOUT".into(), "namespaces".into())]);
+    let ground = CrashHome::with_short_leases().under(vec![("QUEUECTL_WITHOUT".into(), "namespaces".into())]);
     let ground = with_worker_of_another_namespace(&unrelated, ground);
     ground.pool();
     wait("the unrelated process is killed", || !unrelated.is_alive());
@@ -158,7 +158,7 @@ fn fault_33_jobs_of_an_earlier_boot_are_reaped_at_once() {
 
 #[test]
 fn fault_33_a_worker_with_an_old_heartbeat_is_alive_while_its_lock_is_held() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", "until_there go");
     ground.pool();
     ground.runs("a", 1, &[]);

@@ -3,13 +3,13 @@
 use domain::job::life::StateName;
 use rustix::process::Signal;
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::ledger::LineKind;
 use super::processes::{kill, wait};
 
 /// Runs two jobs with a worker that dies once at this fail-point; returns the stories of the jobs.
-fn stories_after_death_at(point: &str) -> (Ground, [String; 2]) {
-    let ground = Ground::new();
+fn stories_after_death_at(point: &str) -> (CrashHome, [String; 2]) {
+    let ground = CrashHome::new();
     ground.job("a", "true");
     ground.job("b", "true");
     let pool = ground.pool_dying_at(point, &["--until-empty"]);
@@ -77,7 +77,7 @@ fn fault_26_a_settled_attempt_stays_settled() {
 
 #[test]
 fn fault_26_a_worker_whose_supervisor_dies_before_it_is_up_ends_too() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", "true");
     let pool = ground.pool_dying_at("supervisor.after_start", &[]);
     ground.ending_of(pool);
@@ -92,7 +92,7 @@ fn fault_26_the_next_pool_finishes_a_recovery_in_which_the_supervisor_died() {
     for point in
         ["supervisor.before_reap", "reap.before_commit", "reap.after_commit", "supervisor.after_reap"]
     {
-        let ground = Ground::new();
+        let ground = CrashHome::new();
         ground.job("a", "first && { escape daemon setsid; hang; }");
         let pool = ground.pool_dying_at(point, &[]);
         ground.runs("a", 1, &["daemon"]);
@@ -107,7 +107,7 @@ fn fault_26_the_next_pool_finishes_a_recovery_in_which_the_supervisor_died() {
 #[test]
 fn fault_26_a_worker_that_dies_while_recovering_another_is_replaced() {
     for point in ["reaper.before_reap", "reap.before_commit", "reap.after_commit", "reaper.after_reap"] {
-        let ground = Ground::new();
+        let ground = CrashHome::new();
         ground.job("a", "first && { escape daemon setsid; hang; }");
         let pool = ground.pool();
         ground.runs("a", 1, &["daemon"]);
@@ -121,7 +121,7 @@ fn fault_26_a_worker_that_dies_while_recovering_another_is_replaced() {
 
 #[test]
 fn fault_26_a_command_whose_pid_was_never_recorded_is_found() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     let pool = ground.pool_dying_at("attempt.after_spawn", &[]);
     wait("a pool is up", || ground.workers_of(pool).len() == 1);
     kill(pool.supervisor, Signal::STOP);

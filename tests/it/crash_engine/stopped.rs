@@ -5,13 +5,13 @@ use std::time::Duration;
 use rustix::process::Signal;
 use store::Store;
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::ledger::LineKind;
 use super::processes::{kill, pid, stop_for, wait};
 
 /// A job whose first attempt succeeds when the test creates `go`, and its worker, which is stopped.
-fn with_a_stopped_worker() -> Ground {
-    let ground = Ground::with_short_leases();
+fn with_a_stopped_worker() -> CrashHome {
+    let ground = CrashHome::with_short_leases();
     ground.job("a", "escape daemon setsid; first && until_there go");
     let pool = ground.pool();
     ground.runs("a", 1, &["daemon"]);
@@ -58,7 +58,7 @@ fn fault_25_a_worker_that_was_reaped_records_nothing_and_is_replaced() {
 
 #[test]
 fn fault_25_a_worker_that_was_stopped_for_less_than_its_lease_loses_nothing() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.set("heartbeat_interval", "200ms");
     ground.job("a", "until_there go");
     let pool = ground.pool();

@@ -2,12 +2,12 @@
 
 use rustix::process::Signal;
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::processes::{kill, wait};
 
 #[test]
 fn fault_24_workers_without_a_supervisor_finish_their_jobs() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", "escape daemon setsid; until_there go");
     let pool = ground.pool_of(&["--count", "2"]);
     ground.runs("a", 1, &["daemon"]);
@@ -22,7 +22,7 @@ fn fault_24_workers_without_a_supervisor_finish_their_jobs() {
 
 #[test]
 fn fault_24_another_pool_recovers_a_worker_that_is_killed_while_it_drains() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", "first && { escape daemon setsid; hang; }");
     let pool = ground.pool();
     ground.runs("a", 1, &["daemon"]);

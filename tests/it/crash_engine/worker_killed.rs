@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::harness::Ground;
+use super::harness::CrashHome;
 use super::processes::{kill, kill_all, wait};
 
 /// Ways to escape from a shell, and the names of the processes that did.
@@ -13,7 +13,7 @@ const ESCAPEES: [&str; 6] = ["child", "daemon", "bare", "deaf", "grandchild", "n
 
 #[test]
 fn fault_23_all_processes_of_a_killed_worker_are_killed() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", &format!("first && {{ {ESCAPES}; hang; }}"));
     let pool = ground.pool();
     ground.runs("a", 1, &ESCAPEES);
@@ -24,7 +24,7 @@ fn fault_23_all_processes_of_a_killed_worker_are_killed() {
 
 #[test]
 fn fault_23_other_workers_of_the_pool_lose_nothing() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.pool_of(&["--count", "2"]);
     ground.job("a", "first && hang");
     ground.runs("a", 1, &[]);
@@ -40,7 +40,7 @@ fn fault_23_other_workers_of_the_pool_lose_nothing() {
 
 #[test]
 fn fault_23_an_unfinished_log_can_be_read() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", "first && { seq 200000; escape daemon env; seq 200000 900000; hang; }");
     let pool = ground.pool();
     ground.runs("a", 1, &["daemon"]);
@@ -52,7 +52,7 @@ fn fault_23_an_unfinished_log_can_be_read() {
 
 #[test]
 fn fault_34_a_worker_that_is_killed_while_its_pool_stops_is_not_replaced() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", "first && { escape daemon setsid; hang; }");
     let pool = ground.pool();
     ground.runs("a", 1, &["daemon"]);
@@ -66,7 +66,7 @@ fn fault_34_a_worker_that_is_killed_while_its_pool_stops_is_not_replaced() {
 
 #[test]
 fn fault_23_a_pool_recovers_when_all_its_workers_die_at_once() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     let pool = ground.pool_of(&["--count", "3"]);
     ground.jobs(3, |_| "first && { escape daemon setsid; hang; }");
     for id in ground.ids() {
@@ -82,7 +82,7 @@ fn fault_23_a_pool_recovers_when_all_its_workers_die_at_once() {
 
 #[test]
 fn fault_23_a_cancelled_job_is_not_retried_when_its_worker_is_killed() {
-    let ground = Ground::new();
+    let ground = CrashHome::new();
     ground.job("a", "hang");
     let pool = ground.pool();
     ground.runs("a", 1, &[]);

@@ -21,7 +21,7 @@ use store::{Store, Worker, WorkerState};
 use sys::process;
 
 pub(crate) use crate::cli::harness::Home;
-pub(crate) use crate::cli::harness::background::{STEP_TIMEOUT as PATIENCE, end_of};
+pub(crate) use crate::cli::harness::background::{STEP_TIMEOUT, end_of};
 
 /// A command that writes its pid to `running`, and runs until the test creates the file `go`.
 pub(crate) const UNTIL_GO: &str = "echo $$ > running; until [ -e go ]; do sleep 0.02; done";
@@ -265,7 +265,7 @@ impl Home {
             if found.life.state.name().name() == state {
                 return self.show(id);
             }
-            assert!(began.elapsed() < PATIENCE, "`{id}` is not {state}: {}", self.show(id));
+            assert!(began.elapsed() < STEP_TIMEOUT, "`{id}` is not {state}: {}", self.show(id));
             std::thread::sleep(POLL_INTERVAL);
         }
     }
@@ -330,7 +330,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "timed out waiting until {what}");
+        assert!(began.elapsed() < STEP_TIMEOUT, "timed out waiting until {what}");
         std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -22,7 +22,7 @@ use store::{
 
 use super::fixture::new_job::{JobSpec, job, queue_name};
 use super::fixture::{Fixture, new_worker, settlement, under_boot};
-use super::model::history::{Expected, Model, NextDue, Step};
+use super::model::history::{ExpectedAnswer, Model, NextDue, Step};
 use super::model::memory::{
     Answer, CRASH_LIMIT, MAX_BACKOFF_MILLIS, Memory, MemoryJob, RETRY_DELAY_MILLIS, Request,
 };
@@ -110,8 +110,8 @@ fn apply_step(fixture: &Fixture, model: &Model, step: &Step) {
     }
 }
 
-fn enqueue(fixture: &Fixture, expected: &Expected) {
-    let Expected::Enqueued { batch, answers: expected } = expected else {
+fn enqueue(fixture: &Fixture, expected: &ExpectedAnswer) {
+    let ExpectedAnswer::Enqueued { batch, answers: expected } = expected else {
         panic!("not the answer to an enqueue: {expected:?}")
     };
     let answers = fixture.try_enqueue(batch.iter().map(spec));
@@ -150,7 +150,7 @@ fn spec(request: &Request) -> JobSpec {
 /// Applies the steps of workers.
 fn work(fixture: &Fixture, model: &Model) {
     match &model.expected {
-        Expected::Exchanged {
+        ExpectedAnswer::Exchanged {
             worker,
             settled,
             states,
@@ -178,17 +178,17 @@ fn work(fixture: &Fixture, model: &Model) {
             }
             assert_next_due(exchanged.next_due.map(Timestamp::as_millis), next_due);
         }
-        Expected::Extended { worker, leases, statuses } => {
+        ExpectedAnswer::Extended { worker, leases, statuses } => {
             let extended = fixture.store.extend(&worker_id(*worker), leases).expect("extend");
             assert_eq!(&extended, statuses, "the status of the leases");
         }
-        Expected::Reaped { worker, started, reaped, successor } => {
+        ExpectedAnswer::Reaped { worker, started, reaped, successor } => {
             let taken = fixture.store.reap(&worker_id(*worker), started.as_deref()).expect("reap");
             assert_eq!(&taken, reaped, "the leases of the dead worker");
             register(fixture, &model.memory, *successor);
         }
-        Expected::Nothing => {}
-        Expected::Enqueued { .. } | Expected::Changed { .. } => {
+        ExpectedAnswer::Nothing => {}
+        ExpectedAnswer::Enqueued { .. } | ExpectedAnswer::Changed { .. } => {
             panic!("not a step of a worker: {:?}", model.expected)
         }
     }
@@ -216,8 +216,8 @@ fn expected_settlements(
     (recorded, stale)
 }
 
-fn change(expected: &Expected, verb: impl Fn(&str) -> Change) {
-    let Expected::Changed { name, answer: expected } = expected else {
+fn change(expected: &ExpectedAnswer, verb: impl Fn(&str) -> Change) {
+    let ExpectedAnswer::Changed { name, answer: expected } = expected else {
         panic!("not the answer to a change: {expected:?}")
     };
     let answer = match verb(name) {

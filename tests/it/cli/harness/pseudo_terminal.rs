@@ -14,14 +14,14 @@ use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr
 use super::background::STEP_TIMEOUT;
 
 /// The output, with its escape sequences, and the exit code.
-pub(crate) struct Seen {
+pub(crate) struct TerminalRun {
     pub(crate) screen: String,
     pub(crate) code: Option<i32>,
     pub(crate) status: ExitStatus,
 }
 
 /// Runs a command on a terminal of this many columns, with this input.
-pub(crate) fn on_terminal(command: Command, columns: u16, typed: &str) -> Seen {
+pub(crate) fn on_terminal(command: Command, columns: u16, typed: &str) -> TerminalRun {
     let mut terminal = Terminal::start(command, columns, 30);
     terminal.type_in(typed);
     terminal.end()
@@ -121,11 +121,11 @@ impl Terminal {
     }
 
     /// Reads until the program has ended.
-    pub(crate) fn end(mut self) -> Seen {
+    pub(crate) fn end(mut self) -> TerminalRun {
         let began = Instant::now();
         while self.read(began) {}
         let status = self.child.wait().expect("the program ends");
-        Seen { screen: self.screen(), code: status.code(), status }
+        TerminalRun { screen: self.screen(), code: status.code(), status }
     }
 }
 

@@ -18,13 +18,13 @@ const FAILURE: Outcome = Outcome::Failure { exit_code: 1 };
 const BOUND: Duration = Duration::from_secs(20);
 
 /// A running `logs -f` and what it has printed so far.
-struct Following {
+struct FollowProcess {
     child: Child,
     chunks: Receiver<Vec<u8>>,
     stdout: Vec<u8>,
 }
 
-impl Following {
+impl FollowProcess {
     fn new(home: &Home, args: &[&str]) -> Self {
         let mut child = home.call(["logs", "a", "-f"].iter().chain(args)).spawn();
         let mut stdout = child.stdout.take().expect("a pipe");
@@ -81,7 +81,7 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for FollowProcess {
     fn drop(&mut self) {
         // Only if the test failed; otherwise the process has ended already.
         let _ = self.child.kill();
@@ -104,7 +104,7 @@ fn output_is_shown_live_until_the_job_has_finished() {
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
     let mut capture = worker.capture(&home, &lease, LARGE_LOG_LIMIT);
-    let mut following = Following::new(&home, &[]);
+    let mut following = FollowProcess::new(&home, &[]);
     capture.take(Stream::Out, b"one\n");
     capture.spill();
     following.shows("one\n");
@@ -120,7 +120,7 @@ fn output_is_shown_live_until_the_job_has_finished() {
 #[test]
 fn following_continues_through_further_attempts() {
     let home = home(1);
-    let mut following = Following::new(&home, &[]);
+    let mut following = FollowProcess::new(&home, &[]);
     following.wait_for_note("job a has not run yet (state: pending)\n");
     for (number, (text, outcome)) in [("first\n", FAILURE), ("second\n", Outcome::Success)].iter().enumerate()
     {
@@ -146,7 +146,7 @@ fn the_start_of_the_next_attempt_is_shown() {
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
     worker.settle_captured(lease, FAILURE, CapturedOutput::default());
-    let mut following = Following::new(&home, &[]);
+    let mut following = FollowProcess::new(&home, &[]);
     following.wait_for_note("attempt 1 ended: exit code 1; the next one starts in 4m");
     home.run(["cancel", "a"]).ok();
     let (status, notes) = following.ends();
@@ -160,7 +160,7 @@ fn a_single_attempt_can_be_followed() {
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
     let mut capture = worker.capture(&home, &lease, LARGE_LOG_LIMIT);
-    let mut following = Following::new(&home, &["--attempt", "1", "--stdout"]);
+    let mut following = FollowProcess::new(&home, &["--attempt", "1", "--stdout"]);
     capture.take(Stream::Err, b"not this\n");
     capture.take(Stream::Out, b"this\n");
     worker.settle_captured(lease, FAILURE, capture.finish());
@@ -195,7 +195,7 @@ fn following_a_cancelled_job_that_never_ran_ends() {
 #[test]
 fn a_removed_job_is_an_error() {
     let home = home(0);
-    let mut following = Following::new(&home, &[]);
+    let mut following = FollowProcess::new(&home, &[]);
     following.wait_for_note("has not run yet");
     home.run(["remove", "a"]).ok();
     let (status, notes) = following.ends();
@@ -210,7 +210,7 @@ fn following_continues_beyond_the_log_limit_and_marks_the_gap() {
     let worker = TestWorker::new(&home, "w");
     let lease = worker.claim_job("a");
     let mut capture = worker.capture(&home, &lease, 1 << 20);
-    let mut following = Following::new(&home, &["--json"]);
+    let mut following = FollowProcess::new(&home, &["--json"]);
     for first in (0..LINES).step_by(1_000) {
         let lines: Vec<String> = (first..first + 1_000).map(|line| format!("{line:015}\n")).collect();
         capture.take(Stream::Out, lines.concat().as_bytes());

@@ -170,9 +170,9 @@ fn a_dry_run_changes_nothing() {
     let ran = home.run(["cancel"].iter().chain(&args)).ok();
     assert_eq!(ran.lines()[0], "Would cancel 6 jobs: 5 pending, 1 failed");
     assert_eq!(ran.lines().len(), 1 + 1 + 6, "a head and a line for each: {ran}");
-    let told = home.run(["remove", "--json"].iter().chain(&args)).ok().json();
-    assert_eq!((&told["count"], &told["jobs"]), (&json!(6), &json!({"failed": 1, "pending": 5})));
-    assert_eq!(told["examples"].as_array().expect("a list").len(), 6);
+    let output = home.run(["remove", "--json"].iter().chain(&args)).ok().json();
+    assert_eq!((&output["count"], &output["jobs"]), (&json!(6), &json!({"failed": 1, "pending": 5})));
+    assert_eq!(output["examples"].as_array().expect("a list").len(), 6);
     home.run(["remove", "plain", "dead", "nope", "--dry-run"])
         .fails(3)
         .shows("Would remove 2 jobs: 1 pending, 1 dead");

@@ -48,11 +48,11 @@ fn has_line(screen: &str, begins: &str) -> bool {
 }
 
 /// Reads reports until one satisfies the condition.
-fn look_until(watching: &Background, wanted: impl Fn(&Value) -> bool) -> Value {
+fn update_until(watching: &Background, wanted: impl Fn(&Value) -> bool) -> Value {
     loop {
-        let look: Value = serde_json::from_str(&watching.prints()).expect("a look is one line of JSON");
-        if wanted(&look) {
-            return look;
+        let update: Value = serde_json::from_str(&watching.prints()).expect("an update is one line of JSON");
+        if wanted(&update) {
+            return update;
         }
     }
 }
@@ -71,24 +71,25 @@ fn in_a_pipe_json_is_one_line_per_refresh() {
 
     let worker = TestWorker::new(&home, "w1");
     let lease = worker.claim_job("a");
-    let look = look_until(&watching, |look| look["jobs"]["processing"] == 1);
-    assert_eq!((&look["running"][0]["id"], &look["workers"][0]["running"]), (&json!("a"), &json!(1)));
+    let update = update_until(&watching, |update| update["jobs"]["processing"] == 1);
+    assert_eq!((&update["running"][0]["id"], &update["workers"][0]["running"]), (&json!("a"), &json!(1)));
 
     worker.settle(lease, Outcome::Success, None);
-    let went =
-        |look: &Value, what: &str| look["throughput"]["now"][what].as_f64().is_some_and(|rate| rate > 0.0);
-    let look = look_until(&watching, |look| went(look, "completed_per_second"));
-    assert!(look["throughput"]["minute"]["completed_per_second"].as_f64() > Some(0.0), "{look}");
-    assert_eq!(look["running"], json!([]));
+    let went = |update: &Value, what: &str| {
+        update["throughput"]["now"][what].as_f64().is_some_and(|rate| rate > 0.0)
+    };
+    let update = update_until(&watching, |update| went(update, "completed_per_second"));
+    assert!(update["throughput"]["minute"]["completed_per_second"].as_f64() > Some(0.0), "{update}");
+    assert_eq!(update["running"], json!([]));
 
     let lease = worker.claim_job("b");
     worker.settle(lease, Outcome::Failure { exit_code: 2 }, Some("exit code 2"));
-    let look = look_until(&watching, |look| went(look, "failed_per_second"));
-    assert_eq!(look["next_retries"][0]["id"], "b");
+    let update = update_until(&watching, |update| went(update, "failed_per_second"));
+    assert_eq!(update["next_retries"][0]["id"], "b");
     watching.signal(Signal::INT);
     let (status, rest) = watching.end();
     assert_eq!(status.code(), Some(0));
-    assert!(rest.iter().all(|line| line.starts_with("{\"at\":")), "nothing but looks: {rest:?}");
+    assert!(rest.iter().all(|line| line.starts_with("{\"at\":")), "nothing but updates: {rest:?}");
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn fault_13_watching_ends_when_the_reader_is_gone() {
     let mut reader = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
     reader.read_line(&mut line).expect("a line");
     drop(reader);
-    assert_eq!(end_of(child).code(), Some(0), "at once, not at the next look");
+    assert_eq!(end_of(child).code(), Some(0), "at once, not at the next update");
 }
 
 #[test]
@@ -220,8 +221,8 @@ fn a_store_failure_is_reported_after_the_screen_is_restored() {
     database.execute_batch("update counters set state = 'broken'").expect("it is broken");
     let seen = terminal.end();
     let (_, after) = seen.screen.rsplit_once(LEAVE).expect("the screen was restored");
-    let told = "error: a stored state is malformed: broken\nhint: `queuectl doctor` shows more\n";
-    assert_eq!((after, seen.code), (told, Some(7)));
+    let output = "error: a stored state is malformed: broken\nhint: `queuectl doctor` shows more\n";
+    assert_eq!((after, seen.code), (output, Some(7)));
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::cli::harness::{Home, Ran};
+use crate::cli::harness::{Home, RunResult};
 
 fn commands(home: &Home) -> Vec<String> {
     home.jobs().iter().rev().map(|job| job.command.clone()).collect()
 }
 
 /// Runs `enqueue --each -` on these lines.
-fn each(home: &Home, lines: &str, args: &[&str]) -> Ran {
+fn each(home: &Home, lines: &str, args: &[&str]) -> RunResult {
     home.call(["enqueue", "--each", "-"].iter().chain(args)).with_stdin(lines).run()
 }
 
@@ -78,9 +78,9 @@ fn a_file_is_checked_before_anything_is_stored() {
         let csv: &[&str] = if csv { &["--csv", "--", "echo", "{x}"] } else { &["--", "echo", "{}"] };
         let refused = format!("line {line} was refused; nothing was stored");
         home.run(args.iter().chain(csv)).fails(2).prints("").says(&refused).says(says);
-        let rehearsed: Vec<&str> =
+        let dry_run: Vec<&str> =
             args.iter().copied().chain(["--dry-run"]).chain(csv.iter().copied()).collect();
-        home.run(rehearsed).fails(2).prints("").says(&refused);
+        home.run(dry_run).fails(2).prints("").says(&refused);
     }
     assert_eq!(home.count(), 2);
     home.run(["enqueue", "--each", "nowhere.txt", "--", "echo"]).fails(2).says("nowhere.txt");
@@ -102,8 +102,8 @@ fn a_dry_run_shows_the_commands_and_stores_nothing() {
     let ran = each(&home, &lines.concat(), &["--dry-run", "--", "echo"]).ok();
     assert_eq!(ran.lines()[..2], ["Would enqueue 12 jobs:", "  echo 'f1 \\u{1b}'"]);
     assert_eq!((ran.lines().len(), ran.lines()[11]), (12, "  and 2 more"), "{ran}");
-    let told = each(&home, "a\nb\n", &["--dry-run", "--json", "--", "echo"]).ok().json();
-    assert_eq!(told, json!({"count": 2, "commands": ["echo a", "echo b"]}));
+    let output = each(&home, "a\nb\n", &["--dry-run", "--json", "--", "echo"]).ok().json();
+    assert_eq!(output, json!({"count": 2, "commands": ["echo a", "echo b"]}));
     each(&home, "", &["--dry-run", "--", "echo"]).ok().prints("Would enqueue 0 jobs\n");
     assert!(!home.path().exists(), "not even a home");
 }

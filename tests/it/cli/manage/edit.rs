@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::cli::harness::Home;
-use crate::cli::harness::pseudo_terminal::{Seen, on_terminal};
+use crate::cli::harness::pseudo_terminal::{TerminalRun, on_terminal};
 
 #[test]
 fn a_job_is_changed_by_flags() {
@@ -184,7 +184,7 @@ fn edit_and_retry_share_the_flags_for_queue_and_tags() {
 }
 
 /// The terminal output of `edit` with this command as the editor.
-fn in_editor(home: &Home, editor: &str) -> Seen {
+fn in_editor(home: &Home, editor: &str) -> TerminalRun {
     let call = home.call(["--color", "never", "edit", "a"]).env("EDITOR", editor);
     on_terminal(call.into_command(), 100, "")
 }

@@ -27,7 +27,7 @@ fn recount(home: &Home) {
 }
 
 /// Everything that a home shows of its jobs.
-fn picture(home: &Home) -> String {
+fn job_list(home: &Home) -> String {
     home.run(["list", "--json", "--limit", "1000000"]).ok().stdout
 }
 
@@ -55,7 +55,7 @@ fn a_backup_is_one_complete_file_that_only_its_owner_can_read() {
     let fresh = Home::new();
     let file = file.to_str().expect("text");
     fresh.run(["restore", file, "--json"]).ok().prints("{\"jobs\":4,\"lost\":0,\"kept\":null}\n");
-    assert_eq!(picture(&fresh), picture(&home));
+    assert_eq!(job_list(&fresh), job_list(&home));
     assert_eq!(fresh.run(["logs", "long"]).ok().stdout, home.run(["logs", "long"]).ok().stdout);
     fresh.run(["config", "get", "max_retries"]).ok().prints("7\n");
     recount(&fresh);
@@ -79,15 +79,15 @@ fn the_replaced_queue_is_kept_and_can_be_restored() {
     let home = small_home();
     home.run(["backup", "-q", "copy.db"]).ok();
     home.run(["enqueue", "-q", "--id", "newer", "--", "true"]).ok();
-    let before = picture(&home);
+    let before = job_list(&home);
     home.run(["restore", "copy.db"]).fails(2).says("replace a queue of 4 jobs").says("--yes");
-    assert_eq!(picture(&home), before, "nothing was changed");
+    assert_eq!(job_list(&home), before, "nothing was changed");
     let restored = home.run(["restore", "--yes", "--json", "copy.db"]).ok().json();
     home.run(["show", "newer"]).fails(3);
     recount(&home);
     let kept = restored["kept"].as_str().expect("a queue was kept").to_owned();
     home.run(["restore", "--yes", &kept]).ok();
-    assert_eq!(picture(&home), before);
+    assert_eq!(job_list(&home), before);
     home.run(["restore", "nothing.db"]).fails(2).says("failed to read `nothing.db`");
 }
 
@@ -111,13 +111,13 @@ fn a_process_with_the_queue_open_continues_with_the_restored_one() {
 fn a_queue_that_cannot_be_read_is_replaced_and_kept() {
     let home = small_home();
     home.run(["backup", "-q", "copy.db"]).ok();
-    let before = picture(&home);
+    let before = job_list(&home);
     let noise = "no database at all ".repeat(500);
     fs::write(home.database(), &noise).expect("it is spoiled");
     home.run(["status"]).fails(7);
     home.run(["restore", "copy.db"]).fails(2).says("replace a queue that cannot be read");
     let restored = home.run(["restore", "--yes", "--json", "copy.db"]).ok().json();
-    assert_eq!(picture(&home), before);
+    assert_eq!(job_list(&home), before);
     let kept = restored["kept"].as_str().expect("it was kept");
     assert_eq!(fs::read_to_string(kept).expect("it is there"), noise);
     recount(&home);
@@ -231,9 +231,9 @@ fn fault_36_a_restore_with_live_workers_is_a_conflict() {
     home.run(["backup", "-q", "copy.db"]).ok();
     home.run(["worker", "start"]).ok();
     home.wait_for_state("a", "completed");
-    let before = picture(&home);
+    let before = job_list(&home);
     home.run(["restore", "--yes", "copy.db"]).fails(4).says("a worker is running").says("worker stop");
-    assert_eq!(picture(&home), before);
+    assert_eq!(job_list(&home), before);
     home.run(["worker", "stop", "-q"]).ok();
     home.run(["restore", "-q", "--yes", "copy.db"]).ok();
     assert_eq!(home.state_of("a"), "pending");
@@ -264,7 +264,7 @@ fn fault_36_a_truncated_backup_leaves_the_queue_untouched() {
     home.call(["enqueue", "-q", "-"]).with_stdin(jobs).run().ok();
     home.run(["backup", "-q", "copy.db"]).ok();
     let whole = fs::read(home.folder().join("copy.db")).expect("a backup");
-    let before = (picture(&home), files(&home.path()));
+    let before = (job_list(&home), files(&home.path()));
     for length in [0, 1, 511, 2_048, 2_049, whole.len() / 2, whole.len() - 2_048, whole.len() - 1] {
         home.file("short.db", &whole[..length]);
         let ran = home.run(["restore", "--yes", "short.db"]).fails(7);
@@ -276,7 +276,7 @@ fn fault_36_a_truncated_backup_leaves_the_queue_untouched() {
         home.file("short.db", what);
         home.run(["restore", "--yes", "short.db"]).fails(7).says(problem);
     }
-    assert_eq!((picture(&home), files(&home.path())), before);
+    assert_eq!((job_list(&home), files(&home.path())), before);
     recount(&home);
 }
 
@@ -297,9 +297,9 @@ fn fault_36_a_backup_of_a_newer_program_is_refused() {
     let newer = Connection::open(home.folder().join("copy.db")).expect("a database");
     newer.execute_batch("pragma user_version = 1000").expect("it is newer now");
     drop(newer);
-    let before = picture(&home);
+    let before = job_list(&home);
     home.run(["restore", "--yes", "copy.db"]).fails(7).says("schema version 1000");
-    assert_eq!(picture(&home), before);
+    assert_eq!(job_list(&home), before);
     let stranger = Connection::open(home.folder().join("other.db")).expect("a database");
     stranger.execute_batch("create table t (a)").expect("a table");
     drop(stranger);
@@ -348,15 +348,15 @@ mod seams {
             ("restore.logs_replaced", true),
         ] {
             let home = small_home();
-            let old = picture(&home);
+            let old = job_list(&home);
             home.run(["backup", "-q", "copy.db"]).ok();
             home.run(["enqueue", "-q", "--id", "newer", "--", "true"]).ok();
-            let new = picture(&home);
+            let new = job_list(&home);
             die_at(&home, place, &["restore", "--yes", "copy.db"]);
-            assert_eq!(picture(&home), if is_new { &*old } else { &*new }, "{place}");
+            assert_eq!(job_list(&home), if is_new { &*old } else { &*new }, "{place}");
             recount(&home);
             home.run(["restore", "-q", "--yes", "copy.db"]).ok();
-            assert_eq!(picture(&home), old, "{place}");
+            assert_eq!(job_list(&home), old, "{place}");
             recount(&home);
             drain(&home);
         }
@@ -427,12 +427,12 @@ mod seams {
         for place in ["restore.prepared", "restore.before_commit", "restore.after_commit", "restore.replaced"]
         {
             let home = small_home();
-            let old = picture(&home);
+            let old = job_list(&home);
             home.run(["backup", "-q", "copy.db"]).ok();
             fs::write(home.database(), "noise ".repeat(1_000)).expect("it is spoiled");
             die_at(&home, place, &["restore", "--yes", "copy.db"]);
             home.run(["restore", "-q", "--yes", "copy.db"]).ok();
-            assert_eq!(picture(&home), old, "{place}");
+            assert_eq!(job_list(&home), old, "{place}");
             recount(&home);
         }
     }

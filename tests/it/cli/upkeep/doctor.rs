@@ -15,20 +15,20 @@ use serde_json::{Value, json};
 use store::sqlite::SCHEMA_VERSION;
 
 use crate::cli::harness::pseudo_terminal::on_terminal;
-use crate::cli::harness::{Home, Ran};
-use crate::folder_snapshot::picture;
+use crate::cli::harness::{Home, RunResult};
+use crate::folder_snapshot::snapshot;
 
 /// The report of `doctor --json`; it must change nothing in a home that no other process uses.
 struct Diagnosis {
-    ran: Ran,
+    ran: RunResult,
 }
 
 impl Diagnosis {
     #[track_caller]
     fn of(home: &Home) -> Self {
-        let before = picture(home.folder());
+        let before = snapshot(home.folder());
         let diagnosis = Self { ran: home.run(["doctor", "--json"]) };
-        assert!(picture(home.folder()) == before, "something was changed: {}", diagnosis.ran);
+        assert!(snapshot(home.folder()) == before, "something was changed: {}", diagnosis.ran);
         diagnosis
     }
 

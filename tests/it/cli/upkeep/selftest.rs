@@ -28,15 +28,15 @@ fn a_short_run_reports_the_damage_and_the_promises() {
     let home = Home::new();
     let ran =
         selftest(&home, &["--only", "kill-enqueue", "--seed", "42", "--seconds", "0", "--json"]).run().ok();
-    let told = ran.json();
-    assert_eq!((&told["ok"], &told["seed"], &told["trials"]), (&true.into(), &42.into(), &1.into()));
-    assert_eq!(told["violations"], serde_json::json!([]));
-    assert_eq!(told["damage"][0]["kind"], "kill-enqueue");
-    assert!(told["damage"][0]["strikes"].as_u64() > Some(0), "{told}");
-    let promises = told["promises"].as_array().expect("a list");
+    let output = ran.json();
+    assert_eq!((&output["ok"], &output["seed"], &output["trials"]), (&true.into(), &42.into(), &1.into()));
+    assert_eq!(output["violations"], serde_json::json!([]));
+    assert_eq!(output["damage"][0]["kind"], "kill-enqueue");
+    assert!(output["damage"][0]["strikes"].as_u64() > Some(0), "{output}");
+    let promises = output["promises"].as_array().expect("a list");
     assert_eq!(promises.len(), 5);
     let held: Vec<_> = promises.iter().map(|promise| promise["held"].as_bool()).collect();
-    assert_eq!(held, [Some(true), Some(true), Some(true), None, Some(true)], "{told}");
+    assert_eq!(held, [Some(true), Some(true), Some(true), None, Some(true)], "{output}");
     assert_left_nothing(&home);
     assert!(!home.path().exists(), "the user's own queue is not touched");
 }

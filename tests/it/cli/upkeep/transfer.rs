@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::harness::background::end_of;
 use crate::cli::harness::pseudo_terminal::on_terminal;
 use crate::cli::harness::working_home::{UNTIL_GO, WorkingHome, wait_until};
-use crate::cli::harness::{Home, Ran};
+use crate::cli::harness::{Home, RunResult};
 use crate::store::fixture::Fixture;
 
 /// A command whose output is long enough for a log file.
@@ -481,7 +481,7 @@ fn cyclic_export(home: &Home) -> Vec<Value> {
     lines
 }
 
-fn import_lines(home: &Home, lines: &[Value]) -> Ran {
+fn import_lines(home: &Home, lines: &[Value]) -> RunResult {
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
     home.file("in.jsonl", lines.join("\n"));
     home.run(["import", "in.jsonl"])

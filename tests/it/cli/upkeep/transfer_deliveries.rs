@@ -16,7 +16,7 @@ fn pending(home: &Home) -> Vec<u64> {
 #[test]
 fn pending_deliveries_are_imported_once() {
     let home = Home::new();
-    home.run(["hook", "add", "-q", "alert", "--on", "dead", "--command", "cat > told"]).ok();
+    home.run(["hook", "add", "-q", "alert", "--on", "dead", "--command", "cat > event.json"]).ok();
     for id in ["a", "b"] {
         home.run(["enqueue", "-q", "--id", id, "--max-retries", "0", "--", "false"]).ok();
         home.kill_next(id, "exit code 1");
@@ -34,9 +34,10 @@ fn pending_deliveries_are_imported_once() {
     other.run(["worker", "run", "-q", "--until-empty"]).ok();
     assert_eq!(pending(&other), [0]);
     // The command runs where it was added.
-    let told: Value = serde_json::from_slice(&fs::read(home.folder().join("told")).expect("the hook ran"))
-        .expect("an event");
-    assert_eq!(names[1]["name"], told["delivery"], "the last of them");
+    let event: Value =
+        serde_json::from_slice(&fs::read(home.folder().join("event.json")).expect("the hook ran"))
+            .expect("an event");
+    assert_eq!(names[1]["name"], event["delivery"], "the last of them");
     other.run(["import", "-q", "--if-absent", file]).ok();
     assert_eq!(pending(&other), [0], "a delivered event is not sent again");
     let third = Home::new();

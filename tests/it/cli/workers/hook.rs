@@ -154,14 +154,14 @@ fn a_test_delivery_is_immediate_and_needs_no_worker() {
         ("worker-crashed", vec![], "worker"),
         ("dlq-above", vec!["--above", "5"], "dlq"),
     ] {
-        let add = ["hook", "add", event, "--on", event, "--command", "cat > told"];
+        let add = ["hook", "add", event, "--on", event, "--command", "cat > event.json"];
         home.run(add.into_iter().chain(flags)).ok();
         let tested = home.run(["hook", "test", event, "--json"]).ok().says_nothing().json();
-        let told = std::fs::read_to_string(home.folder().join("told")).expect("the hook ran");
-        let told: Value = serde_json::from_str(&told).expect("JSON");
-        assert_eq!(tested, json!({"hook": event, "delivery": told["delivery"], "delivered": true}));
-        assert_eq!(told["event"], event.replace('-', "_"));
-        assert!(told[about].is_object(), "{told}");
+        let output = std::fs::read_to_string(home.folder().join("event.json")).expect("the hook ran");
+        let output: Value = serde_json::from_str(&output).expect("JSON");
+        assert_eq!(tested, json!({"hook": event, "delivery": output["delivery"], "delivered": true}));
+        assert_eq!(output["event"], event.replace('-', "_"));
+        assert!(output[about].is_object(), "{output}");
     }
     assert_eq!(home.run(["hook", "show", "dead", "--json"]).ok().json()["pending"], 0, "nothing is kept");
 }

@@ -46,8 +46,8 @@ fn jobs_of_a_gone_worker_are_released_as_lost() {
 fn json_is_an_object() {
     let home = Home::with_jobs(&["a"]);
     elsewhere(&home, "w1", Duration::from_secs(60));
-    let told = home.run(["worker", "forget", "w1", "--json"]).ok().says_nothing().json();
-    assert_eq!(told, json!({"worker": "w1", "jobs": ["a"]}));
+    let output = home.run(["worker", "forget", "w1", "--json"]).ok().says_nothing().json();
+    assert_eq!(output, json!({"worker": "w1", "jobs": ["a"]}));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sys::process::brand::Brand;
 
 use crate::cli::harness::PROGRAM;
-use crate::engine::harness::{Home, PATIENCE, Pool, history, is_alive, send, wait_until};
+use crate::engine::harness::{Home, Pool, STEP_TIMEOUT, history, is_alive, send, wait_until};
 
 /// A command that starts a background process, which writes its pid to `left`, and ends after that.
 fn leaving(background: &str) -> String {
@@ -24,7 +24,7 @@ fn assert_killed_at_the_end(background: &str) {
     let job = home.wait_for("leaves", "completed");
     assert!(!is_alive(home.wait_for_pid("left")), "{background}");
     let took = Duration::from_millis(history(&job)[0]["duration_ms"].as_u64().expect("a number"));
-    assert!(took < PATIENCE / 3, "{background}: {took:?}");
+    assert!(took < STEP_TIMEOUT / 3, "{background}: {took:?}");
     home.wait_for("next", "completed");
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::cli::harness::{Ran, UNPRIVILEGED, allow, is_root};
+use crate::cli::harness::{RunResult, UNPRIVILEGED, allow, is_root};
 use crate::engine::harness::{Home, Pool, is_alive, send, wait_until};
 
 /// The program that becomes root, in the folder of a home.
@@ -40,7 +40,7 @@ impl OtherUser {
         Some(other)
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    fn run(&self, args: &[&str]) -> RunResult {
         self.home.call(args).unprivileged().run()
     }
 

@@ -7,7 +7,7 @@ use crate::engine::harness::{Home, Pool, UNTIL_GO, history, is_alive, send, wait
 
 /// The receiver of a signal.
 #[derive(Clone, Copy, Debug)]
-enum To {
+enum SignalTarget {
     Supervisor,
     Worker,
 }
@@ -20,15 +20,15 @@ fn busy(home: &Home) -> Pool<'_> {
     pool
 }
 
-fn signal(pool: &Pool<'_>, home: &Home, to: To, signal: Signal) {
+fn signal(pool: &Pool<'_>, home: &Home, to: SignalTarget, signal: Signal) {
     match to {
-        To::Supervisor => pool.signal(signal),
-        To::Worker => send(home.workers()[0].pid, signal),
+        SignalTarget::Supervisor => pool.signal(signal),
+        SignalTarget::Worker => send(home.workers()[0].pid, signal),
     }
 }
 
 #[track_caller]
-fn assert_drains(to: To, first: Signal) {
+fn assert_drains(to: SignalTarget, first: Signal) {
     let home = Home::new();
     let pool = busy(&home);
     signal(&pool, &home, to, first);
@@ -43,7 +43,7 @@ fn assert_drains(to: To, first: Signal) {
 }
 
 #[track_caller]
-fn assert_releases(to: To, first: Signal, second: Signal) {
+fn assert_releases(to: SignalTarget, first: Signal, second: Signal) {
     let home = Home::new();
     let pool = busy(&home);
     signal(&pool, &home, to, first);
@@ -64,50 +64,50 @@ fn assert_releases(to: To, first: Signal, second: Signal) {
 
 #[test]
 fn fault_34_one_sigterm_to_the_supervisor_drains() {
-    assert_drains(To::Supervisor, Signal::TERM);
+    assert_drains(SignalTarget::Supervisor, Signal::TERM);
 }
 
 #[test]
 fn fault_34_one_sigint_to_the_supervisor_drains() {
-    assert_drains(To::Supervisor, Signal::INT);
+    assert_drains(SignalTarget::Supervisor, Signal::INT);
 }
 
 #[test]
 fn fault_34_a_sighup_to_the_supervisor_drains() {
-    assert_drains(To::Supervisor, Signal::HUP);
+    assert_drains(SignalTarget::Supervisor, Signal::HUP);
 }
 
 #[test]
 fn fault_34_one_sigterm_to_a_worker_drains() {
-    assert_drains(To::Worker, Signal::TERM);
+    assert_drains(SignalTarget::Worker, Signal::TERM);
 }
 
 #[test]
 fn fault_34_one_sigint_to_a_worker_drains() {
-    assert_drains(To::Worker, Signal::INT);
+    assert_drains(SignalTarget::Worker, Signal::INT);
 }
 
 #[test]
 fn fault_34_a_sighup_to_a_worker_drains() {
-    assert_drains(To::Worker, Signal::HUP);
+    assert_drains(SignalTarget::Worker, Signal::HUP);
 }
 
 #[test]
 fn fault_34_a_second_signal_to_the_supervisor_releases_running_jobs() {
-    assert_releases(To::Supervisor, Signal::TERM, Signal::TERM);
-    assert_releases(To::Supervisor, Signal::INT, Signal::INT);
+    assert_releases(SignalTarget::Supervisor, Signal::TERM, Signal::TERM);
+    assert_releases(SignalTarget::Supervisor, Signal::INT, Signal::INT);
 }
 
 #[test]
 fn fault_34_a_second_signal_may_differ_from_the_first() {
-    assert_releases(To::Supervisor, Signal::TERM, Signal::INT);
-    assert_releases(To::Supervisor, Signal::HUP, Signal::TERM);
+    assert_releases(SignalTarget::Supervisor, Signal::TERM, Signal::INT);
+    assert_releases(SignalTarget::Supervisor, Signal::HUP, Signal::TERM);
 }
 
 #[test]
 fn fault_34_a_second_signal_to_a_worker_releases_running_jobs() {
-    assert_releases(To::Worker, Signal::TERM, Signal::TERM);
-    assert_releases(To::Worker, Signal::INT, Signal::TERM);
+    assert_releases(SignalTarget::Worker, Signal::TERM, Signal::TERM);
+    assert_releases(SignalTarget::Worker, Signal::INT, Signal::TERM);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Two homes that share a database: each has its own workers, and can read the logs of the other's.
 
-use crate::cli::harness::Ran;
+use crate::cli::harness::RunResult;
 use crate::engine::harness::{Home, Pool, UNTIL_GO};
 
 /// Runs the program in a second home on the queue of the first.
-fn run(home: &Home, words: &str) -> Ran {
+fn run(home: &Home, words: &str) -> RunResult {
     let call = home.call_without_home(words.split(' '));
     call.env("QUEUECTL_HOME", home.folder().join("second")).env("QUEUECTL_STORE", home.database()).run()
 }

@@ -42,18 +42,18 @@ pub enum Step {
     Enqueue(Vec<Draft>),
     Exchange {
         seat: usize,
-        settled: Vec<(Pick, Outcome)>,
+        settled: Vec<(LeaseChoice, Outcome)>,
         want: usize,
         want_limited: usize,
     },
     /// A dead worker settles late.
     LateSettle {
         dead: usize,
-        settled: Vec<(Pick, Outcome)>,
+        settled: Vec<(LeaseChoice, Outcome)>,
     },
     Extend {
         seat: usize,
-        leases: Vec<Pick>,
+        leases: Vec<LeaseChoice>,
     },
     /// A worker dies; the reaper may know which of its leases it had started.
     Reap {
@@ -96,14 +96,14 @@ pub enum Parent {
 
 /// A lease: one that the worker holds, or any that was ever granted, counted back from the latest.
 #[derive(Clone, Copy, Debug)]
-pub enum Pick {
+pub enum LeaseChoice {
     Own(usize),
     Any(usize),
 }
 
 /// The expected answer of the store to a step.
 #[derive(Clone, Debug)]
-pub enum Expected {
+pub enum ExpectedAnswer {
     Nothing,
     Enqueued {
         batch: Vec<Request>,
@@ -154,7 +154,7 @@ pub struct Model {
     pub seats: [usize; 3],
     /// Every lease that was ever granted, with its worker.
     leases: Vec<(usize, LeaseRef)>,
-    pub expected: Expected,
+    pub expected: ExpectedAnswer,
 }
 
 impl Model {
@@ -166,20 +166,20 @@ impl Model {
             memory: Memory { now: START_MILLIS, workers, ..Memory::default() },
             seats: [0, 1, 2],
             leases: Vec::new(),
-            expected: Expected::Nothing,
+            expected: ExpectedAnswer::Nothing,
         }
     }
 
-    fn pick(&self, worker: usize, pick: Pick) -> Option<LeaseRef> {
-        let (back, leases): (usize, Vec<&LeaseRef>) = match pick {
-            Pick::Own(back) => {
+    fn choose_lease(&self, worker: usize, choice: LeaseChoice) -> Option<LeaseRef> {
+        let (back, leases): (usize, Vec<&LeaseRef>) = match choice {
+            LeaseChoice::Own(back) => {
                 let own = self.leases.iter().filter(|(holder, lease)| {
                     let held = self.memory.held(*holder, lease.job.as_str(), lease.attempt);
                     *holder == worker && held.is_some()
                 });
                 (back, own.map(|(_, lease)| lease).collect())
             }
-            Pick::Any(back) => (back, self.leases.iter().map(|(_, lease)| lease).collect()),
+            LeaseChoice::Any(back) => (back, self.leases.iter().map(|(_, lease)| lease).collect()),
         };
         let at = leases.len().checked_sub(1)? - back % leases.len();
         Some(leases[at].clone())
@@ -213,21 +213,23 @@ impl Model {
         drafts.iter().enumerate().map(request).collect()
     }
 
-    fn change(&mut self, index: JobIndex, change: fn(&mut Memory, &str) -> Answer) -> Expected {
+    fn change(&mut self, index: JobIndex, change: fn(&mut Memory, &str) -> Answer) -> ExpectedAnswer {
         let name = job_name(index, &self.existing_jobs());
         let answer = change(&mut self.memory, &name);
-        Expected::Changed { name, answer }
+        ExpectedAnswer::Changed { name, answer }
     }
 
     fn exchange(
         &mut self,
         worker: usize,
-        picks: &[(Pick, Outcome)],
+        choices: &[(LeaseChoice, Outcome)],
         want: usize,
         want_limited: usize,
-    ) -> Expected {
-        let settled: Vec<(LeaseRef, Outcome)> =
-            picks.iter().filter_map(|(pick, outcome)| Some((self.pick(worker, *pick)?, *outcome))).collect();
+    ) -> ExpectedAnswer {
+        let settled: Vec<(LeaseRef, Outcome)> = choices
+            .iter()
+            .filter_map(|(choice, outcome)| Some((self.choose_lease(worker, *choice)?, *outcome)))
+            .collect();
         let mut states = Vec::new();
         for (lease, outcome) in &settled {
             let recorded = self.memory.settle(worker, lease.job.as_str(), lease.attempt, *outcome);
@@ -240,7 +242,16 @@ impl Model {
         // If fewer jobs were claimed than wanted, any remaining claimable job was left because of `want_limited`.
         let has_left_some = (claimed.len() < want).then(|| self.waiting_in(worker, Memory::has_room));
         let next_due = self.next_due(worker, want);
-        Expected::Exchanged { worker, settled, states, want, want_limited, claimed, has_left_some, next_due }
+        ExpectedAnswer::Exchanged {
+            worker,
+            settled,
+            states,
+            want,
+            want_limited,
+            claimed,
+            has_left_some,
+            next_due,
+        }
     }
 
     /// Whether a job is ready for this worker in a queue that fulfils the condition.
@@ -267,8 +278,9 @@ impl Model {
         NextDue { needed, allowed: (0..memory.lanes.len()).filter_map(|queue| tokens(&queue)).collect() }
     }
 
-    fn extend(&mut self, worker: usize, picks: &[Pick]) -> Expected {
-        let leases: Vec<LeaseRef> = picks.iter().filter_map(|pick| self.pick(worker, *pick)).collect();
+    fn extend(&mut self, worker: usize, choices: &[LeaseChoice]) -> ExpectedAnswer {
+        let leases: Vec<LeaseRef> =
+            choices.iter().filter_map(|choice| self.choose_lease(worker, *choice)).collect();
         let status = |lease: &LeaseRef| match self.memory.extend(worker, lease.job.as_str(), lease.attempt) {
             None => LeaseStatus::Lost,
             Some(true) => LeaseStatus::CancelRequested,
@@ -278,14 +290,14 @@ impl Model {
         for lease in self.held_by(worker).iter().filter(|lease| !leases.contains(lease)) {
             self.memory.settle(worker, lease.job.as_str(), lease.attempt, Outcome::Released);
         }
-        Expected::Extended { worker, leases, statuses }
+        ExpectedAnswer::Extended { worker, leases, statuses }
     }
 
     fn held_by(&self, worker: usize) -> Vec<LeaseRef> {
         self.memory.held_by(worker).map(|(job, _)| lease(&job.request.name, job.attempts)).collect()
     }
 
-    fn reap(&mut self, seat: usize, known_started: Option<&[bool]>) -> Expected {
+    fn reap(&mut self, seat: usize, known_started: Option<&[bool]>) -> ExpectedAnswer {
         let worker = self.seats[seat];
         let reaped = self.held_by(worker);
         let was_started = |at: usize| known_started.is_none_or(|started| started[at % started.len()]);
@@ -305,7 +317,7 @@ impl Model {
         let same = self.memory.workers[worker].clone();
         self.memory.workers.push(same);
         self.seats[seat] = successor;
-        Expected::Reaped { worker, started: known_started.map(|_| started), reaped, successor }
+        ExpectedAnswer::Reaped { worker, started: known_started.map(|_| started), reaped, successor }
     }
 
     /// A dead worker, if there is one.
@@ -328,7 +340,7 @@ impl ReferenceStateMachine for Model {
         // One worker is more active than the others.
         let seat = prop_oneof![3 => Just(0), 1 => 1..3_usize];
         let outcome = prop_oneof![1 => Just(Outcome::Success), 3 => select(&OUTCOMES[..])];
-        let settled = vec((pick(), outcome), 0..4);
+        let settled = vec((lease_choice(), outcome), 0..4);
         let concurrency = option::weighted(0.7, 1..4_usize);
         let rate = option::weighted(0.7, select(&RATES[..]));
         prop_oneof![
@@ -338,7 +350,7 @@ impl ReferenceStateMachine for Model {
             ),
             1 => (0..4_usize, settled).prop_map(|(dead, settled)| Step::LateSettle { dead, settled }),
             4 => select(&[1, 999, 1_000, 2_000, 5_000, 31_000][..]).prop_map(|millis| Step::Pass { millis }),
-            2 => (seat.clone(), vec(pick(), 0..4)).prop_map(|(seat, leases)| Step::Extend { seat, leases }),
+            2 => (seat.clone(), vec(lease_choice(), 0..4)).prop_map(|(seat, leases)| Step::Extend { seat, leases }),
             2 => (seat, option::of(vec(any::<bool>(), 3))).prop_map(|(seat, started)| Step::Reap { seat, started }),
             2 => index().prop_map(Step::Cancel),
             4 => index().prop_map(Step::Retry),
@@ -355,19 +367,19 @@ impl ReferenceStateMachine for Model {
         state.expected = match step {
             Step::Pass { millis } => {
                 state.memory.now += i64::try_from(*millis).expect("the duration fits into milliseconds");
-                Expected::Nothing
+                ExpectedAnswer::Nothing
             }
             Step::Enqueue(drafts) => {
                 let batch = state.resolve(drafts);
                 let answers = state.memory.enqueue(&batch);
-                Expected::Enqueued { batch, answers }
+                ExpectedAnswer::Enqueued { batch, answers }
             }
             Step::Exchange { seat, settled, want, want_limited } => {
                 state.exchange(state.seats[*seat], settled, *want, *want_limited)
             }
             Step::LateSettle { dead, settled } => match state.dead_worker(*dead) {
                 Some(worker) => state.exchange(worker, settled, 0, 0),
-                None => Expected::Nothing,
+                None => ExpectedAnswer::Nothing,
             },
             Step::Extend { seat, leases } => state.extend(state.seats[*seat], leases),
             Step::Reap { seat, started } => state.reap(*seat, started.as_deref()),
@@ -376,27 +388,27 @@ impl ReferenceStateMachine for Model {
             Step::Remove(index) => state.change(*index, Memory::remove),
             Step::Pause(queue) => {
                 state.memory.lanes[*queue].is_paused = true;
-                Expected::Nothing
+                ExpectedAnswer::Nothing
             }
             Step::Resume(queue) => {
                 state.memory.lanes[*queue].is_paused = false;
-                Expected::Nothing
+                ExpectedAnswer::Nothing
             }
             Step::Limit { queue, concurrency, rate } => {
                 let now = state.memory.now;
                 state.memory.lanes[*queue].concurrency = *concurrency;
                 state.memory.lanes[*queue].set_rate(*rate, now);
-                Expected::Nothing
+                ExpectedAnswer::Nothing
             }
         };
         state
     }
 }
 
-fn pick() -> impl Strategy<Value = Pick> + Clone {
+fn lease_choice() -> impl Strategy<Value = LeaseChoice> + Clone {
     prop_oneof![
-        3 => (0..3_usize).prop_map(Pick::Own),
-        1 => (0..20_usize).prop_map(Pick::Any),
+        3 => (0..3_usize).prop_map(LeaseChoice::Own),
+        1 => (0..20_usize).prop_map(LeaseChoice::Any),
     ]
 }
 

@@ -9,27 +9,27 @@ use store::sqlite::{Depth, Examination, SCHEMA_VERSION, SqliteStore, examine};
 use store::{JobFilter, Page, Store, StoreError};
 
 use super::{Home, connect};
-use crate::folder_snapshot::picture;
+use crate::folder_snapshot::snapshot;
 use crate::store::fixture::{Fixture, TestClock};
 
 /// Examines the database at both depths, and asserts that nothing changes.
 #[track_caller]
 fn examine_unchanged(database: &Path) -> Examination {
     let folder = database.parent().expect("a folder");
-    let before = picture(folder);
+    let before = snapshot(folder);
     let quick = examine(database, Depth::Quick).expect("the examination succeeds");
     let full = examine(database, Depth::Full).expect("the full examination succeeds");
     assert_eq!(quick.damage.is_empty(), full.damage.is_empty(), "{quick:?} {full:?}");
-    assert!(picture(folder) == before, "the folder was changed");
+    assert!(snapshot(folder) == before, "the folder was changed");
     quick
 }
 
 #[track_caller]
 fn refused(database: &Path) -> StoreError {
     let folder = database.parent().expect("a folder");
-    let before = picture(folder);
+    let before = snapshot(folder);
     let error = examine(database, Depth::Quick).expect_err("the examination is refused");
-    assert!(picture(folder) == before, "the folder was changed");
+    assert!(snapshot(folder) == before, "the folder was changed");
     error
 }
 
@@ -200,7 +200,7 @@ fn an_empty_file_without_an_earlier_queue_has_no_schema() {
 #[test]
 fn a_store_opened_to_read_lists_everything_and_changes_nothing() {
     let home = with_jobs();
-    let before = picture(home.folder.path());
+    let before = snapshot(home.folder.path());
     let store = SqliteStore::open_read_only(&home.database(), Arc::new(TestClock::default()))
         .expect("the store opens");
     let everything = Page { limit: usize::MAX, after: None };
@@ -208,7 +208,7 @@ fn a_store_opened_to_read_lists_everything_and_changes_nothing() {
     let written = store.set(SettingKey::MaxRetries, Some("1"), "me");
     assert!(matches!(written, Err(StoreError::ReadOnly)), "{written:?}");
     drop(store);
-    assert!(picture(home.folder.path()) == before, "the folder was changed");
+    assert!(snapshot(home.folder.path()) == before, "the folder was changed");
 }
 
 #[test]

@@ -61,13 +61,13 @@ fn fault_35_a_newer_schema_is_reported() {
 #[test]
 fn an_older_schema_is_reported_and_not_migrated() {
     use crate::cli::harness::{MADE_UP_VERSION, made_up_migrations};
-    use crate::folder_snapshot::picture;
+    use crate::folder_snapshot::snapshot;
 
     let home = Home::with_jobs(&["a"]);
     let migrations = made_up_migrations(home.folder());
-    let before = picture(home.folder());
+    let before = snapshot(home.folder());
     let ran = home.call(["doctor", "--json"]).env("QUEUECTL_MIGRATIONS", migrations).run();
-    assert!(picture(home.folder()) == before, "something was changed: {ran}");
+    assert!(snapshot(home.folder()) == before, "something was changed: {ran}");
     let said = format!("version {SCHEMA_VERSION}; the next command upgrades it to {MADE_UP_VERSION}");
     Diagnosis { ran }.code(0).finds("schema", "ok", &said).finds_no("workers");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Diagnosis, picture};
+use super::{Diagnosis, snapshot};
 use crate::cli::harness::{Home, allow, is_root};
 
 #[test]
@@ -79,9 +79,9 @@ fn a_private_home_stays_closed_to_other_users() {
     }
     let home = Home::with_jobs(&["a"]);
     allow(home.folder(), 0o755);
-    let before = picture(home.folder());
+    let before = snapshot(home.folder());
     let ran = home.call(["doctor", "--json"]).unprivileged().run();
-    assert!(picture(home.folder()) == before, "something was changed");
+    assert!(snapshot(home.folder()) == before, "something was changed");
     Diagnosis { ran }
         .code(5)
         .finds("home", "error", "belongs to root, but you are ")
@@ -104,9 +104,9 @@ fn a_readable_queue_can_be_checked_by_other_users() {
         if without_index {
             fs::remove_file(home.path().join("queue.db-shm")).expect("it was there");
         }
-        let before = picture(home.folder());
+        let before = snapshot(home.folder());
         let ran = home.call(["doctor", "--json"]).unprivileged().run();
-        assert!(picture(home.folder()) == before, "something was changed");
+        assert!(snapshot(home.folder()) == before, "something was changed");
         Diagnosis { ran }
             .code(5)
             .finds("home", "error", "Permission denied")

@@ -13,7 +13,7 @@ use sys::clock::SystemClock;
 use super::tamper;
 #[cfg(debug_assertions)]
 use crate::chaos::shim::Shim;
-use crate::cli::harness::{Home, Ran};
+use crate::cli::harness::{Home, RunResult};
 #[cfg(debug_assertions)]
 use crate::crash_engine::processes::wait;
 
@@ -21,7 +21,7 @@ use crate::crash_engine::processes::wait;
 const JOBS: usize = 3_000;
 const ROUNDS: usize = 10;
 
-fn enqueue(home: &Home, name: &str) -> Ran {
+fn enqueue(home: &Home, name: &str) -> RunResult {
     // Spread over the indexes, so that many pages change.
     let line = |at: usize| {
         let (id, priority) = (at * 7_919 % 100_003, at % 13);
