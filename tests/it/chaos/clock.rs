@@ -14,93 +14,93 @@ use crate::crash_engine::processes::{pid, wait};
 const DAY: i64 = 86_400;
 
 /// All processes except the test itself use the clock of the shim.
-fn ground() -> (CrashHome, Shim) {
+fn crash_home() -> (CrashHome, Shim) {
     under_shim(CrashHome::with_short_leases())
 }
 
-fn under_shim(ground: CrashHome) -> (CrashHome, Shim) {
-    let shim = Shim::new(&ground.home);
-    (ground.under(shim.variables()), shim)
+fn under_shim(crash_home: CrashHome) -> (CrashHome, Shim) {
+    let shim = Shim::new(&crash_home.home);
+    (crash_home.under(shim.variables()), shim)
 }
 
 /// Enqueues a job with this delay, by the clock of the shim.
-fn enqueue(ground: &CrashHome, id: &str, delay: &str) {
+fn enqueue(crash_home: &CrashHome, id: &str, delay: &str) {
     let command = ". ./job.sh; say START; say END";
-    ground.run(&["enqueue", "-q", "--id", id, "--delay", delay, "--command", command]).ok();
+    crash_home.run(&["enqueue", "-q", "--id", id, "--delay", delay, "--command", command]).ok();
 }
 
 /// Makes the clock jump, and waits until every worker has sent a heartbeat with the new time.
-fn jump(ground: &CrashHome, shim: &Shim, seconds: i64) {
+fn jump(crash_home: &CrashHome, shim: &Shim, seconds: i64) {
     shim.shift_clock(seconds);
-    let since = ground.store.now().expect("a time").as_millis() + seconds * 1000;
+    let since = crash_home.store.now().expect("a time").as_millis() + seconds * 1000;
     wait("every worker uses the new time", || {
         let beats: Vec<i64> =
-            ground.workers().iter().map(|worker| worker.last_heartbeat.as_millis()).collect();
+            crash_home.workers().iter().map(|worker| worker.last_heartbeat.as_millis()).collect();
         !beats.is_empty() && beats.iter().all(|beat| (since..since + 60_000).contains(beat))
     });
 }
 
-fn has_problems(ground: &CrashHome) -> bool {
-    let status = ground.run(&["status", "--json"]).ok().json();
+fn has_problems(crash_home: &CrashHome) -> bool {
+    let status = crash_home.run(&["status", "--json"]).ok().json();
     !status["problems"].as_array().expect("a list").is_empty()
 }
 
 #[test]
 fn fault_33_leases_survive_jumps_of_the_clock_and_the_queue_keeps_running() {
-    let (ground, shim) = ground();
-    ground.jobs(4, |_| "until_there go");
-    ground.pool_of(&["--count", "2", "--concurrency", "3"]);
-    (0..4).for_each(|at| ground.runs(&format!("j{at}"), 1, &[]));
+    let (crash_home, shim) = crash_home();
+    crash_home.jobs(4, |_| "until_there go");
+    crash_home.pool_of(&["--count", "2", "--concurrency", "3"]);
+    (0..4).for_each(|at| crash_home.runs(&format!("j{at}"), 1, &[]));
     for (at, seconds) in [DAY, -DAY, 0, 365 * DAY, 0].into_iter().enumerate() {
-        jump(&ground, &shim, seconds);
-        enqueue(&ground, &format!("plain-{at}"), "0");
+        jump(&crash_home, &shim, seconds);
+        enqueue(&crash_home, &format!("plain-{at}"), "0");
         wait("the job enqueued after the jump is completed", || {
-            ground.state(&format!("plain-{at}")) == StateName::Completed
+            crash_home.state(&format!("plain-{at}")) == StateName::Completed
         });
-        assert!(!has_problems(&ground), "no worker is silent and no job waits");
+        assert!(!has_problems(&crash_home), "no worker is silent and no job waits");
         // This sleep is longer than a lease; no worker may lose one in this time.
         std::thread::sleep(Duration::from_millis(1_500));
-        assert_eq!(ground.processing(), 4, "after a jump by {seconds} s");
+        assert_eq!(crash_home.processing(), 4, "after a jump by {seconds} s");
     }
-    ground.put("go");
-    wait("every job has ended", || ground.unfinished().is_empty());
-    ground.stop_pools();
+    crash_home.put("go");
+    wait("every job has ended", || crash_home.unfinished().is_empty());
+    crash_home.stop_pools();
     for at in 0..4 {
-        assert_eq!(ground.story_of_started(&format!("j{at}")), "completed: success");
+        assert_eq!(crash_home.story_of_started(&format!("j{at}")), "completed: success");
     }
-    assert!(shim.clock_shifted() > 0 && !ground.journal().contains("died"), "{}", ground.journal());
+    assert!(shim.clock_shifted() > 0 && !crash_home.journal().contains("died"), "{}", crash_home.journal());
     // The duration of an attempt is measured with the monotonic clock.
-    let took = ground.home.show("j0")["history"][0]["duration_ms"].as_u64().expect("a number");
+    let took = crash_home.home.show("j0")["history"][0]["duration_ms"].as_u64().expect("a number");
     assert!(took < 120_000, "{took} ms");
 }
 
 #[test]
 fn fault_33_a_clock_set_forward_makes_waiting_jobs_due() {
-    let (ground, shim) = ground();
-    ground.set("backoff_strategy", "fixed");
-    ground.set("retry_delay", "1h");
-    ground.set("max_backoff", "1h");
-    ground.job("retry", "first && exit 1; true");
-    enqueue(&ground, "in-an-hour", "1h");
-    enqueue(&ground, "in-two-days", "48h");
-    ground.pool();
-    wait("the job has failed", || ground.state("retry") == StateName::Failed);
-    assert_eq!(ground.state("in-an-hour"), StateName::Pending);
-    let run_at = ground.home.show("in-two-days")["run_at"].clone();
+    let (crash_home, shim) = crash_home();
+    crash_home.set("backoff_strategy", "fixed");
+    crash_home.set("retry_delay", "1h");
+    crash_home.set("max_backoff", "1h");
+    crash_home.job("retry", "first && exit 1; true");
+    enqueue(&crash_home, "in-an-hour", "1h");
+    enqueue(&crash_home, "in-two-days", "48h");
+    crash_home.pool();
+    wait("the job has failed", || crash_home.state("retry") == StateName::Failed);
+    assert_eq!(crash_home.state("in-an-hour"), StateName::Pending);
+    let run_at = crash_home.home.show("in-two-days")["run_at"].clone();
 
-    jump(&ground, &shim, DAY);
-    wait("the job that became due is completed", || ground.state("retry") == StateName::Completed);
-    wait("the job that became due is completed", || ground.state("in-an-hour") == StateName::Completed);
-    let late = ground.home.show("in-two-days");
+    jump(&crash_home, &shim, DAY);
+    wait("the job that became due is completed", || crash_home.state("retry") == StateName::Completed);
+    wait("the job that became due is completed", || crash_home.state("in-an-hour") == StateName::Completed);
+    let late = crash_home.home.show("in-two-days");
     assert_eq!(
         (&late["state"], &late["run_at"]),
         (&"pending".into(), &run_at),
         "run_at itself does not change"
     );
-    jump(&ground, &shim, 2 * DAY + 60);
-    wait("the job that became due is completed", || ground.state("in-two-days") == StateName::Completed);
-    ground.finish();
-    assert_eq!(ground.story_of_started("retry"), "completed: failure success");
+    jump(&crash_home, &shim, 2 * DAY + 60);
+    wait("the job that became due is completed", || crash_home.state("in-two-days") == StateName::Completed);
+    crash_home.finish();
+    assert_eq!(crash_home.story_of_started("retry"), "completed: failure success");
 }
 
 #[test]
@@ -111,33 +111,33 @@ fn fault_33_a_clock_set_back_delays_only_jobs_that_wait_for_a_time() {
 
 /// Uses jobs that wait for `seconds`; returns `false` if that was too short.
 fn delays_waiting_jobs(seconds: u64) -> bool {
-    let (ground, shim) = ground();
+    let (crash_home, shim) = crash_home();
     let delay = format!("{seconds}s");
-    ground.set("backoff_strategy", "fixed");
-    ground.set("retry_delay", &delay);
-    ground.job("retry", "first && exit 1; true");
-    ground.pool();
-    enqueue(&ground, "timed", &delay);
-    wait("the job has failed", || ground.find("retry").life.failures == 1);
+    crash_home.set("backoff_strategy", "fixed");
+    crash_home.set("retry_delay", &delay);
+    crash_home.job("retry", "first && exit 1; true");
+    crash_home.pool();
+    enqueue(&crash_home, "timed", &delay);
+    wait("the job has failed", || crash_home.find("retry").life.failures == 1);
     shim.shift_clock(-DAY);
-    enqueue(&ground, "plain", "0");
-    enqueue(&ground, "soon", "1s");
-    wait("a job without a delay runs", || ground.state("plain") == StateName::Completed);
-    wait("a job enqueued by the new time runs", || ground.state("soon") == StateName::Completed);
-    let waiting = || (ground.state("retry"), ground.state("timed"));
+    enqueue(&crash_home, "plain", "0");
+    enqueue(&crash_home, "soon", "1s");
+    wait("a job without a delay runs", || crash_home.state("plain") == StateName::Completed);
+    wait("a job enqueued by the new time runs", || crash_home.state("soon") == StateName::Completed);
+    let waiting = || (crash_home.state("retry"), crash_home.state("timed"));
     let both = (StateName::Failed, StateName::Pending);
     if waiting() != both {
         shim.shift_clock(0);
-        ground.finish();
+        crash_home.finish();
         return false;
     }
     // This sleep is the time in which they would have run.
     std::thread::sleep(Duration::from_secs(seconds + 1));
     assert_eq!(waiting(), both);
-    jump(&ground, &shim, 0);
-    ground.finish();
-    assert_eq!(ground.story_of_started("retry"), "completed: failure success");
-    assert_eq!(ground.story_of_started("timed"), "completed: success");
+    jump(&crash_home, &shim, 0);
+    crash_home.finish();
+    assert_eq!(crash_home.story_of_started("retry"), "completed: failure success");
+    assert_eq!(crash_home.story_of_started("timed"), "completed: success");
     true
 }
 
@@ -148,17 +148,17 @@ const HIDDEN: &str = "escape by_session env -i PATH=$PATH bash unlock.sh";
 fn fault_33_orphans_of_dead_workers_are_found_after_a_jump_of_the_clock() {
     for seconds in [DAY, -DAY] {
         // Leases must not expire: a process started after that may belong to an unrelated program.
-        let (ground, shim) = under_shim(CrashHome::new());
-        ground.job("a", &format!("first && {{ {HIDDEN}; until_there go; exit 0; }}"));
-        let pool = ground.pool();
-        ground.runs("a", 1, &["by_session"]);
-        ground.kill_pool(pool);
-        ground.put("go");
-        let shell = pid(ground.ledger()[0].who.parse().expect("a pid"));
+        let (crash_home, shim) = under_shim(CrashHome::new());
+        crash_home.job("a", &format!("first && {{ {HIDDEN}; until_there go; exit 0; }}"));
+        let pool = crash_home.pool();
+        crash_home.runs("a", 1, &["by_session"]);
+        crash_home.kill_pool(pool);
+        crash_home.put("go");
+        let shell = pid(crash_home.ledger()[0].who.parse().expect("a pid"));
         wait("the shell has exited and was reaped", || process::stat(shell).is_none());
         shim.shift_clock(seconds);
-        ground.pool();
-        ground.finish();
-        assert_eq!(ground.story_of_started("a"), "completed: lost success");
+        crash_home.pool();
+        crash_home.finish();
+        assert_eq!(crash_home.story_of_started("a"), "completed: lost success");
     }
 }

@@ -184,16 +184,16 @@ fn cpu_time(pid: Pid) -> Duration {
 }
 
 /// How many problems the workers wrote to their journal.
-fn comhealths(ground: &CrashHome) -> u64 {
-    ground.journal().lines().filter(|line| line.contains("error: ")).count() as u64
+fn comhealths(crash_home: &CrashHome) -> u64 {
+    crash_home.journal().lines().filter(|line| line.contains("error: ")).count() as u64
 }
 
 /// A worker cannot commit for three leases, while eight jobs end; each result is recorded once commits succeed again.
 fn outage(fault: impl Fn(&Shim)) {
-    let ground = CrashHome::with_short_leases();
-    let shim = Shim::new(&ground.home);
-    let ground = ground.under(shim.variables());
-    ground.jobs(8, |at| {
+    let crash_home = CrashHome::with_short_leases();
+    let shim = Shim::new(&crash_home.home);
+    let crash_home = crash_home.under(shim.variables());
+    crash_home.jobs(8, |at| {
         [
             "until_there go",
             "until_there go; sleep 0.3",
@@ -201,37 +201,37 @@ fn outage(fault: impl Fn(&Shim)) {
             "until_there go; sleep 0.9",
         ][at % 4]
     });
-    ground.job("next", "true");
-    let pool = ground.pool_of(&["--concurrency", "8"]);
-    (0..8).for_each(|at| ground.runs(&format!("j{at}"), 1, &[]));
-    let worker = ground.worker_of(pool);
+    crash_home.job("next", "true");
+    let pool = crash_home.pool_of(&["--concurrency", "8"]);
+    (0..8).for_each(|at| crash_home.runs(&format!("j{at}"), 1, &[]));
+    let worker = crash_home.worker_of(pool);
 
     fault(&shim);
     let (before, began) = (cpu_time(worker), Instant::now());
-    ground.put("go");
-    wait("every job has ended", || (0..8).all(|at| ground.has(LineKind::End, &format!("j{at}"), 1)));
+    crash_home.put("go");
+    wait("every job has ended", || (0..8).all(|at| crash_home.has(LineKind::End, &format!("j{at}"), 1)));
     // If the disk is full, the worker may be unable to write the cause.
     let is_reported =
         |problem: &Value| problem["problem"] == "hindered_worker" || problem["problem"] == "silent_worker";
     wait("status reports the blocked worker", || {
-        let status = ground.home.run(["status", "--json"]).ok().json();
+        let status = crash_home.home.run(["status", "--json"]).ok().json();
         status["problems"].as_array().expect("a list").iter().any(is_reported)
     });
     // This sleep is the duration of the fault, not synchronisation.
     std::thread::sleep(Duration::from_secs(3));
     let used = cpu_time(worker).checked_sub(before).expect("processor time grows");
     let lasted = began.elapsed();
-    assert_eq!(ground.state("j0"), StateName::Processing, "nothing can be recorded");
-    assert_eq!(ground.state("next"), StateName::Pending, "nothing can be claimed");
+    assert_eq!(crash_home.state("j0"), StateName::Processing, "nothing can be recorded");
+    assert_eq!(crash_home.state("next"), StateName::Pending, "nothing can be claimed");
     shim.heal();
 
-    ground.finish();
-    println!("{used:?} of processor time, {} comhealths\n{}", comhealths(&ground), ground.journal());
-    for id in ground.ids() {
-        assert_eq!(ground.story_of_started(&id), "completed: success");
+    crash_home.finish();
+    println!("{used:?} of processor time, {} comhealths\n{}", comhealths(&crash_home), crash_home.journal());
+    for id in crash_home.ids() {
+        assert_eq!(crash_home.story_of_started(&id), "completed: success");
     }
     assert!(used < lasted / 10, "{used:?} of processor time in {lasted:?}: the worker busy-waits");
-    let comhealths = comhealths(&ground);
+    let comhealths = comhealths(&crash_home);
     // The worker tries four times a second.
     assert!(
         (1..=4 + lasted.as_secs()).contains(&comhealths),
@@ -256,38 +256,38 @@ fn fault_29_results_wait_until_the_disk_can_be_written_again() {
 
 #[test]
 fn fault_29_a_worker_that_dies_on_a_full_disk_is_recovered_when_there_is_space() {
-    let ground = CrashHome::new();
-    let shim = Shim::new(&ground.home);
-    let ground = ground.under(shim.variables());
-    ground.job("a", "first && hang");
-    let pool = ground.pool();
-    ground.runs("a", 1, &[]);
+    let crash_home = CrashHome::new();
+    let shim = Shim::new(&crash_home.home);
+    let crash_home = crash_home.under(shim.variables());
+    crash_home.job("a", "first && hang");
+    let pool = crash_home.pool();
+    crash_home.runs("a", 1, &[]);
     shim.is_full();
-    kill(ground.worker_of(pool), Signal::KILL);
-    wait("its command is dead", || !ground.has_shell("a", 1));
-    wait("the supervisor has tried to recover the job", || ground.said().contains("the disk is full"));
-    assert_eq!(ground.state("a"), StateName::Processing, "no job can be recovered");
+    kill(crash_home.worker_of(pool), Signal::KILL);
+    wait("its command is dead", || !crash_home.has_shell("a", 1));
+    wait("the supervisor has tried to recover the job", || crash_home.said().contains("the disk is full"));
+    assert_eq!(crash_home.state("a"), StateName::Processing, "no job can be recovered");
     shim.heal();
-    ground.finish();
-    assert_eq!(ground.story_of_started("a"), "completed: lost success");
+    crash_home.finish();
+    assert_eq!(crash_home.story_of_started("a"), "completed: lost success");
 }
 
 #[test]
 fn fault_29_workers_record_each_result_once_while_commits_fail_at_random() {
-    let ground = CrashHome::with_short_leases();
-    let shim = Shim::new(&ground.home);
-    let ground = ground.under(shim.variables());
-    ground.jobs(60, |at| if at % 10 == 0 { "sleep 1.5" } else { "sleep 0.02" });
-    ground.pool_of(&["--count", "2", "--concurrency", "2"]);
+    let crash_home = CrashHome::with_short_leases();
+    let shim = Shim::new(&crash_home.home);
+    let crash_home = crash_home.under(shim.variables());
+    crash_home.jobs(60, |at| if at % 10 == 0 { "sleep 1.5" } else { "sleep 0.02" });
+    crash_home.pool_of(&["--count", "2", "--concurrency", "2"]);
     shim.sync_fails(Errno::IO, When::Chance { per_mille: 200, seed: 29 });
     shim.write_fails(Errno::NOSPC, When::Chance { per_mille: 20, seed: 30 });
     shim.fails(Fault::Read, Errno::IO, When::Chance { per_mille: 20, seed: 31 });
-    wait("every job has ended", || ground.unfinished().is_empty());
+    wait("every job has ended", || crash_home.unfinished().is_empty());
     shim.heal();
     println!("{} commits failed, {} writes", shim.struck(Fault::Sync), shim.struck(Fault::Write));
-    ground.finish();
-    for id in ground.ids() {
-        let story = ground.story(&id);
+    crash_home.finish();
+    for id in crash_home.ids() {
+        let story = crash_home.story(&id);
         assert!(story.ends_with(" success") && story.matches("success").count() == 1, "{id}: {story}");
         assert!(!story.contains("lost"), "{id}: {story}: its worker did not recover by itself");
         assert!(!story.contains("spawn_error"), "{id}: {story}: a disk fault must not fail the job");
@@ -297,21 +297,21 @@ fn fault_29_workers_record_each_result_once_while_commits_fail_at_random() {
 
 #[test]
 fn fault_29_a_worker_that_cannot_record_an_attempt_releases_it() {
-    let ground = CrashHome::new();
-    let shim = Shim::new(&ground.home);
-    let ground = ground.under(shim.variables());
+    let crash_home = CrashHome::new();
+    let shim = Shim::new(&crash_home.home);
+    let crash_home = crash_home.under(shim.variables());
     shim.only(".slots");
     shim.write_fails(Errno::NOSPC, When::Always);
-    ground.home.run(["config", "set", "max_retries", "0"]).ok();
-    ground.jobs(3, |_| "true");
-    ground.pool_of(&["--concurrency", "2"]);
-    wait("the worker tries again", || ground.find("j0").life.attempts >= 2);
+    crash_home.home.run(["config", "set", "max_retries", "0"]).ok();
+    crash_home.jobs(3, |_| "true");
+    crash_home.pool_of(&["--concurrency", "2"]);
+    wait("the worker tries again", || crash_home.find("j0").life.attempts >= 2);
     shim.heal();
-    ground.finish();
-    for id in ground.ids() {
-        let story = ground.story(&id);
+    crash_home.finish();
+    for id in crash_home.ids() {
+        let story = crash_home.story(&id);
         assert!(story.ends_with(" success"), "{id}: {story}: a disk fault must not fail the job");
-        assert!(ground.find(&id).life.attempts <= 5, "{id}: {story}: the worker busy-waits");
+        assert!(crash_home.find(&id).life.attempts <= 5, "{id}: {story}: the worker busy-waits");
     }
-    assert!((1..=3).contains(&comhealths(&ground)), "the problem is logged, but not on every retry");
+    assert!((1..=3).contains(&comhealths(&crash_home)), "the problem is logged, but not on every retry");
 }

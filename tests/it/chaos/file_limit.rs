@@ -33,20 +33,20 @@ fn fault_29_an_enqueue_that_exceeds_the_file_size_limit_is_refused() {
 
 #[test]
 fn fault_29_a_worker_survives_a_file_size_limit() {
-    let ground = CrashHome::new();
-    ground.job("loud", "head -c 3000000 /dev/zero");
-    ground.jobs(3, |_| "sleep 0.01");
-    let call = limited(ground.call(&["worker", "run", "--until-empty"]), 1_024);
+    let crash_home = CrashHome::new();
+    crash_home.job("loud", "head -c 3000000 /dev/zero");
+    crash_home.jobs(3, |_| "sleep 0.01");
+    let call = limited(crash_home.call(&["worker", "run", "--until-empty"]), 1_024);
     call.run().ok();
-    for id in ground.ids() {
-        assert_eq!(ground.story(&id), "completed: success", "{id}: {}", ground.journal());
+    for id in crash_home.ids() {
+        assert_eq!(crash_home.story(&id), "completed: success", "{id}: {}", crash_home.journal());
     }
 }
 
 #[test]
 fn fault_21_a_job_that_exceeds_its_file_size_limit_is_killed_by_sigxfsz() {
-    let ground = CrashHome::new();
-    ground
+    let crash_home = CrashHome::new();
+    crash_home
         .home
         .run([
             "enqueue",
@@ -59,8 +59,8 @@ fn fault_21_a_job_that_exceeds_its_file_size_limit_is_killed_by_sigxfsz() {
             "ulimit -f 1; exec head -c 9999 /dev/zero > big",
         ])
         .ok();
-    ground.pool();
-    wait("the job has ended", || ground.unfinished().is_empty());
-    let job = ground.home.show("a");
+    crash_home.pool();
+    wait("the job has ended", || crash_home.unfinished().is_empty());
+    let job = crash_home.home.show("a");
     assert_eq!(job["signal"], "SIGXFSZ", "{job}");
 }

@@ -13,27 +13,27 @@ use crate::store::schedules::minutely;
 #[test]
 fn fault_26_a_schedule_fires_once_although_its_worker_dies() {
     for point in ["fire.before_commit", "fire.after_commit"] {
-        let ground = CrashHome::new();
-        let now = ground.store.now().expect("the time");
-        let command = format!("cd '{}'; . ./job.sh; say START; say END", ground.home.folder().display());
+        let crash_home = CrashHome::new();
+        let now = crash_home.store.now().expect("the time");
+        let command = format!("cd '{}'; . ./job.sh; say START; say END", crash_home.home.folder().display());
         let schedule = NewSchedule {
             when: When::At(Timestamp::from_millis(now.as_millis() + 1_000)),
             job: JobRequest { command: Some(command), cwd: Some("/".to_owned()), ..JobRequest::default() },
             ..minutely("once")
         };
-        ground.store.add_schedule(&schedule, "tester").expect("add_schedule").expect("it is added");
-        ground.pool_dying_at(point, &[]);
+        crash_home.store.add_schedule(&schedule, "tester").expect("add_schedule").expect("it is added");
+        crash_home.pool_dying_at(point, &[]);
         wait(&format!("the job is completed although a worker died at {point}"), || {
-            ground.ids().iter().any(|id| ground.state(id) == StateName::Completed)
+            crash_home.ids().iter().any(|id| crash_home.state(id) == StateName::Completed)
         });
-        assert!(ground.has_died(), "{point} was never reached");
-        assert_eq!(ground.ids().len(), 1, "{point}: {:?}", ground.ids());
-        let shown = ground.run(&["schedule", "show", "once", "--json"]).ok().json();
+        assert!(crash_home.has_died(), "{point} was never reached");
+        assert_eq!(crash_home.ids().len(), 1, "{point}: {:?}", crash_home.ids());
+        let shown = crash_home.run(&["schedule", "show", "once", "--json"]).ok().json();
         assert_eq!(
             (&shown["next_at"], &shown["missed_at"]),
             (&serde_json::Value::Null, &serde_json::Value::Null)
         );
-        ground.stop_pools();
-        ground.check();
+        crash_home.stop_pools();
+        crash_home.check();
     }
 }

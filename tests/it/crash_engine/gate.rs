@@ -14,40 +14,40 @@ use super::processes::{is_alive, kill, wait, wait_within};
 const LEASE: Duration = Duration::from_secs(2);
 
 /// With leases that are long enough for a busy machine.
-fn ground() -> CrashHome {
-    let ground = CrashHome::new();
-    ground.set("heartbeat_interval", "500ms");
-    ground.set("lease", "2s");
-    ground
+fn crash_home() -> CrashHome {
+    let crash_home = CrashHome::new();
+    crash_home.set("heartbeat_interval", "500ms");
+    crash_home.set("lease", "2s");
+    crash_home
 }
 
 #[test]
 fn fault_25_a_gate_that_is_held_for_longer_than_a_lease_loses_nothing() {
-    let ground = ground();
-    ground.job("long", "until_there go");
-    ground.job("short", "until_there held");
-    let pool = ground.pool_of(&["--concurrency", "2"]);
-    ground.runs("long", 1, &[]);
-    ground.runs("short", 1, &[]);
-    let worker = ground.worker_of(pool);
+    let crash_home = crash_home();
+    crash_home.job("long", "until_there go");
+    crash_home.job("short", "until_there held");
+    let pool = crash_home.pool_of(&["--concurrency", "2"]);
+    crash_home.runs("long", 1, &[]);
+    crash_home.runs("short", 1, &[]);
+    let worker = crash_home.worker_of(pool);
 
-    let gate = File::open(gate_path(&ground.home.database())).expect("the gate");
+    let gate = File::open(gate_path(&crash_home.home.database())).expect("the gate");
     gate.lock().expect("it is locked");
     let held = Instant::now();
-    ground.put("held");
-    wait("the short one ends", || ground.has(LineKind::End, "short", 1));
+    crash_home.put("held");
+    wait("the short one ends", || crash_home.has(LineKind::End, "short", 1));
     wait("far more than a lease has passed", || held.elapsed() > LEASE * 3);
-    assert_eq!(ground.worker_of(pool), worker, "{}", ground.journal());
-    assert!(ground.has_shell("long", 1));
+    assert_eq!(crash_home.worker_of(pool), worker, "{}", crash_home.journal());
+    assert!(crash_home.has_shell("long", 1));
     drop(gate);
 
-    ground.put("go");
-    ground.finish();
+    crash_home.put("go");
+    crash_home.finish();
     assert_eq!(
-        (ground.story("short"), ground.story("long")),
+        (crash_home.story("short"), crash_home.story("long")),
         ("completed: success".into(), "completed: success".into())
     );
-    assert!(!ground.journal().contains("hung"), "{}", ground.journal());
+    assert!(!crash_home.journal().contains("hung"), "{}", crash_home.journal());
 }
 
 #[cfg(debug_assertions)] // Released builds have no fail-points.
@@ -60,12 +60,12 @@ mod stopped_inside {
     }
 
     /// A pool whose worker runs `a` and stops in the commit that settles it; its supervisor is stopped, too.
-    fn pool_that_stops_in_the_gate(ground: &CrashHome) -> (Pool, Pid) {
-        let mark = ground.home.file("stopped", "");
-        ground.job("a", "until_there a_may_end");
-        let pool = ground.start_pool(&[], Some(&format!("exchange.before_commit=!{}", mark.display())));
-        ground.runs("a", 1, &[]);
-        let worker = ground.worker_of(pool);
+    fn pool_that_stops_in_the_gate(crash_home: &CrashHome) -> (Pool, Pid) {
+        let mark = crash_home.home.file("stopped", "");
+        crash_home.job("a", "until_there a_may_end");
+        let pool = crash_home.start_pool(&[], Some(&format!("exchange.before_commit=!{}", mark.display())));
+        crash_home.runs("a", 1, &[]);
+        let worker = crash_home.worker_of(pool);
         kill(pool.supervisor, Signal::STOP);
         // From now on the next commit stops the worker.
         fs::remove_file(mark).expect("the mark is there");
@@ -74,24 +74,24 @@ mod stopped_inside {
 
     #[test]
     fn fault_25_another_pool_kills_a_worker_that_is_stopped_in_the_gate_and_loses_nothing() {
-        let ground = ground();
-        let (pool, stopped) = pool_that_stops_in_the_gate(&ground);
-        ground.job("b", "until_there b_may_end");
-        let other = ground.pool_of(&["--concurrency", "2"]);
-        ground.runs("b", 1, &[]);
-        let innocent = ground.worker_of(other);
+        let crash_home = crash_home();
+        let (pool, stopped) = pool_that_stops_in_the_gate(&crash_home);
+        crash_home.job("b", "until_there b_may_end");
+        let other = crash_home.pool_of(&["--concurrency", "2"]);
+        crash_home.runs("b", 1, &[]);
+        let innocent = crash_home.worker_of(other);
 
-        ground.put("a_may_end");
+        crash_home.put("a_may_end");
         wait("the worker is stopped", || is_stopped(stopped));
-        assert!(!process::lockers_of(&gate_path(&ground.home.database())).is_empty(), "in the gate");
+        assert!(!process::lockers_of(&gate_path(&crash_home.home.database())).is_empty(), "in the gate");
         wait_within(LEASE * 8, "it is killed", || !is_alive(stopped));
-        ground.loses("a", 1);
-        assert_eq!(ground.worker_of(other), innocent, "{}", ground.journal());
+        crash_home.loses("a", 1);
+        assert_eq!(crash_home.worker_of(other), innocent, "{}", crash_home.journal());
 
-        ground.put("b_may_end");
+        crash_home.put("b_may_end");
         kill(pool.supervisor, Signal::CONT);
-        ground.finish();
-        assert_eq!(ground.story("a"), "completed: lost success");
-        assert_eq!(ground.story("b"), "completed: success");
+        crash_home.finish();
+        assert_eq!(crash_home.story("a"), "completed: lost success");
+        assert_eq!(crash_home.story("b"), "completed: success");
     }
 }

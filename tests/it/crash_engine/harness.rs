@@ -1,13 +1,13 @@
 //! A home with a ledger, and pools of workers that can be killed. No process outlives its test.
 //!
 //! ```ignore
-//! let ground = CrashHome::new();
-//! ground.job("a", "first && hang");
-//! let pool = ground.pool();
-//! ground.runs("a", 1);
-//! kill(pool.worker(&ground), Signal::KILL);
-//! ground.finish();
-//! assert_eq!(ground.story("a"), "completed: lost success");
+//! let crash_home = CrashHome::new();
+//! crash_home.job("a", "first && hang");
+//! let pool = crash_home.pool();
+//! crash_home.runs("a", 1);
+//! kill(pool.worker(&crash_home), Signal::KILL);
+//! crash_home.finish();
+//! assert_eq!(crash_home.story("a"), "completed: lost success");
 //! ```
 
 use std::cell::RefCell;
@@ -58,10 +58,10 @@ impl CrashHome {
 
     /// With short leases.
     pub(crate) fn with_short_leases() -> Self {
-        let ground = Self::new();
-        ground.set("heartbeat_interval", "300ms");
-        ground.set("lease", "1s");
-        ground
+        let crash_home = Self::new();
+        crash_home.set("heartbeat_interval", "300ms");
+        crash_home.set("lease", "1s");
+        crash_home
     }
 
     /// Adds variables to the environment of pools and calls, but not of jobs that `job` enqueues.

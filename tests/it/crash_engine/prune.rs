@@ -15,22 +15,22 @@ fn fault_26_a_worker_that_dies_while_pruning_deletes_nothing_else() {
         "environment_gc.before_commit",
         "environment_gc.after_commit",
     ] {
-        let ground = CrashHome::new();
+        let crash_home = CrashHome::new();
         for id in ["a", "b"] {
-            ground.job(id, "sleep 0.6; seq 1 3000");
+            crash_home.job(id, "sleep 0.6; seq 1 3000");
         }
-        ground.run(&["worker", "run", "-q", "--until-empty", "--concurrency", "2"]).ok();
+        crash_home.run(&["worker", "run", "-q", "--until-empty", "--concurrency", "2"]).ok();
         // In a different environment, so that no job uses that of the others in the end.
         let kept = ["enqueue", "-q", "--id", "kept", "--delay", "1h", "--", "true"];
-        ground.home.call(kept).env("OTHER", "yes").run().ok();
-        ground.set("retain_completed", "0");
-        ground.pool_dying_at(point, &[]);
-        wait(&format!("the worker dies at {point}"), || ground.has_died());
-        ground.run(&["prune", "-q"]).ok();
-        assert_eq!(ground.ids(), ["kept"], "{point}");
-        let logs = fs::read_dir(ground.home.path().join("logs")).map_or(0, Iterator::count);
+        crash_home.home.call(kept).env("OTHER", "yes").run().ok();
+        crash_home.set("retain_completed", "0");
+        crash_home.pool_dying_at(point, &[]);
+        wait(&format!("the worker dies at {point}"), || crash_home.has_died());
+        crash_home.run(&["prune", "-q"]).ok();
+        assert_eq!(crash_home.ids(), ["kept"], "{point}");
+        let logs = fs::read_dir(crash_home.home.path().join("logs")).map_or(0, Iterator::count);
         assert_eq!(logs, 0, "{point}: log files are left");
-        ground.stop_pools();
-        Fixture::sqlite_in(&ground.home.path()).recount();
+        crash_home.stop_pools();
+        Fixture::sqlite_in(&crash_home.home.path()).recount();
     }
 }

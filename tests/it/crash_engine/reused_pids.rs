@@ -38,15 +38,20 @@ impl Drop for UnrelatedProcess {
 
 /// A worker that runs job `a` according to the store and its files; all its pids are those of the unrelated process.
 fn with_worker_of(unrelated: &UnrelatedProcess, change: impl FnOnce(&mut Origin)) -> CrashHome {
-    let ground = CrashHome::with_short_leases();
-    set_up(&ground, unrelated, "1 2", change);
-    ground
+    let crash_home = CrashHome::with_short_leases();
+    set_up(&crash_home, unrelated, "1 2", change);
+    crash_home
 }
 
 /// The record says that the session was started between these ticks.
-fn set_up(ground: &CrashHome, unrelated: &UnrelatedProcess, ticks: &str, change: impl FnOnce(&mut Origin)) {
-    ground.job("a", "true");
-    let folder = ground.home.path().join("workers");
+fn set_up(
+    crash_home: &CrashHome,
+    unrelated: &UnrelatedProcess,
+    ticks: &str,
+    change: impl FnOnce(&mut Origin),
+) {
+    crash_home.job("a", "true");
+    let folder = crash_home.home.path().join("workers");
     fs::create_dir_all(&folder).expect("the folder of workers");
     let id: WorkerId = "gone".parse().expect("a worker id");
     drop(LivenessLock::hold(&folder, "gone", Role::Worker).expect("its lock is free"));
@@ -63,8 +68,8 @@ fn set_up(ground: &CrashHome, unrelated: &UnrelatedProcess, ticks: &str, change:
         folder: folder.clone(),
         stop_seen: None,
     };
-    ground.store.register(&new).expect("it registers");
-    let claimed = ground
+    crash_home.store.register(&new).expect("it registers");
+    let claimed = crash_home
         .store
         .exchange(&Exchange { worker: &id, settlements: &[], want: 1, want_limited: 1 })
         .expect("a claim");
@@ -75,19 +80,19 @@ fn set_up(ground: &CrashHome, unrelated: &UnrelatedProcess, ticks: &str, change:
 }
 
 /// The record matches the unrelated process in every detail, but the worker is in another pid namespace.
-fn with_worker_of_another_namespace(unrelated: &UnrelatedProcess, ground: CrashHome) -> CrashHome {
-    set_up(&ground, unrelated, "0 99999999999", |origin| origin.pid_namespace += 1);
-    ground
+fn with_worker_of_another_namespace(unrelated: &UnrelatedProcess, crash_home: CrashHome) -> CrashHome {
+    set_up(&crash_home, unrelated, "0 99999999999", |origin| origin.pid_namespace += 1);
+    crash_home
 }
 
 #[test]
 fn fault_38_an_unrelated_process_is_not_killed_for_a_session_id_of_another_pid_namespace() {
     let unrelated = UnrelatedProcess::new();
-    let ground = with_worker_of_another_namespace(&unrelated, CrashHome::with_short_leases());
-    ground.pool();
-    ground.loses("a", 1);
-    ground.finish();
-    assert_eq!(ground.story("a"), "completed: lost success");
+    let crash_home = with_worker_of_another_namespace(&unrelated, CrashHome::with_short_leases());
+    crash_home.pool();
+    crash_home.loses("a", 1);
+    crash_home.finish();
+    assert_eq!(crash_home.story("a"), "completed: lost success");
     assert!(unrelated.is_alive());
 }
 
@@ -96,76 +101,77 @@ fn fault_38_an_unrelated_process_is_not_killed_for_a_session_id_of_another_pid_n
 #[test]
 fn fault_38_without_the_check_of_namespaces_the_unrelated_process_is_killed() {
     let unrelated = UnrelatedProcess::new();
-    let ground = CrashHome::with_short_leases().under(vec![("QUEUECTL_WITHOUT".into(), "namespaces".into())]);
-    let ground = with_worker_of_another_namespace(&unrelated, ground);
-    ground.pool();
+    let crash_home =
+        CrashHome::with_short_leases().under(vec![("QUEUECTL_WITHOUT".into(), "namespaces".into())]);
+    let crash_home = with_worker_of_another_namespace(&unrelated, crash_home);
+    crash_home.pool();
     wait("the unrelated process is killed", || !unrelated.is_alive());
-    ground.finish();
+    crash_home.finish();
 }
 
 #[test]
 fn fault_32_an_unrelated_process_with_the_pids_of_a_dead_worker_is_not_killed() {
     let unrelated = UnrelatedProcess::new();
-    let ground = with_worker_of(&unrelated, |_| {});
-    ground.recovers("a", || _ = ground.pool());
-    ground.finish();
-    assert_eq!(ground.story("a"), "completed: lost success");
+    let crash_home = with_worker_of(&unrelated, |_| {});
+    crash_home.recovers("a", || _ = crash_home.pool());
+    crash_home.finish();
+    assert_eq!(crash_home.story("a"), "completed: lost success");
     assert!(unrelated.is_alive());
 }
 
 #[test]
 fn fault_32_an_unrelated_process_with_the_pid_of_a_hung_worker_is_not_killed() {
     let unrelated = UnrelatedProcess::new();
-    let ground = with_worker_of(&unrelated, |_| {});
-    let folder = ground.home.path().join("workers");
+    let crash_home = with_worker_of(&unrelated, |_| {});
+    let folder = crash_home.home.path().join("workers");
     let liveness_lock = LivenessLock::hold(&folder, "gone", Role::Worker).expect("its lock is free");
-    ground.pool();
-    wait("the reaper logs the problem", || ground.journal().contains("cannot be released"));
-    ground.job("b", "sleep 1.5");
-    wait("time passes", || ground.story("b") == "completed: success");
+    crash_home.pool();
+    wait("the reaper logs the problem", || crash_home.journal().contains("cannot be released"));
+    crash_home.job("b", "sleep 1.5");
+    wait("time passes", || crash_home.story("b") == "completed: success");
     assert!(unrelated.is_alive());
-    assert_eq!(ground.story("a"), "processing: running", "it may still run");
-    assert_eq!(ground.journal().matches("cannot be released").count(), 1, "it is logged once");
+    assert_eq!(crash_home.story("a"), "processing: running", "it may still run");
+    assert_eq!(crash_home.journal().matches("cannot be released").count(), 1, "it is logged once");
     drop(liveness_lock);
-    ground.finish();
+    crash_home.finish();
     assert!(unrelated.is_alive());
 }
 
 #[test]
 fn fault_32_neither_a_stop_nor_a_cancel_signals_an_unrelated_process() {
     let unrelated = UnrelatedProcess::new();
-    let ground = with_worker_of(&unrelated, |_| {});
-    ground.run(&["-q", "cancel", "a"]).ok();
-    ground.run(&["-q", "worker", "stop", "--now"]).ok();
+    let crash_home = with_worker_of(&unrelated, |_| {});
+    crash_home.run(&["-q", "cancel", "a"]).ok();
+    crash_home.run(&["-q", "worker", "stop", "--now"]).ok();
     assert!(unrelated.is_alive(), "before the dead worker is reaped");
-    let pool = ground.pool();
-    wait("the job is over", || ground.story("a") == "cancelled: lost");
-    ground.run(&["-q", "worker", "stop", "--now"]).ok();
-    assert!(ground.ending_of(pool).success());
+    let pool = crash_home.pool();
+    wait("the job is over", || crash_home.story("a") == "cancelled: lost");
+    crash_home.run(&["-q", "worker", "stop", "--now"]).ok();
+    assert!(crash_home.ending_of(pool).success());
     assert!(unrelated.is_alive(), "and afterwards");
-    ground.finish();
+    crash_home.finish();
 }
 
 #[test]
 fn fault_33_jobs_of_an_earlier_boot_are_reaped_at_once() {
     let unrelated = UnrelatedProcess::new();
-    let ground = with_worker_of(&unrelated, |origin| origin.key.boot_id.push('x'));
-    ground.recovers("a", || _ = ground.pool());
-    ground.finish();
-    assert_eq!(ground.story("a"), "completed: lost success");
+    let crash_home = with_worker_of(&unrelated, |origin| origin.key.boot_id.push('x'));
+    crash_home.recovers("a", || _ = crash_home.pool());
+    crash_home.finish();
+    assert_eq!(crash_home.story("a"), "completed: lost success");
     assert!(unrelated.is_alive());
 }
 
 #[test]
 fn fault_33_a_worker_with_an_old_heartbeat_is_alive_while_its_lock_is_held() {
-    let ground = CrashHome::new();
-    ground.job("a", "until_there go");
-    ground.pool();
-    ground.runs("a", 1, &[]);
-    let database = Connection::open(ground.home.database()).expect("the database opens");
+    let crash_home = CrashHome::new();
+    crash_home.job("a", "until_there go");
+    crash_home.pool();
+    crash_home.runs("a", 1, &[]);
+    let database = Connection::open(crash_home.home.database()).expect("the database opens");
     database.execute("update workers set last_heartbeat = 0", []).expect("the statement is right");
-    ground.pool();
-    ground.put("go");
-    ground.finish();
-    assert_eq!(ground.story("a"), "completed: success");
+    crash_home.pool();
+    crash_home.put("go");
+    crash_home.finish();
+    assert_eq!(crash_home.story("a"), "completed: success");
 }

@@ -9,15 +9,15 @@ use super::processes::{kill, wait};
 
 /// Runs two jobs with a worker that dies once at this fail-point; returns the stories of the jobs.
 fn stories_after_death_at(point: &str) -> (CrashHome, [String; 2]) {
-    let ground = CrashHome::new();
-    ground.job("a", "true");
-    ground.job("b", "true");
-    let pool = ground.pool_dying_at(point, &["--until-empty"]);
-    assert!(ground.ending_of(pool).success(), "{point}: the pool ends well");
-    assert!(ground.has_died(), "{point} was never reached");
-    ground.check();
-    let stories = ["a", "b"].map(|id| ground.story(id));
-    (ground, stories)
+    let crash_home = CrashHome::new();
+    crash_home.job("a", "true");
+    crash_home.job("b", "true");
+    let pool = crash_home.pool_dying_at(point, &["--until-empty"]);
+    assert!(crash_home.ending_of(pool).success(), "{point}: the pool ends well");
+    assert!(crash_home.has_died(), "{point} was never reached");
+    crash_home.check();
+    let stories = ["a", "b"].map(|id| crash_home.story(id));
+    (crash_home, stories)
 }
 
 const DONE: &str = "completed: success";
@@ -63,9 +63,9 @@ fn fault_26_an_attempt_that_may_have_started_is_lost() {
         ("attempt.before_settle", true),
         ("ledger.before_settle", true),
     ] {
-        let (ground, stories) = stories_after_death_at(point);
+        let (crash_home, stories) = stories_after_death_at(point);
         assert_eq!(stories, [LOST, DONE], "{point}");
-        assert!(ground.has(LineKind::End, "a", 1) || !has_ended, "{point}");
+        assert!(crash_home.has(LineKind::End, "a", 1) || !has_ended, "{point}");
     }
 }
 
@@ -77,14 +77,14 @@ fn fault_26_a_settled_attempt_stays_settled() {
 
 #[test]
 fn fault_26_a_worker_whose_supervisor_dies_before_it_is_up_ends_too() {
-    let ground = CrashHome::new();
-    ground.job("a", "true");
-    let pool = ground.pool_dying_at("supervisor.after_start", &[]);
-    ground.ending_of(pool);
-    ground.wait_until_no_process_is_left();
-    ground.pool();
-    ground.finish();
-    assert_eq!(ground.state("a"), StateName::Completed);
+    let crash_home = CrashHome::new();
+    crash_home.job("a", "true");
+    let pool = crash_home.pool_dying_at("supervisor.after_start", &[]);
+    crash_home.ending_of(pool);
+    crash_home.wait_until_no_process_is_left();
+    crash_home.pool();
+    crash_home.finish();
+    assert_eq!(crash_home.state("a"), StateName::Completed);
 }
 
 #[test]
@@ -92,43 +92,43 @@ fn fault_26_the_next_pool_finishes_a_recovery_in_which_the_supervisor_died() {
     for point in
         ["supervisor.before_reap", "reap.before_commit", "reap.after_commit", "supervisor.after_reap"]
     {
-        let ground = CrashHome::new();
-        ground.job("a", "first && { escape daemon setsid; hang; }");
-        let pool = ground.pool_dying_at(point, &[]);
-        ground.runs("a", 1, &["daemon"]);
-        kill(ground.worker_of(pool), Signal::KILL);
-        wait("the supervisor dies", || ground.has_died());
-        ground.pool();
-        ground.finish();
-        assert_eq!(ground.story("a"), LOST, "{point}");
+        let crash_home = CrashHome::new();
+        crash_home.job("a", "first && { escape daemon setsid; hang; }");
+        let pool = crash_home.pool_dying_at(point, &[]);
+        crash_home.runs("a", 1, &["daemon"]);
+        kill(crash_home.worker_of(pool), Signal::KILL);
+        wait("the supervisor dies", || crash_home.has_died());
+        crash_home.pool();
+        crash_home.finish();
+        assert_eq!(crash_home.story("a"), LOST, "{point}");
     }
 }
 
 #[test]
 fn fault_26_a_worker_that_dies_while_recovering_another_is_replaced() {
     for point in ["reaper.before_reap", "reap.before_commit", "reap.after_commit", "reaper.after_reap"] {
-        let ground = CrashHome::new();
-        ground.job("a", "first && { escape daemon setsid; hang; }");
-        let pool = ground.pool();
-        ground.runs("a", 1, &["daemon"]);
-        ground.pool_dying_at(point, &[]);
-        ground.recovers("a", || ground.kill_pool(pool));
-        ground.finish();
-        assert!(ground.has_died(), "{point} was never reached");
-        assert_eq!(ground.story("a"), LOST, "{point}");
+        let crash_home = CrashHome::new();
+        crash_home.job("a", "first && { escape daemon setsid; hang; }");
+        let pool = crash_home.pool();
+        crash_home.runs("a", 1, &["daemon"]);
+        crash_home.pool_dying_at(point, &[]);
+        crash_home.recovers("a", || crash_home.kill_pool(pool));
+        crash_home.finish();
+        assert!(crash_home.has_died(), "{point} was never reached");
+        assert_eq!(crash_home.story("a"), LOST, "{point}");
     }
 }
 
 #[test]
 fn fault_26_a_command_whose_pid_was_never_recorded_is_found() {
-    let ground = CrashHome::new();
-    let pool = ground.pool_dying_at("attempt.after_spawn", &[]);
-    wait("a pool is up", || ground.workers_of(pool).len() == 1);
+    let crash_home = CrashHome::new();
+    let pool = crash_home.pool_dying_at("attempt.after_spawn", &[]);
+    wait("a pool is up", || crash_home.workers_of(pool).len() == 1);
     kill(pool.supervisor, Signal::STOP);
-    ground.job("a", "first && { escape in_session env -i PATH=$PATH bash unlock.sh; hang; }");
-    ground.runs_unrecorded("a", 1, &["in_session"]);
+    crash_home.job("a", "first && { escape in_session env -i PATH=$PATH bash unlock.sh; hang; }");
+    crash_home.runs_unrecorded("a", 1, &["in_session"]);
     kill(pool.supervisor, Signal::KILL);
-    ground.pool();
-    ground.finish();
-    assert_eq!(ground.story("a"), LOST);
+    crash_home.pool();
+    crash_home.finish();
+    assert_eq!(crash_home.story("a"), LOST);
 }

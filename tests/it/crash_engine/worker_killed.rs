@@ -13,83 +13,83 @@ const ESCAPEES: [&str; 6] = ["child", "daemon", "bare", "deaf", "grandchild", "n
 
 #[test]
 fn fault_23_all_processes_of_a_killed_worker_are_killed() {
-    let ground = CrashHome::new();
-    ground.job("a", &format!("first && {{ {ESCAPES}; hang; }}"));
-    let pool = ground.pool();
-    ground.runs("a", 1, &ESCAPEES);
-    ground.recovers("a", || kill(ground.worker_of(pool), Signal::KILL));
-    ground.finish();
-    assert_eq!(ground.story("a"), "completed: lost success");
+    let crash_home = CrashHome::new();
+    crash_home.job("a", &format!("first && {{ {ESCAPES}; hang; }}"));
+    let pool = crash_home.pool();
+    crash_home.runs("a", 1, &ESCAPEES);
+    crash_home.recovers("a", || kill(crash_home.worker_of(pool), Signal::KILL));
+    crash_home.finish();
+    assert_eq!(crash_home.story("a"), "completed: lost success");
 }
 
 #[test]
 fn fault_23_other_workers_of_the_pool_lose_nothing() {
-    let ground = CrashHome::new();
-    ground.pool_of(&["--count", "2"]);
-    ground.job("a", "first && hang");
-    ground.runs("a", 1, &[]);
-    let first = ground.worker_that_runs("a");
-    ground.job("b", "escape daemon setsid; until_there go");
-    ground.runs("b", 1, &["daemon"]);
-    ground.recovers("a", || kill(first, Signal::KILL));
-    wait("a is done", || ground.story("a") == "completed: lost success");
-    ground.put("go");
-    ground.finish();
-    assert_eq!(ground.story("b"), "completed: success");
+    let crash_home = CrashHome::new();
+    crash_home.pool_of(&["--count", "2"]);
+    crash_home.job("a", "first && hang");
+    crash_home.runs("a", 1, &[]);
+    let first = crash_home.worker_that_runs("a");
+    crash_home.job("b", "escape daemon setsid; until_there go");
+    crash_home.runs("b", 1, &["daemon"]);
+    crash_home.recovers("a", || kill(first, Signal::KILL));
+    wait("a is done", || crash_home.story("a") == "completed: lost success");
+    crash_home.put("go");
+    crash_home.finish();
+    assert_eq!(crash_home.story("b"), "completed: success");
 }
 
 #[test]
 fn fault_23_an_unfinished_log_can_be_read() {
-    let ground = CrashHome::new();
-    ground.job("a", "first && { seq 200000; escape daemon env; seq 200000 900000; hang; }");
-    let pool = ground.pool();
-    ground.runs("a", 1, &["daemon"]);
-    ground.recovers("a", || kill(ground.worker_of(pool), Signal::KILL));
-    ground.finish();
-    ground.run(&["logs", "a", "--attempt", "1"]).ok().shows("1\n2\n3\n").shows("\n100000\n");
-    assert_eq!(ground.story("a"), "completed: lost success");
+    let crash_home = CrashHome::new();
+    crash_home.job("a", "first && { seq 200000; escape daemon env; seq 200000 900000; hang; }");
+    let pool = crash_home.pool();
+    crash_home.runs("a", 1, &["daemon"]);
+    crash_home.recovers("a", || kill(crash_home.worker_of(pool), Signal::KILL));
+    crash_home.finish();
+    crash_home.run(&["logs", "a", "--attempt", "1"]).ok().shows("1\n2\n3\n").shows("\n100000\n");
+    assert_eq!(crash_home.story("a"), "completed: lost success");
 }
 
 #[test]
 fn fault_34_a_worker_that_is_killed_while_its_pool_stops_is_not_replaced() {
-    let ground = CrashHome::new();
-    ground.job("a", "first && { escape daemon setsid; hang; }");
-    let pool = ground.pool();
-    ground.runs("a", 1, &["daemon"]);
+    let crash_home = CrashHome::new();
+    crash_home.job("a", "first && { escape daemon setsid; hang; }");
+    let pool = crash_home.pool();
+    crash_home.runs("a", 1, &["daemon"]);
     kill(pool.supervisor, Signal::TERM);
-    wait("the worker drains", || ground.states_of_workers() == ["draining"]);
-    ground.recovers("a", || kill(ground.worker_of(pool), Signal::KILL));
-    assert!(ground.ending_of(pool).success());
-    ground.check();
-    assert_eq!(ground.story("a"), "pending: lost");
+    wait("the worker drains", || crash_home.states_of_workers() == ["draining"]);
+    crash_home.recovers("a", || kill(crash_home.worker_of(pool), Signal::KILL));
+    assert!(crash_home.ending_of(pool).success());
+    crash_home.check();
+    assert_eq!(crash_home.story("a"), "pending: lost");
 }
 
 #[test]
 fn fault_23_a_pool_recovers_when_all_its_workers_die_at_once() {
-    let ground = CrashHome::new();
-    let pool = ground.pool_of(&["--count", "3"]);
-    ground.jobs(3, |_| "first && { escape daemon setsid; hang; }");
-    for id in ground.ids() {
-        ground.runs(&id, 1, &["daemon"]);
+    let crash_home = CrashHome::new();
+    let pool = crash_home.pool_of(&["--count", "3"]);
+    crash_home.jobs(3, |_| "first && { escape daemon setsid; hang; }");
+    for id in crash_home.ids() {
+        crash_home.runs(&id, 1, &["daemon"]);
     }
-    kill_all(&ground.workers_of(pool), Signal::KILL);
-    ground.finish();
+    kill_all(&crash_home.workers_of(pool), Signal::KILL);
+    crash_home.finish();
     assert_eq!(
-        ground.ids().iter().map(|id| ground.story(id)).collect::<Vec<_>>(),
+        crash_home.ids().iter().map(|id| crash_home.story(id)).collect::<Vec<_>>(),
         ["completed: lost success"; 3]
     );
 }
 
 #[test]
 fn fault_23_a_cancelled_job_is_not_retried_when_its_worker_is_killed() {
-    let ground = CrashHome::new();
-    ground.job("a", "hang");
-    let pool = ground.pool();
-    ground.runs("a", 1, &[]);
-    let worker = ground.worker_of(pool);
+    let crash_home = CrashHome::new();
+    crash_home.job("a", "hang");
+    let pool = crash_home.pool();
+    crash_home.runs("a", 1, &[]);
+    let worker = crash_home.worker_of(pool);
     kill(worker, Signal::STOP);
-    ground.run(&["-q", "cancel", "a"]).ok();
+    crash_home.run(&["-q", "cancel", "a"]).ok();
     kill(worker, Signal::KILL);
-    ground.finish();
-    assert_eq!(ground.story("a"), "cancelled: lost");
+    crash_home.finish();
+    assert_eq!(crash_home.story("a"), "cancelled: lost");
 }
