@@ -1,6 +1,14 @@
 //! Cases 5 and 9 to 12: input that conflicts with existing jobs.
 
-use crate::cli::harness::{Home, ids};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use store::sqlite::gate_path;
+use sys::fs::lock::TimedLock;
+
+use crate::cli::harness::working_home::wait_until;
+use crate::cli::harness::{Home, PROGRAM, ids};
 
 #[test]
 fn fault_05_a_second_job_with_the_same_id_is_a_conflict() {
@@ -247,4 +255,32 @@ fn a_panic_is_exit_code_101() {
     let ran = home.call(["status"]).env("QUEUECTL_MIGRATIONS", "/nonexistent").run();
     assert_eq!(ran.status.code(), Some(101), "{ran}");
     assert!(ran.stderr.contains("panicked at"), "{ran}");
+}
+
+/// The wait for the gate needs a timer of the system, and a user can have only so many.
+#[test]
+fn a_writer_that_gets_no_timer_still_waits_for_its_turn() {
+    let home = Home::with_jobs(&["a"]);
+    let file =
+        fs::File::options().read(true).write(true).open(gate_path(&home.database())).expect("the gate");
+    let gate = TimedLock::new(file);
+    assert!(gate.take_within(Duration::ZERO).expect("it is free"));
+    let mut call = Command::new("prlimit");
+    call.args(["--sigpending=0", PROGRAM, "--home"]).arg(home.path()).args(["enqueue", "-q", "--", "true"]);
+    let mut child = call.stdin(Stdio::null()).spawn().expect("prlimit is installed");
+    wait_until("it sleeps while it has the gate open, or has ended", || {
+        let of_child = |file: &str| format!("/proc/{}/{file}", child.id());
+        let has_ended = !fs::exists(of_child("fd")).unwrap_or(false) || fs::read_dir(of_child("fd")).is_err();
+        let stat = fs::read_to_string(of_child("stat")).unwrap_or_default();
+        let has_gate = fs::read_dir(of_child("fd")).is_ok_and(|mut numbers| {
+            numbers.any(|number| {
+                fs::read_link(number.expect("a number").path())
+                    .is_ok_and(|path| path == gate_path(&home.database()))
+            })
+        });
+        has_ended || stat.contains(") Z ") || (has_gate && stat.contains(") S "))
+    });
+    gate.release().expect("the gate is released");
+    assert!(child.wait().expect("it ends").success());
+    assert_eq!(home.count(), 2);
 }
