@@ -48,8 +48,8 @@ fn list_prints_one_row_per_hook() {
     ])
     .ok();
     let table = "HOOK   ON              PENDING  SECRET  TARGET\n\
-                 crash  worker_crashed        0  yes     http://localhost\n\
-                 alert  dead in mail          0          echo 'a b'\n";
+                 alert  dead in mail          0          echo 'a b'\n\
+                 crash  worker_crashed        0  yes     http://localhost\n";
     home.run(["hook", "list"]).ok().prints(table);
     home.run(["hook", "show", "crash"]).ok().shows("  secret        yes\n").shows("  pending       0\n");
 }
@@ -131,9 +131,9 @@ fn an_unknown_hook_is_not_found_and_the_nearest_is_offered() {
     let home = Home::new();
     home.run(["hook", "add", "alert", "--on", "dead", "--", "true"]).ok();
     for verb in ["show", "test", "remove"] {
-        home.run(["hook", verb, "mourm"])
+        home.run(["hook", verb, "alrt"])
             .fails(3)
-            .says("there is no hook `mourm`")
+            .says("there is no hook `alrt`")
             .says("did you mean `alert`?");
         home.run(["hook", verb, "other"]).fails(3).says("`queuectl hook list` shows");
     }
