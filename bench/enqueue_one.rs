@@ -12,7 +12,7 @@ use crate::sample::{Sample, ratio_of_medians};
 use crate::spawn::Program;
 use crate::workspace::Home;
 
-/// What is run, and how many times as long as `/bin/true` it may take.
+/// Command lines, and how many times as long as `/bin/true` each may take.
 const VERBS: [(&[&str], f64); 7] = [
     (&["--version"], 2.0),
     (&["enqueue", "--", "true"], 3.3),

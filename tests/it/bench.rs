@@ -1,4 +1,4 @@
-//! What the benchmarks write: tables, plots, and the measured part of a document. The benchmarks themselves have no test
+//! Output of the benchmarks: tables, plots, and the measured part of a document. The benchmarks themselves have no test
 //! harness, so their pure parts are compiled into this one too.
 
 #[path = "../../bench/document.rs"]

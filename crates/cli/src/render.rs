@@ -1,4 +1,4 @@
-//! What people see: tables, columns, progress, screens.
+//! Output for people: tables, columns, progress, screens.
 
 pub(crate) mod column_widths;
 pub(crate) mod frame;

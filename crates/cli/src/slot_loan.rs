@@ -70,7 +70,7 @@ impl<'a> SlotLoan<'a> {
         Ok(())
     }
 
-    /// Warns once that a job waits for capacity of the queue in which the caller itself occupies a place.
+    /// Warns once that a job waits for capacity of the queue in which the caller itself occupies a slot.
     fn hint_at_capacity(&mut self, ids: Vec<JobId>) -> Result<(), Failure> {
         if self.capacity_hint_given || self.began.elapsed() < CAPACITY_HINT_DELAY {
             return Ok(());

@@ -95,7 +95,7 @@ pub(super) const GROUPS: [Group; 6] = [
     },
 ];
 
-/// What the parser and the help know of a verb, whatever its arguments are.
+/// A verb as the parser and the help see it, whatever its arguments are.
 pub(super) trait Verb {
     fn name(&self) -> &'static str;
 

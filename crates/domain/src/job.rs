@@ -69,7 +69,7 @@ pub enum Start {
     After(Duration),
 }
 
-/// What happens to a job when a dependency is dead or cancelled.
+/// The fate of a job when a dependency is dead or cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDependencyFailure {
     #[default]

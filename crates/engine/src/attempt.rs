@@ -40,7 +40,7 @@ use sys::failpoint;
 use sys::process::ChildExit;
 use sys::process::brand::Brand;
 
-/// What all attempts of a worker share.
+/// The data that all attempts of a worker share.
 #[derive(Debug)]
 pub(super) struct AttemptContext {
     pub(super) command: command::Context,

@@ -58,7 +58,7 @@ use sys::{failpoint, signal};
 /// How long a worker that has finished waits for the store to record that it has stopped.
 const RETIRE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a worker is started with.
+/// The parameters of a worker.
 #[derive(Debug)]
 pub struct WorkerPlan {
     pub id: WorkerId,

@@ -60,7 +60,7 @@ pub struct Finding {
     pub check: &'static str,
     pub level: Level,
     pub message: String,
-    /// What to do about the problem.
+    /// How to solve the problem.
     pub advice: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What can be done with jobs: enqueue, list, change, follow, wait.
+//! Operations on jobs: enqueue, list, change, follow, wait.
 
 pub mod batch;
 pub mod bulk;

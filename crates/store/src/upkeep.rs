@@ -66,7 +66,7 @@ pub trait Upkeep {
     fn end_duty(&self, duty: Duty, next: Duration, by: &str, done: Option<&str>) -> Result<(), StoreError>;
 }
 
-/// What to export.
+/// The scope of an export.
 #[derive(Clone, Copy, Debug)]
 pub enum ExportScope<'a> {
     All,
@@ -134,7 +134,7 @@ impl Duty {
     }
 }
 
-/// What can be pruned.
+/// A kind of rows that can be pruned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prunable {
     /// Finished jobs in this state, by their finish time. A job that others wait for is kept, and one that still holds

@@ -94,7 +94,7 @@ impl Observer {
     }
 }
 
-/// What an observer can know about a worker.
+/// The facts that an observer can learn about a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Its pids, sessions and locks can be trusted.
@@ -105,7 +105,7 @@ pub enum Reach {
     Elsewhere,
 }
 
-/// What the observer may trust about a worker whose files are in this directory, as the observer sees it.
+/// The facts that the observer may trust about a worker whose files are in `folder`, a path of the observer.
 pub fn reach(observer: &Observer, origin: &Origin, folder: &Path, worker: &str) -> Reach {
     if observer.sees_processes_of(origin) {
         let has_lock = finds_lock_of(origin, folder, worker) || guards::is_off(Guard::Namespaces);

@@ -127,7 +127,7 @@ impl Home {
         self.count() == 0
     }
 
-    /// What `show --json` says of a job.
+    /// The object that `show --json` prints for a job.
     pub(crate) fn show(&self, id: &str) -> Value {
         self.run(["show", id, "--json"]).ok().json()
     }

@@ -30,7 +30,7 @@ pub struct Faults {
     pub defects: Vec<String>,
 }
 
-/// What a home must contain.
+/// The required contents of a home.
 #[derive(Clone, Copy, Debug)]
 pub struct Expectations<'a> {
     pub promises: &'a [&'a Promise],

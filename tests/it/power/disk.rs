@@ -33,7 +33,7 @@ struct InodeEntry {
     has_name: bool,
 }
 
-/// What determines the state after a cut.
+/// The data that determine the state after a cut.
 struct RestoreContext<'r> {
     records: &'r [Record],
     names: Cutoffs,

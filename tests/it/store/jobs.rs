@@ -1,4 +1,4 @@
-//! What the store does with jobs: each verb, the order of claims, and fencing.
+//! Jobs in the store: each verb, the order of claims, and fencing.
 
 pub(crate) mod cancel;
 pub(crate) mod claim_order;

@@ -1,4 +1,4 @@
-//! What a new job inherits from the process that enqueues it: working directory and environment.
+//! The working directory and environment that a new job inherits from the process that enqueues it.
 
 use domain::job::environment::Environment;
 use ops::jobs::enqueue::Caller;

@@ -58,7 +58,7 @@ pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
     if at > now { format!("{at} (in {})", rough(at.since(now))) } else { format!("{at} ({})", ago(at, now)) }
 }
 
-/// What a job is waiting for, or how long it has been in its state.
+/// The time that a job waits for, or how long it has been in its state.
 pub(crate) fn when(job: &Job, now: Timestamp) -> String {
     let due_at = job.life.due_at;
     match &job.life.state {

@@ -1,6 +1,6 @@
 //! The options for occurrences that were missed, and for those that come while an earlier run is unfinished.
 
-/// What happens to occurrences that were missed because no worker ran in time.
+/// The policy for occurrences that were missed because no worker ran in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissed {
     /// They are skipped.
@@ -12,7 +12,7 @@ pub enum OnMissed {
     All,
 }
 
-/// What happens to an occurrence while an earlier run is unfinished.
+/// The policy for an occurrence while an earlier run is unfinished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnOverlap {
     /// It is skipped.

@@ -49,7 +49,7 @@ pub(crate) struct Child {
     pipes: Pipes,
 }
 
-/// What a slot needs to supervise a running command.
+/// The limits and tools with which a slot supervises a running command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Supervision<'a> {
     pub(crate) timeout: Option<Duration>,

@@ -20,7 +20,7 @@ use domain::values::name::WorkerId;
 use store::Claim;
 use sys::process::cstr_array::{CstrArray, NulByte};
 
-/// What all attempts of a worker have in common.
+/// The data that the commands of all attempts of a worker share.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) worker_id: WorkerId,
@@ -81,7 +81,7 @@ pub(crate) enum CwdProblem {
 }
 
 impl Plan {
-    /// What to spawn first.
+    /// The program to spawn first.
     pub(crate) fn invocation(&self) -> &Invocation {
         match self {
             Self::Shell(invocation) | Self::Direct { invocation, .. } => invocation,
@@ -93,7 +93,7 @@ impl Plan {
         Path::new(OsStr::from_bytes(self.invocation().cwd.as_bytes()))
     }
 
-    /// What to spawn when that failed; `None` if it was the shell.
+    /// The program to spawn if that failed; `None` if it was the shell.
     pub(crate) fn fallback(&self) -> Option<Invocation> {
         match self {
             Self::Shell(_) => None,

@@ -10,7 +10,7 @@ pub(crate) struct Cookie {
     pub(crate) owner: CookieOwner,
 }
 
-/// What a command was started for.
+/// The attempt or hook that a command was started for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CookieOwner {
     Attempt {

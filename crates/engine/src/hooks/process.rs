@@ -31,7 +31,7 @@ const READ_BYTES: usize = 4 << 10;
 /// How long to wait for a killed process before trying to reap it again.
 const REAP_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What to run.
+/// The command of a hook, and its input.
 #[derive(Debug)]
 pub(crate) struct HookProcess {
     pub(crate) invocation: Invocation,
@@ -42,7 +42,7 @@ pub(crate) struct HookProcess {
     pub(crate) limit: Duration,
 }
 
-/// What the calling thread needs to supervise it.
+/// The tools with which the calling thread supervises it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HookSupervision<'a> {
     pub(crate) orphans: &'a Orphans,

@@ -23,7 +23,7 @@ struct AttemptEnd<'a> {
     recording: Recording,
 }
 
-/// What was recorded for the job.
+/// The result that was recorded for the job.
 #[derive(Clone, Copy, Debug)]
 enum Recording {
     /// The lease was lost, so the result does not count.

@@ -42,7 +42,7 @@ struct State {
     owners: HashMap<Pid, Pid>,
 }
 
-/// What to do about processes that survive SIGKILL.
+/// How to treat processes that survive SIGKILL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SurvivorPolicy {
     /// Wait until they have ended.

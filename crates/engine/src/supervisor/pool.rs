@@ -21,7 +21,7 @@ use sys::process::spawn::{ChildProcess, Limits, ProcessScope, REPORT_PIPE, Spawn
 /// This program, even if its file was replaced by a newer version.
 const SELF: &std::ffi::CStr = c"/proc/self/exe";
 
-/// What a supervisor is asked to run.
+/// The workers that a supervisor runs.
 #[derive(Clone, Debug)]
 pub struct Pool {
     pub home: PathBuf,
@@ -37,7 +37,7 @@ pub struct Pool {
     pub worker_call: Vec<OsString>,
 }
 
-/// What a supervisor passes to a worker.
+/// The data that a supervisor passes to a worker.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerStart {
     pub(crate) id: WorkerId,
@@ -105,7 +105,7 @@ pub fn open_log(home: &Path) -> Result<File, EngineError> {
     owner_only::open_to_append(&path).map_err(|source| EngineError::CannotMake { path, source })
 }
 
-/// What a supervisor reports when all of its workers are up.
+/// The report of a supervisor whose workers are all up.
 pub const UP: &str = "up\n";
 
 fn c_strings(words: Vec<OsString>) -> io::Result<Vec<CString>> {

@@ -52,7 +52,7 @@ pub(crate) enum StopReason {
     HomeDeleted,
 }
 
-/// What the worker must do after it woke up.
+/// The duties of a worker that woke up.
 #[derive(Clone, Copy, Debug, Default)]
 struct WakeReason {
     /// There may be work.

@@ -101,7 +101,7 @@ pub(crate) struct Files {
     inode: u64,
 }
 
-/// What happened to a home while a worker ran in it.
+/// The state of a home after a worker ran in it for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HomeState {
     Kept,

@@ -19,7 +19,7 @@ use domain::values::timestamp::Timestamp;
 use store::{Claim, Exchange, ExchangeResult, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
 use sys::failpoint;
 
-/// What the ledger works with. Not kept by it, because the worker may reopen the store.
+/// The tools of the ledger. It does not keep them, because the worker may reopen the store.
 #[derive(Debug)]
 pub(crate) struct LedgerTools<'a> {
     pub(crate) store: &'a dyn Store,

@@ -34,7 +34,7 @@ pub fn lacks_free_slot(job: &Job, workers: &[Worker]) -> bool {
     !workers.iter().any(|worker| would_take(worker, job) && worker.running < worker.concurrency)
 }
 
-/// What a job that is not running waits for.
+/// The reason why a job is not running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitReason {
     /// Its queue must be resumed.

@@ -10,7 +10,7 @@ use store::{Duty, JobRef, Store, StoreError, settings};
 /// How long after a manual prune the workers wait before their next one.
 const NEXT_AUTOMATIC_PRUNE: Duration = Duration::from_secs(3_600);
 
-/// What to delete.
+/// The jobs and events to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PruneScope {
     /// Everything older than the retention settings allow.

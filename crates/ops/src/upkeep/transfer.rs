@@ -28,7 +28,7 @@ pub enum Secrets {
     Exclude,
 }
 
-/// What to export.
+/// The parameters of an export.
 #[derive(Clone, Copy, Debug)]
 pub struct Export<'a> {
     pub home: &'a Path,
@@ -130,7 +130,7 @@ fn write_log(home: &Path, job: &str, number: u64, attempt: u32, out: &mut dyn Wr
     part(file.metadata()?.len().max(at), &[])
 }
 
-/// What is to be imported.
+/// The parameters of an import.
 #[derive(Debug)]
 pub struct Import<'a> {
     pub home: &'a Path,
@@ -159,7 +159,7 @@ impl Input {
     }
 
     fn new(mut file: File) -> io::Result<Self> {
-        // What was read before this program began is not part of the export, so it could not be read again either.
+        // Bytes that were read before this program began are not part of the export and could not be read again either.
         let is_regular = file.metadata()?.is_file() && file.stream_position()? == 0;
         Ok(Self { file, is_regular })
     }

@@ -69,7 +69,7 @@ pub enum LimitError {
     OpenFiles { open_files: u64, errno: Errno },
 }
 
-/// What the new process becomes the leader of.
+/// The session or group that the new process leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessScope {
     /// A new session: it has no controlling terminal.

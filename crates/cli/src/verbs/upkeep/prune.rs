@@ -47,7 +47,7 @@ pub(crate) struct Args {
     selection: SelectionArgs,
 }
 
-/// What to delete, and the worst failure while resolving it.
+/// The jobs to delete, and the worst failure while resolving them.
 fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), Failure> {
     if args.selection.is_empty() {
         return Ok((PruneScope::BySettings, None));

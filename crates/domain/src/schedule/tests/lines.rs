@@ -1,4 +1,4 @@
-//! What cron lines mean, and which ones are invalid.
+//! The meaning of cron lines, and lines that are invalid.
 
 use proptest::prelude::{ProptestConfig, prop_assert, proptest};
 

@@ -1,4 +1,4 @@
-//! What stays in memory and what goes to a file, with times chosen by the test; and files that cannot be written.
+//! Output that stays in memory or goes to a file, at times chosen by the test; and files that cannot be written.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

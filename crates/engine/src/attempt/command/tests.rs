@@ -1,4 +1,4 @@
-//! What is spawned for a claim, with and without a shell.
+//! The program that a claim spawns, with and without a shell.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};

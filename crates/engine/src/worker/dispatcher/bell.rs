@@ -15,7 +15,7 @@ pub(crate) struct SlotBell {
     notice: Mutex<Notice>,
 }
 
-/// What a slot has been notified of and has not taken yet.
+/// The notifications that a slot has received and not taken yet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) interrupt: Option<Interrupt>,

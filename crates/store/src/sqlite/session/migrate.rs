@@ -141,7 +141,7 @@ pub(crate) fn schema(connection: &Connection, path: &Path) -> Result<i64, StoreE
     Ok(identity.version)
 }
 
-/// What identifies a database as a queue.
+/// The marks that identify a database as a queue.
 struct FileIdentity {
     application: i64,
     version: i64,

@@ -45,7 +45,7 @@ pub(crate) struct Tx<'c> {
     finished: RefCell<Vec<FinishedJob>>,
     /// The rest of this transaction's budget.
     budget: Cell<usize>,
-    /// What was visited in search of cycles.
+    /// The jobs that searches for cycles have visited.
     pub(crate) dependency_search: RefCell<DependencySearch>,
     /// Whether some dependents are left to a later transaction.
     has_pending_unblocks: Cell<bool>,

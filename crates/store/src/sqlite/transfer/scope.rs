@@ -1,4 +1,4 @@
-//! What is exported: everything, or some jobs and what they need.
+//! The scope of an export: everything, or some jobs and the rows that they need.
 
 use std::collections::HashSet;
 

@@ -144,7 +144,7 @@ fn link_dependencies(
     Ok(Ok(()))
 }
 
-/// What the jobs of one call share.
+/// The data that the jobs of one call share.
 struct EnqueueCall {
     next_seq: i64,
     queue_ids: HashMap<QueueName, i64>,

@@ -30,7 +30,7 @@ pub(crate) fn prune(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, Store
     }
 }
 
-/// What a step decides about a row.
+/// The decision of a step about a row.
 enum Verdict {
     Expired,
     Kept,

@@ -113,7 +113,7 @@ fn contradiction(tx: &Tx<'_>, seq: i64, parents: &[ParentJob]) -> Result<Option<
     Ok(None)
 }
 
-/// What the searches of one transaction have visited.
+/// The jobs that the searches of one transaction have visited.
 #[derive(Debug, Default)]
 pub(crate) struct DependencySearch {
     /// Jobs whose dependencies were all followed.

@@ -22,7 +22,7 @@ const CHANGED_SIGNALS: [c_int; 4] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGSEGV
 /// The exit code of a shell for a program that it could not start; it is never seen.
 const FAILED: c_int = 127;
 
-/// What the process must do. It reports a failure in the same memory.
+/// The orders of the new process. It reports a failure in the same memory.
 #[derive(Debug)]
 pub(super) struct Orders<'a> {
     pub(super) program: &'a CStr,

@@ -56,13 +56,13 @@ pub(super) struct Args {
     /// Once, at this time: 2026-12-31T23:59:00Z
     #[arg(long, value_name = "TIME", help_heading = "When")]
     at: Option<Timestamp>,
-    /// What to do about runs missed while no worker was running: skip, once or all [default: once]
+    /// How to treat runs missed while no worker was running: skip, once or all [default: once]
     #[arg(long, value_name = "CHOICE", value_parser = parse_on_missed, help_heading = "When")]
     on_missed: Option<OnMissed>,
     /// With --on-missed all: make up for at most this many runs, the latest ones [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_MISSED_LIMIT)), allow_negative_numbers = true, help_heading = "When")]
     missed_limit: Option<u32>,
-    /// What to do if an earlier run has not finished: skip, queue or replace [default: skip]
+    /// How to treat a run while an earlier one has not finished: skip, queue or replace [default: skip]
     #[arg(long, value_name = "CHOICE", value_parser = parse_on_overlap, help_heading = "When")]
     on_overlap: Option<OnOverlap>,
     #[command(flatten)]

@@ -66,7 +66,7 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
     table
 }
 
-/// What holds the queue back, highlighted, and its defaults for jobs. They share one column because only the last column
+/// The reason why the queue is held back, highlighted, and its defaults for jobs. They share one column because only the last column
 /// is shortened on a narrow terminal.
 fn notes(queue: &Queue, now: Timestamp) -> Cell {
     let held_back = held_back(queue, now);
@@ -96,7 +96,7 @@ fn running(queue: &Queue) -> Cell {
     }
 }
 
-/// What keeps its jobs from starting, if anything.
+/// The reason why its jobs do not start, if there is one.
 fn held_back(queue: &Queue, now: Timestamp) -> Option<String> {
     if let Some((since, Pause { by, reason })) = &queue.paused {
         let why = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
