@@ -5,3 +5,4 @@ pub(crate) mod edit;
 pub(crate) mod fixed;
 pub(crate) mod job;
 pub(crate) mod selection;
+pub(crate) mod whole_number;

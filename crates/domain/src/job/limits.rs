@@ -91,7 +91,7 @@ pub enum LimitsError {
 fn suggestion(nearest: Option<&str>) -> String {
     match nearest {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("known limits are {}", FIELDS.join(", ")),
+        None => format!("the limits are {}", FIELDS.join(", ")),
     }
 }
 

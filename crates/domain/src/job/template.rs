@@ -20,9 +20,9 @@ enum Piece {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    #[error("unknown column `{typed}`, did you mean `{nearest}`?")]
+    #[error("unknown column `{typed}`; did you mean `{nearest}`?")]
     Near { typed: String, nearest: String },
-    #[error("unknown column `{typed}`, the columns are {known}")]
+    #[error("unknown column `{typed}`; the columns are {known}")]
     UnknownColumn { typed: String, known: String },
     #[error("`{{}}` does not name a column; write {{1}}, or {{name}} for a name in the header")]
     NoName,

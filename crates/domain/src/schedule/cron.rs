@@ -49,8 +49,8 @@ pub enum CronError {
 
 fn nickname_hint(nearest: Option<&str>) -> String {
     match nearest {
-        Some(nearest) => format!(", did you mean `{nearest}`?"),
-        None => format!("; known nicknames are {}", NICKNAMES.map(|(name, _)| name).join(", ")),
+        Some(nearest) => format!("; did you mean `{nearest}`?"),
+        None => format!("; the nicknames are {}", NICKNAMES.map(|(name, _)| name).join(", ")),
     }
 }
 

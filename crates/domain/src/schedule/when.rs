@@ -23,13 +23,13 @@ pub const MIN_PERIOD: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WhenError {
-    #[error("invalid cron line `{line}`")]
+    #[error("invalid cron expression `{line}`")]
     Cron {
         line: String,
         #[source]
         source: CronError,
     },
-    #[error("the cron line `{0}` never fires: no such day exists")]
+    #[error("the cron expression `{0}` never fires: no such day exists")]
     Never(String),
     #[error("`{0}` is in the past")]
     Past(Timestamp),

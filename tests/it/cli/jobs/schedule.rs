@@ -172,7 +172,7 @@ fn an_unknown_schedule_is_not_found_and_the_nearest_offered() {
 fn fault_12_an_invalid_schedule_is_refused() {
     let home = Home::new();
     for (flags, expected) in [
-        (&["--cron", "0 0 30 2 *"][..], "the cron line `0 0 30 2 *` never fires"),
+        (&["--cron", "0 0 30 2 *"][..], "the cron expression `0 0 30 2 *` never fires"),
         (&["--cron", "* * * *"], "it has 4 fields"),
         (&["--cron", "61 * * * *"], "not a valid minute: `61`"),
         (&["--cron", "@dayly"], "did you mean `@daily`?"),
@@ -188,8 +188,8 @@ fn fault_12_an_invalid_schedule_is_refused() {
         (&["--every", "5m", "--tz", "UTC"], "--cron"),
         (&["--every", "5m", "--at", "2099-01-01T00:00:00Z"], "cannot be used with"),
         (&[], "required"),
-        (&["--every", "5m", "--on-missed", "never"], "possible values are skip, once and all"),
-        (&["--every", "5m", "--on-overlap", "wait"], "possible values are skip, queue and replace"),
+        (&["--every", "5m", "--on-missed", "never"], "expected skip, once or all"),
+        (&["--every", "5m", "--on-overlap", "wait"], "expected skip, queue or replace"),
         (&["--every", "5m", "--missed-limit", "3"], "--missed-limit requires --on-missed all"),
         (&["--every", "5m", "--on-missed", "all", "--missed-limit", "101"], "101"),
         (&["--every", "5m", "--on-missed", "all", "--on-overlap", "skip"], "requires --on-overlap queue"),

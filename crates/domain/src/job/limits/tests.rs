@@ -43,7 +43,7 @@ fn an_invalid_limit_is_refused_with_the_reason() {
         ("512M", "memory=512M,pids=100"),
         ("memory", "not a valid limit: `memory`"),
         ("memroy=1G", "did you mean `memory`?"),
-        ("colour=red", "known limits are memory, cpu, pids, nice, open_files"),
+        ("colour=red", "the limits are memory, cpu, pids, nice, open_files"),
         ("pids=1,pids=2", "`pids` is given twice"),
         ("open-files=9,open_files=9", "`open_files` is given twice"),
         ("memory=much", "not a valid size: `much`"),

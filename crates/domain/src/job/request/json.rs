@@ -183,8 +183,8 @@ impl GivenFields {
 
 fn unknown_field(name: &str, known: &'static [&'static str]) -> String {
     match nearest(name, known.iter().copied()) {
-        Some(nearest) => format!("unknown field `{name}`, did you mean `{nearest}`?"),
-        None => format!("unknown field `{name}`, known fields are {}", known.join(", ")),
+        Some(nearest) => format!("unknown field `{name}`; did you mean `{nearest}`?"),
+        None => format!("unknown field `{name}`; the fields are {}", known.join(", ")),
     }
 }
 

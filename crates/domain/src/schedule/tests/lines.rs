@@ -53,7 +53,7 @@ fn an_invalid_line_is_refused_with_the_reason() {
         ("* * * *", "it has 4 fields"),
         ("0 0 0 1 1 * 2027", "it has 7 fields"),
         ("@dayly", "did you mean `@daily`?"),
-        ("@reboot", "known nicknames are @hourly, @daily"),
+        ("@reboot", "the nicknames are @hourly, @daily"),
         ("60 * * * *", "not a valid minute: `60` ("),
         ("* 24 * * *", "not a valid hour: `24` ("),
         ("* * 0 * *", "not a valid day of the month: `0` ("),

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
+use crate::flags::whole_number::whole_number;
 use crate::render::text::rough;
 use domain::job::request::JobRequest;
 use domain::schedule::{
@@ -60,7 +61,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "CHOICE", value_parser = parse_on_missed, help_heading = "When")]
     on_missed: Option<OnMissed>,
     /// With --on-missed all: make up for at most this many runs, the latest ones [default: 10]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_MISSED_LIMIT)), allow_negative_numbers = true, help_heading = "When")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u32>(1..=MAX_MISSED_LIMIT.into()), allow_negative_numbers = true, help_heading = "When")]
     missed_limit: Option<u32>,
     /// How to treat a run while an earlier one has not finished: skip, queue or replace [default: skip]
     #[arg(long, value_name = "CHOICE", value_parser = parse_on_overlap, help_heading = "When")]
@@ -122,11 +123,11 @@ fn job(args: &mut Args) -> Result<JobRequest, Failure> {
 }
 
 fn parse_on_missed(typed: &str) -> Result<OnMissed, String> {
-    OnMissed::from_name(typed).ok_or_else(|| "possible values are skip, once and all".to_owned())
+    OnMissed::from_name(typed).ok_or_else(|| "expected skip, once or all".to_owned())
 }
 
 fn parse_on_overlap(typed: &str) -> Result<OnOverlap, String> {
-    OnOverlap::from_name(typed).ok_or_else(|| "possible values are skip, queue and replace".to_owned())
+    OnOverlap::from_name(typed).ok_or_else(|| "expected skip, queue or replace".to_owned())
 }
 
 fn print_next_runs(context: &Context, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {

@@ -184,15 +184,15 @@ fn an_unknown_field_suggests_the_nearest() {
         ("timout", "timeout"),
     ] {
         let message = refuse(&format!(r#"{{"command":"true","{typed}":1}}"#));
-        let expected = format!("unknown field `{typed}`, did you mean `{suggested}`?");
+        let expected = format!("unknown field `{typed}`; did you mean `{suggested}`?");
         assert!(message.starts_with(&expected), "{message}");
     }
     let message = refuse(r#"{"command":"true","colour":"red"}"#);
-    assert!(message.starts_with("unknown field `colour`, known fields are command, id,"));
+    assert!(message.starts_with("unknown field `colour`; the fields are command, id,"));
     let message = refuse_field("backoff", r#"{"bse":2}"#);
-    assert!(message.contains("unknown field `bse`, did you mean `base`?"));
+    assert!(message.contains("unknown field `bse`; did you mean `base`?"));
     let message = refuse_field("backoff", r#"{"colour":2}"#);
-    assert!(message.contains("known fields are strategy, delay, base, max, jitter"));
+    assert!(message.contains("the fields are strategy, delay, base, max, jitter"));
 }
 
 #[test]
