@@ -144,12 +144,14 @@ pub fn explain(facts: &Facts) -> Explanation {
         }
         State::Completed { finished_at } => finished(format!("it completed at {finished_at}")),
         State::Dead { finished_at, reason } => finished(format!(
-            "it has been dead since {finished_at} ({}); `queuectl retry` runs it again",
-            words(reason.name())
+            "it has been dead since {finished_at} ({}); `queuectl retry {}` runs it again",
+            words(reason.name()),
+            facts.job.id
         )),
         State::Cancelled { finished_at, reason } => finished(format!(
-            "it was cancelled at {finished_at} ({}); `queuectl retry` runs it again",
-            words(reason.name())
+            "it was cancelled at {finished_at} ({}); `queuectl retry {}` runs it again",
+            words(reason.name()),
+            facts.job.id
         )),
     }
 }
