@@ -43,6 +43,18 @@ impl HookEvent {
             Self::DlqAbove => "dlq_above",
         }
     }
+
+    /// The name used in flags, help and messages.
+    pub fn name_in_flags(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failure => "failure",
+            Self::Dead => "dead",
+            Self::BatchFinished => "batch-finished",
+            Self::WorkerCrashed => "worker-crashed",
+            Self::DlqAbove => "dlq-above",
+        }
+    }
 }
 
 impl FromStr for HookEvent {
@@ -53,7 +65,7 @@ impl FromStr for HookEvent {
         let name = text.replace('-', "_");
         Self::ALL.into_iter().find(|event| event.name() == name).ok_or_else(|| HookError::UnknownEvent {
             typed: text.to_owned(),
-            nearest: nearest(&name, Self::ALL.map(Self::name)),
+            nearest: nearest(&name.replace('_', "-"), Self::ALL.map(Self::name_in_flags)),
         })
     }
 }
@@ -62,11 +74,11 @@ impl FromStr for HookEvent {
 pub enum HookError {
     #[error("unknown event `{typed}`")]
     UnknownEvent { typed: String, nearest: Option<&'static str> },
-    #[error("event {} does not take a queue", .0.name())]
+    #[error("event {} does not take a queue", .0.name_in_flags())]
     UnexpectedQueue(HookEvent),
-    #[error("event dlq_above needs a threshold: a number of dead jobs")]
+    #[error("event dlq-above needs a threshold: a number of dead jobs")]
     NoThreshold,
-    #[error("event {} does not take a threshold", .0.name())]
+    #[error("event {} does not take a threshold", .0.name_in_flags())]
     UnexpectedThreshold(HookEvent),
     #[error("the threshold must be at most {MAX_THRESHOLD}")]
     HighThreshold,
@@ -292,12 +304,13 @@ mod tests {
     fn an_event_is_parsed_with_dashes_or_underscores_and_a_typo_suggests_the_nearest() {
         for event in HookEvent::ALL {
             assert_eq!(event.name().parse(), Ok(event));
-            assert_eq!(event.name().replace('_', "-").parse(), Ok(event));
+            assert_eq!(event.name_in_flags(), event.name().replace('_', "-"));
+            assert_eq!(event.name_in_flags().parse(), Ok(event));
         }
         let Err(HookError::UnknownEvent { nearest, .. }) = "worker-crash".parse::<HookEvent>() else {
             panic!("worker-crash is not an event")
         };
-        assert_eq!(nearest, Some("worker_crashed"));
+        assert_eq!(nearest, Some("worker-crashed"));
     }
 
     #[test]

@@ -131,9 +131,9 @@ fn an_unknown_hook_is_not_found_and_the_nearest_is_offered() {
     let home = Home::new();
     home.run(["hook", "add", "alert", "--on", "dead", "--", "true"]).ok();
     for verb in ["show", "test", "remove"] {
-        home.run(["hook", verb, "alrt"])
+        home.run(["hook", verb, "alret"])
             .fails(3)
-            .says("there is no hook `alrt`")
+            .says("there is no hook `alret`")
             .says("did you mean `alert`?");
         home.run(["hook", verb, "other"]).fails(3).says("`queuectl hook list` shows");
     }
