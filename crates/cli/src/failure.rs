@@ -133,6 +133,7 @@ fn exit_of(error: &OpError) -> Exit {
         | OpError::Import(ImportError::Store(error)) => exit_of_store(error),
         OpError::Refused(EnqueueRefusal::IdTaken(_))
         | OpError::Conflict { .. }
+        | OpError::NotDead { .. }
         | OpError::ScheduleTaken(_)
         | OpError::HookTaken(_)
         | OpError::FileExists(_)
@@ -247,9 +248,12 @@ fn hint_for_conflict(id: &JobId, conflict: &Conflict) -> Option<String> {
     }
 }
 
+/// For a job that does not exist.
+const HOW_TO_LIST_JOBS: &str = "`queuectl list` shows all jobs";
+
 fn hint_for(error: &OpError) -> Option<String> {
     let hint = match error {
-        OpError::NoSuchJob(_) => "`queuectl list` shows all jobs",
+        OpError::NoSuchJob(_) => HOW_TO_LIST_JOBS,
         OpError::NoSuchSchedule { nearest, .. } => {
             return Some(did_you_mean(nearest.as_deref(), "`queuectl schedule list` shows the schedules"));
         }
@@ -268,6 +272,7 @@ fn hint_for(error: &OpError) -> Option<String> {
             return Some(format!("`queuectl list --batch {name} --state dead,cancelled` shows them"));
         }
         OpError::Conflict { id, conflict } => return hint_for_conflict(id, conflict),
+        OpError::NotDead { id, .. } => return Some(format!("`queuectl show {id}` shows it")),
         OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
         OpError::Unacknowledged { ids, witness, .. } => return Some(retry_hint(ids, witness.as_ref())),
         OpError::Refused(EnqueueRefusal::IdTaken(_)) => "--if-absent returns the existing job instead",
@@ -292,7 +297,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         OpError::ExposedHome { home, source } => return Some(advice_for_found(home, source)),
         OpError::ForeignFolder { home, source } => return Some(advice_for_making(home, source)),
         OpError::Store(error) => return hint_for_store(error),
-        OpError::NoHome => "choose a folder with --home",
+        OpError::NoHome => "choose a directory with --home",
         OpError::Import(ImportError::IdTaken(_)) => "--if-absent skips jobs that already exist",
         OpError::Import(ImportError::Malformed { .. }) => {
             "nothing was imported; fix that line or export the queue again"
@@ -355,7 +360,10 @@ fn settings(nearest: Option<&str>) -> String {
 }
 
 fn events(nearest: Option<&str>) -> String {
-    did_you_mean(nearest, &format!("the events are {}", HookEvent::ALL.map(HookEvent::name).join(", ")))
+    did_you_mean(
+        nearest,
+        &format!("the events are {}", HookEvent::ALL.map(HookEvent::name_in_flags).join(", ")),
+    )
 }
 
 /// For a job that would wait for itself.
@@ -377,7 +385,7 @@ fn hint_for_store(error: &StoreError) -> Option<String> {
         StoreError::OutcomeUnknown { .. } => "repeat the command with the same id",
         StoreError::TooNew { .. } => "use the queuectl version that last opened this store, or a newer one",
         StoreError::OldLibrary { .. } => "use a queuectl that was built with its bundled SQLite",
-        StoreError::NetworkFilesystem { .. } => "choose a folder on a local disk with --home",
+        StoreError::NetworkFilesystem { .. } => "choose a directory on a local disk with --home",
         StoreError::Full => "free some space on the disk of the home folder, then try again",
         StoreError::FileLimit => "raise the limit (`ulimit -f`), then try again",
         StoreError::Busy { holder: Some(Holder { pid, is_stopped: true, .. }), .. } => {
@@ -391,7 +399,8 @@ fn hint_for_store(error: &StoreError) -> Option<String> {
         | StoreError::Corrupt { .. }
         | StoreError::NotAStore { .. }
         | StoreError::Malformed { .. } => "`queuectl doctor` shows more",
-        StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => return None,
+        StoreError::NoSuchJob(_) => HOW_TO_LIST_JOBS,
+        StoreError::NoSuchWorker(_) => return None,
     };
     Some(hint.to_owned())
 }

@@ -26,11 +26,12 @@ pub enum OpError {
     Store(#[from] StoreError),
     #[error("invalid job")]
     Request(#[from] RequestError),
-    #[error("{} ({problem})", if *is_job { "invalid job" } else { "invalid JSON" })]
+    #[error("{}", if *is_job { "invalid job" } else { "invalid JSON" })]
     Json {
         /// It is valid JSON, but not a valid job.
         is_job: bool,
-        problem: String,
+        #[source]
+        problem: JsonProblem,
     },
     #[error("the job was not enqueued")]
     Refused(#[source] EnqueueRefusal),
@@ -95,6 +96,8 @@ pub enum OpError {
         #[source]
         conflict: Conflict,
     },
+    #[error("job `{id}` is not dead (it is {})", state.name())]
+    NotDead { id: JobId, state: StateName },
     #[error("there is no batch `{name}`")]
     NoSuchBatch { name: BatchName, nearest: Option<BatchName> },
     #[error("{count} of the {of} jobs of batch `{name}` did not succeed")]
@@ -250,11 +253,28 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     if causes.is_empty() { error.to_string() } else { format!("{error} ({})", causes.join(": ")) }
 }
 
+/// A problem in JSON that a user wrote, after its position: `column 2: key must be a string`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct JsonProblem(String);
+
+impl From<&serde_json::Error> for JsonProblem {
+    fn from(error: &serde_json::Error) -> Self {
+        let (line, column, text) = (error.line(), error.column(), error.to_string());
+        let Some(problem) = text.strip_suffix(&format!(" at line {line} column {column}")) else {
+            return Self(text);
+        };
+        // Most JSON is one line, and in a file that line has a different number.
+        Self(match line {
+            1 => format!("column {column}: {problem}"),
+            _ => format!("line {line}, column {column}: {problem}"),
+        })
+    }
+}
+
 impl From<serde_json::Error> for OpError {
     fn from(error: serde_json::Error) -> Self {
-        // Most JSON is one line, and in a file that line has a different number.
-        let problem = error.to_string().replace(" at line 1 column ", " at column ");
-        Self::Json { is_job: error.is_data(), problem }
+        Self::Json { is_job: error.is_data(), problem: JsonProblem::from(&error) }
     }
 }
 

@@ -215,8 +215,6 @@ pub fn only_dead(store: &dyn Store, id: &JobId) -> Result<Job, OpError> {
         | StateName::Processing
         | StateName::Completed
         | StateName::Failed
-        | StateName::Cancelled) => {
-            Err(OpError::Conflict { id: id.clone(), conflict: Conflict::State(state) })
-        }
+        | StateName::Cancelled) => Err(OpError::NotDead { id: id.clone(), state }),
     }
 }

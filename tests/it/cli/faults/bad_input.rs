@@ -41,7 +41,7 @@ fn fault_01_empty_or_blank_input_is_refused() {
 #[test]
 fn fault_01_json_that_is_not_an_object_is_refused() {
     for value in ["null", "5", "1.5", "true", "\"echo hi\""] {
-        refused(|home| vec![home.call(["enqueue", value])], 2, "is not a job as JSON, which is an object");
+        refused(|home| vec![home.call(["enqueue", value])], 2, "is not a JSON object or array");
         refused(|home| everywhere(home, value).split_off(1), 2, "expected an object with a `command`");
     }
     refused(|home| vec![home.call(["enqueue", "echo"])], 2, "write `queuectl enqueue -- echo`");
@@ -52,12 +52,12 @@ fn fault_01_json_that_is_not_an_object_is_refused() {
 #[test]
 fn fault_01_malformed_json_is_reported_with_its_position() {
     for (json, place) in [
-        ("{", "at column 1"),
-        (r#"{"command":"x""#, "at column 14"),
-        (r#"{"command":"x"} {"#, "at column 17"),
-        (r#"{"command":'x'}"#, "at column 12"),
-        (r#"{"command":"x",}"#, "at column 16"),
-        ("{\n\"command\":\nx}", "line 3 column 1"),
+        ("{", "column 1: "),
+        (r#"{"command":"x""#, "column 14: "),
+        (r#"{"command":"x"} {"#, "column 17: "),
+        (r#"{"command":'x'}"#, "column 12: "),
+        (r#"{"command":"x",}"#, "column 16: "),
+        ("{\n\"command\":\nx}", "line 3, column 1: "),
     ] {
         refused(|home| vec![home.call(["enqueue", json])], 2, place);
     }
@@ -260,11 +260,11 @@ fn fault_04_ids_that_could_be_paths_or_terminal_codes_are_refused() {
 #[test]
 fn fault_06_an_unknown_field_is_refused_and_the_nearest_offered() {
     for (json, message) in [
-        (r#"{"command":"x","max_retires":1}"#, "unknown field `max_retires`, did you mean `max_retries`?"),
-        (r#"{"comand":"x"}"#, "unknown field `comand`, did you mean `command`?"),
+        (r#"{"command":"x","max_retires":1}"#, "unknown field `max_retires`; did you mean `max_retries`?"),
+        (r#"{"comand":"x"}"#, "unknown field `comand`; did you mean `command`?"),
         (r#"{"command":"x","Priority":1}"#, "did you mean `priority`?"),
         (r#"{"command":"x","run-at":1}"#, "did you mean `run_at`?"),
-        (r#"{"command":"x","colour":1}"#, "unknown field `colour`, known fields are command, id"),
+        (r#"{"command":"x","colour":1}"#, "unknown field `colour`; the fields are command, id"),
         (r#"{"command":"x","":1}"#, "unknown field ``"),
         (r#"{"command":"x","state":"dead"}"#, "unknown field `state`"),
         (r#"{"command":"x","backoff":{"bse":2}}"#, "did you mean `base`?"),

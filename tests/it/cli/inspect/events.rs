@@ -38,7 +38,7 @@ fn events_show_the_user_and_the_detail() {
     assert_eq!(names(&events(&home, &["--limit", "2"])), ["set", "set"]);
     assert_eq!(events(&home, &["--since", "1h"]), all);
     assert_eq!(events(&home, &["--limit", "0"]).len(), 0);
-    home.run(["events", "--job", "absent"]).fails(3);
+    home.run(["events", "--job", "absent"]).fails(3).says("hint: `queuectl list` shows all jobs");
     home.run(["events"]).ok().shows("  cancel            ada         a\n").shows("  b\n");
 }
 

@@ -80,11 +80,18 @@ fn fault_11_jobs_that_are_not_dead_stay_unchanged() {
     let home = with_dead(&["a"]);
     home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
     for verb in ["retry", "purge"] {
-        home.run(["dlq", verb, "b"]).fails(4).prints("").says("job `b` was not changed (it is pending)");
+        home.run(["dlq", verb, "b"]).fails(4).prints("").says("job `b` is not dead (it is pending)");
         home.run(["dlq", verb, "nope"]).fails(3).says("there is no job `nope`");
         assert_eq!(home.state_of("b"), "pending");
     }
     home.run(["dlq", "retry", "a", "b"]).fails(4).prints("a\n");
+}
+
+#[test]
+fn show_of_a_job_that_is_not_dead_names_its_state() {
+    let home = Home::with_jobs(&["a"]);
+    let ran = home.run(["dlq", "show", "a"]).fails(4).prints("");
+    ran.says("error: job `a` is not dead (it is pending)\nhint: `queuectl show a` shows it\n");
 }
 
 #[test]

@@ -246,7 +246,9 @@ fn selected_jobs_are_exported_with_their_queues_and_batches() {
     assert_eq!(exported.iter().filter(|line| line["kind"] == "job").count(), 2);
     let exported = lines(&home, &["-", "b2", "later"]);
     assert_eq!(kinds(&exported), ["queuectl", "queue", "environment", "batch", "job", "unique_key", "event"]);
-    home.run(["export", "-", "absent"]).fails(3).says("there is no job `absent`");
+    home.run(["export", "-", "absent"])
+        .fails(3)
+        .says("there is no job `absent`\nhint: `queuectl list` shows all jobs");
     home.run(["export", "-", "--state", "daed"]).fails(2).says("did you mean `dead`?");
     home.run(["export", "-q", "child.jsonl", "blocked"]).ok();
     let other = Home::new();
