@@ -5,12 +5,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use sys::program::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ColorChoice, Parser};
 
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
 use super::parse::{CommandLine, parse};
+use super::render::help_groups::with_own_about_of_help;
 use sys::signal;
 
 /// Runs shell commands in the background and never loses one
@@ -39,10 +40,10 @@ pub(super) struct Cli {
 /// Flags of every verb.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 pub(super) struct Global {
-    /// The queue's folder [default: the nearest .queuectl in this or a parent directory, else ~/.queuectl]
+    /// The home directory of the queue [default: the nearest .queuectl in this directory or above it, else ~/.queuectl]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) home: Option<PathBuf>,
-    /// The queue's database [default: queue.db in the queue's folder]
+    /// The queue's database [default: queue.db in the home]
     #[arg(long, global = true, value_name = "PATH", help_heading = "Global options")]
     pub(super) store: Option<OsString>,
     /// Print JSON
@@ -75,10 +76,10 @@ pub(super) fn main() -> ExitCode {
 /// Prints help, the version or clap's error. Help that was printed because the verb is missing still exits with an error.
 fn answer_unparsed(error: &clap::Error, as_json: bool, color: ColorChoice) -> ExitCode {
     let no_verb = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    if no_verb && as_json {
-        return report(&Failure::usage("no command given"), as_json, color);
+    if no_verb && as_json || error.kind() == ErrorKind::MissingSubcommand {
+        return report(&missing_verb(error), as_json, color);
     }
-    let text = error.render().ansi().to_string();
+    let text = with_own_about_of_help(&error.render().ansi().to_string());
     // An error here means that the stream is closed.
     if no_verb {
         let _ = notes(color).write_all(text.as_bytes());
@@ -89,6 +90,15 @@ fn answer_unparsed(error: &clap::Error, as_json: bool, color: ColorChoice) -> Ex
     }
     let _ = results(color).write_all(text.as_bytes());
     ExitCode::SUCCESS
+}
+
+/// clap's own message lists the hidden verbs, too.
+fn missing_verb(error: &clap::Error) -> Failure {
+    let command = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(command)) => command,
+        _ => "queuectl",
+    };
+    Failure::usage("no command given").with_hint(format!("`{command} --help` lists the commands"))
 }
 
 /// The value of `--color`, for arguments that could not be parsed.

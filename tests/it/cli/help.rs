@@ -136,6 +136,29 @@ fn a_missing_verb_prints_help_on_stderr_and_fails() {
     }
 }
 
+#[test]
+fn flags_without_a_verb_are_an_error_that_names_no_hidden_verb() {
+    let home = Home::new();
+    let hint = "`queuectl --help` lists the commands";
+    for args in [vec!["-q"], vec!["--home", "x"], vec!["--color", "never"]] {
+        let ran = home.call_without_home(args).run().fails(2).prints("");
+        assert_eq!(ran.stderr, format!("error: no command given\nhint: {hint}\n"));
+    }
+    let ran = home.call_without_home(["--json"]).run().fails(2).prints("");
+    let expected = serde_json::json!({"error": "no command given", "exit_code": 2, "hint": hint});
+    assert_eq!(ran.error_json(), expected);
+    let ran = home.call_without_home(["worker", "-q"]).run().fails(2).prints("");
+    assert_eq!(ran.stderr, "error: no command given\nhint: `queuectl worker --help` lists the commands\n");
+}
+
+#[test]
+fn every_list_of_verbs_describes_help_in_the_same_words() {
+    let home = Home::new();
+    for args in [vec!["--help"], vec!["worker", "--help"], vec!["dlq", "-h"]] {
+        home.run(args).ok().shows("Print this help, or the help of a command");
+    }
+}
+
 /// Failures of every kind: usage, bad input, not found, conflict, incompatible.
 fn failures() -> Vec<(Vec<&'static str>, i32)> {
     vec![

@@ -10,6 +10,14 @@ use crate::verbs::GROUPS;
 const HELP: &str = "help";
 const ABOUT_HELP: &str = "Print this help, or the help of a command";
 
+/// clap's text for the verb `help` of a verb such as `worker`.
+const CLAP_ABOUT_HELP: &str = "Print this message or the help of the given subcommand(s)";
+
+/// Replaces clap's text for the verb `help`, which it does not let a program choose.
+pub(crate) fn with_own_about_of_help(text: &str) -> String {
+    text.replace(CLAP_ABOUT_HELP, ABOUT_HELP)
+}
+
 /// Replaces the flat list of verbs in the help by groups.
 pub(crate) fn grouped(command: Command) -> Command {
     let header = *command.get_styles().get_header();
