@@ -209,14 +209,16 @@ fn the_hint_about_workers_disappears_when_one_is_running() {
 fn an_unserved_or_mistyped_queue_prints_a_hint() {
     let home = Home::new();
     home.run(["queue", "pause", "mail"]).ok();
-    home.run(["enqueue", "--queue", "mial", "--", "true"]).ok().says("queue mial is new; did you mean mail?");
+    home.run(["enqueue", "--queue", "mial", "--", "true"])
+        .ok()
+        .says("queue `mial` is new; did you mean `mail`?");
     let again = home.run(["enqueue", "--queue", "mial", "--", "true"]).ok();
     assert!(!again.stderr.contains("did you mean"), "only the first job makes a queue: {again}");
     home.run(["enqueue", "-q", "--queue", "mali", "--", "true"]).ok().says_nothing();
     let mail = store::ServedJobs::InOrder(vec!["mail".parse().expect("a name")]);
     let _worker = crate::cli::harness::test_worker::TestWorker::serving(&home, "w1", mail);
     home.run(["enqueue", "--queue", "mail", "--", "true"]).ok().says_nothing();
-    let hint = "no worker serves queue video; start one with `queuectl worker start --queue video`";
+    let hint = "no worker serves queue `video`; start one with `queuectl worker start --queue video`";
     home.run(["enqueue", "{\"command\":\"true\",\"queue\":\"video\"}"]).ok().says(hint);
 }
 

@@ -18,6 +18,29 @@ fn a_file_a_stream_and_a_dash_as_file_do_the_same() {
 }
 
 #[test]
+fn empty_input_prints_no_hint() {
+    for args in [
+        ["enqueue", "-"].as_slice(),
+        &["enqueue", "--file", "jobs.jsonl"],
+        &["enqueue", "--each", "-", "--", "echo", "{}"],
+        &["enqueue", "[]"],
+    ] {
+        let home = Home::new();
+        home.file("jobs.jsonl", "");
+        home.call(args).with_stdin("").run().ok().prints("").says_nothing();
+        assert!(home.is_empty(), "{args:?}");
+    }
+    let home = Home::with_jobs(&["a"]);
+    let job = "{\"id\":\"a\",\"command\":\"1\"}\n";
+    home.call(["enqueue", "--if-absent", "-"])
+        .with_stdin(job)
+        .run()
+        .ok()
+        .prints("a\n")
+        .says("no worker is running");
+}
+
+#[test]
 fn json_is_one_array() {
     for (args, stdin) in
         [(["enqueue", "--json", "-"].as_slice(), TWO), (&["enqueue", "--json", "--file", "jobs.jsonl"], "")]

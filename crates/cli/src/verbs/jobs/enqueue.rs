@@ -98,29 +98,34 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let mut enqueuer = Enqueuer::new(store, caller)?;
     let queue = input.queue().filter(|_| !context.quiet);
     let similar_queue = queue.as_ref().map(|queue| similar_queue(store, queue)).transpose()?.flatten();
-    match input {
+    let count = match input {
         Input::One(request) => {
             let answers = enqueuer.enqueue(vec![*request])?;
             for answer in &answers {
                 print_one(context, store, answer)?;
             }
+            answers.len() as u64
         }
         Input::Batch(requests) => {
             let answers = enqueuer.enqueue(requests)?;
             print_batch(context, store, &answers)?;
+            answers.len() as u64
         }
         Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Json)?,
         Input::Stream => lines::enqueue_stream(context, &mut enqueuer, LineFormat::Json)?,
         Input::Each(path, each) if path.as_os_str() == "-" => {
-            lines::enqueue_stream(context, &mut enqueuer, LineFormat::Each(&each))?;
+            lines::enqueue_stream(context, &mut enqueuer, LineFormat::Each(&each))?
         }
         Input::Each(path, each) => {
-            lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Each(&each))?;
+            lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Each(&each))?
         }
+    };
+    if count == 0 {
+        return Ok(ExitCode::SUCCESS);
     }
     hint_no_worker(context, store, queue.as_ref())?;
     if let (Some(queue), Some(other)) = (queue, similar_queue) {
-        context.hint(&format!("queue {queue} is new; did you mean {other}?"))?;
+        context.hint(&format!("queue `{queue}` is new; did you mean `{other}`?"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -137,7 +142,7 @@ fn hint_no_worker(context: &Context, store: &dyn Store, queue: Option<&QueueName
     match queue.filter(|queue| !is_served(queue, &workers)) {
         None => Ok(()),
         Some(queue) => context.hint(&format!(
-            "no worker serves queue {queue}; start one with `queuectl worker start --queue {queue}`"
+            "no worker serves queue `{queue}`; start one with `queuectl worker start --queue {queue}`"
         )),
     }
 }
@@ -203,7 +208,7 @@ fn parse_json(json: &str) -> Result<Input, Failure> {
         Some('-') if json == "-" => Ok(Input::Stream),
         Some('{') => Ok(one(serde_json::from_str(json).map_err(OpError::from)?)),
         Some('[') => Ok(Input::Batch(serde_json::from_str(json).map_err(OpError::from)?)),
-        Some(_) => Err(Failure::usage(format!("`{json}` is not a job as JSON, which is an object"))
+        Some(_) => Err(Failure::usage(format!("`{json}` is not a JSON object or array"))
             .with_hint(format!("to enqueue a command, write `queuectl enqueue -- {json}`"))),
     }
 }

@@ -23,13 +23,14 @@ use store::{EnqueueResult, Store};
 
 const READ_BUFFER: usize = 1 << 20;
 
-/// Checks the whole file, then stores it. A file that is not regular cannot be read twice and is treated as a stream.
+/// Checks the whole file, then stores it; returns the number of jobs, new and existing. A file that is not regular cannot
+/// be read twice and is treated as a stream.
 pub(crate) fn enqueue_file(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
     path: &Path,
     form: LineFormat<'_>,
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     let is_regular = path.metadata().is_ok_and(|meta| meta.is_file());
     if !is_regular {
         return store_lines(context, enqueuer, open(path)?, form, None);
@@ -40,11 +41,12 @@ pub(crate) fn enqueue_file(
     store_lines(context, enqueuer, open(path)?, form, Some(total))
 }
 
+/// As [`enqueue_file`], for standard input.
 pub(crate) fn enqueue_stream(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
     form: LineFormat<'_>,
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     store_lines(context, enqueuer, Source::new(io::stdin()), form, None)
 }
 
@@ -99,7 +101,7 @@ fn store_lines<R: Read + AsFd>(
     source: Source<R>,
     form: LineFormat<'_>,
     total: Option<u64>,
-) -> Result<(), Failure> {
+) -> Result<u64, Failure> {
     let began = Instant::now();
     let mut storing = StoreProgress {
         context,
@@ -117,7 +119,7 @@ fn store_lines<R: Read + AsFd>(
         writeln!(out, "{} enqueued{} ({rate}/s)", jobs(created), describe_existing(existing))?;
         out.flush()?;
     }
-    Ok(())
+    Ok(created + existing)
 }
 
 fn describe_existing(existing: u64) -> String {
