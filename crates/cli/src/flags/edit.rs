@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::job::{parse_backoff, parse_timeout, split_variable};
+use super::whole_number::whole_number;
 use crate::failure::Failure;
 use domain::job::OnDependencyFailure;
 use domain::job::backoff::BackoffChoice;
@@ -19,6 +20,7 @@ use domain::values::name::QueueName;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
+use ops::error::JsonProblem;
 
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Changes")]
@@ -27,13 +29,13 @@ pub(crate) struct EditFlags {
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
     /// Priority; higher runs first
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<i32>(i32::MIN.into()..=i32::MAX.into()))]
     priority: Option<i32>,
     /// Retries after the first attempt
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(0..=MAX_RETRIES.into()))]
     max_retries: Option<u32>,
     /// Total number of attempts; an alternative to --max-retries
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=i128::from(MAX_RETRIES) + 1))]
     max_attempts: Option<u32>,
     /// Time limit for one attempt: 90, 1m30s, none
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout)]
@@ -99,7 +101,7 @@ fn or_none<T: FromStr>(text: &str) -> Result<OrNone<T>, T::Err> {
     if text == NONE { Ok(OrNone(None)) } else { text.parse().map(|value| OrNone(Some(value))) }
 }
 
-fn backoff_or_none(text: &str) -> Result<OrNone<BackoffChoice>, serde_json::Error> {
+fn backoff_or_none(text: &str) -> Result<OrNone<BackoffChoice>, JsonProblem> {
     if text == NONE { Ok(OrNone(None)) } else { parse_backoff(text).map(|choice| OrNone(Some(choice))) }
 }
 

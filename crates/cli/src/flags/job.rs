@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::whole_number::whole_number;
 use crate::failure::Failure;
 use domain::job::OnDependencyFailure;
 use domain::job::backoff::BackoffChoice;
@@ -17,6 +18,7 @@ use domain::values::name::{JobId, QueueName};
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
+use ops::error::JsonProblem;
 
 #[derive(Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Job")]
@@ -31,13 +33,13 @@ pub(crate) struct JobFlags {
     #[arg(long, value_name = "QUEUE")]
     queue: Option<QueueName>,
     /// Priority; higher runs first [default: 0]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<i32>(i32::MIN.into()..=i32::MAX.into()))]
     priority: Option<i32>,
     /// Retries after the first attempt [default: the setting max_retries]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RETRIES)), help_heading = "Timeout and retries")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(0..=MAX_RETRIES.into()), help_heading = "Timeout and retries")]
     max_retries: Option<u32>,
     /// Total number of attempts; an alternative to --max-retries
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RETRIES) + 1), help_heading = "Timeout and retries")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=i128::from(MAX_RETRIES) + 1), help_heading = "Timeout and retries")]
     max_attempts: Option<u32>,
     /// Time limit for one attempt: 90, 1m30s, none [default: the setting job_timeout]
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout, help_heading = "Timeout and retries")]
@@ -119,8 +121,8 @@ pub(crate) fn parse_timeout(text: &str) -> Result<Timeout, domain::job::request:
     text.parse()
 }
 
-pub(crate) fn parse_backoff(text: &str) -> Result<BackoffChoice, serde_json::Error> {
-    serde_json::from_str(text)
+pub(crate) fn parse_backoff(text: &str) -> Result<BackoffChoice, JsonProblem> {
+    serde_json::from_str(text).map_err(|error| JsonProblem::from(&error))
 }
 
 pub(crate) fn split_variable(text: &str) -> Result<(String, String), &'static str> {

@@ -12,6 +12,7 @@ use super::logs::sleep_while_read;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::resolve_id_to_show;
+use crate::flags::whole_number::whole_number;
 use crate::render::text::{printable, wrap};
 use domain::values::name::JobId;
 use domain::values::span::parse_span;
@@ -27,8 +28,8 @@ const EVENT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Show who did what, and when
 ///
-/// Shows the latest events, oldest first: cancel, retry, edit, remove, pause, changed settings, started and stopped
-/// workers, pruning. Events are kept for as long as the setting retain_events says. With --json, each line is an object
+/// Shows the latest events, oldest first: cancelled, retried, edited and removed jobs, pauses, changed settings, started
+/// and stopped workers, pruning. Events are kept for as long as the setting retain_events says. With --json, each line is an object
 /// {at, event, by, job, detail}.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -47,7 +48,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID")]
     job: Option<String>,
     /// Show at most this many [default: 100, or all with --since]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole_number::<usize>(0..=usize::MAX as i128))]
     limit: Option<usize>,
 }
 

@@ -8,6 +8,7 @@ use anstyle::Style;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::resolve_id_to_show;
+use crate::flags::whole_number::whole_number;
 use crate::render::text::{jobs, state_style};
 use domain::job::graph::{Branch, Direction, Graph, Node};
 use domain::job::life::StateName;
@@ -31,11 +32,11 @@ pub(crate) struct Args {
     dot: bool,
     /// Show at most this many jobs, the nearest first
     #[arg(long, value_name = "N", default_value_t = 1_000, allow_negative_numbers = true,
-          value_parser = clap::value_parser!(u32).range(1..=MAX_JOBS))]
+          value_parser = whole_number::<u32>(1..=MAX_JOBS))]
     limit: u32,
 }
 
-const MAX_JOBS: i64 = 1_000_000;
+const MAX_JOBS: i128 = 1_000_000;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let id = resolve_id_to_show(context, &args.id)?;

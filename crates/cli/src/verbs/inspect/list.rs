@@ -5,6 +5,7 @@ use sys::program::ExitCode;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::{JobFilterArgs, hint_unknown_name, resolve_id};
+use crate::flags::whole_number::whole_number;
 use crate::render::list_format;
 use crate::render::list_format::ListFormatArgs;
 use ops::jobs::list::Listing;
@@ -36,7 +37,8 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct PageArgs {
     /// Show at most this many jobs
-    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true,
+          value_parser = whole_number::<usize>(0..=usize::MAX as i128))]
     limit: usize,
     /// Start after this job, the last one of the previous page
     #[arg(long, value_name = "ID")]

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::flags::selection::resolve_id_to_show;
+use crate::flags::whole_number::whole_number;
 use crate::render::output::{PrintOptions, Printer};
 use crate::render::text::rough;
 use crate::slot_loan::SlotLoan;
@@ -30,7 +31,7 @@ use store::Store;
 /// Shows the latest attempt that is running or has printed something: both streams, in the order in which they were
 /// written. On a terminal, stderr is red and control characters are escaped. In a pipe, the bytes are unchanged.
 ///
-/// Of a long output, only the beginning and the end are kept (setting log_max_bytes); a line on stderr shows how much is
+/// If the output is long, only its beginning and end are kept (setting log_max_bytes); a line on stderr shows how much is
 /// missing.
 ///
 /// With --json, each line is an object {attempt, stream, at, text}; bytes that are not UTF-8 become U+FFFD. Missing output
@@ -50,7 +51,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     follow: bool,
     /// Show this attempt [default: the latest that is running or has printed something]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=u32::MAX.into()))]
     attempt: Option<u32>,
     /// Show only stdout
     #[arg(long, conflicts_with = "stderr")]

@@ -7,6 +7,7 @@ use super::wait;
 use super::wait::WaitArgs;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::flags::whole_number::whole_number;
 use crate::verbs::manage::bulk::{BulkArgs, change_matching};
 use crate::verbs::manage::cancel::CANCEL;
 use domain::values::name::BatchName;
@@ -33,7 +34,8 @@ enum BatchVerb {
     #[command(after_help = "Examples:\n  queuectl batch list\n  queuectl batch list --json --limit 1000")]
     List {
         /// Show at most this many batches
-        #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
+        #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true,
+              value_parser = whole_number::<usize>(0..=usize::MAX as i128))]
         limit: usize,
     },
     /// Show the progress of a batch

@@ -10,6 +10,7 @@ use super::progress::Progress;
 use super::results;
 use crate::context::{Context, catch};
 use crate::failure::{Exit, Failure};
+use crate::flags::whole_number::whole_number;
 use proof::campaign::Campaign;
 use proof::nemesis;
 use proof::sandbox::Program;
@@ -26,13 +27,14 @@ use proof::trial::TrialLimits;
   queuectl selftest --seconds 600
   queuectl selftest --only kill-worker --seed 42")]
 pub(crate) struct Args {
-    /// Start new trials for this many seconds; each kind of damage is tested at least once
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    /// Start new trials for this many seconds; each kind of fault is tested at least once
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true,
+          value_parser = whole_number::<u32>(0..=u32::MAX.into()))]
     seconds: u32,
     /// Repeat the trials of this seed [default: random]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Only this kind of damage
+    /// Only this kind of fault
     #[arg(long, value_name = "KIND", value_parser = kinds())]
     only: Option<String>,
 }
@@ -70,7 +72,7 @@ fn campaign(args: &Args) -> Result<Campaign, Failure> {
     })
 }
 
-/// All kinds of damage.
+/// All kinds of fault.
 fn kinds() -> PossibleValuesParser {
     PossibleValuesParser::new(nemesis::all().iter().map(|nemesis| nemesis.name()))
 }

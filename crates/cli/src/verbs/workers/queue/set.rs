@@ -82,7 +82,9 @@ fn parse_concurrency(text: &str) -> Result<Update<u32>, String> {
         return Ok(Update::Clear);
     }
     let limit = text.parse().ok().filter(|limit| (1..=MAX_CONCURRENCY).contains(limit));
-    limit.map(Update::Set).ok_or_else(|| format!("must be a number from 1 to {MAX_CONCURRENCY}, or none"))
+    limit
+        .map(Update::Set)
+        .ok_or_else(|| format!("must be a whole number from 1 to {MAX_CONCURRENCY}, or none"))
 }
 
 fn parse_rate(text: &str) -> Result<Update<Rate>, RateError> {

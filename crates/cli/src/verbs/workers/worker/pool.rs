@@ -2,23 +2,24 @@
 
 use std::ffi::OsString;
 
+use crate::flags::whole_number::whole_number;
 use domain::values::name::{JobId, QueueName};
 use engine::Pool;
 use ops::home::location::{Location, StoreAddress};
 use store::ServedJobs;
 
 /// More workers than this are a typing error.
-const MAX_WORKERS: i64 = 1_000;
+const MAX_WORKERS: i128 = 1_000;
 /// The maximum of the setting `concurrency`.
-const MAX_SLOTS: i64 = 1_024;
+const MAX_SLOTS: i128 = 1_024;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PoolFlags {
     /// Number of workers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_WORKERS))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=MAX_WORKERS))]
     pub(crate) count: u32,
     /// Number of jobs that each worker runs at once [default: the setting concurrency]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SLOTS))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=MAX_SLOTS))]
     pub(crate) concurrency: Option<u32>,
     /// Queues to serve, in strict order: a queue is served only if earlier ones have no ready job [default: all]
     #[arg(long = "queue", value_name = "QUEUE", value_delimiter = ',')]
