@@ -245,7 +245,7 @@ pub(crate) fn hint_unknown_name(context: &Context, filter: &JobFilter) -> Result
 
 fn offer(context: &Context, what: &str, typed: &str, nearest: Option<&str>) -> Result<(), Failure> {
     match nearest {
-        Some(nearest) => context.hint(&format!("there is no {what} {typed}; did you mean {nearest}?")),
-        None => context.hint(&format!("there is no {what} {typed}")),
+        Some(nearest) => context.hint(&format!("there is no {what} `{typed}`; did you mean `{nearest}`?")),
+        None => context.hint(&format!("there is no {what} `{typed}`")),
     }
 }

@@ -133,8 +133,8 @@ fn ready_is_the_order_of_claiming() {
 #[test]
 fn an_unknown_queue_is_empty_and_the_nearest_is_offered() {
     let home = Home::with_jobs(&["a"]);
-    home.run(["list", "--queue", "defalt", "--json"]).ok().prints("[]\n").says("did you mean default?");
-    home.run(["list", "--queue", "mail"]).ok().prints("").says("there is no queue mail");
+    home.run(["list", "--queue", "defalt", "--json"]).ok().prints("[]\n").says("did you mean `default`?");
+    home.run(["list", "--queue", "mail"]).ok().prints("").says("there is no queue `mail`");
     home.run(["list", "--queue", "default"]).ok().says_nothing();
 }
 

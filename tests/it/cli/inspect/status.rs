@@ -244,5 +244,5 @@ fn workers_and_problems_are_separate_sections() {
     let lines = ran.lines();
     let worker = lines.iter().position(|line| line.starts_with("w1 ")).expect("the worker is shown");
     assert_eq!(lines[worker + 1], "", "{ran}");
-    assert!(lines[worker + 2].starts_with("! queue mail is paused by "), "{ran}");
+    assert!(lines[worker + 2].starts_with("! queue mail was paused by "), "{ran}");
 }

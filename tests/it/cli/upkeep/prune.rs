@@ -45,7 +45,7 @@ fn finished_jobs_are_deleted_by_state_and_age() {
     let json = home.run(["prune", "--state", "completed,dead", "--yes", "--json"]).ok().json();
     assert_eq!((json["jobs"].as_u64(), json["dry_run"].as_bool()), (Some(2), Some(false)));
     assert_eq!(home.state_of("waits"), "pending");
-    home.run(["prune", "--state", "pending"]).fails(2).says("possible states are completed, cancelled, dead");
+    home.run(["prune", "--state", "pending"]).fails(2).says("the states are completed, cancelled, dead");
     home.run(["prune", "--state", "complete"]).fails(2).says("did you mean `completed`?");
 }
 
@@ -61,7 +61,7 @@ fn selected_finished_jobs_are_deleted() {
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     home.run(["prune", "--tag", "t"]).fails(2).says("this would delete 2 jobs").says("--yes");
     home.run(["prune", "--tag", "t", "--queue", "mail", "--dry-run"]).ok().prints("1\n");
-    home.run(["prune", "--queue", "mial"]).ok().prints("0\n").says("did you mean mail?");
+    home.run(["prune", "--queue", "mial"]).ok().prints("0\n").says("did you mean `mail`?");
     home.run(["prune", "--command-like", "echo d"]).ok().prints("1\n");
     home.run(["prune", "--batch", "c"]).ok().prints("1\n");
     assert_eq!(home.count(), 2);

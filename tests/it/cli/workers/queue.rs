@@ -44,7 +44,7 @@ fn using_a_new_queue_creates_it_and_suggests_a_similar_name() {
     home.run(["queue", "list", "--json"]).ok().prints("[]\n").says_nothing();
     home.run(["queue", "list"]).ok().prints("").says("hint: no queues yet");
     home.run(["queue", "resume", "email"]).ok().says_nothing();
-    home.run(["queue", "pause", "emial"]).ok().says("hint: queue emial is new; did you mean email?");
+    home.run(["queue", "pause", "emial"]).ok().says("hint: queue `emial` is new; did you mean `email`?");
     home.run(["queue", "pause", "emial"]).ok().says_nothing();
     home.run(["queue", "set", "video", "--concurrency", "1"]).ok().says_nothing();
     let names: Vec<String> =
@@ -61,10 +61,10 @@ fn invalid_limits_are_refused_and_no_queue_is_created() {
         (&["queue", "pause", "a", "--reason", ""], "--reason"),
         (&["queue", "resume", ""], "it is empty"),
         (&["queue", "set", "a"], "no changes given"),
-        (&["queue", "set", "a", "--concurrency", "0"], "must be a number from 1 to 100000, or none"),
-        (&["queue", "set", "a", "--concurrency", "-1"], "must be a number"),
-        (&["queue", "set", "a", "--concurrency", "1.5"], "must be a number"),
-        (&["queue", "set", "a", "--concurrency", "9223372036854775808"], "must be a number"),
+        (&["queue", "set", "a", "--concurrency", "0"], "must be a whole number from 1 to 100000, or none"),
+        (&["queue", "set", "a", "--concurrency", "-1"], "must be a whole number"),
+        (&["queue", "set", "a", "--concurrency", "1.5"], "must be a whole number"),
+        (&["queue", "set", "a", "--concurrency", "9223372036854775808"], "must be a whole number"),
         (&["queue", "set", "a", "--rate", "10"], "not a valid rate: `10`; write 10/m"),
         (&["queue", "set", "a", "--rate", "0/m"], "must allow 1 to 1000000 jobs"),
         (&["queue", "set", "a", "--rate", "-1/m"], "must allow 1 to 1000000 jobs"),

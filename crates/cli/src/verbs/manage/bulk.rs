@@ -30,7 +30,7 @@ pub(crate) struct BulkArgs {
     /// Show which jobs would be changed, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before changing more than one job
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
@@ -88,7 +88,7 @@ fn restrict_states(filter: JobFilter, wording: &Wording) -> Result<JobFilter, Fa
         Some(phase) => {
             let names: Vec<&str> = able.iter().map(|phase| phase.name()).collect();
             Err(Failure::usage(format!("jobs that are {} cannot be {}", phase.name(), wording.participle))
-                .with_hint(format!("possible states are {}", names.join(", "))))
+                .with_hint(format!("the states are {}", names.join(", "))))
         }
     }
 }

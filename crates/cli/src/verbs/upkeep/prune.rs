@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Show what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask before deleting more than one job
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
     #[command(flatten)]
@@ -93,7 +93,7 @@ fn only_finished(filter: JobFilter) -> Result<JobFilter, Failure> {
     match filter.phases.iter().find(|phase| !is_finished(phase)) {
         None => Ok(filter),
         Some(phase) => Err(Failure::usage(format!("jobs that are {} cannot be pruned", phase.name()))
-            .with_hint("possible states are completed, cancelled, dead")),
+            .with_hint("the states are completed, cancelled, dead")),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn report_queue(
         &ChangeReport { name, json, sentence: format!("Queue {name} {what}") },
     )?;
     if let Some(other) = &changed.similar_queue {
-        context.hint(&format!("queue {name} is new; did you mean {other}?"))?;
+        context.hint(&format!("queue `{name}` is new; did you mean `{other}`?"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
