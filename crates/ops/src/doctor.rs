@@ -143,7 +143,7 @@ pub fn diagnose(args: &LocationArgs, depth: Depth, on_full_read: &dyn Fn(u64)) -
             let advice = if let OpError::ExposedHome { home, source } = &error {
                 advice_for_found(home, source)
             } else {
-                "choose a folder with --home".to_owned()
+                "choose a directory with --home".to_owned()
             };
             diagnosis.refuse("home", error, Some(&advice));
             None

@@ -231,10 +231,10 @@ pub enum RestoreError {
     Store(#[from] StoreError),
     #[error("workers are running ({count})")]
     Workers { count: usize },
-    #[error("another restore is under way")]
+    #[error("another restore is in progress")]
     UnderWay,
     /// The backup cannot be used.
-    #[error("the backup `{}` cannot be used, and nothing was changed", path.display())]
+    #[error("the backup `{}` cannot be used; nothing was changed", path.display())]
     BadBackup {
         path: PathBuf,
         #[source]

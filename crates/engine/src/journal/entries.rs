@@ -157,7 +157,9 @@ impl fmt::Display for AttemptEnd<'_> {
         write!(out, " ({})", Elapsed(self.duration))?;
         match self.recording {
             Recording::Nothing => out.write_str(", not recording: its lease was lost"),
-            Recording::State { dead: Some(reason), .. } => write!(out, ", dead: {}", reason.name()),
+            Recording::State { dead: Some(reason), .. } => {
+                write!(out, ", dead: {}", reason.name().replace('_', " "))
+            }
             Recording::State { state, next_retry_at, dead: None } => {
                 self.fmt_state(out, state, next_retry_at)
             }
@@ -238,7 +240,7 @@ mod tests {
                 None,
                 200_500,
                 dead(DeadReason::RetriesExhausted),
-                "exit code 1 (3m20s), dead: retries_exhausted",
+                "exit code 1 (3m20s), dead: retries exhausted",
             ),
             (Outcome::Lost, None, 7, state(StateName::Pending, None), "its worker died (7ms), pending again"),
             (
@@ -246,7 +248,7 @@ mod tests {
                 None,
                 7,
                 dead(DeadReason::CrashLimit),
-                "its worker died (7ms), dead: crash_limit",
+                "its worker died (7ms), dead: crash limit",
             ),
             (Outcome::Released, None, 0, state(StateName::Pending, None), "released (0ms), pending again"),
             (Outcome::Cancelled, None, 59_999, state(StateName::Cancelled, None), "cancelled (59.9s)"),

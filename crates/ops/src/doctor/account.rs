@@ -4,7 +4,7 @@ use super::{Diagnosis, Finding};
 use sys::process::user;
 
 pub(super) const NOT_AS_ROOT: &str =
-    "use an account with only the rights that the jobs need; SECURITY.md shows how";
+    "use an account with only the permissions that the jobs need; SECURITY.md shows how";
 
 pub(super) fn check(diagnosis: &mut Diagnosis) {
     diagnosis.add(if user::number() == user::ROOT {

@@ -66,7 +66,7 @@ fn filesystem(kind: Filesystem) -> Finding {
         Filesystem::Overlay => finding("overlayfs: data outside a volume is lost with the container"),
         Filesystem::Fuse => {
             let message = "FUSE: whether file locks are reliable depends on its implementation";
-            Finding::warning("filesystem", message).advise("choose a folder on a local disk with --home")
+            Finding::warning("filesystem", message).advise("choose a directory on a local disk with --home")
         }
         Filesystem::Unknown(magic) => finding(&format!("unknown type ({magic:#x})")),
     }

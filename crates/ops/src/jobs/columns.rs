@@ -43,9 +43,9 @@ const BATCH: &str = "batch";
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
-    #[error("there is no column `{typed}`; did you mean `{nearest}`?")]
+    #[error("unknown column `{typed}`; did you mean `{nearest}`?")]
     Near { typed: String, nearest: &'static str },
-    #[error("there is no column `{typed}`; the columns are {}, {BATCH}", COLUMNS.join(", "))]
+    #[error("unknown column `{typed}`; the columns are {}, {BATCH}", COLUMNS.join(", "))]
     Unknown { typed: String },
 }
 

@@ -126,7 +126,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::QueuePaused { queue, by, reason, waiting } => {
-                write!(out, "queue {queue} is paused by {by}")?;
+                write!(out, "queue {queue} was paused by {by}")?;
                 if let Some(reason) = reason {
                     write!(out, " ({reason})")?;
                 }
@@ -161,7 +161,7 @@ impl fmt::Display for Problem {
             }
             Self::SilentWorker { worker, silent_for } => {
                 write!(out, "worker {worker} has sent no heartbeat for {}", in_seconds(*silent_for))?;
-                out.write_str("; it hangs or cannot reach the store, see worker.log")
+                out.write_str("; it may hang or be unable to reach the store; see worker.log")
             }
             Self::HinderedWorker { worker, why } => {
                 write!(out, "worker {worker} is blocked ({why}); it resumes by itself when the cause is gone")
@@ -253,7 +253,7 @@ mod tests {
             (
                 Problem::QueuePaused { queue: queue.clone(), by: "ada".to_owned(), reason: None, waiting: 1 },
                 "queue_paused",
-                "queue mail is paused by ada, 1 job waits; resume it with `queuectl queue resume mail`",
+                "queue mail was paused by ada, 1 job waits; resume it with `queuectl queue resume mail`",
             ),
             (
                 Problem::NoWorker { waiting: 2 },
@@ -286,7 +286,7 @@ mod tests {
             (
                 Problem::SilentWorker { worker: "w1".to_owned(), silent_for: Duration::from_millis(61_500) },
                 "silent_worker",
-                "worker w1 has sent no heartbeat for 1m1s; it hangs or cannot reach the store, see worker.log",
+                "worker w1 has sent no heartbeat for 1m1s; it may hang or be unable to reach the store; see worker.log",
             ),
             (
                 Problem::HinderedWorker { worker: "w1".to_owned(), why: "Too many open files".to_owned() },

@@ -24,7 +24,7 @@ fn the_journal_has_the_start_and_the_end_of_each_attempt() {
         ("start bad attempt 1: echo no luck >&2; exit 3", ""),
         ("end bad attempt 1: exit code 3: no luck (", retry_at),
         ("start bad attempt 2: ", ""),
-        ("end bad attempt 2: exit code 3: no luck (", "ms), dead: retries_exhausted"),
+        ("end bad attempt 2: exit code 3: no luck (", "ms), dead: retries exhausted"),
         ("start good attempt 1: true", ""),
         ("end good attempt 1: completed (", "ms)"),
         ("worker draining", ""),
