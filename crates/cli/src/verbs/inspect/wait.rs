@@ -34,7 +34,7 @@ use store::Store;
 /// not exist, 124 after a timeout. A failed job has not finished: it waits for its retry. Ctrl-C stops waiting; the jobs
 /// continue.
 ///
-/// Inside a job, it refuses to wait for that job and for jobs that depend on it (exit code 4). If all slots are busy, it
+/// Inside a job, `wait` refuses to wait for that job and for jobs that depend on it (exit code 4). If all slots are busy, it
 /// starts a worker for the jobs that it waits for, one at a time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -16,7 +16,7 @@ use ops::jobs::change::{ChangedJob, Verb};
 /// A waiting job is cancelled at once. For a running job, the worker kills the command and every process that it started;
 /// queuectl waits up to a second for that. A finished job cannot be cancelled (exit code 4).
 ///
-/// Jobs that depend on a cancelled job are cancelled, too, unless their --on-dependency-failure is run. They are listed;
+/// Jobs that depend on a cancelled job are cancelled too, unless their --on-dependency-failure is run. They are listed;
 /// with --json, each job has a list `cancelled_dependents`. If there are very many, the workers cancel the rest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

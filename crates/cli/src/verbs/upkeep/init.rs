@@ -11,14 +11,14 @@ use crate::failure::Failure;
 use crate::render::text::printable;
 use ops::home::init::{InitOutcome, init};
 
-/// Create a queue for this folder
+/// Create a queue for this directory
 ///
-/// Creates `.queuectl/` here. queuectl then uses it in this folder and below, instead of the queue in your home folder. It
-/// refuses a folder that other users can write to or own, because they could replace the queue.
+/// Creates `.queuectl/` here. queuectl then uses it in this directory and below, instead of the queue in your home directory.
+/// It refuses a directory that other users can write to or own, because they could replace the queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl init\n  queuectl init ~/projects/site")]
 pub(crate) struct Args {
-    /// The folder
+    /// The directory
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
 }

@@ -30,8 +30,8 @@ use sys::process::user;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl hook add notify-dead --on dead -- notify-send \"a job died\"
-  queuectl hook add pager --on dlq-above --above 10 --queue mail --command 'mail -s dead ops@example.org'
-  queuectl hook add site --on success --url https://example.org/hooks --secret-file key")]
+  queuectl hook add pager --on dlq-above --above 10 -- mail -s dead ops
+  queuectl hook add site --on dead --url https://example.org --secret-file key")]
 pub(super) struct Args {
     /// The hook's name
     #[arg(value_name = "NAME")]

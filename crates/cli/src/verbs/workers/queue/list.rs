@@ -66,8 +66,8 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
     table
 }
 
-/// The reason why the queue is held back, highlighted, and its defaults for jobs. They share one column because only the last column
-/// is shortened on a narrow terminal.
+/// The reason why the queue is held back, highlighted, and its defaults for jobs. They share one column
+/// because only the last column is shortened on a narrow terminal.
 fn notes(queue: &Queue, now: Timestamp) -> Cell {
     let held_back = held_back(queue, now);
     let style = if held_back.is_some() { AnsiColor::Yellow.on_default() } else { Style::new() };

@@ -27,8 +27,8 @@ use sys::process::user;
 /// The workers claim no more jobs. The command waits until they have exited; Ctrl-C stops waiting, but the workers continue
 /// to drain. Jobs that are killed after the timeout return to the queue and lose no retry.
 ///
-/// Inside a job, the command waits for all other running jobs, but not for that job, nor for jobs that themselves wait for
-/// jobs or for a stop: the workers of those exit when they end.
+/// Inside a job, the command waits for all other running jobs, but not for that job, nor for jobs that are themselves
+/// waiting. The workers that run such jobs exit when the jobs end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl worker stop
