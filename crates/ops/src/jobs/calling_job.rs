@@ -17,7 +17,7 @@ use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::WaitLock;
 use sys::process::user;
 
-/// Variables that a worker sets for each command; see `engine/variables.rs`.
+/// Variables that a worker sets for each command; see `engine/attempt/variables.rs`.
 const JOB_ID: &str = "QUEUECTL_JOB_ID";
 const ATTEMPT: &str = "QUEUECTL_ATTEMPT";
 const WORKER_ID: &str = "QUEUECTL_WORKER_ID";
