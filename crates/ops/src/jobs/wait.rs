@@ -68,7 +68,7 @@ impl Wait {
         Ok(ended)
     }
 
-    /// Polls up to [`JOBS_PER_POLL`] unfinished jobs; successive calls rotate through them.
+    /// Polls up to `JOBS_PER_POLL` unfinished jobs; successive calls rotate through them.
     pub fn poll(&mut self, store: &dyn Store) -> Result<Vec<WaitEnd>, StoreError> {
         self.poll_next(JOBS_PER_POLL.min(self.unfinished.len()), store)
     }

@@ -191,7 +191,7 @@ pub fn keep_descriptors_to_ourselves() -> io::Result<()> {
 /// Takes over the pipe that the process which started this one put at [`REPORT_PIPE`]. Standard input is `/dev/null`
 /// from then on, so a second call fails, as does a call where standard input is not the writing end of a pipe.
 ///
-/// Standard input is always open (see [`crate::program`]) and replaced as a whole, so no other owner of a descriptor can lose
+/// Standard input is always open (see [`mod@crate::program`]) and replaced as a whole, so no other owner of a descriptor can lose
 /// it, as would be possible with a number that the program may have opened for itself.
 pub fn take_report_pipe() -> io::Result<OwnedFd> {
     let is_pipe = FileType::from_raw_mode(fstat(stdin())?.st_mode) == FileType::Fifo;
