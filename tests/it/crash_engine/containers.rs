@@ -63,6 +63,7 @@ fn let_time_pass(crash_home: &CrashHome) {
 fn end(crash_home: &CrashHome) {
     wait("every job has ended", || crash_home.unfinished().is_empty());
     crash_home.run(&["-q", "worker", "stop"]).ok();
+    crash_home.wait_for_pools();
     crash_home.finish();
 }
 

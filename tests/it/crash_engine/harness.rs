@@ -285,6 +285,14 @@ impl CrashHome {
         ended.expect("it was waited for")
     }
 
+    /// Waits until every pool has ended by itself: a signal in its last moment would kill it.
+    pub(crate) fn wait_for_pools(&self) {
+        wait("every pool ends", || {
+            let mut pools = self.pools.borrow_mut();
+            pools.iter_mut().all(|child| child.try_wait().expect("a child of ours").is_some())
+        });
+    }
+
     /// Stops every pool after it has finished its running jobs.
     pub(crate) fn stop_pools(&self) {
         for mut child in self.pools.take() {

@@ -178,5 +178,5 @@ fn an_exit_code_that_is_not_retried_ends_a_job_at_once() {
         let found = (&job["state"], &job["failures"], &job["reason"]);
         assert_eq!(found, (&json!("dead"), &json!(failures), &json!(reason)), "{job:#}");
     }
-    assert!(home.journal().contains("dead: not_retried"), "{}", home.journal());
+    assert!(home.journal().contains("dead: not retried"), "{}", home.journal());
 }
