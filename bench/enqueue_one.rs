@@ -30,24 +30,25 @@ const SHOWN_JOBS: usize = 10;
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rounds = if bench.quick { 6 } else { 20 };
-    let changed = bench.workspace.home("enqueue-one")?;
+    // Each has a home of its own: every few commits a process checkpoints the log, which must not always be the same one.
+    let home = |name: &str| bench.workspace.home(&format!("enqueue-one-{name}"));
     let shown = home_with_jobs(bench)?;
-    let home_of = |words: &[&str]| if words[0] == "enqueue" { &changed } else { &shown };
     let nothing = Program::new(["/bin/true"])?;
     let mut subjects = Vec::new();
-    for (words, most) in VERBS {
-        let program = home_of(words).queuectl(words)?;
+    for (number, (words, most)) in VERBS.into_iter().enumerate() {
+        let changed = home(&number.to_string())?;
+        let program = if words[0] == "enqueue" { &changed } else { &shown }.queuectl(words)?;
         subjects.push(Subject::new(words.join(" "), program, Bar::AtMost(most)));
     }
     let enqueue = ["enqueue", "--", "true"];
     let copy = bench.workspace.copy_program("copied")?;
-    let copied = changed.queuectl_at(&copy, &enqueue)?;
+    let copied = home("copied")?.queuectl_at(&copy, &enqueue)?;
     subjects.push(Subject::new("enqueue, of a program that was just copied".to_owned(), copied, Bar::None));
     let released = released();
     if released.exists() {
         let (words, most) = RELEASED;
         let copy = bench.workspace.copy_from_disk(&released, "released")?;
-        let program = changed.queuectl_at(&copy, words)?;
+        let program = home("released")?.queuectl_at(&copy, words)?;
         let what = format!("{}, of what tools/release built", words.join(" "));
         subjects.push(Subject::new(what, program, Bar::AtMost(most)));
     }
@@ -60,9 +61,17 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let (mut floor, mut syncs) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
         bench.progress(&format!("single processes, round {round} of {rounds}"));
-        floor.push(nothing.seconds(RUNS_PER_ROUND)?);
-        for subject in &mut subjects {
-            subject.rounds.push(subject.program.seconds(RUNS_PER_ROUND)?);
+        // In turns, so that a change of the machine's speed touches all alike.
+        let (mut bare, mut taken) = (Vec::new(), vec![Vec::new(); subjects.len()]);
+        for _ in 0..RUNS_PER_ROUND {
+            bare.push(nothing.run()?.wall.as_secs_f64());
+            for (subject, seconds) in subjects.iter().zip(&mut taken) {
+                seconds.push(subject.program.run()?.wall.as_secs_f64());
+            }
+        }
+        floor.push(bare.into_iter().collect::<Sample>());
+        for (subject, seconds) in subjects.iter_mut().zip(taken) {
+            subject.rounds.push(seconds.into_iter().collect());
         }
         syncs.push(raw::sync_seconds(&mut log, RUNS_PER_ROUND)?);
     }
