@@ -5,36 +5,9 @@
 //! them into it.
 
 mod arguments;
-mod bare;
-mod document;
-mod drain;
-mod enqueue_bulk;
-mod enqueue_one;
-mod figure;
-mod filled;
-mod graph;
-mod idle;
-mod instructions;
-mod large_store;
-mod limits;
-mod machine;
-mod many_processes;
-mod million;
-mod peer;
-mod peers;
-mod plot;
-mod pool;
-mod raw;
-mod recovery;
-mod report;
-mod running;
-mod sample;
-mod spawn;
-mod start_latency;
-mod table;
-mod tiny_jobs;
-mod usage;
-mod workspace;
+mod benchmarks;
+mod output;
+mod rig;
 
 use std::env;
 use std::path::Path;
@@ -44,8 +17,13 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::arguments::Arguments;
-use crate::report::Report;
-use crate::workspace::Workspace;
+use crate::benchmarks::{
+    drain, enqueue_bulk, enqueue_one, graph, idle, instructions, large_store, limits, many_processes,
+    million, peers, recovery, start_latency,
+};
+use crate::output::machine;
+use crate::output::report::Report;
+use crate::rig::workspace::Workspace;
 
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 

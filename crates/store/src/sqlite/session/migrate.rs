@@ -54,7 +54,7 @@ const DEVELOPMENT_APPLICATION_ID: i64 = 0x5175_6563;
 /// Safe with concurrent processes: one migrates, the others find it done.
 pub(crate) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path) -> Result<(), StoreError> {
     if !is_current(connection, path)? {
-        let _pass = gate.enter(GATE_TIMEOUT)?;
+        let _guard = gate.enter(GATE_TIMEOUT)?;
         if !is_current(connection, path)? {
             migrate(connection)?;
             failpoint::hit("migrate.before_sync");
