@@ -17,6 +17,7 @@ pub mod queues;
 pub mod recent_problems;
 pub mod recount;
 pub mod retention;
+mod rows;
 pub mod schedules;
 pub mod settings;
 pub mod sqlite;

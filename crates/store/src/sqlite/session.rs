@@ -10,4 +10,5 @@ pub(crate) mod migrate;
 pub(crate) mod open;
 pub(crate) mod read_only;
 pub(crate) mod row;
+mod statement;
 pub(crate) mod tx;

@@ -8,6 +8,8 @@ use rusqlite::{CachedStatement, Connection};
 
 use super::open::OpenDatabase;
 use crate::StoreError;
+use crate::rows::sql::{Params, Row, Sql};
+use crate::rows::value::malformed;
 use crate::sqlite::jobs::dependencies;
 use crate::sqlite::jobs::environments::CachedEnvironment;
 use crate::sqlite::tables::counters::Counters;
@@ -87,6 +89,56 @@ impl<'c> Tx<'c> {
             dependents: RefCell::default(),
             has_new_ready: Cell::new(false),
         }
+    }
+
+    /// Runs a statement without a result, and returns the number of rows that it changed.
+    pub(crate) fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, StoreError> {
+        Sql::execute(self.connection, sql, params)
+    }
+
+    /// Reads every row.
+    pub(crate) fn all<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        Sql::query(self.connection, sql, params, &mut |row| {
+            all.push(read(row)?);
+            Ok(true)
+        })?;
+        Ok(all)
+    }
+
+    /// Reads the first row, if there is one.
+    pub(crate) fn first<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut first = None;
+        Sql::query(self.connection, sql, params, &mut |row| {
+            first = Some(read(row)?);
+            Ok(false)
+        })?;
+        Ok(first)
+    }
+
+    /// As `first`, for a row that must exist.
+    pub(crate) fn one<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.first(sql, params, read)?.ok_or_else(|| malformed("row", "it is missing"))
+    }
+
+    /// Whether a statement finds any row.
+    pub(crate) fn exists(&self, sql: &str, params: Params<'_>) -> Result<bool, StoreError> {
+        Ok(self.first(sql, params, |_| Ok(()))?.is_some())
     }
 
     pub(crate) fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>, StoreError> {

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension, params};
-
 use super::events;
-use crate::sqlite::session::tx::{Tx, millis};
+use crate::rows::named;
+use crate::sqlite::session::tx::Tx;
 use crate::{Duty, StoreError};
+use domain::values::timestamp::Timestamp;
 
 /// No duty is due later than this. A later due time was written while the clock was wrong.
 const MAX_DUTY_DELAY: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) fn is_due(tx: &Tx<'_>, duty: Duty) -> Result<bool, StoreError> {
-    let mut select = tx.prepare("select due_at from duties where name = ?1")?;
-    let due_at: Option<i64> = select.query_row([duty.name()], |row| row.get(0)).optional()?;
-    let now = tx.now.as_millis();
-    Ok(due_at.is_none_or(|due_at| due_at <= now || due_at > now + millis(MAX_DUTY_DELAY)))
+    let due_at: Option<Timestamp> =
+        tx.first("select due_at from duties where name = :name", named! { name: duty.name() }, |row| {
+            row.get("due_at")
+        })?;
+    let latest = tx.now.saturating_add(MAX_DUTY_DELAY);
+    Ok(due_at.is_none_or(|due_at| due_at <= tx.now || due_at > latest))
 }
 
 /// `false` if another worker was quicker.
@@ -42,7 +44,10 @@ pub(crate) fn end(
 }
 
 fn postpone(tx: &Tx<'_>, duty: Duty, by: Duration) -> Result<(), StoreError> {
-    tx.prepare("insert or replace into duties (name, due_at) values (?1, ?2)")?
-        .execute(params![duty.name(), tx.now.saturating_add(by).as_millis()])?;
+    tx.execute(
+        "insert into duties (name, due_at) values (:name, :due_at)
+         on conflict (name) do update set due_at = excluded.due_at",
+        named! { name: duty.name(), due_at: tx.now.saturating_add(by) },
+    )?;
     Ok(())
 }

@@ -1,0 +1,47 @@
+//! The keys of rows. Each table has a type of its own, so that no key can be taken for that of another table.
+
+use super::value::{FromValue, ToValue, Value};
+use crate::StoreError;
+
+macro_rules! keys {
+    ($($(#[$doc:meta])* $key:ident),* $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) struct $key(pub(crate) i64);
+
+        impl ToValue for $key {
+            fn to_value(&self) -> Value<'_> {
+                Value::Integer(self.0)
+            }
+        }
+
+        impl<'r> FromValue<'r> for $key {
+            fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+                i64::from_value(value).map(Self)
+            }
+        }
+    )*};
+}
+
+keys! {
+    /// The number of a job, in the order of enqueuing. Callers see it as [`domain::job::Job::number`].
+    JobSeq,
+    WorkerSeq,
+    QueueKey,
+    BatchKey,
+    EnvironmentKey,
+    ScheduleKey,
+    HookKey,
+    DeliveryKey,
+}
+
+impl JobSeq {
+    /// The job with this number.
+    pub(crate) fn of_number(number: u64) -> Self {
+        Self(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+
+    pub(crate) fn number(self) -> u64 {
+        self.0.unsigned_abs()
+    }
+}

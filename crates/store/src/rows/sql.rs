@@ -1,0 +1,84 @@
+//! The access of shared verbs to a database.
+
+use super::value::{FromValue, Value};
+use crate::StoreError;
+
+/// One transaction of a database. It compiles each statement once and keeps it.
+pub(crate) trait Sql {
+    /// Runs a statement and passes its rows to `each`, until that returns `false`.
+    fn query(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        each: &mut dyn FnMut(&Row<'_>) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError>;
+
+    /// Runs a statement without a result, and returns the number of rows that it changed.
+    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, StoreError>;
+}
+
+/// The values that a statement binds: see [`params`] and [`named`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Params<'a> {
+    /// For `?1`, `?2` and so on.
+    Positional(&'a [Value<'a>]),
+    /// For `:name`; the names include the colon.
+    Named(&'a [(&'static str, Value<'a>)]),
+}
+
+/// Binds by position: `params![seq, state]`.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => {
+        $crate::rows::sql::Params::Positional(&[$($crate::rows::value::ToValue::to_value(&$value)),*])
+    };
+}
+
+/// Binds by name: `named! { seq: job.seq, by }` for `:seq` and `:by`.
+macro_rules! named {
+    ($($name:ident $(: $value:expr)?),* $(,)?) => {
+        $crate::rows::sql::Params::Named(&[$(
+            (concat!(":", stringify!($name)), $crate::rows::sql::named!(@value $name $($value)?))
+        ),*])
+    };
+    (@value $name:ident $value:expr) => { $crate::rows::value::ToValue::to_value(&$value) };
+    (@value $name:ident) => { $crate::rows::value::ToValue::to_value(&$name) };
+}
+
+pub(crate) use {named, params};
+
+/// A row of a result. It is only valid until the next one is read.
+pub(crate) struct Row<'r>(&'r dyn Columns);
+
+/// The columns of a row, as its database has them.
+pub(crate) trait Columns {
+    /// The number of the column with this name.
+    fn index(&self, name: &str) -> Result<usize, StoreError>;
+    fn value(&self, index: usize) -> Result<Value<'_>, StoreError>;
+}
+
+impl<'r> Row<'r> {
+    pub(crate) fn new(columns: &'r dyn Columns) -> Self {
+        Self(columns)
+    }
+
+    pub(crate) fn get<T: FromValue<'r>>(&self, column: impl Column) -> Result<T, StoreError> {
+        T::from_value(self.0.value(column.index(self.0)?)?)
+    }
+}
+
+/// A column by name, or by position where a lookup would cost too much.
+pub(crate) trait Column {
+    fn index(self, columns: &dyn Columns) -> Result<usize, StoreError>;
+}
+
+impl Column for usize {
+    fn index(self, _: &dyn Columns) -> Result<usize, StoreError> {
+        Ok(self)
+    }
+}
+
+impl Column for &str {
+    fn index(self, columns: &dyn Columns) -> Result<usize, StoreError> {
+        columns.index(self)
+    }
+}

@@ -1,0 +1,86 @@
+//! SQLite's side of [`Sql`]: binding, stepping and reading statements.
+
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, Connection};
+
+use crate::StoreError;
+use crate::rows::sql::{Columns, Params, Row, Sql};
+use crate::rows::value::{Value, malformed};
+
+impl Sql for Connection {
+    fn query(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        each: &mut dyn FnMut(&Row<'_>) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut statement = bound(self, sql, params)?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            if !each(&Row::new(row))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, StoreError> {
+        Ok(bound(self, sql, params)?.raw_execute()?)
+    }
+}
+
+fn bound<'c>(
+    connection: &'c Connection,
+    sql: &str,
+    params: Params<'_>,
+) -> Result<CachedStatement<'c>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let count = match params {
+        Params::Positional(values) => {
+            for (index, value) in values.iter().enumerate() {
+                statement.raw_bind_parameter(index + 1, value)?;
+            }
+            values.len()
+        }
+        Params::Named(values) => {
+            for (name, value) in values {
+                let index = statement.parameter_index(name)?;
+                let index = index.unwrap_or_else(|| panic!("no parameter {name} in: {sql}"));
+                statement.raw_bind_parameter(index, value)?;
+            }
+            values.len()
+        }
+    };
+    assert_eq!(count, statement.parameter_count(), "every parameter is bound in: {sql}");
+    Ok(statement)
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match *self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(number),
+            Value::Real(number) => ValueRef::Real(number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl Columns for rusqlite::Row<'_> {
+    fn index(&self, name: &str) -> Result<usize, StoreError> {
+        Ok(self.as_ref().column_index(name)?)
+    }
+
+    fn value(&self, index: usize) -> Result<Value<'_>, StoreError> {
+        Ok(match self.get_ref(index)? {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(number) => Value::Integer(number),
+            ValueRef::Real(number) => Value::Real(number),
+            ValueRef::Text(text) => {
+                Value::Text(std::str::from_utf8(text).map_err(|error| malformed("text", error))?)
+            }
+            ValueRef::Blob(bytes) => Value::Blob(bytes),
+        })
+    }
+}
