@@ -9,7 +9,7 @@ use rusqlite::{CachedStatement, Connection};
 use super::open::OpenDatabase;
 use crate::StoreError;
 use crate::rows::sql::{Params, Row, Sql};
-use crate::rows::value::malformed;
+use crate::rows::value::{FromValue, malformed};
 use crate::sqlite::jobs::dependencies;
 use crate::sqlite::jobs::environments::CachedEnvironment;
 use crate::sqlite::tables::counters::Counters;
@@ -134,6 +134,24 @@ impl<'c> Tx<'c> {
         read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.first(sql, params, read)?.ok_or_else(|| malformed("row", "it is missing"))
+    }
+
+    /// The first column of the first row, if there is one.
+    pub(crate) fn value<T: for<'r> FromValue<'r>>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Option<T>, StoreError> {
+        self.first(sql, params, |row| row.get(0))
+    }
+
+    /// The first column of every row.
+    pub(crate) fn values<T: for<'r> FromValue<'r>>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.all(sql, params, |row| row.get(0))
     }
 
     /// Whether a statement finds any row.

@@ -13,9 +13,7 @@ const MAX_DUTY_DELAY: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) fn is_due(tx: &Tx<'_>, duty: Duty) -> Result<bool, StoreError> {
     let due_at: Option<Timestamp> =
-        tx.first("select due_at from duties where name = :name", named! { name: duty.name() }, |row| {
-            row.get("due_at")
-        })?;
+        tx.value("select due_at from duties where name = :name", named! { name: duty.name() })?;
     let latest = tx.now.saturating_add(MAX_DUTY_DELAY);
     Ok(due_at.is_none_or(|due_at| due_at <= tx.now || due_at > latest))
 }
