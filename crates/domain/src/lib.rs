@@ -8,6 +8,7 @@ pub mod explain;
 pub mod hook;
 pub mod job;
 pub mod log;
+pub mod plan;
 pub mod queue;
 pub mod schedule;
 pub mod settings;
