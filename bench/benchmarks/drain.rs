@@ -91,7 +91,7 @@ fn measure(bench: &Bench, jobs: u32) -> Result<Round> {
     let limit = before + bare::plain(Command::TRUE, jobs / 2, SLOTS)?;
     let piped = bare::with_pipes(fewer, SLOTS)?;
     let shell = bare::plain(Command::SHELL_TRUE, fewer, SLOTS)?;
-    let DrainResult { seconds, failures } = tiny_jobs::drain_result(&home.open()?, jobs)?;
+    let DrainResult { seconds, failures } = tiny_jobs::drain_result(home.open()?.as_ref(), jobs)?;
     Ok(Round {
         limit: all / limit,
         shell: f64::from(fewer) / shell,

@@ -47,7 +47,7 @@ fn drain(bench: &Bench, jobs: u32, length: u32) -> Result<DrainResult> {
     let home = bench.workspace.home("graph")?;
     enqueue(&home, jobs, length)?;
     tiny_jobs::drain_by_slots(&home, SLOTS)?;
-    tiny_jobs::drain_result(&home.open()?, jobs)
+    tiny_jobs::drain_result(home.open()?.as_ref(), jobs)
 }
 
 fn enqueue(home: &Home, jobs: u32, length: u32) -> Result<()> {

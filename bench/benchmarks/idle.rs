@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use domain::schedule::{Policy, When};
 use jiff::tz::TimeZone;
-use store::{NewSchedule, Schedules};
+use store::NewSchedule;
 
 use crate::Bench;
 use crate::output::report::{Bar, Report, Unit};
@@ -69,7 +69,7 @@ fn add_schedules(pool: &Pool, count: usize) -> Result<()> {
             environment: None,
             policy: Policy::new(None, None, None)?,
         };
-        pool.store.add_schedule(&schedule, "bench")??;
+        pool.store.add_schedule(&schedule, "bench")?;
     }
     Ok(())
 }

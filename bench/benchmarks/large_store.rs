@@ -5,10 +5,9 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use domain::settings::SettingKey;
 use store::Store;
-use store::sqlite::SqliteStore;
 
 use crate::Bench;
 use crate::output::figure::count;
@@ -79,7 +78,7 @@ fn compare(bench: &Bench, report: &mut Report, subjects: &[Subject<'_>]) -> Resu
         std::iter::once(&small).chain(subjects.iter().map(|subject| subject.filled)).collect();
     bench.progress("reading and claiming");
     let commands = ["status", "list"].map(|verb| time_command(&filled, verb));
-    let stores: Vec<SqliteStore> = filled.iter().map(|filled| filled.open()).collect::<Result<_>>()?;
+    let stores: Vec<Box<dyn Store>> = filled.iter().map(|filled| filled.open()).collect::<Result<_>>()?;
     let exchanges = ["full", "normal"].map(|durability| time_exchanges(bench, &stores, durability));
     let all: Vec<Times> = commands.into_iter().chain(exchanges).collect::<Result<_>>()?;
 
@@ -135,12 +134,12 @@ fn time_command(filled: &[&FilledStore], verb: &str) -> Result<Times> {
 }
 
 /// Settles one job and claims the next, on all stores in turn.
-fn time_exchanges(bench: &Bench, stores: &[SqliteStore], durability: &str) -> Result<Times> {
+fn time_exchanges(bench: &Bench, stores: &[Box<dyn Store>], durability: &str) -> Result<Times> {
     for store in stores {
-        store.set(SettingKey::Durability, Some(durability), "bench")?.map_err(|error| anyhow!(error))?;
+        store.set(SettingKey::Durability, Some(durability), "bench")?;
     }
     let mut workers: Vec<Worker<'_>> =
-        stores.iter().map(|store| Worker::register(store, 1)).collect::<Result<_>>()?;
+        stores.iter().map(|store| Worker::register(store.as_ref(), 1)).collect::<Result<_>>()?;
     let mut rounds = Vec::new();
     for _ in 0..if bench.quick { 6 } else { 12 } {
         let mut times = vec![Sample::default(); stores.len()];

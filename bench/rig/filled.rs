@@ -11,8 +11,7 @@ use domain::job::retry_rules::RetryRules;
 use domain::job::{NewJob, OnDependencyFailure, Start, Usage};
 use domain::values::name::{JobIdSequence, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
-use store::sqlite::SqliteStore;
-use store::{Exchange, LeaseRef, NewWorker, Pause, Queues, ServedJobs, Settlement, Store};
+use store::{Exchange, LeaseRef, NewWorker, Pause, ServedJobs, Settlement, Store};
 use sys::host::Origin;
 
 use crate::Bench;
@@ -55,18 +54,18 @@ pub(crate) struct FilledStore {
 impl FilledStore {
     pub(crate) fn new(bench: &Bench, name: &str, count: u32, shape: Shape) -> Result<Self> {
         let filled = Self { home: bench.workspace.home(name)? };
-        fill(bench, &filled.open()?, count, shape)?;
+        fill(bench, filled.open()?.as_ref(), count, shape)?;
         Ok(filled)
     }
 
-    pub(crate) fn open(&self) -> Result<SqliteStore> {
+    pub(crate) fn open(&self) -> Result<Box<dyn Store>> {
         self.home.open()
     }
 }
 
 /// A worker that runs no commands: every job succeeds between two exchanges.
 pub(crate) struct Worker<'a> {
-    store: &'a SqliteStore,
+    store: &'a dyn Store,
     id: WorkerId,
     slots: usize,
     running: Vec<LeaseRef>,
@@ -74,7 +73,7 @@ pub(crate) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// A new worker that has claimed its first jobs.
-    pub(crate) fn register(store: &'a SqliteStore, slots: u32) -> Result<Self> {
+    pub(crate) fn register(store: &'a dyn Store, slots: u32) -> Result<Self> {
         let id: WorkerId = format!("bench-{:x}", fastrand::u64(..)).parse()?;
         store.register(&NewWorker {
             id: id.clone(),
@@ -118,7 +117,7 @@ fn success(lease: LeaseRef) -> Settlement {
     }
 }
 
-fn fill(bench: &Bench, store: &SqliteStore, count: u32, shape: Shape) -> Result<()> {
+fn fill(bench: &Bench, store: &dyn Store, count: u32, shape: Shape) -> Result<()> {
     let mut ids = JobIdSequence::default();
     let far_future = store.now()?.saturating_add(FAR_FUTURE);
     for first in (0..count).step_by(JOBS_PER_TRANSACTION as usize) {
@@ -144,7 +143,7 @@ fn fill(bench: &Bench, store: &SqliteStore, count: u32, shape: Shape) -> Result<
     }
 }
 
-fn pause_all_but_one(store: &SqliteStore) -> Result<()> {
+fn pause_all_but_one(store: &dyn Store) -> Result<()> {
     let pause = Pause { by: "bench".to_owned(), reason: None };
     for number in 1..QUEUES {
         store.pause_queue(&queue(number)?, &pause)?;

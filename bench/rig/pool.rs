@@ -5,8 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use domain::job::life::StateName;
 use rustix::process::Pid;
-use store::sqlite::SqliteStore;
-use store::{Queues, Store};
+use store::Store;
 
 use crate::rig::running::{RunningProcess, wait_for};
 use crate::rig::workspace::Home;
@@ -16,7 +15,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A supervisor with its workers, all registered. Dropping it stops them before it deletes their home.
 pub(crate) struct Pool {
     supervisor: RunningProcess,
-    pub(crate) store: SqliteStore,
+    pub(crate) store: Box<dyn Store>,
     pub(crate) home: Home,
 }
 

@@ -8,7 +8,7 @@ use domain::job::life::State;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 use rusqlite::Connection;
-use store::{JobFilter, Page, Pause, Queues, Store};
+use store::{JobFilter, Page, Pause, Store};
 
 use crate::rig::pool::Pool;
 use crate::rig::running::RunningProcess;
@@ -41,7 +41,7 @@ pub(crate) fn drain_by_pool(home: Home, command: &str, count: u32, shape: PoolSh
     let pool = Pool::start(home, shape.workers as usize, shape.slots)?;
     pool.store.resume_queue(&queue, "bench")?;
     pool.wait_for_completed(count)?;
-    let result = drain_result(&pool.store, count)?;
+    let result = drain_result(pool.store.as_ref(), count)?;
     pool.stop()?;
     Ok(result)
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rustix::fs::{Advice, fadvise};
+use store::Store;
 use store::sqlite::SqliteStore;
 use sys::clock::SystemClock;
 
@@ -101,8 +102,8 @@ impl Home {
         self.folder.join("queue.db")
     }
 
-    pub(crate) fn open(&self) -> Result<SqliteStore> {
-        Ok(SqliteStore::open(&self.database(), Arc::new(SystemClock))?)
+    pub(crate) fn open(&self) -> Result<Box<dyn Store>> {
+        Ok(Box::new(SqliteStore::open(&self.database(), Arc::new(SystemClock))?))
     }
 }
 

@@ -174,7 +174,7 @@ impl Layout {
             Self::Slots(slots) => {
                 tiny_jobs::enqueue(&home, command, jobs)?;
                 tiny_jobs::drain_by_slots(&home, slots)?;
-                tiny_jobs::drain_result(&home.open()?, jobs)
+                tiny_jobs::drain_result(home.open()?.as_ref(), jobs)
             }
             Self::Workers(workers) => {
                 tiny_jobs::drain_by_pool(home, command, jobs, PoolShape { workers, slots: 1 })

@@ -29,7 +29,7 @@ impl Peer for Queuectl {
     fn drain(&self, home: Home, jobs: u32) -> Result<f64> {
         tiny_jobs::enqueue(&home, "true", jobs)?;
         let seconds = tiny_jobs::drain_by_slots(&home, SLOTS)?;
-        let failures = tiny_jobs::drain_result(&home.open()?, jobs)?.failures;
+        let failures = tiny_jobs::drain_result(home.open()?.as_ref(), jobs)?.failures;
         ensure!(failures == 0.0, "{failures} attempts of `true` failed");
         Ok(seconds)
     }

@@ -15,6 +15,7 @@ use super::root::Global;
 use ops::escape::write_json;
 use ops::home::location;
 use ops::home::location::{Location, LocationArgs};
+use ops::home::open;
 use store::Store;
 use sys::signal::interrupts::Interrupts;
 
@@ -65,7 +66,7 @@ impl Context {
         if let Some(store) = self.store.get() {
             return Ok(store.as_ref());
         }
-        let store = location::open(&self.location()?)?;
+        let store = open::open(&self.location()?)?;
         Ok(self.store.get_or_init(|| store).as_ref())
     }
 

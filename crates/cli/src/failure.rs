@@ -219,13 +219,11 @@ fn exit_of_store(error: &StoreError) -> Exit {
         StoreError::CannotOpen { .. }
         | StoreError::Unavailable { .. }
         | StoreError::Full
-        | StoreError::FileLimit
         | StoreError::ReadOnly
         | StoreError::Busy { .. }
         | StoreError::Changing
-        | StoreError::NetworkFilesystem { .. }
-        | StoreError::NotOwn(_)
-        | StoreError::OldLibrary { .. } => Exit::Unavailable,
+        | StoreError::Obstacle { .. }
+        | StoreError::NotOwn(_) => Exit::Unavailable,
         StoreError::OutcomeUnknown { .. } => Exit::Unknown,
         StoreError::Corrupt { .. }
         | StoreError::NotAStore { .. }
@@ -384,10 +382,8 @@ fn hint_for_store(error: &StoreError) -> Option<String> {
         StoreError::BadSetting { key, .. } => return Some(how_to_repair(key)),
         StoreError::OutcomeUnknown { .. } => "repeat the command with the same id",
         StoreError::TooNew { .. } => "use the queuectl version that last opened this store, or a newer one",
-        StoreError::OldLibrary { .. } => "use a queuectl that was built with its bundled SQLite",
-        StoreError::NetworkFilesystem { .. } => "choose a directory on a local disk with --home",
+        StoreError::Obstacle { advice, .. } => advice,
         StoreError::Full => "free some space on the disk of the home folder, then try again",
-        StoreError::FileLimit => "raise the limit (`ulimit -f`), then try again",
         StoreError::Busy { holder: Some(Holder { pid, is_stopped: true, .. }), .. } => {
             return Some(format!("`kill -CONT {pid}` resumes it, `kill -KILL {pid}` ends it"));
         }

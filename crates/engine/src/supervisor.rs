@@ -298,7 +298,7 @@ impl<'a> Supervisor<'a> {
 
     fn reap(&mut self, worker: &WorkerId) -> Result<(), StoreError> {
         let started = started_leases(self.folder.path(), worker);
-        match self.store()?.reap(worker, started.as_deref()) {
+        match self.store()?.reap(worker, started.as_deref(), &[]) {
             Ok(leases) => self.journal.reaped(worker, "died", &leases),
             // It died before it registered, so it holds no leases.
             Err(StoreError::NoSuchWorker(_)) => {}

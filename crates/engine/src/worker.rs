@@ -47,7 +47,6 @@ use domain::values::timestamp::Timestamp;
 use store::{
     NewWorker, ServedJobs, Store, StoreError, UnkillableProcess, WorkerSlots, WorkerState, settings,
 };
-use sys::bell::Bell;
 use sys::cgroup::DelegatedGroup;
 use sys::host;
 use sys::host::{Observer, Origin};
@@ -166,10 +165,8 @@ pub(super) struct Worker<'a> {
     pub(super) pruner: Pruner,
     pub(super) wake: Wake,
     pub(super) signals: Interrupts,
-    /// Rings when there may be work for any worker.
-    pub(super) work_bell: Bell,
-    /// Rings when there are orders for this worker.
-    pub(super) own_bell: Bell,
+    /// The store's hints that there is work, or that there are orders for this worker.
+    pub(super) hints: Box<dyn store::Wake>,
     pub(super) phase: Phase,
     pub(super) timers: Timers,
     pub(super) relay: Relay,
@@ -192,10 +189,9 @@ pub(super) struct Worker<'a> {
 impl<'a> Worker<'a> {
     fn begin(plan: &'a WorkerPlan, open: OpenStore<'a>, signals: Interrupts) -> Result<Self, EngineError> {
         let files = Files::create(&plan.home, &plan.id)?;
-        let own_bell = Bell::open(&files.bell()).map_err(EngineError::system("failed to create a bell"))?;
         let journal = Arc::new(Journal::open(&plan.home, plan.id.as_str(), plan.echo));
         let store = open()?;
-        store.finish_restore(&plan.home.join(log::FOLDER))?;
+        store.prepare_logs(&plan.home.join(log::FOLDER))?;
         let settings = settings::in_force(store.as_ref())?;
         let system = EngineError::system("failed to determine the host of this worker");
         let origin = Origin::of_worker(files.folder(), plan.id.as_str()).map_err(system)?;
@@ -203,7 +199,7 @@ impl<'a> Worker<'a> {
         let dispatcher = Dispatcher::new(rules(&settings), order(&plan.served))
             .map_err(EngineError::system("failed to create a bell"))?;
         let concurrency = plan.concurrency.unwrap_or(settings.concurrency);
-        let registered = store.register(&NewWorker {
+        let new = NewWorker {
             id: plan.id.clone(),
             host: host::name(),
             origin,
@@ -213,7 +209,9 @@ impl<'a> Worker<'a> {
             concurrency,
             folder: files.folder().to_owned(),
             stop_seen: plan.stop_seen,
-        })?;
+        };
+        let hints = store.listen(&new)?;
+        let registered = store.register(&new)?;
         files::remove_stale(files.folder(), store.as_ref())?;
         let context = Arc::new(attempt_context(plan, &files)?);
         let mut worker = Self {
@@ -228,7 +226,7 @@ impl<'a> Worker<'a> {
             reaper: Reaper::new(observer),
             scheduler: Scheduler::default(),
             pruner: Pruner::new(),
-            work_bell: registered.bell,
+            hints,
             stop_seen: registered.stop_seen,
             published_slots: WorkerSlots { concurrency, most: concurrency },
             phase: Phase::Working,
@@ -241,7 +239,6 @@ impl<'a> Worker<'a> {
             settings,
             journal,
             signals,
-            own_bell,
             files,
             health: HealthNote::default(),
             home_state: HomeState::Kept,
@@ -255,7 +252,7 @@ impl<'a> Worker<'a> {
 
     fn watch(&self) -> io::Result<()> {
         self.wake.watch(&self.signals, Event::Signal)?;
-        self.wake.watch(&self.own_bell, Event::Orders)?;
+        self.wake.watch(self.hints.orders(), Event::Orders)?;
         self.wake.watch(&self.deliveries, Event::DeliveryFinished)?;
         self.wake.watch(self.dispatcher.as_ref(), Event::AttemptFinished)
     }

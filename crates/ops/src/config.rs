@@ -1,11 +1,10 @@
 //! Reading and changing settings, with the origin of each value.
 
 use super::OpError;
-use super::worker::wake;
 use domain::settings::{SettingKey, Settings};
 use domain::text::shell::quote_words;
 use store::settings::check_value;
-use store::{Store, StoreError};
+use store::{Notice, Store, StoreError};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
@@ -60,8 +59,8 @@ pub fn get(store: &dyn Store, key: SettingKey) -> Result<Setting, StoreError> {
 
 /// Sets a setting, or unsets it if `value` is `None`, and returns its new value.
 pub fn set(store: &dyn Store, key: SettingKey, value: Option<&str>, by: &str) -> Result<Setting, OpError> {
-    store.set(key, value, by)??;
-    wake::wake_all(store)?;
+    store.set(key, value, by)?;
+    store.announce(Notice::OrdersForAll)?;
     Ok(get(store, key)?)
 }
 
@@ -69,7 +68,7 @@ pub fn set(store: &dyn Store, key: SettingKey, value: Option<&str>, by: &str) ->
 pub fn unset_unknown(store: &dyn Store, key: &str, by: &str) -> Result<bool, StoreError> {
     let was_set = store.unset_unknown(key, by)?;
     if was_set {
-        wake::wake_all(store)?;
+        store.announce(Notice::OrdersForAll)?;
     }
     Ok(was_set)
 }

@@ -14,7 +14,7 @@ use domain::settings::SettingError;
 use domain::values::name::{BatchName, HookName, JobId, NameError, QueueName, ScheduleName};
 use domain::values::span::format_span;
 use store::transfer::ImportError;
-use store::{Conflict, EnqueueRefusal, RestoreError, StoreError};
+use store::{Conflict, EnqueueRefusal, RestoreError, StoreError, WriteError};
 use sys::fs::ownership::OwnershipError;
 
 /// How many unfinished jobs one message names.
@@ -209,6 +209,18 @@ pub enum OpError {
     UnknownStore,
     #[error("PostgreSQL stores are not supported yet")]
     NoPostgres,
+}
+
+impl<R: std::error::Error> From<WriteError<R>> for OpError
+where
+    Self: From<R>,
+{
+    fn from(error: WriteError<R>) -> Self {
+        match error {
+            WriteError::Store(error) => Self::Store(error),
+            WriteError::Refused(refusal) => refusal.into(),
+        }
+    }
 }
 
 impl From<ImportError> for OpError {

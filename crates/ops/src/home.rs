@@ -2,4 +2,5 @@
 
 pub mod init;
 pub mod location;
+pub mod open;
 pub mod ownership;

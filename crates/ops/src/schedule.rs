@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use super::OpError;
 use super::jobs::enqueue::Caller;
-use super::worker::wake;
 use domain::job::request::{JobRequest, Origin};
 use domain::schedule::{Policy, Run, Schedule, ScheduleError, When, check_job, unknown_zone};
 use domain::text::nearest::nearest;
 use domain::values::name::{JobIdSequence, ScheduleName};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
-use store::{EnqueueResult, NewSchedule, Pause, ScheduleRefusal, Store, StoreError};
+use store::{EnqueueResult, NewSchedule, Notice, Pause, ScheduleRefusal, Store, StoreError};
 use sys::zone;
 
 /// A new schedule: the job and when to enqueue it.
@@ -50,13 +49,17 @@ pub fn add(
     let checked = job.clone().resolve(&origin, || JobIdSequence::default().next(Timestamp::EPOCH, 0))?;
     job.cwd = checked.cwd;
     let new = NewSchedule { name, when, job, environment: origin.environment, policy };
-    match store.add_schedule(&new, by)? {
-        Ok(schedule) => {
-            wake::wake_all(store)?;
-            Ok(schedule)
+    let schedule = store.add_schedule(&new, by)?;
+    store.announce(Notice::OrdersForAll)?;
+    Ok(schedule)
+}
+
+impl From<ScheduleRefusal> for OpError {
+    fn from(refusal: ScheduleRefusal) -> Self {
+        match refusal {
+            ScheduleRefusal::NameTaken(name) => Self::ScheduleTaken(name),
+            ScheduleRefusal::When(error) => Self::Schedule(error.into()),
         }
-        Err(ScheduleRefusal::NameTaken(name)) => Err(OpError::ScheduleTaken(name)),
-        Err(ScheduleRefusal::When(error)) => Err(OpError::Schedule(error.into())),
     }
 }
 
@@ -77,7 +80,7 @@ pub fn set_pause(
     if !store.set_schedule_pause(name, pause, by)? {
         return Err(no_such(store, name)?);
     }
-    wake::wake_all(store)?;
+    store.announce(Notice::OrdersForAll)?;
     Ok(find(store, name)?.0)
 }
 

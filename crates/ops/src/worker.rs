@@ -2,4 +2,3 @@
 
 pub mod live;
 pub mod stop;
-pub mod wake;

@@ -4,18 +4,28 @@
 
 use std::collections::BTreeMap;
 
-use super::StoreError;
+use crate::rows::tables::batches;
+use crate::rows::views::eta_facts;
+use crate::{Store, StoreError};
 use domain::batch::eta::EtaFacts;
 use domain::job::life::StateName;
 use domain::values::name::BatchName;
 use domain::values::timestamp::Timestamp;
 
-pub trait Batches {
+impl dyn Store + '_ {
     /// The newest batches with the number of their jobs in each state.
-    fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError>;
-    fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError>;
+    pub fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError> {
+        self.view(|tx| batches::list(tx, limit))
+    }
+
+    pub fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError> {
+        self.view(|tx| batches::find(tx, name))
+    }
+
     /// The facts from which the remaining time of a batch is estimated. The caller fills in the slots of its workers.
-    fn eta_facts(&self, name: &BatchName) -> Result<EtaFacts, StoreError>;
+    pub fn eta_facts(&self, name: &BatchName) -> Result<EtaFacts, StoreError> {
+        self.view(|tx| eta_facts::eta_facts(tx, name))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,8 +27,9 @@ pub enum StoreError {
     },
     #[error("the disk is full")]
     Full,
-    #[error("a file of the store has reached the file size limit")]
-    FileLimit,
+    /// Something outside the store keeps it from working; `advice` says how to remove it.
+    #[error("{problem}")]
+    Obstacle { problem: String, advice: &'static str },
     #[error("the store is read-only")]
     ReadOnly,
     #[error("{}", busy(*waited, holder.as_ref()))]
@@ -40,8 +41,6 @@ pub enum StoreError {
     /// The store was read without locks, because no other process seemed to use it.
     #[error("the store was being changed each time it was read")]
     Changing,
-    #[error("`{}` is on {kind}, a network filesystem, where SQLite's locks cannot be trusted", path.display())]
-    NetworkFilesystem { path: PathBuf, kind: &'static str },
     /// The store refuses files and folders that other users own or could change.
     #[error(transparent)]
     NotOwn(#[from] OwnershipError),
@@ -60,8 +59,6 @@ pub enum StoreError {
     NotAStore { path: PathBuf, problem: &'static str },
     #[error("the store has schema version {found}, newer than the {known} that this queuectl knows")]
     TooNew { found: i64, known: i64 },
-    #[error("the SQLite library is {found}, but {needed} or newer is required")]
-    OldLibrary { found: &'static str, needed: &'static str },
     #[error("a stored {what} is malformed: {detail}")]
     Malformed { what: &'static str, detail: String },
     #[error("the stored setting `{key}` is invalid: {detail}")]
@@ -83,14 +80,32 @@ fn busy(waited: Duration, holder: Option<&Holder>) -> String {
     }
 }
 
-/// Why `enqueue` stored nothing.
+/// Why a verb changed nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum EnqueueError {
+pub enum WriteError<R: std::error::Error> {
     #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The index of the job that was refused.
-    #[error("{reason}")]
-    Refused { at: usize, reason: EnqueueRefusal },
+    Store(StoreError),
+    /// The request cannot be fulfilled.
+    #[error(transparent)]
+    Refused(R),
+}
+
+impl<R: std::error::Error> From<StoreError> for WriteError<R> {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Why `enqueue` stored nothing.
+pub type EnqueueError = WriteError<RefusedJob>;
+
+/// A job that keeps its whole call from being stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct RefusedJob {
+    /// Its position in the call.
+    pub at: usize,
+    pub reason: EnqueueRefusal,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

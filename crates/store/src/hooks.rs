@@ -4,23 +4,27 @@
 //! even if every process dies in between. The worker that sends a delivery holds it; the delivery becomes due again if
 //! that worker is reaped or takes too long.
 
-use super::StoreError;
+use crate::rows::tables::hooks;
+use crate::{Store, StoreError};
 use domain::hook::{Target, Trigger};
 use domain::values::name::{HookName, WorkerId};
 use domain::values::timestamp::Timestamp;
 
-pub trait Hooks {
+impl dyn Store + '_ {
     /// All hooks, by name.
-    fn hooks(&self) -> Result<Vec<Hook>, StoreError>;
+    pub fn hooks(&self) -> Result<Vec<Hook>, StoreError> {
+        self.view(hooks::list)
+    }
+
     /// Adds a hook; `false` if the name is taken.
-    fn add_hook(&self, hook: &NewHook, by: &str) -> Result<bool, StoreError>;
+    pub fn add_hook(&self, hook: &NewHook, by: &str) -> Result<bool, StoreError> {
+        self.transact("add_hook", |tx| hooks::add(tx, hook, by))
+    }
+
     /// Removes a hook and its undelivered events; `false` if there is no hook of this name.
-    fn remove_hook(&self, name: &HookName, by: &str) -> Result<bool, StoreError>;
-    /// One turn of a delivering worker: records the results of its deliveries, and takes new ones.
-    fn exchange_deliveries(
-        &self,
-        exchange: &DeliveryExchange<'_>,
-    ) -> Result<DeliveryExchangeResult, StoreError>;
+    pub fn remove_hook(&self, name: &HookName, by: &str) -> Result<bool, StoreError> {
+        self.transact("remove_hook", |tx| hooks::remove(tx, name, by))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

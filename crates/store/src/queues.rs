@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::StoreError;
+use crate::rows::tables::queues;
+use crate::{Store, StoreError};
 use domain::job::life::StateName;
 use domain::job::limits::Limits;
 use domain::job::retry_rules::{ExitCodes, RetryRules};
@@ -11,15 +12,26 @@ use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 
 /// Naming a queue that does not exist yet creates it.
-pub trait Queues {
+impl dyn Store + '_ {
     /// All queues with the number of their jobs in each state, by name.
-    fn queues(&self) -> Result<Vec<Queue>, StoreError>;
+    pub fn queues(&self) -> Result<Vec<Queue>, StoreError> {
+        self.view(queues::list)
+    }
+
     /// Pauses a queue: none of its jobs is claimed any more.
-    fn pause_queue(&self, queue: &QueueName, pause: &Pause) -> Result<(), StoreError>;
+    pub fn pause_queue(&self, queue: &QueueName, pause: &Pause) -> Result<(), StoreError> {
+        self.transact("pause_queue", |tx| queues::pause(tx, queue, pause))
+    }
+
     /// Resumes a paused queue.
-    fn resume_queue(&self, queue: &QueueName, by: &str) -> Result<(), StoreError>;
+    pub fn resume_queue(&self, queue: &QueueName, by: &str) -> Result<(), StoreError> {
+        self.transact("resume_queue", |tx| queues::resume(tx, queue, by))
+    }
+
     /// Changes the settings of a queue.
-    fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError>;
+    pub fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError> {
+        self.transact("set_queue", |tx| queues::set(tx, queue, update, by))
+    }
 }
 
 /// Who paused a queue, and why.

@@ -90,7 +90,7 @@ impl RetentionPass {
 
     fn new(mut stages: Vec<Stage>, now: Timestamp, logs: &Path) -> Self {
         let rows = |what| Stage::Rows { what, before: now };
-        stages.extend([Stage::Environments, rows(Prunable::StaleRows), rows(Prunable::FreePages)]);
+        stages.extend([Stage::Environments, rows(Prunable::StaleRows), rows(Prunable::Space)]);
         stages.reverse();
         let after = Cursor::default();
         Self {
@@ -141,14 +141,14 @@ impl RetentionPass {
         what: Prunable,
         before: Timestamp,
     ) -> Result<bool, StoreError> {
-        let limit = if what == Prunable::FreePages { PAGES_PER_STEP } else { ROWS_PER_STEP };
+        let limit = if what == Prunable::Space { PAGES_PER_STEP } else { ROWS_PER_STEP };
         let pruned =
             store.prune(&PruneStep { what, before, after: self.after, limit, dry_run: self.dry_run })?;
         match what {
             Prunable::Jobs(_) => self.deleted.jobs += pruned.count,
             Prunable::Outputs => self.deleted.outputs += pruned.count,
             Prunable::Events => self.deleted.events += pruned.count,
-            Prunable::StaleRows | Prunable::FreePages => {}
+            Prunable::StaleRows | Prunable::Space => {}
         }
         self.remove_logs_of(&pruned);
         self.after = pruned.next.unwrap_or_default();

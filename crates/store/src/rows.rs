@@ -1,10 +1,21 @@
-//! The verbs that are written once for every database: row by row, over the small trait [`Sql`].
+//! The verbs that are written once for every database, row by row over the small trait [`sql::Sql`].
 //!
-//! A database implements `Sql`; its statements here are those that SQLite and PostgreSQL both accept. Keys of rows are
-//! newtypes ([`keys`]), columns are read by name, and parameters are bound by name, except on the path of a claim.
+//! - `sql`, `value`, `keys`: statements, and the values that they bind and read. Statements are those that SQLite and
+//!   PostgreSQL both accept. Keys of rows are newtypes; columns are read and parameters bound by name, except where every
+//!   exchange passes.
+//! - `tx`: one transaction, and the effects of its changes.
+//! - `jobs`: applying a transition, and the tables of a job itself. `tables`: every other table. `verbs`: what changes
+//!   jobs. `views`: read models. `transfer`, `recount`: whole queues.
 
+pub(crate) mod jobs;
 pub(crate) mod keys;
+pub(crate) mod recount;
 pub(crate) mod sql;
+pub(crate) mod tables;
+pub(crate) mod transfer;
+pub(crate) mod tx;
 pub(crate) mod value;
+pub(crate) mod verbs;
+pub(crate) mod views;
 
 pub(crate) use sql::{Params, Row, Sql, named, params};

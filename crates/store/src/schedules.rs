@@ -2,36 +2,58 @@
 
 use std::sync::Arc;
 
-use super::{EnqueueResult, Pause, StoreError};
+use crate::rows::tables::{runs, schedules};
+use crate::rows::verbs::fire;
+use crate::{EnqueueResult, Pause, Store, StoreError, WriteError};
 use domain::job::environment::Environment;
 use domain::job::request::JobRequest;
-use domain::schedule::{Policy, Run, Schedule, When, WhenError};
+use domain::schedule::{LAST_RUNS, Policy, Run, Schedule, When, WhenError};
 use domain::values::name::{JobId, ScheduleName};
 use domain::values::timestamp::Timestamp;
 
-pub trait Schedules {
-    fn add_schedule(
+impl dyn Store + '_ {
+    pub fn add_schedule(
         &self,
         schedule: &NewSchedule,
         by: &str,
-    ) -> Result<Result<Schedule, ScheduleRefusal>, StoreError>;
+    ) -> Result<Schedule, WriteError<ScheduleRefusal>> {
+        self.transact("add_schedule", |tx| schedules::add(tx, schedule, by))
+    }
+
     /// All schedules by name, each with its latest run.
-    fn schedules(&self) -> Result<Vec<(Schedule, Option<Run>)>, StoreError>;
+    pub fn schedules(&self) -> Result<Vec<(Schedule, Option<Run>)>, StoreError> {
+        self.view(runs::all_with_latest)
+    }
+
     /// A schedule with its latest runs, the newest first.
-    fn schedule(&self, name: &ScheduleName) -> Result<Option<(Schedule, Vec<Run>)>, StoreError>;
+    pub fn schedule(&self, name: &ScheduleName) -> Result<Option<(Schedule, Vec<Run>)>, StoreError> {
+        self.view(|tx| runs::find_with_latest(tx, name, LAST_RUNS))
+    }
+
     /// Pauses a schedule, or resumes it when `pause` is `None`; `false` if it does not exist.
-    fn set_schedule_pause(
+    pub fn set_schedule_pause(
         &self,
         name: &ScheduleName,
         pause: Option<&Pause>,
         by: &str,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<bool, StoreError> {
+        self.transact("set_schedule_pause", |tx| schedules::change_pause(tx, name, pause, by))
+    }
+
     /// Deletes a schedule; its jobs stay. `false` if it does not exist.
-    fn remove_schedule(&self, name: &ScheduleName, by: &str) -> Result<bool, StoreError>;
+    pub fn remove_schedule(&self, name: &ScheduleName, by: &str) -> Result<bool, StoreError> {
+        self.transact("remove_schedule", |tx| schedules::remove(tx, name, by))
+    }
+
     /// Enqueues a schedule's job now, in addition to its times and regardless of unfinished runs.
-    fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<EnqueueResult>, StoreError>;
+    pub fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<EnqueueResult>, StoreError> {
+        self.transact("run_schedule", |tx| fire::run(tx, name, by))
+    }
+
     /// Enqueues the jobs of due schedules, as many as one transaction should. A concurrent caller finds nothing due.
-    fn fire_due(&self) -> Result<FireResult, StoreError>;
+    pub fn fire_due(&self) -> Result<FireResult, StoreError> {
+        self.transact("fire", fire::fire_due)
+    }
 }
 
 /// A schedule to add, with every check done that does not need the current time.

@@ -2,8 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use super::{Store, StoreError};
+use crate::rows::tables::settings;
+use crate::{Store, StoreError, WriteError};
 use domain::settings::{SettingError, SettingKey, Settings};
+
+impl dyn Store + '_ {
+    /// The stored settings, as text.
+    pub fn settings(&self) -> Result<BTreeMap<SettingKey, String>, StoreError> {
+        self.view(settings::stored)
+    }
+
+    /// Sets or unsets a setting; checked against the other settings in the same transaction.
+    pub fn set(
+        &self,
+        key: SettingKey,
+        value: Option<&str>,
+        by: &str,
+    ) -> Result<(), WriteError<SettingError>> {
+        self.transact("set", |tx| settings::set(tx, key, value, by))?;
+        Ok(self.adopt_settings()?)
+    }
+
+    /// Deletes a stored setting whose key this program does not know; `false` if there is none.
+    pub fn unset_unknown(&self, key: &str, by: &str) -> Result<bool, StoreError> {
+        self.transact("set", |tx| settings::unset_unknown(tx, key, by))
+    }
+}
 
 pub fn in_force(store: &dyn Store) -> Result<Settings, StoreError> {
     from_stored(&store.settings()?)

@@ -4,66 +4,133 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::transfer::{ImportError, ImportSummary, Line};
-use super::{Change, Contradiction, JobFilter, JobRef, StoreError};
+use crate::rows::tables::{duties, events};
+use crate::rows::tx::Effects;
+use crate::rows::verbs::{environment_gc, prune};
+use crate::rows::views::recent_problems;
+use crate::rows::{recount, transfer};
+use crate::transfer::{ImportError, ImportSummary, Line};
+use crate::{Contradiction, DerivedData, Hook, JobFilter, JobRef, Store, StoreError};
 use domain::explain::{Count, Durations, QueueFacts};
 use domain::job::Job;
-use domain::job::edit::Edit;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
-use sys::process::Holder;
 
-pub trait Upkeep {
-    /// Copies the whole queue into one file in one snapshot, while other processes continue to use it.
-    fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), StoreError>;
-    /// Completes a restore that was killed after its commit by moving its log files into place. Must be called before
-    /// log files are read or written; it costs one directory listing.
-    fn finish_restore(&self, logs: &Path) -> Result<(), StoreError>;
+impl dyn Store + '_ {
     /// Exports the queue in one snapshot, until `sink` returns `false`.
-    fn export(&self, which: &ExportScope<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<(), StoreError>;
+    pub fn export(
+        &self,
+        which: &ExportScope<'_>,
+        sink: &mut dyn FnMut(Line) -> bool,
+    ) -> Result<(), StoreError> {
+        self.view(|tx| transfer::export(tx, which, sink))
+    }
+
     /// Imports exported lines, all or nothing. A job whose id is taken is refused, or skipped with `if_absent`.
-    fn import(
+    pub fn import(
         &self,
         lines: &mut dyn Iterator<Item = Result<Line, ImportError>>,
         if_absent: bool,
         by: &str,
-    ) -> Result<ImportSummary, ImportError>;
-    /// One step of a retention pass: examines the next `limit` rows and deletes the expired ones.
-    fn prune(&self, prune: &PruneStep) -> Result<PruneResult, StoreError>;
+    ) -> Result<ImportSummary, ImportError> {
+        self.transact("import", |tx| transfer::import(tx, lines, if_absent, by))
+    }
+
     /// Deletes the selected jobs that are finished, still in the state in which they were selected, and no longer
     /// needed: no job waits for them, and they hold no unique key.
-    fn prune_jobs(&self, jobs: &[JobRef], dry_run: bool) -> Result<PruneResult, StoreError>;
+    pub fn prune_jobs(&self, jobs: &[JobRef], dry_run: bool) -> Result<PruneResult, StoreError> {
+        if dry_run {
+            return Ok(self.dry_run(|tx| prune::prune_selected(tx, jobs, true))?.1);
+        }
+        let (mut rest, mut all) = (jobs, PruneResult::default());
+        while !rest.is_empty() {
+            let (examined, pruned) =
+                self.transact("prune_jobs", |tx| prune::prune_selected(tx, rest, false))?;
+            rest = &rest[examined..];
+            all.count += pruned.count;
+            all.gone.extend(pruned.gone);
+        }
+        Ok(all)
+    }
+
     /// One step of the search for unused environments: examines the next `limit` jobs, and deletes as many
     /// environments. `false` if this was the last step.
-    fn collect_environments(&self, gc: &mut EnvironmentGc, limit: usize) -> Result<bool, StoreError>;
+    pub fn collect_environments(&self, gc: &mut EnvironmentGc, limit: usize) -> Result<bool, StoreError> {
+        // Scanning needs no write lock.
+        let (scanned, is_last) = self.view(|tx| environment_gc::scan(tx, gc, limit))?;
+        *gc = scanned;
+        if is_last && !gc.is_over() {
+            *gc = self.transact("environment_gc", |tx| environment_gc::delete_unused(tx, gc, limit))?;
+        }
+        Ok(!gc.is_over())
+    }
+
     /// Those of these log files, by job number and attempt, whose job was deleted or whose attempt ended before this
     /// time.
-    fn expired_logs(
+    pub fn expired_logs(
         &self,
         files: &[(u64, u32)],
         before: Option<Timestamp>,
-    ) -> Result<Vec<(u64, u32)>, StoreError>;
+    ) -> Result<Vec<(u64, u32)>, StoreError> {
+        self.view(|tx| prune::expired_logs(tx, files, before))
+    }
+
     /// Compares the derived data with the jobs, in one snapshot.
-    fn recount(&self) -> Result<Vec<Contradiction>, StoreError>;
+    pub fn recount(&self) -> Result<Vec<Contradiction>, StoreError> {
+        self.view(recount::find)
+    }
+
     /// Rebuilds inconsistent derived data from the jobs, in short transactions. Workers may run meanwhile.
-    fn repair(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError>;
-    /// Edits a job that is not running.
-    fn edit(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError>;
-    /// As `edit`, and makes the job pending again with fresh retries. Does both or nothing.
-    fn edit_and_retry(&self, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError>;
-    /// The facts that explain why a job does not run, in one snapshot.
-    fn explain_facts(&self, id: &JobId) -> Result<Option<ExplainFacts>, StoreError>;
+    pub fn repair(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError> {
+        let derived: Vec<DerivedData> = found.iter().map(|found| found.derived.clone()).collect();
+        let mut rest = &derived[..];
+        while !rest.is_empty() {
+            let repaired = self.transact("repair", |tx| recount::repair(tx, rest))?;
+            rest = &rest[repaired..];
+        }
+        self.unblock_remaining(&mut Effects::default());
+        self.note("repair", by, &format!("{} contradictions", found.len()))
+    }
+
     /// A page of the event log, the oldest first.
-    fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError>;
+    pub fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError> {
+        self.view(|tx| events::list(tx, page))
+    }
+
     /// Records an action that changes nothing in the store itself.
-    fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError>;
-    /// The process that is writing now, if it can be found.
-    fn writer(&self) -> Option<Holder>;
+    pub fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError> {
+        self.transact("note", |tx| events::record(tx, None, event, by, Some(detail)))
+    }
+
     /// Whether a duty is due and no other worker performs it. If so, it belongs to the caller for the time of `lease`.
-    fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError>;
+    pub fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError> {
+        // Most callers come too early; they need not wait for other writers.
+        if !self.view(|tx| duties::is_due(tx, duty))? {
+            return Ok(false);
+        }
+        self.transact("take_duty", |tx| duties::take(tx, duty, lease))
+    }
+
     /// Ends a duty until it is due again, and records the result.
-    fn end_duty(&self, duty: Duty, next: Duration, by: &str, done: Option<&str>) -> Result<(), StoreError>;
+    pub fn end_duty(
+        &self,
+        duty: Duty,
+        next: Duration,
+        by: &str,
+        done: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.transact("end_duty", |tx| duties::end(tx, duty, next, by, done))
+    }
+
+    /// Recent problems: jobs that died, schedules that were missed, hooks that fail.
+    pub fn recent_problems(
+        &self,
+        died_since: Timestamp,
+        missed_since: Timestamp,
+    ) -> Result<RecentProblems, StoreError> {
+        self.view(|tx| recent_problems::recent_problems(tx, died_since, missed_since))
+    }
 }
 
 /// The scope of an export.
@@ -146,8 +213,8 @@ pub enum Prunable {
     Events,
     /// Rows without any use: workers that stopped before the oldest remaining job, and expired unique keys.
     StaleRows,
-    /// Unused pages in the file, of which `limit` are returned to the filesystem.
-    FreePages,
+    /// Space that deleted rows left; `limit` units of it are returned to the system.
+    Space,
 }
 
 /// One step of a retention pass.
@@ -241,3 +308,28 @@ pub enum RestoreError {
         source: StoreError,
     },
 }
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecentProblems {
+    /// How many of the newest dead jobs died recently, counted up to [`MAX_DEATHS_COUNTED`].
+    pub deaths: u64,
+    /// Schedules whose last occurrence was missed or is overdue, and when that was.
+    pub missed: Vec<(String, Timestamp)>,
+    /// Schedules whose last occurrence was skipped because too many runs are unfinished, and when that was.
+    pub full: Vec<(String, Timestamp)>,
+    /// All hooks.
+    pub hooks: Vec<Hook>,
+    pub last_stop: Option<LastStop>,
+}
+
+/// The newest stop order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastStop {
+    pub at: Timestamp,
+    pub by: String,
+    /// The home whose workers it addresses; `None` for all.
+    pub home_id: Option<String>,
+}
+
+/// Deaths are counted up to this number, so that the answer comes at once.
+pub const MAX_DEATHS_COUNTED: u64 = 200;

@@ -105,9 +105,9 @@ impl Home {
     }
 
     /// The queue through the library, for operations that no command offers.
-    pub(crate) fn store(&self) -> SqliteStore {
+    pub(crate) fn store(&self) -> Box<dyn Store> {
         fs::create_dir_all(self.path()).expect("the home is made");
-        SqliteStore::open(&self.database(), Arc::new(SystemClock)).expect("the store opens")
+        Box::new(SqliteStore::open(&self.database(), Arc::new(SystemClock)).expect("the store opens"))
     }
 
     /// All jobs, the newest first.

@@ -13,9 +13,9 @@ use domain::schedule::{OnOverlap, Policy};
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use store::{
-    Cursor, Delivery, DeliveryExchange, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage,
-    EventRange, JobFilter, LeaseRef, NewSchedule, Page, PageStart, Pause, Phase, Prunable, PruneStep,
-    ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
+    AfterEdit, Cursor, Delivery, DeliveryExchange, DeliveryReport, DeliveryResult, Duty, EnvironmentGc,
+    EventPage, EventRange, JobFilter, JobVerb, LeaseRef, NewSchedule, Page, PageStart, Pause, Phase,
+    Prunable, PruneStep, ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::new_job::{JobSpec, batch_name, job, job_id, queue_name};
@@ -43,7 +43,7 @@ pub(super) fn fill(fixture: &Fixture, count: usize) {
     run(fixture, &worker, count, FAILURE);
     enqueue(fixture, "cancelled", count, |job| job);
     let ids: Vec<_> = (0..count).map(|at| job_id(&format!("cancelled-{at}"))).collect();
-    fixture.store.cancel(&ids, ACTOR).expect("the jobs are cancelled");
+    fixture.change_all(JobVerb::Cancel, &ids);
     enqueue(fixture, "scheduled", count, |job| job.delay_secs(86_400).priority(9).tags(&["later"]));
     enqueue(fixture, "blocked", count, |job| job.after(&["scheduled-0"]).tags(&["waits"]));
     enqueue(fixture, "held", count, |job| job.queue("held").priority(5));
@@ -162,7 +162,7 @@ fn work(fixture: &Fixture) {
     assert_eq!(leases.len(), 8, "enough jobs are ready");
     fixture.workers();
     fixture.store.record(&leases[0].job).expect("a running job");
-    fixture.store.cancel(&[leases[7].job.clone()], ACTOR).expect("the job is marked");
+    fixture.change_all(JobVerb::Cancel, &[leases[7].job.clone()]);
     fixture.orders(&worker);
     fixture.store.extend(&worker, &leases).expect("a heartbeat");
     let with_output =
@@ -224,11 +224,11 @@ fn change_some(fixture: &Fixture) {
     let edit =
         Edit { tags: Some(vec!["new".to_owned()]), queue: Some(queue_name("another")), ..Edit::default() };
     for id in ["ready-41", "scheduled-5", "blocked-2"] {
-        fixture.store.edit(&job_id(id), &edit, ACTOR).expect("the job is edited");
+        fixture.store.edit(&job_id(id), &edit, AfterEdit::Keep, ACTOR).expect("the job is edited");
     }
-    fixture.store.edit_and_retry(&job_id("dead-5"), &edit, ACTOR).expect("the job is edited");
+    fixture.store.edit(&job_id("dead-5"), &edit, AfterEdit::Retry, ACTOR).expect("the job is edited");
     fixture.set(SettingKey::Lease, "60s");
-    fixture.store.set(SettingKey::Lease, None, ACTOR).expect("unset").expect("the setting has a default");
+    fixture.store.set(SettingKey::Lease, None, ACTOR).expect("the setting has a default");
     fixture.pause("another");
     fixture.resume("another");
     work_within_limits(fixture);
@@ -263,7 +263,7 @@ fn fire_some(fixture: &Fixture) {
         NewSchedule { job: unique, ..minutely("unique") },
         minutely("held"),
     ] {
-        store.add_schedule(&schedule, ACTOR).expect("add_schedule").expect("the schedule is valid");
+        store.add_schedule(&schedule, ACTOR).expect("the schedule is valid");
     }
     for _ in 0..2 {
         fixture.pass_secs(60);
@@ -357,12 +357,9 @@ fn keep_tidy(fixture: &Fixture) {
     assert!(store.take_duty(Duty::Prune, Duration::from_secs(1)).expect("a duty"), "the duty is due");
     let old = [StateName::Completed, StateName::Dead, StateName::Cancelled].map(Prunable::Jobs);
     for dry_run in [true, false] {
-        for what in old.into_iter().chain([
-            Prunable::Outputs,
-            Prunable::Events,
-            Prunable::StaleRows,
-            Prunable::FreePages,
-        ]) {
+        for what in
+            old.into_iter().chain([Prunable::Outputs, Prunable::Events, Prunable::StaleRows, Prunable::Space])
+        {
             let prune =
                 PruneStep { what, before: fixture.now(), after: Cursor::default(), limit: 3, dry_run };
             store.prune(&prune).expect("a step");
@@ -373,7 +370,7 @@ fn keep_tidy(fixture: &Fixture) {
     for dry_run in [true, false] {
         store.prune_jobs(&chosen, dry_run).expect("the jobs are deleted");
     }
-    store.remove(&[job_id("elsewhere")], ACTOR).expect("the only job with its environment is removed");
+    fixture.remove("elsewhere");
     let mut gc = EnvironmentGc::default();
     while store.collect_environments(&mut gc, 1_000).expect("a step") {}
     assert!(gc.deleted > 0, "the environment is deleted");

@@ -7,8 +7,8 @@ use ops::jobs::bulk::default_phases;
 use store::{JobFilter, JobVerb};
 
 use super::tape;
+use crate::store::fixture::Fixture;
 use crate::store::fixture::new_job::{batch_name, job, job_id, queue_name};
-use crate::store::fixture::{ACTOR, Fixture};
 
 /// More jobs than one page of a selection.
 const FEW_JOBS: usize = 1_500;
@@ -32,7 +32,7 @@ fn filled_store(count: usize) -> (Fixture, tempfile::TempDir) {
     };
     fixture.enqueue_all((0..count).map(new_job));
     let cancelled: Vec<_> = (0..count).filter(|at| at % 4 < 2).map(|at| job_id(&format!("j{at}"))).collect();
-    fixture.store.cancel(&cancelled, ACTOR).expect("the jobs are cancelled");
+    fixture.change_all(JobVerb::Cancel, &cancelled);
     (fixture, folder)
 }
 

@@ -27,7 +27,7 @@ const GROWING: [(&str, &str); 5] = [
     ("select reason, error, count(*)", "an overview of all dead jobs"),
     ("select seq, environment_id from jobs", "a periodic pass over all jobs, a few in each step"),
     (
-        "select count(*) from (select 1 from ready where queue_id = ?1 and priority =",
+        "select count(*) from (select 1 from ready where queue_id = :queue_id and priority =",
         "the jobs ahead of a job, up to a bound",
     ),
 ];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::job::life::StateName;
 use serde_json::Value;
-use store::{JobFilter, Page, Queues, Store};
+use store::{JobFilter, Page};
 
 use super::harness::CrashHome;
 use super::ledger::{LineKind, overlaps};

@@ -4,7 +4,7 @@ use domain::job::life::StateName;
 use domain::job::request::JobRequest;
 use domain::schedule::When;
 use domain::values::timestamp::Timestamp;
-use store::{NewSchedule, Schedules, Store};
+use store::{NewSchedule, Store};
 
 use super::harness::CrashHome;
 use super::processes::wait;
@@ -21,7 +21,7 @@ fn fault_26_a_schedule_fires_once_although_its_worker_dies() {
             job: JobRequest { command: Some(command), cwd: Some("/".to_owned()), ..JobRequest::default() },
             ..minutely("once")
         };
-        crash_home.store.add_schedule(&schedule, "tester").expect("add_schedule").expect("it is added");
+        crash_home.store.add_schedule(&schedule, "tester").expect("it is added");
         crash_home.pool_dying_at(point, &[]);
         wait(&format!("the job is completed although a worker died at {point}"), || {
             crash_home.ids().iter().any(|id| crash_home.state(id) == StateName::Completed)

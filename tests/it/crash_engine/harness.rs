@@ -20,7 +20,6 @@ use domain::job::Job;
 use domain::job::life::StateName;
 use ops::worker::live::live_workers;
 use rustix::process::{Pid, Signal};
-use store::sqlite::SqliteStore;
 use store::{JobFilter, Page, Store, Worker};
 use sys::host::HOME_ID;
 
@@ -34,7 +33,7 @@ pub(crate) const RECOVERY: Duration = Duration::from_secs(15);
 
 pub(crate) struct CrashHome {
     pub(crate) home: Home,
-    pub(crate) store: SqliteStore,
+    pub(crate) store: Box<dyn Store>,
     pools: RefCell<Vec<Child>>,
     /// Variables for every process that is started here.
     variables: Vec<(String, OsString)>,
@@ -240,7 +239,7 @@ impl CrashHome {
 
     /// The workers that are alive.
     pub(crate) fn workers(&self) -> Vec<Worker> {
-        live_workers(&self.store).expect("the workers are listed")
+        live_workers(self.store.as_ref()).expect("the workers are listed")
     }
 
     pub(crate) fn workers_of(&self, pool: Pool) -> Vec<Pid> {

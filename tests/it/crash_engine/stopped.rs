@@ -50,7 +50,7 @@ fn fault_25_a_worker_that_was_reaped_records_nothing_and_is_replaced() {
     let worker = crash_home.workers().remove(0);
     crash_home.put("go");
     wait("the first attempt succeeds", || crash_home.has(LineKind::End, "a", 1));
-    crash_home.store.reap(&worker.id, None).expect("it is reaped");
+    crash_home.store.reap(&worker.id, None, &[]).expect("it is reaped");
     kill(pid(worker.pid), Signal::CONT);
     crash_home.finish();
     assert_eq!(crash_home.story("a"), "completed: lost success");

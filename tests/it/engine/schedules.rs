@@ -36,7 +36,7 @@ impl Home {
             job: serde_json::from_str(r#"{"command":"true","cwd":"/"}"#).expect("a job"),
         };
         let caller = Caller { cwd: None, environment: None, if_absent: false, batch: None };
-        schedule::add(&store, wanted, caller, "tester").expect("it is added");
+        schedule::add(store.as_ref(), wanted, caller, "tester").expect("it is added");
     }
 }
 

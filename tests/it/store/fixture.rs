@@ -16,9 +16,9 @@ use domain::values::name::{BatchName, JobId, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
 use store::sqlite::SqliteStore;
 use store::{
-    Change, Claim, EnqueueError, EnqueueRefusal, EnqueueResult, Exchange, ExchangeResult, JobFilter,
-    LeaseRef, LeaseStatus, NewWorker, Orders, Page, PageStart, Pause, QueueUpdate, ServedJobs, Settlement,
-    Store, Update, Worker, WorkerState,
+    Change, Claim, EnqueueError, EnqueueRefusal, EnqueueResult, Exchange, ExchangeResult, JobFilter, JobVerb,
+    LeaseRef, LeaseStatus, NewWorker, Orders, Page, PageStart, Pause, QueueUpdate, RefusedJob, ServedJobs,
+    Settlement, Store, StoreError, Targets, Update, Worker, WorkerState,
 };
 use sys::clock::Clock;
 use sys::host::{HostKey, Origin};
@@ -142,7 +142,7 @@ impl Fixture {
     /// The position of the refused job, and the reason.
     pub fn refused(&self, jobs: impl IntoIterator<Item = JobSpec>) -> (usize, EnqueueRefusal) {
         match self.try_enqueue(jobs) {
-            Err(EnqueueError::Refused { at, reason }) => (at, reason),
+            Err(EnqueueError::Refused(RefusedJob { at, reason })) => (at, reason),
             other => panic!("the jobs should be refused: {other:?}"),
         }
     }
@@ -175,16 +175,21 @@ impl Fixture {
         history.iter().filter_map(|attempt| Some(attempt.ending.as_ref()?.outcome)).collect()
     }
 
+    /// Changes these jobs, one portion after the other. The results are in the order of the ids.
+    pub fn change_all(&self, verb: JobVerb, ids: &[JobId]) -> Vec<Change> {
+        change_all(self.store.as_ref(), verb, ids, ACTOR).expect(verb.name())
+    }
+
     pub fn cancel(&self, id: &str) -> Change {
-        one(self.store.cancel(&[job_id(id)], ACTOR).expect("cancel"))
+        one(self.change_all(JobVerb::Cancel, &[job_id(id)]))
     }
 
     pub fn retry(&self, id: &str) -> Change {
-        one(self.store.retry(&[job_id(id)], ACTOR).expect("retry"))
+        one(self.change_all(JobVerb::Retry, &[job_id(id)]))
     }
 
     pub fn remove(&self, id: &str) -> Change {
-        one(self.store.remove(&[job_id(id)], ACTOR).expect("remove"))
+        one(self.change_all(JobVerb::Remove, &[job_id(id)]))
     }
 
     /// The ids of all jobs that match a filter, in its order, read in pages of `limit`.
@@ -303,12 +308,12 @@ impl Fixture {
 
     /// Takes back all of a worker's leases as lost.
     pub fn reap(&self, worker: &WorkerId) -> Vec<LeaseRef> {
-        self.store.reap(worker, None).expect("reap")
+        self.store.reap(worker, None, &[]).expect("reap")
     }
 
     /// As `reap`, with the list of started attempts.
     pub fn reap_started(&self, worker: &WorkerId, started: &[LeaseRef]) -> Vec<LeaseRef> {
-        self.store.reap(worker, Some(started)).expect("reap")
+        self.store.reap(worker, Some(started), &[]).expect("reap")
     }
 
     pub fn retire(&self, worker: &WorkerId) {
@@ -332,8 +337,7 @@ impl Fixture {
     // Settings and queues
 
     pub fn set(&self, key: SettingKey, value: &str) {
-        let set = self.store.set(key, Some(value), ACTOR).expect("set");
-        set.expect("the value is valid");
+        self.store.set(key, Some(value), ACTOR).expect("the value is valid");
     }
 
     pub fn pause(&self, queue: &str) {
@@ -408,6 +412,20 @@ pub fn settlement(lease: &LeaseRef, outcome: Outcome) -> Settlement {
 
 fn ids<'a>(ids: impl Iterator<Item = &'a JobId>) -> Vec<String> {
     ids.map(JobId::to_string).collect()
+}
+
+/// Changes these jobs, one portion after the other. The results are in the order of the ids.
+pub fn change_all(
+    store: &dyn Store,
+    verb: JobVerb,
+    ids: &[JobId],
+    by: &str,
+) -> Result<Vec<Change>, StoreError> {
+    let mut changes = Vec::with_capacity(ids.len());
+    while changes.len() < ids.len() {
+        changes.extend(store.change(verb, Targets::Ids(&ids[changes.len()..]), by)?.changes);
+    }
+    Ok(changes)
 }
 
 fn one<T: std::fmt::Debug>(mut answers: Vec<T>) -> T {

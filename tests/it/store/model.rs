@@ -183,7 +183,7 @@ fn work(fixture: &Fixture, model: &Model) {
             assert_eq!(&extended, statuses, "the status of the leases");
         }
         ExpectedAnswer::Reaped { worker, started, reaped, successor } => {
-            let taken = fixture.store.reap(&worker_id(*worker), started.as_deref()).expect("reap");
+            let taken = fixture.store.reap(&worker_id(*worker), started.as_deref(), &[]).expect("reap");
             assert_eq!(&taken, reaped, "the leases of the dead worker");
             register(fixture, &model.memory, *successor);
         }

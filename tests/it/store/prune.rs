@@ -275,7 +275,7 @@ fn many_old_jobs_are_deleted_in_small_steps_while_others_are_enqueued(fixture: &
     }
     let left = ids(fixture);
     assert!(!left.is_empty() && left.iter().all(|id| id.starts_with("new-")), "{} jobs are left", left.len());
-    let space = PruneStep { what: Prunable::FreePages, ..step(fixture, Prunable::FreePages) };
+    let space = PruneStep { what: Prunable::Space, ..step(fixture, Prunable::Space) };
     assert_eq!(
         fixture.store.prune(&PruneStep { dry_run: true, ..space }).expect("a step").count,
         0,
@@ -328,7 +328,7 @@ fn unused_environments_are_deleted(fixture: &Fixture) {
     }
     let environment = Some(Arc::new(Environment::from_bytes(b"A=1\0")));
     let schedule = NewSchedule { environment, ..minutely("s") };
-    fixture.store.add_schedule(&schedule, ACTOR).expect("add").expect("the schedule is valid");
+    fixture.store.add_schedule(&schedule, ACTOR).expect("the schedule is valid");
     fixture.remove("a");
     fixture.remove("b");
     let mut gc = EnvironmentGc::default();

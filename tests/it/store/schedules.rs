@@ -12,7 +12,7 @@ use domain::schedule::{
 use domain::settings::SettingKey;
 use domain::values::name::ScheduleName;
 use domain::values::timestamp::Timestamp;
-use store::{EnqueueResult, FireResult, LeaseRef, NewSchedule, Pause, ScheduleRefusal};
+use store::{EnqueueResult, FireResult, LeaseRef, NewSchedule, Pause, ScheduleRefusal, WriteError};
 
 use super::fixture::new_job::{job, job_id};
 use super::fixture::{ACTOR, Fixture, every_store, settlement};
@@ -65,13 +65,14 @@ fn with_overlap(on_overlap: OnOverlap) -> NewSchedule {
 }
 
 fn add(fixture: &Fixture, schedule: &NewSchedule) -> Schedule {
-    let added = fixture.store.add_schedule(schedule, ACTOR).expect("add_schedule");
-    added.expect("the schedule is accepted")
+    fixture.store.add_schedule(schedule, ACTOR).expect("the schedule is accepted")
 }
 
 fn refused(fixture: &Fixture, schedule: &NewSchedule) -> ScheduleRefusal {
-    let added = fixture.store.add_schedule(schedule, ACTOR).expect("add_schedule");
-    added.expect_err("the schedule is refused")
+    match fixture.store.add_schedule(schedule, ACTOR) {
+        Err(WriteError::Refused(refusal)) => refusal,
+        other => panic!("the schedule is refused: {other:?}"),
+    }
 }
 
 fn find(fixture: &Fixture, name_: &str) -> (Schedule, Vec<Run>) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::settings::{SettingError, SettingKey, Settings};
+use store::WriteError;
 
 use super::fixture::{ACTOR, Fixture, every_store};
 
@@ -20,7 +21,11 @@ fn stored(fixture: &Fixture) -> BTreeMap<SettingKey, String> {
 }
 
 fn try_set(fixture: &Fixture, key: SettingKey, value: Option<&str>) -> Result<(), SettingError> {
-    fixture.store.set(key, value, ACTOR).expect("set")
+    match fixture.store.set(key, value, ACTOR) {
+        Err(WriteError::Store(error)) => panic!("failed to set {key}: {error}"),
+        Err(WriteError::Refused(refusal)) => Err(refusal),
+        Ok(()) => Ok(()),
+    }
 }
 
 fn a_new_store_has_no_settings(fixture: &Fixture) {

@@ -75,11 +75,7 @@ impl<Q: Copy + Eq + Hash> Capacity<Q> {
     }
 
     /// How many jobs of a queue may be claimed; `load` reads a queue that was not examined before.
-    pub fn left<E>(
-        &mut self,
-        queue: Q,
-        load: impl FnOnce() -> Result<QueueCapacity, E>,
-    ) -> Result<usize, E> {
+    pub fn left<E>(&mut self, queue: Q, load: impl FnOnce() -> Result<QueueCapacity, E>) -> Result<usize, E> {
         if let Some(known) = self.known.get(&queue) {
             return Ok(known.left);
         }

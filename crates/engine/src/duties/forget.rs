@@ -33,7 +33,7 @@ pub fn forget(store: &dyn Store, id: &WorkerId) -> Result<Vec<LeaseRef>, EngineE
             .and(check_noted_survivors(store, worker)?)
             .map_err(|obstacle| EngineError::CannotForget { worker: id.clone(), why: obstacle.why })?;
     }
-    let leases = store.reap(id, started_leases(&worker.folder, id).as_deref())?;
+    let leases = store.reap(id, started_leases(&worker.folder, id).as_deref(), &[])?;
     files::remove(&worker.folder, id);
     Ok(leases)
 }

@@ -337,7 +337,7 @@ fn reap_all(store: &dyn Store, gone: &[(&Worker, &str)], journal: &Journal) -> R
 fn reap_worker(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) -> Result<(), StoreError> {
     let started = started_leases(&worker.folder, &worker.id);
     failpoint::hit("reaper.before_reap");
-    match store.reap(&worker.id, started.as_deref()) {
+    match store.reap(&worker.id, started.as_deref(), &[]) {
         Ok(leases) => {
             failpoint::hit("reaper.after_reap");
             journal.reaped(&worker.id, what, &leases);
@@ -363,7 +363,7 @@ pub(crate) fn reap_others(
     }
     store.record_unkillable(unkillable)?;
     let stay: Vec<LeaseRef> = unkillable.iter().map(|found| found.lease.clone()).collect();
-    match store.reap_except(worker, started_leases(folder, worker).as_deref(), &stay) {
+    match store.reap(worker, started_leases(folder, worker).as_deref(), &stay) {
         Ok(given_back) if given_back.is_empty() => {}
         Ok(given_back) => journal.reaped(worker, "died", &given_back),
         // The store has already removed the worker, so it holds no leases.

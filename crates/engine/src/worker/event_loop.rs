@@ -294,10 +294,10 @@ impl Worker<'_> {
     fn pass_on(&mut self, hops: u8, turn: TurnResult) {
         let is_for_others = turn.claimed == 0 && self.plan.served != ServedJobs::All;
         if turn.may_be_more {
-            self.work_bell.ring(bell::MAX_HOPS);
+            self.hints.pass_on(bell::MAX_HOPS);
         } else if is_for_others && hops > 1 && self.relay.should_forward(hops) {
             self.timers.muted_until = Instant::now() + BELL_MUTE_TIME;
-            self.work_bell.ring(hops - 1);
+            self.hints.pass_on(hops - 1);
         }
     }
 
@@ -400,7 +400,7 @@ impl Worker<'_> {
 
     fn sleep(&mut self) -> Result<WakeReason, EngineError> {
         let system = EngineError::system("failed to watch for work");
-        self.wake.watch_work(&self.work_bell, self.listens()).map_err(system)?;
+        self.wake.watch_work(self.hints.work(), self.listens()).map_err(system)?;
         let mut reason = WakeReason::default();
         let mut events = self.wake.wait(self.wake_in());
         if events == [Event::AttemptFinished] && self.dispatcher.has_enough_claims() {
@@ -415,13 +415,13 @@ impl Worker<'_> {
                     }
                 }
                 Event::Orders => {
-                    let rings = self.own_bell.take_numbered();
-                    self.dispatcher.note_readers(&rings.numbers);
-                    if rings.is_plain {
+                    let hints = self.hints.take_orders();
+                    self.dispatcher.note_readers(&hints.readers);
+                    if hints.has_orders {
                         self.timers.tick = Instant::now();
                     }
                 }
-                Event::Work => reason.hops = self.work_bell.take(),
+                Event::Work => reason.hops = self.hints.take_work(),
                 // The next turn takes them from the dispatcher and from the delivery pool.
                 Event::AttemptFinished | Event::DeliveryFinished => {}
             }

@@ -9,7 +9,7 @@ use crate::error::EngineError;
 use crate::journal::JOURNAL;
 use domain::log;
 use domain::values::name::WorkerId;
-use store::{Store, StoreError, worker_bell};
+use store::{Store, StoreError, WORKER_FILE};
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, LOCK, LivenessLock, Role};
 use sys::fs::{owner_only, ownership};
@@ -17,9 +17,8 @@ use sys::fs::{owner_only, ownership};
 /// Removes the files of a worker that has ended. Missing files are ignored.
 pub(crate) fn remove(folder: &Path, worker: &WorkerId) {
     let name = worker.as_str();
-    for path in
-        [slot_records::path(folder, name), worker_bell(folder, worker), liveness_lock::path(folder, name)]
-    {
+    let of_store = folder.join(format!("{name}.{WORKER_FILE}"));
+    for path in [slot_records::path(folder, name), of_store, liveness_lock::path(folder, name)] {
         let _ = std::fs::remove_file(path);
     }
 }
@@ -121,10 +120,6 @@ impl Files {
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
-    }
-
-    pub(crate) fn bell(&self) -> PathBuf {
-        worker_bell(&self.folder, &self.worker)
     }
 
     /// Whether the home still exists at its path.

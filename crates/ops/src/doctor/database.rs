@@ -12,6 +12,7 @@ use domain::values::size::rough_size;
 use store::StoreError;
 use store::sqlite::{Depth, Examination, SqliteStore, examine, is_initialized};
 use sys::clock::SystemClock;
+use sys::fs::{disk, owner_only};
 
 /// A write-ahead log larger than this has not been checkpointed for a long time.
 const LONG_LOG_BYTES: u64 = 64 << 20;
@@ -42,7 +43,7 @@ pub(super) fn check(
             (found.schema == found.newest_schema).then(|| open(diagnosis, path))?
         }
         // The check of the filesystem reported this.
-        Err(StoreError::NetworkFilesystem { .. }) => None,
+        Err(StoreError::Obstacle { .. }) if is_on_network(path) => None,
         // The file changed while it was read, so the result is meaningless.
         Err(error @ StoreError::Changing) => {
             diagnosis.add(Finding::warning("database", chain(&error)).advise(RETRY_LATER));
@@ -135,6 +136,10 @@ fn refuse(diagnosis: &mut Diagnosis, check: &'static str, error: StoreError, pat
     diagnosis.refuse(check, error, advice.as_deref());
 }
 
+fn is_on_network(path: &Path) -> bool {
+    matches!(disk::network_filesystem(owner_only::folder_of(path)), Ok(Some(_)))
+}
+
 fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
     let advice = match error {
         StoreError::Corrupt { .. } | StoreError::Malformed { .. } => COPY_FIRST,
@@ -144,7 +149,7 @@ fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
         }
         StoreError::Unavailable { .. } => "the disk may be failing; check `dmesg`",
         StoreError::Full => "free some space on its disk",
-        StoreError::FileLimit => "raise the limit (`ulimit -f`)",
+        StoreError::Obstacle { advice, .. } => advice,
         StoreError::ReadOnly => {
             return Some(format!(
                 "check with `findmnt -T {}` whether the disk is mounted read-only",
@@ -155,11 +160,9 @@ fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
             return Some(format!("find the process that holds the lock with `fuser -v {}`", word(path)));
         }
         StoreError::Changing => RETRY_LATER,
-        StoreError::OldLibrary { .. } => "use a queuectl that was built with its bundled SQLite",
         StoreError::NotOwn(refused) => return Some(advice(refused)),
         StoreError::BadSetting { key, .. } => return Some(how_to_repair(key)),
-        StoreError::NetworkFilesystem { .. }
-        | StoreError::OutcomeUnknown { .. }
+        StoreError::OutcomeUnknown { .. }
         | StoreError::TooNew { .. }
         | StoreError::NoSuchJob(_)
         | StoreError::NoSuchWorker(_) => return None,
@@ -183,7 +186,7 @@ mod tests {
                 StoreError::Busy { waited: std::time::Duration::ZERO, holder: None },
                 "`fuser -v '/a b/queue.db'`",
             ),
-            (StoreError::OldLibrary { found: "1", needed: "2" }, "built with"),
+            (StoreError::Obstacle { problem: "".to_owned(), advice: "use another" }, "use another"),
             (StoreError::Changing, "again when it is less busy"),
         ] {
             let advice = advice_for(&error, path).unwrap_or_default();

@@ -8,6 +8,7 @@ use super::{Diagnosis, Finding, Level, cannot_open};
 use crate::status::LOW_SPACE_BYTES;
 use domain::values::size::rough_size;
 use store::StoreError;
+use store::sqlite::network_filesystem;
 use sys::fs::disk::{Filesystem, free_bytes, free_inodes};
 
 /// With less free space than this not even a job can be stored.
@@ -43,7 +44,7 @@ fn check_place(diagnosis: &mut Diagnosis, folder: &Path) {
 fn try_check(diagnosis: &mut Diagnosis, folder: &Path) -> io::Result<()> {
     let kind = Filesystem::of(folder)?;
     if let Filesystem::Network(kind) = kind {
-        let error = StoreError::NetworkFilesystem { path: folder.to_owned(), kind };
+        let error = network_filesystem(folder, kind);
         diagnosis.refuse("filesystem", error, Some("choose another folder with --home"));
     } else {
         diagnosis.add(filesystem(kind));

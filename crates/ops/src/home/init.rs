@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::location;
 use super::location::{DATABASE, HOME_FOLDER, LocationArgs};
+use super::{location, open};
 use crate::OpError;
 use sys::fs::owner_only;
 
@@ -28,6 +28,6 @@ pub fn init(folder: &Path) -> Result<InitOutcome, OpError> {
     }
     // Always the home's own database, even if QUEUECTL_STORE names another.
     let args = LocationArgs { home: Some(home.clone()), store: Some(home.join(DATABASE).into()) };
-    location::open(&location::locate(&args)?)?;
+    open::open(&location::locate(&args)?)?;
     Ok(if existed { InitOutcome::Existing(home) } else { InitOutcome::New(home) })
 }

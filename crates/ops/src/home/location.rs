@@ -5,14 +5,11 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::Deserialize;
 
 use crate::OpError;
-use store::sqlite::SqliteStore;
-use store::{Store, StoreError};
-use sys::clock::SystemClock;
+use store::StoreError;
 use sys::fs::owner_only;
 use sys::fs::ownership;
 use sys::fs::ownership::{OwnershipError, OwnershipProblem};
@@ -86,19 +83,6 @@ pub(crate) fn find_store(
         Some(address) => Ok(parse_address(&address)?.resolved()),
         None => Ok(configured_store(home, check)?
             .map_or_else(|| StoreAddress::Sqlite(home.join(DATABASE)), StoreAddress::resolved)),
-    }
-}
-
-/// Opens the store; creates the home and the database on first use.
-pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
-    ensure_home(&location.home)?;
-    Ok(reopen(&location.store)?)
-}
-
-/// Opens a store whose home existed before. Creates nothing: a deleted home must stay deleted.
-pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
-    match store {
-        StoreAddress::Sqlite(path) => Ok(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)),
     }
 }
 

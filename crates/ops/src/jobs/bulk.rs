@@ -9,11 +9,12 @@ use std::time::Instant;
 
 use super::change::{CANCEL_POLL_INTERVAL, CANCEL_WAIT_LIMIT, first_chunk};
 use crate::OpError;
-use crate::worker::wake;
 use domain::job::life::StateName;
 use domain::log;
 use domain::values::name::JobId;
-use store::{Change, JobFilter, JobRef, JobVerb, PartialChange, Phase, Store, StoreError, retention};
+use store::{
+    Change, JobFilter, JobRef, JobVerb, Notice, PartialChange, Phase, Store, StoreError, Targets, retention,
+};
 
 /// The results for the selected jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,8 +136,9 @@ pub fn change_selected(
     let mut marked = HashSet::new();
     let mut rest = &jobs[..];
     while !rest.is_empty() {
-        let portion =
-            store.change(verb, first_chunk(rest), by).map_err(|source| partly_done(tally.done, source))?;
+        let portion = store
+            .change(verb, Targets::Selected(first_chunk(rest)), by)
+            .map_err(|source| partly_done(tally.done, source))?;
         let (chunk, remaining) = rest.split_at(portion.changes.len());
         rest = remaining;
         tally.note_dependents(&portion);
@@ -155,7 +157,7 @@ pub fn change_selected(
             }
         }
         if !marked.is_empty() {
-            wake::wake_all(store).map_err(|source| partly_done(tally.done, source))?;
+            store.announce(Notice::OrdersForAll).map_err(|source| partly_done(tally.done, source))?;
         }
         progress(chunk.len() as u64);
     }

@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::bulk::partly_done;
 use crate::OpError;
-use crate::worker::wake;
 use domain::job::Job;
 use domain::job::life::{CancelReason, State, StateName};
 use domain::log;
 use domain::values::name::{JobId, WorkerId};
 use domain::values::timestamp::Timestamp;
 pub use store::JobVerb as Verb;
-use store::{Change, Conflict, Dependent, Store, StoreError, retention};
+use store::{Change, Conflict, Dependent, Notice, Store, StoreError, Targets, retention};
 use sys::guards;
 use sys::guards::Guard;
 
@@ -74,7 +73,7 @@ impl ChangeResults {
     ) -> Result<(), StoreError> {
         let before = if verb == Verb::Remove { find_all(store, chunk)? } else { Vec::new() };
         let began = store.now()?;
-        let portion = store.change_ids(verb, chunk, by)?;
+        let portion = store.change(verb, Targets::Ids(chunk), by)?;
         let chunk = &chunk[..portion.changes.len()];
         let changes: Vec<Change> = chunk
             .iter()
@@ -164,7 +163,7 @@ fn end_running(store: &dyn Store, ids: &[JobId], changes: &[Change]) -> Result<(
         ids.iter().zip(changes).filter(|(_, change)| **change == Change::Done(StateName::Processing));
     let marked: Vec<JobId> = marked.map(|(id, _)| id.clone()).collect();
     let mut workers: Vec<WorkerId> = running_in(store, &marked)?;
-    wake::wake(store, &workers)?;
+    store.announce(Notice::Orders(&workers))?;
     let began = Instant::now();
     while !workers.is_empty() && began.elapsed() < CANCEL_WAIT_LIMIT {
         std::thread::sleep(CANCEL_POLL_INTERVAL);

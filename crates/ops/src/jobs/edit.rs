@@ -8,18 +8,11 @@ use domain::job::Job;
 use domain::job::edit::{Edit, EditError};
 use domain::values::name::JobId;
 use domain::values::span::format_span;
-use store::{Change, Store};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EditMode {
-    Edit,
-    /// Also retry the job, with `failures` reset.
-    EditAndRetry,
-}
+use store::{AfterEdit, Change, Store};
 
 /// Edits a job and returns its new version.
-pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, mode: EditMode, by: &str) -> Result<Job, OpError> {
-    if edit.is_empty() && mode == EditMode::Edit {
+pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, then: AfterEdit, by: &str) -> Result<Job, OpError> {
+    if edit.is_empty() && then == AfterEdit::Keep {
         return Err(EditError::Nothing.into());
     }
     if edit.cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
@@ -28,11 +21,7 @@ pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, mode: EditMode, by: &str
     if let Some(job) = store.find(id)? {
         edit.retry(&job.retry)?;
     }
-    let change = match mode {
-        EditMode::Edit => store.edit(id, edit, by)?,
-        EditMode::EditAndRetry => store.edit_and_retry(id, edit, by)?,
-    };
-    match change {
+    match store.edit(id, edit, then, by)? {
         Change::Done(_) => store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone())),
         Change::NotFound => Err(OpError::NoSuchJob(id.clone())),
         Change::Conflict(conflict) => Err(OpError::Conflict { id: id.clone(), conflict }),

@@ -13,7 +13,7 @@ use domain::job::request::{JobRequest, Origin, RequestError};
 use domain::values::name::{BatchName, JobId, JobIdSequence};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
-use store::{EnqueueError, EnqueueResult, Store, StoreError};
+use store::{EnqueueError, EnqueueResult, RefusedJob, Store, StoreError};
 
 /// How the caller wants its jobs enqueued.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub(crate) fn with_ids(error: EnqueueError, jobs: &[NewJob]) -> OpError {
             let ids = jobs.iter().map(|job| job.id.clone()).collect();
             OpError::Unacknowledged { ids, witness: witness(jobs), source }
         }
-        EnqueueError::Store(_) | EnqueueError::Refused { .. } => error.into(),
+        EnqueueError::Store(_) | EnqueueError::Refused(_) => error.into(),
     }
 }
 
@@ -93,11 +93,8 @@ fn witness(jobs: &[NewJob]) -> Option<JobId> {
     jobs.iter().find(is_new).map(|job| job.id.clone())
 }
 
-impl From<EnqueueError> for OpError {
-    fn from(error: EnqueueError) -> Self {
-        match error {
-            EnqueueError::Store(error) => Self::Store(error),
-            EnqueueError::Refused { reason, .. } => Self::Refused(reason),
-        }
+impl From<RefusedJob> for OpError {
+    fn from(refused: RefusedJob) -> Self {
+        Self::Refused(refused.reason)
     }
 }

@@ -4,18 +4,20 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::OpError;
-use crate::home::location::{Location, StoreAddress};
+use crate::home::location::{Location, StoreAddress, ensure_home};
 use domain::log;
+use store::sqlite::SqliteStore;
 use store::{Backup, Progress, Store};
+use sys::clock::SystemClock;
 use sys::failpoint;
 use sys::fs::owner_only;
 
 /// Writes a backup to `file` and returns its size. An existing file is replaced only with `force`. The backup is written
 /// under a temporary name and renamed when it is complete, so a partial backup never has the final name.
 pub fn backup(
-    store: &dyn Store,
     location: &Location,
     file: &Path,
     force: bool,
@@ -24,7 +26,10 @@ pub fn backup(
     refuse_the_queue_itself(location, file)?;
     let new = NewFile::create(file, force)?;
     let logs = location.home.join(log::FOLDER);
-    store.finish_restore(&logs)?;
+    ensure_home(&location.home)?;
+    let StoreAddress::Sqlite(database) = &location.store;
+    let store = SqliteStore::open(database, Arc::new(SystemClock))?;
+    store.prepare_logs(&logs)?;
     store.backup(&Backup { to: &new.partial, logs: &logs }, progress)?;
     failpoint::hit("backup.before_rename");
     let meta = new.partial.metadata();

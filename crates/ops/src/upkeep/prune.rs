@@ -49,7 +49,7 @@ pub fn prune(
 
 fn walk(store: &dyn Store, home: &Path, scope: &PruneScope) -> Result<RetentionPass, StoreError> {
     let (logs, now) = (home.join(log::FOLDER), store.now()?);
-    store.finish_restore(&logs)?;
+    store.prepare_logs(&logs)?;
     Ok(match scope {
         PruneScope::BySettings => RetentionPass::by_settings(&settings::in_force(store)?, now, &logs),
         PruneScope::Chosen(jobs) => RetentionPass::of_selected(jobs.clone(), now, &logs),

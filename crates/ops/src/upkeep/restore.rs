@@ -9,7 +9,7 @@ use crate::home::location::{Location, StoreAddress, ensure_home};
 use crate::worker::live::live_workers;
 use domain::log;
 use store::sqlite::{IncomingBackup, SqliteStore};
-use store::{Queues, RestoreSummary, StoreError};
+use store::{RestoreSummary, Store, StoreError};
 use sys::clock::SystemClock;
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, LOCK, Role};
@@ -66,9 +66,9 @@ impl PreparedRestore {
     }
 }
 
-fn read(store: &StoreAddress) -> Result<SqliteStore, StoreError> {
+fn read(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
     let StoreAddress::Sqlite(database) = store;
-    SqliteStore::open_read_only(database, Arc::new(SystemClock))
+    Ok(Box::new(SqliteStore::open_read_only(database, Arc::new(SystemClock))?))
 }
 
 /// How many live workers and supervisors use this queue or are about to: those of this home, which may not have registered
@@ -78,7 +78,7 @@ fn count_workers(location: &Location) -> usize {
     let here =
         folder.read_dir().into_iter().flatten().flatten().filter(|entry| is_held(&entry.path())).count();
     // An unreadable queue has no registered workers.
-    let known = read(&location.store).and_then(|store| live_workers(&store)).unwrap_or_default();
+    let known = read(&location.store).and_then(|store| live_workers(store.as_ref())).unwrap_or_default();
     let home = folder.canonicalize().unwrap_or(folder);
     let elsewhere = known.iter().filter(|worker| worker.folder != home).count();
     here + elsewhere

@@ -43,7 +43,7 @@ pub fn export(
     out: &mut dyn Write,
     mut progress: impl FnMut(),
 ) -> Result<u64, OpError> {
-    store.finish_restore(&request.home.join(log::FOLDER))?;
+    store.prepare_logs(&request.home.join(log::FOLDER))?;
     let mut jobs = 0;
     let mut written = Ok(());
     store.export(request.which, &mut |line| {
@@ -187,7 +187,7 @@ pub fn import(
         }
     };
     let spool = SpooledImport::fill(home, input, |line| count(line, Step::Checked))?;
-    store.finish_restore(&home.join(log::FOLDER))?;
+    store.prepare_logs(&home.join(log::FOLDER))?;
     let existing = existing_ids(store, spool.store_lines()?, *if_absent)?;
     let mut lines = spool.store_lines()?.inspect(|line| {
         if let Ok(line) = line {

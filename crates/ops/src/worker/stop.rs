@@ -5,9 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::live::live_workers;
-use super::wake;
 use domain::values::name::WorkerId;
-use store::{Stop, Store, StoreError, Worker};
+use store::{Notice, Stop, Store, StoreError, Worker};
 use sys::fs::liveness_lock::FOLDER;
 use sys::host;
 use sys::host::{HostKey, Observer};
@@ -58,7 +57,7 @@ pub fn order(
     if !workers.is_empty() {
         let now = store.now()?;
         store.stop(&Stop { home, kill_at: grace.map(|grace| now.saturating_add(grace)) }, by)?;
-        wake::wake_all(store)?;
+        store.announce(Notice::OrdersForAll)?;
     }
     Ok(StopOrder {
         ids: workers.iter().map(|worker| worker.id.clone()).collect(),

@@ -1,10 +1,14 @@
 //! The values of columns and parameters, and their conversion from and to the types of [`domain`].
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::StoreError;
 use domain::job::life::StateName;
+use domain::job::limits::Limits;
 use domain::values::name::{BatchName, HookName, JobId, NameError, QueueName, ScheduleName, WorkerId};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
@@ -185,6 +189,23 @@ impl<'r> FromValue<'r> for Vec<u8> {
     }
 }
 
+/// A path need not be valid text.
+impl ToValue for Path {
+    fn to_value(&self) -> Value<'_> {
+        Value::Blob(self.as_os_str().as_bytes())
+    }
+}
+
+impl<'r> FromValue<'r> for PathBuf {
+    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+        match value {
+            Value::Text(text) => Ok(text.into()),
+            Value::Blob(bytes) => Ok(OsStr::from_bytes(bytes).into()),
+            Value::Null | Value::Integer(_) | Value::Real(_) => Err(value.is_not("a path")),
+        }
+    }
+}
+
 impl ToValue for Timestamp {
     fn to_value(&self) -> Value<'_> {
         Value::Integer(self.as_millis())
@@ -229,6 +250,12 @@ impl<'r> FromValue<'r> for StateName {
     }
 }
 
+impl<'r> FromValue<'r> for Limits {
+    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+        <&str>::from_value(value)?.parse().map_err(|error| malformed("limits", error))
+    }
+}
+
 macro_rules! names {
     ($($name:ty),* $(,)?) => {$(
         impl ToValue for $name {
@@ -268,6 +295,8 @@ mod tests {
         assert!(<&str>::from_value(Value::Null).is_err());
         assert!(f64::from_value(Value::Blob(b"1")).is_err());
         assert!(Vec::from_value(Value::Integer(1)).is_err());
+        assert!(PathBuf::from_value(Value::Integer(1)).is_err());
+        assert!(Limits::from_value(Value::Text("memory")).is_err());
     }
 
     #[test]
@@ -278,6 +307,10 @@ mod tests {
         let span = Duration::from_millis(1_500);
         assert_eq!(Duration::from_value(span.to_value()).ok(), Some(span));
         assert_eq!(f64::from_value(Value::Integer(2)).ok(), Some(2.0));
+        for name in [&b"/tmp"[..], b"/\xff"] {
+            let path = Path::new(OsStr::from_bytes(name));
+            assert_eq!(PathBuf::from_value(path.to_value()).ok().as_deref(), Some(path));
+        }
         for state in StateName::ALL {
             assert_eq!(StateName::from_value(state.to_value()).ok(), Some(state));
         }

@@ -1,5 +1,5 @@
 //! A connection and its transactions: opening and checking the files, the gate that writers pass in turn, migrations,
-//! checkpoints, and the mapping between rows and values.
+//! checkpoints, and statements.
 
 pub(crate) mod checkpoint;
 pub(crate) mod error;
@@ -9,6 +9,4 @@ pub(crate) mod gate;
 pub(crate) mod migrate;
 pub(crate) mod open;
 pub(crate) mod read_only;
-pub(crate) mod row;
 mod statement;
-pub(crate) mod tx;

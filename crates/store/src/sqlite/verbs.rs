@@ -1,17 +1,5 @@
-//! The verbs that change jobs, one per file: each reads rows, asks `domain` what follows, and applies the answer inside one
-//! transaction of [`super::session`].
+//! The verbs that SQLite has in a form of its own: prepared statements in a loop, without a round trip to wait for.
 
-pub(crate) mod cancel;
-pub(crate) mod change;
 pub(crate) mod claim;
-pub(crate) mod edit;
-pub(crate) mod enqueue;
-pub(crate) mod environment_gc;
 pub(crate) mod exchange;
-pub(crate) mod extend;
-pub(crate) mod fire;
-pub(crate) mod prune;
-pub(crate) mod reap;
-pub(crate) mod remove;
-pub(crate) mod retry;
-pub(crate) mod settle;
+pub(crate) mod free_pages;

@@ -124,7 +124,7 @@ fn declare(sandbox: &Sandbox, worker: &Worker) -> Result<bool, ProofError> {
         // It holds the gate, so no other process could write.
         return Ok(false);
     }
-    sandbox.store().reap(&worker.id, None)?;
+    sandbox.store().reap(&worker.id, None, &[])?;
     Ok(sandbox.wait(ATTEMPT_WAIT_LIMIT, || {
         held.iter().any(|(job, attempt)| has_started(sandbox, job, attempt + 1))
     }))

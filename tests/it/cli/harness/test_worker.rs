@@ -9,7 +9,6 @@ use domain::values::name::WorkerId;
 use engine::attempt::capture::{Capture, CapturedOutput};
 use ops::jobs::logs::log_path;
 use rusqlite::{Connection, params};
-use store::sqlite::SqliteStore;
 use store::{Claim, Exchange, LeaseRef, NewWorker, ServedJobs, Settlement, Store, WorkerState};
 use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::host::Origin;
@@ -18,7 +17,7 @@ use super::Home;
 
 pub(crate) struct TestWorker {
     pub(crate) id: WorkerId,
-    store: SqliteStore,
+    store: Box<dyn Store>,
     /// While this is held, the worker counts as alive.
     _liveness_lock: LivenessLock,
 }
@@ -79,7 +78,7 @@ impl TestWorker {
 
     /// The reaper finds the worker dead.
     pub(crate) fn die(&self) {
-        self.store.reap(&self.id, None).expect("it is reaped");
+        self.store.reap(&self.id, None, &[]).expect("it is reaped");
     }
 
     fn exchange(&self, settlements: &[Settlement], want: usize) -> Vec<Claim> {

@@ -53,7 +53,7 @@ impl WorkingHome {
     }
 
     pub(crate) fn workers(&self) -> Vec<Worker> {
-        live_workers(&self.store()).expect("the workers are listed")
+        live_workers(self.store().as_ref()).expect("the workers are listed")
     }
 
     /// Waits until the last worker has ended by itself.

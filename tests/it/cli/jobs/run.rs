@@ -9,7 +9,7 @@ use domain::job::outcome::Outcome;
 use domain::values::name::QueueName;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use store::{Pause, Queues};
+use store::Pause;
 
 use crate::cli::harness::allow;
 use crate::cli::harness::background::{Background, end_of};

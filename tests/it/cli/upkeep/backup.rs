@@ -6,12 +6,12 @@ use std::path::Path;
 
 use domain::job::outcome::Outcome;
 use rusqlite::Connection;
-use store::Store;
+use store::JobVerb;
 
 use crate::cli::faults::crash::assert_sound;
 use crate::cli::harness::Home;
 use crate::cli::harness::working_home::{UNTIL_GO, WorkingHome, wait_until};
-use crate::store::fixture::Fixture;
+use crate::store::fixture::{Fixture, change_all};
 
 /// Long enough for a log file: shorter output is kept in memory until the attempt ends.
 const LONG_OUTPUT: &str = "sleep 0.6; seq 1 20000";
@@ -101,7 +101,8 @@ fn a_process_with_the_queue_open_continues_with_the_restored_one() {
     assert!(open.find(&newer).expect("it is found").is_some());
     home.run(["restore", "-q", "--yes", "copy.db"]).ok();
     assert_eq!(open.find(&newer).expect("the queue is read"), None);
-    open.cancel(&["ready".parse().expect("an id")], "tester").expect("it is written");
+    change_all(open.as_ref(), JobVerb::Cancel, &["ready".parse().expect("an id")], "tester")
+        .expect("it is written");
     drop(open);
     assert_eq!(home.state_of("ready"), "cancelled");
     recount(&home);

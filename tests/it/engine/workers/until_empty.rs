@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use store::{Pause, Queues};
+use store::Pause;
 
 use crate::cli::harness::PROGRAM;
 use crate::engine::harness::{Home, Pool, UNTIL_GO};

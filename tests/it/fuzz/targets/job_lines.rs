@@ -12,11 +12,12 @@ use ops::jobs::enqueue::lines;
 use ops::jobs::enqueue::lines::{LineFormat, Progress, Source};
 use ops::jobs::enqueue::{Caller, Enqueuer};
 use store::sqlite::SqliteStore;
-use store::{EnqueueResult, Store};
+use store::{EnqueueResult, JobVerb, Store};
 use sys::clock::SystemClock;
 use tempfile::TempDir;
 
 use super::message;
+use crate::store::fixture::change_all;
 
 pub const TOKENS: &[&str] = &[
     "\n",
@@ -43,27 +44,25 @@ pub const TOKENS: &[&str] = &[
 const MAX_STORED_JOBS: u64 = 50;
 
 thread_local! {
-    static STORE: RefCell<Option<(TempDir, SqliteStore)>> = const { RefCell::new(None) };
+    static STORE: RefCell<Option<(TempDir, Box<dyn Store>)>> = const { RefCell::new(None) };
 }
 
 pub fn run(data: &[u8]) {
     STORE.with_borrow_mut(|store| {
         let (_, store) = store.get_or_insert_with(open);
-        check(data, store);
+        check(data, store.as_ref());
     });
 }
 
-fn open() -> (TempDir, SqliteStore) {
+fn open() -> (TempDir, Box<dyn Store>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = SqliteStore::open(&folder.path().join("queue.db"), Arc::new(SystemClock)).expect("a store");
-    store
-        .set(SettingKey::Durability, Some("normal"), "test")
-        .expect("the setting is stored")
-        .expect("the value is valid");
+    let store: Box<dyn Store> = Box::new(store);
+    store.set(SettingKey::Durability, Some("normal"), "test").expect("the value is valid");
     (folder, store)
 }
 
-fn check(data: &[u8], store: &SqliteStore) {
+fn check(data: &[u8], store: &dyn Store) {
     let numbered = data.split(|byte| *byte == b'\n').zip(1_u64..);
     let lines: Vec<(&[u8], u64)> = numbered.filter(|(line, _)| !line.trim_ascii().is_empty()).collect();
     let first_bad = lines.iter().find(|(line, _)| serde_json::from_slice::<JobRequest>(line).is_err());
@@ -91,7 +90,7 @@ fn check(data: &[u8], store: &SqliteStore) {
 }
 
 /// Stores all checked jobs, then removes them, children first.
-fn check_stored(data: &[u8], store: &SqliteStore, total: u64) {
+fn check_stored(data: &[u8], store: &dyn Store, total: u64) {
     let mut progress = ProgressCounts::default();
     let stored = lines::store(&mut enqueuer(store), Bytes(data), LineFormat::Json, &mut progress)
         .expect("the lines were checked");
@@ -99,11 +98,11 @@ fn check_stored(data: &[u8], store: &SqliteStore, total: u64) {
     let mut ids: Vec<JobId> = progress.stored.iter().map(|answer| answer.id().clone()).collect();
     ids.reverse();
     assert_eq!(store.existing_ids(&ids).expect("the ids are looked up").len(), ids.len());
-    store.remove(&ids, "test").expect("the jobs are removed");
+    change_all(store, JobVerb::Remove, &ids, "test").expect("the jobs are removed");
     assert_eq!(store.existing_ids(&ids).expect("the ids are looked up"), []);
 }
 
-fn enqueuer(store: &SqliteStore) -> Enqueuer<'_> {
+fn enqueuer(store: &dyn Store) -> Enqueuer<'_> {
     let caller = Caller { cwd: Some("/".into()), environment: None, if_absent: false, batch: None };
     Enqueuer::new(store, caller).expect("settings are read")
 }

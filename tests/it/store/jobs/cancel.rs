@@ -2,10 +2,10 @@
 
 use domain::job::life::{CancelReason, State, StateName};
 use domain::job::outcome::Outcome;
-use store::{Change, Conflict, JobFilter, LeaseStatus, Phase};
+use store::{Change, Conflict, JobFilter, JobVerb, LeaseStatus, Phase};
 
 use crate::store::fixture::new_job::{job, job_id};
-use crate::store::fixture::{ACTOR, FAILURE, Fixture, every_store};
+use crate::store::fixture::{FAILURE, Fixture, change_all, every_store};
 
 every_store!(
     a_waiting_job_is_cancelled_immediately,
@@ -88,7 +88,7 @@ fn each_of_several_ids_has_its_own_result(fixture: &Fixture) {
     fixture.lease(&worker);
     let ids = ["unknown", "done", "a", "running", "a"].map(job_id);
     assert_eq!(
-        fixture.store.cancel(&ids, ACTOR).expect("cancel"),
+        fixture.change_all(JobVerb::Cancel, &ids),
         [
             Change::NotFound,
             Change::Conflict(Conflict::State(StateName::Completed)),
@@ -101,10 +101,10 @@ fn each_of_several_ids_has_its_own_result(fixture: &Fixture) {
 
 fn the_user_who_cancelled_is_recorded(fixture: &Fixture) {
     fixture.enqueue("a");
-    fixture.store.cancel(&[job_id("a")], "alice").expect("cancel");
+    change_all(fixture.store.as_ref(), JobVerb::Cancel, &[job_id("a")], "alice").expect("cancel");
     fixture.pass_secs(1);
-    fixture.store.cancel(&[job_id("a")], "bob").expect("cancel");
-    fixture.store.retry(&[job_id("a")], "carol").expect("retry");
+    change_all(fixture.store.as_ref(), JobVerb::Cancel, &[job_id("a")], "bob").expect("cancel");
+    change_all(fixture.store.as_ref(), JobVerb::Retry, &[job_id("a")], "carol").expect("retry");
     let events = fixture.record("a").events;
     let recorded: Vec<_> = events.iter().map(|event| (event.event.as_str(), event.by.as_str())).collect();
     assert_eq!(

@@ -3,10 +3,10 @@
 use domain::job::life::{CancelReason, State, StateName};
 use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
-use store::{Change, Conflict, EnqueueRefusal, JobFilter, Phase};
+use store::{Change, Conflict, EnqueueRefusal, JobFilter, JobVerb, Phase};
 
 use crate::store::fixture::new_job::{JobSpec, job, job_id};
-use crate::store::fixture::{ACTOR, FAILURE, Fixture, every_store};
+use crate::store::fixture::{FAILURE, Fixture, every_store};
 
 every_store!(
     a_child_runs_after_its_parent_completed,
@@ -313,7 +313,7 @@ fn parent_and_child_retried_together_keep_their_order(fixture: &Fixture) {
     fixture.enqueue_all([job("parent").max_retries(0), job("child").after(&["parent"]).priority(9)]);
     fixture.run(&worker, FAILURE);
     let ids = ["parent", "child"].map(job_id);
-    fixture.store.retry(&ids, ACTOR).expect("retry");
+    fixture.change_all(JobVerb::Retry, &ids);
     assert_eq!(fixture.run(&worker, Outcome::Success), "parent");
     assert_eq!(fixture.run(&worker, Outcome::Success), "child");
 }

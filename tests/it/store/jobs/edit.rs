@@ -7,7 +7,7 @@ use domain::job::edit::Edit;
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use domain::job::request::Timeout;
-use store::{Change, Conflict, JobFilter};
+use store::{AfterEdit, Change, Conflict, JobFilter};
 
 use crate::store::fixture::new_job::{job, job_id, queue_name};
 use crate::store::fixture::{ACTOR, FAILURE, Fixture, every_store};
@@ -26,7 +26,7 @@ every_store!(
 );
 
 fn edit(fixture: &Fixture, id: &str, edit: &Edit) -> Change {
-    fixture.store.edit(&job_id(id), edit, ACTOR).expect("edit")
+    fixture.store.edit(&job_id(id), edit, AfterEdit::Keep, ACTOR).expect("edit")
 }
 
 fn start(start: Start) -> Edit {
@@ -113,7 +113,7 @@ fn a_dead_job_is_edited_and_retried_in_one_step(fixture: &Fixture) {
     assert_eq!(edit(fixture, "a", &change), Change::Done(StateName::Dead), "the job stays dead");
     assert_eq!(fixture.claim(&worker, 1), [""; 0]);
     let change = Edit { priority: Some(2), ..Edit::default() };
-    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, ACTOR).expect("edit");
+    let retried = fixture.store.edit(&job_id("a"), &change, AfterEdit::Retry, ACTOR).expect("edit");
     assert_eq!(retried, Change::Done(StateName::Pending));
     fixture.recount();
     fixture.run(&worker, FAILURE);
@@ -129,7 +129,7 @@ fn a_job_that_cannot_be_retried_is_not_edited_either(fixture: &Fixture) {
     fixture.enqueue(job("b").unique_key("k"));
     let before = fixture.record("a");
     let change = Edit { priority: Some(2), ..Edit::default() };
-    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, ACTOR).expect("edit");
+    let retried = fixture.store.edit(&job_id("a"), &change, AfterEdit::Retry, ACTOR).expect("edit");
     assert_eq!(retried, Change::Conflict(Conflict::KeyTaken { holder: job_id("b") }));
     assert_eq!(fixture.record("a"), before);
     assert_eq!(fixture.claim(&worker, 9), ["b"]);
@@ -140,10 +140,10 @@ fn a_job_that_cannot_be_edited_is_not_retried_either(fixture: &Fixture) {
     fixture.enqueue(job("a").max_retries(0));
     fixture.run(&worker, FAILURE);
     let change = start(Start::After(Duration::MAX));
-    let retried = fixture.store.edit_and_retry(&job_id("a"), &change, ACTOR).expect("edit");
+    let retried = fixture.store.edit(&job_id("a"), &change, AfterEdit::Retry, ACTOR).expect("edit");
     assert_eq!(retried, Change::Conflict(Conflict::TooLate));
     assert_eq!(fixture.job("a").life.state.name(), StateName::Dead);
-    let missing = fixture.store.edit_and_retry(&job_id("unknown"), &change, ACTOR).expect("edit");
+    let missing = fixture.store.edit(&job_id("unknown"), &change, AfterEdit::Retry, ACTOR).expect("edit");
     assert_eq!(missing, Change::NotFound);
 }
 

@@ -103,7 +103,7 @@ fn an_idle_worker_is_reaped_too(fixture: &Fixture) {
 
 fn an_unknown_worker_cannot_be_reaped(fixture: &Fixture) {
     let stranger = "stranger".parse().expect("a worker id");
-    let reaped = fixture.store.reap(&stranger, None);
+    let reaped = fixture.store.reap(&stranger, None, &[]);
     assert!(matches!(reaped, Err(StoreError::NoSuchWorker(_))), "{reaped:?}");
 }
 
@@ -191,7 +191,7 @@ fn fault_42_the_other_jobs_of_a_dead_worker_are_taken_back(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b", "c"].map(job));
     let leases = fixture.leases(&worker, 3);
-    let reaped = fixture.store.reap_except(&worker, Some(&leases[..2]), &leases[..1]).expect("reaped");
+    let reaped = fixture.store.reap(&worker, Some(&leases[..2]), &leases[..1]).expect("reaped");
     assert_eq!(reaped, leases[1..]);
     assert_eq!(
         (fixture.outcomes("b"), fixture.outcomes("c")),

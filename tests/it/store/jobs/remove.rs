@@ -2,10 +2,10 @@
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use store::{Change, Conflict, JobFilter, Phase};
+use store::{Change, Conflict, JobFilter, JobVerb, Phase};
 
 use crate::store::fixture::new_job::{job, job_id};
-use crate::store::fixture::{ACTOR, FAILURE, Fixture, every_store};
+use crate::store::fixture::{FAILURE, Fixture, every_store};
 
 every_store!(
     a_job_that_is_not_running_can_be_removed,
@@ -67,7 +67,7 @@ fn each_of_several_ids_has_its_own_result(fixture: &Fixture) {
     fixture.enqueue_all([job("parent"), job("child").after(&["parent"])]);
     let ids = ["unknown", "child", "parent", "child"].map(job_id);
     assert_eq!(
-        fixture.store.remove(&ids, ACTOR).expect("remove"),
+        fixture.change_all(JobVerb::Remove, &ids),
         [
             Change::NotFound,
             Change::Done(StateName::Pending),

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use domain::job::life::{State, StateName};
 use domain::job::outcome::Outcome;
-use store::{Change, Conflict, Settlement};
+use store::{Change, Conflict, JobVerb, Settlement};
 
 use crate::store::fixture::new_job::{job, job_id};
-use crate::store::fixture::{ACTOR, FAILURE, Fixture, every_store, settlement};
+use crate::store::fixture::{FAILURE, Fixture, every_store, settlement};
 
 every_store!(
     a_finished_job_runs_again_with_all_its_retries,
@@ -87,7 +87,7 @@ fn each_of_several_ids_has_its_own_result(fixture: &Fixture) {
     let ids = ["unknown", "waits", "done", "done"].map(job_id);
     let pending = Change::Conflict(Conflict::State(StateName::Pending));
     assert_eq!(
-        fixture.store.retry(&ids, ACTOR).expect("retry"),
+        fixture.change_all(JobVerb::Retry, &ids),
         [Change::NotFound, pending.clone(), Change::Done(StateName::Pending), pending]
     );
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use store::{Change, Conflict, JobFilter, JobRef, JobVerb, Phase};
+use store::{Change, Conflict, JobFilter, JobRef, JobVerb, Phase, Targets};
 
 use crate::store::fixture::new_job::{job, job_id, queue_name};
 use crate::store::fixture::{ACTOR, FAILURE, Fixture, every_store};
@@ -156,12 +156,14 @@ fn a_job_that_changed_its_state_after_the_selection_is_not_changed(fixture: &Fix
     fixture.enqueue_all([job("a"), job("b")]);
     let selection = selected(fixture, &JobFilter::in_phase(Phase::Ready), 9);
     let lease = fixture.lease(&worker);
-    let changes = fixture.store.change(JobVerb::Cancel, &selection, ACTOR).expect("change").changes;
+    let changes =
+        fixture.store.change(JobVerb::Cancel, Targets::Selected(&selection), ACTOR).expect("change").changes;
     let moved = Change::Conflict(Conflict::State(StateName::Processing));
     assert_eq!(changes, [Change::Done(StateName::Cancelled), moved], "`b` first, then `a`");
     assert!(fixture.settle(&worker, &lease, Outcome::Success), "the running job was not cancelled");
     let selection = selected(fixture, &JobFilter::in_phase(Phase::State(StateName::Cancelled)), 9);
-    let changes = fixture.store.change(JobVerb::Retry, &selection, ACTOR).expect("change").changes;
+    let changes =
+        fixture.store.change(JobVerb::Retry, Targets::Selected(&selection), ACTOR).expect("change").changes;
     assert_eq!(changes, [Change::Done(StateName::Pending)]);
     assert_eq!(fixture.record("b").events.len(), 2, "both changes are recorded");
 }
@@ -170,6 +172,7 @@ fn a_job_removed_after_the_selection_is_not_found(fixture: &Fixture) {
     fixture.enqueue_all([job("a"), job("b")]);
     let selection = selected(fixture, &JobFilter::default(), 9);
     fixture.remove("a");
-    let changes = fixture.store.change(JobVerb::Remove, &selection, ACTOR).expect("change").changes;
+    let changes =
+        fixture.store.change(JobVerb::Remove, Targets::Selected(&selection), ACTOR).expect("change").changes;
     assert_eq!(changes, [Change::Done(StateName::Pending), Change::NotFound]);
 }

@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
-use store::{LeaseRef, ServedJobs, StoreError};
-use sys::bell::{Bell, MAX_HOPS};
+use store::{LeaseRef, NewWorker, ServedJobs, StoreError, Wake};
+use sys::bell::MAX_HOPS;
+use sys::fs::owner_only;
 
 use super::Home;
 use crate::store::fixture::new_job::{job, job_id};
@@ -17,26 +18,30 @@ struct Listener {
     home: Home,
     fixture: Fixture,
     worker: WorkerId,
-    bell: Bell,
+    bell: Box<dyn Wake>,
 }
 
 impl Listener {
     fn new() -> Self {
         let home = Home::new();
         let fixture = home.fixture();
-        let new = new_worker("listener");
-        let bell = fixture.store.register(&new).expect("register").bell;
+        let new = NewWorker {
+            folder: owner_only::folder_of(&home.database()).to_owned(),
+            ..new_worker("listener")
+        };
+        let bell = fixture.store.listen(&new).expect("it listens");
+        fixture.store.register(&new).expect("register");
         Self { home, fixture, worker: new.id, bell }
     }
 
     fn lease(&self) -> LeaseRef {
         let lease = self.fixture.lease(&self.worker);
-        self.bell.take();
+        self.bell.take_work();
         lease
     }
 
     fn rang(&self) -> bool {
-        let rings = self.bell.take();
+        let rings = self.bell.take_work();
         assert!(rings.is_none_or(|hops| hops == MAX_HOPS), "every worker may pass it on: {rings:?}");
         rings.is_some()
     }
@@ -118,7 +123,7 @@ fn a_job_made_ready_in_a_queue_that_the_worker_does_not_serve_rings() {
     let worker = fixture.worker_serving("mine", ServedJobs::InOrder(vec!["mine".parse().expect("a name")]));
     fixture.enqueue_all([job("a").queue("mine"), job("after").after(&["a"])]);
     let lease = fixture.lease(&worker);
-    listener.bell.take();
+    listener.bell.take_work();
     assert!(fixture.settle(&worker, &lease, Outcome::Success));
     assert!(listener.rang());
 }
@@ -172,12 +177,9 @@ fn a_missing_bell_fails_no_enqueue() {
     fs::create_dir(&path).expect("create_dir");
     listener.fixture.enqueue("b");
 
-    let refused =
-        listener.fixture.store.register(&new_worker("next")).expect_err("the bell cannot be opened");
+    let refused = listener.fixture.store.listen(&new_worker("next")).expect_err("the bell cannot be opened");
     assert!(
         matches!(&refused, StoreError::CannotOpen { path: reported, .. } if *reported == path),
         "{refused:?}"
     );
-    let ids: Vec<_> = listener.fixture.workers().into_iter().map(|worker| worker.id).collect();
-    assert_eq!(ids, [listener.worker], "the worker was not registered");
 }

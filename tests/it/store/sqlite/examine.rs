@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use domain::settings::SettingKey;
 use store::sqlite::{Depth, Examination, SCHEMA_VERSION, SqliteStore, examine};
-use store::{JobFilter, Page, Store, StoreError};
+use store::{JobFilter, Page, Store, StoreError, WriteError};
 
 use super::{Home, connect};
 use crate::folder_snapshot::snapshot;
@@ -203,10 +203,11 @@ fn a_store_opened_to_read_lists_everything_and_changes_nothing() {
     let before = snapshot(home.folder.path());
     let store = SqliteStore::open_read_only(&home.database(), Arc::new(TestClock::default()))
         .expect("the store opens");
+    let store: Box<dyn Store> = Box::new(store);
     let everything = Page { limit: usize::MAX, after: None };
     assert_eq!(store.list(&JobFilter::default(), &everything).expect("the jobs").len(), 2);
     let written = store.set(SettingKey::MaxRetries, Some("1"), "me");
-    assert!(matches!(written, Err(StoreError::ReadOnly)), "{written:?}");
+    assert!(matches!(written, Err(WriteError::Store(StoreError::ReadOnly))), "{written:?}");
     drop(store);
     assert!(snapshot(home.folder.path()) == before, "the folder was changed");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::schedule::{OnOverlap, Policy};
 use store::sqlite::SqliteStore;
-use store::{JobFilter, NewSchedule, Page, Schedules, Store};
+use store::{JobFilter, NewSchedule, Page, Store};
 
 use super::Home;
 use crate::store::fixture::{ACTOR, Fixture, TestClock};
@@ -20,13 +20,15 @@ const ROUNDS: usize = 5;
 fn fault_31_a_schedule_fired_by_many_at_once_is_fired_once() {
     let home = Home::with_queue();
     let clock = Arc::new(TestClock::default());
-    let open = || SqliteStore::open(&home.database(), clock.clone()).expect("a store");
+    let open = || -> Box<dyn Store> {
+        Box::new(SqliteStore::open(&home.database(), clock.clone()).expect("a store"))
+    };
     let store = open();
     // With this policy a second run would not be skipped because of the first.
     let policy = Policy::new(None, None, Some(OnOverlap::Queue)).expect("a policy");
     for at in 0..SCHEDULES {
         let schedule = NewSchedule { policy, ..minutely(&format!("s{at}")) };
-        store.add_schedule(&schedule, ACTOR).expect("add_schedule").expect("the schedule is valid");
+        store.add_schedule(&schedule, ACTOR).expect("the schedule is valid");
     }
     for round in 1..=ROUNDS {
         clock.advance(Duration::from_secs(60));
@@ -38,7 +40,7 @@ fn fault_31_a_schedule_fired_by_many_at_once_is_fired_once() {
 }
 
 /// The number of jobs that all stores enqueue together.
-fn fire_at_once(open: &(impl Fn() -> SqliteStore + Sync)) -> usize {
+fn fire_at_once(open: &(impl Fn() -> Box<dyn Store> + Sync)) -> usize {
     let start = Barrier::new(FIRING_STORES);
     std::thread::scope(|scope| {
         let fire = || {
@@ -64,11 +66,7 @@ fn a_schedule_that_cannot_be_parsed_is_paused() {
     ];
     let fixture = home.fixture();
     for (name, _) in bad.into_iter().chain([("good", "")]) {
-        fixture
-            .store
-            .add_schedule(&minutely(name), ACTOR)
-            .expect("add_schedule")
-            .expect("the schedule is valid");
+        fixture.store.add_schedule(&minutely(name), ACTOR).expect("the schedule is valid");
     }
     drop(fixture);
     let connection = home.connect();

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use store::StoreError;
 use store::sqlite::SCHEMA_VERSION;
+use store::{JobVerb, StoreError};
 
 use super::{Home, value};
 use crate::cli::harness::{MADE_UP_VERSION, PROGRAM, made_up_migrations};
-use crate::store::fixture::FAILURE;
 use crate::store::fixture::new_job::job;
+use crate::store::fixture::{FAILURE, change_all};
 
 /// A database as this program leaves it, with jobs in several states, which no process has open.
 pub(super) fn first_database() -> Home {
@@ -120,7 +120,8 @@ fn fault_35_an_open_store_refuses_to_write_after_a_newer_program_migrated_it() {
     fixture.enqueue("before");
     assert!(list_by_newer(&home).output().expect("it runs").status.success());
     let refused =
-        fixture.store.cancel(&["before".parse().expect("an id")], "tester").expect_err("the schema is newer");
+        change_all(fixture.store.as_ref(), JobVerb::Cancel, &["before".parse().expect("an id")], "tester")
+            .expect_err("the schema is newer");
     assert!(matches!(refused, StoreError::TooNew { found: MADE_UP_VERSION, .. }), "{refused}");
     assert_eq!(
         fixture.state("before"),

@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         inside.check_may_wait_for(store, [id.clone()])?;
     }
     let home = context.location()?.home;
-    store.finish_restore(&home.join(log::FOLDER))?;
+    store.prepare_logs(&home.join(log::FOLDER))?;
     let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let chosen = choose(&record, &home, args.attempt)?;
     let mut printer = Printer::new(context, PrintOptions { only: args.only(), raw: args.raw });

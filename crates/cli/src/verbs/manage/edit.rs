@@ -15,9 +15,9 @@ use crate::render::report_change::ChangeReport;
 use domain::job::edit::Edit;
 use domain::values::name::JobId;
 use ops::OpError;
-use ops::jobs::edit::{EditMode, edit};
+use ops::jobs::edit::edit;
 use ops::json::JobJson;
-use store::Store;
+use store::{AfterEdit, Store};
 use sys::process::user;
 
 /// Change a job that is not running
@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     args.fixed.refuse().map_err(OpError::from)?;
     let id = resolve_id(context, &args.id)?;
     let requested = requested_edit(context, store, &id, args.flags)?;
-    apply(context, store, &id, &requested, EditMode::Edit)?;
+    apply(context, store, &id, &requested, AfterEdit::Keep)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,12 +77,12 @@ pub(crate) fn apply(
     store: &dyn Store,
     id: &JobId,
     requested: &Edit,
-    how: EditMode,
+    how: AfterEdit,
 ) -> Result<(), Failure> {
     let job = edit(store, id, requested, how, &user::name())?;
     let sentence = match how {
-        EditMode::Edit => format!("Job {} changed: {}", job.id, requested.fields().join(", ")),
-        EditMode::EditAndRetry => format!("Job {} changed and is pending again", job.id),
+        AfterEdit::Keep => format!("Job {} changed: {}", job.id, requested.fields().join(", ")),
+        AfterEdit::Retry => format!("Job {} changed and is pending again", job.id),
     };
     report_change::report_change(
         context,

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::flags::edit::EditFlags;
 use crate::flags::selection::{SelectionArgs, resolve_ids};
 use ops::jobs::change::Verb;
-use ops::jobs::edit::EditMode;
+use store::AfterEdit;
 
 /// Run jobs again, with their full number of retries
 ///
@@ -64,7 +64,7 @@ fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let mut worst = None;
     for id in &resolve_ids(context, typed)? {
         let edited = edit::requested_edit(context, store, id, args.flags.clone())
-            .and_then(|requested| edit::apply(context, store, id, &requested, EditMode::EditAndRetry));
+            .and_then(|requested| edit::apply(context, store, id, &requested, AfterEdit::Retry));
         if let Err(failure) = edited {
             worst = worst.max(Some(report_and_continue(context, &failure)));
         }

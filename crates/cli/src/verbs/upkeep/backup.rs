@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let mut progress = |Progress { done, total }: Progress| {
         bar.say(|| format!("copying {} of {}", rough_size(done), rough_size(total)));
     };
-    let bytes = backup(context.store()?, &context.location()?, &args.file, args.force, &mut progress)?;
+    let bytes = backup(&context.location()?, &args.file, args.force, &mut progress)?;
     drop(bar);
     let file = args.file.display().to_string();
     if let Err(error) = context.store()?.note("backup", &user::name(), &file) {

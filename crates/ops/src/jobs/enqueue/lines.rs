@@ -14,7 +14,7 @@ use crate::OpError;
 use domain::job::NewJob;
 use domain::job::request::{JobRequest, check_depends_on};
 use domain::values::name::JobId;
-use store::{EnqueueError, EnqueueRefusal, EnqueueResult};
+use store::{EnqueueError, EnqueueRefusal, EnqueueResult, RefusedJob};
 
 /// The longest line. It fits the largest command with every byte escaped.
 pub const MAX_LINE_BYTES: usize = 4 << 20;
@@ -194,7 +194,7 @@ fn store_chunk(
     loop {
         match put(&jobs[..end]) {
             Ok(()) => return bad.map_or(Ok(()), Err),
-            Err(EnqueueError::Refused { at, reason }) => {
+            Err(EnqueueError::Refused(RefusedJob { at, reason })) => {
                 bad = Some(BadLine { line: line_of(at), source: OpError::Refused(reason) });
                 end = at;
             }

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use super::{AttemptOutput, Piece, has_ended};
 use crate::OpError;
-use crate::worker::wake;
 use domain::job::{Attempt, Job};
 use domain::values::name::JobId;
-use store::Store;
+use store::{Notice, Store};
 
 /// The delay between two polls grows from the minimum to the maximum while nothing happens.
 const MIN_POLL_DELAY: Duration = Duration::from_millis(1);
@@ -109,7 +108,7 @@ impl<'s> Follower<'s> {
                 return Ok(Vec::new());
             };
             if attempt.ending.is_none() {
-                wake::announce_reader(self.store, &attempt.worker, job.number)?;
+                self.store.announce(Notice::Reader { worker: &attempt.worker, job: job.number })?;
             }
             let output = AttemptOutput::new(&self.home, &job, &attempt);
             self.next = attempt.number + 1;

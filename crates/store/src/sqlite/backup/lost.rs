@@ -1,14 +1,15 @@
 //! Attempts that were running when a backup was made. Their workers belong to another queue, so the attempts are lost,
 //! as if their worker had died; but this is no fault of the jobs, so the loss does not count against them.
 
-use crate::sqlite::jobs::leases;
-use crate::sqlite::session::tx::Tx;
-use crate::sqlite::tables::{events, workers};
+use crate::rows::jobs::leases;
+use crate::rows::named;
+use crate::rows::tables::{events, workers};
+use crate::rows::tx::Tx;
 use crate::{StoreError, WorkerState};
 use domain::job::life::{LossContext, NO_BOOT};
 
 /// Takes back every lease and records the restore. Returns the number of leases.
-pub(in crate::sqlite) fn lose_all(tx: &Tx<'_>, by: &str, stamp: &str) -> Result<u64, StoreError> {
+pub(in crate::sqlite) fn lose_all(tx: &mut Tx<'_>, by: &str, stamp: &str) -> Result<u64, StoreError> {
     let mut lost = 0;
     for worker_seq in clear_boot_ids(tx)? {
         for job in leases::held_by(tx, worker_seq)? {
@@ -23,7 +24,8 @@ pub(in crate::sqlite) fn lose_all(tx: &Tx<'_>, by: &str, stamp: &str) -> Result<
 
 /// Clears the boot id of every worker that has not stopped: see [`NO_BOOT`].
 fn clear_boot_ids(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
-    let mut update = tx.prepare("update workers set boot_id = ?1 where state <> 'stopped' returning seq")?;
-    let rows = update.query_map([NO_BOOT], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    tx.values(
+        "update workers set boot_id = :boot_id where state <> 'stopped' returning seq",
+        named! { boot_id: NO_BOOT },
+    )
 }

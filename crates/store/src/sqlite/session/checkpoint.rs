@@ -17,7 +17,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::open::OpenDatabase;
-use crate::sqlite::tables::workers;
+use crate::rows::tables::workers;
 
 /// A log of this many pages is checkpointed in any case.
 const CHECKPOINT_PAGES: i32 = 2_000;

@@ -44,11 +44,18 @@ impl From<Error> for StoreError {
 fn out_of_space(error: &Error) -> Option<StoreError> {
     match error.sqlite_error()?.extended_code {
         ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_SHMSIZE if Limit::FileSize.soft().is_some() => {
-            Some(StoreError::FileLimit)
+            Some(file_limit())
         }
         // The shared memory is a file too.
         ffi::SQLITE_IOERR_SHMSIZE => Some(StoreError::Full),
         _ => None,
+    }
+}
+
+fn file_limit() -> StoreError {
+    StoreError::Obstacle {
+        problem: "a file of the store has reached the file size limit".to_owned(),
+        advice: "raise the limit (`ulimit -f`), then try again",
     }
 }
 
@@ -66,7 +73,7 @@ pub(crate) fn commit_error(error: Error, database: Option<&str>) -> StoreError {
     };
     match error.sqlite_error_code() {
         Some(ErrorCode::SystemIoFailure) if code == Some(ffi::SQLITE_IOERR_WRITE) && is_at_limit() => {
-            StoreError::FileLimit
+            file_limit()
         }
         Some(ErrorCode::SystemIoFailure) => StoreError::OutcomeUnknown { source: error.into() },
         Some(ErrorCode::DatabaseCorrupt) if last_error::is_device_error() => {

@@ -15,9 +15,8 @@ use super::file_state::FileState;
 use super::gate::{GATE_TIMEOUT, Gate};
 use super::migrate;
 use crate::StoreError;
-use crate::sqlite::jobs::environments::CachedEnvironment;
+use crate::rows::jobs::environments::CachedEnvironment;
 use domain::settings::Durability;
-use sys::bell::Bell;
 use sys::fs::{disk, owner_only, ownership};
 use sys::guards;
 use sys::guards::Guard;
@@ -123,12 +122,6 @@ impl OpenDatabase {
         let state = self.unlocked_state.as_ref().filter(|state| state.has_changed())?;
         Some(state.database().to_owned())
     }
-
-    /// The bell that is rung when there may be work.
-    pub(crate) fn open_bell(&self) -> Result<Bell, StoreError> {
-        Bell::open(&self.bell)
-            .map_err(|error| StoreError::CannotOpen { path: self.bell.clone(), source: error.into() })
-    }
 }
 
 pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
@@ -157,13 +150,28 @@ pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
 /// Refuses a library or a filesystem that is unsafe for a queue.
 pub(crate) fn check_place(path: &Path) -> Result<(), StoreError> {
     if rusqlite::version_number() < NEEDED_LIBRARY.0 {
-        return Err(StoreError::OldLibrary { found: rusqlite::version(), needed: NEEDED_LIBRARY.1 });
+        let (found, needed) = (rusqlite::version(), NEEDED_LIBRARY.1);
+        return Err(StoreError::Obstacle {
+            problem: format!("the SQLite library is {found}, but {needed} or newer is required"),
+            advice: "use a queuectl that was built with its bundled SQLite",
+        });
     }
     let kind = disk::network_filesystem(owner_only::folder_of(path))
         .map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })?;
     match kind {
-        Some(kind) => Err(StoreError::NetworkFilesystem { path: path.to_owned(), kind }),
+        Some(kind) => Err(network_filesystem(path, kind)),
         None => Ok(()),
+    }
+}
+
+/// The error of a path on a network filesystem of this kind.
+pub fn network_filesystem(path: &Path, kind: &str) -> StoreError {
+    let path = path.display();
+    StoreError::Obstacle {
+        problem: format!(
+            "`{path}` is on {kind}, a network filesystem, where SQLite's locks cannot be trusted"
+        ),
+        advice: "choose a directory on a local disk with --home",
     }
 }
 

@@ -5,7 +5,7 @@ use rusqlite::{CachedStatement, Connection};
 
 use crate::StoreError;
 use crate::rows::sql::{Columns, Params, Row, Sql};
-use crate::rows::value::{Value, malformed};
+use crate::rows::value::Value;
 
 impl Sql for Connection {
     fn query(
@@ -77,9 +77,8 @@ impl Columns for rusqlite::Row<'_> {
             ValueRef::Null => Value::Null,
             ValueRef::Integer(number) => Value::Integer(number),
             ValueRef::Real(number) => Value::Real(number),
-            ValueRef::Text(text) => {
-                Value::Text(std::str::from_utf8(text).map_err(|error| malformed("text", error))?)
-            }
+            // A path that is not valid text is stored as text all the same.
+            ValueRef::Text(text) => std::str::from_utf8(text).map_or(Value::Blob(text), Value::Text),
             ValueRef::Blob(bytes) => Value::Blob(bytes),
         })
     }

@@ -6,18 +6,18 @@
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 
-use rusqlite::{OptionalExtension, Row, params};
-
-use crate::sqlite::jobs::apply;
-use crate::sqlite::jobs::{environments, ready};
-use crate::sqlite::session::row;
-use crate::sqlite::session::row::JobRow;
-use crate::sqlite::session::tx::{Tx, from_millis};
-use crate::sqlite::tables::{queues, settings, workers};
-use crate::sqlite::views::capacity::Capacity;
+use crate::rows::jobs::apply;
+use crate::rows::jobs::row;
+use crate::rows::jobs::row::JobRow;
+use crate::rows::jobs::{environments, ready};
+use crate::rows::tables::{queues, rates, settings, workers};
+use crate::rows::tx::Tx;
+use crate::rows::views::capacity;
+use crate::rows::{Row, params};
 use crate::{Claim, LeaseRef, ServedJobs, StoreError};
 use domain::job::LatestAttempt;
 use domain::job::life::{Event, Life, Refusal, transition};
+use domain::plan::capacity::Capacity;
 use domain::values::name::{JobId, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
 
@@ -32,7 +32,7 @@ pub(crate) struct ClaimResult {
 }
 
 pub(crate) fn claim(
-    tx: &Tx<'_>,
+    tx: &mut Tx<'_>,
     worker: &WorkerId,
     worker_seq: i64,
     want: usize,
@@ -61,7 +61,11 @@ pub(crate) fn claim(
         }
         // Postponed jobs were not claimed: look for others in their place.
         if claims.len() == expected {
-            let next_start_at = capacity.close(tx)?;
+            let rates = capacity.close(tx.now);
+            for (queue_id, bucket) in rates.buckets {
+                rates::store_bucket(tx, queue_id, Some(bucket))?;
+            }
+            let next_start_at = rates.next_start_at;
             return Ok(ClaimResult { claims, has_left_some: capacity.has_left_some, next_start_at });
         }
     }
@@ -77,10 +81,10 @@ struct Head {
 }
 
 /// The first jobs of all queues together: merges the queues with capacity, each of which is in claim order.
-fn next_of_all(tx: &Tx<'_>, capacity: &mut Capacity, want: usize) -> Result<Vec<Head>, StoreError> {
+fn next_of_all(tx: &Tx<'_>, capacity: &mut Capacity<i64>, want: usize) -> Result<Vec<Head>, StoreError> {
     let mut feeds = BinaryHeap::new();
-    for queue_id in queues_with_ready(tx)? {
-        let available = capacity.left(tx, queue_id)?;
+    for queue_id in ready::queues_with_ready(tx)? {
+        let available = capacity.left(queue_id, || capacity::of_queue(tx, queue_id))?;
         if available > 0 {
             let mut feed = QueueFeed { queue_id, taken: 0, limit: available, heads: Vec::new() };
             feed.refill(tx, 1)?;
@@ -145,7 +149,7 @@ impl PartialOrd for QueueFeed {
 /// Takes from each queue only if the queues before it have nothing runnable.
 fn next_in_order(
     tx: &Tx<'_>,
-    capacity: &mut Capacity,
+    capacity: &mut Capacity<i64>,
     served: &[QueueName],
     want: usize,
 ) -> Result<Vec<Head>, StoreError> {
@@ -155,7 +159,7 @@ fn next_in_order(
         let Some(queue_id) = queues::find_id(tx, name)? else {
             continue;
         };
-        let count = capacity.left(tx, queue_id)?.min(want - next.len());
+        let count = capacity.left(queue_id, || capacity::of_queue(tx, queue_id))?.min(want - next.len());
         if count == 0 {
             continue;
         }
@@ -171,55 +175,45 @@ fn next_in_order(
 }
 
 /// This one job, if it is ready and its queue has capacity.
-fn single_job(tx: &Tx<'_>, capacity: &mut Capacity, id: &JobId) -> Result<Option<Head>, StoreError> {
+fn single_job(tx: &Tx<'_>, capacity: &mut Capacity<i64>, id: &JobId) -> Result<Option<Head>, StoreError> {
     // By the unique index of job ids and the primary key of `ready`.
-    let mut select = tx.prepare(
+    let head = tx.first(
         "select r.priority, r.due_at, r.seq, r.queue_id
          from jobs j cross join ready r
               on r.queue_id = j.queue_id and r.priority = j.priority and r.due_at = j.due_at and r.seq = j.seq
          where j.id = ?1",
+        params![id],
+        |row| read_head(row, row.get(3)?),
     )?;
-    let head = select.query_row([id.as_str()], |row| {
-        Ok(Head {
-            priority: Reverse(row.get(0)?),
-            due_at: row.get(1)?,
-            seq: row.get(2)?,
-            queue_id: row.get(3)?,
-        })
-    });
-    match head.optional()? {
-        Some(head) if capacity.left(tx, head.queue_id)? > 0 => Ok(Some(head)),
+    match head {
+        Some(head) if capacity.left(head.queue_id, || capacity::of_queue(tx, head.queue_id))? > 0 => {
+            Ok(Some(head))
+        }
         Some(_) | None => Ok(None),
     }
 }
 
-/// The queues with ready jobs, by a skip scan of the primary key of `ready`.
-pub(crate) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
-    let mut select =
-        tx.prepare("select queue_id from ready where queue_id > ?1 order by queue_id limit 1")?;
-    let mut ids = Vec::new();
-    let mut last = i64::MIN;
-    while let Some(id) = select.query_row([last], |row| row.get(0)).optional()? {
-        ids.push(id);
-        last = id;
-    }
-    Ok(ids)
-}
-
 fn first_of(tx: &Tx<'_>, queue_id: i64, skip: usize, count: usize) -> Result<Vec<Head>, StoreError> {
     // In the order of the primary key of `ready`.
-    let mut select = tx.prepare(
+    tx.all(
         "select priority, due_at, seq from ready where queue_id = ?1
          order by priority desc, due_at, seq limit ?2 offset ?3",
-    )?;
-    let rows = select.query_map(params![queue_id, count, skip], |row| {
-        Ok(Head { priority: Reverse(row.get(0)?), due_at: row.get(1)?, seq: row.get(2)?, queue_id })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+        params![queue_id, count, skip],
+        |row| read_head(row, queue_id),
+    )
+}
+
+fn read_head(row: &Row<'_>, queue_id: i64) -> Result<Head, StoreError> {
+    Ok(Head { priority: Reverse(row.get(0)?), due_at: row.get(1)?, seq: row.get(2)?, queue_id })
 }
 
 /// `None` if the job is not due, because the clock was set back since it was made ready: then it is postponed.
-fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result<Option<Claim>, StoreError> {
+fn take(
+    tx: &mut Tx<'_>,
+    head: &Head,
+    worker: &WorkerId,
+    until: Timestamp,
+) -> Result<Option<Claim>, StoreError> {
     let job = row::by_seq(tx, head.seq)?;
     let event = Event::Claim { worker: worker.clone(), until };
     let policy = settings::policy(tx, &job)?;
@@ -234,11 +228,12 @@ fn take(tx: &Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result
     if !apply(tx, &job, &claimed, &latest)? {
         return Err(row::malformed("ready job", "it changed while it was claimed"));
     }
-    let mut select = tx.prepare(
+    tx.one(
         "select j.command, j.cwd, j.timeout_ms, j.environment_id, q.name, j.seq, q.limits
          from jobs j join queues q on q.id = j.queue_id where j.seq = ?1",
-    )?;
-    select.query_row([job.seq], |row| Ok(read_claim(tx, row, &job, &claimed.life, until)))?.map(Some)
+        params![job.seq],
+        |row| read_claim(tx, row, &job, &claimed.life, until).map(Some),
+    )
 }
 
 fn read_claim(
@@ -253,7 +248,7 @@ fn read_claim(
         lease: LeaseRef { job: job.id.clone(), attempt: life.attempts },
         number: row.get(5)?,
         lease_until,
-        queue: row::name(row, 4)?,
+        queue: row.get(4)?,
         is_limited: false,
         priority: job.priority,
         due_at: job.life.due_at,
@@ -261,8 +256,8 @@ fn read_claim(
         cwd: row.get(1)?,
         environment: environment_id.map(|id| environments::load(tx, id)).transpose()?,
         env: job.options.env.clone(),
-        timeout: row.get::<_, Option<i64>>(2)?.map(from_millis),
-        limits: job.options.limits.or(&row::limits(row, 6)?).or(&tx.settings()?.limits),
+        timeout: row.get(2)?,
+        limits: job.options.limits.or(&row::limits(row.get(6)?)?).or(&tx.settings()?.limits),
         runs_alone: life.runs_alone(tx.settings()?.crash_limit),
     })
 }

@@ -1,6 +1,6 @@
 //! Invalid settings, and the problems that `status` reports.
 
-use store::{Pause, Queues};
+use store::Pause;
 
 use super::{Diagnosis, tamper};
 use crate::cli::harness::Home;

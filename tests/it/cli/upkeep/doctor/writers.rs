@@ -68,6 +68,7 @@ fn a_read_only_store_sees_later_writes() {
     let home = Home::with_jobs(&["a"]);
     leave_alone(&home);
     let store = SqliteStore::open_read_only(&home.database(), Arc::new(SystemClock)).expect("it opens");
+    let store: &dyn Store = &store;
     let count = || {
         let everything = Page { limit: usize::MAX, after: None };
         store.list(&JobFilter::default(), &everything).expect("the jobs").len()

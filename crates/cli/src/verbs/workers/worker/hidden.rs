@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::name::WorkerId;
 use engine::{UP, WorkerExit, WorkerPlan};
-use ops::home::location;
+use ops::home::open::reopen;
 use sys::process::spawn;
 
 /// The supervisor started by `worker start`
@@ -24,7 +24,7 @@ pub(crate) struct SupervisorArgs {
 pub(crate) fn run_supervisor(args: SupervisorArgs, context: &Context) -> Result<ExitCode, Failure> {
     let mut caller = Some(File::from(report_pipe()?));
     let location = context.location()?;
-    let open = || location::reopen(&location.store);
+    let open = || reopen(&location.store);
     // A pipe that closes without a message tells the caller that the start failed.
     let mut report_ready = |has_begun| {
         if let Some(mut caller) = caller.take()
@@ -65,7 +65,7 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
         echo: args.pool.echo,
         ready: report_pipe()?,
     };
-    Ok(match engine::run_worker(&plan, &|| location::reopen(&location.store))? {
+    Ok(match engine::run_worker(&plan, &|| reopen(&location.store))? {
         WorkerExit::Stopped => ExitCode::SUCCESS,
         WorkerExit::HoldsLeases => ExitCode::from(WorkerExit::HOLDS_LEASES_CODE),
     })

@@ -6,7 +6,7 @@ use super::pool::{PoolArguments, PoolFlags};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
-use ops::home::location;
+use ops::home::open::reopen;
 use ops::jobs::calling_job::CallingJob;
 
 /// Run workers in the foreground, for systemd, containers and CI
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         until_empty: args.until_empty,
         echo: !context.quiet,
     };
-    let open = || location::reopen(&location.store);
+    let open = || reopen(&location.store);
     engine::run_supervisor(&pool.into_pool(&location), &open, &mut |_| {})?;
     Ok(ExitCode::SUCCESS)
 }

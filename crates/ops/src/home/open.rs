@@ -1,0 +1,23 @@
+//! Opening the store at an address. No other use-case knows which databases there are, except those about a database
+//! file itself: backup, restore, and its examination by `doctor`.
+
+use std::sync::Arc;
+
+use super::location::{Location, StoreAddress, ensure_home};
+use crate::OpError;
+use store::sqlite::SqliteStore;
+use store::{Store, StoreError};
+use sys::clock::SystemClock;
+
+/// Opens the store; creates the home and the database on first use.
+pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
+    ensure_home(&location.home)?;
+    Ok(reopen(&location.store)?)
+}
+
+/// Opens a store whose home existed before. Creates nothing: a deleted home must stay deleted.
+pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
+    match store {
+        StoreAddress::Sqlite(path) => Ok(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)),
+    }
+}

@@ -1,0 +1,317 @@
+//! Jobs: looking at them and changing them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::rows::jobs::dependencies;
+use crate::rows::jobs::row;
+use crate::rows::tx::Effects;
+use crate::rows::verbs::{change, edit};
+use crate::rows::views::{explain_facts, find, graph, idle, list};
+use crate::{ExplainFacts, JobFilter, Page, Store, StoreError};
+use domain::job::edit::Edit;
+use domain::job::graph::Graph;
+use domain::job::life::StateName;
+use domain::job::{Job, JobRecord};
+use domain::values::name::JobId;
+use domain::values::timestamp::Timestamp;
+
+impl dyn Store + '_ {
+    /// The ids among these that are taken.
+    pub fn existing_ids(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+        let existing = self.view(|tx| find::existing_ids(tx, ids))?;
+        if !existing.is_empty() {
+            self.secure_reads()?;
+        }
+        Ok(existing)
+    }
+
+    pub fn find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.view(|tx| find::find(tx, id))
+    }
+
+    /// A job with its events and its history.
+    pub fn record(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
+        let mut record = self.view(|tx| find::record(tx, id))?;
+        for attempt in record.iter_mut().flat_map(|record| &mut record.history) {
+            attempt.home.folder = self.reach(&attempt.home.folder);
+        }
+        Ok(record)
+    }
+
+    /// The output stored with an attempt, if any.
+    pub fn output(&self, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
+        self.view(|tx| find::output(tx, id, attempt))
+    }
+
+    pub fn list(&self, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError> {
+        self.view(|tx| list::list(tx, filter, page))
+    }
+
+    /// The jobs that match a filter, from new to old; with `below`, only those with a lower number.
+    pub fn select(
+        &self,
+        filter: &JobFilter,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<JobRef>, StoreError> {
+        self.view(|tx| list::select(tx, filter, below, limit))
+    }
+
+    /// The ids that begin with this prefix, in order.
+    pub fn ids_with_prefix(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
+        self.view(|tx| find::ids_with_prefix(tx, prefix, limit))
+    }
+
+    /// Dead jobs by reason and error line.
+    pub fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError> {
+        self.view(list::dead_by_error)
+    }
+
+    /// The dependencies and dependents of a job, up to `limit` jobs. `None` if the job does not exist.
+    pub fn graph(&self, id: &JobId, limit: usize) -> Result<Option<Graph>, StoreError> {
+        self.view(|tx| graph::graph(tx, id, limit))
+    }
+
+    /// The facts that explain why a job does not run, in one snapshot.
+    pub fn explain_facts(&self, id: &JobId) -> Result<Option<ExplainFacts>, StoreError> {
+        self.view(|tx| explain_facts::explain_facts(tx, id))
+    }
+
+    /// Changes the first of these jobs, as many as fit into one short transaction. `Cancel` ends jobs, or marks running
+    /// ones for their workers to end; `Retry` makes them pending again with fresh retries; `Remove` deletes them with
+    /// their history.
+    pub fn change(&self, verb: JobVerb, targets: Targets<'_>, by: &str) -> Result<PartialChange, StoreError> {
+        loop {
+            if verb == JobVerb::Retry {
+                self.unblock_pending()?;
+            }
+            let (changes, mut effects) =
+                self.transact_with_effects(verb.name(), |tx| change::change_portion(tx, verb, targets, by))?;
+            if !changes.is_empty() || targets.is_empty() {
+                self.unblock_remaining(&mut effects);
+                return Ok(PartialChange {
+                    changes,
+                    leaves_dependents: effects.has_pending_unblocks,
+                    dependents: self.attribute(effects),
+                });
+            }
+        }
+    }
+
+    /// Edits a job that is not running; with `AfterEdit::Retry`, also makes it pending again with fresh retries. Does
+    /// both or nothing.
+    pub fn edit(&self, id: &JobId, edit: &Edit, then: AfterEdit, by: &str) -> Result<Change, StoreError> {
+        loop {
+            let edited = match then {
+                AfterEdit::Keep => self.transact("edit", |tx| edit::edit(tx, id, edit, by).map(Some)),
+                AfterEdit::Retry => {
+                    self.unblock_pending()?;
+                    self.transact("edit_and_retry", |tx| edit::edit_and_retry(tx, id, edit, by))
+                }
+            };
+            if let Some(change) = edited? {
+                return Ok(change);
+            }
+        }
+    }
+
+    /// Unblocks the remaining dependents now if no worker is there to do it. If this fails, the pending rows remain for
+    /// the next worker.
+    pub(crate) fn unblock_remaining(&self, effects: &mut Effects) {
+        while !self.has_worker().unwrap_or(true) {
+            if !self.view(idle::any_pending_unblock).unwrap_or(false) {
+                effects.has_pending_unblocks = false;
+                return;
+            }
+            match self.transact_with_effects("unblock", dependencies::resume_pending_unblocks) {
+                Ok(((), more)) => effects.dependents.extend(more.dependents),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Completes all pending unblocks, in portions. This comes before retries: a dependent of the last run must not
+    /// wait for the next, and there may be too many for one transaction.
+    fn unblock_pending(&self) -> Result<(), StoreError> {
+        while self.view(idle::any_pending_unblock)? {
+            self.transact("unblock", dependencies::resume_pending_unblocks)?;
+        }
+        Ok(())
+    }
+
+    /// Attributes each cancelled dependent to the job that the caller cancelled. They are in the order of cancellation.
+    /// The change is committed by now, so an error only leaves some out.
+    fn attribute(&self, effects: Effects) -> Vec<Dependent> {
+        let mut roots = HashMap::new();
+        let mut attributed = Vec::with_capacity(effects.dependents.len());
+        for dependent in effects.dependents {
+            let of = match roots.get(&dependent.parent_seq) {
+                Some(root) => JobId::clone(root),
+                None => match self.view(|tx| row::id(tx, dependent.parent_seq)) {
+                    Ok(Some(root)) => root,
+                    // The root was removed since.
+                    Ok(None) | Err(_) => continue,
+                },
+            };
+            roots.entry(dependent.parent_seq).or_insert_with(|| of.clone());
+            roots.insert(dependent.seq, of.clone());
+            attributed.push(Dependent { id: dependent.id, of });
+        }
+        attributed
+    }
+}
+
+/// What happens to a job after it was edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterEdit {
+    Keep,
+    Retry,
+}
+
+/// The result of `enqueue` for one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnqueueResult {
+    Created(JobId),
+    /// An existing job has its id or its unique key.
+    Existing(JobId),
+}
+
+impl EnqueueResult {
+    pub fn id(&self) -> &JobId {
+        match self {
+            Self::Created(id) | Self::Existing(id) => id,
+        }
+    }
+
+    pub fn is_created(&self) -> bool {
+        match self {
+            Self::Created(_) => true,
+            Self::Existing(_) => false,
+        }
+    }
+}
+
+/// A job as a selection found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRef {
+    pub id: JobId,
+    /// See [`domain::job::Job::number`].
+    pub number: u64,
+    pub state: StateName,
+}
+
+/// A change that a caller can request for jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobVerb {
+    Cancel,
+    Retry,
+    Remove,
+}
+
+impl JobVerb {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Retry => "retry",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// The jobs that a change is requested for.
+#[derive(Clone, Copy, Debug)]
+pub enum Targets<'a> {
+    /// In any state.
+    Ids(&'a [JobId]),
+    /// A job that is no longer in the state in which it was selected is left alone.
+    Selected(&'a [JobRef]),
+}
+
+impl Targets<'_> {
+    pub fn len(self) -> usize {
+        match self {
+            Self::Ids(ids) => ids.len(),
+            Self::Selected(jobs) => jobs.len(),
+        }
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// These of them.
+    #[must_use]
+    pub fn range(self, range: Range<usize>) -> Self {
+        match self {
+            Self::Ids(ids) => Self::Ids(&ids[range]),
+            Self::Selected(jobs) => Self::Selected(&jobs[range]),
+        }
+    }
+}
+
+/// The result of a requested change of one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Done. The job is now in this state, or was before it was removed.
+    Done(StateName),
+    NotFound,
+    Conflict(Conflict),
+}
+
+/// The result of one short transaction for the first of the given jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartialChange {
+    /// In the order of the jobs, at least one. If there are fewer than jobs, the rest is left to the next call.
+    pub changes: Vec<Change>,
+    /// Jobs that were cancelled because they depend on one of these.
+    pub dependents: Vec<Dependent>,
+    /// More dependents remain; the workers cancel them now, in short transactions too.
+    pub leaves_dependents: bool,
+}
+
+/// A job that was cancelled because it depends, directly or through others, on a cancelled one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependent {
+    pub id: JobId,
+    /// The job that the caller cancelled.
+    pub of: JobId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Conflict {
+    #[error("it is {}", .0.name())]
+    State(StateName),
+    #[error("job `{holder}` holds its unique key")]
+    KeyTaken { holder: JobId },
+    /// Counted up to [`Conflict::MAX_COUNTED`].
+    #[error("{} on it", depend(*count))]
+    WaitedFor { count: u64 },
+    #[error("its due time would be after the year 9999")]
+    TooLate,
+    #[error("it depends on job `{through}`, which depends on it: a cycle")]
+    Cycle { through: JobId },
+}
+
+impl Conflict {
+    /// Dependents are counted up to this number; beyond it the exact number does not matter.
+    pub const MAX_COUNTED: u64 = 50;
+}
+
+fn depend(count: u64) -> String {
+    match count {
+        1 => "an unfinished job depends".to_owned(),
+        Conflict::MAX_COUNTED.. => format!("at least {count} unfinished jobs depend"),
+        fewer => format!("{fewer} unfinished jobs depend"),
+    }
+}
+
+/// Dead jobs with the same reason and the same error line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadGroup {
+    pub reason: String,
+    pub error: Option<String>,
+    pub count: u64,
+    pub last_at: Timestamp,
+    pub example: JobId,
+}

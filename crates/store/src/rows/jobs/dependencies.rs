@@ -1,0 +1,254 @@
+//! Dependencies between jobs, and unblocking dependents when a job finishes.
+
+use super::apply;
+use crate::StoreError;
+use crate::rows::jobs::row;
+use crate::rows::jobs::row::{JobRow, strings};
+use crate::rows::tables::settings;
+use crate::rows::tx::{CancelledDependent, FinishedJob, Tx};
+use crate::rows::{named, params};
+use domain::job::life::StateName;
+use domain::plan::consequences::End;
+use domain::plan::dependents;
+use domain::values::name::JobId;
+use sys::guards;
+use sys::guards::Guard;
+
+/// How many links one transaction deletes at most. They are adjacent rows, so each costs far less than a job.
+const LINKS_PER_TRANSACTION: usize = 20_000;
+
+/// The state of a job that another one depends on.
+pub(crate) enum Parent {
+    Unknown,
+    Unfinished { seq: i64 },
+    Finished { seq: i64, end: End },
+}
+
+pub(crate) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent, StoreError> {
+    let found: Option<(i64, StateName)> =
+        tx.first("select seq, state from jobs where id = :id", named! { id }, |row| {
+            Ok((row.get("seq")?, row.get("state")?))
+        })?;
+    let Some((seq, state)) = found else {
+        return Ok(Parent::Unknown);
+    };
+    Ok(End::of(state).map_or(Parent::Unfinished { seq }, |end| Parent::Finished { seq, end }))
+}
+
+/// Records that one job depends on another, and whether it waits for it.
+pub(crate) fn add(tx: &Tx<'_>, parent_seq: i64, child_seq: i64, blocks: bool) -> Result<(), StoreError> {
+    // The row may exist if the child is being retried.
+    tx.execute(
+        "insert into dependencies (parent_seq, child_seq, blocks) values (:parent_seq, :child_seq, :blocks)
+         on conflict (parent_seq, child_seq) do update set blocks = excluded.blocks",
+        named! { parent_seq, child_seq, blocks },
+    )?;
+    Ok(())
+}
+
+/// How many jobs wait for this one, counted up to a limit.
+pub(crate) fn count_waiting(tx: &Tx<'_>, parent_seq: i64, limit: u64) -> Result<u64, StoreError> {
+    Ok(waiting_after(tx, parent_seq, 0, usize::try_from(limit).unwrap_or(usize::MAX))?.len() as u64)
+}
+
+/// Whether any job waits for this one.
+pub(crate) fn is_waited_for(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreError> {
+    Ok(count_waiting(tx, parent_seq, 1)? > 0)
+}
+
+/// A finished job waits for no other.
+pub(crate) fn stop_waiting(tx: &mut Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
+    let parents = existing_parents(tx, child_seq)?;
+    // The parent whose end caused this, if any, is already counted.
+    tx.spend(parents.len().saturating_sub(1));
+    for parent_seq in parents {
+        mark_met(tx, parent_seq, child_seq)?;
+    }
+    Ok(())
+}
+
+/// Deletes the links of a job to its dependents, then those to its dependencies. `false` if there are more than one
+/// transaction should delete: the rest is left to a later one.
+pub(crate) fn delete_links(tx: &mut Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+    let limit = if guards::is_off(Guard::Portions) { usize::MAX } else { LINKS_PER_TRANSACTION };
+    let deleted = tx.execute(
+        "delete from dependencies
+         where parent_seq = :seq and child_seq in (select child_seq from dependencies
+                                                   where parent_seq = :seq order by child_seq limit :limit)",
+        named! { seq, limit },
+    )?;
+    if deleted == limit {
+        return Ok(false);
+    }
+    let parents = existing_parents(tx, seq)?;
+    tx.spend(parents.len());
+    for parent_seq in parents {
+        tx.execute(
+            "delete from dependencies where parent_seq = :parent_seq and child_seq = :seq",
+            named! { parent_seq, seq },
+        )?;
+    }
+    Ok(true)
+}
+
+/// Whether the link between two jobs is stored.
+pub(crate) fn is_linked(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<bool, StoreError> {
+    tx.exists(
+        "select 1 from dependencies where parent_seq = :parent_seq and child_seq = :child_seq",
+        named! { parent_seq, child_seq },
+    )
+}
+
+/// The ids that a job depends on.
+pub(crate) fn parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<JobId>, StoreError> {
+    let names = tx.one("select depends_on from jobs where seq = :seq", named! { seq }, |row| {
+        strings(row.get("depends_on")?)
+    })?;
+    names.iter().map(|id| id.parse().map_err(|error| row::malformed("depends_on", error))).collect()
+}
+
+/// The dependencies that still exist.
+fn existing_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<i64>, StoreError> {
+    let mut existing = Vec::new();
+    for id in parents(tx, seq)? {
+        existing.extend(tx.value::<i64>("select seq from jobs where id = :id", named! { id })?);
+    }
+    Ok(existing)
+}
+
+/// The dependencies that a job waits for.
+pub(crate) fn waited_for(tx: &Tx<'_>, child_seq: i64) -> Result<Vec<i64>, StoreError> {
+    let mut waited_for = Vec::new();
+    for parent_seq in existing_parents(tx, child_seq)? {
+        let blocks = tx.exists(
+            "select 1 from dependencies
+             where parent_seq = :parent_seq and child_seq = :child_seq and blocks = 1",
+            named! { parent_seq, child_seq },
+        )?;
+        if blocks {
+            waited_for.push(parent_seq);
+        }
+    }
+    Ok(waited_for)
+}
+
+/// Adds the missing links of a job to its existing dependencies, as ones that it does not wait for.
+pub(crate) fn add_missing_links(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
+    for parent_seq in existing_parents(tx, child_seq)? {
+        tx.execute(
+            "insert into dependencies (parent_seq, child_seq, blocks) values (:parent_seq, :child_seq, 0)
+             on conflict (parent_seq, child_seq) do nothing",
+            named! { parent_seq, child_seq },
+        )?;
+    }
+    Ok(())
+}
+
+/// Unblocks the dependents of the jobs that finished in this transaction, as many as its budget allows. The rest is
+/// recorded as pending and done by later exchanges. A dependent that is cancelled here is finished too.
+pub(crate) fn unblock_dependents(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    while let Some(FinishedJob { seq, end }) = tx.next_finished() {
+        unblock_children(tx, seq, end, 0)?;
+    }
+    Ok(())
+}
+
+/// Continues the pending unblocks of earlier transactions.
+pub(crate) fn resume_pending_unblocks(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    while !tx.has_pending_unblocks() {
+        let pending: Option<(i64, bool, i64)> = tx.first(
+            "select parent_seq, failed, after_seq from pending_unblocks order by parent_seq limit 1",
+            params![],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?;
+        let Some((parent_seq, failed, after_seq)) = pending else {
+            return Ok(());
+        };
+        let end = if failed { End::Failure } else { End::Success };
+        tx.execute("delete from pending_unblocks where parent_seq = :parent_seq", named! { parent_seq })?;
+        unblock_children(tx, parent_seq, end, after_seq)?;
+        unblock_dependents(tx)?;
+    }
+    Ok(())
+}
+
+/// Unblocks the children after `after_seq`, in the order of enqueuing.
+fn unblock_children(tx: &mut Tx<'_>, parent_seq: i64, end: End, after_seq: i64) -> Result<(), StoreError> {
+    // With no budget left, one child is enough to know whether there are any.
+    let share = tx.jobs_left().max(1);
+    let children = waiting_after(tx, parent_seq, after_seq, share)?;
+    let mut last = after_seq;
+    for child_seq in &children {
+        // Cancelling a child costs as much as it has parents.
+        if tx.is_spent() {
+            return save_pending_unblock(tx, parent_seq, end, last);
+        }
+        tx.spend_job();
+        mark_met(tx, parent_seq, *child_seq)?;
+        let child = row::by_seq(tx, *child_seq)?;
+        if unblock(tx, &child, &[end])? == Some(StateName::Cancelled) {
+            tx.note_dependent(CancelledDependent { seq: child.seq, id: child.id, parent_seq });
+        }
+        last = *child_seq;
+    }
+    if children.len() >= share {
+        save_pending_unblock(tx, parent_seq, end, last)?;
+    }
+    Ok(())
+}
+
+/// Whether some dependents of a finished job are not yet unblocked.
+pub(crate) fn has_pending_unblock(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreError> {
+    tx.exists("select 1 from pending_unblocks where parent_seq = :parent_seq", named! { parent_seq })
+}
+
+/// The jobs that wait for a job, in the order of enqueuing, after one of them.
+fn waiting_after(tx: &Tx<'_>, parent_seq: i64, after_seq: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
+    // By the primary key of `dependencies`.
+    tx.values(
+        "select child_seq from dependencies
+         where parent_seq = ?1 and child_seq > ?2 and blocks = 1 order by child_seq limit ?3",
+        params![parent_seq, after_seq, limit],
+    )
+}
+
+/// The child no longer waits for this parent.
+fn mark_met(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError> {
+    tx.execute(
+        "update dependencies set blocks = 0 where parent_seq = ?1 and child_seq = ?2",
+        params![parent_seq, child_seq],
+    )?;
+    Ok(())
+}
+
+/// Leaves the remaining children to a later transaction, and wakes a worker for it.
+pub(crate) fn save_pending_unblock(
+    tx: &mut Tx<'_>,
+    parent_seq: i64,
+    end: End,
+    after_seq: i64,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "insert into pending_unblocks (parent_seq, failed, after_seq) values (:parent_seq, :failed, :after_seq)
+         on conflict (parent_seq) do update set failed = excluded.failed, after_seq = excluded.after_seq",
+        named! { parent_seq, failed: end.is_failure(), after_seq },
+    )?;
+    tx.note_pending_unblocks();
+    Ok(())
+}
+
+/// Applies the ends of some dependencies to a waiting job. The row, which is long if the job
+/// depends on many, is written only once. Returns the new state, if the job changed.
+pub(crate) fn unblock(
+    tx: &mut Tx<'_>,
+    child: &JobRow,
+    ends: &[End],
+) -> Result<Option<StateName>, StoreError> {
+    let policy = settings::policy(tx, child)?;
+    let on_failure = child.options.on_dependency_failure;
+    let Some(unblocked) = dependents::unblock(&child.life, on_failure, ends, &policy, tx.now) else {
+        return Ok(None);
+    };
+    let is_applied = apply(tx, child, &unblocked, &child.latest)?;
+    Ok(is_applied.then(|| unblocked.life.state.name()))
+}

@@ -1,0 +1,63 @@
+//! Environments of callers, each distinct one stored once.
+
+use std::sync::Arc;
+
+use crate::StoreError;
+use crate::rows::params;
+use crate::rows::tx::Tx;
+use domain::job::environment::Environment;
+
+/// The row id of an environment, which is stored if it is new.
+pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<i64, StoreError> {
+    let variables = environment.to_bytes();
+    let fingerprint = fingerprint(&variables);
+    // By index environments_by_fingerprint.
+    let known = tx.value(
+        "select id from environments where fingerprint = ?1 and variables = ?2",
+        params![fingerprint, variables],
+    )?;
+    match known {
+        Some(id) => Ok(id),
+        None => tx.one(
+            "insert into environments (fingerprint, variables) values (?1, ?2) returning id",
+            params![fingerprint, variables],
+            |row| row.get(0),
+        ),
+    }
+}
+
+/// An environment read from the store.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedEnvironment {
+    id: i64,
+    fingerprint: i64,
+    environment: Arc<Environment>,
+}
+
+/// The environment with this row id. Reading one takes dozens of allocations, and most jobs share the environment of
+/// the previous job, so the last one is cached.
+pub(crate) fn load(tx: &Tx<'_>, id: i64) -> Result<Arc<Environment>, StoreError> {
+    let fingerprint: i64 =
+        tx.one("select fingerprint from environments where id = ?1", params![id], |row| row.get(0))?;
+    let mut last = tx.last_environment.borrow_mut();
+    if let Some(known) = last.as_ref().filter(|known| known.id == id && known.fingerprint == fingerprint) {
+        return Ok(Arc::clone(&known.environment));
+    }
+    let environment = Arc::new(read(tx, id)?);
+    *last = Some(CachedEnvironment { id, fingerprint, environment: Arc::clone(&environment) });
+    Ok(environment)
+}
+
+fn read(tx: &Tx<'_>, id: i64) -> Result<Environment, StoreError> {
+    tx.one("select variables from environments where id = ?1", params![id], |row| {
+        Ok(Environment::from_bytes(row.get(0)?))
+    })
+}
+
+/// FNV-1a: only narrows the search; the bytes are compared as well.
+fn fingerprint(bytes: &[u8]) -> i64 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash.cast_signed()
+}

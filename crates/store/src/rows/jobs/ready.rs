@@ -1,0 +1,123 @@
+//! Where jobs wait for their next attempt: `ready` in claim order, `waiting` in the order of due times.
+
+use std::time::Duration;
+
+use crate::StoreError;
+use crate::rows::jobs::row::JobRow;
+use crate::rows::params;
+use crate::rows::tx::Tx;
+use domain::job::life::WaitIndex;
+use domain::values::timestamp::Timestamp;
+
+/// How many due jobs one transaction makes ready at most.
+const PROMOTED_PER_TRANSACTION: usize = 10_000;
+
+/// A waiting job that is due within this time wakes workers; they find later ones in time by themselves, because they
+/// check once a second.
+const WAKE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Inserts a job that is due then.
+pub(crate) fn insert(
+    tx: &mut Tx<'_>,
+    job: &JobRow,
+    due_at: Timestamp,
+    index: WaitIndex,
+) -> Result<(), StoreError> {
+    match index {
+        WaitIndex::Ready => insert_ready(tx, job.queue_id, job.priority, due_at, job.seq),
+        WaitIndex::Waiting => insert_waiting(tx, due_at, job.seq),
+        WaitIndex::None => Ok(()),
+    }
+}
+
+pub(crate) fn insert_ready(
+    tx: &mut Tx<'_>,
+    queue_id: i64,
+    priority: i32,
+    due_at: Timestamp,
+    seq: i64,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "insert into ready (queue_id, priority, due_at, seq) values (?1, ?2, ?3, ?4)",
+        params![queue_id, priority, due_at, seq],
+    )?;
+    tx.note_ready();
+    Ok(())
+}
+
+pub(crate) fn insert_waiting(tx: &mut Tx<'_>, due_at: Timestamp, seq: i64) -> Result<(), StoreError> {
+    tx.execute("insert into waiting (due_at, seq) values (?1, ?2)", params![due_at, seq])?;
+    if due_at.since(tx.now) < WAKE_WITHIN {
+        tx.note_ready();
+    }
+    Ok(())
+}
+
+/// Removes a job from where it waits. A due job may still be in `waiting`.
+pub(crate) fn remove(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+    let due_at = job.life.due_at;
+    let ready = tx.execute(
+        "delete from ready where queue_id = ?1 and priority = ?2 and due_at = ?3 and seq = ?4",
+        params![job.queue_id, job.priority, due_at, job.seq],
+    )?;
+    if ready == 0 { remove_waiting(tx, due_at, job.seq) } else { Ok(()) }
+}
+
+fn remove_waiting(tx: &Tx<'_>, due_at: Timestamp, seq: i64) -> Result<(), StoreError> {
+    tx.execute("delete from waiting where due_at = ?1 and seq = ?2", params![due_at, seq])?;
+    Ok(())
+}
+
+/// Moves a job that turned out not to be due from `ready` to `waiting`.
+pub(crate) fn postpone(tx: &mut Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+    remove(tx, job)?;
+    insert_waiting(tx, job.life.due_at, job.seq)
+}
+
+/// Makes due jobs ready; `false` if there were more than one transaction should move.
+pub(crate) fn promote(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+    let due = due_jobs(tx)?;
+    for job in &due {
+        remove_waiting(tx, job.due_at, job.seq)?;
+        insert_ready(tx, job.queue_id, job.priority, job.due_at, job.seq)?;
+    }
+    Ok(due.len() < PROMOTED_PER_TRANSACTION)
+}
+
+struct DueJob {
+    due_at: Timestamp,
+    seq: i64,
+    queue_id: i64,
+    priority: i32,
+}
+
+fn due_jobs(tx: &Tx<'_>) -> Result<Vec<DueJob>, StoreError> {
+    tx.all(
+        "select w.due_at, w.seq, j.queue_id, j.priority
+         from waiting w cross join jobs j on j.seq = w.seq
+         where w.due_at <= ?1
+         order by w.due_at, w.seq
+         limit ?2",
+        params![tx.now, PROMOTED_PER_TRANSACTION],
+        |row| {
+            Ok(DueJob { due_at: row.get(0)?, seq: row.get(1)?, queue_id: row.get(2)?, priority: row.get(3)? })
+        },
+    )
+}
+
+/// When the next waiting job becomes due.
+pub(crate) fn next_due(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
+    tx.value("select due_at from waiting order by due_at, seq limit 1", params![])
+}
+
+/// The queues with ready jobs, by a skip scan of the primary key of `ready`.
+pub(crate) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
+    let next = "select queue_id from ready where queue_id > ?1 order by queue_id limit 1";
+    let mut ids = Vec::new();
+    let mut last = i64::MIN;
+    while let Some(id) = tx.value(next, params![last])? {
+        ids.push(id);
+        last = id;
+    }
+    Ok(ids)
+}

@@ -1,0 +1,60 @@
+//! Which job holds which unique key.
+
+use crate::rows::jobs::row::JobRow;
+use crate::rows::named;
+use crate::rows::tx::Tx;
+use crate::{Conflict, StoreError};
+use domain::job::unique::UniqueFor;
+use domain::values::name::JobId;
+
+/// The job that holds a key. An expired holder does not count, even before its row is deleted.
+pub(crate) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>, StoreError> {
+    tx.value(
+        "select j.id from unique_keys k join jobs j on j.seq = k.seq
+         where k.key = :key and (k.held_until is null or k.held_until > :now)",
+        named! { key, now: tx.now },
+    )
+}
+
+/// Takes a free key.
+pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: i64, unique_for: UniqueFor) -> Result<(), StoreError> {
+    tx.execute(
+        "insert into unique_keys (key, seq, held_until) values (:key, :seq, :held_until)
+         on conflict (key) do update set seq = excluded.seq, held_until = excluded.held_until",
+        named! { key, seq, held_until: unique_for.held_until(tx.now) },
+    )?;
+    Ok(())
+}
+
+/// Whether a job holds a key now.
+pub(crate) fn is_held(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+    // By the primary keys of both.
+    tx.exists(
+        "select 1 from jobs j cross join unique_keys k on k.key = j.unique_key
+         where j.seq = :seq and k.seq = j.seq and (k.held_until is null or k.held_until > :now)",
+        named! { seq, now: tx.now },
+    )
+}
+
+/// Deletes the key of a job, if the job holds it.
+pub(crate) fn delete(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+    if let Some(key) = &job.unique_key {
+        tx.execute("delete from unique_keys where key = :key and seq = :seq", named! { key, seq: job.seq })?;
+    }
+    Ok(())
+}
+
+/// Takes the key again for a job that is retried. The job may have released it, and another may have taken it since.
+pub(crate) fn take_again(tx: &Tx<'_>, job: &JobRow) -> Result<Option<Conflict>, StoreError> {
+    let unique_for = job.options.unique_for;
+    let Some(key) = job.unique_key.as_ref().filter(|_| unique_for.needs_key_again(&job.life)) else {
+        return Ok(None);
+    };
+    match holder(tx, key)? {
+        Some(holder) if holder == job.id => {}
+        Some(holder) => return Ok(Some(Conflict::KeyTaken { holder })),
+        None if unique_for.takes_key_again() => take(tx, key, job.seq, unique_for)?,
+        None => {}
+    }
+    Ok(None)
+}

@@ -1,0 +1,113 @@
+//! Batches and the number of their jobs.
+
+use std::collections::BTreeMap;
+
+use super::outbox;
+use crate::rows::tx::Tx;
+use crate::rows::{Row, named};
+use crate::{Batch, StoreError};
+use domain::job::life::StateName;
+use domain::plan::crossing::BatchCrossing;
+use domain::values::name::BatchName;
+use domain::values::timestamp::Timestamp;
+
+/// The row id of a batch, which is created if it is new. A batch that gets no job is deleted at the end of the
+/// transaction.
+pub(crate) fn id(tx: &mut Tx<'_>, name: &BatchName) -> Result<i64, StoreError> {
+    let id = match find_id(tx, name)? {
+        Some(id) => id,
+        None => tx.one(
+            "insert into batches (name, created_at) values (:name, :now) returning id",
+            named! { name, now: tx.now },
+            |row| row.get("id"),
+        )?,
+    };
+    tx.counters.touch_batch(id);
+    Ok(id)
+}
+
+pub(crate) fn find_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<i64>, StoreError> {
+    tx.value("select id from batches where name = :name", named! { name })
+}
+
+pub(crate) fn count(tx: &Tx<'_>, batch_id: i64, state: StateName, change: i64) -> Result<(), StoreError> {
+    let updated = tx.execute(
+        "update batch_counters set count = count + :change where batch_id = :batch_id and state = :state",
+        named! { batch_id, state, change },
+    )?;
+    if updated == 0 {
+        tx.execute(
+            "insert into batch_counters (batch_id, state, count) values (:batch_id, :state, :change)",
+            named! { batch_id, state, change },
+        )?;
+    }
+    Ok(())
+}
+
+/// Updates whether a batch is finished, once at the end of each transaction that changed its jobs. Adding or retrying a
+/// job makes a finished batch unfinished again.
+pub(crate) fn update_completion(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
+    let counts = counts(tx, batch_id)?;
+    if counts.is_empty() {
+        return delete(tx, batch_id);
+    }
+    let (name, finished_at): (String, Option<Timestamp>) =
+        tx.one("select name, finished_at from batches where id = :batch_id", named! { batch_id }, |row| {
+            Ok((row.get("name")?, row.get("finished_at")?))
+        })?;
+    let is_over = counts.keys().all(|state| state.is_finished());
+    match BatchCrossing::of(is_over, finished_at.is_some()) {
+        BatchCrossing::Finishes => {
+            set_finished(tx, batch_id, Some(tx.now))?;
+            outbox::batch_finished(tx, &name, &counts)
+        }
+        BatchCrossing::Resumes => set_finished(tx, batch_id, None),
+        BatchCrossing::None => Ok(()),
+    }
+}
+
+fn set_finished(tx: &Tx<'_>, batch_id: i64, at: Option<Timestamp>) -> Result<(), StoreError> {
+    tx.execute("update batches set finished_at = :at where id = :batch_id", named! { batch_id, at })?;
+    Ok(())
+}
+
+fn delete(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
+    tx.execute("delete from batch_counters where batch_id = :batch_id", named! { batch_id })?;
+    tx.execute("delete from batches where id = :batch_id", named! { batch_id })?;
+    Ok(())
+}
+
+pub(crate) fn list(tx: &Tx<'_>, limit: usize) -> Result<Vec<Batch>, StoreError> {
+    tx.all(
+        "select id, name, created_at, finished_at from batches where id <= :last order by id desc limit :limit",
+        named! { last: i64::MAX, limit },
+        |row| read(tx, row),
+    )
+}
+
+pub(crate) fn find(tx: &Tx<'_>, name: &BatchName) -> Result<Option<Batch>, StoreError> {
+    tx.first(
+        "select id, name, created_at, finished_at from batches where name = :name",
+        named! { name },
+        |row| read(tx, row),
+    )
+}
+
+fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Batch, StoreError> {
+    Ok(Batch {
+        name: row.get("name")?,
+        created_at: row.get("created_at")?,
+        finished_at: row.get("finished_at")?,
+        counts: counts(tx, row.get("id")?)?,
+    })
+}
+
+fn counts(tx: &Tx<'_>, batch_id: i64) -> Result<BTreeMap<StateName, u64>, StoreError> {
+    // By the primary key of batch_counters.
+    let counts = tx.all(
+        "select state, count from batch_counters where batch_id = :batch_id and count > 0",
+        named! { batch_id },
+        |row| Ok((row.get("state")?, row.get("count")?)),
+    )?;
+    Ok(counts.into_iter().collect())
+}

@@ -1,0 +1,165 @@
+//! The table of hooks.
+
+use super::{events, queues};
+use crate::rows::jobs::environments;
+use crate::rows::tx::Tx;
+use crate::rows::value::malformed;
+use crate::rows::{Row, named, params};
+use crate::{Hook, MAX_PENDING_COUNTED, NewHook, StoreError};
+use domain::hook::{HookEvent, Secret, Target, Trigger};
+use domain::values::name::HookName;
+
+/// The part of a hook that is needed to match events.
+#[derive(Clone, Debug)]
+pub(crate) struct HookRow {
+    pub(crate) id: i64,
+    pub(crate) trigger: Trigger,
+    /// The row id of the queue that its trigger names.
+    pub(crate) queue_id: Option<i64>,
+}
+
+/// A row id that no queue has, for a trigger whose queue does not exist.
+const NO_QUEUE: i64 = 0;
+
+/// All hooks. If there are none, this query is all that hooks cost a transaction.
+pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>, StoreError> {
+    tx.all("select id, event, queue, threshold from hooks order by id", params![], |row| {
+        let trigger = read_trigger(row)?;
+        let queue_id = trigger.queue().map(|queue| queues::find_id(tx, queue)).transpose()?;
+        let queue_id = queue_id.map(|id| id.unwrap_or(NO_QUEUE));
+        Ok(HookRow { id: row.get(0)?, trigger, queue_id })
+    })
+}
+
+pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool, StoreError> {
+    let NewHook { name, trigger, target } = hook;
+    if let Some(queue) = trigger.queue() {
+        queues::id(tx, queue)?;
+    }
+    let columns = TargetColumns::of(tx, target)?;
+    let added = tx.execute(
+        "insert into hooks (name, event, queue, threshold, command, url, secret, cwd, environment_id, created_at,
+                            created_by)
+         values (:name, :event, :queue, :threshold, :command, :url, :secret, :cwd, :environment_id, :now, :by)
+         on conflict (name) do nothing",
+        named! {
+            name,
+            event: trigger.event().name(),
+            queue: trigger.queue(),
+            threshold: trigger.threshold(),
+            command: columns.command,
+            url: columns.url,
+            secret: columns.secret,
+            cwd: columns.cwd,
+            environment_id: columns.environment_id,
+            now: tx.now,
+            by,
+        },
+    )?;
+    if added == 1 {
+        events::record(tx, None, "hook_add", by, Some(name.as_str()))?;
+    }
+    Ok(added == 1)
+}
+
+/// The columns that only some targets fill.
+#[derive(Default)]
+struct TargetColumns<'a> {
+    command: Option<&'a str>,
+    url: Option<&'a str>,
+    secret: Option<&'a str>,
+    cwd: Option<&'a str>,
+    environment_id: Option<i64>,
+}
+
+impl<'a> TargetColumns<'a> {
+    fn of(tx: &Tx<'_>, target: &'a Target) -> Result<Self, StoreError> {
+        Ok(match target {
+            Target::Command { line, cwd, environment } => Self {
+                command: Some(line),
+                cwd: cwd.as_deref(),
+                environment_id: environment
+                    .as_ref()
+                    .map(|environment| environments::id(tx, environment))
+                    .transpose()?,
+                ..Self::default()
+            },
+            Target::Url { url, secret } => Self {
+                url: Some(url.as_str()),
+                secret: secret.as_ref().map(Secret::reveal),
+                ..Self::default()
+            },
+        })
+    }
+}
+
+pub(crate) fn remove(tx: &Tx<'_>, name: &HookName, by: &str) -> Result<bool, StoreError> {
+    let removed: Option<i64> =
+        tx.value("delete from hooks where name = :name returning id", named! { name })?;
+    if let Some(hook_id) = removed {
+        // By index deliveries_by_hook.
+        tx.execute("delete from deliveries where hook_id = :hook_id", named! { hook_id })?;
+        events::record(tx, None, "hook_remove", by, Some(name.as_str()))?;
+    }
+    Ok(removed.is_some())
+}
+
+pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Hook>, StoreError> {
+    tx.all(
+        "select id, event, queue, threshold, command, url, secret, cwd, environment_id, name, created_at, created_by,
+                delivered_at, failing_since, error, gave_up, gave_up_at
+         from hooks order by name",
+        params![],
+        |row| read(tx, row),
+    )
+}
+
+fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Hook, StoreError> {
+    Ok(Hook {
+        name: row.get("name")?,
+        trigger: read_trigger(row)?,
+        target: read_target(tx, row)?,
+        created_at: row.get("created_at")?,
+        created_by: row.get("created_by")?,
+        pending: pending(tx, row.get("id")?)?,
+        delivered_at: row.get("delivered_at")?,
+        failing_since: row.get("failing_since")?,
+        error: row.get("error")?,
+        gave_up: row.get("gave_up")?,
+        gave_up_at: row.get("gave_up_at")?,
+    })
+}
+
+fn pending(tx: &Tx<'_>, hook_id: i64) -> Result<u64, StoreError> {
+    // By index deliveries_by_hook.
+    let counted = tx.all(
+        "select 1 from deliveries where hook_id = :hook_id limit :limit",
+        named! { hook_id, limit: MAX_PENDING_COUNTED },
+        |_| Ok(()),
+    )?;
+    Ok(counted.len() as u64)
+}
+
+/// Reads the columns `event`, `queue` and `threshold`.
+pub(crate) fn read_trigger(row: &Row<'_>) -> Result<Trigger, StoreError> {
+    let event: HookEvent = row.get::<&str>("event")?.parse().map_err(|error| malformed("hook", error))?;
+    Trigger::new(event, row.get("queue")?, row.get("threshold")?).map_err(|error| malformed("hook", error))
+}
+
+/// Reads the columns `command`, `url`, `secret`, `cwd` and `environment_id`.
+pub(crate) fn read_target(tx: &Tx<'_>, row: &Row<'_>) -> Result<Target, StoreError> {
+    if let Some(line) = row.get("command")? {
+        let environment_id: Option<i64> = row.get("environment_id")?;
+        return Ok(Target::Command {
+            line,
+            cwd: row.get("cwd")?,
+            environment: environment_id.map(|id| environments::load(tx, id)).transpose()?,
+        });
+    }
+    let url: &str = row.get("url")?;
+    let secret: Option<String> = row.get("secret")?;
+    Ok(Target::Url {
+        url: url.parse().map_err(|error| malformed("hook", error))?,
+        secret: secret.map(Secret::new).transpose().map_err(|error| malformed("hook", error))?,
+    })
+}

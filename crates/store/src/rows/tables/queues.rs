@@ -1,0 +1,128 @@
+//! The queues and the number of their jobs.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::events;
+use super::rates;
+use super::retry_rules;
+use crate::rows::tx::Tx;
+use crate::rows::{Row, named, params};
+use crate::{Pause, Queue, QueueUpdate, StoreError, Update};
+use domain::job::life::StateName;
+use domain::job::limits::Limits;
+use domain::values::name::QueueName;
+use domain::values::timestamp::Timestamp;
+
+/// The row id of a queue, which is created if it is new.
+pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
+    if let Some(id) = find_id(tx, name)? {
+        return Ok(id);
+    }
+    tx.one(
+        "insert into queues (name, created_at) values (?1, ?2) returning id",
+        params![name, tx.now],
+        |row| row.get(0),
+    )
+}
+
+pub(crate) fn find_id(tx: &Tx<'_>, name: &QueueName) -> Result<Option<i64>, StoreError> {
+    tx.value("select id from queues where name = ?1", params![name])
+}
+
+pub(crate) fn is_open(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
+    tx.one("select paused_at is null from queues where id = ?1", params![id], |row| row.get(0))
+}
+
+pub(crate) fn pause(tx: &Tx<'_>, queue: &QueueName, pause: &Pause) -> Result<(), StoreError> {
+    tx.execute(
+        "update queues set paused_at = :now, paused_by = :by, pause_reason = :reason where id = :id",
+        named! { id: id(tx, queue)?, now: tx.now, by: pause.by, reason: pause.reason },
+    )?;
+    events::record(tx, None, "pause", &pause.by, Some(queue.as_str()))
+}
+
+pub(crate) fn resume(tx: &mut Tx<'_>, queue: &QueueName, by: &str) -> Result<(), StoreError> {
+    tx.execute(
+        "update queues set paused_at = null, paused_by = null, pause_reason = null where id = :id",
+        named! { id: id(tx, queue)? },
+    )?;
+    // Its ready jobs can run now.
+    tx.note_ready();
+    events::record(tx, None, "resume", by, Some(queue.as_str()))
+}
+
+pub(crate) fn set(
+    tx: &mut Tx<'_>,
+    queue: &QueueName,
+    update: &QueueUpdate,
+    by: &str,
+) -> Result<(), StoreError> {
+    let id = id(tx, queue)?;
+    if update.concurrency != Update::Keep {
+        tx.execute(
+            "update queues set concurrency = :concurrency where id = :id",
+            named! { id, concurrency: update.concurrency.apply(None) },
+        )?;
+    }
+    if update.rate != Update::Keep {
+        rates::set(tx, id, update.rate.apply(None))?;
+    }
+    if update.limits != Update::Keep {
+        set_limits(tx, id, update.limits.apply(None))?;
+    }
+    retry_rules::set(tx, id, update)?;
+    // The queue may have more capacity now.
+    tx.note_ready();
+    let changes = [
+        update.concurrency.describe("concurrency"),
+        update.rate.describe("rate"),
+        update.limits.describe("limits"),
+        update.retry_on.describe("retry_on"),
+        update.no_retry_on.describe("no_retry_on"),
+    ];
+    let changes: Vec<String> = changes.into_iter().flatten().collect();
+    events::record(tx, None, "set", by, Some(&format!("queue {queue}: {}", changes.join(", "))))
+}
+
+fn set_limits(tx: &Tx<'_>, id: i64, limits: Option<Limits>) -> Result<(), StoreError> {
+    let limits = limits.filter(|limits| !limits.is_none()).map(|limits| limits.to_string());
+    tx.execute("update queues set limits = :limits where id = :id", named! { id, limits })?;
+    Ok(())
+}
+
+pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
+    let mut counts = counts(tx)?;
+    tx.all(
+        "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
+                rate_refilled_at, limits, retry_on, no_retry_on
+         from queues order by name",
+        params![],
+        |row| {
+            let meter = rates::read(tx, row, 6)?;
+            Ok(Queue {
+                paused: read_pause(row)?,
+                concurrency: row.get("concurrency")?,
+                rate: meter.map(|meter| meter.rate),
+                next_start_at: meter.and_then(|meter| meter.next_token_at(tx.now)),
+                limits: row.get::<Option<Limits>>("limits")?.unwrap_or_default(),
+                retry: retry_rules::read(row, 11)?,
+                ..Queue::new(row.get("name")?, counts.remove(&row.get("id")?).unwrap_or_default())
+            })
+        },
+    )
+}
+
+fn read_pause(row: &Row<'_>) -> Result<Option<(Timestamp, Pause)>, StoreError> {
+    let since: Option<Timestamp> = row.get("paused_at")?;
+    let paused = |since| Ok((since, Pause { by: row.get("paused_by")?, reason: row.get("pause_reason")? }));
+    since.map(paused).transpose()
+}
+
+fn counts(tx: &Tx<'_>) -> Result<HashMap<i64, BTreeMap<StateName, u64>>, StoreError> {
+    let mut counts: HashMap<_, BTreeMap<_, _>> = HashMap::new();
+    tx.all("select queue_id, state, count from counters where count > 0", params![], |row| {
+        counts.entry(row.get("queue_id")?).or_default().insert(row.get("state")?, row.get("count")?);
+        Ok(())
+    })?;
+    Ok(counts)
+}

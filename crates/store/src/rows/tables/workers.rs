@@ -1,0 +1,259 @@
+//! The table of workers.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{deliveries, events, stops};
+use crate::rows::jobs::leases;
+use crate::rows::jobs::row::{strings, to_json};
+use crate::rows::tx::Tx;
+use crate::rows::value::malformed;
+use crate::rows::{Row, Sql, named, params};
+use crate::{NewWorker, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
+use domain::values::name::{QueueName, WorkerId};
+use sys::host::{FileId, HostKey, Origin};
+
+/// Returns the newest stop order that the worker must ignore. The folder may be relative to that of the database.
+pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result<u64, StoreError> {
+    let stop_seen = match worker.stop_seen {
+        Some(seen) => seen,
+        None => stops::newest(tx)?,
+    };
+    // A path need not be valid text: the cast stores its bytes unchanged.
+    tx.execute(
+        "insert into workers (id, host, boot_id, pid, supervisor_pid, queues, concurrency, state, started_at,
+                              last_heartbeat, folder, stop_seen, machine_id, home_id, pid_namespace, lock_device,
+                              lock_inode)
+         values (:id, :host, :boot_id, :pid, :supervisor_pid, :queues, :concurrency, 'running', :now, :now,
+                 cast(:folder as text), :stop_seen, :machine_id, :home_id, :pid_namespace, :lock_device, :lock_inode)",
+        named! {
+            id: worker.id,
+            host: worker.host,
+            boot_id: worker.origin.key.boot_id,
+            pid: worker.pid,
+            supervisor_pid: worker.supervisor_pid,
+            queues: served_to_json(&worker.served),
+            concurrency: worker.concurrency,
+            now: tx.now,
+            folder,
+            stop_seen,
+            machine_id: worker.origin.key.machine_id,
+            home_id: worker.origin.key.home_id,
+            pid_namespace: worker.origin.pid_namespace.cast_signed(),
+            lock_device: worker.origin.lock.device.cast_signed(),
+            lock_inode: worker.origin.lock.inode.cast_signed(),
+        },
+    )?;
+    note(tx, &worker.served, "worker_started", &worker.id, &format!("{}, pid {}", worker.host, worker.pid))?;
+    Ok(stop_seen)
+}
+
+/// Records an event of a worker. A worker for a single job is part of that job's history instead.
+fn note(
+    tx: &Tx<'_>,
+    served: &ServedJobs,
+    event: &str,
+    worker: &WorkerId,
+    detail: &str,
+) -> Result<(), StoreError> {
+    match served {
+        ServedJobs::All | ServedJobs::InOrder(_) => {
+            events::record(tx, None, event, worker.as_str(), Some(detail))
+        }
+        ServedJobs::Job(_) => Ok(()),
+    }
+}
+
+/// Records the end of a worker, unless it was recorded before.
+pub(crate) fn note_end(tx: &Tx<'_>, worker: &WorkerId, event: &str, detail: &str) -> Result<(), StoreError> {
+    let known = find(tx, worker)?;
+    match known.state {
+        WorkerState::Running | WorkerState::Draining => note(tx, &known.served, event, worker, detail),
+        WorkerState::Stopped => Ok(()),
+    }
+}
+
+/// A worker that reports that it has stopped runs nothing: any lease it holds stems from a claim that it never saw
+/// commit.
+pub(crate) fn change_state(tx: &mut Tx<'_>, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
+    let seq = seq(tx, worker)?;
+    if state == WorkerState::Stopped {
+        for job in leases::held_by(tx, seq)? {
+            leases::release(tx, &job, seq)?;
+        }
+        deliveries::give_back(tx, seq)?;
+        note_end(tx, worker, "worker_stopped", "all its jobs are finished")?;
+    }
+    set_state(tx, seq, state)
+}
+
+/// A stopped worker stays stopped: it may have been reaped in its absence.
+pub(crate) fn set_state(tx: &Tx<'_>, seq: i64, state: WorkerState) -> Result<(), StoreError> {
+    // Without jobs, the worker appears in no history.
+    tx.execute(
+        "update workers set state = :state, last_seq = coalesce((select max(seq) from jobs), 0)
+         where seq = :seq and state <> 'stopped'",
+        named! { seq, state: state.name() },
+    )?;
+    Ok(())
+}
+
+pub(crate) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> Result<(), StoreError> {
+    let WorkerSlots { concurrency, most } = slots;
+    tx.execute(
+        "update workers set concurrency = :concurrency, slots = :slots where id = :worker",
+        named! { worker, concurrency, slots: (most > concurrency).then_some(most) },
+    )?;
+    Ok(())
+}
+
+/// The columns that its orders depend on.
+pub(crate) struct WorkerRow {
+    pub(crate) seq: i64,
+    pub(crate) machine_id: String,
+    pub(crate) home_id: String,
+    pub(crate) state: WorkerState,
+    pub(crate) stop_seen: u64,
+    pub(crate) served: ServedJobs,
+}
+
+pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerRow, StoreError> {
+    let found = tx.first(
+        "select seq, state, stop_seen, queues, machine_id, home_id from workers where id = :worker",
+        named! { worker },
+        |row| {
+            Ok(WorkerRow {
+                seq: row.get("seq")?,
+                state: read_state(row)?,
+                stop_seen: row.get("stop_seen")?,
+                served: served_from_json(row.get("queues")?)?,
+                machine_id: row.get("machine_id")?,
+                home_id: row.get("home_id")?,
+            })
+        },
+    )?;
+    found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
+}
+
+pub(crate) fn beat(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
+    tx.execute("update workers set last_heartbeat = ?2 where seq = ?1", params![seq, tx.now])?;
+    Ok(())
+}
+
+pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<i64, StoreError> {
+    let found = tx.value("select seq from workers where id = ?1", params![worker])?;
+    found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
+}
+
+/// Whether a worker may take leases. A stopped or reaped one may not.
+pub(crate) fn is_live(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+    tx.one("select state <> 'stopped' from workers where seq = ?1", params![seq], |row| row.get(0))
+}
+
+pub(crate) fn boot_id(tx: &Tx<'_>, seq: i64) -> Result<String, StoreError> {
+    tx.one("select boot_id from workers where seq = ?1", params![seq], |row| row.get(0))
+}
+
+pub(crate) fn host(tx: &Tx<'_>, seq: i64) -> Result<String, StoreError> {
+    tx.one("select host from workers where seq = :seq", named! { seq }, |row| row.get("host"))
+}
+
+pub(crate) fn served(tx: &Tx<'_>, seq: i64) -> Result<ServedJobs, StoreError> {
+    tx.one("select queues from workers where seq = ?1", params![seq], |row| served_from_json(row.get(0)?))
+}
+
+/// A single statement, which needs no transaction.
+pub(crate) fn any_live(sql: &dyn Sql) -> Result<bool, StoreError> {
+    let mut found = false;
+    sql.query("select 1 from workers where state <> 'stopped' limit 1", params![], &mut |_| {
+        found = true;
+        Ok(false)
+    })?;
+    Ok(found)
+}
+
+pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
+    // By index workers_live. The running jobs are found by index jobs_by_state, once for all workers.
+    tx.all(
+        "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0) as held, state,
+                started_at, last_heartbeat, folder, held.until as lease_until, coalesce(slots, concurrency) as slots,
+                machine_id, home_id, pid_namespace, lock_device, lock_inode
+         from workers left join (select worker_seq, count(*) as count, min(lease_until) as until
+                                 from jobs where state = 'processing' group by worker_seq) held
+              on held.worker_seq = workers.seq
+         where state <> 'stopped' order by seq",
+        params![],
+        |row| read(tx, row),
+    )
+}
+
+fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
+    let lease_until: Option<i64> = row.get("lease_until")?;
+    let (held, slots): (u32, u32) = (row.get("held")?, row.get("slots")?);
+    Ok(Worker {
+        id: row.get("id")?,
+        host: row.get("host")?,
+        origin: read_origin(row)?,
+        pid: row.get("pid")?,
+        supervisor_pid: row.get("supervisor_pid")?,
+        served: served_from_json(row.get("queues")?)?,
+        concurrency: row.get("concurrency")?,
+        held,
+        running: held.min(slots),
+        state: read_state(row)?,
+        started_at: row.get("started_at")?,
+        last_heartbeat: row.get("last_heartbeat")?,
+        folder: row.get("folder")?,
+        lease_until: lease_until.map(|until| tx.lease_from_stored(until)),
+        overdue: lease_until.is_some_and(|until| until < tx.lease_now()),
+    })
+}
+
+fn read_origin(row: &Row<'_>) -> Result<Origin, StoreError> {
+    let number = |column| Ok::<u64, StoreError>(row.get::<i64>(column)?.cast_unsigned());
+    Ok(Origin {
+        key: HostKey {
+            machine_id: row.get("machine_id")?,
+            boot_id: row.get("boot_id")?,
+            home_id: row.get("home_id")?,
+        },
+        pid_namespace: number("pid_namespace")?,
+        lock: FileId { device: number("lock_device")?, inode: number("lock_inode")? },
+    })
+}
+
+fn read_state(row: &Row<'_>) -> Result<WorkerState, StoreError> {
+    let word: &str = row.get("state")?;
+    let state = WorkerState::ALL.into_iter().find(|known| known.name() == word);
+    state.ok_or_else(|| malformed("worker", word))
+}
+
+/// The stored form of a worker that serves a single job.
+#[derive(Serialize, Deserialize)]
+struct SingleJob {
+    job: String,
+}
+
+fn served_to_json(served: &ServedJobs) -> Option<String> {
+    match served {
+        ServedJobs::All => None,
+        ServedJobs::InOrder(queues) => to_json(&queues.iter().map(QueueName::as_str).collect::<Vec<_>>()),
+        ServedJobs::Job(job) => {
+            let only = SingleJob { job: job.to_string() };
+            Some(serde_json::to_string(&only).expect("a name serializes to JSON"))
+        }
+    }
+}
+
+fn served_from_json(json: Option<&str>) -> Result<ServedJobs, StoreError> {
+    let Some(json) = json else {
+        return Ok(ServedJobs::All);
+    };
+    if json.starts_with('{') {
+        let only: SingleJob = serde_json::from_str(json).map_err(|error| malformed("worker", error))?;
+        return Ok(ServedJobs::Job(only.job.parse().map_err(|error| malformed("job", error))?));
+    }
+    let names: Result<Vec<QueueName>, _> = strings(Some(json))?.iter().map(|name| name.parse()).collect();
+    Ok(ServedJobs::InOrder(names.map_err(|error| malformed("queue", error))?))
+}

@@ -1,0 +1,289 @@
+//! One transaction: its statements, its time, and the work that is done before the commit.
+//!
+//! A verb that changes jobs takes `&mut Tx`: the transaction sums up the effects of its changes, and [`Tx::finish`] applies
+//! those that concern other rows before the commit.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+
+use super::jobs::dependencies;
+use super::jobs::environments::CachedEnvironment;
+use super::sql::{Params, Row, Sql};
+use super::tables::counters::Counters;
+use super::tables::{hooks, outbox, settings, workers};
+use super::value::{FromValue, malformed};
+use super::verbs::retry::DependencySearch;
+use super::views::capacity;
+use crate::StoreError;
+use domain::job::retry_rules::RetryRules;
+use domain::plan::consequences::End;
+use domain::settings::Settings;
+use domain::values::name::JobId;
+use domain::values::timestamp::Timestamp;
+use sys::guards;
+use sys::guards::Guard;
+
+/// The budget of one transaction for a change that can be split into portions, so that other writers wait only briefly.
+/// The unit is the visit of one row: of a dependency, or of the link to it.
+const BUDGET: usize = 4_000;
+/// The cost of changing a job in the same unit: its row, its indexes, its place and its events.
+const JOB_COST: usize = 4;
+
+#[expect(missing_debug_implementations, reason = "a database is no data")]
+pub struct Tx<'c> {
+    sql: &'c dyn Sql,
+    /// The environment that was read last, in this transaction or an earlier one.
+    pub(crate) last_environment: &'c RefCell<Option<CachedEnvironment>>,
+    pub(crate) now: Timestamp,
+    /// The same time on the lease clock, in milliseconds.
+    lease_now: i64,
+    settings: OnceCell<Settings>,
+    /// Cached by queue.
+    pub(crate) retry_rules: RefCell<BTreeMap<i64, RetryRules>>,
+    hooks: OnceCell<Vec<hooks::HookRow>>,
+    pub(crate) counters: Counters,
+    /// Jobs that finished in this transaction and whose dependents are not yet unblocked.
+    finished: Vec<FinishedJob>,
+    /// The rest of this transaction's budget.
+    budget: usize,
+    /// The jobs that searches for cycles have visited.
+    pub(crate) dependency_search: DependencySearch,
+    effects: Effects,
+}
+
+/// The effects of a transaction that others have to know of.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Jobs that were cancelled because a dependency failed, in the order of cancellation.
+    pub(crate) dependents: Vec<CancelledDependent>,
+    /// Some dependents are left to a later transaction.
+    pub(crate) has_pending_unblocks: bool,
+    /// There are new ready jobs, and a worker to run them.
+    pub(crate) wakes_workers: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FinishedJob {
+    pub(crate) seq: i64,
+    pub(crate) end: End,
+}
+
+/// A job that was cancelled because of another.
+#[derive(Clone, Debug)]
+pub(crate) struct CancelledDependent {
+    pub(crate) seq: i64,
+    pub(crate) id: JobId,
+    pub(crate) parent_seq: i64,
+}
+
+impl<'c> Tx<'c> {
+    pub(crate) fn new(
+        sql: &'c dyn Sql,
+        last_environment: &'c RefCell<Option<CachedEnvironment>>,
+        now: Timestamp,
+        lease_now: i64,
+    ) -> Self {
+        Self {
+            sql,
+            last_environment,
+            now,
+            lease_now,
+            settings: OnceCell::new(),
+            retry_rules: RefCell::default(),
+            hooks: OnceCell::new(),
+            counters: Counters::default(),
+            finished: Vec::new(),
+            budget: full_budget(),
+            dependency_search: DependencySearch::default(),
+            effects: Effects::default(),
+        }
+    }
+
+    /// The remaining work before the commit.
+    pub(crate) fn finish(mut self) -> Result<Effects, StoreError> {
+        // The changes have used their budget; the dependents get one of their own.
+        self.budget = full_budget();
+        dependencies::unblock_dependents(&mut self)?;
+        capacity::wake_for_freed_capacity(&mut self)?;
+        outbox::dlq_changed(&self)?;
+        std::mem::take(&mut self.counters).write(&self)?;
+        // Checked inside the transaction, because a worker that registers later sees the commit anyway, and a second
+        // transaction would cost more.
+        self.effects.wakes_workers = self.effects.wakes_workers && workers::any_live(self.sql)?;
+        Ok(self.effects)
+    }
+
+    /// Runs a statement without a result, and returns the number of rows that it changed.
+    pub(crate) fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, StoreError> {
+        self.sql.execute(sql, params)
+    }
+
+    /// Reads every row.
+    pub(crate) fn all<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        self.sql.query(sql, params, &mut |row| {
+            all.push(read(row)?);
+            Ok(true)
+        })?;
+        Ok(all)
+    }
+
+    /// Reads the first row, if there is one.
+    pub(crate) fn first<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut first = None;
+        self.sql.query(sql, params, &mut |row| {
+            first = Some(read(row)?);
+            Ok(false)
+        })?;
+        Ok(first)
+    }
+
+    /// As `first`, for a row that must exist.
+    pub(crate) fn one<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.first(sql, params, read)?.ok_or_else(|| malformed("row", "it is missing"))
+    }
+
+    /// The first column of the first row, if there is one.
+    pub(crate) fn value<T: for<'r> FromValue<'r>>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Option<T>, StoreError> {
+        self.first(sql, params, |row| row.get(0))
+    }
+
+    /// The first column of every row.
+    pub(crate) fn values<T: for<'r> FromValue<'r>>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.all(sql, params, |row| row.get(0))
+    }
+
+    /// Whether a statement finds a row that satisfies a condition. Reads no row after that one.
+    pub(crate) fn any(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        mut satisfies: impl FnMut(&Row<'_>) -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let mut found = false;
+        self.sql.query(sql, params, &mut |row| {
+            found = satisfies(row)?;
+            Ok(!found)
+        })?;
+        Ok(found)
+    }
+
+    /// Whether a statement finds any row.
+    pub(crate) fn exists(&self, sql: &str, params: Params<'_>) -> Result<bool, StoreError> {
+        self.any(sql, params, |_| Ok(true))
+    }
+
+    /// The effective settings, read once.
+    pub(crate) fn settings(&self) -> Result<&Settings, StoreError> {
+        if let Some(settings) = self.settings.get() {
+            return Ok(settings);
+        }
+        let settings = settings::load(self)?;
+        Ok(self.settings.get_or_init(|| settings))
+    }
+
+    /// The hooks, read once, and only when an event occurs that could fire one.
+    pub(crate) fn hooks(&self) -> Result<&[hooks::HookRow], StoreError> {
+        if let Some(hooks) = self.hooks.get() {
+            return Ok(hooks);
+        }
+        let hooks = hooks::load(self)?;
+        Ok(self.hooks.get_or_init(|| hooks))
+    }
+
+    /// A job has become ready.
+    pub(crate) fn note_ready(&mut self) {
+        self.effects.wakes_workers = true;
+    }
+
+    pub(crate) fn has_new_ready(&self) -> bool {
+        self.effects.wakes_workers
+    }
+
+    /// The caller claimed every job it made ready; no wake-up is needed.
+    pub(crate) fn clear_new_ready(&mut self) {
+        self.effects.wakes_workers = false;
+    }
+
+    pub(crate) fn note_finished(&mut self, finished: FinishedJob) {
+        self.finished.push(finished);
+    }
+
+    pub(crate) fn next_finished(&mut self) -> Option<FinishedJob> {
+        self.finished.pop()
+    }
+
+    /// How many jobs this transaction may still change.
+    pub(crate) fn jobs_left(&self) -> usize {
+        self.budget.div_ceil(JOB_COST)
+    }
+
+    /// Whether the budget is used up.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.budget == 0
+    }
+
+    pub(crate) fn spend(&mut self, visits: usize) {
+        self.budget = self.budget.saturating_sub(visits);
+    }
+
+    pub(crate) fn spend_job(&mut self) {
+        self.spend(JOB_COST);
+    }
+
+    /// Some dependents are left to a later transaction; a worker must wake up for them.
+    pub(crate) fn note_pending_unblocks(&mut self) {
+        self.effects.has_pending_unblocks = true;
+        self.note_ready();
+    }
+
+    pub(crate) fn has_pending_unblocks(&self) -> bool {
+        self.effects.has_pending_unblocks
+    }
+
+    pub(crate) fn note_dependent(&mut self, dependent: CancelledDependent) {
+        self.effects.dependents.push(dependent);
+    }
+
+    /// The stored form of the end of a lease.
+    pub(crate) fn lease_to_stored(&self, until: Timestamp) -> i64 {
+        until.as_millis() - self.now.as_millis() + self.lease_now
+    }
+
+    /// The end of a lease from its stored form.
+    pub(crate) fn lease_from_stored(&self, stored: i64) -> Timestamp {
+        Timestamp::from_millis(stored - self.lease_now + self.now.as_millis())
+    }
+
+    pub(crate) fn lease_now(&self) -> i64 {
+        self.lease_now
+    }
+}
+
+/// A transaction's budget, unless a test has switched it off.
+fn full_budget() -> usize {
+    if guards::is_off(Guard::Portions) { usize::MAX } else { BUDGET }
+}

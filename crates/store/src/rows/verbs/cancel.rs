@@ -1,0 +1,21 @@
+//! Cancelling a job.
+
+use crate::rows::jobs::apply;
+use crate::rows::jobs::row::JobRow;
+use crate::rows::tables::{events, settings};
+use crate::rows::tx::Tx;
+use crate::{Change, Conflict, StoreError};
+use domain::job::life::{Event, transition};
+
+pub(crate) fn cancel(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Change, StoreError> {
+    let state = job.life.state.name();
+    let policy = settings::policy(tx, job)?;
+    let Ok(cancelled) = transition(&job.life, Event::Cancel, &policy, tx.now) else {
+        return Ok(Change::Conflict(Conflict::State(state)));
+    };
+    if !apply(tx, job, &cancelled, &job.latest)? {
+        return Ok(Change::Conflict(Conflict::State(state)));
+    }
+    events::record(tx, Some(job.seq), "cancel", by, None)?;
+    Ok(Change::Done(cancelled.life.state.name()))
+}

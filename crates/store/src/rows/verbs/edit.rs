@@ -1,0 +1,148 @@
+//! Editing a job that is not running.
+
+use std::time::Duration;
+
+use super::retry;
+use crate::options::JobOptions;
+use crate::rows::jobs::ready;
+use crate::rows::jobs::row;
+use crate::rows::jobs::row::{JobRow, to_json};
+use crate::rows::named;
+use crate::rows::tables::{events, queues};
+use crate::rows::tx::Tx;
+use crate::{Change, Conflict, StoreError};
+use domain::job::edit::Edit;
+use domain::job::life::{Life, WaitIndex};
+use domain::values::name::JobId;
+
+pub(crate) fn edit(tx: &mut Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
+    let Some(job) = row::by_id(tx, id)? else {
+        return Ok(Change::NotFound);
+    };
+    let state = job.life.state.name();
+    let life = match edit.life(&job.life, tx.now) {
+        Ok(Some(life)) => life,
+        Ok(None) => return Ok(Change::Conflict(Conflict::TooLate)),
+        Err(_) => return Ok(Change::Conflict(Conflict::State(state))),
+    };
+    let after = JobRow {
+        queue_id: edit.queue.as_ref().map_or(Ok(job.queue_id), |queue| queues::id(tx, queue))?,
+        priority: edit.priority.unwrap_or(job.priority),
+        life,
+        ..job.clone()
+    };
+    if !update(tx, &job, &after, edit)? {
+        return Ok(Change::Conflict(Conflict::State(state)));
+    }
+    update_place(tx, &job, &after)?;
+    events::record(tx, Some(job.seq), "edit", by, Some(&edit.fields().join(", ")))?;
+    Ok(Change::Done(state))
+}
+
+/// Edits a job and retries it, or does neither. It retries first; after that only a due time out of range could still
+/// refuse the edit. `None`: see [`retry::retry`].
+pub(crate) fn edit_and_retry(
+    tx: &mut Tx<'_>,
+    id: &JobId,
+    change: &Edit,
+    by: &str,
+) -> Result<Option<Change>, StoreError> {
+    let Some(job) = row::by_id(tx, id)? else {
+        return Ok(Some(Change::NotFound));
+    };
+    if change.is_too_late(tx.now) {
+        return Ok(Some(Change::Conflict(Conflict::TooLate)));
+    }
+    match retry::retry(tx, &job, by)? {
+        Some(Change::Done(_)) => edit(tx, id, change, by).map(Some),
+        other @ (None | Some(Change::NotFound | Change::Conflict(_))) => Ok(other),
+    }
+}
+
+/// The fence of every change: the row must still have the attempt and the state on which the decision was based.
+fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edit: &Edit) -> Result<bool, StoreError> {
+    let spec = SpecColumns::of(tx, before.seq)?;
+    if let Some(tags) = &edit.tags {
+        replace_tags(tx, before.seq, spec.tags.as_deref(), tags)?;
+    }
+    let options = JobOptions {
+        env: edit.env(&before.options.env),
+        backoff: edit.backoff.unwrap_or(before.options.backoff),
+        on_dependency_failure: edit.on_dependency_failure.unwrap_or(before.options.on_dependency_failure),
+        limits: edit.limits.unwrap_or(before.options.limits),
+        // The caller has checked that the rules do not contradict each other.
+        retry: edit.retry(&before.options.retry).unwrap_or(before.options.retry),
+        ..before.options.clone()
+    };
+    let Life { run_at, due_at, max_retries, .. } = &after.life;
+    let changed = tx.execute(
+        "update jobs
+         set queue_id = :queue_id, priority = :priority, run_at = :run_at, due_at = :due_at,
+             max_retries = :max_retries, command = :command, cwd = :cwd, timeout_ms = :timeout, tags = :tags,
+             options = :options, updated_at = :now
+         where seq = :seq and attempts = :attempts and state = :state",
+        named! {
+            seq: before.seq,
+            attempts: before.life.attempts,
+            state: before.life.state.name(),
+            queue_id: after.queue_id,
+            priority: after.priority,
+            run_at,
+            due_at,
+            max_retries,
+            command: edit.command.as_ref().unwrap_or(&spec.command),
+            cwd: edit.cwd.as_ref().or(spec.cwd.as_ref()),
+            timeout: edit.timeout(spec.timeout),
+            tags: edit.tags.as_ref().map_or(spec.tags, |tags| to_json(tags)),
+            options: options.to_json(),
+            now: tx.now,
+        },
+    )?;
+    Ok(changed == 1)
+}
+
+/// The columns that no state change reads.
+struct SpecColumns {
+    command: String,
+    cwd: Option<String>,
+    timeout: Option<Duration>,
+    tags: Option<String>,
+}
+
+impl SpecColumns {
+    fn of(tx: &Tx<'_>, seq: i64) -> Result<Self, StoreError> {
+        tx.one("select command, cwd, timeout_ms, tags from jobs where seq = :seq", named! { seq }, |row| {
+            Ok(Self {
+                command: row.get("command")?,
+                cwd: row.get("cwd")?,
+                timeout: row.get("timeout_ms")?,
+                tags: row.get("tags")?,
+            })
+        })
+    }
+}
+
+fn replace_tags(tx: &Tx<'_>, seq: i64, before: Option<&str>, after: &[String]) -> Result<(), StoreError> {
+    for tag in row::strings(before)? {
+        tx.execute("delete from job_tags where tag = :tag and seq = :seq", named! { tag, seq })?;
+    }
+    for tag in after {
+        tx.execute(
+            "insert into job_tags (tag, seq) values (:tag, :seq) on conflict (tag, seq) do nothing",
+            named! { tag, seq },
+        )?;
+    }
+    Ok(())
+}
+
+/// Moves the job to its new place in `ready` or `waiting`, and counts it in its queue.
+fn update_place(tx: &mut Tx<'_>, before: &JobRow, after: &JobRow) -> Result<(), StoreError> {
+    if before.queue_id != after.queue_id {
+        tx.counters.leave(before.queue_id, before.batch_id, before.life.state.name());
+        tx.counters.enter(after.queue_id, after.batch_id, after.life.state.name());
+    }
+    if before.life.wait_index(tx.now) != WaitIndex::None {
+        ready::remove(tx, before)?;
+    }
+    ready::insert(tx, after, after.life.due_at, after.life.wait_index(tx.now))
+}

@@ -1,0 +1,310 @@
+//! Enqueuing new jobs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::options::JobOptions;
+use crate::rows::jobs::dependencies;
+use crate::rows::jobs::dependencies::Parent;
+use crate::rows::jobs::row;
+use crate::rows::jobs::row::to_json;
+use crate::rows::jobs::{environments, ready, unique_keys};
+use crate::rows::params;
+use crate::rows::tables::{batches, queues};
+use crate::rows::tx::Tx;
+use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, RefusedJob, StoreError};
+use domain::batch::find_cycle;
+use domain::job::environment::Environment;
+use domain::job::life::{Life, StateName, WaitIndex};
+use domain::job::{NewJob, Start};
+use domain::values::name::{BatchName, JobId, QueueName};
+use domain::values::timestamp::Timestamp;
+
+pub(crate) fn enqueue(tx: &mut Tx<'_>, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
+    let mut call = EnqueueCall::begin(tx)?;
+    let mut answers = Vec::with_capacity(jobs.len());
+    let mut blocked = Vec::new();
+    let mut substitutes = HashMap::new();
+    for (at, job) in jobs.iter().enumerate() {
+        let answer =
+            call.enqueue(tx, job)?.map_err(|reason| EnqueueError::Refused(RefusedJob { at, reason }))?;
+        match &answer {
+            EnqueueResult::Created(_) if !job.depends_on.is_empty() => blocked.push((at, call.last_seq())),
+            EnqueueResult::Existing(holder) if *holder != job.id => {
+                substitutes.insert(&job.id, holder.clone());
+            }
+            EnqueueResult::Created(_) | EnqueueResult::Existing(_) => {}
+        }
+        answers.push(answer);
+    }
+    let renamed = rename(tx, jobs, &blocked, substitutes)?;
+    // All jobs of the call are stored now, so they can depend on each other in any order.
+    for (at, seq) in blocked {
+        let depends_on = renamed.get(&at).unwrap_or(&jobs[at].depends_on);
+        link_dependencies(tx, depends_on, seq)?
+            .map_err(|reason| EnqueueError::Refused(RefusedJob { at, reason }))?;
+    }
+    Ok(answers)
+}
+
+/// The dependencies of jobs, by index, that named a job of this call which was not stored because another one holds its
+/// unique key. They depend on that holder instead.
+fn rename(
+    tx: &Tx<'_>,
+    jobs: &[NewJob],
+    blocked: &[(usize, i64)],
+    mut substitutes: HashMap<&JobId, JobId>,
+) -> Result<HashMap<usize, Vec<JobId>>, EnqueueError> {
+    let mut renamed = HashMap::new();
+    if substitutes.is_empty() || blocked.is_empty() {
+        return Ok(renamed);
+    }
+    // An id that exists in the store refers to that job.
+    for job in jobs {
+        if substitutes.contains_key(&job.id) && is_taken(tx, &job.id)? {
+            substitutes.remove(&job.id);
+        }
+    }
+    for (at, seq) in blocked {
+        let before = &jobs[*at].depends_on;
+        if before.iter().any(|id| substitutes.contains_key(id)) {
+            let mut seen = HashSet::new();
+            let names = before.iter().map(|id| substitutes.get(id).unwrap_or(id).clone());
+            let names: Vec<JobId> = names.filter(|id| seen.insert(id.clone())).collect();
+            rename_dependencies(tx, *seq, &names)?;
+            renamed.insert(*at, names);
+        }
+    }
+    refuse_cycle(jobs, &renamed)?;
+    Ok(renamed)
+}
+
+/// If one job of the call holds the key of another, two ids come to refer to the same job, which may close a cycle.
+fn refuse_cycle(jobs: &[NewJob], renamed: &HashMap<usize, Vec<JobId>>) -> Result<(), EnqueueError> {
+    if renamed.is_empty() {
+        return Ok(());
+    }
+    let mut jobs = jobs.to_vec();
+    for (at, names) in renamed {
+        jobs[*at].depends_on.clone_from(names);
+    }
+    match find_cycle(&jobs) {
+        None => Ok(()),
+        Some(id) => {
+            let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
+            Err(EnqueueError::Refused(RefusedJob { at, reason: EnqueueRefusal::Cycle(id) }))
+        }
+    }
+}
+
+fn rename_dependencies(tx: &Tx<'_>, seq: i64, names: &[JobId]) -> Result<(), StoreError> {
+    let json = to_json(&names.iter().map(JobId::as_str).collect::<Vec<&str>>());
+    tx.execute(
+        "update jobs set depends_on = ?2, blocked_by = ?3 where seq = ?1",
+        params![seq, json, names.len()],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
+    tx.exists("select 1 from jobs where id = ?1", params![id])
+}
+
+/// The number of the next job.
+pub(crate) fn next_seq(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    let (after_last, next_seq): (i64, Option<i64>) = tx.one(
+        "select coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence)",
+        params![],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    next_seq.map(|next| next.max(after_last)).ok_or_else(|| row::malformed("sequence", "it is empty"))
+}
+
+/// Records what a new job waits for. It was stored as blocked by each of its dependencies. Finished ones are applied
+/// last, because one that cancels the job also ends its waiting for the others.
+fn link_dependencies(
+    tx: &mut Tx<'_>,
+    depends_on: &[JobId],
+    seq: i64,
+) -> Result<Result<(), EnqueueRefusal>, StoreError> {
+    let mut finished = Vec::new();
+    for parent in depends_on {
+        match dependencies::look_up(tx, parent)? {
+            Parent::Unknown => return Ok(Err(EnqueueRefusal::UnknownDependency(parent.clone()))),
+            Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, seq, true)?,
+            Parent::Finished { seq: parent_seq, end } => {
+                dependencies::add(tx, parent_seq, seq, false)?;
+                finished.push(end);
+            }
+        }
+    }
+    if !finished.is_empty() {
+        dependencies::unblock(tx, &row::by_seq(tx, seq)?, &finished)?;
+    }
+    Ok(Ok(()))
+}
+
+/// The data that the jobs of one call share.
+struct EnqueueCall {
+    next_seq: i64,
+    queue_ids: HashMap<QueueName, i64>,
+    /// The environment of the previous job, and its row id.
+    environment: Option<(Arc<Environment>, i64)>,
+    /// The named batch of the previous job, and its row id.
+    batch: Option<(BatchName, i64)>,
+}
+
+impl EnqueueCall {
+    fn begin(tx: &Tx<'_>) -> Result<Self, StoreError> {
+        Ok(Self { next_seq: next_seq(tx)?, queue_ids: HashMap::new(), environment: None, batch: None })
+    }
+
+    fn last_seq(&self) -> i64 {
+        self.next_seq - 1
+    }
+
+    /// Stores a job, unless an existing one has its unique key or id.
+    fn enqueue(
+        &mut self,
+        tx: &mut Tx<'_>,
+        job: &NewJob,
+    ) -> Result<Result<EnqueueResult, EnqueueRefusal>, StoreError> {
+        if let Some(key) = &job.unique_key
+            && let Some(holder) = unique_keys::holder(tx, key)?
+        {
+            return Ok(Ok(EnqueueResult::Existing(holder)));
+        }
+
+        let Some(life) = first_life(tx, job) else {
+            return Ok(Err(EnqueueRefusal::TooLate));
+        };
+        let seq = self.next_seq;
+        let queue_id = self.queue_id(tx, &job.queue)?;
+        let ids = RowIds {
+            seq,
+            queue_id,
+            environment_id: self.environment_id(tx, job)?,
+            batch_id: self.batch_id(tx, job)?,
+        };
+        if !insert_row(tx, job, &life, &ids)? {
+            return Ok(if job.if_absent {
+                Ok(EnqueueResult::Existing(job.id.clone()))
+            } else {
+                Err(EnqueueRefusal::IdTaken(job.id.clone()))
+            });
+        }
+        self.next_seq += 1;
+        for tag in &job.tags {
+            tx.execute(
+                "insert into job_tags (tag, seq) values (?1, ?2) on conflict do nothing",
+                params![tag, seq],
+            )?;
+        }
+        if let Some(key) = &job.unique_key {
+            unique_keys::take(tx, key, seq, job.unique_for)?;
+        }
+        tx.counters.enter(queue_id, ids.batch_id, StateName::Pending);
+        match life.wait_index(tx.now) {
+            WaitIndex::Ready => ready::insert_ready(tx, queue_id, job.priority, life.due_at, seq)?,
+            WaitIndex::Waiting => ready::insert_waiting(tx, life.due_at, seq)?,
+            WaitIndex::None => {}
+        }
+        Ok(Ok(EnqueueResult::Created(job.id.clone())))
+    }
+
+    fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
+        if let Some(id) = self.queue_ids.get(name) {
+            return Ok(*id);
+        }
+        let id = queues::id(tx, name)?;
+        self.queue_ids.insert(name.clone(), id);
+        Ok(id)
+    }
+
+    fn batch_id(&mut self, tx: &mut Tx<'_>, job: &NewJob) -> Result<Option<i64>, StoreError> {
+        let Some(name) = &job.batch else {
+            return Ok(None);
+        };
+        if let Some((known, id)) = &self.batch
+            && known == name
+        {
+            return Ok(Some(*id));
+        }
+        let id = batches::id(tx, name)?;
+        self.batch = Some((name.clone(), id));
+        Ok(Some(id))
+    }
+
+    fn environment_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<i64>, StoreError> {
+        let Some(environment) = &job.environment else {
+            return Ok(None);
+        };
+        if let Some((known, id)) = &self.environment
+            && Arc::ptr_eq(known, environment)
+        {
+            return Ok(Some(*id));
+        }
+        let id = environments::id(tx, environment)?;
+        self.environment = Some((Arc::clone(environment), id));
+        Ok(Some(id))
+    }
+}
+
+/// The row ids that stand for names in the row of a job.
+struct RowIds {
+    seq: i64,
+    queue_id: i64,
+    environment_id: Option<i64>,
+    batch_id: Option<i64>,
+}
+
+/// `None` if its time is out of range.
+fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
+    let run_at: Option<Timestamp> = match job.start {
+        Start::Now => None,
+        Start::At(at) => Some(at),
+        Start::After(delay) => Some(tx.now.checked_add(delay)?),
+    };
+    let blocked_by = u32::try_from(job.depends_on.len()).unwrap_or(u32::MAX);
+    Some(Life::begin(run_at, job.max_retries, blocked_by, tx.now))
+}
+
+/// `false` if its id is taken.
+fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, ids: &RowIds) -> Result<bool, StoreError> {
+    let options = JobOptions {
+        backoff: job.backoff,
+        env: job.env.clone(),
+        on_dependency_failure: job.on_dependency_failure,
+        limits: job.limits,
+        retry: job.retry,
+        unique_for: job.unique_for,
+    };
+    let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
+    let inserted = tx.execute(
+        "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, max_retries, created_at,
+                           updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags, depends_on, options,
+                           batch_id)
+         values (?1, ?2, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+         on conflict (id) do nothing",
+        params![
+        ids.seq,
+        job.id,
+        ids.queue_id,
+        job.priority,
+        job.depends_on.len(),
+        life.run_at,
+        life.due_at,
+        life.max_retries,
+        tx.now,
+        job.command,
+        job.cwd,
+        ids.environment_id,
+        job.timeout,
+        job.unique_key,
+        to_json(&job.tags),
+        to_json(&depends_on),
+        options.to_json(),
+        ids.batch_id,
+    ])?;
+    Ok(inserted == 1)
+}

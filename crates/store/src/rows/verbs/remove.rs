@@ -1,0 +1,65 @@
+//! Removing a job.
+
+use crate::rows::jobs::row;
+use crate::rows::jobs::row::JobRow;
+use crate::rows::jobs::{dependencies, ready, unique_keys};
+use crate::rows::named;
+use crate::rows::tables::events;
+use crate::rows::tx::Tx;
+use crate::{Change, Conflict, StoreError};
+use domain::job::life::{StateName, WaitIndex};
+
+/// `None` if more links to finished dependents must be deleted than fit into one transaction.
+pub(crate) fn remove(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>, StoreError> {
+    let state = job.life.state.name();
+    if state == StateName::Processing {
+        return Ok(Some(Change::Conflict(Conflict::State(state))));
+    }
+    let count = dependencies::count_waiting(tx, job.seq, Conflict::MAX_COUNTED)?;
+    if count > 0 {
+        return Ok(Some(Change::Conflict(Conflict::WaitedFor { count })));
+    }
+    if !delete(tx, job)? {
+        return Ok(None);
+    }
+    events::record(tx, None, "remove", by, Some(job.id.as_str()))?;
+    Ok(Some(Change::Done(state)))
+}
+
+/// Deletes a job that is not running and that no other job waits for. `false` if the job still exists, because it has
+/// more links than one transaction should delete; the next call continues.
+pub(crate) fn delete(tx: &mut Tx<'_>, job: &JobRow) -> Result<bool, StoreError> {
+    if !dependencies::delete_links(tx, job.seq)? {
+        return Ok(false);
+    }
+    if job.life.wait_index(tx.now) != WaitIndex::None {
+        ready::remove(tx, job)?;
+    }
+    unique_keys::delete(tx, job)?;
+    delete_rows(tx, job.seq)?;
+    let state = job.life.state.name();
+    tx.counters.leave(job.queue_id, job.batch_id, state);
+    Ok(true)
+}
+
+fn delete_rows(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
+    let tags: Option<String> =
+        tx.one("select tags from jobs where seq = :seq", named! { seq }, |row| row.get("tags"))?;
+    for tag in row::strings(tags.as_deref())? {
+        tx.execute("delete from job_tags where tag = :tag and seq = :seq", named! { tag, seq })?;
+    }
+    tx.execute("update sequence set next_seq = :next where next_seq < :next", named! { next: seq + 1 })?;
+    for statement in [
+        // Workers that served only this job appear in no other history.
+        "delete from workers
+         where seq in (select worker_seq from attempts where seq = :seq) and state = 'stopped'
+               and substr(queues, 1, 1) = '{'",
+        "delete from outputs where seq = :seq",
+        "delete from attempts where seq = :seq",
+        "delete from events where seq = :seq",
+        "delete from jobs where seq = :seq",
+    ] {
+        tx.execute(statement, named! { seq })?;
+    }
+    Ok(())
+}

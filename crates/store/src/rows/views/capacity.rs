@@ -1,0 +1,53 @@
+//! The capacity of queues, from their rows and counters: see [`domain::plan::capacity`].
+
+use crate::StoreError;
+use crate::rows::params;
+use crate::rows::tables::rates;
+use crate::rows::tx::Tx;
+use domain::job::life::StateName;
+use domain::plan::capacity::{QueueCapacity, QueueLimits};
+use sys::guards;
+use sys::guards::Guard;
+
+/// How many jobs of a queue could be claimed now, if there were enough.
+pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueCapacity, StoreError> {
+    // By the primary key of `queues`.
+    let limits = tx.one(
+        "select paused_at is not null, concurrency, rate_count, rate_period_ms, rate_tokens, rate_refilled_at
+         from queues where id = ?1",
+        params![queue_id],
+        |row| {
+            let concurrency = row.get(1)?;
+            let concurrency = if guards::is_off(Guard::QueueLimits) { None } else { concurrency };
+            Ok(QueueLimits { is_paused: row.get(0)?, concurrency, meter: rates::read(tx, row, 2)? })
+        },
+    )?;
+    QueueCapacity::of(limits, || processing(tx, queue_id), tx.now)
+}
+
+/// The stored counter, and the changes of this transaction.
+fn processing(tx: &Tx<'_>, queue_id: i64) -> Result<i64, StoreError> {
+    let state = StateName::Processing;
+    let stored: Option<i64> =
+        tx.value("select count from counters where queue_id = ?1 and state = ?2", params![queue_id, state])?;
+    Ok(stored.unwrap_or(0) + tx.counters.change(queue_id, state))
+}
+
+/// Wakes workers for a queue whose concurrency limit was reached, and in which fewer jobs run now.
+pub(crate) fn wake_for_freed_capacity(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    for queue_id in tx.counters.with_fewer(StateName::Processing) {
+        if !tx.has_new_ready() && has_limited_ready(tx, queue_id)? && of_queue(tx, queue_id)?.left > 0 {
+            tx.note_ready();
+        }
+    }
+    Ok(())
+}
+
+fn has_limited_ready(tx: &Tx<'_>, queue_id: i64) -> Result<bool, StoreError> {
+    // By the primary keys of `queues` and `ready`.
+    tx.exists(
+        "select 1 from queues
+         where id = ?1 and concurrency is not null and exists (select 1 from ready where queue_id = queues.id)",
+        params![queue_id],
+    )
+}

@@ -1,0 +1,66 @@
+//! The facts for estimating when a batch will be finished.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use super::explain_facts;
+use crate::StoreError;
+use crate::rows::named;
+use crate::rows::tables::batches;
+use crate::rows::tx::Tx;
+use domain::batch::eta::{EtaFacts, QueueSample};
+use domain::job::life::StateName;
+use domain::values::name::BatchName;
+
+/// How many recent attempts give the average duration.
+const ATTEMPTS_AVERAGED: usize = 100;
+/// How many jobs of a batch are examined: the newest, because the oldest finish first.
+const MAX_JOBS_EXAMINED: usize = 1_000;
+
+pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts, StoreError> {
+    let queue_samples = match batches::find_id(tx, name)? {
+        Some(batch_id) => queue_samples(tx, batch_id)?,
+        None => Vec::new(),
+    };
+    Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, queue_samples })
+}
+
+fn queue_samples(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<QueueSample>, StoreError> {
+    let mut queue_samples: BTreeMap<i64, QueueSample> = BTreeMap::new();
+    for (queue_id, state) in newest(tx, batch_id)? {
+        if state.is_finished() {
+            continue;
+        }
+        let sample = match queue_samples.entry(queue_id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new
+                .insert(QueueSample { queue: explain_facts::queue(tx, queue_id)?, ..QueueSample::default() }),
+        };
+        sample.unfinished += 1;
+        sample.waiting += u64::from(state != StateName::Processing);
+    }
+    Ok(queue_samples.into_values().collect())
+}
+
+/// The queue and the state of each job.
+fn newest(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<(i64, StateName)>, StoreError> {
+    // Backwards by index jobs_by_batch.
+    tx.all(
+        "select queue_id, state from jobs where batch_id = :batch_id order by seq desc limit :limit",
+        named! { batch_id, limit: MAX_JOBS_EXAMINED },
+        |row| Ok((row.get("queue_id")?, row.get("state")?)),
+    )
+}
+
+/// The average duration of the latest attempts of any job; `None` before the first.
+fn average_duration(tx: &Tx<'_>) -> Result<Option<Duration>, StoreError> {
+    // Backwards by the primary key of `attempts`.
+    let took: Vec<Duration> = tx.values(
+        "select duration_ms from attempts where seq <= :newest and outcome <> 'released'
+         order by seq desc, number desc limit :limit",
+        named! { newest: i64::MAX, limit: ATTEMPTS_AVERAGED },
+    )?;
+    let count = u32::try_from(took.len()).unwrap_or(u32::MAX);
+    Ok((count > 0).then(|| took.iter().sum::<Duration>() / count))
+}

@@ -1,0 +1,115 @@
+//! The facts that explain why a job does not run: its dependencies, its queue, and the jobs ahead of it.
+
+use std::time::Duration;
+
+use super::{capacity, find};
+use crate::rows::jobs::dependencies;
+use crate::rows::jobs::row;
+use crate::rows::jobs::row::{JobRow, malformed};
+use crate::rows::tables::rates;
+use crate::rows::tx::Tx;
+use crate::rows::{named, params};
+use crate::{ExplainFacts, StoreError};
+use domain::explain::{Count, Durations, QueueFacts};
+use domain::job::life::StateName;
+use domain::values::name::JobId;
+use domain::values::timestamp::Timestamp;
+
+/// How many of its unfinished dependencies are named.
+const MAX_DEPENDENCIES_NAMED: usize = 5;
+/// How many jobs ahead of it are counted at most.
+const MAX_AHEAD_COUNTED: u64 = 1_000;
+/// How many recent attempts give the average duration of a queue's jobs.
+const ATTEMPTS_MEASURED: usize = 20;
+
+pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<ExplainFacts>, StoreError> {
+    let (Some(job), Some(known)) = (find::find(tx, id)?, row::by_id(tx, id)?) else {
+        return Ok(None);
+    };
+    Ok(Some(ExplainFacts {
+        job,
+        now: tx.now,
+        waits_for: waits_for(tx, known.seq)?,
+        queue: queue(tx, known.queue_id)?,
+        ahead_in_queue: ahead_in(tx, known.queue_id, &known)?,
+        ahead_elsewhere: ahead_elsewhere(tx, &known)?,
+        durations: durations(tx, known.queue_id)?,
+    }))
+}
+
+fn waits_for(tx: &Tx<'_>, seq: i64) -> Result<Vec<(JobId, StateName)>, StoreError> {
+    let mut jobs = Vec::new();
+    for parent_seq in dependencies::waited_for(tx, seq)?.into_iter().take(MAX_DEPENDENCIES_NAMED) {
+        let parent = row::by_seq(tx, parent_seq)?;
+        jobs.push((parent.id, parent.life.state.name()));
+    }
+    Ok(jobs)
+}
+
+pub(crate) fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError> {
+    let queue = tx.first(
+        "select paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
+                rate_refilled_at,
+                (select count from counters where queue_id = queues.id and state = 'processing')
+         from queues where id = ?1",
+        params![queue_id],
+        |row| {
+            let (paused_at, paused_by): (Option<Timestamp>, Option<String>) = (row.get(0)?, row.get(1)?);
+            let reason = row.get(2)?;
+            Ok(QueueFacts {
+                paused: paused_at.zip(paused_by).map(|(at, by)| (at, by, reason)),
+                concurrency: row.get(3)?,
+                meter: rates::read(tx, row, 4)?,
+                running: row.get::<Option<u64>>(8)?.unwrap_or(0),
+            })
+        },
+    )?;
+    queue.ok_or_else(|| malformed("queue", "it is missing"))
+}
+
+/// Jobs ahead in other open queues. Jobs that their queue's limits hold back let others pass.
+fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count, StoreError> {
+    let others: Vec<i64> = tx.values(
+        "select id from queues where paused_at is null and id <> :queue_id",
+        named! { queue_id: job.queue_id },
+    )?;
+    let mut sum = Count { least: 0, is_exact: true };
+    for queue_id in others {
+        let (ahead, available) =
+            (ahead_in(tx, queue_id, job)?, capacity::of_queue(tx, queue_id)?.left as u64);
+        let is_exact = ahead.is_exact || available <= ahead.least;
+        sum = Count { least: sum.least + ahead.least.min(available), is_exact: sum.is_exact && is_exact };
+    }
+    Ok(sum)
+}
+
+fn ahead_in(tx: &Tx<'_>, queue_id: i64, job: &JobRow) -> Result<Count, StoreError> {
+    let (priority, limit) = (job.priority, MAX_AHEAD_COUNTED);
+    let more_urgent: Option<u64> = tx.value(
+        "select count(*) from (select 1 from ready
+                               where queue_id = :queue_id and priority > :priority limit :limit) ahead",
+        named! { queue_id, priority, limit },
+    )?;
+    let earlier: Option<u64> = tx.value(
+        "select count(*) from (select 1 from ready
+                               where queue_id = :queue_id and priority = :priority
+                                     and (due_at, seq) < (:due_at, :seq) limit :limit) ahead",
+        named! { queue_id, priority, due_at: job.life.due_at, seq: job.seq, limit },
+    )?;
+    let least = (more_urgent.unwrap_or(0) + earlier.unwrap_or(0)).min(MAX_AHEAD_COUNTED);
+    Ok(Count { least, is_exact: least < MAX_AHEAD_COUNTED })
+}
+
+fn durations(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Durations>, StoreError> {
+    // By index jobs_by_queue.
+    let measured: Vec<Duration> = tx.values(
+        "select a.duration_ms from jobs j cross join attempts a on a.seq = j.seq and a.number = j.attempts
+         where j.queue_id = :queue_id and j.state = 'completed' order by j.seq desc limit :limit",
+        named! { queue_id, limit: ATTEMPTS_MEASURED },
+    )?;
+    let Ok(count) = u32::try_from(measured.len()) else {
+        return Ok(None);
+    };
+    Ok((count > 0)
+        .then(|| Durations { attempts: count.into(), average: measured.iter().sum::<Duration>() / count }))
+}

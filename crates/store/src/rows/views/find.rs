@@ -1,0 +1,58 @@
+//! Looking up a job.
+
+use crate::StoreError;
+use crate::rows::jobs::history;
+use crate::rows::jobs::row;
+use crate::rows::jobs::row::{read_job, select_whole_jobs};
+use crate::rows::named;
+use crate::rows::tables::{events, runs};
+use crate::rows::tx::Tx;
+use crate::rows::verbs::enqueue;
+use domain::job::{Job, JobRecord};
+use domain::values::name::JobId;
+
+pub(crate) fn find(tx: &Tx<'_>, id: &JobId) -> Result<Option<Job>, StoreError> {
+    tx.first(select_whole_jobs!("where j.id = :id"), named! { id }, |row| read_job(tx, row))
+}
+
+pub(crate) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
+    let Some(job) = find(tx, id)? else {
+        return Ok(None);
+    };
+    let Some(known) = row::by_id(tx, id)? else {
+        return Ok(None);
+    };
+    let (schedule, scheduled_for) = runs::origin(tx, id)?;
+    Ok(Some(JobRecord {
+        job,
+        schedule,
+        scheduled_for,
+        events: events::of_job(tx, known.seq)?,
+        history: history::of_job(tx, &known)?,
+    }))
+}
+
+pub(crate) fn output(tx: &Tx<'_>, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
+    match row::by_id(tx, id)? {
+        Some(job) => history::output(tx, job.seq, attempt),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn ids_with_prefix(tx: &Tx<'_>, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
+    // By the unique index of ids. Every character of an id sorts before the tilde.
+    tx.values(
+        "select id from jobs where id >= :prefix and id < :prefix || '~' order by id limit :limit",
+        named! { prefix, limit },
+    )
+}
+
+pub(crate) fn existing_ids(tx: &Tx<'_>, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+    let mut existing = Vec::new();
+    for id in ids {
+        if enqueue::is_taken(tx, id)? {
+            existing.push(id.clone());
+        }
+    }
+    Ok(existing)
+}

@@ -1,0 +1,107 @@
+//! The jobs connected with one job, found by a breadth-first search in both directions.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use crate::StoreError;
+use crate::rows::jobs::dependencies;
+use crate::rows::tx::Tx;
+use crate::rows::{Row, named};
+use domain::job::graph::{Direction, Edge, Graph, Node};
+use domain::values::name::JobId;
+
+pub(crate) fn graph(tx: &Tx<'_>, id: &JobId, limit: usize) -> Result<Option<Graph>, StoreError> {
+    let Some(found) = by_id(tx, id)? else {
+        return Ok(None);
+    };
+    let mut search = Search { limit: limit.max(1), ..Search::default() };
+    search.insert(&found);
+    for direction in [Direction::Up, Direction::Down] {
+        search.spread(tx, found.seq, direction)?;
+    }
+    Ok(Some(search.graph))
+}
+
+#[derive(Default)]
+struct Search {
+    graph: Graph,
+    edges: HashSet<Edge>,
+    indexes: HashMap<JobId, usize>,
+    limit: usize,
+}
+
+struct FoundNode {
+    /// `None` if the job was removed.
+    seq: Option<i64>,
+    node: Node,
+}
+
+impl Search {
+    /// The index of a job in the graph, unless the limit is reached.
+    fn insert(&mut self, found: &FoundNode) -> Option<usize> {
+        if let Some(index) = self.indexes.get(&found.node.id) {
+            return Some(*index);
+        }
+        if self.graph.nodes.len() >= self.limit {
+            self.graph.is_cut = true;
+            return None;
+        }
+        self.indexes.insert(found.node.id.clone(), self.graph.nodes.len());
+        self.graph.nodes.push(found.node.clone());
+        Some(self.graph.nodes.len() - 1)
+    }
+
+    /// Follows one direction, the nearest jobs first.
+    fn spread(&mut self, tx: &Tx<'_>, from: Option<i64>, direction: Direction) -> Result<(), StoreError> {
+        let mut seen: HashSet<i64> = from.into_iter().collect();
+        let mut open: VecDeque<(usize, i64)> = from.map(|seq| (0, seq)).into_iter().collect();
+        while let Some((index, seq)) = open.pop_front() {
+            for found in self.next(tx, seq, direction)? {
+                let Some(other) = self.insert(&found) else {
+                    continue;
+                };
+                let edge = match direction {
+                    Direction::Up => Edge { job: index, depends_on: other },
+                    Direction::Down => Edge { job: other, depends_on: index },
+                };
+                if self.edges.insert(edge) {
+                    self.graph.edges.push(edge);
+                }
+                if let Some(seq) = found.seq.filter(|seq| seen.insert(*seq)) {
+                    open.push_back((other, seq));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&self, tx: &Tx<'_>, seq: i64, direction: Direction) -> Result<Vec<FoundNode>, StoreError> {
+        match direction {
+            Direction::Up => {
+                let gone = |id: JobId| FoundNode { seq: None, node: Node { id, state: None } };
+                let ids = dependencies::parents(tx, seq)?;
+                ids.into_iter().map(|id| Ok(by_id(tx, &id)?.unwrap_or_else(|| gone(id)))).collect()
+            }
+            // One more than the limit shows that there are more.
+            Direction::Down => children(tx, seq, self.limit + 1),
+        }
+    }
+}
+
+fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<FoundNode>, StoreError> {
+    tx.first("select seq, id, state from jobs where id = :id", named! { id }, read)
+}
+
+/// The dependents of a job, in the order of enqueuing.
+fn children(tx: &Tx<'_>, parent_seq: i64, limit: usize) -> Result<Vec<FoundNode>, StoreError> {
+    // By the primary keys of `dependencies` and `jobs`.
+    tx.all(
+        "select j.seq, j.id, j.state from dependencies d cross join jobs j on j.seq = d.child_seq
+         where d.parent_seq = :parent_seq order by d.child_seq limit :limit",
+        named! { parent_seq, limit },
+        read,
+    )
+}
+
+fn read(row: &Row<'_>) -> Result<FoundNode, StoreError> {
+    Ok(FoundNode { seq: row.get("seq")?, node: Node { id: row.get("id")?, state: row.get("state")? } })
+}

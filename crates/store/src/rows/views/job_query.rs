@@ -1,0 +1,256 @@
+//! Finding the jobs that match a filter.
+//!
+//! Each statement follows one index that has the rows in the requested order, and tests the remaining conditions on
+//! each row. The most selective condition decides which statement is used.
+
+use std::cmp::Reverse;
+
+use crate::rows::jobs::ready;
+use crate::rows::tables::queues;
+use crate::rows::tx::Tx;
+use crate::rows::{Params, named};
+use crate::{JobRef, Phase, StoreError};
+use domain::job::life::StateName;
+use domain::values::timestamp::Timestamp;
+
+/// A position in any of the list orders.
+#[derive(Debug)]
+pub(crate) struct ListPosition {
+    pub(crate) seq: i64,
+    pub(crate) priority: i32,
+    pub(crate) due_at: Timestamp,
+}
+
+/// A filter with row ids in place of names, and the page to read.
+pub(crate) struct JobQuery<'t> {
+    pub(crate) tx: &'t Tx<'t>,
+    pub(crate) queue_id: Option<i64>,
+    pub(crate) batch_id: Option<i64>,
+    pub(crate) tag: Option<&'t str>,
+    pub(crate) changed_before: Option<Timestamp>,
+    pub(crate) command: Option<String>,
+    pub(crate) after: Option<ListPosition>,
+    pub(crate) limit: usize,
+}
+
+/// A ready job in claim order: by priority from high to low, then due time, then the order of enqueuing.
+type ClaimKey = (Reverse<i32>, Timestamp, i64);
+
+/// The condition on the command, in the words of SQLite: other databases have no `glob`.
+macro_rules! matches_command {
+    () => {
+        "j.command glob :command"
+    };
+}
+
+/// A statement along an index, with all conditions that a filter can have. It takes the parameters of [`bindings`].
+macro_rules! job_query {
+    ($along:literal, $order:literal) => {
+        concat!(
+            $along,
+            " (:state is null or j.state = :state)
+              and (:queue_id is null or j.queue_id = :queue_id)
+              and (:tag is null or exists (select 1 from job_tags t where t.tag = :tag and t.seq = j.seq))
+              and (:batch_id is null or j.batch_id = :batch_id)
+              and (:changed_before is null or j.updated_at < :changed_before)
+              and (:command is null or ",
+            matches_command!(),
+            ")
+              and (:phase is null
+                   or :phase = 'ready' and j.blocked_by = 0 and j.due_at <= :now
+                      and (select q.paused_at is null from queues q where q.id = j.queue_id)
+                   or :phase = 'scheduled' and j.blocked_by = 0 and j.due_at > :now
+                   or :phase = 'blocked' and j.blocked_by > 0)
+              ",
+            $order
+        )
+    };
+}
+
+/// The parameters of a statement of [`job_query`]: the conditions of a filter, and those that only this statement has.
+/// `state` and `phase` must be among the latter.
+macro_rules! bindings {
+    ($query:expr, $($own:tt)*) => {
+        named! {
+            queue_id: $query.queue_id,
+            tag: $query.tag,
+            batch_id: $query.batch_id,
+            changed_before: $query.changed_before,
+            command: $query.command,
+            now: $query.tx.now,
+            $($own)*
+        }
+    };
+}
+
+/// By the primary key.
+const ALL: &str = job_query!(
+    "select j.seq, j.state, j.id from jobs j where j.seq < :below and",
+    "order by j.seq desc limit :limit"
+);
+/// By index jobs_by_state.
+const BY_STATE: &str = job_query!(
+    "select j.seq, j.state, j.id from jobs j where j.state = :state and j.seq < :below and",
+    "order by j.seq desc limit :limit"
+);
+/// By index jobs_by_queue.
+const BY_QUEUE: &str = job_query!(
+    "select j.seq, j.state, j.id from jobs j
+     where j.queue_id = :queue_id and j.state = :state and j.seq < :below and",
+    "order by j.seq desc limit :limit"
+);
+/// By index jobs_blocked.
+const BLOCKED: &str = job_query!(
+    "select j.seq, j.state, j.id from jobs j where j.blocked_by > 0 and j.seq < :below and",
+    "order by j.seq desc limit :limit"
+);
+/// By index jobs_by_batch.
+const BY_BATCH: &str = job_query!(
+    "select j.seq, j.state, j.id from jobs j where j.batch_id = :batch_id and j.seq < :below and",
+    "order by j.seq desc limit :limit"
+);
+/// In the order of the primary key of job_tags.
+const BY_TAG: &str = job_query!(
+    "select j.seq, j.state, j.id from job_tags u cross join jobs j on j.seq = u.seq
+     where u.tag = :tag and u.seq < :below and",
+    "order by u.seq desc limit :limit"
+);
+
+impl JobQuery<'_> {
+    /// From new to old, as everything that follows except the last two.
+    pub(crate) fn in_any_state(&self) -> Result<Vec<JobRef>, StoreError> {
+        if self.batch_id.is_some() || self.tag.is_some() || self.queue_id.is_none() {
+            return self.in_state(None, None);
+        }
+        // The index is by queue and state, so each state yields its newest jobs; the caller takes the newest of all.
+        let mut found = Vec::new();
+        for state in StateName::ALL {
+            found.extend(self.in_state(Some(state), None)?);
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn in_phase(&self, phase: Phase) -> Result<Vec<JobRef>, StoreError> {
+        match phase {
+            Phase::State(state) => self.in_state(Some(state), None),
+            Phase::Scheduled | Phase::Blocked => self.in_state(Some(StateName::Pending), Some(phase)),
+            Phase::Ready => {
+                let mut found = self.in_state(Some(StateName::Pending), Some(phase))?;
+                found.extend(self.in_state(Some(StateName::Failed), Some(phase))?);
+                Ok(found)
+            }
+        }
+    }
+
+    fn in_state(&self, state: Option<StateName>, phase: Option<Phase>) -> Result<Vec<JobRef>, StoreError> {
+        let along = match (self.batch_id, self.tag, self.queue_id, state) {
+            (Some(_), _, _, _) => BY_BATCH,
+            (None, Some(_), _, _) => BY_TAG,
+            (None, None, _, Some(_)) if phase == Some(Phase::Blocked) => BLOCKED,
+            (None, None, Some(_), Some(_)) => BY_QUEUE,
+            (None, None, None, Some(_)) => BY_STATE,
+            (None, None, _, None) => ALL,
+        };
+        let below = self.after.as_ref().map_or(i64::MAX, |after| after.seq);
+        let phase = phase.map(Phase::name);
+        self.tx.all(along, bindings!(self, state, phase, below, limit: self.limit), |row| {
+            Ok(JobRef { number: row.get("seq")?, state: row.get("state")?, id: row.get("id")? })
+        })
+    }
+
+    /// By due time, the soonest first.
+    pub(crate) fn scheduled_in_order(&self) -> Result<Vec<u64>, StoreError> {
+        let (due_at, seq) =
+            self.after.as_ref().map_or((self.tx.now, i64::MAX), |after| (after.due_at, after.seq));
+        // In the order of the primary key of `waiting`.
+        self.tx.values(
+            job_query!(
+                "select w.seq from waiting w cross join jobs j on j.seq = w.seq
+                 where (w.due_at, w.seq) > (:due_at, :seq) and w.due_at > :now and j.state = 'pending' and",
+                "order by w.due_at, w.seq limit :limit"
+            ),
+            bindings!(self, state: ANY, phase: ANY, due_at, seq, limit: self.limit),
+        )
+    }
+
+    /// In claim order: merges the open queues, and the due jobs that are not promoted yet.
+    pub(crate) fn ready_in_order(&self) -> Result<Vec<u64>, StoreError> {
+        let mut keys: Vec<ClaimKey> = Vec::new();
+        for queue_id in ready::queues_with_ready(self.tx)? {
+            let is_selected = self.queue_id.is_none_or(|id| id == queue_id);
+            if is_selected && queues::is_open(self.tx, queue_id)? {
+                keys.extend(self.ready_in(queue_id)?);
+            }
+        }
+        keys.extend(self.due_in_waiting()?);
+        if let Some(after) = &self.after {
+            let last = (Reverse(after.priority), after.due_at, after.seq);
+            keys.retain(|key| *key > last);
+        }
+        keys.sort_unstable();
+        keys.truncate(self.limit);
+        Ok(keys.into_iter().map(|(_, _, seq)| seq.unsigned_abs()).collect())
+    }
+
+    /// The rest of the position's priority, then the lower ones. Starting at the position keeps the cost of a page
+    /// independent of its depth.
+    fn ready_in(&self, queue_id: i64) -> Result<Vec<ClaimKey>, StoreError> {
+        let Some(after) = &self.after else {
+            return self.ready_below(queue_id, i64::MAX);
+        };
+        let mut keys = self.ready_after(queue_id, after)?;
+        if keys.len() < self.limit {
+            keys.extend(self.ready_below(queue_id, after.priority.into())?);
+        }
+        Ok(keys)
+    }
+
+    fn ready_after(&self, queue_id: i64, after: &ListPosition) -> Result<Vec<ClaimKey>, StoreError> {
+        // In the order of the primary key of `ready`.
+        self.claim_keys(
+            job_query!(
+                "select r.priority, r.due_at, r.seq from ready r cross join jobs j on j.seq = r.seq
+                 where r.queue_id = :ready_queue and r.priority = :priority
+                       and (r.due_at, r.seq) > (:due_at, :seq) and",
+                "order by r.due_at, r.seq limit :limit"
+            ),
+            bindings! {
+                self, state: ANY, phase: ANY, limit: self.limit,
+                ready_queue: queue_id, priority: after.priority, due_at: after.due_at, seq: after.seq,
+            },
+        )
+    }
+
+    fn ready_below(&self, queue_id: i64, priority: i64) -> Result<Vec<ClaimKey>, StoreError> {
+        // In the order of the primary key of `ready`.
+        self.claim_keys(
+            job_query!(
+                "select r.priority, r.due_at, r.seq from ready r cross join jobs j on j.seq = r.seq
+                 where r.queue_id = :ready_queue and r.priority < :priority and",
+                "order by r.priority desc, r.due_at, r.seq limit :limit"
+            ),
+            bindings!(self, state: ANY, phase: ANY, limit: self.limit, ready_queue: queue_id, priority),
+        )
+    }
+
+    fn due_in_waiting(&self) -> Result<Vec<ClaimKey>, StoreError> {
+        // By the primary key of `waiting`. The rows are not in claim order, so all are read.
+        self.claim_keys(
+            job_query!(
+                "select j.priority, w.due_at, w.seq
+                 from waiting w cross join jobs j on j.seq = w.seq join queues o on o.id = j.queue_id
+                 where w.due_at <= :now and o.paused_at is null and",
+                ""
+            ),
+            bindings!(self, state: ANY, phase: ANY),
+        )
+    }
+
+    fn claim_keys(&self, sql: &str, params: Params<'_>) -> Result<Vec<ClaimKey>, StoreError> {
+        self.tx
+            .all(sql, params, |row| Ok((Reverse(row.get("priority")?), row.get("due_at")?, row.get("seq")?)))
+    }
+}
+
+/// Binds null: the condition matches every job.
+const ANY: Option<&str> = None;

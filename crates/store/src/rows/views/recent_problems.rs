@@ -1,0 +1,61 @@
+//! Recent problems. The cost does not depend on the number of jobs.
+
+use crate::rows::named;
+use crate::rows::tables::hooks;
+use crate::rows::tx::Tx;
+use crate::{LastStop, MAX_DEATHS_COUNTED, RecentProblems, StoreError};
+use domain::schedule::MISSED_AFTER;
+use domain::values::timestamp::Timestamp;
+
+pub(crate) fn recent_problems(
+    tx: &Tx<'_>,
+    died_since: Timestamp,
+    missed_since: Timestamp,
+) -> Result<RecentProblems, StoreError> {
+    Ok(RecentProblems {
+        deaths: deaths(tx, died_since)?,
+        missed: missed(tx, missed_since)?,
+        full: full(tx, missed_since)?,
+        hooks: hooks::list(tx)?,
+        last_stop: last_stop(tx)?,
+    })
+}
+
+fn deaths(tx: &Tx<'_>, since: Timestamp) -> Result<u64, StoreError> {
+    // By index jobs_by_state, from new to old. A job that was enqueued long before others and died after them may lie
+    // beyond the limit; it takes that many newer dead jobs to hide it.
+    let newest: Vec<Timestamp> = tx.values(
+        "select finished_at from jobs where state = 'dead' order by seq desc limit :limit",
+        named! { limit: MAX_DEATHS_COUNTED },
+    )?;
+    Ok(newest.into_iter().filter(|finished_at| *finished_at >= since).count() as u64)
+}
+
+fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    tx.all(
+        "select name, case when paused_at is null and next_at < :overdue then next_at else missed_at end as at
+         from schedules
+         where (paused_at is null and next_at < :overdue)
+            or (missed_at >= :since and (last_at is null or missed_at >= last_at))
+         order by name",
+        named! { since, overdue: tx.now.saturating_sub(MISSED_AFTER) },
+        |row| Ok((row.get("name")?, row.get("at")?)),
+    )
+}
+
+/// With `queue`, an occurrence is skipped only if too many runs are unfinished.
+fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    tx.all(
+        "select name, skipped_at from schedules
+         where on_overlap = 'queue' and skipped_at >= :since and skipped_at >= last_at order by name",
+        named! { since },
+        |row| Ok((row.get("name")?, row.get("skipped_at")?)),
+    )
+}
+
+fn last_stop(tx: &Tx<'_>) -> Result<Option<LastStop>, StoreError> {
+    // By the primary key.
+    tx.first("select at, by, home_id from stops where id = (select max(id) from stops)", named! {}, |row| {
+        Ok(LastStop { at: row.get("at")?, by: row.get("by")?, home_id: row.get("home_id")? })
+    })
+}

@@ -1,0 +1,23 @@
+//! Returning unused pages of the file to the filesystem.
+
+use crate::rows::named;
+use crate::rows::tx::Tx;
+use crate::{Cursor, PruneResult, PruneStep, StoreError};
+
+/// One page in so many may stay unused: it will be filled again sooner or later.
+const PAGES_PER_UNUSED: u64 = 8;
+/// Fewer unused pages than this are not worth returning.
+const MIN_UNUSED: u64 = 64;
+
+pub(crate) fn free_pages(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
+    let count = |pragma| tx.one(pragma, named! {}, |row| row.get::<u64>(0));
+    let (unused, pages) = (count("pragma freelist_count")?, count("pragma page_count")?);
+    let spare = unused.saturating_sub((pages / PAGES_PER_UNUSED).max(MIN_UNUSED));
+    let count = spare.min(prune.limit as u64);
+    if count == 0 || prune.dry_run {
+        return Ok(PruneResult { count: spare, ..PruneResult::default() });
+    }
+    // The pragma returns one row per page.
+    tx.all(&format!("pragma incremental_vacuum({count})"), named! {}, |_| Ok(()))?;
+    Ok(PruneResult { count, next: (spare > count).then(Cursor::default), ..PruneResult::default() })
+}

@@ -1,0 +1,62 @@
+//! How the shared verbs run in a transaction of any store.
+
+use crate::rows::tx::{Effects, Tx};
+use crate::{Store, StoreError};
+
+/// Reads on one snapshot. A store may call it again, if what it read was being changed.
+pub type ReadWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<(), StoreError> + 'w;
+
+/// Writes in one transaction.
+pub type WriteWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<Verdict, StoreError> + 'w;
+
+/// Whether a transaction takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Commit,
+    /// The verb was refused: nothing is changed.
+    RollBack,
+}
+
+impl dyn Store + '_ {
+    pub(crate) fn view<T>(
+        &self,
+        mut work: impl FnMut(&Tx<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.dry_run(|tx| work(tx))
+    }
+
+    /// Runs a verb that is asked to change nothing on one snapshot.
+    pub(crate) fn dry_run<T>(
+        &self,
+        mut work: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut answer = None;
+        self.read(&mut |tx| {
+            answer = Some(work(tx)?);
+            Ok(())
+        })?;
+        Ok(answer.expect("a read that succeeds has run its work"))
+    }
+
+    pub(crate) fn transact<T, E: From<StoreError>>(
+        &self,
+        verb: &str,
+        work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.transact_with_effects(verb, work).map(|(answer, _)| answer)
+    }
+
+    pub(crate) fn transact_with_effects<T, E: From<StoreError>>(
+        &self,
+        verb: &str,
+        mut work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<(T, Effects), E> {
+        let mut answer = None;
+        let effects = self.write(verb, &mut |tx| {
+            let result = answer.insert(work(tx));
+            Ok(if result.is_ok() { Verdict::Commit } else { Verdict::RollBack })
+        })?;
+        let answer = answer.expect("a write that succeeds has run its work")?;
+        Ok((answer, effects))
+    }
+}

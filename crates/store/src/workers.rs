@@ -1,0 +1,226 @@
+//! Workers: registering, orders, and what wakes them.
+
+use std::fmt::Debug;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+use rustix::process::Pid;
+
+use crate::rows::jobs::unkillable;
+use crate::rows::tables::{stops, workers};
+use crate::{LeaseRef, Store, StoreError};
+use domain::settings::Settings;
+use domain::values::name::{JobId, QueueName, WorkerId};
+use domain::values::timestamp::Timestamp;
+use sys::host::{HostKey, Origin};
+use sys::process;
+
+impl dyn Store + '_ {
+    /// Records that a worker drains or has stopped. A stopped worker does not come back; it may still hold leases whose
+    /// claim it never saw commit, and these are released.
+    pub fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
+        self.transact("set_worker_state", |tx| workers::change_state(tx, worker, state))
+    }
+
+    /// Records that a worker's number of slots has changed since it registered.
+    pub fn set_worker_slots(&self, worker: &WorkerId, slots: WorkerSlots) -> Result<(), StoreError> {
+        self.transact("set_worker_slots", |tx| workers::set_slots(tx, worker, slots))
+    }
+
+    /// Orders workers to stop, including those that replace a crashed one in the same pool.
+    pub fn stop(&self, stop: &Stop, by: &str) -> Result<(), StoreError> {
+        self.transact("stop", |tx| stops::add(tx, stop, by))
+    }
+
+    /// All workers that have not stopped.
+    pub fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+        let mut workers = self.view(workers::list)?;
+        for worker in &mut workers {
+            worker.folder = self.reach(&worker.folder);
+        }
+        Ok(workers)
+    }
+
+    /// Records processes that could not be killed, except those of attempts that have ended.
+    pub fn record_unkillable(&self, found: &[UnkillableProcess]) -> Result<(), StoreError> {
+        self.transact("record_unkillable", |tx| unkillable::record(tx, found))
+    }
+
+    /// The recorded unkillable processes of attempts that still run.
+    pub fn unkillable(&self) -> Result<Vec<UnkillableProcess>, StoreError> {
+        self.view(unkillable::list)
+    }
+}
+
+/// How a worker learns that there may be work, or orders for it. Each wake-up is a hint that may get lost; no worker
+/// relies on it alone.
+pub trait Wake: Send + Sync + Debug {
+    /// Becomes readable when there may be work. It wakes one of the workers that watch it.
+    fn work(&self) -> BorrowedFd<'_>;
+    /// Takes the hints of work so far. Returns how often the strongest may be passed on, if there was one.
+    fn take_work(&self) -> Option<u8>;
+    /// Passes a hint of work on to another worker, because there may be more than this one takes.
+    fn pass_on(&self, hops: u8);
+    /// Becomes readable when there may be orders for this worker.
+    fn orders(&self) -> BorrowedFd<'_>;
+    /// Takes the hints of orders so far.
+    fn take_orders(&self) -> OrderHints;
+}
+
+/// The extension of the file that a store may create in the folder of a worker, with the worker's id as its name. It is
+/// deleted with the worker's other files.
+pub const WORKER_FILE: &str = "bell";
+
+/// The reasons why a worker was woken for orders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrderHints {
+    /// There may be orders in the store.
+    pub has_orders: bool,
+    /// The numbers of jobs whose output a reader follows.
+    pub readers: Vec<u64>,
+}
+
+/// A reason to wake workers.
+#[derive(Clone, Copy, Debug)]
+pub enum Notice<'a> {
+    /// There are orders for these workers.
+    Orders(&'a [WorkerId]),
+    /// There are orders for every worker.
+    OrdersForAll,
+    /// A reader follows the output of a job that this worker runs, so the worker writes it to the log file at once.
+    Reader { worker: &'a WorkerId, job: u64 },
+}
+
+/// Which jobs a worker runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServedJobs {
+    /// Those of all queues, including later ones.
+    All,
+    /// Those of these queues; each queue only while the ones before it have nothing ready.
+    InOrder(Vec<QueueName>),
+    /// This one job only.
+    Job(JobId),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewWorker {
+    pub id: WorkerId,
+    /// The name of its machine, for people.
+    pub host: String,
+    pub origin: Origin,
+    pub pid: u32,
+    pub supervisor_pid: Option<u32>,
+    pub served: ServedJobs,
+    pub concurrency: u32,
+    /// The absolute folder of its files. The store may return it under the path by which the reader knows it.
+    pub folder: PathBuf,
+    /// The newest stop order when its pool started; `None` for the newest now. Later orders apply to it.
+    pub stop_seen: Option<u64>,
+}
+
+/// The result of a registration.
+#[derive(Clone, Copy, Debug)]
+pub struct Registration {
+    /// For a worker that replaces this one in its pool; see [`NewWorker::stop_seen`].
+    pub stop_seen: u64,
+}
+
+/// How many attempts a worker can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerSlots {
+    pub concurrency: u32,
+    /// At least `concurrency`: more while attempts from before a reduction are still running.
+    pub most: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerState {
+    Running,
+    Draining,
+    Stopped,
+}
+
+impl WorkerState {
+    pub const ALL: [Self; 3] = [Self::Running, Self::Draining, Self::Stopped];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Draining => "draining",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    pub id: WorkerId,
+    /// The name of its machine, for people.
+    pub host: String,
+    pub origin: Origin,
+    pub pid: u32,
+    pub supervisor_pid: Option<u32>,
+    pub served: ServedJobs,
+    pub concurrency: u32,
+    /// How many leases it holds. Those without a slot are not started yet.
+    pub held: u32,
+    /// How many attempts it has started, as far as the store can know: a held lease waits for a slot only if all slots
+    /// are taken. An attempt counts as running until its outcome is recorded.
+    pub running: u32,
+    pub state: WorkerState,
+    pub started_at: Timestamp,
+    pub last_heartbeat: Timestamp,
+    /// See [`NewWorker::folder`].
+    pub folder: PathBuf,
+    /// The earliest end of its leases.
+    pub lease_until: Option<Timestamp>,
+    /// Whether one of its leases has expired.
+    pub overdue: bool,
+}
+
+/// The orders for a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Orders {
+    pub state: WorkerState,
+    /// Claim nothing more, and exit when nothing runs.
+    pub drain: bool,
+    /// When to kill the remaining commands.
+    pub kill_at: Option<Timestamp>,
+    /// Its leases on jobs whose cancellation was requested.
+    pub cancelled: Vec<LeaseRef>,
+    pub settings: Settings,
+    /// When the next schedule is due; any worker may run its jobs.
+    pub next_fire: Option<Timestamp>,
+    /// Nothing that it serves is ready, processing or waiting for a retry, on any worker. Paused queues and jobs that
+    /// are not due do not count.
+    pub idle: bool,
+    /// When the next delivery is due, among the hooks that have none in flight.
+    pub next_delivery: Option<Timestamp>,
+}
+
+/// A stop order to all workers of the pools that exist now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The home whose workers have to stop, on its machine and in any boot; `None` for every home.
+    pub home: Option<HostKey>,
+    /// When to kill running commands; `None` to let them finish.
+    pub kill_at: Option<Timestamp>,
+}
+
+/// A process of a running attempt that could not be killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnkillableProcess {
+    pub lease: LeaseRef,
+    pub pid: u32,
+    /// In clock ticks since boot: together with the pid it identifies a process.
+    pub start_time: u64,
+    pub why: String,
+}
+
+impl UnkillableProcess {
+    /// Whether it is still alive, as far as this process can see.
+    pub fn is_alive(&self) -> bool {
+        let stat = Pid::from_raw(self.pid.cast_signed()).and_then(process::stat);
+        stat.is_some_and(|stat| !stat.is_zombie && stat.start_time == self.start_time)
+    }
+}
