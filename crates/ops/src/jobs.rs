@@ -1,7 +1,6 @@
 //! Operations on jobs: enqueue, list, change, follow, wait.
 
 pub mod batch;
-pub mod bulk;
 pub mod calling_job;
 pub mod change;
 pub mod columns;

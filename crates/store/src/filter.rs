@@ -40,6 +40,13 @@ impl Phase {
         }
     }
 
+    pub fn state(self) -> StateName {
+        match self {
+            Self::State(state) => state,
+            Self::Ready | Self::Scheduled | Self::Blocked => StateName::Pending,
+        }
+    }
+
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|phase| phase.name() == name)
     }

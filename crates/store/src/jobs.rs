@@ -217,6 +217,15 @@ impl JobVerb {
             Self::Remove => "remove",
         }
     }
+
+    /// Whether jobs in this state can be changed so.
+    pub fn applies_to(self, state: StateName) -> bool {
+        match self {
+            Self::Cancel => !state.is_finished(),
+            Self::Retry => state.is_finished() || state == StateName::Failed,
+            Self::Remove => state != StateName::Processing,
+        }
+    }
 }
 
 /// The jobs that a change is requested for.
@@ -228,7 +237,7 @@ pub enum Targets<'a> {
     Selected(&'a [JobRef]),
 }
 
-impl Targets<'_> {
+impl<'a> Targets<'a> {
     pub fn len(self) -> usize {
         match self {
             Self::Ids(ids) => ids.len(),
@@ -238,6 +247,13 @@ impl Targets<'_> {
 
     pub fn is_empty(self) -> bool {
         self.len() == 0
+    }
+
+    pub fn id(self, at: usize) -> &'a JobId {
+        match self {
+            Self::Ids(ids) => &ids[at],
+            Self::Selected(jobs) => &jobs[at].id,
+        }
     }
 
     /// These of them.

@@ -5,9 +5,8 @@ use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use ops::OpError;
-use ops::jobs::bulk;
-use ops::jobs::bulk::Tally;
-use ops::jobs::change::change;
+use ops::jobs::change;
+use ops::jobs::change::{Tally, change_ids};
 use ops::upkeep::prune;
 use ops::upkeep::prune::PruneScope;
 use rusqlite::{Connection, params};
@@ -98,7 +97,7 @@ impl Graph {
 
     fn select(&self, state: StateName) -> Vec<JobRef> {
         let filter = JobFilter::in_phase(Phase::State(state));
-        bulk::select(self.fixture.store.as_ref(), &filter).expect("a selection")
+        change::select(self.fixture.store.as_ref(), &filter).expect("a selection")
     }
 
     fn cost(&self, work: impl FnOnce(&Self)) -> Cost {
@@ -115,7 +114,7 @@ impl Graph {
         let count = jobs.len() as u64;
         let mut processed = 0;
         let tally =
-            bulk::change_selected(self.fixture.store.as_ref(), verb, jobs, ACTOR, |more| processed += more)
+            change::change_selected(self.fixture.store.as_ref(), verb, jobs, ACTOR, |more| processed += more)
                 .expect("the jobs are changed");
         assert_eq!(processed, count, "each job is processed once");
         assert_eq!((tally.done, tally.skipped), (count, 0), "{verb:?} changes all jobs");
@@ -140,9 +139,14 @@ impl Graph {
     fn remove_newest(&self) {
         let all = self.select(StateName::Cancelled);
         let some = all[..all.len() / 2].to_vec();
-        let tally =
-            bulk::change_selected(self.fixture.store.as_ref(), JobVerb::Remove, some.clone(), ACTOR, |_| {})
-                .expect("the jobs are removed");
+        let tally = change::change_selected(
+            self.fixture.store.as_ref(),
+            JobVerb::Remove,
+            some.clone(),
+            ACTOR,
+            |_| {},
+        )
+        .expect("the jobs are removed");
         assert_eq!(tally.done, some.len() as u64);
     }
 
@@ -212,7 +216,7 @@ fn fault_40_another_writer_is_served_between_two_transactions() {
         other.enqueue(job(&format!("served-{served}")));
         served += 1;
     };
-    bulk::change_selected(graph.fixture.store.as_ref(), JobVerb::Retry, jobs, ACTOR, enqueue)
+    change::change_selected(graph.fixture.store.as_ref(), JobVerb::Retry, jobs, ACTOR, enqueue)
         .expect("a retry");
     assert!(served >= 3, "{served} portions");
 }
@@ -244,12 +248,12 @@ fn fault_40_a_search_for_dependency_cycles_is_bounded() {
 fn cancelling_every_job_of_a_graph_by_id_reports_each_as_cancelled() {
     let graph = Graph::layers(5, 40);
     let ids: Vec<_> = (0..200).map(|at| job_id(&format!("j{at}"))).collect();
-    let answers = change(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, ACTOR).jobs;
+    let answers = change_ids(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, ACTOR).jobs;
     assert_eq!(answers.len(), ids.len());
     for (id, answer) in ids.iter().zip(answers) {
         assert!(answer.is_ok_and(|changed| changed.state == StateName::Cancelled), "{id}");
     }
-    let again = change(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, ACTOR).jobs;
+    let again = change_ids(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, ACTOR).jobs;
     assert!(again.iter().all(Result::is_err), "cancelled jobs are not changed again");
 }
 
@@ -265,7 +269,7 @@ fn changes_before_an_error_are_reported() {
         )
         .expect("a trigger");
     let ids: Vec<_> = (0..1_100).map(|at| job_id(&format!("j{at}"))).collect();
-    let answers = change(graph.fixture.store.as_ref(), JobVerb::Remove, &ids, ACTOR);
+    let answers = change_ids(graph.fixture.store.as_ref(), JobVerb::Remove, &ids, ACTOR);
     let done = answers.jobs.iter().filter(|answer| answer.is_ok()).count();
     assert!((1..1_100).contains(&done), "{done} jobs were removed");
     assert_eq!(graph.select(StateName::Pending).len(), 1_100 - done, "only the reported jobs are removed");

@@ -2,8 +2,8 @@
 
 use domain::job::life::StateName;
 use domain::settings::SettingKey;
-use ops::jobs::bulk;
-use ops::jobs::bulk::default_phases;
+use ops::jobs::change;
+use ops::jobs::change::default_phases;
 use store::{JobFilter, JobVerb};
 
 use super::tape;
@@ -58,7 +58,7 @@ fn costs(count: usize) -> Vec<(&'static str, u64, usize)> {
     fixture.pass_secs(1);
     let cost = |(by, filter): (&'static str, JobFilter)| {
         tape::start();
-        let found = bulk::select(fixture.store.as_ref(), &filter).expect("a selection");
+        let found = change::select(fixture.store.as_ref(), &filter).expect("a selection");
         let steps = tape::take().iter().map(|run| u64::from(run.steps)).sum();
         tape::stop();
         assert!(found.iter().all(|found| found.state == StateName::Pending), "{by}");

@@ -177,7 +177,7 @@ impl Fixture {
 
     /// Changes these jobs, one portion after the other. The results are in the order of the ids.
     pub fn change_all(&self, verb: JobVerb, ids: &[JobId]) -> Vec<Change> {
-        change_all(self.store.as_ref(), verb, ids, ACTOR).expect(verb.name())
+        change_all(self.store.as_ref(), verb, ids, ACTOR).expect("the jobs are changed")
     }
 
     pub fn cancel(&self, id: &str) -> Change {

@@ -1,18 +1,24 @@
-//! Cancelling, retrying and removing jobs by id.
+//! Cancelling, retrying and removing jobs: by id with a result for each, or by selection with counts.
+//!
+//! Jobs that match a filter are first selected in a read-only transaction, so that a slow search does not block writers.
+//! All jobs are changed in portions of one short transaction each. A selected job whose state has changed since is
+//! skipped and counted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::bulk::partly_done;
 use crate::OpError;
 use domain::job::Job;
 use domain::job::life::{CancelReason, State, StateName};
 use domain::log;
-use domain::values::name::{JobId, WorkerId};
+use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 pub use store::JobVerb as Verb;
-use store::{Change, Conflict, Dependent, Notice, Store, StoreError, Targets, retention};
+use store::{
+    Change, Conflict, Dependent, JobFilter, JobRef, Notice, PartialChange, Phase, Store, StoreError, Targets,
+    retention,
+};
 use sys::guards;
 use sys::guards::Guard;
 
@@ -23,8 +29,8 @@ const CHUNK: usize = 1_000;
 const MAX_DEPENDENTS_NAMED: usize = 1_000;
 
 /// How long `cancel` waits for running jobs to end. A job that takes longer ends after the command has returned.
-pub(crate) const CANCEL_WAIT_LIMIT: Duration = Duration::from_secs(1);
-pub(crate) const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const CANCEL_WAIT_LIMIT: Duration = Duration::from_secs(1);
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A changed job: its present version, or its last version if it was removed.
 #[derive(Debug)]
@@ -33,111 +39,195 @@ pub struct ChangedJob {
     pub state: StateName,
     /// Jobs that were cancelled because they depend on it directly or indirectly.
     pub dependents: Vec<JobId>,
-    /// Whether workers are still cancelling more dependents.
-    pub leaves_dependents: bool,
 }
 
 /// The results for a list of ids, in the order of the ids.
 #[derive(Debug, Default)]
 pub struct ChangeResults {
     pub jobs: Vec<Result<ChangedJob, OpError>>,
+    /// Whether workers are still cancelling more dependents.
+    pub leaves_dependents: bool,
     /// Why the remaining ids have no result.
     pub stopped: Option<OpError>,
-    /// How many jobs were changed.
-    done: u64,
-    /// Jobs that were cancelled with a job they depend on and whose ids have not been processed yet.
-    cancelled_with_parent: HashSet<JobId>,
 }
 
 /// Tries all of these ids; stops if the store fails.
-pub fn change(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> ChangeResults {
-    let mut answers = ChangeResults::default();
-    while answers.jobs.len() < ids.len() {
-        let chunk = first_chunk(&ids[answers.jobs.len()..]);
-        if let Err(source) = answers.add_portion(store, verb, chunk, by) {
-            answers.stopped = Some(partly_done(answers.done, source));
-            break;
-        }
-    }
-    answers
+pub fn change_ids(store: &dyn Store, verb: Verb, ids: &[JobId], by: &str) -> ChangeResults {
+    let mut tally = Tally::default();
+    let mut jobs = Vec::with_capacity(ids.len());
+    let end = change_each(store, verb, ids, by, &mut tally, &mut jobs);
+    let stopped = end.err().map(|source| partly_done(tally.done, source));
+    ChangeResults { jobs, leaves_dependents: tally.leaves_dependents, stopped }
 }
 
-impl ChangeResults {
-    /// Changes as many of these jobs, from the first on, as fit in one transaction.
-    fn add_portion(
+fn change_each(
+    store: &dyn Store,
+    verb: Verb,
+    ids: &[JobId],
+    by: &str,
+    tally: &mut Tally,
+    results: &mut Vec<Result<ChangedJob, OpError>>,
+) -> Result<(), StoreError> {
+    let began = store.now()?;
+    let before = if verb == Verb::Remove { find_all(store, ids)? } else { Vec::new() };
+    let mut changes = Vec::with_capacity(ids.len());
+    let mut dependents: HashMap<JobId, Vec<JobId>> = HashMap::new();
+    let end = tally.change(store, verb, Targets::Ids(ids), by, |portion| {
+        changes.extend(portion.changes);
+        for Dependent { id, of } in portion.dependents {
+            dependents.entry(of).or_default().push(id);
+        }
+    });
+    let jobs = if verb == Verb::Remove { before } else { find_all(store, &ids[..changes.len()])? };
+    for ((id, change), job) in ids.iter().zip(changes).zip(jobs) {
+        results.push(match (change, job) {
+            (Change::Done(StateName::Processing), Some(job)) => {
+                // Failing to list the dependents must not hide that the job was changed.
+                let dependents = cancelled_with(store, &job, began).unwrap_or_default();
+                Ok(ChangedJob { state: job.life.state.name(), job, dependents })
+            }
+            (Change::Done(state), Some(job)) => {
+                Ok(ChangedJob { job, state, dependents: dependents.remove(id).unwrap_or_default() })
+            }
+            (Change::Conflict(conflict), _) => Err(OpError::Conflict { id: id.clone(), conflict }),
+            (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),
+        });
+    }
+    end
+}
+
+/// Changes selected jobs and calls `progress` with the number of jobs in each portion.
+pub fn change_selected(
+    store: &dyn Store,
+    verb: Verb,
+    mut jobs: Vec<JobRef>,
+    by: &str,
+    mut progress: impl FnMut(u64),
+) -> Result<Tally, OpError> {
+    if verb == Verb::Retry {
+        // Retry parents before their dependents, so that the dependents wait for them again.
+        jobs.reverse();
+    }
+    let mut tally = Tally::default();
+    let each = |portion: PartialChange| progress(portion.changes.len() as u64);
+    match tally.change(store, verb, Targets::Selected(&jobs), by, each) {
+        Ok(()) => Ok(tally),
+        Err(source) => Err(partly_done(tally.done, source)),
+    }
+}
+
+/// How many jobs were changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub done: u64,
+    /// Jobs whose state had changed, or that other jobs wait for.
+    pub skipped: u64,
+    /// Jobs that were not selected but were cancelled because they depend on a cancelled job.
+    pub dependents: u64,
+    /// Whether workers are still cancelling more dependents.
+    pub leaves_dependents: bool,
+    /// How many of the `done` jobs their workers have not ended yet.
+    pub ending: u64,
+    /// The numbers of the selected jobs that were removed.
+    removed: BTreeSet<u64>,
+    /// Running jobs that were marked for their workers to end.
+    marked: Vec<JobId>,
+    /// Jobs that were cancelled with a job they depend on and have not been found among the targets yet.
+    cancelled_with_parent: HashSet<JobId>,
+}
+
+impl Tally {
+    /// Changes these jobs, a portion in each transaction, and passes the results of each portion to `each`. Waits up to
+    /// [`CANCEL_WAIT_LIMIT`] for cancelled running jobs to end; most end sooner.
+    fn change(
         &mut self,
         store: &dyn Store,
         verb: Verb,
-        chunk: &[JobId],
+        targets: Targets<'_>,
         by: &str,
+        mut each: impl FnMut(PartialChange),
     ) -> Result<(), StoreError> {
-        let before = if verb == Verb::Remove { find_all(store, chunk)? } else { Vec::new() };
-        let began = store.now()?;
-        let portion = store.change(verb, Targets::Ids(chunk), by)?;
-        let chunk = &chunk[..portion.changes.len()];
-        let changes: Vec<Change> = chunk
-            .iter()
-            .zip(portion.changes)
-            .map(|(id, change)| self.accept_earlier_cancel(id, change))
-            .collect();
-        self.done += changes.iter().filter(|change| matches!(change, Change::Done(_))).count() as u64;
-        self.cancelled_with_parent.extend(portion.dependents.iter().map(|dependent| dependent.id.clone()));
-        if verb == Verb::Cancel {
-            end_running(store, chunk, &changes)?;
+        let chunk = if guards::is_off(Guard::Portions) { targets.len() } else { CHUNK };
+        let mut at = 0;
+        while at < targets.len() {
+            let targets = targets.range(at..targets.len().min(at + chunk));
+            let mut portion = store.change(verb, targets, by)?;
+            at += portion.changes.len();
+            self.add(verb, targets, &mut portion);
+            if !self.marked.is_empty() {
+                store.announce(Notice::OrdersForAll)?;
+            }
+            each(portion);
         }
-        let after = if verb == Verb::Remove { before } else { find_all(store, chunk)? };
-        let mut dependents = dependents_by_root(portion.dependents);
-        for ((id, change), job) in chunk.iter().zip(changes).zip(after) {
-            let was_running = change == Change::Done(StateName::Processing);
-            let answer = answer(id, change, job).map(|changed| {
-                let known = dependents.remove(id).unwrap_or_default();
-                // Failing to list the dependents must not hide that the job was changed.
-                let with_it = || cancelled_with(store, &changed, began).unwrap_or_default();
-                let dependents = if was_running { with_it() } else { known };
-                ChangedJob { dependents, leaves_dependents: portion.leaves_dependents, ..changed }
-            });
-            self.jobs.push(answer);
-        }
+        self.dependents = self.cancelled_with_parent.len() as u64;
+        self.ending = wait_until_ended(store, &self.marked)?;
         Ok(())
     }
 
-    /// If an earlier portion cancelled the job with its parent, the conflict is a success.
-    fn accept_earlier_cancel(&mut self, id: &JobId, change: Change) -> Change {
-        match change {
-            Change::Conflict(Conflict::State(StateName::Cancelled))
-                if self.cancelled_with_parent.remove(id) =>
-            {
-                Change::Done(StateName::Cancelled)
+    fn add(&mut self, verb: Verb, targets: Targets<'_>, portion: &mut PartialChange) {
+        self.cancelled_with_parent.extend(portion.dependents.iter().map(|dependent| dependent.id.clone()));
+        self.leaves_dependents |= portion.leaves_dependents;
+        for (at, change) in portion.changes.iter_mut().enumerate() {
+            // A job that was cancelled with its parent, before its turn came, is changed as requested.
+            let is_cancelled = *change == Change::Conflict(Conflict::State(StateName::Cancelled));
+            if is_cancelled && self.cancelled_with_parent.remove(targets.id(at)) {
+                *change = Change::Done(StateName::Cancelled);
             }
-            Change::Done(_) | Change::Conflict(_) | Change::NotFound => change,
+            match (&*change, targets) {
+                (Change::NotFound | Change::Conflict(_), _) => {
+                    self.skipped += 1;
+                    continue;
+                }
+                (Change::Done(StateName::Processing), _) => self.marked.push(targets.id(at).clone()),
+                (Change::Done(_), Targets::Selected(jobs)) if verb == Verb::Remove => {
+                    self.removed.insert(jobs[at].number);
+                }
+                (Change::Done(_), Targets::Selected(_) | Targets::Ids(_)) => {}
+            }
+            self.done += 1;
+        }
+    }
+
+    /// Deletes the log files of the removed jobs.
+    pub fn remove_logs(&self, home: &Path) {
+        if !self.removed.is_empty() {
+            retention::remove_logs_of(&home.join(log::FOLDER), &self.removed);
         }
     }
 }
 
-/// The first [`CHUNK`] of these.
-pub(crate) fn first_chunk<T>(jobs: &[T]) -> &[T] {
-    let most = if guards::is_off(Guard::Portions) { usize::MAX } else { CHUNK };
-    &jobs[..jobs.len().min(most)]
+/// Deletes the log files of jobs that were removed by id.
+pub fn remove_logs<'a>(home: &Path, gone: impl Iterator<Item = &'a Job>) {
+    for job in gone {
+        retention::remove_logs(&home.join(log::FOLDER), job.number, job.life.attempts);
+    }
 }
 
-fn dependents_by_root(dependents: Vec<Dependent>) -> HashMap<JobId, Vec<JobId>> {
-    let mut by_root: HashMap<JobId, Vec<JobId>> = HashMap::new();
-    for Dependent { id, of } in dependents {
-        by_root.entry(of).or_default().push(id);
+/// Waits until the workers have ended these jobs; returns how many are still running after [`CANCEL_WAIT_LIMIT`].
+fn wait_until_ended(store: &dyn Store, mut marked: &[JobId]) -> Result<u64, StoreError> {
+    let is_running = |id| {
+        let job = store.find(id)?;
+        Ok::<_, StoreError>(job.is_some_and(|job| job.life.state.name() == StateName::Processing))
+    };
+    let began = Instant::now();
+    while let [first, rest @ ..] = marked
+        && began.elapsed() < CANCEL_WAIT_LIMIT
+    {
+        if is_running(first)? {
+            std::thread::sleep(CANCEL_POLL_INTERVAL);
+        } else {
+            marked = rest;
+        }
     }
-    by_root
+    marked.iter().try_fold(0, |running, id| Ok(running + u64::from(is_running(id)?)))
 }
 
 /// The dependents that the worker cancelled after it killed the command.
-fn cancelled_with(
-    store: &dyn Store,
-    changed: &ChangedJob,
-    began: Timestamp,
-) -> Result<Vec<JobId>, StoreError> {
-    if changed.state != StateName::Cancelled {
+fn cancelled_with(store: &dyn Store, job: &Job, began: Timestamp) -> Result<Vec<JobId>, StoreError> {
+    if job.life.state.name() != StateName::Cancelled {
         return Ok(Vec::new());
     }
-    let graph = store.graph(&changed.job.id, MAX_DEPENDENTS_NAMED)?.unwrap_or_default();
+    let graph = store.graph(&job.id, MAX_DEPENDENTS_NAMED)?.unwrap_or_default();
     let mut cancelled = Vec::new();
     for node in graph.nodes.iter().skip(1).filter(|node| node.state == Some(StateName::Cancelled)) {
         let state = store.find(&node.id)?.map(|job| job.life.state);
@@ -150,70 +240,64 @@ fn cancelled_with(
     Ok(cancelled)
 }
 
-/// Deletes the log files of removed jobs.
-pub fn remove_logs<'a>(home: &Path, gone: impl Iterator<Item = &'a Job>) {
-    for job in gone {
-        retention::remove_logs(&home.join(log::FOLDER), job.number, job.life.attempts);
-    }
-}
-
-/// Wakes the workers of cancelled running jobs and waits up to [`CANCEL_WAIT_LIMIT`] for the jobs to end; most end sooner.
-fn end_running(store: &dyn Store, ids: &[JobId], changes: &[Change]) -> Result<(), StoreError> {
-    let marked =
-        ids.iter().zip(changes).filter(|(_, change)| **change == Change::Done(StateName::Processing));
-    let marked: Vec<JobId> = marked.map(|(id, _)| id.clone()).collect();
-    let mut workers: Vec<WorkerId> = running_in(store, &marked)?;
-    store.announce(Notice::Orders(&workers))?;
-    let began = Instant::now();
-    while !workers.is_empty() && began.elapsed() < CANCEL_WAIT_LIMIT {
-        std::thread::sleep(CANCEL_POLL_INTERVAL);
-        workers = running_in(store, &marked)?;
-    }
-    Ok(())
-}
-
-/// The workers that are running these jobs.
-fn running_in(store: &dyn Store, ids: &[JobId]) -> Result<Vec<WorkerId>, StoreError> {
-    let jobs = find_all(store, ids)?;
-    let lease = |job: Job| match job.life.state {
-        State::Processing(lease) => Some(lease.worker),
-        State::Pending { .. }
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => None,
-    };
-    Ok(jobs.into_iter().flatten().filter_map(lease).collect())
+/// Converts a store error that occurred after `done` jobs were changed.
+fn partly_done(done: u64, source: StoreError) -> OpError {
+    if done == 0 { source.into() } else { OpError::PartlyDone { done, source } }
 }
 
 fn find_all(store: &dyn Store, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError> {
     ids.iter().map(|id| store.find(id)).collect()
 }
 
-fn answer(id: &JobId, change: Change, job: Option<Job>) -> Result<ChangedJob, OpError> {
-    match (change, job) {
-        // Its state may have changed since.
-        (Change::Done(StateName::Processing), Some(job)) => {
-            let state = job.life.state.name();
-            Ok(ChangedJob { job, state, dependents: Vec::new(), leaves_dependents: false })
-        }
-        (Change::Done(state), Some(job)) => {
-            Ok(ChangedJob { job, state, dependents: Vec::new(), leaves_dependents: false })
-        }
-        (Change::Conflict(conflict), _) => Err(OpError::Conflict { id: id.clone(), conflict }),
-        (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),
-    }
-}
-
 /// Finds a job and refuses it unless it is dead, for the verbs of the dead-letter queue.
 pub fn only_dead(store: &dyn Store, id: &JobId) -> Result<Job, OpError> {
     let job = store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
-    match job.life.state.name() {
-        StateName::Dead => Ok(job),
-        state @ (StateName::Pending
-        | StateName::Processing
-        | StateName::Completed
-        | StateName::Failed
-        | StateName::Cancelled) => Err(OpError::NotDead { id: id.clone(), state }),
+    let state = job.life.state.name();
+    if state == StateName::Dead { Ok(job) } else { Err(OpError::NotDead { id: id.clone(), state }) }
+}
+
+/// All jobs that match a filter now, newest first. They are read in one query, because with pages each page would search
+/// again from the start for states that few jobs are in.
+pub fn select(store: &dyn Store, filter: &JobFilter) -> Result<Vec<JobRef>, StoreError> {
+    store.select(filter, None, usize::MAX)
+}
+
+pub fn by_state(jobs: &[JobRef]) -> BTreeMap<StateName, u64> {
+    let mut counts = BTreeMap::new();
+    for seen in jobs {
+        *counts.entry(seen.state).or_default() += 1;
+    }
+    counts
+}
+
+/// The phases of jobs that a verb can change.
+pub fn changeable(verb: Verb) -> impl Iterator<Item = Phase> {
+    Phase::ALL.into_iter().filter(move |phase| verb.applies_to(phase.state()))
+}
+
+/// The states that a verb applies to if the caller names none: all that it can change, except that completed jobs are
+/// retried only on request.
+pub fn default_phases(verb: Verb) -> Vec<Phase> {
+    let is_default =
+        |state: &StateName| verb.applies_to(*state) && (verb, *state) != (Verb::Retry, StateName::Completed);
+    StateName::ALL.into_iter().filter(is_default).map(Phase::State).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_phases_can_be_changed() {
+        for verb in [Verb::Cancel, Verb::Retry, Verb::Remove] {
+            let phases = default_phases(verb);
+            assert!(!phases.is_empty());
+            assert!(
+                phases.iter().all(|phase| changeable(verb).any(|able| able == *phase)),
+                "{verb:?}: {phases:?}"
+            );
+        }
+        let retried: Vec<&str> = default_phases(Verb::Retry).into_iter().map(Phase::name).collect();
+        assert_eq!(retried, ["failed", "dead", "cancelled"]);
     }
 }

@@ -13,7 +13,7 @@ use crate::flags::whole_number::whole_number;
 use crate::render::output::{PrintOptions, Printer};
 use crate::render::text::rough;
 use crate::slot_loan::SlotLoan;
-use crate::verbs::manage::change_ids::{code_of, find, report_and_continue};
+use crate::verbs::manage::change::{code_of, find, report_and_continue};
 use domain::job::life::State;
 use domain::job::{Attempt, Job};
 use domain::log;

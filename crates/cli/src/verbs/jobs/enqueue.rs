@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
-use crate::verbs::manage::change_ids::find;
+use crate::verbs::manage::change::find;
 
 use domain::job::request::JobRequest;
 use domain::text::shell::quote_words;

@@ -2,9 +2,7 @@
 
 use sys::program::ExitCode;
 
-use super::bulk;
-use super::bulk::{BulkArgs, Wording};
-use super::change_ids::describe_dependents;
+use super::change::{ChangeArgs, Wording, change, code_of, describe_dependents};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::SelectionArgs;
@@ -26,20 +24,20 @@ use ops::jobs::change::{ChangedJob, Verb};
   queuectl cancel --command-like 'convert *' --yes")]
 pub(crate) struct Args {
     #[command(flatten)]
-    bulk: BulkArgs,
+    change: ChangeArgs,
     #[command(flatten)]
     selection: SelectionArgs,
 }
 
 pub(crate) const CANCEL: Wording =
-    Wording { verb: Verb::Cancel, infinitive: "cancel", participle: "cancelled", is_final: false };
+    Wording { verb: Verb::Cancel, infinitive: "cancel", participle: "cancelled", is_final: false, sentence };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let which = args.selection.resolve(context)?;
-    bulk::run(context, which, &args.bulk, &CANCEL, say)
+    change(context, which, &args.change, &CANCEL).map(code_of)
 }
 
-fn say(changed: &ChangedJob) -> String {
+fn sentence(changed: &ChangedJob) -> String {
     let id = &changed.job.id;
     match changed.state {
         StateName::Processing => format!("Job {id} is being stopped by its worker"),

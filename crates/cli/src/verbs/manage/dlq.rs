@@ -3,20 +3,18 @@
 use std::io::Write;
 use sys::program::ExitCode;
 
-use super::bulk;
-use super::bulk::{BulkArgs, Wording, change_matching};
-use super::change_ids::{code_of, report_and_continue};
+use super::change::{ChangeArgs, Wording, change, code_of, report_and_continue};
 use super::retry::RETRY;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::flags::selection::{StatelessFilterArgs, resolve_id_to_show, resolve_ids};
+use crate::flags::selection::{Selection, StatelessFilterArgs, resolve_id_to_show, resolve_ids};
 use crate::render::table::{Align, Table};
 use crate::render::text::{ago, grouped};
 use crate::verbs::inspect::list::{PageArgs, show_page};
 use crate::verbs::inspect::show;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
-use ops::jobs::change::{ChangedJob, Verb, only_dead};
+use ops::jobs::change::{Verb, only_dead};
 use ops::jobs::dlq::group_by_cause;
 use ops::json::CauseJson;
 use store::{JobFilter, Phase, Store};
@@ -76,7 +74,7 @@ struct DeadSelectionArgs {
     #[arg(long, conflicts_with = "ids")]
     all: bool,
     #[command(flatten)]
-    bulk: BulkArgs,
+    change: ChangeArgs,
     #[command(flatten)]
     filter: StatelessFilterArgs,
 }
@@ -96,24 +94,24 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         }
         // Retrying can be undone, so `--all` needs no confirmation.
         DlqVerb::Retry(mut which) => {
-            which.bulk.yes |= which.all && which.filter.is_empty();
-            return change(context, which, &RETRY, "is pending again");
+            which.change.yes |= which.all && which.filter.is_empty();
+            return change_dead(context, which, &RETRY);
         }
-        DlqVerb::Purge(which) => return change(context, which, &PURGE, "purged"),
+        DlqVerb::Purge(which) => return change_dead(context, which, &PURGE),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-const PURGE: Wording =
-    Wording { verb: Verb::Remove, infinitive: "purge", participle: "purged", is_final: true };
+const PURGE: Wording = Wording {
+    verb: Verb::Remove,
+    infinitive: "purge",
+    participle: "purged",
+    is_final: true,
+    sentence: |changed| format!("Job {} purged", changed.job.id),
+};
 
-fn change(
-    context: &Context,
-    which: DeadSelectionArgs,
-    wording: &Wording,
-    done: &str,
-) -> Result<ExitCode, Failure> {
-    let DeadSelectionArgs { ids, all, bulk, filter } = which;
+fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -> Result<ExitCode, Failure> {
+    let DeadSelectionArgs { ids, all, change: args, filter } = which;
     if ids.is_empty() && !all && filter.is_empty() {
         return Err(Failure::usage("no jobs given").with_hint(
             "give ids, or select with --all, --queue, --tag, --batch, --older-than or --command-like",
@@ -122,16 +120,15 @@ fn change(
     if ids.is_empty() {
         let dead = vec![Phase::State(StateName::Dead)];
         let filter = JobFilter { phases: dead, ..filter.filter(context)? };
-        change_matching(context, &filter, &bulk, wording)?;
-        return Ok(ExitCode::SUCCESS);
+        return change(context, Selection::Matching(filter), &args, wording).map(code_of);
     }
     if !filter.is_empty() {
         return Err(Failure::usage("ids cannot be combined with a selection")
             .with_hint("give either ids or flags such as --queue"));
     }
     let (dead, worst) = only_the_dead(context, &resolve_ids(context, &ids)?)?;
-    let say = |changed: &ChangedJob| format!("Job {} {done}", changed.job.id);
-    bulk::run_ids(context, &dead, &bulk, wording, say).map(|also| code_of(worst.max(also)))
+    let also = change(context, Selection::Ids(dead), &args, wording)?;
+    Ok(code_of(worst.max(also)))
 }
 
 /// The dead ones of these jobs; the others are reported.

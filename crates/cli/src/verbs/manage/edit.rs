@@ -2,7 +2,7 @@
 
 use sys::program::ExitCode;
 
-use super::change_ids::find;
+use super::change::find;
 use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::editor::edit_in_editor;

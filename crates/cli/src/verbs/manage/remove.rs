@@ -2,8 +2,7 @@
 
 use sys::program::ExitCode;
 
-use super::bulk;
-use super::bulk::{BulkArgs, Wording};
+use super::change::{ChangeArgs, Wording, change, code_of};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::SelectionArgs;
@@ -19,15 +18,20 @@ use ops::jobs::change::Verb;
   queuectl remove --state completed,cancelled --older-than 7d --dry-run")]
 pub(crate) struct Args {
     #[command(flatten)]
-    bulk: BulkArgs,
+    change: ChangeArgs,
     #[command(flatten)]
     selection: SelectionArgs,
 }
 
-const REMOVE: Wording =
-    Wording { verb: Verb::Remove, infinitive: "remove", participle: "removed", is_final: true };
+const REMOVE: Wording = Wording {
+    verb: Verb::Remove,
+    infinitive: "remove",
+    participle: "removed",
+    is_final: true,
+    sentence: |changed| format!("Job {} removed", changed.job.id),
+};
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let which = args.selection.resolve(context)?;
-    bulk::run(context, which, &args.bulk, &REMOVE, |changed| format!("Job {} removed", changed.job.id))
+    change(context, which, &args.change, &REMOVE).map(code_of)
 }

@@ -2,9 +2,7 @@
 
 use sys::program::ExitCode;
 
-use super::bulk;
-use super::bulk::{BulkArgs, Wording};
-use super::change_ids::{code_of, report_and_continue};
+use super::change::{ChangeArgs, Wording, change, code_of, report_and_continue};
 use super::edit;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -29,7 +27,7 @@ use store::AfterEdit;
   queuectl retry job1 --edit --set-queue slow")]
 pub(crate) struct Args {
     #[command(flatten)]
-    bulk: BulkArgs,
+    change: ChangeArgs,
     /// Change the jobs before retrying them, with the flags below or in an editor
     #[arg(long)]
     edit: bool,
@@ -39,8 +37,13 @@ pub(crate) struct Args {
     flags: EditFlags,
 }
 
-pub(crate) const RETRY: Wording =
-    Wording { verb: Verb::Retry, infinitive: "retry", participle: "retried", is_final: false };
+pub(crate) const RETRY: Wording = Wording {
+    verb: Verb::Retry,
+    infinitive: "retry",
+    participle: "retried",
+    is_final: false,
+    sentence: |changed| format!("Job {} is pending again", changed.job.id),
+};
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.edit {
@@ -50,9 +53,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("flags that change a job need --edit"));
     }
     let which = args.selection.resolve(context)?;
-    bulk::run(context, which, &args.bulk, &RETRY, |changed| {
-        format!("Job {} is pending again", changed.job.id)
-    })
+    change(context, which, &args.change, &RETRY).map(code_of)
 }
 
 fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {

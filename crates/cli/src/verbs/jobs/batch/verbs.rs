@@ -7,12 +7,12 @@ use super::wait;
 use super::wait::WaitArgs;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::flags::selection::Selection;
 use crate::flags::whole_number::whole_number;
-use crate::verbs::manage::bulk::{BulkArgs, change_matching};
 use crate::verbs::manage::cancel::CANCEL;
+use crate::verbs::manage::change::{ChangeArgs, change, code_of};
 use domain::values::name::BatchName;
 use ops::jobs::batch::find;
-use ops::jobs::bulk::default_phases;
 use store::JobFilter;
 
 /// Track and cancel groups of jobs
@@ -55,7 +55,7 @@ enum BatchVerb {
         #[arg(value_name = "NAME")]
         name: BatchName,
         #[command(flatten)]
-        bulk: BulkArgs,
+        change: ChangeArgs,
     },
 }
 
@@ -68,11 +68,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             hint_unsuccessful(context, &batch)?;
         }
         BatchVerb::Wait(args) => return wait::run(&args, context),
-        BatchVerb::Cancel { name, bulk } => {
+        BatchVerb::Cancel { name, change: args } => {
             find(context.store()?, &name)?;
-            let phases = default_phases(CANCEL.verb);
-            let filter = JobFilter { phases, batch: Some(name), ..JobFilter::default() };
-            change_matching(context, &filter, &bulk, &CANCEL)?;
+            let filter = JobFilter { batch: Some(name), ..JobFilter::default() };
+            return change(context, Selection::Matching(filter), &args, &CANCEL).map(code_of);
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::render::progress::Bar;
 use crate::render::text::{grouped, rough};
 use crate::slot_loan::SlotLoan;
-use crate::verbs::manage::change_ids::report_and_continue;
+use crate::verbs::manage::change::report_and_continue;
 use domain::batch::eta::{CompletionRate, EtaFacts};
 use domain::job::life::StateName;
 use domain::values::name::{BatchName, JobId};

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::progress::{Bar, rate};
 use crate::render::text::{grouped, jobs, printable};
-use crate::verbs::manage::change_ids::find;
+use crate::verbs::manage::change::find;
 use ops::OpError;
 use ops::escape::write_json;
 use ops::jobs::enqueue::Enqueuer;

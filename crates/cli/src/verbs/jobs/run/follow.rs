@@ -13,14 +13,14 @@ use crate::failure::{Exit, Failure};
 use crate::render::text::{jobs, rough, rough_size};
 use crate::slot_loan::SlotLoan;
 use crate::verbs::inspect::logs::describe_attempt_end;
-use crate::verbs::manage::change_ids::{find, report_and_continue};
+use crate::verbs::manage::change::{find, report_and_continue};
 use crate::verbs::workers::worker::start_for_job;
 use domain::job::Job;
 use domain::job::error_line::reports_exceeded_limit;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
-use ops::jobs::change::{Verb, change};
+use ops::jobs::change::{Verb, change_ids};
 use ops::jobs::logs::follow::{FollowEvent, Follower};
 use ops::jobs::logs::{Chunk, Piece, choose};
 use ops::jobs::wait::WaitEnd;
@@ -293,7 +293,7 @@ impl<'a> Run<'a> {
 
     /// A job that has meanwhile ended by itself stays unchanged.
     fn cancel(&mut self) -> Result<(), OpError> {
-        let answers = change(self.store, Verb::Cancel, std::slice::from_ref(&self.id), &user::name());
+        let answers = change_ids(self.store, Verb::Cancel, std::slice::from_ref(&self.id), &user::name());
         answers.stopped.map_or(Ok(()), Err)
     }
 

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_change;
 use crate::render::report_change::ChangeReport;
-use crate::verbs::manage::change_ids::find as find_job;
+use crate::verbs::manage::change::find as find_job;
 use domain::schedule::Schedule;
 use domain::values::name::ScheduleName;
 use ops::json::EnqueuedJson;
