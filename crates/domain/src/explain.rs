@@ -1,5 +1,7 @@
 //! Explains why a job is not running and estimates when it will start, from facts that the caller has collected.
 
+pub mod wait_reason;
+
 use std::time::Duration;
 
 use super::job::Job;
@@ -7,6 +9,7 @@ use super::job::life::{State, StateName};
 use super::queue::rate::Meter;
 use super::values::name::JobId;
 use super::values::timestamp::Timestamp;
+use wait_reason::{Pause, QueueLimits, WaitReason, wait_reasons};
 
 /// The facts about a job, its queue and the workers.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,11 +31,21 @@ pub struct Facts {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueFacts {
-    /// When it was paused, by whom, and why.
-    pub paused: Option<(Timestamp, String, Option<String>)>,
+    pub paused: Option<(Timestamp, Pause)>,
     pub running: u64,
     pub concurrency: Option<u32>,
     pub meter: Option<Meter>,
+}
+
+impl QueueFacts {
+    fn limits(&self, now: Timestamp) -> QueueLimits {
+        QueueLimits {
+            paused: self.paused.clone(),
+            running: self.running,
+            concurrency: self.concurrency,
+            next_start_at: self.meter.and_then(|meter| meter.next_token_at(now)),
+        }
+    }
 }
 
 /// A number that was counted up to a bound.
@@ -183,10 +196,10 @@ fn running(facts: &Facts, since: Timestamp, worker: &str) -> Reason {
 }
 
 fn waiting(facts: &Facts) -> Explanation {
-    let own = own_reasons(facts);
-    let outer = outer_reasons(facts);
-    let is_ready = own.is_empty();
-    let mut reasons: Vec<Reason> = own.into_iter().chain(outer).collect();
+    let reasons = wait_reasons(&facts.job.life, facts.queue.limits(facts.now), facts.now).unwrap_or_default();
+    let is_ready = !reasons.iter().any(WaitReason::is_own);
+    let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| put_into_words(facts, reason)).collect();
+    reasons.extend(no_worker(facts));
     if is_ready && reasons.is_empty() {
         reasons.extend(capacity_reasons(facts));
     } else if is_ready && reasons.iter().all(|reason| matches!(reason.code, Code::QueueFull | Code::Rate)) {
@@ -196,78 +209,59 @@ fn waiting(facts: &Facts) -> Explanation {
     Explanation { reasons, probable_start, estimated_from }
 }
 
-/// Reasons that lie in the job itself.
-fn own_reasons(facts: &Facts) -> Vec<Reason> {
-    let (life, now) = (&facts.job.life, facts.now);
-    let mut reasons = Vec::new();
-    match life.state {
-        State::Pending { blocked_by } if blocked_by > 0 => {
-            let jobs =
-                if blocked_by == 1 { "another job".to_owned() } else { format!("{blocked_by} other jobs") };
-            let message = format!("it waits for {jobs}: {}", format_jobs(&facts.waits_for, blocked_by));
-            reasons.push(Reason { jobs: facts.waits_for.clone(), ..reason(Code::Blocked, message) });
+fn put_into_words(facts: &Facts, wait_reason: WaitReason) -> Reason {
+    let (name, now) = (&facts.job.queue, facts.now);
+    let until = |code, at: Timestamp, message: String| {
+        let message = format!("{message} at {at} (in {})", format_short(at.since(now)));
+        Reason { until: Some(at), ..reason(code, message) }
+    };
+    match wait_reason {
+        WaitReason::Jobs { count } => {
+            let jobs = if count == 1 { "another job".to_owned() } else { format!("{count} other jobs") };
+            let message = format!("it waits for {jobs}: {}", format_jobs(&facts.waits_for, count));
+            Reason { jobs: facts.waits_for.clone(), ..reason(Code::Blocked, message) }
         }
-        State::Failed if life.due_at > now => {
-            let (span, at) = (format_short(life.due_at.since(now)), life.due_at);
+        WaitReason::Backoff(at) => {
+            let failed = times(facts.job.life.failures);
+            until(Code::Backoff, at, format!("it has failed {failed} and its next attempt is due"))
+        }
+        WaitReason::Scheduled(at) => until(Code::Scheduled, at, "it is scheduled to start".to_owned()),
+        WaitReason::PausedQueue(since, Pause { by, reason: why }) => {
+            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
             let message = format!(
-                "it has failed {} and its next attempt is due at {at} (in {span})",
-                times(life.failures)
+                "its queue `{name}` was paused by {by} at {since}{why}; `queuectl queue resume {name}` resumes it"
             );
-            reasons.push(Reason { until: Some(at), ..reason(Code::Backoff, message) });
+            reason(Code::QueuePaused, message)
         }
-        State::Pending { .. }
-        | State::Processing(_)
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => {}
+        WaitReason::FullQueue { running, limit } => {
+            let message = format!("its queue `{name}` is full: {running} of {limit} jobs are running");
+            reason(Code::QueueFull, message)
+        }
+        WaitReason::Rate(at) => {
+            until(Code::Rate, at, format!("the rate limit of its queue `{name}` allows the next start"))
+        }
     }
-    if let (State::Pending { .. }, Some(at)) = (&life.state, life.run_at.filter(|at| *at > now)) {
-        let message = format!("it is scheduled to start at {at} (in {})", format_short(at.since(now)));
-        reasons.push(Reason { until: Some(at), ..reason(Code::Scheduled, message) });
-    }
-    reasons
 }
 
-/// Reasons that lie in its queue or the workers.
-fn outer_reasons(facts: &Facts) -> Vec<Reason> {
-    let (queue, name, now) = (&facts.queue, &facts.job.queue, facts.now);
-    let mut reasons = Vec::new();
-    if let Some((since, by, why)) = &queue.paused {
-        let why = why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-        let message = format!(
-            "its queue `{name}` was paused by {by} at {since}{why}; `queuectl queue resume {name}` resumes it"
-        );
-        reasons.push(reason(Code::QueuePaused, message));
+/// The reason why none of the workers takes the job.
+fn no_worker(facts: &Facts) -> Option<Reason> {
+    let name = &facts.job.queue;
+    if facts.workers.serving > 0 {
+        return None;
     }
-    if let Some(limit) = queue.concurrency.filter(|limit| queue.running >= u64::from(*limit)) {
-        let message = format!("its queue `{name}` is full: {} of {limit} jobs are running", queue.running);
-        reasons.push(reason(Code::QueueFull, message));
-    }
-    if let Some(at) = queue.meter.and_then(|meter| meter.next_token_at(now)) {
-        let message = format!(
-            "the rate limit of its queue `{name}` allows the next start at {at} (in {})",
-            format_short(at.since(now))
-        );
-        reasons.push(Reason { until: Some(at), ..reason(Code::Rate, message) });
-    }
-    if facts.workers.serving == 0 && facts.workers.draining > 0 {
+    Some(if facts.workers.draining > 0 {
         let message = format!(
             "all workers that serve its queue `{name}` are draining: they finish their running jobs and claim no more; \
              `queuectl worker start` starts another"
         );
-        reasons.push(reason(Code::Draining, message));
+        reason(Code::Draining, message)
     } else if facts.workers.all == 0 {
-        reasons.push(reason(
-            Code::NoWorker,
-            "no worker is running; `queuectl worker start` starts one".to_owned(),
-        ));
-    } else if facts.workers.serving == 0 {
+        reason(Code::NoWorker, "no worker is running; `queuectl worker start` starts one".to_owned())
+    } else {
         let message =
             format!("no worker serves its queue `{name}`; `queuectl worker start --queue {name}` starts one");
-        reasons.push(reason(Code::QueueNotServed, message));
-    }
-    reasons
+        reason(Code::QueueNotServed, message)
+    })
 }
 
 /// Reasons of a job that only waits for its turn: busy slots and the jobs ahead of it.

@@ -60,7 +60,7 @@ pub fn get(store: &dyn Store, key: SettingKey) -> Result<Setting, StoreError> {
 /// Sets a setting, or unsets it if `value` is `None`, and returns its new value.
 pub fn set(store: &dyn Store, key: SettingKey, value: Option<&str>, by: &str) -> Result<Setting, OpError> {
     store.set(key, value, by)?;
-    store.announce(Notice::OrdersForAll)?;
+    store.announce(Notice::Orders)?;
     Ok(get(store, key)?)
 }
 
@@ -68,7 +68,7 @@ pub fn set(store: &dyn Store, key: SettingKey, value: Option<&str>, by: &str) ->
 pub fn unset_unknown(store: &dyn Store, key: &str, by: &str) -> Result<bool, StoreError> {
     let was_set = store.unset_unknown(key, by)?;
     if was_set {
-        store.announce(Notice::OrdersForAll)?;
+        store.announce(Notice::Orders)?;
     }
     Ok(was_set)
 }

@@ -50,7 +50,7 @@ pub fn add(
     job.cwd = checked.cwd;
     let new = NewSchedule { name, when, job, environment: origin.environment, policy };
     let schedule = store.add_schedule(&new, by)?;
-    store.announce(Notice::OrdersForAll)?;
+    store.announce(Notice::Orders)?;
     Ok(schedule)
 }
 
@@ -80,7 +80,7 @@ pub fn set_pause(
     if !store.set_schedule_pause(name, pause, by)? {
         return Err(no_such(store, name)?);
     }
-    store.announce(Notice::OrdersForAll)?;
+    store.announce(Notice::Orders)?;
     Ok(find(store, name)?.0)
 }
 

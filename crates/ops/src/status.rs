@@ -11,14 +11,14 @@ use std::time::Duration;
 pub use self::problem::{HOW_TO_START_A_WORKER, Problem};
 use self::watch::lease;
 use super::OpError;
-use super::worker::live::{any_takes_new_jobs, live_workers};
+use super::worker::live::{any_takes_new_jobs, is_served, live_workers};
 
 use domain::job::life::StateName;
 use domain::settings::{Durability, Settings};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
 use store::{
-    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, Page, Phase, Queue, RecentProblems, ServedJobs, Store,
+    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, Page, Phase, Queue, RecentProblems, Store,
     UnkillableProcess, Worker, WorkerState,
 };
 use sys::fs::{disk, liveness_lock};
@@ -112,13 +112,8 @@ fn draining(
 }
 
 fn unserved(queue: &Queue, workers: &[Worker]) -> Option<Problem> {
-    let serves = |worker: &Worker| match &worker.served {
-        ServedJobs::All => true,
-        ServedJobs::InOrder(queues) => queues.contains(&queue.name),
-        ServedJobs::Job(_) => false,
-    };
     let waiting = waiting(&queue.counts);
-    let is_one = queue.paused.is_none() && waiting > 0 && !workers.iter().any(serves);
+    let is_one = queue.paused.is_none() && waiting > 0 && !is_served(&queue.name, workers);
     is_one.then(|| Problem::QueueUnserved { queue: queue.name.to_string(), waiting })
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::rows::tables::queues;
 use crate::{Store, StoreError};
+pub use domain::explain::wait_reason::Pause;
+use domain::explain::wait_reason::QueueLimits;
 use domain::job::life::StateName;
 use domain::job::limits::Limits;
 use domain::job::retry_rules::{ExitCodes, RetryRules};
@@ -32,13 +34,6 @@ impl dyn Store + '_ {
     pub fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError> {
         self.transact("set_queue", |tx| queues::set(tx, queue, update, by))
     }
-}
-
-/// Who paused a queue, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
-    pub by: String,
-    pub reason: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +71,15 @@ impl Queue {
 
     pub fn running(&self) -> u64 {
         self.counts.get(&StateName::Processing).copied().unwrap_or(0)
+    }
+
+    pub fn limits(&self) -> QueueLimits {
+        QueueLimits {
+            paused: self.paused.clone(),
+            running: self.running(),
+            concurrency: self.concurrency,
+            next_start_at: self.next_start_at,
+        }
     }
 
     /// Whether its concurrency limit is reached.

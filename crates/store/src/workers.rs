@@ -9,6 +9,7 @@ use rustix::process::Pid;
 use crate::rows::jobs::unkillable;
 use crate::rows::tables::{stops, workers};
 use crate::{LeaseRef, Store, StoreError};
+use domain::job::Job;
 use domain::settings::Settings;
 use domain::values::name::{JobId, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
@@ -83,10 +84,8 @@ pub struct OrderHints {
 /// A reason to wake workers.
 #[derive(Clone, Copy, Debug)]
 pub enum Notice<'a> {
-    /// There are orders for these workers.
-    Orders(&'a [WorkerId]),
-    /// There are orders for every worker.
-    OrdersForAll,
+    /// There may be orders for any worker.
+    Orders,
     /// A reader follows the output of a job that this worker runs, so the worker writes it to the log file at once.
     Reader { worker: &'a WorkerId, job: u64 },
 }
@@ -100,6 +99,21 @@ pub enum ServedJobs {
     InOrder(Vec<QueueName>),
     /// This one job only.
     Job(JobId),
+}
+
+impl ServedJobs {
+    /// Whether jobs of this queue are among them.
+    pub fn has_queue(&self, queue: &QueueName) -> bool {
+        match self {
+            Self::All => true,
+            Self::InOrder(queues) => queues.contains(queue),
+            Self::Job(_) => false,
+        }
+    }
+
+    pub fn has(&self, job: &Job) -> bool {
+        matches!(self, Self::Job(id) if *id == job.id) || self.has_queue(&job.queue)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -107,6 +107,7 @@ fn number(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::wait_reason::Pause;
     use crate::queue::rate::{Meter, Rate};
 
     fn seconds(count: u64) -> Duration {
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn a_paused_queue_makes_the_estimate_unknown() {
         let mut paused = sample(5, 5, None, None);
-        paused.queue.paused = Some((Timestamp::EPOCH, "ada".to_owned(), None));
+        paused.queue.paused = Some((Timestamp::EPOCH, Pause { by: "ada".to_owned(), reason: None }));
         let facts =
             EtaFacts { queue_samples: vec![sample(5, 5, None, None), paused], ..facts(Some(seconds(2)), 4) };
         assert_eq!(rate_of(&[(0, 0), (10, 20)]).time_left(10, &facts), None);

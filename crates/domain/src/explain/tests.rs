@@ -67,6 +67,10 @@ fn with(change: impl FnOnce(&mut Facts)) -> Facts {
     facts
 }
 
+fn pause(reason: Option<&str>) -> Pause {
+    Pause { by: "ada".to_owned(), reason: reason.map(str::to_owned) }
+}
+
 /// A rate limit whose tokens have just been used up.
 fn used_up(rate: &str) -> Meter {
     let rate: Rate = rate.parse().expect("valid rate");
@@ -97,7 +101,7 @@ fn each_reason_is_reported_alone_and_together_with_others() {
             }),
         ),
         (&["ready"], with(|facts| facts.job.life.state = State::Failed)),
-        (&["queue_paused"], with(|facts| facts.queue.paused = Some((NOW, "ada".to_owned(), None)))),
+        (&["queue_paused"], with(|facts| facts.queue.paused = Some((NOW, pause(None))))),
         (
             &["queue_full"],
             with(|facts| {
@@ -121,7 +125,7 @@ fn each_reason_is_reported_alone_and_together_with_others() {
             with(|facts| {
                 facts.job.life.state = State::Pending { blocked_by: 1 };
                 facts.job.life.run_at = Some(later(9));
-                facts.queue.paused = Some((NOW, "ada".to_owned(), Some("upgrade".to_owned())));
+                facts.queue.paused = Some((NOW, pause(Some("upgrade"))));
                 facts.workers = WorkerFacts::default();
             }),
         ),
@@ -147,7 +151,7 @@ fn messages_name_jobs_people_and_causes() {
         facts.waits_for = vec![("b".parse().expect("valid id"), StateName::Failed)];
     });
     assert_eq!(message(&blocked), "it waits for 5 other jobs: b (failed), and 4 more");
-    let paused = with(|facts| facts.queue.paused = Some((NOW, "ada".to_owned(), Some("upgrade".to_owned()))));
+    let paused = with(|facts| facts.queue.paused = Some((NOW, pause(Some("upgrade")))));
     assert!(
         message(&paused).contains("paused by ada") && message(&paused).contains("(upgrade)"),
         "{}",

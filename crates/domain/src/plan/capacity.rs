@@ -12,7 +12,7 @@ use crate::values::timestamp::Timestamp;
 
 /// The limits of one queue, as they are stored.
 #[derive(Clone, Copy, Debug)]
-pub struct QueueLimits {
+pub struct ClaimLimits {
     pub is_paused: bool,
     pub concurrency: Option<u32>,
     pub meter: Option<Meter>,
@@ -32,7 +32,7 @@ impl QueueCapacity {
     /// A paused queue has no capacity; one without limits has room for everything. `processing` counts its running
     /// jobs, and is asked only if that matters.
     pub fn of<E>(
-        limits: QueueLimits,
+        limits: ClaimLimits,
         processing: impl FnOnce() -> Result<i64, E>,
         now: Timestamp,
     ) -> Result<Self, E> {
@@ -122,27 +122,27 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn capacity(limits: QueueLimits, processing: i64) -> QueueCapacity {
+    fn capacity(limits: ClaimLimits, processing: i64) -> QueueCapacity {
         let Ok(capacity) = QueueCapacity::of::<Infallible>(limits, || Ok(processing), NOW);
         capacity
     }
 
-    const OPEN: QueueLimits = QueueLimits { is_paused: false, concurrency: None, meter: None };
+    const OPEN: ClaimLimits = ClaimLimits { is_paused: false, concurrency: None, meter: None };
 
-    fn metered(rate: &str) -> QueueLimits {
+    fn metered(rate: &str) -> ClaimLimits {
         let rate: crate::queue::rate::Rate = rate.parse().expect("a rate");
-        QueueLimits { meter: Some(Meter { rate, bucket: rate.full(NOW) }), ..OPEN }
+        ClaimLimits { meter: Some(Meter { rate, bucket: rate.full(NOW) }), ..OPEN }
     }
 
     #[test]
     fn a_queue_has_what_its_pause_its_limit_and_its_rate_leave() {
         assert_eq!(capacity(OPEN, 9).left, usize::MAX);
-        assert_eq!(capacity(QueueLimits { is_paused: true, ..OPEN }, 0).left, 0);
-        let limited = QueueLimits { concurrency: Some(4), ..OPEN };
+        assert_eq!(capacity(ClaimLimits { is_paused: true, ..OPEN }, 0).left, 0);
+        let limited = ClaimLimits { concurrency: Some(4), ..OPEN };
         assert_eq!(capacity(limited, 1).left, 3);
         assert_eq!(capacity(limited, 9).left, 0, "the limit was lowered");
         assert_eq!(capacity(metered("5/m"), 0).left, 5);
-        assert_eq!(capacity(QueueLimits { concurrency: Some(2), ..metered("5/m") }, 0).left, 2);
+        assert_eq!(capacity(ClaimLimits { concurrency: Some(2), ..metered("5/m") }, 0).left, 2);
     }
 
     #[test]

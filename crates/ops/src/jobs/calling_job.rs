@@ -7,8 +7,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::wait_reason::{WaitReason, lacks_free_slot, wait_reason};
+use super::wait_reason::{Waiting, lacks_free_slot, waiting};
 use crate::OpError;
+use domain::explain::wait_reason::WaitReason;
 use domain::job::Job;
 use domain::job::life::{State, StateName};
 use domain::values::name::{JobId, QueueName, WorkerId};
@@ -95,9 +96,8 @@ impl CallingJob {
     ) -> Result<Option<Job>, OpError> {
         let mut jobs = DependencyWalk::from(store, ids);
         while let Some((_, job)) = jobs.next()? {
-            if job.queue == self.job.queue
-                && matches!(wait_reason(store, &job)?, Some(WaitReason::FullQueue { .. }))
-            {
+            let is_full = |waiting: Waiting| matches!(waiting.reason, Some(WaitReason::FullQueue { .. }));
+            if job.queue == self.job.queue && waiting(store, &job)?.is_some_and(is_full) {
                 return Ok(Some(job));
             }
         }
@@ -153,7 +153,7 @@ pub fn first_starved(
 
 /// Whether the job lacks nothing but a free slot.
 pub fn is_ready(store: &dyn Store, job: &Job) -> Result<bool, OpError> {
-    Ok(matches!(wait_reason(store, job)?, Some(WaitReason::Slot { .. })))
+    Ok(waiting(store, job)?.is_some_and(|waiting| waiting.reason.is_none()))
 }
 
 fn is_held_by(job: &Job, worker: &WorkerId) -> bool {

@@ -155,7 +155,7 @@ impl Tally {
             at += portion.changes.len();
             self.add(verb, targets, &mut portion);
             if !self.marked.is_empty() {
-                store.announce(Notice::OrdersForAll)?;
+                store.announce(Notice::Orders)?;
             }
             each(portion);
         }

@@ -35,11 +35,7 @@ fn facts(job_facts: ExplainFacts, workers: &[Worker], unkillable: &[UnkillablePr
         WorkerState::Running => true,
         WorkerState::Draining | WorkerState::Stopped => false,
     };
-    let serves = |worker: &&Worker| match &worker.served {
-        ServedJobs::All => true,
-        ServedJobs::InOrder(queues) => queues.contains(&job_facts.job.queue),
-        ServedJobs::Job(job) => *job == job_facts.job.id,
-    };
+    let serves = |worker: &&Worker| worker.served.has(&job_facts.job);
     let all: Vec<&Worker> = workers.iter().filter(takes_new).collect();
     let serving: Vec<&Worker> = all.iter().copied().filter(serves).collect();
     // A worker that serves all queues claims the highest priority across them, so jobs of other queues are ahead too.

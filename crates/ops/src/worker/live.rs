@@ -45,11 +45,7 @@ fn lease_cutoff(store: &dyn Store) -> Result<Timestamp, StoreError> {
 
 /// Whether one of these workers takes jobs of this queue.
 pub fn is_served(queue: &QueueName, workers: &[Worker]) -> bool {
-    workers.iter().any(|worker| match &worker.served {
-        ServedJobs::All => true,
-        ServedJobs::InOrder(queues) => queues.contains(queue),
-        ServedJobs::Job(_) => false,
-    })
+    workers.iter().any(|worker| worker.served.has_queue(queue))
 }
 
 /// Whether any of these workers claims new jobs. A worker that was started for a single job does not.

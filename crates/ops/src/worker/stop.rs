@@ -57,7 +57,7 @@ pub fn order(
     if !workers.is_empty() {
         let now = store.now()?;
         store.stop(&Stop { home, kill_at: grace.map(|grace| now.saturating_add(grace)) }, by)?;
-        store.announce(Notice::OrdersForAll)?;
+        store.announce(Notice::Orders)?;
     }
     Ok(StopOrder {
         ids: workers.iter().map(|worker| worker.id.clone()).collect(),

@@ -56,12 +56,7 @@ fn bell_of(folder: &Path, worker: &WorkerId) -> PathBuf {
 }
 
 pub(super) fn announce(store: &dyn Store, notice: Notice<'_>) -> Result<(), StoreError> {
-    let is_empty = match notice {
-        Notice::Orders(ids) => ids.is_empty(),
-        Notice::OrdersForAll => !store.has_worker()?,
-        Notice::Reader { .. } => false,
-    };
-    if !is_empty {
+    if store.has_worker()? {
         for worker in store.workers()? {
             ring(&worker, notice);
         }
@@ -72,9 +67,8 @@ pub(super) fn announce(store: &dyn Store, notice: Notice<'_>) -> Result<(), Stor
 fn ring(worker: &Worker, notice: Notice<'_>) {
     let bell = bell_of(&worker.folder, &worker.id);
     match notice {
-        Notice::Orders(ids) if ids.contains(&worker.id) => bell::ring_at(&bell, 1),
-        Notice::OrdersForAll => bell::ring_at(&bell, 1),
+        Notice::Orders => bell::ring_at(&bell, 1),
         Notice::Reader { worker: id, job } if *id == worker.id => bell::ring_with_number(&bell, job),
-        Notice::Orders(_) | Notice::Reader { .. } => {}
+        Notice::Reader { .. } => {}
     }
 }

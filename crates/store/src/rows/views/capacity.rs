@@ -5,7 +5,7 @@ use crate::rows::params;
 use crate::rows::tables::rates;
 use crate::rows::tx::Tx;
 use domain::job::life::StateName;
-use domain::plan::capacity::{QueueCapacity, QueueLimits};
+use domain::plan::capacity::{QueueCapacity, ClaimLimits};
 use sys::guards;
 use sys::guards::Guard;
 
@@ -18,8 +18,8 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueCapacity, Stor
         params![queue_id],
         |row| {
             let concurrency = row.get(1)?;
-            let concurrency = if guards::is_off(Guard::QueueLimits) { None } else { concurrency };
-            Ok(QueueLimits { is_paused: row.get(0)?, concurrency, meter: rates::read(tx, row, 2)? })
+            let concurrency = if guards::is_off(Guard::ClaimLimits) { None } else { concurrency };
+            Ok(ClaimLimits { is_paused: row.get(0)?, concurrency, meter: rates::read(tx, row, 2)? })
         },
     )?;
     QueueCapacity::of(limits, || processing(tx, queue_id), tx.now)

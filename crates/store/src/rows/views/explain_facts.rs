@@ -10,6 +10,7 @@ use crate::rows::tables::rates;
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
 use crate::{ExplainFacts, StoreError};
+use domain::explain::wait_reason::Pause;
 use domain::explain::{Count, Durations, QueueFacts};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
@@ -57,7 +58,7 @@ pub(crate) fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError
             let (paused_at, paused_by): (Option<Timestamp>, Option<String>) = (row.get(0)?, row.get(1)?);
             let reason = row.get(2)?;
             Ok(QueueFacts {
-                paused: paused_at.zip(paused_by).map(|(at, by)| (at, by, reason)),
+                paused: paused_at.zip(paused_by).map(|(at, by)| (at, Pause { by, reason })),
                 concurrency: row.get(3)?,
                 meter: rates::read(tx, row, 4)?,
                 running: row.get::<Option<u64>>(8)?.unwrap_or(0),

@@ -15,6 +15,7 @@ use crate::slot_loan::SlotLoan;
 use crate::verbs::inspect::logs::describe_attempt_end;
 use crate::verbs::manage::change::{find, report_and_continue};
 use crate::verbs::workers::worker::start_for_job;
+use domain::explain::wait_reason::WaitReason;
 use domain::job::Job;
 use domain::job::error_line::reports_exceeded_limit;
 use domain::job::life::StateName;
@@ -24,7 +25,7 @@ use ops::jobs::change::{Verb, change_ids};
 use ops::jobs::logs::follow::{FollowEvent, Follower};
 use ops::jobs::logs::{Chunk, Piece, choose};
 use ops::jobs::wait::WaitEnd;
-use ops::jobs::wait_reason::{WaitReason, exit_code, has_worker, wait_reason};
+use ops::jobs::wait_reason::{exit_code, has_worker, waiting};
 use ops::json::EnqueuedJson;
 use ops::worker::live::live_workers;
 use store::{EnqueueResult, Pause, Store};
@@ -243,27 +244,29 @@ impl<'a> Run<'a> {
     }
 
     fn show_wait_reason(&mut self, job: &Job) -> Result<(), EarlyExit> {
-        let Some(wait_reason) = wait_reason(self.store, job)? else {
+        let Some(waiting) = waiting(self.store, job)? else {
             return Ok(());
         };
-        if let (WaitReason::PausedQueue(pause), false) = (&wait_reason, self.pause_reported) {
+        if let (Some(WaitReason::PausedQueue(_, pause)), false) = (&waiting.reason, self.pause_reported) {
             let why = pause_of(job, pause);
             self.terminal.note(&format!("{why}, so the job waits; {}", self.reattach_hint()));
             self.pause_reported = true;
         }
         let now = self.store.now()?;
-        self.terminal.wait_for(|| match wait_reason {
-            WaitReason::PausedQueue(_) => format!("waiting for queue {} to be resumed", job.queue),
-            WaitReason::Jobs { count } => format!("waiting for {} to complete", jobs(count.into())),
-            WaitReason::Time(at) => format!("starts in {}", rough(at.since(now))),
-            WaitReason::FullQueue { running } => {
+        self.terminal.wait_for(|| match waiting.reason {
+            Some(WaitReason::PausedQueue(..)) => format!("waiting for queue {} to be resumed", job.queue),
+            Some(WaitReason::Jobs { count }) => format!("waiting for {} to complete", jobs(count.into())),
+            Some(WaitReason::Backoff(at) | WaitReason::Scheduled(at)) => {
+                format!("starts in {}", rough(at.since(now)))
+            }
+            Some(WaitReason::FullQueue { running, .. }) => {
                 format!("waiting for capacity in queue {} ({} running)", job.queue, jobs(running))
             }
-            WaitReason::Rate(at) => {
+            Some(WaitReason::Rate(at)) => {
                 format!("queue {} starts its next job in {}", job.queue, rough(at.since(now)))
             }
-            WaitReason::Slot { running: 0 } => "waiting for a worker".to_owned(),
-            WaitReason::Slot { running } => format!("waiting for a free slot ({} running)", jobs(running)),
+            None if waiting.running == 0 => "waiting for a worker".to_owned(),
+            None => format!("waiting for a free slot ({} running)", jobs(waiting.running)),
         });
         Ok(())
     }
