@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
@@ -25,6 +25,7 @@ use ops::worker::live::live_workers;
 use store::{Store, StoreError, Worker};
 use sys::clock::since_boot;
 use sys::fs::owner_only;
+use sys::poll::Poll;
 use sys::process::ProcessHandle;
 
 /// How often a condition is polled.
@@ -267,12 +268,11 @@ impl Sandbox {
 
     /// Waits until the condition is true, at most for `limit`. Returns whether it became true.
     pub fn wait(&self, limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
-        let began = Instant::now();
+        let mut poll = Poll::every(SANDBOX_POLL_INTERVAL).within(limit);
         while !condition() {
-            if began.elapsed() > limit {
+            if !poll.sleep() {
                 return false;
             }
-            std::thread::sleep(SANDBOX_POLL_INTERVAL);
         }
         true
     }

@@ -10,6 +10,7 @@ pub mod fs;
 pub mod guards;
 pub mod host;
 pub mod last_error;
+pub mod poll;
 pub mod process;
 pub mod program;
 pub mod signal;

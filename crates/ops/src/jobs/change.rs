@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::OpError;
 use domain::job::Job;
@@ -21,6 +21,7 @@ use store::{
 };
 use sys::guards;
 use sys::guards::Guard;
+use sys::poll::Poll;
 
 /// How many jobs are passed to the store at once. The store changes as many of them as fit in one short transaction.
 const CHUNK: usize = 1_000;
@@ -209,14 +210,12 @@ fn wait_until_ended(store: &dyn Store, mut marked: &[JobId]) -> Result<u64, Stor
         let job = store.find(id)?;
         Ok::<_, StoreError>(job.is_some_and(|job| job.life.state.name() == StateName::Processing))
     };
-    let began = Instant::now();
-    while let [first, rest @ ..] = marked
-        && began.elapsed() < CANCEL_WAIT_LIMIT
-    {
-        if is_running(first)? {
-            std::thread::sleep(CANCEL_POLL_INTERVAL);
-        } else {
+    let mut poll = Poll::every(CANCEL_POLL_INTERVAL).within(CANCEL_WAIT_LIMIT);
+    while let [first, rest @ ..] = marked {
+        if !is_running(first)? {
             marked = rest;
+        } else if !poll.sleep() {
+            break;
         }
     }
     marked.iter().try_fold(0, |running, id| Ok(running + u64::from(is_running(id)?)))

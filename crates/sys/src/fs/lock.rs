@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::poll::Poll;
 use crate::signal::set::SignalSet;
 
 /// How often a signal is repeated: the first one may come just before the thread falls asleep, and interrupt nothing.
@@ -68,15 +69,13 @@ impl TimedLock {
 
     /// Waits without a place in the kernel's queue: unfair to this process, but better than no wait.
     fn poll_until(&self, deadline: Option<Instant>) -> io::Result<bool> {
-        loop {
-            if self.try_take()? {
-                return Ok(true);
-            }
-            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        let mut poll = Poll::every(LOCK_POLL_INTERVAL).until(deadline);
+        while !self.try_take()? {
+            if !poll.sleep() {
                 return Ok(false);
             }
-            std::thread::sleep(LOCK_POLL_INTERVAL);
         }
+        Ok(true)
     }
 
     fn try_take(&self) -> io::Result<bool> {

@@ -27,6 +27,7 @@ use ops::json::JobJson;
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::{live_workers, why_no_job_starts};
 use store::Store;
+use sys::poll::Poll;
 
 /// Wait until jobs have finished
 ///
@@ -71,29 +72,26 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         None => None,
     };
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
-    let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let poll = Poll::growing(MIN_JOB_POLL_INTERVAL, MAX_JOB_POLL_INTERVAL, 1);
+    let mut poll = poll.within(args.timeout);
     let mut wait = Wait::new(ids.iter().cloned());
     let mut waiting = WaitReport::new(context, store, ids.len());
     waiting.report_ended(wait.poll_all(store)?)?;
-    let mut pause = MIN_JOB_POLL_INTERVAL;
-    while !wait.is_over() {
-        let left = deadline
-            .map_or(MAX_JOB_POLL_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
-        if left.is_zero() {
-            break;
-        }
+    while !wait.is_over() && !poll.is_over() {
         waiting.show(&wait)?;
         if let Some(loan) = &mut loan {
             loan.check(|| {
                 Ok(wait.unfinished().take(MAX_LOAN_CANDIDATES).map(|job| job.id.clone()).collect())
             })?;
         }
-        if let Some(signal) = interrupts.sleep(pause.min(left)) {
+        if let Some(signal) = interrupts.sleep(poll.pause()) {
             drop(waiting);
             interrupts.end_by(signal);
         }
         let ended = wait.poll(store)?;
-        pause = if ended.is_empty() { (pause * 2).min(MAX_JOB_POLL_INTERVAL) } else { MIN_JOB_POLL_INTERVAL };
+        if !ended.is_empty() {
+            poll.restart();
+        }
         waiting.report_ended(ended)?;
     }
     waiting.report_ended(wait.poll_all(store)?)?;

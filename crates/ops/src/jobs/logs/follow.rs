@@ -11,6 +11,7 @@ use crate::OpError;
 use domain::job::{Attempt, Job};
 use domain::values::name::JobId;
 use store::{Notice, Store};
+use sys::poll::Poll;
 
 /// The delay between two polls grows from the minimum to the maximum while nothing happens.
 const MIN_POLL_DELAY: Duration = Duration::from_millis(1);
@@ -45,7 +46,7 @@ pub struct Follower<'s> {
     next: u32,
     current: Option<CurrentAttempt>,
     is_over: bool,
-    poll_delay: Duration,
+    delays: Poll,
 }
 
 /// The attempt that is being followed.
@@ -61,20 +62,22 @@ impl<'s> Follower<'s> {
     /// Follows an existing job from this attempt on. The attempt need not have begun.
     pub fn new(store: &'s dyn Store, home: PathBuf, id: JobId, from_attempt: u32) -> Self {
         let next = from_attempt.max(1);
-        Self { store, home, id, next, current: None, is_over: false, poll_delay: MIN_POLL_DELAY }
+        let delays = Poll::growing(MIN_POLL_DELAY, MAX_POLL_DELAY, POLL_DELAY_GROWTH_DIVISOR);
+        Self { store, home, id, next, current: None, is_over: false, delays }
     }
 
     /// Returns new events. If there are none, poll again after [`Self::poll_delay`].
     pub fn poll(&mut self) -> Result<Vec<FollowEvent>, OpError> {
         let events = self.poll_once()?;
-        let longer = (self.poll_delay + self.poll_delay / POLL_DELAY_GROWTH_DIVISOR).min(MAX_POLL_DELAY);
-        self.poll_delay = if events.is_empty() { longer } else { MIN_POLL_DELAY };
+        if !events.is_empty() {
+            self.delays.restart();
+        }
         Ok(events)
     }
 
     /// How long to wait before the next poll: short while events arrive, longer while nothing happens.
-    pub fn poll_delay(&self) -> Duration {
-        self.poll_delay
+    pub fn poll_delay(&mut self) -> Duration {
+        self.delays.pause()
     }
 
     /// Reads the job before its output: if the job says that an attempt has ended, all of its output has been written.

@@ -22,6 +22,7 @@ use ops::jobs::calling_job::CallingJob;
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::{live_workers, why_no_job_starts};
 use store::{Batch, JobFilter, Page, Phase, Store};
+use sys::poll::Poll;
 
 /// Wait until all jobs of a batch have finished
 ///
@@ -51,7 +52,8 @@ const WORKER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failure> {
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
-    let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let poll = Poll::growing(MIN_BATCH_POLL_INTERVAL, MAX_BATCH_POLL_INTERVAL, 1);
+    let mut poll = poll.within(args.timeout);
     let store = context.store()?;
     let mut batch = find(store, &args.name)?;
     let mut loan = match CallingJob::find(store)? {
@@ -59,11 +61,8 @@ pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failur
         None => None,
     };
     let mut view = BatchProgress::new(context, batch.total());
-    let mut pause = MIN_BATCH_POLL_INTERVAL;
     while batch.finished_at.is_none() {
-        let left = deadline
-            .map_or(MAX_BATCH_POLL_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
-        if left.is_zero() {
+        if poll.is_over() {
             drop(view);
             return report_timeout(context, args, &batch);
         }
@@ -71,12 +70,14 @@ pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failur
         if let Some(loan) = &mut loan {
             loan.check(|| loan_candidates(store, &batch))?;
         }
-        if let Some(signal) = interrupts.sleep(pause.min(left)) {
+        if let Some(signal) = interrupts.sleep(poll.pause()) {
             drop(view);
             interrupts.end_by(signal);
         }
         let now = find(context.store()?, &args.name)?;
-        pause = if now == batch { (pause * 2).min(MAX_BATCH_POLL_INTERVAL) } else { MIN_BATCH_POLL_INTERVAL };
+        if now != batch {
+            poll.restart();
+        }
         batch = now;
     }
     drop(view);

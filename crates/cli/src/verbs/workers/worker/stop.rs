@@ -20,6 +20,7 @@ use ops::json::WorkerJson;
 use ops::worker::stop::{Scope, StopOrder, order};
 use store::settings::in_force;
 use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
+use sys::poll::Poll;
 use sys::process::user;
 
 /// Stop workers after they finish their running jobs
@@ -95,7 +96,7 @@ fn wait(
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let total = stopping.workers.len();
     let mut bar = Bar::new(context, "stopping", Some(total as u64));
-    let mut pause = MIN_STOP_POLL_INTERVAL;
+    let mut poll = Poll::growing(MIN_STOP_POLL_INTERVAL, MAX_STOP_POLL_INTERVAL, 1);
     loop {
         let mut left = stopping.still_there(store)?;
         let left_waiting = match inside {
@@ -108,14 +109,13 @@ fn wait(
         }
         let note = waits_for(&left, store)?;
         bar.show(total.saturating_sub(left.len()) as u64, || note);
-        if let Some(signal) = interrupts.sleep(pause) {
+        if let Some(signal) = interrupts.sleep(poll.pause()) {
             bar.clear();
             context.hint(
                 "the workers will stop when their jobs have finished; `queuectl worker list` shows them",
             )?;
             interrupts.end_by(signal);
         }
-        pause = (pause * 2).min(MAX_STOP_POLL_INTERVAL);
     }
 }
 
