@@ -8,6 +8,7 @@ use super::job::Job;
 use super::job::life::{State, StateName};
 use super::queue::rate::Meter;
 use super::values::name::JobId;
+use super::values::span::rough_span;
 use super::values::timestamp::Timestamp;
 use wait_reason::{Pause, QueueLimits, WaitReason, wait_reasons};
 
@@ -184,14 +185,14 @@ fn finished(message: String) -> Explanation {
 fn running(facts: &Facts, since: Timestamp, worker: &str) -> Reason {
     let attempt = facts.job.life.attempts;
     let usual = facts.durations.map_or_else(String::new, |durations| {
-        match (format_short(durations.average), durations.attempts) {
+        match (rough_span(durations.average), durations.attempts) {
             (average, 1) => format!("; the last attempt in its queue took {average}"),
             (average, attempts) => {
                 format!("; the last {attempts} attempts in its queue took {average} on average")
             }
         }
     });
-    let span = format_short(facts.now.since(since));
+    let span = rough_span(facts.now.since(since));
     reason(Code::Running, format!("attempt {attempt} has been running for {span} on worker {worker}{usual}"))
 }
 
@@ -212,7 +213,7 @@ fn waiting(facts: &Facts) -> Explanation {
 fn put_into_words(facts: &Facts, wait_reason: WaitReason) -> Reason {
     let (name, now) = (&facts.job.queue, facts.now);
     let until = |code, at: Timestamp, message: String| {
-        let message = format!("{message} at {at} (in {})", format_short(at.since(now)));
+        let message = format!("{message} at {at} (in {})", rough_span(at.since(now)));
         Reason { until: Some(at), ..reason(code, message) }
     };
     match wait_reason {
@@ -348,17 +349,6 @@ fn format_jobs(jobs: &[(JobId, StateName)], count: u32) -> String {
 
 fn times(count: u32) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
-}
-
-/// A duration rounded for people: `3h20m`, `45s`, `300ms`.
-fn format_short(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0 => format!("{}ms", span.subsec_millis()),
-        1..60 => format!("{seconds}s"),
-        60..3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{}m", seconds / 3_600, seconds % 3_600 / 60),
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use domain::job::Job;
 use domain::job::life::{State, StateName};
 pub(crate) use domain::text::hostile::{printable, printable_lines};
 pub(crate) use domain::values::size::rough_size;
+pub(crate) use domain::values::span::rough_span as rough;
 use domain::values::timestamp::Timestamp;
 
 /// Breaks text between words into lines of at most `width` columns.
@@ -26,24 +27,6 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     }
     lines.push(line);
     lines
-}
-
-/// A duration as its two largest units: `3h20m`, `45s`.
-pub(crate) fn rough(span: Duration) -> String {
-    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
-    let seconds = span.as_secs();
-    if seconds == 0 {
-        return format!("{}ms", span.subsec_millis());
-    }
-    let largest = UNITS.iter().position(|(length, _)| seconds >= *length).unwrap_or(3);
-    let (length, unit) = UNITS[largest];
-    let whole = format!("{}{unit}", seconds / length);
-    match UNITS.get(largest + 1) {
-        Some((smaller, name)) if seconds / length < 10 && seconds % length >= *smaller => {
-            format!("{whole}{}{name}", seconds % length / smaller)
-        }
-        _ => whole,
-    }
 }
 
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
@@ -114,21 +97,6 @@ mod tests {
         assert_eq!(wrap("漢字漢字 a", 4), ["漢字漢字", "a"]);
         assert_eq!(wrap("", 4), [""]);
         assert_eq!(wrap("all of it", usize::MAX), ["all of it"]);
-    }
-
-    #[test]
-    fn durations_have_at_most_two_units() {
-        for (seconds, text) in [
-            (0, "0ms"),
-            (5, "5s"),
-            (90, "1m30s"),
-            (720, "12m"),
-            (12_000, "3h20m"),
-            (180_000, "2d2h"),
-            (864_000, "10d"),
-        ] {
-            assert_eq!(rough(Duration::from_secs(seconds)), text);
-        }
     }
 
     #[test]

@@ -68,6 +68,29 @@ pub fn format_span(span: Duration) -> String {
     text
 }
 
+/// As [`format_span`], rounded down to whole seconds.
+pub fn format_seconds(span: Duration) -> String {
+    format_span(Duration::from_secs(span.as_secs()))
+}
+
+/// A duration as its two largest units: `3h20m`, `45s`.
+pub fn rough_span(span: Duration) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let seconds = span.as_secs();
+    if seconds == 0 {
+        return format!("{}ms", span.subsec_millis());
+    }
+    let largest = UNITS.iter().position(|(length, _)| seconds >= *length).unwrap_or(3);
+    let (length, unit) = UNITS[largest];
+    let whole = format!("{}{unit}", seconds / length);
+    match UNITS.get(largest + 1) {
+        Some((smaller, name)) if seconds / length < 10 && seconds % length >= *smaller => {
+            format!("{whole}{}{name}", seconds % length / smaller)
+        }
+        _ => whole,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +131,21 @@ mod tests {
         for millis in [0, 1, 999, 1_000, 61_001, 604_800_000, 90_061_001] {
             let span = Duration::from_millis(millis);
             assert_eq!(parse_span(&format_span(span)), Ok(span));
+        }
+    }
+
+    #[test]
+    fn durations_have_at_most_two_units() {
+        for (seconds, text) in [
+            (0, "0ms"),
+            (5, "5s"),
+            (90, "1m30s"),
+            (720, "12m"),
+            (12_000, "3h20m"),
+            (180_000, "2d2h"),
+            (864_000, "10d"),
+        ] {
+            assert_eq!(rough_span(Duration::from_secs(seconds)), text);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Diagnosis, Finding};
-use domain::values::span::format_span;
+use domain::values::span::format_seconds;
 use domain::values::timestamp::Timestamp;
 use store::{JobFilter, Page, Store, StoreError};
 use sys::clock::{Clock, SystemClock};
@@ -72,7 +72,7 @@ fn clock(now: Timestamp, newest: Timestamp) -> Finding {
     if behind <= CLOCK_TOLERANCE {
         return Finding::ok("clock", "not behind the newest time in the queue");
     }
-    let behind = format_span(Duration::from_secs(behind.as_secs()));
+    let behind = format_seconds(behind);
     Finding::warning("clock", format!("{behind} behind the newest time in the queue")).advise(SET_THE_CLOCK)
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use domain::schedule::MAX_UNFINISHED_RUNS;
-use domain::values::span::format_span;
+use domain::values::span::format_seconds;
 use domain::values::timestamp::Timestamp;
 
 /// The hint if no worker is running.
@@ -160,7 +160,7 @@ impl fmt::Display for Problem {
                 write!(out, "; resume it with `kill -CONT {pid}` or kill it with `kill -KILL {pid}`")
             }
             Self::SilentWorker { worker, silent_for } => {
-                write!(out, "worker {worker} has sent no heartbeat for {}", in_seconds(*silent_for))?;
+                write!(out, "worker {worker} has sent no heartbeat for {}", format_seconds(*silent_for))?;
                 out.write_str("; it may hang or be unable to reach the store; see worker.log")
             }
             Self::HinderedWorker { worker, why } => {
@@ -194,7 +194,7 @@ impl fmt::Display for Problem {
                 write!(out, "; see `queuectl schedule show {schedule}`")
             }
             Self::HookFailing { hook, failing_for, error, pending } => {
-                let (span, events) = (in_seconds(*failing_for), wait(*pending, "event"));
+                let (span, events) = (format_seconds(*failing_for), wait(*pending, "event"));
                 write!(out, "hook {hook} has been failing for {span} ({error}), {events}")?;
                 write!(out, "; try it with `queuectl hook test {hook}`")
             }
@@ -229,10 +229,6 @@ fn wait(count: u64, what: &str) -> String {
 
 fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn in_seconds(span: Duration) -> String {
-    format_span(Duration::from_secs(span.as_secs()))
 }
 
 #[cfg(test)]
